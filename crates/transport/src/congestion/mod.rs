@@ -1,0 +1,129 @@
+//! How the congestion window moves. One file an algorithm.
+
+mod reno;
+
+pub use reno::Reno;
+
+use crate::path::{Ack, Path, Sent};
+use crate::scheme::Part;
+use std::fmt;
+
+/// Decides how the window grows, and how far it shrinks when it has to.
+///
+/// *Whether* it has to shrink is not decided here: that is for the differentiator's verdict and the reaction.
+pub trait CongestionControl: fmt::Debug + Send {
+    /// The connection is established and `window` holds the initial window.
+    fn on_established(&mut self, _window: &mut Window, _path: &Path) {}
+
+    /// A segment with data left.
+    fn on_sent(&mut self, _sent: &Sent) {}
+
+    /// An acknowledgement arrived. Growth belongs here; recovery's own arithmetic is the engine's. Called for every acknowledgement,
+    /// with [`Ack::in_recovery`] saying whether loss recovery holds the window.
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack);
+
+    /// A congestion signal (loss, timeout or ECN): the slow-start threshold to fall to, in octets.
+    fn threshold(&mut self, window: &Window, path: &Path) -> u64;
+
+    /// The retransmission timer has collapsed the window; `threshold` was asked before.
+    fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {}
+
+    /// The last reduction proved wrong: `window` has its old values back, the algorithm takes back its own.
+    fn on_undo(&mut self, _window: &mut Window, _path: &Path) {}
+
+    /// Fast recovery is over.
+    fn on_recovered(&mut self, _window: &mut Window, _path: &Path) {}
+}
+
+/// Congestion window and slow-start threshold in octets.
+///
+/// Keeps the rules that no algorithm may break: `cwnd >= 1 MSS` and `ssthresh >= 2 MSS`.
+#[derive(Clone, Debug)]
+pub struct Window {
+    cwnd: u64,
+    /// Growth below one octet, carried to the next acknowledgement.
+    fraction: f64,
+    ssthresh: u64,
+    mss: u32,
+    cap: u64,
+}
+
+impl Window {
+    /// A window of `initial` octets for segments of `mss` octets with a first threshold of `ssthresh`.
+    pub fn new(mss: u32, initial: u64, ssthresh: u64) -> Self {
+        let mut window = Self { cwnd: 0, fraction: 0.0, ssthresh: 0, mss, cap: u64::MAX };
+        window.set_cwnd(initial);
+        window.set_ssthresh(ssthresh);
+        window
+    }
+
+    /// Never lets the window grow beyond `cap` octets.
+    pub fn set_cap(&mut self, cap: u64) {
+        self.cap = cap.max(u64::from(self.mss));
+        self.cwnd = self.cwnd.min(self.cap);
+    }
+
+    /// Congestion window in octets.
+    pub const fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+
+    /// Slow-start threshold in octets.
+    pub const fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    /// Octets of a full segment.
+    pub const fn mss(&self) -> u32 {
+        self.mss
+    }
+
+    /// Whether the window is below the slow-start threshold.
+    pub const fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Grows the window by `octets`, which may be less than one.
+    pub fn grow(&mut self, octets: f64) {
+        let total = self.fraction + octets;
+        let whole = total as u64;
+        self.fraction = total - whole as f64;
+        self.cwnd = (self.cwnd + whole).min(self.cap);
+    }
+
+    /// Sets the window; less than one segment becomes one segment.
+    pub fn set_cwnd(&mut self, octets: u64) {
+        self.fraction = 0.0;
+        self.cwnd = octets.max(u64::from(self.mss)).min(self.cap);
+    }
+
+    /// Sets the threshold; less than two segments becomes two segments.
+    pub fn set_ssthresh(&mut self, octets: u64) {
+        self.ssthresh = octets.max(2 * u64::from(self.mss));
+    }
+
+    /// Changes the segment size (path MTU, options); the window keeps its octets.
+    pub fn set_mss(&mut self, mss: u32) {
+        self.mss = mss;
+        self.set_cwnd(self.cwnd);
+        self.set_ssthresh(self.ssthresh);
+    }
+}
+
+/// All congestion controls.
+pub static TABLE: &[Part<dyn CongestionControl>] = &[
+    Part {
+        name: "reno",
+        summary: "Additive increase counted in acknowledgements, halving on congestion.",
+        reference: "RFC 5681",
+        parameters: &[],
+        build: |_| Box::new(Reno),
+    },
+    Part {
+        name: "newreno",
+        summary: "Additive increase counted in octets, halving on congestion.",
+        reference: "RFC 5681, RFC 3465",
+        parameters: &[],
+        build: |_| Box::new(Reno),
+    },
+];

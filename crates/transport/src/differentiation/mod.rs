@@ -1,0 +1,75 @@
+//! Why a segment was lost. One file an algorithm.
+
+mod none;
+
+pub use none::None;
+
+use crate::path::{Ack, Loss, Reported, Sent};
+use crate::scheme::Part;
+use std::fmt;
+
+/// Judges the cause of each loss.
+///
+/// It only looks: nothing it is given can change the connection. So any number of differentiators can listen in shadow and judge the
+/// same losses as the ruling one.
+pub trait LossDifferentiator: fmt::Debug + Send {
+    /// A segment with data left.
+    fn on_sent(&mut self, _sent: &Sent) {}
+
+    /// An acknowledgement arrived.
+    fn on_ack(&mut self, _ack: &Ack) {}
+
+    /// The receiver reported on a loss.
+    fn on_report(&mut self, _reported: &Reported) {}
+
+    /// Why was this lost?
+    fn judge(&mut self, loss: &Loss) -> Verdict;
+}
+
+/// A differentiator's opinion on one loss.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// The cause.
+    pub cause: Cause,
+    /// Where the loss stands between certain congestion (0) and certain corruption (1), before any threshold. The scale is the
+    /// algorithm's own; only its order counts unless the algorithm says that it is a probability.
+    pub score: f64,
+}
+
+impl Verdict {
+    /// The verdict that follows from comparing `score` with `threshold`: corruption if it is larger.
+    pub fn by_threshold(score: f64, threshold: f64) -> Self {
+        Self { cause: if score > threshold { Cause::Corruption } else { Cause::Congestion }, score }
+    }
+}
+
+/// The cause of a loss as a differentiator sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A queue overflowed.
+    Congestion,
+    /// The link damaged it.
+    Corruption,
+    /// No evidence either way. Senders treat it as congestion.
+    Unknown,
+}
+
+impl Cause {
+    /// The name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Congestion => "congestion",
+            Self::Corruption => "corruption",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// All differentiators.
+pub static TABLE: &[Part<dyn LossDifferentiator>] = &[Part {
+    name: "none",
+    summary: "Takes every loss for congestion.",
+    reference: "RFC 5681",
+    parameters: &[],
+    build: |_| Box::new(None),
+}];

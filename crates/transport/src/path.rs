@@ -1,0 +1,155 @@
+//! What a sender knows of its path, and the events that it tells its parts.
+//!
+//! The parts of a connection never see the connection itself. They see these structs, so a field can be added without touching any
+//! of them. Positions are 64-bit stream positions (see [`crate::seq`]), lengths are octets.
+
+use crate::segment::{Report, Timestamps};
+use crate::time::{Duration, Instant};
+
+/// The sender's view of the path at the moment of an event.
+#[derive(Clone, Debug, Default)]
+pub struct Path {
+    /// The time of the event.
+    pub now: Instant,
+    /// Smoothed round-trip time (RFC 6298); `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// Round-trip time variation (RFC 6298).
+    pub rttvar: Duration,
+    /// The retransmission timeout without back-off.
+    pub rto: Duration,
+    /// The most recent round-trip time sample.
+    pub latest_rtt: Option<Duration>,
+    /// The smallest sample of the connection.
+    pub min_rtt: Option<Duration>,
+    /// The largest sample of the connection.
+    pub max_rtt: Option<Duration>,
+    /// Congestion window in octets.
+    pub cwnd: u64,
+    /// Slow-start threshold in octets.
+    pub ssthresh: u64,
+    /// `SND.NXT - SND.UNA` in octets.
+    pub flight: u64,
+    /// Octets believed to be in the network (RFC 6675 pipe).
+    pub pipe: u64,
+    /// Payload of a full segment in octets (SMSS less the options that every segment carries).
+    pub mss: u32,
+    /// Octets delivered since the connection began, by cumulative or selective acknowledgement.
+    pub delivered: u64,
+    /// `SND.UNA`.
+    pub una: u64,
+    /// `SND.NXT`.
+    pub nxt: u64,
+}
+
+/// A segment with data left.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Instant,
+    /// Position of the first octet.
+    pub start: u64,
+    /// Octets.
+    pub len: u32,
+    /// How often this data had been sent before: 0 for new data.
+    pub transmission: u32,
+    /// Whether nothing was outstanding before.
+    pub was_idle: bool,
+}
+
+/// An acknowledgement arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack<'a> {
+    /// The path, already updated by this acknowledgement.
+    pub path: &'a Path,
+    /// Octets newly acknowledged cumulatively.
+    pub acked: u64,
+    /// Octets newly delivered: cumulatively or selectively, each counted once.
+    pub delivered: u64,
+    /// The round-trip time sample that this acknowledgement gave, if any (Karn-valid).
+    pub rtt: Option<Duration>,
+    /// When the newest segment that this acknowledgement reports as delivered was sent, if it was sent only once.
+    pub newest_sent_at: Option<Instant>,
+    /// A duplicate acknowledgement (RFC 5681, 2) or one that only adds SACK information.
+    pub duplicate: bool,
+    /// The ECN-echo flag.
+    pub ece: bool,
+    /// The sender is in loss recovery (fast recovery, or slow start after a timeout that has not passed its recovery point).
+    pub in_recovery: bool,
+    /// The window was what limited the sender when this data was sent (RFC 7661: growth is only earned by using the window).
+    pub window_limited: bool,
+    /// The timestamps option.
+    pub timestamps: Option<Timestamps>,
+}
+
+/// What made the sender take a segment for lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// Duplicate acknowledgements or the SACK scoreboard (RFC 5681, RFC 6675).
+    DuplicateAcks,
+    /// A partial acknowledgement in fast recovery (RFC 6582).
+    PartialAck,
+    /// RACK's timing (RFC 8985).
+    Rack,
+    /// The receiver's loss report.
+    Report,
+    /// The retransmission timer.
+    Timeout,
+}
+
+impl Trigger {
+    /// The name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DuplicateAcks => "duplicate-acks",
+            Self::PartialAck => "partial-ack",
+            Self::Rack => "rack",
+            Self::Report => "report",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// A segment is taken for lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss<'a> {
+    /// The path at this moment, before any reaction.
+    pub path: &'a Path,
+    /// Position of the first octet.
+    pub start: u64,
+    /// Octets.
+    pub len: u32,
+    /// Which transmission of this data is taken for lost: 0 for the first.
+    pub transmission: u32,
+    /// When that transmission left.
+    pub sent_at: Instant,
+    /// Why it is taken for lost.
+    pub trigger: Trigger,
+    /// Whether this is the first loss of its episode.
+    pub first_of_episode: bool,
+}
+
+/// A loss report of the receiver arrived, after the acknowledgement that carried it has been processed.
+#[derive(Clone, Copy, Debug)]
+pub struct Reported<'a> {
+    /// The path.
+    pub path: &'a Path,
+    /// The report as it came.
+    pub report: &'a Report,
+    /// The outstanding transmission that the report names.
+    pub segment: Option<ReportedSegment>,
+}
+
+/// The outstanding segment that a report names.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportedSegment {
+    /// Position of the first octet.
+    pub start: u64,
+    /// Octets.
+    pub len: u32,
+    /// Number of the latest transmission: 0 for the first.
+    pub transmission: u32,
+    /// When the latest transmission left.
+    pub sent_at: Instant,
+    /// The nonce of the latest transmission, if segments carry one.
+    pub nonce: Option<u32>,
+}

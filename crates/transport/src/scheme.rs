@@ -1,0 +1,225 @@
+//! Parts and schemes by name.
+//!
+//! Every algorithm has one row in the table of its role ([`congestion::TABLE`](crate::congestion::TABLE) and its sisters): its name,
+//! what it is, where it comes from, its parameters, and how to build it. A [`Scheme`] is a row that puts parts together under the
+//! name that the literature gives them. [`Selection`] is a user's choice, checked and built into [`Parts`].
+
+mod schemes;
+mod selection;
+
+pub use schemes::{Scheme, SCHEMES};
+pub use selection::{Selection, SelectionError};
+
+use crate::congestion::CongestionControl;
+use crate::differentiation::LossDifferentiator;
+use crate::reaction::Reaction;
+use crate::receiver::ReceiverAgent;
+use crate::timeout::TimeoutPolicy;
+use std::collections::BTreeMap;
+
+/// The algorithms of one connection.
+#[derive(Debug)]
+pub struct Parts {
+    /// How the window moves.
+    pub congestion: Box<dyn CongestionControl>,
+    /// Why a segment was lost: the one that rules.
+    pub differentiator: Box<dyn LossDifferentiator>,
+    /// Differentiators that judge every loss and change nothing, with the names of their columns.
+    pub shadows: Vec<(String, Box<dyn LossDifferentiator>)>,
+    /// What a verdict does to the window.
+    pub reaction: Box<dyn Reaction>,
+    /// What a timeout does.
+    pub timeout: Box<dyn TimeoutPolicy>,
+    /// What the receiver measures and reports.
+    pub receiver: Box<dyn ReceiverAgent>,
+}
+
+/// One algorithm of a role.
+#[derive(Debug)]
+pub struct Part<T: ?Sized + 'static> {
+    /// Its name everywhere: scenario, command line, tables, docs.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub reference: &'static str,
+    /// What can be set.
+    pub parameters: &'static [Parameter],
+    /// Builds it from checked arguments.
+    pub build: fn(&Arguments) -> Box<T>,
+}
+
+/// A parameter of an algorithm.
+#[derive(Debug)]
+pub struct Parameter {
+    /// Its name in a scenario.
+    pub name: &'static str,
+    /// What it means, with its unit.
+    pub summary: &'static str,
+    /// What it may be, and what it is if nothing is said.
+    pub kind: Kind,
+}
+
+/// What a parameter may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// A number in `[min, max]`.
+    Number {
+        /// The value if nothing is said.
+        default: f64,
+        /// The smallest value.
+        min: f64,
+        /// The largest value.
+        max: f64,
+    },
+    /// Yes or no.
+    Flag {
+        /// The value if nothing is said.
+        default: bool,
+    },
+    /// One of several words; the first is the default.
+    Choice(&'static [&'static str]),
+}
+
+/// The value of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word.
+    Word(String),
+}
+
+/// The values of an algorithm's parameters, each checked against its [`Parameter`] and filled up with defaults.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arguments(BTreeMap<&'static str, Value>);
+
+/// Why a value does not fit its parameter.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ArgumentError {
+    /// No parameter of that name.
+    #[error("{part} has no parameter `{name}`; it has {allowed}")]
+    Unknown {
+        /// The algorithm.
+        part: &'static str,
+        /// What was found.
+        name: String,
+        /// The parameters that exist.
+        allowed: String,
+    },
+    /// The value is of another kind or out of range.
+    #[error("parameter `{name}` of {part} is {found}; allowed is {allowed}")]
+    Unfit {
+        /// The algorithm.
+        part: &'static str,
+        /// The parameter.
+        name: &'static str,
+        /// What was found.
+        found: String,
+        /// What is allowed.
+        allowed: String,
+    },
+}
+
+impl Arguments {
+    /// Checks `given` against `part`'s parameters and fills up with defaults.
+    pub fn check<T: ?Sized>(part: &Part<T>, given: &BTreeMap<String, Value>) -> Result<Self, ArgumentError> {
+        if let Some(name) = given.keys().find(|name| !part.parameters.iter().any(|p| p.name == **name)) {
+            let names: Vec<_> = part.parameters.iter().map(|p| p.name).collect();
+            let allowed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(ArgumentError::Unknown { part: part.name, name: name.clone(), allowed });
+        }
+        let mut values = BTreeMap::new();
+        for parameter in part.parameters {
+            let value = match given.get(parameter.name) {
+                None => parameter.kind.default_value(),
+                Some(value) if parameter.kind.admits(value) => value.clone(),
+                Some(value) => {
+                    return Err(ArgumentError::Unfit {
+                        part: part.name,
+                        name: parameter.name,
+                        found: value.to_string(),
+                        allowed: parameter.kind.to_string(),
+                    })
+                }
+            };
+            values.insert(parameter.name, value);
+        }
+        Ok(Self(values))
+    }
+
+    /// The number `name`.
+    ///
+    /// # Panics
+    /// If the part's row does not declare it as a number: a mistake in the table, found by its test.
+    pub fn number(&self, name: &str) -> f64 {
+        match self.0.get(name) {
+            Some(Value::Number(number)) => *number,
+            other => panic!("`{name}` is not declared as a number: {other:?}"),
+        }
+    }
+
+    /// The flag `name`.
+    ///
+    /// # Panics
+    /// If the part's row does not declare it as a flag.
+    pub fn flag(&self, name: &str) -> bool {
+        match self.0.get(name) {
+            Some(Value::Flag(flag)) => *flag,
+            other => panic!("`{name}` is not declared as a flag: {other:?}"),
+        }
+    }
+
+    /// The word `name`.
+    ///
+    /// # Panics
+    /// If the part's row does not declare it as a choice.
+    pub fn word(&self, name: &str) -> &str {
+        match self.0.get(name) {
+            Some(Value::Word(word)) => word,
+            other => panic!("`{name}` is not declared as a choice: {other:?}"),
+        }
+    }
+}
+
+impl Kind {
+    /// The value if nothing is said.
+    pub fn default_value(&self) -> Value {
+        match *self {
+            Self::Number { default, .. } => Value::Number(default),
+            Self::Flag { default } => Value::Flag(default),
+            Self::Choice(words) => Value::Word(words[0].to_owned()),
+        }
+    }
+
+    fn admits(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Number { min, max, .. }, Value::Number(number)) => (*min..=*max).contains(number),
+            (Self::Flag { .. }, Value::Flag(_)) => true,
+            (Self::Choice(words), Value::Word(word)) => words.contains(&word.as_str()),
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number { min, max, .. } => write!(f, "a number from {min} to {max}"),
+            Self::Flag { .. } => f.write_str("true or false"),
+            Self::Choice(words) => f.write_str(&words.join(", ")),
+        }
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Word(word) => write!(f, "\"{word}\""),
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! A TCP segment as a structured value.
+//!
+//! Simulator and wire exchange the same [`Segment`]. On the wire its payload is real octets; in a simulation it may be
+//! [`Payload::Synthetic`], a range of a stream whose every octet is a function of its position, so that nothing has to be copied
+//! and yet every octet can be produced, damaged and checked.
+
+use crate::seq::Seq;
+use bytes::{Bytes, BytesMut};
+use std::fmt;
+use std::ops::{BitOr, BitOrAssign};
+
+/// A TCP segment with what the IP header says of it (its ECN codepoint). Addresses belong to the driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Source port.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// Sequence number of the first octet (or of the SYN).
+    pub seq: Seq,
+    /// Acknowledgement number; meaningful with [`Flags::ACK`].
+    pub ack: Seq,
+    /// Control bits.
+    pub flags: Flags,
+    /// Window field as it stands in the header, unscaled.
+    pub window: u16,
+    /// Urgent pointer; meaningful with [`Flags::URG`].
+    pub urgent: u16,
+    /// ECN codepoint of the IP header.
+    pub ecn: Ecn,
+    /// TCP options.
+    pub options: Options,
+    /// Data.
+    pub payload: Payload,
+}
+
+impl Segment {
+    /// Octets of sequence space that the segment takes: data, SYN and FIN.
+    pub fn seq_len(&self) -> u32 {
+        self.payload.len() as u32 + u32::from(self.flags.contains(Flags::SYN)) + u32::from(self.flags.contains(Flags::FIN))
+    }
+
+    /// Length of the TCP header with its options and padding, in octets (20 to 60).
+    pub fn header_len(&self) -> usize {
+        20 + self.options.encoded_len()
+    }
+
+    /// Length of header and payload, in octets, without the IP header.
+    pub fn len(&self) -> usize {
+        self.header_len() + self.payload.len()
+    }
+
+    /// Whether the segment has no payload.
+    pub fn is_empty(&self) -> bool {
+        self.payload.is_empty()
+    }
+}
+
+/// The control bits of a TCP header.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// No more data from the sender.
+    pub const FIN: Self = Self(0x01);
+    /// Synchronise sequence numbers.
+    pub const SYN: Self = Self(0x02);
+    /// Reset the connection.
+    pub const RST: Self = Self(0x04);
+    /// Push.
+    pub const PSH: Self = Self(0x08);
+    /// The acknowledgement field is valid.
+    pub const ACK: Self = Self(0x10);
+    /// The urgent pointer is valid.
+    pub const URG: Self = Self(0x20);
+    /// ECN echo (RFC 3168).
+    pub const ECE: Self = Self(0x40);
+    /// Congestion window reduced (RFC 3168).
+    pub const CWR: Self = Self(0x80);
+
+    /// Whether every bit of `other` is set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any bit of `other` is set.
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Flags {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [(Flags, char); 8] = [
+            (Flags::SYN, 'S'),
+            (Flags::FIN, 'F'),
+            (Flags::RST, 'R'),
+            (Flags::PSH, 'P'),
+            (Flags::URG, 'U'),
+            (Flags::ECE, 'E'),
+            (Flags::CWR, 'W'),
+            (Flags::ACK, '.'),
+        ];
+        NAMES.iter().filter(|(flag, _)| self.contains(*flag)).try_for_each(|(_, name)| write!(f, "{name}"))
+    }
+}
+
+/// The ECN field of an IP header (RFC 3168, 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotCapable = 0b00,
+    /// ECN-capable, codepoint ECT(1).
+    Capable1 = 0b01,
+    /// ECN-capable, codepoint ECT(0).
+    Capable0 = 0b10,
+    /// Congestion experienced.
+    CongestionExperienced = 0b11,
+}
+
+/// A timestamps option (RFC 7323, 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// `TSval`: the sender's clock.
+    pub value: u32,
+    /// `TSecr`: the echoed clock of the other side; meaningful with ACK.
+    pub echo: u32,
+}
+
+/// Up to four SACK blocks `[left, right)`, the most recent first (RFC 2018; the first may be a D-SACK, RFC 2883).
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    count: u8,
+    blocks: [(Seq, Seq); 4],
+}
+
+impl SackBlocks {
+    /// Appends a block; returns whether there was room.
+    pub fn push(&mut self, left: Seq, right: Seq) -> bool {
+        let Some(slot) = self.blocks.get_mut(usize::from(self.count)) else { return false };
+        *slot = (left, right);
+        self.count += 1;
+        true
+    }
+
+    /// The blocks in the order of the option.
+    pub fn as_slice(&self) -> &[(Seq, Seq)] {
+        &self.blocks[..usize::from(self.count)]
+    }
+
+    /// Number of blocks (0 to 4).
+    pub const fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there is no block.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Keeps the first `count` blocks.
+    pub fn truncate(&mut self, count: usize) {
+        self.count = self.count.min(count as u8);
+    }
+}
+
+impl fmt::Debug for SackBlocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.as_slice()).finish()
+    }
+}
+
+/// The options of a TCP header. What nearly every segment carries is inline, the rest is in [`RareOptions`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Maximum segment size in octets (kind 2; SYN only).
+    pub mss: Option<u16>,
+    /// Window scale shift (kind 3; SYN only).
+    pub window_scale: Option<u8>,
+    /// SACK permitted (kind 4; SYN only).
+    pub sack_permitted: bool,
+    /// Timestamps (kind 8).
+    pub timestamps: Option<Timestamps>,
+    /// SACK blocks (kind 5).
+    pub sack: SackBlocks,
+    /// The value that a loss report has to echo (kind 253, sub-type `NONCE`); on data segments of the hardened checksum scheme.
+    pub nonce: Option<u32>,
+    /// Everything that few segments carry.
+    pub rare: Option<Box<RareOptions>>,
+}
+
+/// Options that few segments carry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RareOptions {
+    /// "I can receive and send loss reports" (kind 253 with our `ExID` and nothing more; SYN only).
+    pub reports_permitted: bool,
+    /// Loss report (kind 253).
+    pub report: Option<Report>,
+    /// SCPS selective negative acknowledgement (kind 21).
+    pub snack: Option<Snack>,
+    /// Options that we do not know, as `(kind, data)` in the order of the header. Never acted upon.
+    pub unknown: Vec<(u8, Bytes)>,
+}
+
+/// What a receiver reports of the causes of losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Report {
+    /// A segment arrived damaged.
+    Corruption(CorruptionReport),
+}
+
+/// "A segment of this connection arrived with a broken checksum" (Garcia & Brunstrom 2004; the layout is ours).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CorruptionReport {
+    /// Cumulative number of damaged segments of this connection, modulo 256.
+    pub count: u8,
+    /// The damaged segment carried a CE mark in its intact IP header.
+    pub congestion_experienced: bool,
+    /// The receiver has suppressed other reports.
+    pub rate_limited: bool,
+    /// Which segment it was, if the receiver could tell.
+    pub position: Option<ReportedPosition>,
+    /// The nonce read from the damaged segment (hardened form).
+    pub echo: Option<u32>,
+}
+
+/// Where in the stream the damaged segment stood, and how that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportedPosition {
+    /// First octet of the damaged segment.
+    pub seq: Seq,
+    /// Its length in octets; 0 if not known. The option carries it rounded up to a multiple of 128, at most 1920.
+    pub len: u16,
+    /// How the receiver knows.
+    pub basis: PositionBasis,
+}
+
+/// How a receiver came to a reported position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PositionBasis {
+    /// The sequence number of the damaged segment equals one that the receiver expected independently.
+    SeqConfirmed,
+    /// Exactly this segment was missing between two intact arrivals around the damaged one.
+    OrderInferred,
+}
+
+/// A selective negative acknowledgement (CCSDS 714.0-B, SCPS-TP).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snack {
+    /// Offset of the first hole from the acknowledgement number, in segments.
+    pub hole1_offset: u16,
+    /// Size of the first hole, in segments.
+    pub hole1_size: u16,
+    /// One bit a segment from the end of the first hole on, most significant first: 1 received, 0 missing; up to the last 1.
+    pub bits: Bytes,
+}
+
+/// The data of a segment.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum Payload {
+    /// None.
+    #[default]
+    Empty,
+    /// Octets.
+    Bytes(Bytes),
+    /// `len` octets of the synthetic stream from `offset` on; see [`synthetic_octet`].
+    Synthetic {
+        /// Position of the first octet in the stream.
+        offset: u64,
+        /// Number of octets.
+        len: u32,
+    },
+}
+
+impl Payload {
+    /// Number of octets.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Empty => 0,
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Synthetic { len, .. } => *len as usize,
+        }
+    }
+
+    /// Whether there is no octet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The octets from `start` up to `end`, without a copy.
+    ///
+    /// # Panics
+    /// If the range does not lie in the payload.
+    pub fn slice(&self, start: usize, end: usize) -> Self {
+        assert!(start <= end && end <= self.len(), "slice {start}..{end} of a payload of {} octets", self.len());
+        if start == end {
+            return Self::Empty;
+        }
+        match self {
+            Self::Empty => Self::Empty,
+            Self::Bytes(bytes) => Self::Bytes(bytes.slice(start..end)),
+            Self::Synthetic { offset, .. } => Self::Synthetic { offset: offset + start as u64, len: (end - start) as u32 },
+        }
+    }
+
+    /// Appends the octets to `out`.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Empty => {}
+            Self::Bytes(bytes) => out.extend_from_slice(bytes),
+            Self::Synthetic { offset, len } => out.extend((0..u64::from(*len)).map(|i| synthetic_octet(offset + i))),
+        }
+    }
+
+    /// The octets, produced if they are synthetic.
+    pub fn to_bytes(&self) -> Bytes {
+        match self {
+            Self::Empty => Bytes::new(),
+            Self::Bytes(bytes) => bytes.clone(),
+            Self::Synthetic { offset, len } => {
+                let mut out = BytesMut::with_capacity(*len as usize);
+                out.extend((0..u64::from(*len)).map(|i| synthetic_octet(offset + i)));
+                out.freeze()
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Bytes(bytes) => write!(f, "Bytes({} octets)", bytes.len()),
+            Self::Synthetic { offset, len } => write!(f, "Synthetic({offset}+{len})"),
+        }
+    }
+}
+
+/// The octet at `offset` of the synthetic stream: the low octet of a multiplicative hash of its position.
+pub const fn synthetic_octet(offset: u64) -> u8 {
+    (offset.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
+}
+
+/// What is still known of a segment that a driver hands to an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Integrity {
+    /// All checksums hold.
+    #[default]
+    Intact,
+    /// The TCP checksum is broken, but something independent of it vouches for the header.
+    PayloadDamaged,
+    /// The TCP checksum is broken and nothing vouches for the header: every field may be wrong. The IP header is intact.
+    HeaderSuspect,
+}

@@ -1,0 +1,297 @@
+//! What can be chosen about a connection, and the profiles: choices that belong together.
+
+use crate::time::Duration;
+
+/// The configuration of one endpoint. Lengths in octets unless a field says otherwise.
+///
+/// The profiles are values of it: [`Config::modern`], [`Config::linux`], [`Config::ns2`], [`Config::freebsd45`],
+/// [`Config::qualnet`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The largest payload to send and to announce, before options (RFC 9293, 3.7.1).
+    pub mss: u16,
+    /// Initial window in segments.
+    pub initial_window: u32,
+    /// Initial slow-start threshold in octets; `None` means unbounded.
+    pub initial_ssthresh: Option<u64>,
+    /// The window never grows beyond this many octets.
+    pub max_window: Option<u64>,
+    /// Receive buffer; the largest window that is ever announced.
+    pub receive_buffer: u64,
+    /// Send buffer; at most this much is in flight or waiting.
+    pub send_buffer: u64,
+    /// Offer window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// Offer timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// The length of one tick of the timestamp clock.
+    pub timestamp_tick: Duration,
+    /// Offer SACK (RFC 2018); with both sides willing, recovery follows RFC 6675.
+    pub sack: bool,
+    /// Report duplicates by D-SACK (RFC 2883).
+    pub dsack: bool,
+    /// Recovery without SACK.
+    pub recovery: Recovery,
+    /// Duplicate acknowledgements that mean a loss.
+    pub dup_threshold: u32,
+    /// Send new data on the first two duplicate acknowledgements (RFC 3042).
+    pub limited_transmit: bool,
+    /// Proportional rate reduction (RFC 9937); needs SACK.
+    pub prr: bool,
+    /// RACK loss detection (RFC 8985); needs SACK.
+    pub rack: bool,
+    /// Tail loss probes (RFC 8985); needs SACK.
+    pub tlp: bool,
+    /// Negotiate ECN (RFC 3168).
+    pub ecn: bool,
+    /// Undo a reduction that D-SACKs or timestamps prove unnecessary (RFC 3708, RFC 4015).
+    pub undo: bool,
+    /// Count octets, not acknowledgements, in window growth (RFC 3465).
+    pub appropriate_byte_counting: bool,
+    /// Do not let a window grow that the application does not fill (RFC 7661).
+    pub window_validation: bool,
+    /// Fall back to the initial window after idling for an RTO (RFC 5681, 4.1).
+    pub slow_start_after_idle: bool,
+    /// When to acknowledge.
+    pub ack_policy: AckPolicy,
+    /// Nagle's algorithm (RFC 9293, 3.7.4).
+    pub nagle: bool,
+    /// How round-trip times are measured and timers rounded.
+    pub granularity: Granularity,
+    /// Retransmission timeout before the first sample.
+    pub initial_rto: Duration,
+    /// Smallest retransmission timeout.
+    pub min_rto: Duration,
+    /// Apply the minimum to the variance term only, as Linux does, instead of to the sum (RFC 6298, 2.4).
+    pub min_rto_on_variance: bool,
+    /// Largest retransmission timeout, backed off or not.
+    pub max_rto: Duration,
+    /// Largest factor by which the timer backs off.
+    pub max_backoff: u32,
+    /// Give up after this many timeouts in a row; `None`: never.
+    pub max_retransmissions: Option<u32>,
+    /// Give up connecting after this many SYNs; `None`: never.
+    pub max_syn_retransmissions: Option<u32>,
+    /// Probe an idle peer after this long; `None`: never (RFC 9293, 3.8.4).
+    pub keep_alive: Option<Duration>,
+    /// Time in TIME-WAIT (2 MSL).
+    pub time_wait: Duration,
+    /// Challenge ACKs in any [`Config::challenge_ack_window`] (RFC 5961, 7).
+    pub challenge_ack_limit: u32,
+    /// See [`Config::challenge_ack_limit`].
+    pub challenge_ack_window: Duration,
+    /// What a report of the receiver on a damaged segment sets off.
+    pub report_response: ReportResponse,
+    /// Our first sequence number. The driver chooses it (RFC 6528 on the Internet).
+    pub initial_seq: u32,
+    /// The key of the nonces of the hardened checksum scheme. The driver chooses it at random.
+    pub nonce_key: u64,
+    /// Hand everything to the application the moment it is in order, so that the receive window never shrinks.
+    pub auto_read: bool,
+    /// Length of the IP header in front of the segments: 20 or 40. Only reported sizes depend on it.
+    pub ip_header: u8,
+}
+
+/// Fast recovery without SACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// None: slow start after fast retransmit.
+    Tahoe,
+    /// Ends with the first new acknowledgement (RFC 5681).
+    Reno,
+    /// Ends when everything outstanding at its start is acknowledged (RFC 6582).
+    NewReno,
+}
+
+/// When data is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckPolicy {
+    /// Every segment at once.
+    Immediate,
+    /// Every second full segment, or after a delay (RFC 9293, 3.8.6.3); out-of-order segments at once (RFC 5681, 4.2).
+    Delayed(Duration),
+}
+
+/// Clocks of the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granularity {
+    /// Exact samples from every acknowledgement that Karn's rule allows; timers as computed, with `G` as the floor of the variance
+    /// term (RFC 6298, 2.3).
+    Fine {
+        /// Clock granularity `G`.
+        floor: Duration,
+    },
+    /// One sample a window in whole ticks, integer smoothing, as in BSD and in simulators that follow it; timers in whole ticks.
+    Ticks(Duration),
+}
+
+/// What the sender does when a report names an outstanding segment as damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportResponse {
+    /// Remember it; repair when duplicate acknowledgements ask for it.
+    Lazy,
+    /// Take the segment for lost and retransmit it at once.
+    Immediate,
+}
+
+impl Config {
+    /// A stack of today by the RFCs: SACK, RACK-TLP, PRR, timestamps, initial window 10 (RFC 6928).
+    pub fn modern() -> Self {
+        Self {
+            mss: 1460,
+            initial_window: 10,
+            initial_ssthresh: None,
+            max_window: None,
+            receive_buffer: 4 << 20,
+            send_buffer: 4 << 20,
+            window_scaling: true,
+            timestamps: true,
+            timestamp_tick: Duration::from_millis(1),
+            sack: true,
+            dsack: true,
+            recovery: Recovery::NewReno,
+            dup_threshold: 3,
+            limited_transmit: true,
+            prr: true,
+            rack: true,
+            tlp: true,
+            ecn: false,
+            undo: true,
+            appropriate_byte_counting: true,
+            window_validation: true,
+            slow_start_after_idle: true,
+            ack_policy: AckPolicy::Delayed(Duration::from_millis(40)),
+            nagle: true,
+            granularity: Granularity::Fine { floor: Duration::from_millis(1) },
+            initial_rto: Duration::from_secs(1),
+            min_rto: Duration::from_millis(200),
+            min_rto_on_variance: false,
+            max_rto: Duration::from_secs(60),
+            max_backoff: 64,
+            max_retransmissions: Some(15),
+            max_syn_retransmissions: Some(6),
+            keep_alive: None,
+            time_wait: Duration::from_secs(60),
+            challenge_ack_limit: 10,
+            challenge_ack_window: Duration::from_secs(5),
+            report_response: ReportResponse::Immediate,
+            initial_seq: 0,
+            nonce_key: 0,
+            auto_read: false,
+            ip_header: 20,
+        }
+    }
+
+    /// Linux 6.x defaults: as [`Config::modern`] with Linux's timer rules.
+    pub fn linux() -> Self {
+        Self {
+            receive_buffer: 6 << 20,
+            min_rto_on_variance: true,
+            max_rto: Duration::from_secs(120),
+            max_backoff: 1 << 16,
+            challenge_ack_limit: 1000,
+            challenge_ack_window: Duration::from_secs(1),
+            ..Self::modern()
+        }
+    }
+
+    /// ns-2.35's one-way agents (spec A.1): 1000-octet segments, 10 ms ticks, 200 ms minimum RTO, acknowledgement of every segment.
+    pub fn ns2() -> Self {
+        Self {
+            mss: 1000,
+            initial_window: 2,
+            initial_ssthresh: Some(20_000),
+            receive_buffer: 20_000,
+            send_buffer: 1 << 30,
+            window_scaling: true,
+            timestamps: false,
+            sack: false,
+            dsack: false,
+            limited_transmit: true,
+            prr: false,
+            rack: false,
+            tlp: false,
+            undo: false,
+            appropriate_byte_counting: false,
+            window_validation: false,
+            slow_start_after_idle: true,
+            ack_policy: AckPolicy::Immediate,
+            nagle: false,
+            granularity: Granularity::Ticks(Duration::from_millis(10)),
+            initial_rto: Duration::from_secs(3),
+            min_rto: Duration::from_millis(200),
+            max_backoff: 64,
+            max_rto: Duration::from_secs(60),
+            max_retransmissions: None,
+            max_syn_retransmissions: None,
+            report_response: ReportResponse::Lazy,
+            ..Self::modern()
+        }
+    }
+
+    /// FreeBSD 4.5 as in Garcia & Brunstrom 2004 (spec A.2): NewReno without SACK, 10 ms ticks, 1 s minimum RTO, delayed
+    /// acknowledgements of 100 ms, 64 KiB windows, timestamps.
+    pub fn freebsd45() -> Self {
+        Self {
+            mss: 1460,
+            initial_window: 2,
+            initial_ssthresh: None,
+            receive_buffer: 65_535,
+            send_buffer: 65_536,
+            window_scaling: true,
+            timestamps: true,
+            timestamp_tick: Duration::from_millis(10),
+            sack: false,
+            dsack: false,
+            limited_transmit: false,
+            prr: false,
+            rack: false,
+            tlp: false,
+            undo: false,
+            appropriate_byte_counting: false,
+            window_validation: false,
+            ack_policy: AckPolicy::Delayed(Duration::from_millis(100)),
+            granularity: Granularity::Ticks(Duration::from_millis(10)),
+            initial_rto: Duration::from_secs(3),
+            min_rto: Duration::from_secs(1),
+            max_rto: Duration::from_secs(64),
+            max_backoff: 64,
+            max_retransmissions: Some(12),
+            report_response: ReportResponse::Lazy,
+            ..Self::modern()
+        }
+    }
+
+    /// QualNet 4.5's Reno as in Park & Chung (spec A.3): 500 ms ticks, 1 s minimum RTO, 16 KiB windows, initial window 1.
+    pub fn qualnet() -> Self {
+        Self {
+            mss: 1024,
+            initial_window: 1,
+            receive_buffer: 16_384,
+            send_buffer: 16_384,
+            window_scaling: false,
+            timestamps: false,
+            recovery: Recovery::Reno,
+            ack_policy: AckPolicy::Delayed(Duration::from_millis(200)),
+            granularity: Granularity::Ticks(Duration::from_millis(500)),
+            ..Self::freebsd45()
+        }
+    }
+
+    /// The profile called `name`, if there is one.
+    pub fn profile(name: &str) -> Option<Self> {
+        PROFILES.iter().find(|(n, _)| *n == name).map(|(_, make)| make())
+    }
+}
+
+/// Builds a configuration.
+pub type Profile = fn() -> Config;
+
+/// All profiles by name.
+pub static PROFILES: &[(&str, Profile)] = &[
+    ("modern", Config::modern),
+    ("linux", Config::linux),
+    ("ns2", Config::ns2),
+    ("freebsd45", Config::freebsd45),
+    ("qualnet", Config::qualnet),
+];

@@ -1,0 +1,95 @@
+//! What a retransmission timeout does. One file a policy.
+
+mod standard;
+
+pub use standard::Standard;
+
+use crate::differentiation::Verdict;
+use crate::path::{Ack, Path};
+use crate::scheme::Part;
+use std::fmt;
+
+/// Decides what an expired retransmission timer does, and whether it was right.
+pub trait TimeoutPolicy: fmt::Debug + Send {
+    /// The timer expired with data outstanding.
+    fn on_timeout(&mut self, timeout: &Timeout) -> TimeoutResponse;
+
+    /// An acknowledgement arrived while the timeout is not yet assessed.
+    fn assess(&mut self, ack: &AfterTimeout) -> Assessment;
+}
+
+/// An expired retransmission timer.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeout<'a> {
+    /// The path before any reaction.
+    pub path: &'a Path,
+    /// Number of expiries in a row without progress, this one included: 1 for the first.
+    pub consecutive: u32,
+    /// The ruling differentiator's verdict on the first outstanding segment.
+    pub verdict: &'a Verdict,
+    /// Whether SACK is in use.
+    pub sack: bool,
+    /// Whether timestamps are in use.
+    pub timestamps: bool,
+    /// Whether the connection was already repairing an earlier timeout.
+    pub in_recovery: bool,
+}
+
+/// What to do about an expired timer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeoutResponse {
+    /// The window.
+    pub window: TimeoutWindow,
+    /// Whether the timer backs off (RFC 6298, 5.5).
+    pub back_off: bool,
+    /// Whether only the first segment is taken for lost until the timeout has been assessed (RFC 5682), instead of everything.
+    pub head_only: bool,
+}
+
+/// What an expired timer does to the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutWindow {
+    /// One segment; the threshold is the congestion control's (RFC 5681, 3.1).
+    Collapse,
+    /// Window and threshold stay.
+    Keep,
+}
+
+/// An acknowledgement after a timeout.
+#[derive(Clone, Copy, Debug)]
+pub struct AfterTimeout<'a> {
+    /// The acknowledgement.
+    pub ack: &'a Ack<'a>,
+    /// Which acknowledgement since the timeout this is: 1 for the first.
+    pub number: u32,
+    /// `SND.NXT` at the timeout.
+    pub recover: u64,
+    /// Whether it newly acknowledges, cumulatively or selectively, data that was sent before the timeout and not retransmitted since.
+    pub original_delivered: bool,
+    /// Whether new data was or can be sent (RFC 5682, 2.1 step 2b needs it).
+    pub new_data_possible: bool,
+    /// `TSval` of the first retransmission.
+    pub retransmission_tsval: Option<u32>,
+    /// Whether the acknowledgement carries a D-SACK for the retransmitted segment.
+    pub dsack: bool,
+}
+
+/// What is known of a timeout after an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assessment {
+    /// Not yet decided: send up to two new segments and wait for the next acknowledgement (RFC 5682, 2.1 step 2b).
+    Undecided,
+    /// Something was lost: go on with the retransmissions.
+    Genuine,
+    /// Nothing was lost: undo.
+    Spurious,
+}
+
+/// All timeout policies.
+pub static TABLE: &[Part<dyn TimeoutPolicy>] = &[Part {
+    name: "standard",
+    summary: "Collapses the window, backs off, and never doubts a timeout.",
+    reference: "RFC 5681, RFC 6298",
+    parameters: &[],
+    build: |_| Box::new(Standard),
+}];

@@ -1,0 +1,17 @@
+//! RFC 5681 and RFC 6298: collapse, back off, believe it.
+
+use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
+
+/// The standard policy: never doubts a timeout.
+#[derive(Debug, Default)]
+pub struct Standard;
+
+impl TimeoutPolicy for Standard {
+    fn on_timeout(&mut self, _timeout: &Timeout) -> TimeoutResponse {
+        TimeoutResponse { window: TimeoutWindow::Collapse, back_off: true, head_only: false }
+    }
+
+    fn assess(&mut self, _ack: &AfterTimeout) -> Assessment {
+        Assessment::Genuine
+    }
+}

@@ -1,0 +1,3 @@
+//! Octets on the wire.
+
+mod options;

@@ -1,0 +1,2 @@
+//! What the tests of whyloss stand on; nothing that ships depends on it.
+#![forbid(unsafe_code)]

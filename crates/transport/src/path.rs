@@ -73,7 +73,8 @@ pub struct Ack<'a> {
     pub duplicate: bool,
     /// The ECN-echo flag.
     pub ece: bool,
-    /// The sender is in loss recovery (fast recovery, or slow start after a timeout that has not passed its recovery point).
+    /// Fast recovery holds the window, so the congestion control must not grow it. False in the slow start after a timeout, whose
+    /// growth is the congestion control's (RFC 5681, 3.1).
     pub in_recovery: bool,
     /// The window was what limited the sender when this data was sent (RFC 7661: growth is only earned by using the window).
     pub window_limited: bool,
@@ -146,10 +147,10 @@ pub struct ReportedSegment {
     pub start: u64,
     /// Octets.
     pub len: u32,
-    /// Number of the latest transmission: 0 for the first.
+    /// Number of the transmission whose nonce the report echoes; the latest one if it echoes none or no transmission's. 0 is the first.
     pub transmission: u32,
     /// When the latest transmission left.
     pub sent_at: Instant,
-    /// The nonce of the latest transmission, if segments carry one.
+    /// The nonce of that transmission, if segments carry one. A report that does not echo it is false.
     pub nonce: Option<u32>,
 }

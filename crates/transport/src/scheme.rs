@@ -7,7 +7,7 @@
 mod schemes;
 mod selection;
 
-pub use schemes::{Scheme, SCHEMES};
+pub use schemes::{Preset, Scheme, SCHEMES};
 pub use selection::{Selection, SelectionError};
 
 use crate::congestion::CongestionControl;
@@ -123,13 +123,19 @@ pub enum ArgumentError {
     },
 }
 
+impl ArgumentError {
+    fn unknown(part: &'static str, name: &str, parameters: &[&str]) -> Self {
+        let allowed = if parameters.is_empty() { "none".to_owned() } else { parameters.join(", ") };
+        Self::Unknown { part, name: name.to_owned(), allowed }
+    }
+}
+
 impl Arguments {
     /// Checks `given` against `part`'s parameters and fills up with defaults.
     pub fn check<T: ?Sized>(part: &Part<T>, given: &BTreeMap<String, Value>) -> Result<Self, ArgumentError> {
         if let Some(name) = given.keys().find(|name| !part.parameters.iter().any(|p| p.name == **name)) {
             let names: Vec<_> = part.parameters.iter().map(|p| p.name).collect();
-            let allowed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(ArgumentError::Unknown { part: part.name, name: name.clone(), allowed });
+            return Err(ArgumentError::unknown(part.name, name, &names));
         }
         let mut values = BTreeMap::new();
         for parameter in part.parameters {

@@ -1,5 +1,6 @@
 //! The schemes of the literature.
 
+use super::Value;
 use crate::tcp::{Config, Recovery};
 
 /// Parts put together under one name.
@@ -21,8 +22,31 @@ pub struct Scheme {
     pub timeout: &'static str,
     /// Receiver agent.
     pub receiver: &'static str,
+    /// Values of its parts' parameters, as `(part, parameter, value)`, instead of the parts' defaults. A user's values win.
+    pub parameters: &'static [(&'static str, &'static str, Preset)],
     /// What the scheme changes in the profile's configuration.
     pub adjust: fn(&mut Config),
+}
+
+/// The value that a scheme gives to a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Preset {
+    /// A number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word.
+    Word(&'static str),
+}
+
+impl From<Preset> for Value {
+    fn from(preset: Preset) -> Self {
+        match preset {
+            Preset::Number(number) => Self::Number(number),
+            Preset::Flag(flag) => Self::Flag(flag),
+            Preset::Word(word) => Self::Word(word.to_owned()),
+        }
+    }
 }
 
 const PLAIN: Scheme = Scheme {
@@ -34,6 +58,7 @@ const PLAIN: Scheme = Scheme {
     reaction: "reduce",
     timeout: "standard",
     receiver: "plain",
+    parameters: &[],
     adjust: |_| {},
 };
 

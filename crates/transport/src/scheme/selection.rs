@@ -21,7 +21,8 @@ pub struct Selection {
     pub timeout: Option<String>,
     /// Receiver agent, instead of the scheme's.
     pub receiver: Option<String>,
-    /// Parameters: part name → parameter → value.
+    /// Parameters: part name → parameter → value, instead of the scheme's and the parts' own. Where two chosen parts of different
+    /// roles bear one name (`none`), each takes the parameters that it has.
     pub parameters: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
@@ -74,31 +75,80 @@ impl Selection {
         let timeout = pick(&self.timeout, |s| s.timeout, "standard");
         let receiver = pick(&self.receiver, |s| s.receiver, "plain");
 
-        let mut chosen = vec![&congestion, &differentiator, &reaction, &timeout, &receiver];
-        chosen.extend(&self.shadows);
-        if let Some(name) = self.parameters.keys().find(|name| !chosen.contains(name)) {
-            let chosen: Vec<_> = chosen.iter().map(|s| s.as_str()).collect();
-            return Err(SelectionError::Unused { name: name.clone(), chosen: chosen.join(", ") });
+        let congestion = find("congestion control", congestion::TABLE, |part| part.name, &congestion)?;
+        let differentiator = find("differentiator", differentiation::TABLE, |part| part.name, &differentiator)?;
+        let shadows = self
+            .shadows
+            .iter()
+            .map(|name| find("differentiator", differentiation::TABLE, |part| part.name, name))
+            .collect::<Result<Vec<_>, _>>()?;
+        let reaction = find("reaction", reaction::TABLE, |part| part.name, &reaction)?;
+        let timeout = find("timeout policy", timeout::TABLE, |part| part.name, &timeout)?;
+        let receiver = find("receiver agent", receiver::TABLE, |part| part.name, &receiver)?;
+
+        let mut values = Values::of_scheme(scheme);
+        values.declare(congestion);
+        values.declare(differentiator);
+        for shadow in &shadows {
+            values.declare(shadow);
         }
+        values.declare(reaction);
+        values.declare(timeout);
+        values.declare(receiver);
+        values.overlay(&self.parameters)?;
+
         Ok(Parts {
-            congestion: self.make("congestion control", congestion::TABLE, &congestion)?,
-            differentiator: self.make("differentiator", differentiation::TABLE, &differentiator)?,
-            shadows: self
-                .shadows
+            congestion: values.make(congestion)?,
+            differentiator: values.make(differentiator)?,
+            shadows: shadows
                 .iter()
-                .map(|name| Ok((name.clone(), self.make("differentiator", differentiation::TABLE, name)?)))
-                .collect::<Result<_, SelectionError>>()?,
-            reaction: self.make("reaction", reaction::TABLE, &reaction)?,
-            timeout: self.make("timeout policy", timeout::TABLE, &timeout)?,
-            receiver: self.make("receiver agent", receiver::TABLE, &receiver)?,
+                .map(|part| Ok((part.name.to_owned(), values.make(part)?)))
+                .collect::<Result<_, ArgumentError>>()?,
+            reaction: values.make(reaction)?,
+            timeout: values.make(timeout)?,
+            receiver: values.make(receiver)?,
         })
     }
+}
 
-    fn make<T: ?Sized>(&self, role: &'static str, table: &'static [Part<T>], name: &str) -> Result<Box<T>, SelectionError> {
-        let part = find(role, table, |part: &Part<T>| part.name, name)?;
-        let none = BTreeMap::new();
-        let given = self.parameters.get(name).unwrap_or(&none);
-        Ok((part.build)(&Arguments::check(part, given)?))
+/// The values that the scheme and the user give, and what the chosen parts could take.
+struct Values {
+    given: BTreeMap<String, BTreeMap<String, Value>>,
+    declared: BTreeMap<&'static str, Vec<&'static str>>,
+}
+
+impl Values {
+    fn of_scheme(scheme: Option<&Scheme>) -> Self {
+        let mut given: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for &(part, parameter, value) in scheme.map_or(&[][..], |scheme| scheme.parameters) {
+            given.entry(part.to_owned()).or_default().insert(parameter.to_owned(), value.into());
+        }
+        Self { given, declared: BTreeMap::new() }
+    }
+
+    fn declare<T: ?Sized>(&mut self, part: &Part<T>) {
+        self.declared.entry(part.name).or_default().extend(part.parameters.iter().map(|parameter| parameter.name));
+    }
+
+    /// Puts the user's values over the scheme's.
+    fn overlay(&mut self, own: &BTreeMap<String, BTreeMap<String, Value>>) -> Result<(), SelectionError> {
+        for (name, values) in own {
+            let Some((part, declared)) = self.declared.get_key_value(name.as_str()) else {
+                let chosen = self.declared.keys().copied().collect::<Vec<_>>().join(", ");
+                return Err(SelectionError::Unused { name: name.clone(), chosen });
+            };
+            if let Some(unknown) = values.keys().find(|parameter| !declared.contains(&parameter.as_str())) {
+                return Err(ArgumentError::unknown(part, unknown, declared).into());
+            }
+            self.given.entry(name.clone()).or_default().extend(values.clone());
+        }
+        Ok(())
+    }
+
+    fn make<T: ?Sized>(&self, part: &Part<T>) -> Result<Box<T>, ArgumentError> {
+        let mut given = self.given.get(part.name).cloned().unwrap_or_default();
+        given.retain(|name, _| part.parameters.iter().any(|parameter| parameter.name == name));
+        Ok((part.build)(&Arguments::check(part, &given)?))
     }
 }
 

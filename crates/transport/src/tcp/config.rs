@@ -46,8 +46,6 @@ pub struct Config {
     pub ecn: bool,
     /// Undo a reduction that D-SACKs or timestamps prove unnecessary (RFC 3708, RFC 4015).
     pub undo: bool,
-    /// Count octets, not acknowledgements, in window growth (RFC 3465).
-    pub appropriate_byte_counting: bool,
     /// Do not let a window grow that the application does not fill (RFC 7661).
     pub window_validation: bool,
     /// Fall back to the initial window after idling for an RTO (RFC 5681, 4.1).
@@ -157,7 +155,6 @@ impl Config {
             tlp: true,
             ecn: false,
             undo: true,
-            appropriate_byte_counting: true,
             window_validation: true,
             slow_start_after_idle: true,
             ack_policy: AckPolicy::Delayed(Duration::from_millis(40)),
@@ -212,7 +209,6 @@ impl Config {
             rack: false,
             tlp: false,
             undo: false,
-            appropriate_byte_counting: false,
             window_validation: false,
             slow_start_after_idle: true,
             ack_policy: AckPolicy::Immediate,
@@ -248,7 +244,6 @@ impl Config {
             rack: false,
             tlp: false,
             undo: false,
-            appropriate_byte_counting: false,
             window_validation: false,
             ack_policy: AckPolicy::Delayed(Duration::from_millis(100)),
             granularity: Granularity::Ticks(Duration::from_millis(10)),

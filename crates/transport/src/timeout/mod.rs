@@ -64,6 +64,10 @@ pub struct AfterTimeout<'a> {
     pub number: u32,
     /// `SND.NXT` at the timeout.
     pub recover: u64,
+    /// End of the segment that the timeout retransmitted first (RFC 5682, 2.1 step 2a).
+    pub head_end: u64,
+    /// Whether it acknowledges, cumulatively or selectively, data beyond `recover` (RFC 5682, 3.1 step 3a).
+    pub beyond_recover: bool,
     /// Whether it newly acknowledges, cumulatively or selectively, data that was sent before the timeout and not retransmitted since.
     pub original_delivered: bool,
     /// Whether new data was or can be sent (RFC 5682, 2.1 step 2b needs it).
@@ -77,7 +81,8 @@ pub struct AfterTimeout<'a> {
 /// What is known of a timeout after an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assessment {
-    /// Not yet decided: send up to two new segments and wait for the next acknowledgement (RFC 5682, 2.1 step 2b).
+    /// Not yet decided: retransmit nothing more and wait for the next acknowledgement. If this one advanced `SND.UNA`, up to two new
+    /// segments may leave meanwhile (RFC 5682, 2.1 step 2b); if it did not, nothing does (RFC 5682, 3.1 step 2).
     Undecided,
     /// Something was lost: go on with the retransmissions.
     Genuine,

@@ -1,0 +1,69 @@
+# Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough.
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-rust test-python bench fuzz lint format build schema lock wheel clean distclean
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
+	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
+VENV := .venv
+BIN := $(VENV)/bin
+CARGO ?= cargo
+FUZZ_SECONDS ?= 30
+
+NATIVE_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: build ## Set everything up, reproduce a paper (quick form) and say where the report lies
+	$(BIN)/whyloss reproduce garcia2004 --quick
+
+test: test-rust test-python ## Set everything up and run all tests
+
+test-rust:
+	$(CARGO) test --workspace --exclude whyloss-python --locked
+
+test-python: build
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed ## Formatters in checking mode and linters; warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed ## Format all code
+	$(CARGO) fmt --all
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+build: $(VENV)/.built ## Build in release mode; leaves the command at .venv/bin/whyloss
+
+wheel: $(VENV)/.installed ## Build a wheel for distribution in dist/
+	$(BIN)/maturin build --release --locked --out dist
+
+lock: $(VENV)/.installed ## Pin the newest Python packages that pyproject.toml admits
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--upgrade --no-emit-index-url --custom-compile-command 'make lock' --output-file requirements.lock
+
+clean: ## Remove build products and results, keep the Python environment
+	$(CARGO) clean
+	rm -rf dist out bench.json $(VENV)/.built .pytest_cache .mypy_cache .ruff_cache
+	find python tests -name __pycache__ -prune -exec rm -rf {} +
+	rm -f python/whyloss/_native*.so
+
+distclean: clean ## Remove everything that is not in the repository
+	rm -rf $(VENV)
+
+$(VENV)/.installed: requirements.lock
+	@test -n "$(PYTHON)" || { echo 'error: Python 3.11 or newer is needed; name it with make PYTHON=/path/to/python' >&2; exit 1; }
+	@command -v $(CARGO) >/dev/null || { echo 'error: Rust is needed: https://rustup.rs' >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.installed $(NATIVE_SOURCES)
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@

@@ -1,0 +1,94 @@
+//! The arrows between the crates, as docs/architecture.md draws them.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Which of our crates each crate may stand on; what only its own tests use is left aside.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("transport", &[]),
+    ("sim", &["transport"]),
+    ("lab", &["transport", "sim"]),
+    ("net", &["transport", "sim"]),
+    ("kernel", &["transport", "sim"]),
+    ("capture", &["transport", "sim"]),
+    ("python", &["transport", "sim", "lab"]),
+    ("testkit", &["transport", "sim", "lab"]),
+];
+
+/// Outside crates, by the start of their name, that only some of ours may mention.
+const RESERVED: &[(&str, &[&str])] = &[("pyo3", &["python"]), ("arrow", &["lab", "capture"]), ("parquet", &["lab", "capture"])];
+
+/// The crates that may hold `unsafe`.
+const UNSAFE: &[&str] = &["net", "kernel"];
+
+struct Crate {
+    root: PathBuf,
+    /// Dependencies of the library.
+    uses: BTreeSet<String>,
+    /// Dependencies of any kind.
+    mentions: BTreeSet<String>,
+}
+
+fn crates() -> BTreeMap<String, Crate> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    packages
+        .iter()
+        .filter_map(|package| {
+            let name = package["name"].as_str()?.strip_prefix("whyloss-")?.to_owned();
+            let root = PathBuf::from(package["manifest_path"].as_str()?).parent()?.to_owned();
+            let dependencies = package["dependencies"].as_array()?;
+            let names = |of_library: bool| {
+                dependencies
+                    .iter()
+                    .filter(|dependency| !of_library || dependency["kind"].is_null())
+                    .filter_map(|dependency| Some(dependency["name"].as_str()?.to_owned()))
+                    .collect()
+            };
+            Some((name, Crate { root, uses: names(true), mentions: names(false) }))
+        })
+        .collect()
+}
+
+#[test]
+fn arrows_run_one_way() {
+    let crates = crates();
+    assert!(crates.contains_key("transport"), "the workspace was not read");
+    for (name, found) in &crates {
+        let Some((_, allowed)) = ARROWS.iter().find(|(n, _)| n == name) else {
+            panic!("crate `{name}` has no row in ARROWS: draw its arrows here and in docs/architecture.md");
+        };
+        for used in found.uses.iter().filter_map(|used| used.strip_prefix("whyloss-")) {
+            assert!(allowed.contains(&used), "`{name}` must not stand on `{used}`");
+        }
+    }
+}
+
+#[test]
+fn only_their_owners_mention_python_and_arrow() {
+    for (name, found) in crates() {
+        for (start, owners) in RESERVED {
+            let mention = found.mentions.iter().find(|mention| mention.starts_with(start));
+            assert!(mention.is_none() || owners.contains(&name.as_str()), "`{name}` must not depend on {mention:?}");
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_forbidden_outside_its_two_crates() {
+    for (name, found) in crates() {
+        if UNSAFE.contains(&name.as_str()) {
+            continue;
+        }
+        let source = std::fs::read_to_string(found.root.join("src/lib.rs")).expect("every crate has a library");
+        assert!(source.contains("#![forbid(unsafe_code)]"), "`{name}` does not forbid unsafe code");
+    }
+}

@@ -1,0 +1,288 @@
+//! Putting a network together.
+
+use crate::channel::ChannelSpec;
+use crate::simulation::Simulation;
+use std::fmt;
+use std::io::Write;
+use whyloss_transport::tcp::Config;
+use whyloss_transport::{BitRate, Duration, Instant, Parts};
+
+/// A host or router of a [`Builder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) u32);
+
+/// A link of a [`Builder`]; its index counts links in the order in which they were added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+/// A direction of a link or of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// From the first end to the second; from the sender of data to its receiver.
+    Forward,
+    /// Back.
+    Reverse,
+}
+
+impl Way {
+    /// The name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Reverse => "reverse",
+        }
+    }
+}
+
+/// One direction of a link: queue, then transmitter, then channel, then propagation.
+#[derive(Clone, Debug)]
+pub struct LinkSpec {
+    /// The transmitter's rate over all octets of the IP packet.
+    pub rate: BitRate,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// Drop-tail queue in front of the transmitter.
+    pub queue: QueueLimit,
+    /// What it does to packets.
+    pub channel: ChannelSpec,
+}
+
+/// How much may wait for the transmitter. The packet in transmission is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// Anything.
+    #[default]
+    Unlimited,
+    /// This many packets.
+    Packets(u32),
+    /// This many octets.
+    Octets(u64),
+}
+
+/// One end of a TCP connection.
+#[derive(Debug)]
+pub struct End {
+    /// Its configuration. The nonce key is replaced by a random one.
+    pub config: Config,
+    /// Its algorithms.
+    pub parts: Parts,
+}
+
+/// How much a flow sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// As much as it can until the run ends.
+    Unlimited,
+    /// This many octets; then the connection is closed.
+    Octets(u64),
+}
+
+/// Data over one TCP connection.
+#[derive(Debug)]
+pub struct TcpFlow {
+    /// Its name, unique among the flows. Its random streams depend on it.
+    pub name: String,
+    /// The host that opens the connection and sends the data.
+    pub from: NodeId,
+    /// The host that receives it.
+    pub to: NodeId,
+    /// When the connection is opened.
+    pub start: Instant,
+    /// How much is sent.
+    pub amount: Amount,
+    /// The sender's end.
+    pub sender: End,
+    /// The receiver's end.
+    pub receiver: End,
+}
+
+/// Datagrams of one size at a constant bit rate.
+#[derive(Clone, Debug)]
+pub struct CbrFlow {
+    /// Its name, unique among the flows.
+    pub name: String,
+    /// The host that sends.
+    pub from: NodeId,
+    /// The host that receives.
+    pub to: NodeId,
+    /// When the first datagram leaves.
+    pub start: Instant,
+    /// No datagram leaves at or after this time.
+    pub stop: Instant,
+    /// Rate over all octets of the IP packet.
+    pub rate: BitRate,
+    /// Octets of each IP packet, 28 octets of headers included.
+    pub octets: u32,
+}
+
+/// A file over several TCP connections at once, put together again in order at the receiver.
+///
+/// The file is cut into chunks. Whenever a connection's send buffer has room for one, it takes the next. Which connection took which
+/// chunk is known to the receiver without a header on the wire.
+#[derive(Debug)]
+pub struct StripedTransfer {
+    /// Its name; the connections are flows `name/0`, `name/1`, …
+    pub name: String,
+    /// The host that opens the connections and sends the file.
+    pub from: NodeId,
+    /// The host that receives it.
+    pub to: NodeId,
+    /// When the connections are opened.
+    pub start: Instant,
+    /// Length of the file in octets.
+    pub octets: u64,
+    /// Length of a chunk in octets.
+    pub chunk: u32,
+    /// Sender's and receiver's end of each connection.
+    pub connections: Vec<(End, End)>,
+}
+
+/// Takes the parts of a network and checks that they fit together.
+#[derive(Default)]
+pub struct Builder {
+    pub(crate) seed: u64,
+    pub(crate) run: u64,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) send_overhead: Duration,
+    pub(crate) sampling: Option<Duration>,
+    pub(crate) captures: Vec<Capture>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub name: String,
+    pub host: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub ends: [NodeId; 2],
+    pub specs: [LinkSpec; 2],
+}
+
+#[derive(Debug)]
+pub(crate) enum Flow {
+    Tcp(TcpFlow),
+    Cbr(CbrFlow),
+    Striped(StripedTransfer),
+}
+
+pub(crate) struct Capture {
+    pub link: LinkId,
+    pub ways: Vec<Way>,
+    pub out: Box<dyn Write + Send>,
+}
+
+impl Builder {
+    /// An empty network. All random numbers of run `run` follow from `seed` and `run`.
+    pub fn new(seed: u64, run: u64) -> Self {
+        Self { seed, run, ..Self::default() }
+    }
+
+    /// Adds a host: packets start and end here. A host does not forward.
+    pub fn host(&mut self, name: impl Into<String>) -> NodeId {
+        self.node(name.into(), true)
+    }
+
+    /// Adds a router: it forwards packets on the shortest way (fewest links; the link that was added first on a tie).
+    pub fn router(&mut self, name: impl Into<String>) -> NodeId {
+        self.node(name.into(), false)
+    }
+
+    fn node(&mut self, name: String, host: bool) -> NodeId {
+        self.nodes.push(Node { name, host });
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// Joins two nodes; `forward` is the direction from `a` to `b`.
+    pub fn link(&mut self, a: NodeId, b: NodeId, forward: LinkSpec, reverse: LinkSpec) -> LinkId {
+        self.links.push(Link { ends: [a, b], specs: [forward, reverse] });
+        LinkId(self.links.len() as u32 - 1)
+    }
+
+    /// Adds a TCP flow.
+    pub fn tcp(&mut self, flow: TcpFlow) {
+        self.flows.push(Flow::Tcp(flow));
+    }
+
+    /// Adds a flow of datagrams.
+    pub fn cbr(&mut self, flow: CbrFlow) {
+        self.flows.push(Flow::Cbr(flow));
+    }
+
+    /// Adds a striped transfer.
+    pub fn striped(&mut self, transfer: StripedTransfer) {
+        self.flows.push(Flow::Striped(transfer));
+    }
+
+    /// Delays each packet by a random time, uniform in `[0, max)`, before it enters its host's link; packets of one endpoint keep
+    /// their order. It stands for the scheduling noise of real hosts and breaks the phase effects of drop-tail queues
+    /// (Floyd & Jacobson 1992). Zero, the default, switches it off.
+    pub fn send_overhead(&mut self, max: Duration) {
+        self.send_overhead = max;
+    }
+
+    /// Takes a sample of every flow and queue at every multiple of `interval`.
+    pub fn sample_every(&mut self, interval: Duration) {
+        self.sampling = Some(interval);
+    }
+
+    /// Writes what crosses a link, in the given directions, to `out` as pcapng.
+    pub fn capture(&mut self, link: LinkId, ways: &[Way], out: Box<dyn Write + Send>) {
+        self.captures.push(Capture { link, ways: ways.to_vec(), out });
+    }
+
+    /// Checks everything and builds the simulation.
+    pub fn build(self) -> Result<Simulation, BuildError> {
+        Simulation::new(self)
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("seed", &self.seed)
+            .field("run", &self.run)
+            .field("nodes", &self.nodes)
+            .field("links", &self.links)
+            .field("flows", &self.flows)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a network cannot be built.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum BuildError {
+    /// A value that makes no sense.
+    #[error("{item}: {field} is {found}; allowed is {allowed}")]
+    Unfit {
+        /// What it belongs to: "link a>b", "flow web", …
+        item: String,
+        /// Which value.
+        field: &'static str,
+        /// What was found.
+        found: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// Two things have one name.
+    #[error("there are two {kind}s called `{name}`")]
+    SameName {
+        /// What they are: node, flow.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A flow's hosts are not connected.
+    #[error("flow `{flow}`: no way leads from `{from}` to `{to}`")]
+    NoWay {
+        /// The flow.
+        flow: String,
+        /// Where it starts.
+        from: String,
+        /// Where it ends.
+        to: String,
+    },
+}

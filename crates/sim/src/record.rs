@@ -1,0 +1,239 @@
+//! What a run leaves behind.
+
+use crate::build::{LinkId, Way};
+use crate::truth::{Cause, CauseCounts, Truth};
+use whyloss_transport::tcp::{Closing, LossRecord, Stats, TimeoutRecord};
+use whyloss_transport::{Duration, Instant};
+
+/// Everything that a run recorded. Flows, links and transfers are referred to by their index here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Records {
+    /// The seed.
+    pub seed: u64,
+    /// The number of the run.
+    pub run: u64,
+    /// When the run ended.
+    pub ended_at: Instant,
+    /// The largest random send overhead; zero if there was none.
+    pub send_overhead: Duration,
+    /// One entry a flow, in the order in which they were added; the connections of a striped transfer are flows too.
+    pub flows: Vec<FlowRecord>,
+    /// One entry a striped transfer.
+    pub striped: Vec<StripedRecord>,
+    /// One entry a loss that a sender noticed, in the order in which they were noticed.
+    pub losses: Vec<LossRow>,
+    /// One entry an expired retransmission timer.
+    pub timeouts: Vec<TimeoutRow>,
+    /// One entry a packet that did not arrive.
+    pub drops: Vec<DropRecord>,
+    /// Two entries a link: forward, then reverse.
+    pub links: Vec<LinkRecord>,
+    /// Time series of the flows.
+    pub flow_samples: Vec<FlowSample>,
+    /// Time series of the links.
+    pub link_samples: Vec<LinkSample>,
+    /// All packets.
+    pub packets: PacketCounts,
+    /// Events that the run took.
+    pub events: u64,
+}
+
+/// What became of packets. `sent = delivered + dropped + in_flight`, always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketCounts {
+    /// Left an endpoint.
+    pub sent: u64,
+    /// Reached the endpoint that they were meant for, as far as it could tell intact.
+    pub delivered: u64,
+    /// Of those, damaged in a way that no checksum noticed.
+    pub damaged_unnoticed: u64,
+    /// Did not arrive.
+    pub dropped: CauseCounts,
+    /// Under way at the end of the run.
+    pub in_flight: u64,
+}
+
+impl PacketCounts {
+    /// Whether no packet is missing and none was made from nothing.
+    pub fn balanced(&self) -> bool {
+        self.sent == self.delivered + self.dropped.total() + self.in_flight
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.delivered += other.delivered;
+        self.damaged_unnoticed += other.damaged_unnoticed;
+        self.dropped.merge(&other.dropped);
+        self.in_flight += other.in_flight;
+    }
+}
+
+/// One flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowRecord {
+    /// Its name.
+    pub name: String,
+    /// The striped transfer that it belongs to.
+    pub striped: Option<usize>,
+    /// When it was to start.
+    pub start: Instant,
+    /// When the sender's connection was established.
+    pub connected: Option<Instant>,
+    /// When the first data was in order at the receiver.
+    pub first_data: Option<Instant>,
+    /// When the last data was in order at the receiver.
+    pub last_data: Option<Instant>,
+    /// When everything that was to be sent was in order at the receiver.
+    pub finished: Option<Instant>,
+    /// How the sender's connection ended, if it did.
+    pub closing: Option<Closing>,
+    /// Octets in order at the receiver.
+    pub octets_delivered: u64,
+    /// Octets that reached the application with another value than they were sent with: damage that no checksum noticed.
+    pub octets_corrupted: u64,
+    /// Octets in order per second from the start to the finish, or to the end of the run if it did not finish, in bit/s.
+    pub goodput_bps: f64,
+    /// Counters of the sender's connection; `None` for datagrams.
+    pub sender: Option<Stats>,
+    /// Counters of the receiver's connection; `None` for datagrams.
+    pub receiver: Option<Stats>,
+    /// Names of the differentiators in shadow, in the order of [`LossRecord::shadows`].
+    pub shadows: Vec<String>,
+    /// Packets from the sender to the receiver.
+    pub forward: PacketCounts,
+    /// Packets from the receiver to the sender.
+    pub reverse: PacketCounts,
+}
+
+/// A file that travelled over several connections at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StripedRecord {
+    /// Its name.
+    pub name: String,
+    /// Its length in octets.
+    pub octets: u64,
+    /// When it was to start.
+    pub start: Instant,
+    /// When its last octet was in order at the receiver.
+    pub finished: Option<Instant>,
+    /// Octets of the file in order at the receiver.
+    pub octets_delivered: u64,
+    /// The most octets that ever waited at the receiver for earlier ones.
+    pub max_reordered: u64,
+    /// Octets in order per second from the start to the finish, or to the end of the run, in bit/s.
+    pub goodput_bps: f64,
+}
+
+/// A loss that a sender noticed, beside what really happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LossRow {
+    /// The flow.
+    pub flow: usize,
+    /// What the sender recorded.
+    pub record: LossRecord,
+    /// What really happened to this transmission.
+    pub truth: Truth,
+    /// When and where it was lost.
+    pub dropped: Option<(Instant, LinkId, Way)>,
+}
+
+/// An expired retransmission timer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimeoutRow {
+    /// The flow.
+    pub flow: usize,
+    /// What the sender recorded.
+    pub record: TimeoutRecord,
+}
+
+/// A packet that did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropRecord {
+    /// When it was discarded or erased.
+    pub at: Instant,
+    /// The flow.
+    pub flow: usize,
+    /// [`Way::Forward`] from the flow's sender to its receiver, [`Way::Reverse`] back.
+    pub way: Way,
+    /// The link on which it was lost, or which damaged it last.
+    pub link: LinkId,
+    /// The direction of that link.
+    pub link_way: Way,
+    /// Why.
+    pub cause: Cause,
+    /// When its endpoint sent it.
+    pub sent_at: Instant,
+    /// Offset of its first octet of data in the flow's data stream.
+    pub offset: u64,
+    /// Octets of data; 0 for a bare acknowledgement.
+    pub len: u32,
+    /// Octets of the whole packet.
+    pub octets: u32,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkRecord {
+    /// The link's name, with its direction: `"a>b"` for the forward direction of a link from `a` to `b`.
+    pub name: String,
+    /// Packets that wanted to cross.
+    pub offered: u64,
+    /// Octets that wanted to cross.
+    pub offered_octets: u64,
+    /// Packets that reached the other end, damaged ones included.
+    pub delivered: u64,
+    /// Octets that reached the other end.
+    pub delivered_octets: u64,
+    /// Packets that the channel damaged.
+    pub damaged: u64,
+    /// Packets lost here: full queue or erased by the channel.
+    pub dropped: CauseCounts,
+    /// Packets in the queue, in transmission or on the way at the end of the run.
+    pub in_flight: u64,
+    /// Time spent transmitting.
+    pub busy: Duration,
+    /// Mean number of packets that waited (the one in transmission not counted).
+    pub mean_queue_packets: f64,
+    /// Mean number of octets that waited.
+    pub mean_queue_octets: f64,
+    /// Most packets that waited.
+    pub max_queue_packets: u64,
+    /// Most octets that waited.
+    pub max_queue_octets: u64,
+    /// How often an error pattern came to its end.
+    pub pattern_ends: u64,
+}
+
+/// A sender at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowSample {
+    /// When.
+    pub at: Instant,
+    /// The flow.
+    pub flow: usize,
+    /// Congestion window in octets.
+    pub cwnd: u64,
+    /// Slow-start threshold in octets.
+    pub ssthresh: u64,
+    /// Smoothed round-trip time, if measured.
+    pub srtt: Option<Duration>,
+    /// Octets believed to be in the network.
+    pub pipe: u64,
+    /// Octets in order at the receiver.
+    pub octets_delivered: u64,
+}
+
+/// A queue at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSample {
+    /// When.
+    pub at: Instant,
+    /// The link.
+    pub link: LinkId,
+    /// The direction.
+    pub way: Way,
+    /// Packets that wait (the one in transmission not counted).
+    pub queue_packets: u64,
+    /// Octets that wait.
+    pub queue_octets: u64,
+}

@@ -1,0 +1,119 @@
+//! Why a packet did not arrive.
+
+/// What ended a packet's journey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// A queue was full.
+    QueueFull,
+    /// A channel lost it without a trace.
+    Erased,
+    /// Damage in the IP header; the next node discarded it.
+    IpHeaderDamaged,
+    /// Damage in the transport header (and perhaps in the data); the receiving host discarded it.
+    TransportHeaderDamaged,
+    /// Damage in the data alone; the receiving host discarded it.
+    PayloadDamaged,
+    /// Damage sent it to a port or an address that no connection has.
+    NoFlow,
+    /// Damage sent it to an address that no route leads to.
+    NoRoute,
+}
+
+impl Cause {
+    /// All causes, in the order of their columns.
+    pub const ALL: [Self; 7] = [
+        Self::QueueFull,
+        Self::Erased,
+        Self::IpHeaderDamaged,
+        Self::TransportHeaderDamaged,
+        Self::PayloadDamaged,
+        Self::NoFlow,
+        Self::NoRoute,
+    ];
+
+    /// The name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue-full",
+            Self::Erased => "erased",
+            Self::IpHeaderDamaged => "ip-header-damaged",
+            Self::TransportHeaderDamaged => "transport-header-damaged",
+            Self::PayloadDamaged => "payload-damaged",
+            Self::NoFlow => "no-flow",
+            Self::NoRoute => "no-route",
+        }
+    }
+
+    /// Whether the loss says that the network was overloaded. Every other cause says that a channel disturbed the packet.
+    pub const fn is_congestion(self) -> bool {
+        matches!(self, Self::QueueFull)
+    }
+}
+
+/// Number of packets by [`Cause`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CauseCounts([u64; Cause::ALL.len()]);
+
+impl CauseCounts {
+    /// Counts one packet.
+    pub fn add(&mut self, cause: Cause) {
+        self.0[cause as usize] += 1;
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
+    }
+
+    /// Packets that ended by `cause`.
+    pub const fn get(&self, cause: Cause) -> u64 {
+        self.0[cause as usize]
+    }
+
+    /// Packets that ended by any cause.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Each cause with its number of packets.
+    pub fn iter(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
+        Cause::ALL.iter().map(|&cause| (cause, self.get(cause)))
+    }
+}
+
+/// What really happened to a transmission that a sender took for lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Truth {
+    /// It was lost.
+    Lost(Cause),
+    /// It arrived: the sender was wrong.
+    Arrived,
+    /// It was still under way when the run ended.
+    InFlight,
+}
+
+impl Truth {
+    /// The name in tables: that of the cause, or "arrived" or "in-flight".
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lost(cause) => cause.name(),
+            Self::Arrived => "arrived",
+            Self::InFlight => "in-flight",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_counts_in_its_own_column() {
+        let mut counts = CauseCounts::default();
+        for (index, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, index);
+            (0..=index).for_each(|_| counts.add(cause));
+        }
+        assert!(counts.iter().enumerate().all(|(index, (_, count))| count == index as u64 + 1));
+        assert_eq!(counts.total(), 28);
+    }
+}

@@ -142,7 +142,7 @@ pub struct Timestamps {
 }
 
 /// Up to four SACK blocks `[left, right)`, the most recent first (RFC 2018; the first may be a D-SACK, RFC 2883).
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct SackBlocks {
     count: u8,
     blocks: [(Seq, Seq); 4],
@@ -177,6 +177,15 @@ impl SackBlocks {
         self.count = self.count.min(count as u8);
     }
 }
+
+// Not derived: slots beyond the count keep what they held.
+impl PartialEq for SackBlocks {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for SackBlocks {}
 
 impl fmt::Debug for SackBlocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,16 +1,405 @@
-//! TCP options: their lengths, parsing and emission.
+//! TCP options: their lengths, how they fit, parsing and emission.
+//!
+//! | kind | option | octets | source |
+//! | ---: | --- | ---: | --- |
+//! | 2 | maximum segment size | 4 | RFC 9293, 3.2 |
+//! | 3 | window scale | 3 | RFC 7323, 2.2 |
+//! | 4 | SACK permitted | 2 | RFC 2018, 2 |
+//! | 5 | SACK of *n* ≤ 4 blocks | 2 + 8 *n* | RFC 2018, 3 |
+//! | 8 | timestamps | 10 | RFC 7323, 3.2 |
+//! | 21 | SNACK with *v* octets of bits | 6 + *v* | CCSDS 714.0-B |
+//! | 253 | our experiment: see [`report`](super::report) | 4 to 15 | RFC 6994 |
+//!
+//! An option of another kind, or of one of these kinds with another length, is kept in [`RareOptions::unknown`] and not acted upon.
+//!
+//! Options stand packed: nothing but the whole is aligned to 32 bits. The padding is no-operations. In the header of a SYN it
+//! follows the options, in any other it precedes them, so that timestamps alone stand as RFC 7323, appendix A shows them.
 
-use crate::segment::Options;
+use super::report;
+use crate::segment::{Options, RareOptions, Snack, Timestamps};
+use crate::seq::Seq;
+use bytes::Bytes;
+use std::ops::Range;
+
+/// Octets that a TCP header has for options.
+pub const MAX_LEN: usize = 40;
+
+const END_OF_OPTIONS: u8 = 0;
+const NO_OPERATION: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+const SNACK: u8 = 21;
+
+/// An option whose length makes no sense: below 2, or more than the header has left. What follows it cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "option kind {kind} at octet {at} of the options claims {claimed} octets of the {left} that are left; at least 2 are needed"
+)]
+pub struct Malformed {
+    /// Kind of the option.
+    pub kind: u8,
+    /// Where it begins in the options.
+    pub at: usize,
+    /// The length that it claims; 0 if its length octet is missing.
+    pub claimed: u8,
+    /// Octets from its beginning to the end of the options.
+    pub left: usize,
+}
 
 impl Options {
     /// Octets that the options take in a header, padded to a multiple of four.
+    #[inline]
     pub fn encoded_len(&self) -> usize {
-        let mut len = 0;
+        self.packed_len().next_multiple_of(4)
+    }
+
+    /// Octets without padding.
+    #[inline]
+    fn packed_len(&self) -> usize {
+        let mut len = self.sack_len();
+        len += if self.timestamps.is_some() { 10 } else { 0 };
+        len += if self.nonce.is_some() { report::NONCE_LEN } else { 0 };
         len += if self.mss.is_some() { 4 } else { 0 };
         len += if self.window_scale.is_some() { 3 } else { 0 };
         len += if self.sack_permitted { 2 } else { 0 };
-        len += if self.timestamps.is_some() { 10 } else { 0 };
-        len += if self.sack.is_empty() { 0 } else { 2 + 8 * self.sack.len() };
-        len.div_ceil(4) * 4
+        if let Some(rare) = &self.rare {
+            len += rare.packed_len();
+        }
+        len
+    }
+
+    #[inline]
+    fn sack_len(&self) -> usize {
+        if self.sack.is_empty() {
+            0
+        } else {
+            2 + 8 * self.sack.len()
+        }
+    }
+
+    /// Drops what a header has no room for, the least useful first: unknown options; SACK blocks from the last on; the bits of a
+    /// SNACK, then the SNACK; the loss report; the nonce. What opens a connection and timestamps always stay, and fit.
+    ///
+    /// A SACK block that does not fit now is repeated later (RFC 2018, 4); a loss report is worth more the earlier it comes.
+    pub fn fit(&mut self) {
+        if self.packed_len() <= MAX_LEN {
+            return;
+        }
+        if let Some(rare) = &mut self.rare {
+            rare.unknown.clear();
+        }
+        let others = self.packed_len() - self.sack_len();
+        self.sack.truncate(MAX_LEN.saturating_sub(others + 2) / 8);
+        if let Some(mut rare) = self.rare.take() {
+            let others = self.packed_len();
+            let excess = (others + rare.packed_len()).saturating_sub(MAX_LEN);
+            if let Some(snack) = &mut rare.snack {
+                snack.bits.truncate(snack.bits.len().saturating_sub(excess));
+            }
+            if others + rare.packed_len() > MAX_LEN {
+                rare.snack = None;
+            }
+            if others + rare.packed_len() > MAX_LEN {
+                rare.report = None;
+            }
+            self.rare = (*rare != RareOptions::default()).then_some(rare);
+        }
+        if self.packed_len() > MAX_LEN {
+            self.nonce = None;
+        }
+    }
+
+    /// The options that stand in `octets`, and where reading had to stop if a length makes no sense. Of an option that comes twice
+    /// the last counts.
+    pub fn parse(octets: &Bytes) -> (Self, Option<Malformed>) {
+        let mut options = Self::default();
+        let malformed = options.read(octets, 0..octets.len());
+        (options, malformed)
+    }
+
+    /// Reads the options that stand in `range` of `octets`.
+    pub(super) fn read(&mut self, octets: &Bytes, range: Range<usize>) -> Option<Malformed> {
+        let mut at = range.start;
+        while at < range.end {
+            let (kind, left) = (octets[at], range.end - at);
+            match kind {
+                END_OF_OPTIONS => break,
+                NO_OPERATION => {
+                    at += 1;
+                    continue;
+                }
+                _ => {}
+            }
+            let claimed = if left < 2 { 0 } else { octets[at + 1] };
+            let len = usize::from(claimed);
+            if len < 2 || len > left {
+                return Some(Malformed { kind, at: at - range.start, claimed, left });
+            }
+            let data = at + 2..at + len;
+            if !self.read_known(kind, &octets[data.clone()], || octets.slice(at + 6..at + len)) {
+                self.rare.get_or_insert_default().unknown.push((kind, octets.slice(data)));
+            }
+            at += len;
+        }
+        None
+    }
+
+    /// Reads one option, if it is known. `bits` slices the bits of a SNACK out of the packet.
+    fn read_known(&mut self, kind: u8, data: &[u8], bits: impl FnOnce() -> Bytes) -> bool {
+        let u32_at = |at: usize| u32::from_be_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
+        match (kind, data) {
+            (TIMESTAMPS, _) if data.len() == 8 => self.timestamps = Some(Timestamps { value: u32_at(0), echo: u32_at(4) }),
+            (SACK, _) if matches!(data.len(), 8 | 16 | 24 | 32) => {
+                self.sack.truncate(0);
+                for at in (0..data.len()).step_by(8) {
+                    self.sack.push(Seq(u32_at(at)), Seq(u32_at(at + 4)));
+                }
+            }
+            (MSS, &[a, b]) => self.mss = Some(u16::from_be_bytes([a, b])),
+            (WINDOW_SCALE, &[shift]) => self.window_scale = Some(shift),
+            (SACK_PERMITTED, []) => self.sack_permitted = true,
+            (SNACK, &[a, b, c, d, ..]) => {
+                let (hole1_offset, hole1_size) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+                self.rare.get_or_insert_default().snack = Some(Snack { hole1_offset, hole1_size, bits: bits() });
+            }
+            (report::KIND, data) => return report::read(self, data),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Appends the options with their padding. They fit, and no unknown option has a kind without a length.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let packed = self.packed_len();
+        let padding = &[NO_OPERATION; 3][..packed.next_multiple_of(4) - packed];
+        let opens = self.mss.is_some();
+        if !opens {
+            out.extend_from_slice(padding);
+        }
+        if let Some(mss) = self.mss {
+            let [a, b] = mss.to_be_bytes();
+            out.extend_from_slice(&[MSS, 4, a, b]);
+        }
+        if self.sack_permitted {
+            out.extend_from_slice(&[SACK_PERMITTED, 2]);
+        }
+        if let Some(Timestamps { value, echo }) = self.timestamps {
+            let mut option = [TIMESTAMPS, 10, 0, 0, 0, 0, 0, 0, 0, 0];
+            option[2..6].copy_from_slice(&value.to_be_bytes());
+            option[6..10].copy_from_slice(&echo.to_be_bytes());
+            out.extend_from_slice(&option);
+        }
+        if let Some(shift) = self.window_scale {
+            out.extend_from_slice(&[WINDOW_SCALE, 3, shift]);
+        }
+        if !self.sack.is_empty() {
+            out.extend_from_slice(&[SACK, self.sack_len() as u8]);
+            for (left, right) in self.sack.as_slice() {
+                out.extend_from_slice(&left.0.to_be_bytes());
+                out.extend_from_slice(&right.0.to_be_bytes());
+            }
+        }
+        report::write(self, out);
+        if let Some(rare) = &self.rare {
+            rare.write(out);
+        }
+        if opens {
+            out.extend_from_slice(padding);
+        }
+    }
+}
+
+impl RareOptions {
+    fn packed_len(&self) -> usize {
+        let mut len = if self.reports_permitted { report::PERMITTED_LEN } else { 0 };
+        len += self.report.as_ref().map_or(0, report::report_len);
+        len += self.snack.as_ref().map_or(0, |snack| 6 + snack.bits.len());
+        len + self.unknown.iter().map(|(_, data)| 2 + data.len()).sum::<usize>()
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        if let Some(snack) = &self.snack {
+            out.extend_from_slice(&[SNACK, 6 + snack.bits.len() as u8]);
+            out.extend_from_slice(&snack.hole1_offset.to_be_bytes());
+            out.extend_from_slice(&snack.hole1_size.to_be_bytes());
+            out.extend_from_slice(&snack.bits);
+        }
+        for (kind, data) in &self.unknown {
+            out.extend_from_slice(&[*kind, 2 + data.len() as u8]);
+            out.extend_from_slice(data);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::{CorruptionReport, PositionBasis, Report, ReportedPosition, SackBlocks};
+
+    fn parse(octets: &[u8]) -> (Options, Option<Malformed>) {
+        Options::parse(&Bytes::copy_from_slice(octets))
+    }
+
+    #[track_caller]
+    fn both_ways(options: &Options, octets: &[u8]) {
+        let mut out = Vec::new();
+        options.write(&mut out);
+        assert_eq!(out, octets);
+        assert_eq!(options.encoded_len(), octets.len());
+        assert_eq!(parse(octets), (options.clone(), None));
+    }
+
+    fn sack(count: u32) -> SackBlocks {
+        let mut sack = SackBlocks::default();
+        for block in 0..count {
+            assert!(sack.push(Seq(block * 10), Seq(block * 10 + 5)));
+        }
+        sack
+    }
+
+    const TIMES: Option<Timestamps> = Some(Timestamps { value: 0x0102_0304, echo: 0x0506_0708 });
+    const POSITION: ReportedPosition = ReportedPosition { seq: Seq(0x1112_1314), len: 1536, basis: PositionBasis::SeqConfirmed };
+
+    fn corruption(position: Option<ReportedPosition>, echo: Option<u32>) -> CorruptionReport {
+        CorruptionReport { count: 9, position, echo, ..CorruptionReport::default() }
+    }
+
+    fn reporting(report: CorruptionReport) -> Options {
+        let rare = RareOptions { report: Some(Report::Corruption(report)), ..RareOptions::default() };
+        Options { rare: Some(Box::new(rare)), ..Options::default() }
+    }
+
+    #[test]
+    fn timestamps_alone_are_aligned() {
+        both_ways(&Options { timestamps: TIMES, ..Options::default() }, &[1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn a_syn() {
+        let rare = Some(Box::new(RareOptions { reports_permitted: true, ..RareOptions::default() }));
+        let options = Options { mss: Some(1460), window_scale: Some(7), sack_permitted: true, rare, ..Options::default() };
+        both_ways(&options, &[2, 4, 0x05, 0xB4, 4, 2, 3, 3, 7, 253, 4, 0x57, 0x4C, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_nonce() {
+        both_ways(
+            &Options { nonce: Some(0xA1A2_A3A4), ..Options::default() },
+            &[1, 1, 1, 253, 9, 0x57, 0x4C, 6, 0xA1, 0xA2, 0xA3, 0xA4],
+        );
+    }
+
+    #[test]
+    fn reports_of_corruption() {
+        let report = CorruptionReport { congestion_experienced: true, rate_limited: true, ..corruption(None, None) };
+        both_ways(&reporting(report), &[1, 253, 7, 0x57, 0x4C, 4, 0x30, 9]);
+        both_ways(&reporting(corruption(Some(POSITION), None)), &[1, 253, 11, 0x57, 0x4C, 4, 0x8C, 9, 0x11, 0x12, 0x13, 0x14]);
+        both_ways(&reporting(corruption(None, Some(0xA1A2_A3A4))), &[1, 253, 11, 0x57, 0x4C, 4, 0, 9, 0xA1, 0xA2, 0xA3, 0xA4]);
+        let inferred = ReportedPosition { len: 0, basis: PositionBasis::OrderInferred, ..POSITION };
+        both_ways(
+            &reporting(corruption(Some(inferred), Some(0xA1A2_A3A4))),
+            &[1, 253, 15, 0x57, 0x4C, 4, 0x40, 9, 0x11, 0x12, 0x13, 0x14, 0xA1, 0xA2, 0xA3, 0xA4],
+        );
+    }
+
+    #[test]
+    fn a_reported_length_is_rounded_up() {
+        for (len, read) in [(0, 0), (1, 128), (128, 128), (1448, 1536), (1920, 1920), (u16::MAX, 1920)] {
+            let mut out = Vec::new();
+            reporting(corruption(Some(ReportedPosition { len, ..POSITION }), None)).write(&mut out);
+            let expected = reporting(corruption(Some(ReportedPosition { len: read, ..POSITION }), None)).rare;
+            assert_eq!(parse(&out).0.rare, expected, "{len} octets");
+        }
+    }
+
+    #[test]
+    fn a_snack() {
+        let snack = Snack { hole1_offset: 0, hole1_size: 3, bits: Bytes::from_static(&[0xF6, 0x40]) };
+        let rare = Some(Box::new(RareOptions { snack: Some(snack), ..RareOptions::default() }));
+        both_ways(&Options { rare, ..Options::default() }, &[0x15, 0x08, 0x00, 0x00, 0x00, 0x03, 0xF6, 0x40]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_kept_apart() {
+        let cases: [&[u8]; 9] = [
+            &[30, 4, 1, 2],                                    // another kind
+            &[2, 3, 9, 1],                                     // a maximum segment size of another length
+            &[5, 2, 1, 1],                                     // no SACK block
+            &[5, 6, 1, 2, 3, 4, 1, 1],                         // half a SACK block
+            &[253, 4, 0x57, 0x4D],                             // another experiment
+            &[253, 8, 0x57, 0x4C, 99, 1, 2, 3],                // another sub-type
+            &[253, 11, 0x57, 0x4C, 4, 0xC0, 9, 1, 2, 3, 4, 1], // a position known in two ways
+            &[253, 10, 0x57, 0x4C, 4, 0x80, 9, 1, 2, 3, 1, 1], // a position cut short
+            &[253, 3, 0x57, 1],                                // no experiment identifier
+        ];
+        for octets in cases {
+            let (options, malformed) = parse(octets);
+            let len = usize::from(octets[1]);
+            let unknown = vec![(octets[0], Bytes::copy_from_slice(&octets[2..len]))];
+            let expected =
+                Options { rare: Some(Box::new(RareOptions { unknown, ..RareOptions::default() })), ..Options::default() };
+            assert_eq!((options, malformed), (expected, None), "{octets:02x?}");
+        }
+    }
+
+    #[test]
+    fn a_length_that_makes_no_sense_ends_reading() {
+        let read = Options { window_scale: Some(7), ..Options::default() };
+        for (octets, kind, at, claimed, left) in [
+            (&[3, 3, 7, 8, 10, 1, 2, 3][..], 8, 3, 10, 5),
+            (&[3, 3, 7, 30, 1, 4, 2, 1], 30, 3, 1, 5),
+            (&[3, 3, 7, 30, 0, 4, 2, 1], 30, 3, 0, 5),
+            (&[3, 3, 7, 1, 1, 1, 1, 30], 30, 7, 0, 1),
+        ] {
+            assert_eq!(parse(octets), (read.clone(), Some(Malformed { kind, at, claimed, left })), "{octets:?}");
+        }
+        assert_eq!(parse(&[3, 3, 7, 0, 8, 1, 0, 0]), (read, None), "nothing is read behind the end of options");
+    }
+
+    #[test]
+    fn sack_blocks_give_way() {
+        let with = |timestamps, nonce, rare| {
+            let mut options = Options { timestamps, nonce, rare, sack: sack(4), ..Options::default() };
+            let all = options.clone();
+            options.fit();
+            assert!(options.encoded_len() <= MAX_LEN);
+            assert_eq!((&options.timestamps, &options.nonce, &options.rare), (&all.timestamps, &all.nonce, &all.rare));
+            assert_eq!(options.sack.as_slice(), &all.sack.as_slice()[..options.sack.len()]);
+            options.sack.len()
+        };
+        let (position, echo) = (Some(POSITION), Some(5));
+        assert_eq!(with(None, None, None), 4);
+        assert_eq!(with(TIMES, None, None), 3);
+        assert_eq!(with(TIMES, Some(1), None), 2);
+        assert_eq!(with(TIMES, None, reporting(corruption(None, None)).rare), 2);
+        assert_eq!(with(TIMES, None, reporting(corruption(position, None)).rare), 2);
+        assert_eq!(with(TIMES, None, reporting(corruption(position, echo)).rare), 1);
+        assert_eq!(with(TIMES, Some(1), reporting(corruption(position, None)).rare), 1);
+        assert_eq!(with(TIMES, Some(1), reporting(corruption(position, echo)).rare), 0);
+    }
+
+    #[test]
+    fn what_fits_least_goes_first() {
+        let report = Report::Corruption(corruption(Some(POSITION), Some(5)));
+        let snack = |bits| Some(Snack { hole1_offset: 1, hole1_size: 2, bits: Bytes::from(vec![0xAA; bits]) });
+        let rare =
+            RareOptions { reports_permitted: true, report: Some(report), snack: snack(34), unknown: vec![(30, Bytes::new())] };
+        let full = Options { timestamps: TIMES, sack: sack(4), nonce: None, rare: Some(Box::new(rare)), ..Options::default() };
+
+        let mut options = full.clone();
+        options.fit();
+        let kept = RareOptions { reports_permitted: true, report: Some(report), snack: snack(5), unknown: vec![] };
+        assert_eq!(options, Options { sack: sack(0), rare: Some(Box::new(kept.clone())), ..full.clone() });
+
+        let mut options = Options { nonce: Some(1), ..full.clone() };
+        options.fit();
+        assert_eq!(options.rare, Some(Box::new(RareOptions { snack: None, ..kept.clone() })));
+
+        let mut options = Options { nonce: Some(1), mss: Some(1), ..full };
+        options.fit();
+        assert_eq!(options.rare, Some(Box::new(RareOptions { snack: None, report: None, ..kept })));
     }
 }

@@ -1,0 +1,161 @@
+//! Kind 253: what receivers and senders of this project tell each other.
+//!
+//! RFC 6994 shares option kind 253 among experiments by a 16-bit experiment identifier. Ours, [`EXPERIMENT_ID`], is **not
+//! registered**; nothing here is sent unless a connection is configured for it and its peer has agreed on the SYN.
+//!
+//! Every option begins
+//!
+//! | octet | |
+//! | ---: | --- |
+//! | 0 | kind 253 |
+//! | 1 | length of the whole option |
+//! | 2–3 | experiment identifier `57 4C`, network order |
+//! | 4 | sub-type; absent in *reports permitted* |
+//!
+//! **Reports permitted** (length 4, on SYN and SYN-ACK): "I can receive and send loss reports."
+//!
+//! **Nonce** (sub-type 6, length 9, on data segments): octets 5–8 are a value that only a receiver of this very transmission can know
+//! and that a corruption report has to echo, in the spirit of Ely et al., "Robust Congestion Signaling", 2001.
+//!
+//! **Corruption report** (sub-type 4, length 7, 11 or 15, on acknowledgements): "a segment of this connection arrived damaged."
+//!
+//! | octet | |
+//! | ---: | --- |
+//! | 5 | `80` sequence number confirmed; `40` position inferred from the order of arrivals (both: not ours); `20` CE seen on the damaged packet; `10` other reports were suppressed; low four bits: length of the segment in units of 128 octets, rounded up, at most 15; 0 if not known |
+//! | 6 | damaged segments of this connection so far, modulo 256: a lost acknowledgement loses no event |
+//! | 7–10 | with `80` or `40`: sequence number of the first octet of the damaged segment |
+//! | next 4 | if the length says that there are four more: the nonce read from the damaged segment |
+//!
+//! Sub-types 1, 2, 3 and 5 are set aside for waves (TCP-Real), rates of waves, congestion information (Selective-TCP) and explicit
+//! loss notification. An option with another sub-type, length or experiment identifier is unknown.
+//!
+//! What fits into the 40 octets beside timestamps (10):
+//!
+//! | | octets | SACK blocks beside it |
+//! | --- | ---: | ---: |
+//! | nothing more | 10 | 3 |
+//! | nonce | 19 | 2 |
+//! | report, count only | 17 | 2 |
+//! | report with position, or with echo | 21 | 2 |
+//! | report with position and echo | 25 | 1 |
+//! | nonce and report with position | 30 | 1 |
+//! | nonce and report with position and echo | 34 | 0 |
+
+use crate::segment::{CorruptionReport, Options, PositionBasis, Report, ReportedPosition};
+use crate::seq::Seq;
+
+/// Option kind shared by experiments (RFC 6994).
+pub const KIND: u8 = 253;
+
+/// Our experiment identifier, "WL" in ASCII. Not registered.
+pub const EXPERIMENT_ID: u16 = 0x574C;
+
+/// The unit in which a report gives the length of a segment, in octets.
+pub const LENGTH_UNIT: u16 = 128;
+
+const CORRUPTION: u8 = 4;
+const NONCE: u8 = 6;
+
+const SEQ_CONFIRMED: u8 = 0x80;
+const ORDER_INFERRED: u8 = 0x40;
+const CONGESTION_EXPERIENCED: u8 = 0x20;
+const RATE_LIMITED: u8 = 0x10;
+const LENGTH: u8 = 0x0F;
+
+pub(super) const PERMITTED_LEN: usize = 4;
+pub(super) const NONCE_LEN: usize = 9;
+
+/// Octets of a report.
+pub(super) fn report_len(report: &Report) -> usize {
+    match report {
+        Report::Corruption(report) => {
+            7 + if report.position.is_some() { 4 } else { 0 } + if report.echo.is_some() { 4 } else { 0 }
+        }
+    }
+}
+
+/// Reads the data of an option of kind 253, if it is one of ours.
+pub(super) fn read(options: &mut Options, data: &[u8]) -> bool {
+    let Some(data) = data.strip_prefix(&EXPERIMENT_ID.to_be_bytes()) else { return false };
+    match data {
+        [] => options.rare.get_or_insert_default().reports_permitted = true,
+        &[NONCE, a, b, c, d] => options.nonce = Some(u32::from_be_bytes([a, b, c, d])),
+        [CORRUPTION, flags, count, rest @ ..] => {
+            let Some(report) = read_corruption(*flags, *count, rest) else { return false };
+            options.rare.get_or_insert_default().report = Some(Report::Corruption(report));
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn read_corruption(flags: u8, count: u8, rest: &[u8]) -> Option<CorruptionReport> {
+    let basis = match flags & (SEQ_CONFIRMED | ORDER_INFERRED) {
+        0 => None,
+        SEQ_CONFIRMED => Some(PositionBasis::SeqConfirmed),
+        ORDER_INFERRED => Some(PositionBasis::OrderInferred),
+        _ => return None,
+    };
+    let (position, rest) = match basis {
+        None => (None, rest),
+        Some(basis) => {
+            let (seq, rest) = rest.split_first_chunk()?;
+            let len = u16::from(flags & LENGTH) * LENGTH_UNIT;
+            (Some(ReportedPosition { seq: Seq(u32::from_be_bytes(*seq)), len, basis }), rest)
+        }
+    };
+    let echo = match rest {
+        [] => None,
+        rest => Some(u32::from_be_bytes(rest.try_into().ok()?)),
+    };
+    Some(CorruptionReport {
+        count,
+        congestion_experienced: flags & CONGESTION_EXPERIENCED != 0,
+        rate_limited: flags & RATE_LIMITED != 0,
+        position,
+        echo,
+    })
+}
+
+/// Appends the options of kind 253.
+pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
+    if let Some(nonce) = options.nonce {
+        head(NONCE_LEN, out);
+        out.push(NONCE);
+        out.extend_from_slice(&nonce.to_be_bytes());
+    }
+    let Some(rare) = &options.rare else { return };
+    if rare.reports_permitted {
+        head(PERMITTED_LEN, out);
+    }
+    if let Some(report) = &rare.report {
+        head(report_len(report), out);
+        match report {
+            Report::Corruption(report) => write_corruption(report, out),
+        }
+    }
+}
+
+fn head(len: usize, out: &mut Vec<u8>) {
+    let [a, b] = EXPERIMENT_ID.to_be_bytes();
+    out.extend_from_slice(&[KIND, len as u8, a, b]);
+}
+
+fn write_corruption(report: &CorruptionReport, out: &mut Vec<u8>) {
+    let mut flags = if report.congestion_experienced { CONGESTION_EXPERIENCED } else { 0 };
+    flags |= if report.rate_limited { RATE_LIMITED } else { 0 };
+    if let Some(position) = &report.position {
+        flags |= match position.basis {
+            PositionBasis::SeqConfirmed => SEQ_CONFIRMED,
+            PositionBasis::OrderInferred => ORDER_INFERRED,
+        };
+        flags |= position.len.div_ceil(LENGTH_UNIT).min(u16::from(LENGTH)) as u8;
+    }
+    out.extend_from_slice(&[CORRUPTION, flags, report.count]);
+    if let Some(position) = &report.position {
+        out.extend_from_slice(&position.seq.0.to_be_bytes());
+    }
+    if let Some(echo) = report.echo {
+        out.extend_from_slice(&echo.to_be_bytes());
+    }
+}

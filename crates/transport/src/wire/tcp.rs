@@ -1,0 +1,90 @@
+//! The TCP header (RFC 9293, 3.1).
+
+use super::ip::Addresses;
+use super::options::{self, Malformed};
+use super::{EmitError, Error};
+use crate::segment::{Ecn, Flags, Options, Payload, Segment};
+use crate::seq::Seq;
+use bytes::Bytes;
+
+/// Length of a header without options, in octets.
+pub(super) const MIN_HEADER: usize = 20;
+
+/// The length in octets that the segment has on the wire, if it has a form there.
+pub(super) fn check(segment: &Segment) -> Result<usize, EmitError> {
+    let options = segment.options.encoded_len();
+    if options > options::MAX_LEN {
+        return Err(EmitError::Options(options));
+    }
+    if let Some((kind, _)) = segment.options.rare.iter().flat_map(|rare| &rare.unknown).find(|(kind, _)| *kind < 2) {
+        return Err(EmitError::OptionKind(*kind));
+    }
+    Ok(MIN_HEADER + options + segment.payload.len())
+}
+
+/// Appends the segment with its checksum. The segment has passed [`check`].
+pub(super) fn write(addresses: &Addresses, segment: &Segment, out: &mut Vec<u8>) {
+    let start = out.len();
+    let header_len = segment.header_len();
+    let mut header = [0; MIN_HEADER];
+    header[0..2].copy_from_slice(&segment.src_port.to_be_bytes());
+    header[2..4].copy_from_slice(&segment.dst_port.to_be_bytes());
+    header[4..8].copy_from_slice(&segment.seq.0.to_be_bytes());
+    header[8..12].copy_from_slice(&segment.ack.0.to_be_bytes());
+    header[12] = (header_len as u8 / 4) << 4;
+    header[13] = segment.flags.0;
+    header[14..16].copy_from_slice(&segment.window.to_be_bytes());
+    header[18..20].copy_from_slice(&segment.urgent.to_be_bytes());
+    out.extend_from_slice(&header);
+    segment.options.write(out);
+    debug_assert_eq!(out.len() - start, header_len);
+    segment.payload.write_to(out);
+    let checksum = addresses.pseudo_header(out.len() - start).with(&out[start..]).finish();
+    out[start + 16..start + 18].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Reads a segment whose checksum holds. `fixed` is the beginning of `octets`.
+pub(super) fn read(octets: &Bytes, fixed: &[u8; MIN_HEADER], ecn: Ecn) -> Result<(Segment, Option<Malformed>), Error> {
+    let (mut segment, offset) = read_fixed(fixed, ecn);
+    if !(MIN_HEADER..=octets.len()).contains(&offset) {
+        return Err(Error::DataOffset { offset, len: octets.len() });
+    }
+    let malformed = read_rest(&mut segment, octets, offset);
+    Ok((segment, malformed))
+}
+
+/// Reads what can be read of a segment whose checksum is broken: with a data offset that makes no sense, no options.
+pub(super) fn read_damaged(octets: &Bytes, fixed: &[u8; MIN_HEADER], ecn: Ecn) -> Segment {
+    let (mut segment, offset) = read_fixed(fixed, ecn);
+    let offset = if (MIN_HEADER..=octets.len()).contains(&offset) { offset } else { MIN_HEADER };
+    read_rest(&mut segment, octets, offset);
+    segment
+}
+
+/// The fields of the fixed header and the data offset in octets.
+fn read_fixed(header: &[u8; MIN_HEADER], ecn: Ecn) -> (Segment, usize) {
+    let u16_at = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let u32_at = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let segment = Segment {
+        src_port: u16_at(0),
+        dst_port: u16_at(2),
+        seq: Seq(u32_at(4)),
+        ack: Seq(u32_at(8)),
+        flags: Flags(header[13]),
+        window: u16_at(14),
+        urgent: u16_at(18),
+        ecn,
+        options: Options::default(),
+        payload: Payload::Empty,
+    };
+    (segment, usize::from(header[12] >> 4) * 4)
+}
+
+/// Options and payload.
+fn read_rest(segment: &mut Segment, octets: &Bytes, offset: usize) -> Option<Malformed> {
+    let malformed = segment.options.read(octets, MIN_HEADER..offset);
+    if offset < octets.len() {
+        segment.payload = Payload::Bytes(octets.slice(offset..));
+    }
+    malformed
+}

@@ -1,11 +1,21 @@
 //! How the congestion window moves. One file an algorithm.
 
+mod cubic;
+mod hystart;
+mod newreno;
+mod none;
 mod reno;
+mod slow_start;
+#[cfg(test)]
+mod tests;
 
+pub use cubic::Cubic;
+pub use newreno::NewReno;
+pub use none::None;
 pub use reno::Reno;
 
 use crate::path::{Ack, Path, Sent};
-use crate::scheme::Part;
+use crate::scheme::{Kind, Parameter, Part};
 use std::fmt;
 
 /// Decides how the window grows, and how far it shrinks when it has to.
@@ -110,20 +120,68 @@ impl Window {
     }
 }
 
+const HYSTART: Parameter = Parameter {
+    name: "hystart",
+    summary: "Leave the first slow start by HyStart++ (RFC 9406), and grow by up to 8 segments an acknowledgement until then.",
+    kind: Kind::Flag { default: false },
+};
+
 /// All congestion controls.
 pub static TABLE: &[Part<dyn CongestionControl>] = &[
     Part {
         name: "reno",
-        summary: "Additive increase counted in acknowledgements, halving on congestion.",
+        summary: "Additive increase counted in acknowledgements, half the flight on congestion.",
         reference: "RFC 5681",
         parameters: &[],
         build: |_| Box::new(Reno),
     },
     Part {
         name: "newreno",
-        summary: "Additive increase counted in octets, halving on congestion.",
+        summary: "Additive increase counted in octets (appropriate byte counting), half the flight on congestion.",
         reference: "RFC 5681, RFC 3465",
-        parameters: &[],
-        build: |_| Box::new(Reno),
+        parameters: &[HYSTART],
+        build: |arguments| Box::new(NewReno::new(arguments.flag("hystart"))),
+    },
+    Part {
+        name: "cubic",
+        summary: "The window is a cubic function of the time since the last reduction, and never less than Reno's.",
+        reference: "RFC 9438",
+        parameters: &[
+            Parameter {
+                name: "c",
+                summary: "C: how fast the cubic grows, in segments/s^3.",
+                kind: Kind::Number { default: 0.4, min: 0.001, max: 100.0 },
+            },
+            Parameter {
+                name: "beta",
+                summary: "The factor by which congestion multiplies the flight.",
+                kind: Kind::Number { default: 0.7, min: 0.1, max: 0.99 },
+            },
+            Parameter {
+                name: "fast_convergence",
+                summary: "Aim lower after a loss below the window of the loss before (RFC 9438, 4.7).",
+                kind: Kind::Flag { default: true },
+            },
+            HYSTART,
+        ],
+        build: |arguments| {
+            Box::new(Cubic::new(
+                arguments.number("c"),
+                arguments.number("beta"),
+                arguments.flag("fast_convergence"),
+                arguments.flag("hystart"),
+            ))
+        },
+    },
+    Part {
+        name: "none",
+        summary: "A window that never moves.",
+        reference: "for experiments",
+        parameters: &[Parameter {
+            name: "segments",
+            summary: "The window in segments.",
+            kind: Kind::Number { default: 10.0, min: 1.0, max: 1_000_000.0 },
+        }],
+        build: |arguments| Box::new(None::new(arguments.number("segments") as u64)),
     },
 ];

@@ -1,7 +1,13 @@
 //! What a retransmission timeout does. One file a policy.
 
+mod eifel;
+mod frto;
 mod standard;
+#[cfg(test)]
+mod tests;
 
+pub use eifel::Eifel;
+pub use frto::FRto;
 pub use standard::Standard;
 
 use crate::differentiation::Verdict;
@@ -72,7 +78,7 @@ pub struct AfterTimeout<'a> {
     pub original_delivered: bool,
     /// Whether new data was or can be sent (RFC 5682, 2.1 step 2b needs it).
     pub new_data_possible: bool,
-    /// `TSval` of the first retransmission.
+    /// `TSval` of the retransmission that began the repair: the first one, also if the timer has expired again since.
     pub retransmission_tsval: Option<u32>,
     /// Whether the acknowledgement carries a D-SACK for the retransmitted segment.
     pub dsack: bool,
@@ -91,10 +97,26 @@ pub enum Assessment {
 }
 
 /// All timeout policies.
-pub static TABLE: &[Part<dyn TimeoutPolicy>] = &[Part {
-    name: "standard",
-    summary: "Collapses the window, backs off, and never doubts a timeout.",
-    reference: "RFC 5681, RFC 6298",
-    parameters: &[],
-    build: |_| Box::new(Standard),
-}];
+pub static TABLE: &[Part<dyn TimeoutPolicy>] = &[
+    Part {
+        name: "standard",
+        summary: "Collapses the window, backs off, and never doubts a timeout.",
+        reference: "RFC 5681, RFC 6298",
+        parameters: &[],
+        build: |_| Box::new(Standard),
+    },
+    Part {
+        name: "f-rto",
+        summary: "Tells a spurious timeout by which data the next two acknowledgements acknowledge.",
+        reference: "RFC 5682",
+        parameters: &[],
+        build: |_| Box::new(FRto::default()),
+    },
+    Part {
+        name: "eifel",
+        summary: "Tells a spurious timeout by the timestamp that the first acknowledgement echoes.",
+        reference: "RFC 3522, RFC 4015",
+        parameters: &[],
+        build: |_| Box::new(Eifel::default()),
+    },
+];

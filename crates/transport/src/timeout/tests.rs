@@ -1,0 +1,224 @@
+//! Decision tables: every branch of the detection algorithms.
+
+use super::Assessment::{Genuine, Spurious, Undecided};
+use super::{AfterTimeout, Assessment, Eifel, FRto, Standard, Timeout, TimeoutPolicy, TimeoutWindow};
+use crate::differentiation::{Cause, Verdict};
+use crate::path::{Ack, Path};
+use crate::segment::Timestamps;
+
+/// The timer expires with 1000..11000 outstanding; 1000..2000 is retransmitted with `TSval` 500.
+const UNA: u64 = 1000;
+const HEAD_END: u64 = 2000;
+const RECOVER: u64 = 11_000;
+const RETRANSMISSION: u32 = 500;
+
+#[derive(Clone, Copy)]
+struct Expiry {
+    sack: bool,
+    timestamps: bool,
+    in_recovery: bool,
+}
+
+const FIRST: Expiry = Expiry { sack: false, timestamps: true, in_recovery: false };
+const FIRST_SACK: Expiry = Expiry { sack: true, ..FIRST };
+const AGAIN: Expiry = Expiry { in_recovery: true, ..FIRST };
+
+/// An acknowledgement after the timeout. `una` is where it moves `SND.UNA` to.
+#[derive(Clone, Copy)]
+struct Answer {
+    una: u64,
+    acked: u64,
+    duplicate: bool,
+    original: bool,
+    beyond: bool,
+    new_data: bool,
+    echo: Option<u32>,
+    dsack: bool,
+}
+
+fn advance(from: u64, to: u64) -> Answer {
+    Answer {
+        una: to,
+        acked: to - from,
+        duplicate: false,
+        original: to > HEAD_END,
+        beyond: to > RECOVER,
+        new_data: true,
+        echo: None,
+        dsack: false,
+    }
+}
+
+fn duplicate(at: u64) -> Answer {
+    Answer { duplicate: true, ..advance(at, at) }
+}
+
+/// Neither advances nor duplicates: a window update, or data from the peer.
+fn neutral(at: u64) -> Answer {
+    advance(at, at)
+}
+
+fn expire(policy: &mut dyn TimeoutPolicy, expiry: Expiry) -> bool {
+    let path = Path { una: UNA, nxt: RECOVER, ..Path::default() };
+    let response = policy.on_timeout(&Timeout {
+        path: &path,
+        consecutive: 1,
+        verdict: &Verdict { cause: Cause::Unknown, score: 0.0 },
+        sack: expiry.sack,
+        timestamps: expiry.timestamps,
+        in_recovery: expiry.in_recovery,
+    });
+    assert_eq!(response.window, TimeoutWindow::Collapse);
+    assert!(response.back_off);
+    response.head_only
+}
+
+fn answer(policy: &mut dyn TimeoutPolicy, number: u32, answer: Answer) -> Assessment {
+    let path = Path { una: answer.una, nxt: RECOVER + 2000, ..Path::default() };
+    let ack = Ack {
+        path: &path,
+        acked: answer.acked,
+        delivered: answer.acked,
+        rtt: None,
+        newest_sent_at: None,
+        duplicate: answer.duplicate,
+        ece: false,
+        in_recovery: false,
+        window_limited: true,
+        timestamps: answer.echo.map(|echo| Timestamps { value: 0, echo }),
+    };
+    policy.assess(&AfterTimeout {
+        ack: &ack,
+        number,
+        recover: RECOVER,
+        head_end: HEAD_END,
+        beyond_recover: answer.beyond,
+        original_delivered: answer.original,
+        new_data_possible: answer.new_data,
+        retransmission_tsval: answer.echo.map(|_| RETRANSMISSION),
+        dsack: answer.dsack,
+    })
+}
+
+fn check(policy: &mut dyn TimeoutPolicy, expiry: Expiry, head_only: bool, script: &[(Answer, Assessment)]) {
+    assert_eq!(expire(policy, expiry), head_only);
+    for (number, (given, expected)) in (1..).zip(script) {
+        assert_eq!(answer(policy, number, *given), *expected, "acknowledgement {number}");
+    }
+}
+
+#[test]
+fn standard_never_doubts() {
+    check(&mut Standard, FIRST, false, &[(duplicate(UNA), Genuine)]);
+    check(&mut Standard, FIRST_SACK, false, &[(advance(UNA, 5000), Genuine), (advance(5000, 9000), Genuine)]);
+}
+
+#[test]
+fn frto_basic() {
+    let forward = advance(UNA, HEAD_END);
+    let table: &[&[(Answer, Assessment)]] = &[
+        // 2a: a duplicate; everything at once; less than the retransmission; nothing new to send.
+        &[(duplicate(UNA), Genuine), (advance(UNA, 3000), Genuine)],
+        &[(advance(UNA, RECOVER), Genuine)],
+        &[(advance(UNA, 1500), Genuine)],
+        &[(Answer { new_data: false, ..forward }, Genuine)],
+        // 2b, 3a: the second is a duplicate.
+        &[(forward, Undecided), (duplicate(HEAD_END), Genuine), (advance(HEAD_END, 4000), Genuine)],
+        // 2b, 3b: the second advances, by one segment or by all.
+        &[(forward, Undecided), (advance(HEAD_END, 3000), Spurious)],
+        &[(forward, Undecided), (advance(HEAD_END, RECOVER + 1000), Spurious)],
+        // The first may cover more than the retransmission: delayed acknowledgements.
+        &[(advance(UNA, 3000), Undecided), (advance(3000, 5000), Spurious)],
+        // What is neither counts for nothing.
+        &[(neutral(UNA), Undecided), (forward, Undecided), (neutral(HEAD_END), Undecided), (duplicate(HEAD_END), Genuine)],
+    ];
+    for script in table {
+        check(&mut FRto::default(), FIRST, true, script);
+    }
+}
+
+#[test]
+fn frto_with_sack() {
+    let forward = advance(UNA, HEAD_END);
+    let sacked_original = Answer { original: true, ..duplicate(HEAD_END) };
+    let sacked_new = Answer { beyond: true, ..duplicate(HEAD_END) };
+    let table: &[&[(Answer, Assessment)]] = &[
+        // 2: duplicates before the first advance only fill the scoreboard.
+        &[(Answer { original: true, ..duplicate(UNA) }, Undecided), (forward, Undecided), (sacked_original, Spurious)],
+        // 2a
+        &[(duplicate(UNA), Undecided), (advance(UNA, RECOVER), Genuine)],
+        &[(advance(UNA, 1500), Genuine)],
+        &[(Answer { new_data: false, ..forward }, Genuine)],
+        // 3a: new data overtakes the old, or a duplicate says nothing new.
+        &[(forward, Undecided), (sacked_new, Genuine)],
+        &[(forward, Undecided), (Answer { original: true, ..sacked_new }, Genuine)],
+        &[(forward, Undecided), (advance(HEAD_END, RECOVER + 1000), Genuine)],
+        &[(forward, Undecided), (duplicate(HEAD_END), Genuine)],
+        // 3b
+        &[(forward, Undecided), (sacked_original, Spurious)],
+        &[(forward, Undecided), (advance(HEAD_END, 3000), Spurious)],
+    ];
+    for script in table {
+        check(&mut FRto::default(), FIRST_SACK, true, script);
+    }
+}
+
+#[test]
+fn frto_takes_a_timeout_within_a_repair_for_genuine() {
+    let mut policy = FRto::default();
+    check(&mut policy, FIRST, true, &[(advance(UNA, HEAD_END), Undecided)]);
+    check(&mut policy, AGAIN, false, &[(neutral(HEAD_END), Genuine), (advance(HEAD_END, 3000), Genuine)]);
+    // The next repair begins anew.
+    check(&mut policy, FIRST, true, &[(advance(UNA, HEAD_END), Undecided), (advance(HEAD_END, 3000), Spurious)]);
+}
+
+#[test]
+fn eifel_by_the_echoed_timestamp() {
+    let echo = |echo, answer: Answer| Answer { echo: Some(echo), ..answer };
+    let table: &[&[(Answer, Assessment)]] = &[
+        // Step 4: the original's timestamp, the retransmission's, a later one, none.
+        &[(echo(499, advance(UNA, 3000)), Spurious)],
+        &[(echo(500, advance(UNA, 3000)), Genuine)],
+        &[(echo(501, advance(UNA, 3000)), Genuine)],
+        &[(advance(UNA, 3000), Genuine)],
+        // Step 3: a duplicate is no acceptable acknowledgement, whatever it echoes; the first that advances decides for good.
+        &[(echo(499, duplicate(UNA)), Undecided), (echo(499, advance(UNA, 3000)), Spurious)],
+        &[(echo(500, advance(UNA, 3000)), Genuine), (echo(499, advance(3000, 4000)), Genuine)],
+        // Step 5: everything at once is ambiguous, and a D-SACK for the retransmission says that both arrived.
+        &[(echo(499, advance(UNA, RECOVER)), Genuine)],
+        &[(Answer { dsack: true, ..echo(499, advance(UNA, 3000)) }, Genuine)],
+    ];
+    for script in table {
+        check(&mut Eifel::default(), FIRST, true, script);
+    }
+}
+
+#[test]
+fn eifel_trusts_everything_at_once_from_a_receiver_known_to_report_duplicates() {
+    let mut policy = Eifel::default();
+    check(&mut policy, FIRST, true, &[(Answer { dsack: true, echo: Some(500), ..advance(UNA, 3000) }, Genuine)]);
+    check(&mut policy, FIRST, true, &[(Answer { echo: Some(499), ..advance(UNA, RECOVER) }, Spurious)]);
+}
+
+#[test]
+fn eifel_keeps_waiting_through_several_expiries_but_not_after_a_verdict() {
+    let original = Answer { echo: Some(499), ..advance(UNA, 3000) };
+    let mut policy = Eifel::default();
+    expire(&mut policy, FIRST);
+    check(&mut policy, AGAIN, true, &[(original, Spurious)]);
+    check(&mut policy, FIRST, true, &[(Answer { echo: Some(500), ..original }, Genuine)]);
+    check(&mut policy, AGAIN, false, &[(original, Genuine)]);
+}
+
+#[test]
+fn eifel_compares_timestamps_across_their_wrap() {
+    // The clock wrapped between the original and the retransmission.
+    let mut policy = Eifel::default();
+    check(&mut policy, FIRST, true, &[(Answer { echo: Some(u32::MAX - 3), ..advance(UNA, 3000) }, Spurious)]);
+}
+
+#[test]
+fn eifel_without_timestamps_is_standard() {
+    let expiry = Expiry { timestamps: false, ..FIRST };
+    check(&mut Eifel::default(), expiry, false, &[(advance(UNA, 3000), Genuine)]);
+}

@@ -18,6 +18,7 @@ pub mod receiver;
 pub mod scheme;
 pub mod segment;
 pub mod seq;
+pub mod stack;
 pub mod tcp;
 pub mod time;
 pub mod timeout;

@@ -1,0 +1,17 @@
+//! Real packets for the whyloss engine.
+//!
+//! A [`Host`] is an internet host in user space behind a TUN device: the kernel on the other side of the device sees a machine with
+//! its own addresses, whose TCP is the engine.
+#![deny(unsafe_code)]
+
+pub mod clock;
+pub mod digest;
+pub mod exchange;
+pub mod host;
+pub mod icmp;
+pub mod proxy;
+pub mod tun;
+
+pub use clock::Clock;
+pub use host::{Application, Host, HostStats};
+pub use tun::Tun;

@@ -1,0 +1,7 @@
+//! Two hosts in network namespaces and a bad path between them.
+#![allow(dead_code, missing_docs)]
+
+pub mod bed;
+pub mod namespace;
+pub mod relay;
+pub mod stream;

@@ -1,0 +1,356 @@
+"""The tests of Garcia & Brunstrom's claims.
+
+Every sample has one value a bit-error pattern, and the same pattern file served every scheme, bandwidth and delay at
+its error rate: differences and ratios are paired. Thresholds that the paper leaves to words ("considerable",
+"little") are constants here, chosen before anything was measured.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whyloss.claims import Comparison, Region, Test, at_least, every, some
+from whyloss.stats import Maximum, Mean, Sample, function_of_means, mean, proportion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whyloss.measurements import Measurements
+
+FAST = ("1 Mbps", "384 kbps")
+RATES = (*FAST, "64 kbps")
+DELAYS = ("10 ms", "50 ms", "200 ms")
+#: The panels of the fairness figures that the paper prints.
+FAIRNESS = (
+    ("1 Mbps", "10 ms"),
+    ("1 Mbps", "50 ms"),
+    ("384 kbps", "10 ms"),
+    ("384 kbps", "50 ms"),
+    ("384 kbps", "200 ms"),
+    ("64 kbps", "10 ms"),
+    ("64 kbps", "50 ms"),
+)
+#: Bit error rates: where errors begin to matter, and the two lowest.
+HARSH = 4.1e-6
+NONE, MILD = 0.0, 1e-6
+
+#: A gain is considerable from a quarter up; an effect is little within a tenth of the link.
+CONSIDERABLE = 1.25
+LITTLE = 0.10
+
+#: Octets of data in a packet of 1500 with timestamps.
+PAYLOAD = 1448
+
+ABOVE_ZERO = Region(low=0.0)
+BELOW_ZERO = Region(high=0.0)
+
+
+def _kbps(rate: str) -> float:
+    number, unit = rate.split()
+    return float(number) * {"Mbps": 1000.0, "kbps": 1.0}[unit]
+
+
+def _at(rate: str, delay: str, ber: float | None = None) -> str:
+    return f"{rate}, {delay}" + ("" if ber is None else f", BER {ber:.2g}")
+
+
+def _harsh(rates: list[float]) -> list[float]:
+    return [ber for ber in rates if ber >= HARSH]
+
+
+def _mild(rates: list[float]) -> list[float]:
+    return [ber for ber in rates if ber <= MILD]
+
+
+def _ratio(top: Sample, bottom: Sample) -> Mean:
+    return function_of_means(lambda a, b: a / b, [top, bottom])
+
+
+def gain_of_differentiation(data: Measurements) -> Test:
+    """GB-1: more throughput wherever errors matter, and a relative gain that grows with them."""
+    return every([*_gain_at_each_rate(data), *_gain_grows(data)])
+
+
+def _gain_at_each_rate(data: Measurements) -> Iterator[Test]:
+    for rate in FAST:
+        for delay in DELAYS:
+            for ber in _harsh(data.xs("ld", rate=rate, delay=delay)):
+                gain = data.sample("ld", ber, rate=rate, delay=delay) - data.sample(
+                    "normal", ber, rate=rate, delay=delay
+                )
+                yield Comparison(f"ld − normal: {_at(rate, delay, ber)}", mean(gain), ABOVE_ZERO, "kbps")
+
+
+def _gain_grows(data: Measurements) -> Iterator[Test]:
+    def growth(ld: float, normal: float, ld_before: float, normal_before: float) -> float:
+        return ld / normal - ld_before / normal_before
+
+    for rate in FAST:
+        for delay in DELAYS:
+            rates = data.xs("ld", rate=rate, delay=delay)
+            for before, ber in itertools.pairwise(rates):
+                if ber < HARSH:
+                    continue
+                samples = [
+                    data.sample(series, x, rate=rate, delay=delay) for x in (ber, before) for series in ("ld", "normal")
+                ]
+                what = f"growth of ld / normal from BER {before:.2g}: {_at(rate, delay, ber)}"
+                yield Comparison(what, function_of_means(growth, samples), ABOVE_ZERO)
+
+
+def sensitivity_of_normal_flow(data: Measurements) -> Test:
+    """GB-2: what errors leave of the error-free throughput shrinks with bandwidth and, less so, with delay."""
+    ber = data.nearest("normal", 8.3e-6, rate="384 kbps", delay="10 ms")
+
+    def both(rate: str, delay: str) -> list[Sample]:
+        return [data.sample("normal", x, rate=rate, delay=delay) for x in (ber, NONE)]
+
+    def fall(harsh: float, clean: float, harsh_more: float, clean_more: float) -> float:
+        return harsh / clean - harsh_more / clean_more
+
+    def compare(less: tuple[str, str], more: tuple[str, str]) -> Comparison:
+        what = f"share left at {_at(*less)} − at {_at(*more)}, BER {ber:.2g}"
+        return Comparison(what, function_of_means(fall, [*both(*less), *both(*more)]), ABOVE_ZERO)
+
+    by_rate = [
+        compare((low, delay), (high, delay))
+        for delay in DELAYS
+        for low, high in (("64 kbps", "384 kbps"), ("384 kbps", "1 Mbps"))
+    ]
+    by_delay = [
+        compare((rate, short), (rate, long))
+        for rate in FAST
+        for short, long in (("10 ms", "50 ms"), ("50 ms", "200 ms"))
+    ]
+
+    def bandwidth_over_delay(*means: float) -> float:
+        return fall(*means[:4]) - fall(*means[4:])
+
+    # Bandwidth times 16 against delay times 20, from the slow and short end of each.
+    bandwidth = [*both("64 kbps", "10 ms"), *both("1 Mbps", "10 ms")]
+    delay = [*both("64 kbps", "10 ms"), *both("64 kbps", "200 ms")]
+    weight = Comparison(
+        f"fall from 64 kbps to 1 Mbps at 10 ms − fall from 10 ms to 200 ms at 64 kbps, BER {ber:.2g}",
+        function_of_means(bandwidth_over_delay, bandwidth + delay),
+        ABOVE_ZERO,
+    )
+    return every([*by_rate, *by_delay, weight])
+
+
+def no_congestion_loss(data: Measurements) -> Test:
+    """GB-3: one flow never overflows 99 packets of buffer."""
+    tests = []
+    for series in ("normal", "ld"):
+        drops = data.every_sample(series, "queue_drops")
+        share = proportion(int(np.count_nonzero(drops)), drops.size)
+        tests.append(Comparison(f"{series}: share of runs with a packet lost to the buffer", share, Region(high=0.01)))
+    return every(tests)
+
+
+def small_buffer(data: Measurements) -> Test:
+    """GB-4: a fifth of the buffer costs little, and the differentiating flow most."""
+    rate, delay = "1 Mbps", "10 ms"
+    link = _kbps(rate)
+    names = {"normal": "normal-20", "ld": "ld-20", "multiple": "multiple-20"}
+    little: list[Test] = []
+    loss: dict[str, Sample] = {}
+    for series, small in names.items():
+        changes = []
+        for ber in data.xs(small, rate=rate, delay=delay):
+            change = (
+                data.sample(small, ber, rate=rate, delay=delay) - data.sample(series, ber, rate=rate, delay=delay)
+            ) / link
+            changes.append(change)
+            what = f"{series}: change by a buffer of 20 packets / link rate, BER {ber:.2g}"
+            little.append(Comparison(what, mean(change), Region(-LITTLE, LITTLE)))
+        loss[series] = -np.mean(changes, axis=0)
+    somewhat = Comparison("ld: mean loss over all BER / link rate", mean(loss["ld"]), ABOVE_ZERO)
+    most = Comparison(
+        "loss of ld − loss of normal, mean over all BER / link rate", mean(loss["ld"] - loss["normal"]), ABOVE_ZERO
+    )
+    return every([*little, somewhat, most])
+
+
+def gain_of_multiple_connections(data: Measurements) -> Test:
+    """GB-5: several connections gain much where errors limit one, less at 64 kbps; sometimes they beat one ld flow."""
+    gain, lesser, better = [], [], []
+    for delay in DELAYS:
+        for rate in FAST:
+            for ber in data.xs("multiple", rate=rate, delay=delay):
+                multiple = data.sample("multiple", ber, rate=rate, delay=delay)
+                normal = data.sample("normal", ber, rate=rate, delay=delay)
+                ld = data.sample("ld", ber, rate=rate, delay=delay)
+                better.append(
+                    Comparison(f"multiple − ld: {_at(rate, delay, ber)}", mean(multiple - ld), ABOVE_ZERO, "kbps")
+                )
+                if ber < HARSH:
+                    continue
+                what = f"multiple / normal: {_at(rate, delay, ber)}"
+                gain.append(Comparison(what, _ratio(multiple, normal), Region(low=CONSIDERABLE)))
+                slow = [data.sample(series, ber, rate="64 kbps", delay=delay) for series in ("multiple", "normal")]
+                estimate = function_of_means(lambda a, b, c, d: a / b - c / d, [multiple, normal, *slow])
+                lesser.append(
+                    Comparison(f"gain at {rate} − gain at 64 kbps: {delay}, BER {ber:.2g}", estimate, ABOVE_ZERO)
+                )
+    return every([*gain, *lesser, some(better)])
+
+
+def early_lead_of_multiple_connections(data: Measurements) -> Test:
+    """GB-6: at small error rates several connections beat one ld flow, by more the longer the delay."""
+    leads, growth = [], []
+    for rate in FAST:
+        link = _kbps(rate)
+        for ber in _mild(data.xs("multiple", rate=rate, delay="10 ms")):
+            lead = {
+                delay: (
+                    data.sample("multiple", ber, rate=rate, delay=delay)
+                    - data.sample("ld", ber, rate=rate, delay=delay)
+                )
+                / link
+                for delay in DELAYS
+            }
+            for delay, sample in lead.items():
+                what = f"(multiple − ld) / link rate: {_at(rate, delay, ber)}"
+                leads.append(Comparison(what, mean(sample), ABOVE_ZERO))
+            for short, long in (("10 ms", "50 ms"), ("50 ms", "200 ms")):
+                what = f"lead at {long} − lead at {short}: {rate}, BER {ber:.2g}"
+                growth.append(Comparison(what, mean(lead[long] - lead[short]), ABOVE_ZERO))
+    return every([*leads, *growth])
+
+
+def initial_window(data: Measurements) -> Test:
+    """GB-7: a connection begins with two segments, n connections with 2n."""
+    tests = []
+    for series, connections in (("start-normal", 1), ("start-ld", 1), ("start-two", 2), ("start-five", 5)):
+        octets = data.sample(series, NONE, "first_flight_octets", rate="1 Mbps", delay="50 ms")
+        what = f"segments in the first flight of {connections} connection{'s' * (connections > 1)} ({series[6:]})"
+        expected = Region(2.0 * connections, 2.0 * connections)
+        tests.append(Comparison(what, mean(octets / PAYLOAD), expected, "segments"))
+    return every(tests)
+
+
+def who_gains_with_errors(data: Measurements) -> Test:
+    """GB-8: on the shared 1 Mbps link normal flows fall with the error rate and the ld flow rises."""
+    cell = {"rate": "1 Mbps", "delay": "10 ms"}
+    tests = []
+    for series, name, expected in (
+        ("single-vs-normal", "single normal flow", BELOW_ZERO),
+        ("others-vs-normal", "four normal flows beside a normal flow", BELOW_ZERO),
+        ("others-vs-ld", "four normal flows beside an ld flow", BELOW_ZERO),
+        ("single-vs-ld", "ld flow", ABOVE_ZERO),
+    ):
+        rates = np.array(data.xs(series, **cell))
+        samples = np.array([data.sample(series, ber, **cell) for ber in rates])
+        centred = (rates - rates.mean()) * 1e6
+        slope = centred @ samples / (centred @ centred)
+        tests.append(Comparison(f"{name}: slope over the error rate", mean(slope), expected, "kbps per 1e-6"))
+        tests.append(
+            Comparison(f"{name}: at the highest error rate − at none", mean(samples[-1] - samples[0]), expected, "kbps")
+        )
+    return every(tests)
+
+
+def cost_to_the_others(data: Measurements) -> Test:
+    """GB-9: the ld flow takes up to 35 % from the normal flows at 384 kbps and 10 ms, and less elsewhere."""
+
+    def reduction(rate: str, delay: str) -> dict[float, list[Sample]]:
+        rates = data.xs("others-vs-ld", rate=rate, delay=delay)
+        pairs = ("others-vs-ld", "others-vs-normal")
+        return {ber: [data.sample(series, ber, rate=rate, delay=delay) for series in pairs] for ber in rates}
+
+    def average(*means: float) -> float:
+        shares = [1 - with_ld / with_normal for with_ld, with_normal in zip(means[::2], means[1::2], strict=True)]
+        return sum(shares) / len(shares)
+
+    worst = reduction("384 kbps", "10 ms")
+    estimates = {
+        ber: function_of_means(lambda with_ld, with_normal: 1 - with_ld / with_normal, pair)
+        for ber, pair in worst.items()
+    }
+    peak = max(estimates, key=lambda ber: estimates[ber].value)
+    most = Comparison(
+        f"largest share taken from the four normal flows: 384 kbps, 10 ms (at BER {peak:.2g})",
+        Maximum(tuple(estimates.values())),
+        Region(0.20, 0.50),
+    )
+    here = [sample for ber, pair in worst.items() if ber > 0 for sample in pair]
+    elsewhere = []
+    for rate, delay in FAIRNESS:
+        if (rate, delay) == ("384 kbps", "10 ms"):
+            continue
+        there = [sample for ber, pair in reduction(rate, delay).items() if ber > 0 for sample in pair]
+        split = len(here)
+
+        def difference(*means: float, split: int = split) -> float:
+            return average(*means[:split]) - average(*means[split:])
+
+        what = f"share taken at 384 kbps, 10 ms − at {_at(rate, delay)}, mean over BER > 0"
+        elsewhere.append(Comparison(what, function_of_means(difference, [*here, *there]), ABOVE_ZERO))
+    return every([most, at_least(2, elsewhere)])
+
+
+def loss_synchronisation(data: Measurements) -> Test:
+    """GB-10: without errors two equal flows share an 8-packet buffer unequally; errors break the pattern."""
+    cell = {"rate": "64 kbps", "delay": "50 ms"}
+    link = _kbps("64 kbps")
+    tests: list[Test] = []
+    for ber in data.xs("single-vs-normal", **cell):
+        difference = (
+            data.sample("single-vs-normal", ber, **cell) - data.sample("others-vs-normal", ber, **cell)
+        ) / link
+        what = f"difference of the two flows / link rate, BER {ber:.2g}"
+        estimate = mean(difference)
+        if ber == NONE:
+            apart = (Comparison(what, estimate, Region(low=LITTLE)), Comparison(what, estimate, Region(high=-LITTLE)))
+            tests.append(some(apart))
+        else:
+            tests.append(Comparison(what, estimate, Region(-LITTLE, LITTLE)))
+    return every(tests)
+
+
+def precision_of_differentiation(data: Measurements) -> Test:
+    """GB-11: hardly a corrupted packet is taken for congestion, and no congestion loss for corruption."""
+    tests: list[Test] = []
+    for series in ("ld", "ld-20", "single-vs-ld"):
+        corrupted = data.every_sample(series, "corruption_losses")
+        missed = data.every_sample(series, "corruption_as_congestion")
+        if corrupted.sum() > 0:
+            what = f"{series}: share of corrupted packets that count as congestion"
+            tests.append(Comparison(what, _ratio(missed, corrupted), Region(0.0, 0.03)))
+    congestion = sum(
+        float(data.every_sample(series, "congestion_losses").sum()) for series in ("ld-20", "single-vs-ld")
+    )
+    wrong = sum(
+        float(data.every_sample(series, "congestion_as_corruption").sum()) for series in ("ld-20", "single-vs-ld")
+    )
+    never = Comparison(
+        "congestion losses that count as corruption",
+        Mean(wrong, 0.0, round(congestion)),
+        Region(0.0, 0.0),
+        counted="losses",
+    )
+    enough = Comparison(
+        "share of congestion losses that count as corruption",
+        proportion(round(wrong), round(congestion)),
+        Region(0.0, 0.001),
+        counted="losses",
+    )
+    return every([*tests, never, enough])
+
+
+def unfairness_of_multiple_connections(data: Measurements) -> Test:
+    """GB-12: a user with four connections gets far more than one with a single connection."""
+    tests = []
+    for rate, delay in FAIRNESS:
+        if rate == "64 kbps":
+            continue
+        for ber in data.xs("others-vs-normal", rate=rate, delay=delay):
+            four = data.sample("others-vs-normal", ber, rate=rate, delay=delay)
+            one = data.sample("single-vs-normal", ber, rate=rate, delay=delay)
+            tests.append(
+                Comparison(f"four connections / one: {_at(rate, delay, ber)}", _ratio(four, one), Region(3.0, 5.0))
+            )
+    return every(tests)

@@ -1,0 +1,202 @@
+"""The description of a paper: ``paper.toml``, read and checked."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from whyloss.figures import Style
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["ClaimSpec", "FigureSpec", "Pack", "PackError", "PaperInfo", "Patterns", "Reference", "Series"]
+
+T = TypeVar("T")
+
+
+class PackError(ValueError):
+    """A paper's folder does not hold what it should: which file, which field, what was found, what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperInfo:
+    """Who wrote what where, and how often each point is repeated."""
+
+    name: str
+    short: str
+    title: str
+    authors: str
+    venue: str
+    year: int
+    summary: str
+    repetitions: int
+    quick_repetitions: int
+    doi: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """The bit-error patterns that all variants share: one file for each ratio and repetition."""
+
+    ratios: tuple[float, ...]
+    bits: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What one curve shows."""
+
+    name: str
+    label: str
+    sweep: str
+    """The sweep whose runs it takes."""
+    where: dict[str, str]
+    """Which of them: values of the sweep's axes."""
+    flows: str
+    """Whose throughput: a flow or group of flows; that of a group is summed up."""
+    style: Style
+
+
+@dataclass(frozen=True, slots=True)
+class FigureSpec:
+    """One figure of the paper."""
+
+    id: str
+    title: str
+    at: dict[str, str]
+    """What it fixes: values of the sweeps' axes."""
+    series: tuple[str, ...]
+    labels: dict[str, str]
+    caption: str = ""
+    y_limit: float | None = None
+    printed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """Series in one cell."""
+
+    at: dict[str, str]
+    series: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSpec:
+    """One claim of the paper and the function of ``claims.py`` that tests it."""
+
+    id: str
+    text: str
+    asserts: str
+    where: str
+    figures: tuple[str, ...]
+    """The figures whose runs its test needs."""
+    test: str
+    runs: Curves | None = None
+    """What its test needs beside figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Measurements made elsewhere, drawn to compare with."""
+
+    label: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A paper's folder."""
+
+    folder: Path
+    paper: PaperInfo
+    patterns: Patterns
+    x_label: str
+    y_label: str
+    series: dict[str, Series]
+    figures: dict[str, FigureSpec]
+    claims: dict[str, ClaimSpec]
+    reference: Reference | None
+
+    @classmethod
+    def load(cls, folder: Path) -> Pack:
+        """Reads ``paper.toml`` in ``folder``."""
+        path = folder / "paper.toml"
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise PackError(f"{path}: there is no such file") from None
+        except tomllib.TOMLDecodeError as mistake:
+            raise PackError(f"{path}: {mistake}") from None
+        return _Reader(path, document).pack(folder)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Turns tables into dataclasses and says where something is wrong."""
+
+    path: Path
+    document: dict[str, Any]
+
+    def pack(self, folder: Path) -> Pack:
+        known = {"paper", "patterns", "x", "y", "series", "figure", "claim", "reference"}
+        self._only("the file", self.document, known)
+        series = self._named("series", Series, "name")
+        figures = self._named("figure", FigureSpec, "id", labels={})
+        claims = self._named("claim", ClaimSpec, "id")
+        for figure in figures.values():
+            self._exist(f"figure {figure.id}: series", [*figure.series, *figure.labels], series)
+        for claim in claims.values():
+            self._exist(f"claim {claim.id}: figures", claim.figures, figures)
+            self._exist(f"claim {claim.id}: runs", claim.runs.series if claim.runs else (), series)
+        reference = self.document.get("reference")
+        return Pack(
+            folder=folder,
+            paper=self._make("paper", PaperInfo, self._table("paper")),
+            patterns=self._make("patterns", Patterns, self._table("patterns")),
+            x_label=str(self._table("x").get("label", "")),
+            y_label=str(self._table("y").get("label", "")),
+            series=series,
+            figures=figures,
+            claims=claims,
+            reference=None if reference is None else self._make("reference", Reference, reference),
+        )
+
+    def _table(self, name: str) -> dict[str, Any]:
+        table = self.document.get(name)
+        if not isinstance(table, dict):
+            raise PackError(f"{self.path}: there is no table [{name}]")
+        return table
+
+    def _named(self, name: str, kind: type[T], key: str, **default: Any) -> dict[str, T]:
+        made: dict[str, T] = {}
+        for index, row in enumerate(self.document.get(name, [])):
+            one = self._make(f"{name}[{index}]", kind, {**default, **row})
+            label = getattr(one, key)
+            if label in made:
+                raise PackError(f"{self.path}: {name}[{index}].{key}: there are two called {label!r}")
+            made[label] = one
+        return made
+
+    def _make(self, where: str, kind: type[T], row: dict[str, Any]) -> T:
+        names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+        self._only(where, row, names)
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+        for name, inner in (("style", Style), ("runs", Curves)):
+            if isinstance(row.get(name), dict):
+                values[name] = self._make(f"{where}.{name}", inner, row[name])
+        try:
+            return kind(**values)
+        except TypeError as mistake:
+            raise PackError(f"{self.path}: {where}: {str(mistake).partition('__init__() ')[2]}") from None
+
+    def _only(self, where: str, row: dict[str, Any], names: set[str]) -> None:
+        for name in row.keys() - names:
+            raise PackError(f"{self.path}: {where}: unknown field {name!r}; allowed are {', '.join(sorted(names))}")
+
+    def _exist(self, where: str, names: Any, among: dict[str, Any]) -> None:
+        for name in names:
+            if name not in among:
+                raise PackError(f"{self.path}: {where}: there is no {name!r}; there are {', '.join(among)}")

@@ -1,0 +1,83 @@
+"""Figures as SVG and PNG by matplotlib, byte for byte the same for the same data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Canvas
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from whyloss.figures import Curve, Figure
+
+__all__ = ["draw", "save"]
+
+# matplotlib types the names of its settings one by one; a plain dict is not one of them.
+_STYLE: Any = {
+    "svg.hashsalt": "whyloss",  # else ids in the file are random
+    "svg.fonttype": "path",  # looks the same where the font is missing
+    "font.family": "DejaVu Sans",  # comes with matplotlib
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#d9dde3",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+}
+_MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
+_MARGIN = 1.04
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Writes ``stem.svg`` and ``stem.png`` and returns their paths."""
+    with mpl.rc_context(_STYLE):
+        canvas = Canvas(figsize=(5.6, 3.7), layout="constrained")
+        FigureCanvasAgg(canvas)
+        draw(figure, canvas.add_subplot())
+        canvas.legend(loc="outside lower center", ncols=4, fontsize=8)
+        svg, png = stem.with_suffix(".svg"), stem.with_suffix(".png")
+        canvas.savefig(svg, metadata={"Date": None, "Creator": "whyloss"})
+        canvas.savefig(png, dpi=160, metadata={"Software": "whyloss"})
+    return [svg, png]
+
+
+def draw(figure: Figure, axes: Axes) -> None:
+    """Draws ``figure`` into ``axes``: points with their intervals, joined by lines; without a legend."""
+    for curve in figure.measured():
+        _curve(curve, axes)
+    axes.set_title(figure.title, fontsize=10, loc="left")
+    axes.set_xlabel(figure.x_label)
+    axes.set_ylabel(figure.y_label)
+    axes.set_ylim(0, None if figure.y_limit is None else figure.y_limit * _MARGIN)
+    axes.set_axisbelow(True)
+    axes.ticklabel_format(axis="x", style="sci", scilimits=(-6, -6), useMathText=True)
+
+
+def _curve(curve: Curve, axes: Axes) -> None:
+    values = [estimate.value for estimate in curve.y]
+    intervals = [estimate.interval() for estimate in curve.y]
+    # A single run has no interval: the point stands without a bar.
+    bars = [
+        [value - low if low > float("-inf") else 0.0 for value, (low, _) in zip(values, intervals, strict=True)],
+        [high - value if high < float("inf") else 0.0 for value, (_, high) in zip(values, intervals, strict=True)],
+    ]
+    axes.errorbar(
+        curve.x,
+        values,
+        yerr=bars,
+        label=curve.label,
+        color=curve.style.colour,
+        marker=_MARKERS[curve.style.marker],
+        markersize=5,
+        markerfacecolor=curve.style.colour if curve.style.filled else "white",
+        linestyle="--" if curve.style.dashed else "-",
+        linewidth=1.3,
+        elinewidth=1,
+        capsize=2.5,
+    )

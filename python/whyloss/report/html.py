@@ -1,0 +1,92 @@
+"""Turns the plain record of a reproduction into one HTML file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from importlib import resources
+from typing import Any
+
+import jinja2
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+__all__ = ["render"]
+
+_VERDICTS = ("reproduced", "not reproduced", "undecided")
+
+
+def render(record: dict[str, Any]) -> str:
+    """The report of ``record``, the content of a ``reproduction.json``, as a whole HTML document.
+
+    The plotting library travels inside the file (about 5 MB), so it opens anywhere and keeps working.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("whyloss.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(number=number, interval=interval, glyph=_glyph, slug=lambda text: text.replace(" ", "-"))
+    counts = Counter(claim["verdict"] for claim in record["claims"])
+    return environment.get_template("report.html.j2").render(
+        record,
+        counts=[(verdict, counts[verdict]) for verdict in _VERDICTS],
+        errata_html=Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(record["errata"])),
+        has_reference=any(curve["reference"] for figure in record["figures"] for curve in figure["curves"]),
+        figures_json=_script(record["figures"]),
+        style=_text("report.css"),
+        script=_text("report.js"),
+        plotly=Markup(get_plotlyjs()),
+    )
+
+
+def number(value: float | None) -> str:
+    """A number with as many digits as a reader wants: three that count, or all of a large one."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value == 0 or abs(value) >= 100:
+        return f"{value:,.0f}".replace("-", "−")
+    return f"{value:.3g}".replace("-", "−") if abs(value) >= 1e-3 else f"{value:.1e}".replace("-", "−")
+
+
+def interval(row: dict[str, Any]) -> str:
+    """``low … high`` of a claim or comparison."""
+    if row["low"] is None or row["high"] is None:
+        return "no interval (too few runs)"
+    return f"{number(row['low'])} … {number(row['high'])}"
+
+
+def _glyph(row: dict[str, Any]) -> Markup:
+    """A small picture: the region that agrees with the claim, and the interval measured."""
+    low, high, value = row["low"], row["high"], row["measured"]
+    if low is None or high is None or value is None:
+        return Markup("")
+    borders = [edge for edge in (row["region_low"], row["region_high"]) if edge is not None]
+    left, right = min([low, *borders]), max([high, *borders])
+    pad = 0.15 * (right - left) or 1.0
+    left, right = left - pad, right + pad
+
+    def at(x: float) -> float:
+        return round(float(100 * (x - left) / (right - left)), 2)
+
+    start = 0.0 if row["region_low"] is None else at(row["region_low"])
+    end = 100.0 if row["region_high"] is None else at(row["region_high"])
+    return Markup(
+        f'<svg class="glyph" viewBox="0 0 100 14" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="region" x="{start}" y="1" width="{max(end - start, 0.8):.2f}" height="12"/>'
+        f'<line class="bar" x1="{at(low)}" x2="{at(high)}" y1="7" y2="7"/>'
+        f'<line class="dot" x1="{at(value)}" x2="{at(value)}" y1="3" y2="11"/></svg>'
+    )
+
+
+def _script(value: Any) -> Markup:
+    """JSON that may stand inside a script element."""
+    return Markup(json.dumps(value, separators=(",", ":"), allow_nan=False).replace("</", "<\\/"))
+
+
+def _text(name: str) -> Markup:
+    return Markup(resources.files("whyloss.report").joinpath(name).read_text(encoding="utf-8"))

@@ -1,0 +1,102 @@
+"use strict";
+// Draws the figures from the data block. Plots are drawn when they come near the screen.
+const figures = JSON.parse(document.getElementById("data").textContent);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const narrow = matchMedia("(max-width: 44rem)");
+const choice = { interval: "bars", reference: false };
+const drawn = new Set();
+// What the reader hid or showed by hand stays so when the plot is drawn again.
+const visible = new Map();
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const known = (x) => x !== null && x !== undefined;
+// Small numbers are shown in thousandths, millionths, …: the unit goes to the axis title.
+const scale = (figure) => {
+  const top = Math.max(...figure.curves.flatMap((curve) => curve.x.map(Math.abs)));
+  return top > 0 && top < 1e-3 ? 3 * Math.ceil(-Math.log10(top) / 3) : 0;
+};
+const power = (n) => (n ? ` (10${[..."−" + n].map((c) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c] ?? "⁻").join("")})` : "");
+const fade = (hex, alpha) => hex + Math.round(alpha * 255).toString(16).padStart(2, "0");
+
+function traces(figure, index) {
+  const out = [];
+  const unit = 10 ** scale(figure);
+  figure.curves.forEach((curve, number) => {
+    if (curve.reference && !choice.reference) return;
+    const { colour: tone, marker, filled, dashed } = curve.style;
+    const key = `${index}/${number}`;
+    const xs = curve.x.map((x) => x * unit);
+    const show = visible.has(key) ? visible.get(key) : true;
+    const low = curve.low.map((l, i) => (known(l) ? l : curve.y[i]));
+    const high = curve.high.map((h, i) => (known(h) ? h : curve.y[i]));
+    const group = { legendgroup: key, visible: show };
+    if (choice.interval === "bands") {
+      out.push({
+        ...group, x: [...xs, ...xs.slice().reverse()], y: [...high, ...low.slice().reverse()],
+        fill: "toself", fillcolor: fade(tone, curve.reference ? 0.1 : 0.2), mode: "lines", line: { width: 0 },
+        hoverinfo: "skip", showlegend: false,
+      });
+    }
+    out.push({
+      ...group, meta: key, name: curve.label, x: xs, y: curve.y, mode: "lines+markers",
+      line: { color: tone, width: curve.reference ? 1.2 : 2, dash: dashed ? "dot" : "solid" },
+      marker: {
+        color: filled ? tone : colour("--paper"), size: curve.reference ? 6 : 8,
+        symbol: { triangle: "triangle-up" }[marker] || marker, line: { color: tone, width: 1.8 },
+      },
+      error_y: {
+        type: "data", symmetric: false, array: high.map((h, i) => h - curve.y[i]), arrayminus: low.map((l, i) => curve.y[i] - l),
+        color: tone, thickness: 1.2, width: 3, visible: choice.interval === "bars",
+      },
+      customdata: curve.n.map((n, i) => [low[i], high[i], n]),
+      hovertemplate: "%{y:.4~g} (%{customdata[0]:.4~g} … %{customdata[1]:.4~g}), n = %{customdata[2]}<extra>%{fullData.name}</extra>",
+    });
+  });
+  return out;
+}
+
+function layout(figure) {
+  const axis = { gridcolor: colour("--grid"), zerolinecolor: colour("--line"), linecolor: colour("--line") };
+  return {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(document.body).fontFamily, color: colour("--ink"), size: 13 },
+    margin: { l: 54, r: 12, t: 8, b: 44 }, hovermode: narrow.matches ? "closest" : "x unified",
+    hoverlabel: { bgcolor: colour("--paper"), bordercolor: colour("--line"), font: { color: colour("--ink") } },
+    legend: { orientation: "h", y: -0.2, x: 0, yanchor: "top" },
+    xaxis: { ...axis, title: { text: figure.x_label + power(scale(figure)), standoff: 6 }, rangemode: "tozero", hoverformat: ".4~g" },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--soft"), activecolor: colour("--accent") },
+    yaxis: { ...axis, title: { text: figure.y_label, standoff: 6 }, range: figure.y_limit ? [0, figure.y_limit * 1.04] : undefined, rangemode: "tozero" },
+  };
+}
+
+function draw(element) {
+  const index = Number(element.dataset.figure);
+  const figure = figures[index];
+  Plotly.react(element, traces(figure, index), layout(figure), {
+    responsive: true, displaylogo: false, scrollZoom: false,
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+    toImageButtonOptions: { format: "svg", filename: `figure-${figure.id}` },
+  });
+  if (!drawn.has(element)) {
+    drawn.add(element);
+    element.on("plotly_restyle", () => {
+      element.data.forEach((trace) => { if (trace.meta) visible.set(trace.meta, trace.visible ?? true); });
+    });
+  }
+}
+
+const redraw = () => drawn.forEach(draw);
+const watcher = new IntersectionObserver((entries) => {
+  entries.filter((entry) => entry.isIntersecting).forEach(({ target }) => { watcher.unobserve(target); draw(target); });
+}, { rootMargin: "600px" });
+document.querySelectorAll(".plot").forEach((element) => watcher.observe(element));
+document.querySelectorAll("input[name=interval]").forEach((input) => {
+  input.addEventListener("change", () => { choice.interval = input.value; redraw(); });
+});
+document.getElementById("reference")?.addEventListener("change", (event) => { choice.reference = event.target.checked; redraw(); });
+dark.addEventListener("change", redraw);
+narrow.addEventListener("change", redraw);
+// A link to a claim opens it.
+const open = () => { const target = document.getElementById(location.hash.slice(1)); if (target?.tagName === "DETAILS") target.open = true; };
+addEventListener("hashchange", open);
+open();

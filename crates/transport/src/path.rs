@@ -93,6 +93,8 @@ pub enum Trigger {
     Rack,
     /// The receiver's loss report.
     Report,
+    /// A tail loss probe repaired it before anything else noticed (RFC 8985).
+    TailProbe,
     /// The retransmission timer.
     Timeout,
 }
@@ -105,6 +107,7 @@ impl Trigger {
             Self::PartialAck => "partial-ack",
             Self::Rack => "rack",
             Self::Report => "report",
+            Self::TailProbe => "tail-probe",
             Self::Timeout => "timeout",
         }
     }

@@ -13,6 +13,16 @@ use std::fmt;
 /// It only looks: nothing it is given can change the connection. So any number of differentiators can listen in shadow and judge the
 /// same losses as the ruling one.
 pub trait LossDifferentiator: fmt::Debug + Send {
+    /// Whether the connection has to negotiate loss reports on its SYN.
+    fn wants_reports(&self) -> bool {
+        false
+    }
+
+    /// Whether each data segment has to carry a nonce that reports must echo.
+    fn wants_nonce(&self) -> bool {
+        false
+    }
+
     /// A segment with data left.
     fn on_sent(&mut self, _sent: &Sent) {}
 

@@ -32,6 +32,9 @@ pub struct Config {
     pub dsack: bool,
     /// Recovery without SACK.
     pub recovery: Recovery,
+    /// NewReno restarts the retransmission timer for the first partial acknowledgement only (RFC 6582, 4: impatient) instead of for
+    /// each.
+    pub impatient: bool,
     /// Duplicate acknowledgements that mean a loss.
     pub dup_threshold: u32,
     /// Send new data on the first two duplicate acknowledgements (RFC 3042).
@@ -148,6 +151,7 @@ impl Config {
             sack: true,
             dsack: true,
             recovery: Recovery::NewReno,
+            impatient: true,
             dup_threshold: 3,
             limited_transmit: true,
             prr: true,
@@ -239,6 +243,7 @@ impl Config {
             timestamp_tick: Duration::from_millis(10),
             sack: false,
             dsack: false,
+            impatient: false,
             limited_transmit: false,
             prr: false,
             rack: false,

@@ -1,256 +1,133 @@
 //! The face of a connection: what a driver hands in and takes out.
 
+use super::record::{Closing, Command, Event, Input, Ports, State, Stats};
+use super::sides::{Agreed, Receiver, Sender};
+use super::timers::Timers;
 use super::Config;
 use crate::congestion::Window;
-use crate::differentiation::Verdict;
-use crate::path::{Path, Trigger};
+use crate::path::Path;
 use crate::scheme::Parts;
 use crate::segment::{Integrity, Payload, Segment};
 use crate::time::Instant;
-
-/// Port numbers of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ports {
-    /// Ours.
-    pub local: u16,
-    /// The peer's.
-    pub remote: u16,
-}
-
-/// What a driver hands in.
-#[derive(Debug)]
-pub enum Input<'a> {
-    /// A segment whose addresses and ports match this connection.
-    Segment(&'a Segment, Integrity),
-    /// A command of the application.
-    Command(Command),
-}
-
-/// What an application can ask for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// Open actively.
-    Connect,
-    /// Wait for a SYN.
-    Listen,
-    /// Append data to the send buffer. What does not fit is refused: [`Endpoint::send_space`] says how much does.
-    Send(Payload),
-    /// Append this many octets of the synthetic stream; `u64::MAX` never ends. Not bounded by the send buffer.
-    Produce(u64),
-    /// No more data to send: FIN once everything is sent.
-    Close,
-    /// Reset the connection.
-    Abort,
-}
-
-/// What an endpoint tells its driver.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// The connection is established.
-    Connected,
-    /// Data can be read ([`Endpoint::read`]). Not told with [`Config::auto_read`].
-    Readable,
-    /// The send buffer has room again.
-    Writable,
-    /// The peer has sent everything (its FIN is in order).
-    PeerClosed,
-    /// Everything that was to be sent has been acknowledged, the FIN included.
-    SendFinished,
-    /// The connection is over; the endpoint will not speak again.
-    Closed(Closing),
-    /// A segment was taken for lost.
-    Loss(Box<LossRecord>),
-    /// The retransmission timer expired.
-    Timeout(Box<TimeoutRecord>),
-    /// An earlier reduction was undone.
-    Undone,
-}
-
-/// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closing {
-    /// Both sides closed.
-    Normal,
-    /// The application aborted it.
-    Aborted,
-    /// The peer reset it.
-    Reset,
-    /// The peer refused it.
-    Refused,
-    /// The peer did not answer for too long.
-    TimedOut,
-}
-
-/// A loss with all opinions on it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LossRecord {
-    /// When it was noticed.
-    pub at: Instant,
-    /// Offset in the data stream of the first octet (0 is the first octet of data).
-    pub offset: u64,
-    /// Octets.
-    pub len: u32,
-    /// Which transmission is taken for lost: 0 for the first.
-    pub transmission: u32,
-    /// When that transmission left. With `offset` it names the transmission uniquely.
-    pub sent_at: Instant,
-    /// Why it is taken for lost.
-    pub trigger: Trigger,
-    /// Number of the recovery episode, from 0.
-    pub episode: u32,
-    /// The ruling verdict.
-    pub verdict: Verdict,
-    /// The verdicts of the differentiators in shadow, in the order of [`Parts::shadows`].
-    pub shadows: Vec<Verdict>,
-    /// What was done.
-    pub judgement: Judgement,
-}
-
-/// What a loss did to the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judgement {
-    /// The window was reduced because of it.
-    Reduced,
-    /// It started an episode that kept (or moderately limited) the window.
-    Kept,
-    /// It belongs to an episode that had already been responded to.
-    Covered,
-}
-
-/// An expired retransmission timer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TimeoutRecord {
-    /// When.
-    pub at: Instant,
-    /// Expiries in a row: 1 for the first.
-    pub consecutive: u32,
-    /// Offset in the data stream of the first outstanding octet.
-    pub offset: u64,
-    /// The timeout that expired, with back-off, in nanoseconds.
-    pub rto_ns: u64,
-    /// The ruling verdict.
-    pub verdict: Verdict,
-    /// Whether the window collapsed.
-    pub collapsed: bool,
-}
-
-/// The states of RFC 9293, 3.3.2.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum State {
-    #[default]
-    Closed,
-    Listen,
-    SynSent,
-    SynReceived,
-    Established,
-    FinWait1,
-    FinWait2,
-    CloseWait,
-    Closing,
-    LastAck,
-    TimeWait,
-}
-
-/// Counters of a connection; they only grow. Octets and segments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Segments sent, of any kind.
-    pub segments_sent: u64,
-    /// Segments with data sent, retransmissions included.
-    pub data_segments_sent: u64,
-    /// Octets of data sent, retransmissions included.
-    pub data_octets_sent: u64,
-    /// Segments retransmitted.
-    pub retransmissions: u64,
-    /// Octets of data retransmitted.
-    pub retransmitted_octets: u64,
-    /// Fast retransmits: episodes that duplicate acknowledgements, SACK, RACK or a report began.
-    pub fast_retransmits: u64,
-    /// Of those, how many reduced the window.
-    pub reductions: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Timeouts found spurious.
-    pub spurious_timeouts: u64,
-    /// Reductions undone.
-    pub undos: u64,
-    /// Tail loss probes sent.
-    pub tail_probes: u64,
-    /// Segments taken for lost.
-    pub losses: u64,
-    /// Reductions for ECN.
-    pub ecn_reductions: u64,
-    /// Segments received, of any kind, damaged ones included.
-    pub segments_received: u64,
-    /// Damaged segments received.
-    pub damaged_received: u64,
-    /// Reports of damage sent to the peer.
-    pub reports_sent: u64,
-    /// Reports of damage received from the peer.
-    pub reports_received: u64,
-    /// Octets of data that arrived in order and were handed over or can be read.
-    pub octets_delivered: u64,
-    /// Segments with data that brought nothing new.
-    pub duplicates_received: u64,
-    /// Challenge ACKs sent.
-    pub challenge_acks: u64,
-    /// Duplicate acknowledgements received.
-    pub duplicate_acks: u64,
-}
+use std::collections::VecDeque;
 
 /// One end of a TCP connection.
+///
+/// ```
+/// use whyloss_transport::scheme::Selection;
+/// use whyloss_transport::{Command, Config, Endpoint, Input, Instant, Ports};
+///
+/// let mut config = Config::modern();
+/// let parts = Selection::scheme("newreno").build(&mut config)?;
+/// let mut client = Endpoint::new(config, parts, Ports { local: 40_000, remote: 80 });
+/// client.handle(Instant::ZERO, Input::Command(Command::Connect));
+/// let syn = client.poll_transmit(Instant::ZERO).expect("a SYN");
+/// assert_eq!(syn.options.mss, Some(1460));
+/// # Ok::<(), whyloss_transport::scheme::SelectionError>(())
+/// ```
 #[derive(Debug)]
 pub struct Endpoint {
-    config: Config,
-    parts: Parts,
-    ports: Ports,
-    path: Path,
-    window: Window,
-    stats: Stats,
+    pub(super) config: Config,
+    pub(super) parts: Parts,
+    pub(super) ports: Ports,
+    pub(super) state: State,
+    pub(super) agreed: Agreed,
+    pub(super) snd: Sender,
+    pub(super) rcv: Receiver,
+    pub(super) window: Window,
+    pub(super) path: Path,
+    pub(super) timers: Timers,
+    pub(super) stats: Stats,
+    pub(super) events: VecDeque<Event>,
+    /// A segment outside the stream of the connection (a reset), to be sent first.
+    pub(super) control: Option<Box<Segment>>,
+    /// A SYN or SYN-ACK is to be sent.
+    pub(super) syn_due: bool,
+    /// Whether the connection was opened actively.
+    pub(super) active: bool,
+    /// Reused for lists of scoreboard indices.
+    pub(super) scratch: Vec<usize>,
 }
 
 impl Endpoint {
     /// A closed endpoint. [`Command::Connect`] or [`Command::Listen`] bring it to life.
     pub fn new(config: Config, parts: Parts, ports: Ports) -> Self {
-        let window = Window::new(u32::from(config.mss), u64::from(config.initial_window) * u64::from(config.mss), u64::MAX);
-        Self { config, parts, ports, path: Path::default(), window, stats: Stats::default() }
+        let snd = Sender::new(&config);
+        Self {
+            window: Window::new(u32::from(config.mss), u64::from(config.mss), u64::MAX),
+            config,
+            parts,
+            ports,
+            state: State::Closed,
+            agreed: Agreed::default(),
+            snd,
+            rcv: Receiver::default(),
+            path: Path::default(),
+            timers: Timers::default(),
+            stats: Stats::default(),
+            events: VecDeque::new(),
+            control: None,
+            syn_due: false,
+            active: false,
+            scratch: Vec::new(),
+        }
     }
 
     /// Takes a segment or a command.
-    pub fn handle(&mut self, _now: Instant, _input: Input<'_>) {}
-
-    /// To be called when the time of [`Endpoint::poll_timeout`] has come; harmless at any other time.
-    pub fn handle_timeout(&mut self, _now: Instant) {}
-
-    /// The next segment to send, if there is one.
-    pub fn poll_transmit(&mut self, _now: Instant) -> Option<Segment> {
-        None
+    pub fn handle(&mut self, now: Instant, input: Input<'_>) {
+        match input {
+            Input::Segment(segment, Integrity::Intact) => self.on_segment(now, segment),
+            Input::Segment(segment, integrity) => self.on_damaged(now, segment, integrity),
+            Input::Command(command) => self.on_command(now, command),
+        }
     }
 
-    /// When [`Endpoint::handle_timeout`] wants to be called.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        None
+    fn on_command(&mut self, now: Instant, command: Command) {
+        match command {
+            Command::Connect => self.connect(now),
+            Command::Listen => self.listen(),
+            Command::Send(payload) => {
+                if !self.snd.closing {
+                    let room = self.send_space() as usize;
+                    self.snd.full = payload.len() > room;
+                    let len = payload.len().min(room);
+                    self.snd.buffer.append(payload.slice(0, len));
+                }
+            }
+            Command::Produce(octets) => {
+                if !self.snd.closing {
+                    self.snd.buffer.produce(octets);
+                }
+            }
+            Command::Close => self.close(),
+            Command::Abort => self.abort(),
+        }
     }
 
     /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
-        None
+        self.events.pop_front()
     }
 
     /// The next piece of received data, at most `max` octets.
-    pub fn read(&mut self, _now: Instant, _max: usize) -> Option<Payload> {
-        None
+    pub fn read(&mut self, _now: Instant, max: usize) -> Option<Payload> {
+        let piece = self.rcv.assembler.read(max)?;
+        self.announce_opened_window();
+        Some(piece)
     }
 
     /// How many octets [`Command::Send`] would take now.
     pub fn send_space(&self) -> u64 {
-        0
+        if self.snd.closing {
+            return 0;
+        }
+        let held = self.snd.buffer.end() - self.snd.una.max(self.snd.buffer.base());
+        self.config.send_buffer.saturating_sub(held)
     }
 
     /// The state of the connection.
     pub fn state(&self) -> State {
-        State::Closed
+        self.state
     }
 
     /// The configuration.
@@ -263,7 +140,7 @@ impl Endpoint {
         self.ports
     }
 
-    /// The sender's view of the path.
+    /// The sender's view of the path, as of the last event.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -281,5 +158,40 @@ impl Endpoint {
     /// The algorithms.
     pub fn parts(&self) -> &Parts {
         &self.parts
+    }
+
+    /// Octets of our data that the peer has acknowledged cumulatively.
+    pub fn octets_acknowledged(&self) -> u64 {
+        self.snd.offset(self.snd.una.min(self.snd.buffer.end()))
+    }
+
+    /// Brings [`Path`] up to date.
+    pub(super) fn refresh_path(&mut self, now: Instant) {
+        let (path, snd) = (&mut self.path, &self.snd);
+        path.now = now;
+        path.srtt = snd.rtt.srtt();
+        path.rttvar = snd.rtt.rttvar();
+        path.rto = snd.rtt.base_rto();
+        path.latest_rtt = snd.rtt.latest();
+        path.min_rtt = snd.rtt.min();
+        path.max_rtt = snd.rtt.max();
+        path.cwnd = self.window.cwnd();
+        path.ssthresh = self.window.ssthresh();
+        path.flight = snd.flight();
+        path.pipe = snd.pipe();
+        path.mss = snd.mss;
+        path.una = snd.una;
+        path.nxt = snd.nxt;
+    }
+
+    /// Ends the connection.
+    pub(super) fn finish(&mut self, closing: Closing) {
+        if self.state != State::Closed {
+            self.state = State::Closed;
+            self.timers = Timers::default();
+            self.syn_due = false;
+            self.rcv.ack_now = false;
+            self.events.push_back(Event::Closed(closing));
+        }
     }
 }

@@ -1,7 +1,30 @@
 //! One TCP connection (RFC 9293).
+//!
+//! [`Endpoint`] is the face; behind it one file holds one thought: opening and closing (`handshake`), arriving segments (`input`),
+//! acknowledgements (`ack`), loss detection and recovery (`recovery`, `rack`, `prr`, `undo`), timers (`timers`) and what leaves
+//! (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`) know nothing of each other.
 
+mod ack;
+mod assembler;
 mod config;
 mod endpoint;
+mod handshake;
+mod input;
+mod output;
+mod prr;
+mod rack;
+mod record;
+mod recovery;
+mod rtt;
+mod scoreboard;
+mod send_buffer;
+mod sides;
+mod timers;
+mod undo;
 
 pub use config::{AckPolicy, Config, Granularity, Profile, Recovery, ReportResponse, PROFILES};
-pub use endpoint::{Closing, Command, Endpoint, Event, Input, Judgement, LossRecord, Ports, State, Stats, TimeoutRecord};
+pub use endpoint::Endpoint;
+pub use record::{Closing, Command, Event, Input, Judgement, LossRecord, Ports, State, Stats, TimeoutRecord};
+
+#[cfg(test)]
+mod tests;

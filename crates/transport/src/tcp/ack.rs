@@ -1,0 +1,438 @@
+//! Acknowledgements: what they deliver, teach and set in motion.
+
+use super::record::{Event, State};
+use super::scoreboard::Delivered;
+use super::sides::Phase;
+use super::{Endpoint, Granularity, Recovery, ReportResponse};
+use crate::differentiation::Cause;
+use crate::path::{Ack, Reported, ReportedSegment, Trigger};
+use crate::segment::{Flags, Report, Segment};
+use crate::time::{Duration, Instant};
+use crate::timeout::{AfterTimeout, Assessment};
+
+/// What one acknowledgement said, besides its number.
+#[derive(Debug, Default)]
+struct News {
+    acked: u64,
+    delivered: Delivered,
+    duplicate: bool,
+    /// A D-SACK range.
+    dsack: Option<(u64, u64)>,
+    /// It carries a report that was not heard before.
+    new_report: bool,
+    flight_before: u64,
+    rtt: Option<Duration>,
+}
+
+impl Endpoint {
+    pub(super) fn process_ack(&mut self, now: Instant, segment: &Segment, ack: u64, start: u64) {
+        let una = self.snd.una;
+        let mut news = News { flight_before: self.snd.flight(), ..News::default() };
+        news.delivered.watch = match self.snd.phase {
+            Phase::Timeout { recover, .. } => recover,
+            _ => 0,
+        };
+        if ack > una {
+            news.acked = ack - una;
+            self.snd.una = ack;
+            self.snd.board.acknowledge(ack, &mut news.delivered);
+            self.snd.expiries = 0;
+            self.snd.probe_outstanding = false;
+            self.snd.buffer.release(ack);
+            if self.snd.full {
+                self.snd.full = false;
+                self.events.push_back(Event::Writable);
+            }
+        }
+        if self.agreed.sack && !segment.options.sack.is_empty() {
+            self.take_sack_blocks(segment, ack, &mut news);
+        }
+        let window_changed = self.update_window(now, segment, ack, start);
+        news.new_report = self.take_report_count(segment);
+        let bare = segment.payload.is_empty() && !segment.flags.intersects(Flags::SYN | Flags::FIN);
+        news.duplicate = if self.agreed.sack {
+            ack == una && news.delivered.octets > 0
+        } else {
+            ack == una && news.flight_before > 0 && bare && !window_changed && !news.new_report && !self.snd.probe_outstanding
+        };
+        if news.acked == 0 && news.delivered.octets == 0 && !news.duplicate && news.dsack.is_none() && !news.new_report {
+            if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
+                self.refresh_path(now);
+                self.on_ecn_echo();
+            }
+            return;
+        }
+        self.learn(now, segment, &mut news);
+        self.tell_differentiators(segment, &news);
+        if let Some(report) = segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
+            self.on_report(now, report, news.new_report);
+        }
+        if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
+            self.on_ecn_echo();
+        }
+        self.detect_and_recover(now, segment, &news);
+        self.grow(now, segment, &news);
+        if news.acked > 0 {
+            self.rearm(now);
+        }
+    }
+
+    fn take_sack_blocks(&mut self, segment: &Segment, ack: u64, news: &mut News) {
+        let blocks = segment.options.sack.as_slice();
+        for (nth, &(left, right)) in blocks.iter().enumerate() {
+            let (left, right) = (left.near(self.snd.una), right.near(self.snd.una));
+            if left >= right || right > self.snd.nxt {
+                continue;
+            }
+            // RFC 2883, 4: the first block reports a duplicate if it lies below the acknowledgement or inside the second block.
+            let inside_second =
+                nth == 0 && blocks.get(1).is_some_and(|(l, r)| l.near(self.snd.una) <= left && right <= r.near(self.snd.una));
+            if nth == 0 && (right <= ack || inside_second) {
+                news.dsack = Some((left, right));
+            } else {
+                self.snd.board.sack(left, right, &mut news.delivered);
+            }
+        }
+    }
+
+    /// RFC 9293, 3.10.7.4: the window of the newest segment counts. Returns whether it changed.
+    fn update_window(&mut self, now: Instant, segment: &Segment, ack: u64, start: u64) -> bool {
+        let snd = &mut self.snd;
+        let newer = snd.wl.0 < start || snd.wl.0 == start && snd.wl.1 <= ack;
+        if !newer {
+            return false;
+        }
+        let wnd = u64::from(segment.window) << snd.shift;
+        let changed = wnd != snd.wnd;
+        let was_closed = snd.wnd == 0;
+        snd.wnd = wnd;
+        snd.max_wnd = snd.max_wnd.max(wnd);
+        snd.wl = (start, ack);
+        if self.timers.persist_armed() {
+            self.snd.probes = if wnd > 0 { 0 } else { self.snd.probes };
+            if wnd > 0 {
+                self.timers.cancel_persist();
+                self.snd.force_probe = false;
+            }
+        }
+        if was_closed && wnd > 0 && self.snd.board.len() > 0 && ack == self.snd.una && self.snd.probe_outstanding {
+            // The octet that probed the window was refused: send it again now that there is room.
+            self.snd.board.mark_lost(0);
+            self.snd.probe_outstanding = false;
+            self.guard_outstanding(now);
+        }
+        changed
+    }
+
+    fn take_report_count(&mut self, segment: &Segment) -> bool {
+        let Some(Report::Corruption(report)) = segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) else {
+            return false;
+        };
+        let new = self.agreed.reports && self.snd.last_report != Some(report.count);
+        if new {
+            self.snd.last_report = Some(report.count);
+            self.stats.reports_received += 1;
+        }
+        new
+    }
+
+    /// Round-trip time, RACK, D-SACK and the path.
+    fn learn(&mut self, now: Instant, segment: &Segment, news: &mut News) {
+        news.rtt = self.rtt_sample(now, segment, news);
+        if let Some(rtt) = news.rtt {
+            // RFC 7323, appendix G: a sample for every second segment of the window
+            let expected = (news.flight_before / (2 * u64::from(self.snd.mss))).max(1);
+            self.snd.rtt.sample(rtt, expected);
+        }
+        if let (true, Some(newest)) = (self.config.rack && self.agreed.sack, news.delivered.newest) {
+            self.snd.rack.on_delivered(now, newest, self.snd.rtt.min());
+        }
+        if let Some((left, right)) = news.dsack {
+            self.on_dsack(left, right);
+        }
+        self.path.delivered += news.delivered.octets;
+        self.refresh_path(now);
+    }
+
+    /// A sample of the round-trip time, if Karn's rule allows one.
+    fn rtt_sample(&mut self, now: Instant, segment: &Segment, news: &News) -> Option<Duration> {
+        let echo = segment.options.timestamps.filter(|_| self.agreed.timestamps && news.acked > 0).map(|t| t.echo);
+        if let Granularity::Ticks(_) = self.config.granularity {
+            return match echo {
+                Some(echo) => self.since_timestamp(now, echo),
+                None if self.agreed.timestamps => None,
+                None => self.snd.rtt.take_timed(self.snd.una, now),
+            };
+        }
+        let unambiguous = self.agreed.sack || !news.delivered.any_retransmitted;
+        match news.delivered.newest_once {
+            Some(sent) if unambiguous => Some(now.since(sent)),
+            _ if news.delivered.any_retransmitted => echo.and_then(|echo| self.since_timestamp(now, echo)),
+            _ => None,
+        }
+    }
+
+    fn since_timestamp(&self, now: Instant, echo: u32) -> Option<Duration> {
+        let ticks = self.timestamp(now).wrapping_sub(echo);
+        // An echo from the future or of long ago is not ours.
+        (ticks < 1 << 24).then(|| self.config.timestamp_tick * u64::from(ticks.max(1)))
+    }
+
+    fn on_dsack(&mut self, left: u64, right: u64) {
+        self.snd.rack.on_dsack(self.snd.una, self.snd.nxt);
+        if self.snd.rack.tail_probe.is_some_and(|probe| probe.lost.is_some() && right == probe.end) {
+            self.snd.rack.tail_probe = None; // RFC 8985, 7.4.2: the probe was unnecessary, the original had arrived
+        }
+        if let Some(undo) = &mut self.snd.undo {
+            if left >= undo.una && right <= undo.recover {
+                undo.unproven = undo.unproven.saturating_sub(1);
+            }
+        }
+    }
+
+    fn tell_differentiators(&mut self, segment: &Segment, news: &News) {
+        let ack = make_ack(&self.path, segment, news, &self.snd.phase);
+        self.parts.differentiator.on_ack(&ack);
+        for (_, shadow) in &mut self.parts.shadows {
+            shadow.on_ack(&ack);
+        }
+    }
+
+    fn on_report(&mut self, now: Instant, report: &Report, new: bool) {
+        if !self.agreed.reports {
+            return;
+        }
+        let Report::Corruption(corruption) = report;
+        let position = corruption.position.map(|position| position.seq.near(self.snd.una));
+        let index = position.and_then(|position| self.snd.board.find(position)).filter(|&index| {
+            let sent = self.snd.board.get(index);
+            Some(sent.start) == position && !sent.is_sacked()
+        });
+        let segment = index.map(|index| {
+            let sent = self.snd.board.get(index);
+            let last = u32::from(sent.transmissions) - 1;
+            let nonces = self.nonces();
+            // The echo may belong to an earlier transmission that crossed the report on its way.
+            let echoed = (0..=last).rev().find(|&nth| nonces && corruption.echo == Some(self.nonce(sent.start, nth)));
+            let transmission = echoed.unwrap_or(last);
+            ReportedSegment {
+                start: sent.start,
+                len: sent.data_len(),
+                transmission,
+                sent_at: sent.last_at,
+                nonce: nonces.then(|| self.nonce(sent.start, transmission)),
+            }
+        });
+        let reported = Reported { path: &self.path, report, segment };
+        self.parts.differentiator.on_report(&reported);
+        for (_, shadow) in &mut self.parts.shadows {
+            shadow.on_report(&reported);
+        }
+        if let (true, ReportResponse::Immediate, Some(index)) = (new, self.config.report_response, index) {
+            let latest = segment.is_some_and(|s| s.transmission + 1 == u32::from(self.snd.board.get(index).transmissions));
+            if latest && self.snd.board.get(index).in_network() && !matches!(self.snd.phase, Phase::Timeout { .. }) {
+                let judged = self.judge(&[index], Trigger::Report);
+                if judged[0].1.verdict.cause == Cause::Corruption {
+                    self.declare_lost(now, judged);
+                }
+            }
+        }
+    }
+
+    /// Loss detection, and progress of whatever recovery is under way.
+    fn detect_and_recover(&mut self, now: Instant, segment: &Segment, news: &News) {
+        if news.duplicate {
+            self.snd.dup_acks += 1;
+            self.stats.duplicate_acks += 1;
+        } else if news.acked > 0 {
+            self.snd.dup_acks = 0;
+        }
+        self.consider_undo(now, segment, news);
+        self.account_tail_probe(news);
+        let losses_before = self.stats.losses;
+        match self.snd.phase {
+            Phase::Open => {}
+            Phase::Fast { recover, reduced, exit_cwnd, .. } => {
+                let reno = !self.agreed.sack && self.config.recovery == Recovery::Reno;
+                if news.acked > 0 && (self.snd.una >= recover || reno) {
+                    self.leave_fast_recovery(now, reduced, exit_cwnd);
+                } else if !self.agreed.sack {
+                    self.recover_without_sack(now, news);
+                }
+            }
+            Phase::Timeout { recover, assessing, head_end } => {
+                if let Some(number) = assessing {
+                    self.assess_timeout(now, segment, news, number + 1, recover, head_end);
+                }
+                if self.snd.una >= recover && matches!(self.snd.phase, Phase::Timeout { .. }) {
+                    self.snd.phase = Phase::Open;
+                    self.snd.dup_acks = 0;
+                    self.snd.board.restart_examination();
+                }
+            }
+        }
+        if self.config.rack && self.agreed.sack {
+            self.detect_by_rack(now);
+        } else if self.snd.dup_acks > 0 || self.snd.board.sacked() > 0 {
+            self.detect_by_duplicates(now);
+        }
+        if let Some(prr) = &mut self.snd.prr {
+            let safe = news.acked > 0 && self.stats.losses == losses_before;
+            let mss = u64::from(self.snd.mss);
+            let pipe = self.snd.nxt - self.snd.una - self.snd.board.absent();
+            let cwnd = prr.on_ack(news.delivered.octets, pipe, mss, safe);
+            self.window.set_cwnd(cwnd);
+        }
+    }
+
+    /// NewReno's fast recovery (RFC 6582, 3.2).
+    fn recover_without_sack(&mut self, now: Instant, news: &News) {
+        let mss = u64::from(self.snd.mss);
+        if news.duplicate {
+            self.snd.inflation += mss;
+            return;
+        }
+        if news.acked == 0 {
+            return;
+        }
+        // A partial acknowledgement: deflate by what it acknowledges, less one segment for the retransmission.
+        if self.snd.inflation > news.acked {
+            self.snd.inflation = self.snd.inflation - news.acked + mss.min(news.acked);
+        } else {
+            let rest = news.acked - self.snd.inflation;
+            self.window.set_cwnd(self.window.cwnd().saturating_sub(rest));
+            self.snd.inflation = mss.min(news.acked);
+        }
+        let judged = self.judge(&[0], Trigger::PartialAck);
+        self.declare_lost(now, judged);
+        self.snd.force_head = true;
+    }
+
+    /// Was the timeout right (RFC 5682, RFC 3522)?
+    fn assess_timeout(&mut self, now: Instant, segment: &Segment, news: &News, number: u32, recover: u64, head_end: u64) {
+        let beyond = self.snd.una > recover || self.snd.board.highest_sacked() > recover;
+        let room = (self.snd.una + self.snd.wnd).saturating_sub(self.snd.nxt);
+        let ack = make_ack(&self.path, segment, news, &self.snd.phase);
+        let assessment = self.parts.timeout.assess(&AfterTimeout {
+            ack: &ack,
+            number,
+            recover,
+            head_end,
+            beyond_recover: beyond,
+            original_delivered: news.delivered.original_before_watch,
+            new_data_possible: self.snd.unsent() > 0 && room >= u64::from(self.snd.mss).min(self.snd.unsent()),
+            retransmission_tsval: self.snd.rtx_tsval,
+            dsack: news.dsack.is_some_and(|(left, _)| left < head_end),
+        });
+        let Phase::Timeout { assessing, .. } = &mut self.snd.phase else { return };
+        match assessment {
+            Assessment::Undecided => {
+                *assessing = Some(number);
+                self.snd.frto_credit = if news.acked > 0 { 2 } else { 0 };
+            }
+            Assessment::Genuine => {
+                *assessing = None;
+                self.snd.frto_credit = 0;
+                for index in 0..self.snd.board.len() {
+                    let sent = self.snd.board.get(index);
+                    if sent.in_network() && !sent.was_retransmitted() && sent.end() <= recover {
+                        self.snd.board.mark_lost(index);
+                    }
+                }
+            }
+            Assessment::Spurious => {
+                self.stats.spurious_timeouts += 1;
+                self.snd.frto_credit = 0;
+                let delayed = news.delivered.newest_once.map(|sent| now.since(sent));
+                self.undo_reduction(now);
+                if let Some(delayed) = delayed {
+                    self.snd.rtt.on_spurious(delayed);
+                }
+            }
+        }
+    }
+
+    /// Undoes a reduction that D-SACKs or timestamps prove wrong.
+    fn consider_undo(&mut self, now: Instant, segment: &Segment, news: &News) {
+        if !self.config.undo {
+            return;
+        }
+        let Some(undo) = &self.snd.undo else { return };
+        let by_dsack = news.dsack.is_some() && undo.is_proven();
+        // RFC 3522, 3.2: an acknowledgement that advances and echoes a clock older than the retransmission's.
+        let by_clock = news.acked > 0
+            && matches!(self.snd.phase, Phase::Fast { .. })
+            && undo.retransmitted
+            && match (self.snd.rtx_tsval, segment.options.timestamps) {
+                (Some(sent), Some(echoed)) => (echoed.echo.wrapping_sub(sent) as i32) < 0,
+                _ => false,
+            };
+        if by_dsack || by_clock {
+            self.undo_reduction(now);
+        }
+    }
+
+    /// Whether a tail loss probe repaired a loss (RFC 8985, 7.4.2): then that loss deserves its response.
+    fn account_tail_probe(&mut self, news: &News) {
+        let Some(probe) = self.snd.rack.tail_probe else { return };
+        if self.snd.una < probe.end {
+            return;
+        }
+        self.snd.rack.tail_probe = None;
+        if let (Some(lost), None, Phase::Open) = (probe.lost, news.dsack, self.snd.phase) {
+            self.respond_to_repaired_tail(&lost);
+        }
+    }
+
+    fn grow(&mut self, now: Instant, segment: &Segment, news: &News) {
+        if news.acked == 0 && news.delivered.octets == 0 {
+            return;
+        }
+        self.refresh_path(now);
+        let mut ack = make_ack(&self.path, segment, news, &self.snd.phase);
+        ack.window_limited = !self.config.window_validation || 2 * news.flight_before > self.window.cwnd();
+        self.parts.congestion.on_ack(&mut self.window, &ack);
+    }
+
+    /// RFC 6298, 5.2 and 5.3.
+    fn rearm(&mut self, now: Instant) {
+        if self.snd.board.len() == 0 {
+            self.timers.cancel_retransmission();
+            return;
+        }
+        if let Phase::Fast { partial_seen, .. } = &mut self.snd.phase {
+            // RFC 6582, 4: the impatient variant restarts the timer for the first partial acknowledgement only.
+            let again = std::mem::replace(partial_seen, true);
+            if again && !self.agreed.sack && self.config.impatient {
+                return;
+            }
+        }
+        self.guard_outstanding(now);
+    }
+
+    /// The clock of the timestamps option.
+    pub(super) fn timestamp(&self, now: Instant) -> u32 {
+        // One tick above zero, so that no echo of ours is ever zero.
+        (now.as_nanos() / self.config.timestamp_tick.as_nanos().max(1)) as u32 + 1
+    }
+
+    /// Whether the state lets data leave.
+    pub(super) fn may_transmit_data(&self) -> bool {
+        matches!(self.state, State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck)
+    }
+}
+
+fn make_ack<'a>(path: &'a crate::path::Path, segment: &Segment, news: &News, phase: &Phase) -> Ack<'a> {
+    Ack {
+        path,
+        acked: news.acked,
+        delivered: news.delivered.octets,
+        rtt: news.rtt,
+        newest_sent_at: news.delivered.newest_once,
+        duplicate: news.duplicate,
+        ece: segment.flags.contains(Flags::ECE),
+        in_recovery: matches!(phase, Phase::Fast { .. }),
+        window_limited: true,
+        timestamps: segment.options.timestamps,
+    }
+}

@@ -1,0 +1,219 @@
+//! Opening and closing.
+
+use super::record::{Closing, Event, State};
+use super::sides::first_position;
+use super::Endpoint;
+use crate::congestion::Window;
+use crate::segment::{Flags, Options, RareOptions, Segment};
+use crate::seq::Seq;
+use crate::time::Instant;
+
+impl Endpoint {
+    pub(super) fn connect(&mut self, now: Instant) {
+        if self.state == State::Closed {
+            self.state = State::SynSent;
+            self.active = true;
+            self.send_syn(now);
+        }
+    }
+
+    pub(super) fn listen(&mut self) {
+        if self.state == State::Closed {
+            self.state = State::Listen;
+        }
+    }
+
+    fn send_syn(&mut self, now: Instant) {
+        self.syn_due = true;
+        self.snd.nxt = self.snd.iss + 1;
+        self.timers.arm_retransmission(now + self.snd.rtt.rto());
+    }
+
+    pub(super) fn close(&mut self) {
+        self.snd.closing = true;
+        match self.state {
+            State::Listen | State::SynSent => self.finish(Closing::Normal),
+            State::Established => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            // SYN-RECEIVED: the FIN follows once the connection is established (RFC 9293, 3.10.4).
+            _ => {}
+        }
+    }
+
+    pub(super) fn abort(&mut self) {
+        let synchronised = !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait);
+        if synchronised {
+            self.control = Some(Box::new(Segment {
+                seq: Seq::from(self.snd.nxt),
+                ack: Seq::from(self.rcv.next),
+                flags: Flags::RST | Flags::ACK,
+                ..self.blank()
+            }));
+        }
+        self.finish(Closing::Aborted);
+    }
+
+    /// A segment with our ports and nothing else.
+    pub(super) fn blank(&self) -> Segment {
+        Segment { src_port: self.ports.local, dst_port: self.ports.remote, ..Segment::default() }
+    }
+
+    /// The reset that answers an unacceptable segment (RFC 9293, 3.10.7.1).
+    pub(super) fn reset_in_answer_to(&mut self, segment: &Segment) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        let blank = self.blank();
+        let reset = if segment.flags.contains(Flags::ACK) {
+            Segment { seq: segment.ack, flags: Flags::RST, ..blank }
+        } else {
+            Segment { ack: segment.seq + segment.seq_len(), flags: Flags::RST | Flags::ACK, ..blank }
+        };
+        self.control = Some(Box::new(reset));
+    }
+
+    /// The options of our SYN or SYN-ACK.
+    pub(super) fn syn_options(&self) -> Options {
+        let answering = self.state == State::SynReceived;
+        let offer = |wanted: bool, agreed: bool| if answering { agreed } else { wanted };
+        let reports = offer(self.wants_reports(), self.agreed.reports);
+        let scaling = self.config.window_scaling && (!answering || self.rcv.shift_agreed);
+        Options {
+            mss: Some(self.config.mss),
+            window_scale: scaling.then_some(self.own_shift()),
+            sack_permitted: offer(self.config.sack, self.agreed.sack),
+            timestamps: offer(self.config.timestamps, self.agreed.timestamps).then(|| self.timestamps(self.path.now)),
+            rare: reports.then(|| Box::new(RareOptions { reports_permitted: true, ..RareOptions::default() })),
+            ..Options::default()
+        }
+    }
+
+    fn wants_reports(&self) -> bool {
+        self.parts.receiver.wants_reports() || self.parts.differentiator.wants_reports()
+    }
+
+    fn own_shift(&self) -> u8 {
+        (0..14).find(|shift| self.config.receive_buffer >> shift <= 0xffff).unwrap_or(14)
+    }
+
+    /// LISTEN (RFC 9293, 3.10.7.2).
+    pub(super) fn on_segment_in_listen(&mut self, now: Instant, segment: &Segment) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        if segment.flags.contains(Flags::ACK) {
+            return self.reset_in_answer_to(segment);
+        }
+        if segment.flags.contains(Flags::SYN) {
+            self.take_syn(now, segment);
+            self.state = State::SynReceived;
+            self.send_syn(now);
+        }
+    }
+
+    /// SYN-SENT (RFC 9293, 3.10.7.3).
+    pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment) {
+        let acks = segment.flags.contains(Flags::ACK);
+        if acks && segment.ack.near(self.snd.una) != self.snd.iss + 1 {
+            return self.reset_in_answer_to(segment);
+        }
+        if segment.flags.contains(Flags::RST) {
+            if acks {
+                self.finish(Closing::Refused);
+            }
+            return;
+        }
+        if !segment.flags.contains(Flags::SYN) {
+            return;
+        }
+        self.take_syn(now, segment);
+        if acks {
+            self.rcv.ack_now = true;
+            self.establish(now, segment);
+            // Data and FIN on a SYN-ACK are left to the peer's retransmission: nobody sends them.
+        } else {
+            self.state = State::SynReceived;
+            self.send_syn(now);
+        }
+    }
+
+    /// Takes over what the peer's SYN says.
+    fn take_syn(&mut self, now: Instant, segment: &Segment) {
+        let options = &segment.options;
+        self.rcv.irs = first_position(segment.seq.0);
+        self.rcv.next = self.rcv.irs + 1;
+        self.rcv.announced = self.rcv.next + self.config.receive_buffer.min(0xffff);
+        self.rcv.last_ack = self.rcv.next;
+        self.rcv.assembler.start_at(self.rcv.next);
+
+        self.agreed.timestamps = self.config.timestamps && options.timestamps.is_some();
+        self.agreed.sack = self.config.sack && options.sack_permitted;
+        let peer_reports = options.rare.as_ref().is_some_and(|rare| rare.reports_permitted);
+        self.agreed.reports = peer_reports && self.wants_reports();
+        self.rcv.shift_agreed = self.config.window_scaling && options.window_scale.is_some();
+        if self.rcv.shift_agreed {
+            self.snd.shift = options.window_scale.unwrap_or(0).min(14); // RFC 7323, 2.3
+            self.rcv.shift = self.own_shift();
+        }
+        // RFC 3168, 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK agrees with ECE alone.
+        let ecn_bits = segment.flags.0 & (Flags::ECE | Flags::CWR).0;
+        let asked = ecn_bits == (Flags::ECE | Flags::CWR).0 && !segment.flags.contains(Flags::ACK);
+        let granted = ecn_bits == Flags::ECE.0 && segment.flags.contains(Flags::ACK);
+        self.agreed.ecn = self.config.ecn && (asked || granted);
+        if let (true, Some(timestamps)) = (self.agreed.timestamps, options.timestamps) {
+            self.rcv.ts_recent = timestamps.value;
+            self.rcv.ts_recent_at = now;
+        }
+        let peer_mss = u32::from(options.mss.unwrap_or(if self.config.ip_header == 40 { 1220 } else { 536 })).max(64);
+        let smss = u32::from(self.config.mss).min(peer_mss);
+        self.snd.smss = smss;
+        self.snd.mss = smss - self.data_options(now, None).encoded_len() as u32;
+        self.snd.wnd = u64::from(segment.window); // never scaled on a SYN
+        self.snd.max_wnd = self.snd.wnd;
+        self.snd.wl = (self.rcv.irs, self.snd.iss);
+    }
+
+    /// Whether our data segments carry nonces.
+    pub(super) fn nonces(&self) -> bool {
+        self.agreed.reports && self.parts.differentiator.wants_nonce()
+    }
+
+    /// Our SYN has been acknowledged and the peer's has come.
+    pub(super) fn establish(&mut self, now: Instant, segment: &Segment) {
+        self.state = State::Established;
+        self.syn_due = false;
+        self.snd.una = self.snd.iss + 1;
+        self.snd.wl = (self.rcv.next, self.snd.una);
+        self.snd.recover = self.snd.iss;
+        let retried = self.snd.syn_expiries > 0;
+        self.sample_handshake(now, segment, retried);
+        // RFC 5681, 3.1: after the loss of a SYN the initial window is one segment.
+        let initial = if retried { 1 } else { self.config.initial_window };
+        let mss = self.snd.mss;
+        self.window = Window::new(mss, u64::from(initial) * u64::from(mss), self.config.initial_ssthresh.unwrap_or(u64::MAX));
+        if let Some(cap) = self.config.max_window {
+            self.window.set_cap(cap);
+        }
+        self.timers.cancel_retransmission();
+        self.timers.touch_keep_alive(now, self.config.keep_alive);
+        self.snd.last_sent = now;
+        self.refresh_path(now);
+        self.parts.congestion.on_established(&mut self.window, &self.path);
+        self.events.push_back(Event::Connected);
+        if self.snd.closing {
+            self.state = State::FinWait1;
+        }
+    }
+
+    fn sample_handshake(&mut self, now: Instant, segment: &Segment, retried: bool) {
+        let rtt = &mut self.snd.rtt;
+        rtt.reset_backoff();
+        if !retried {
+            let sample = now.since(self.timers.syn_sent_at);
+            let sample = if rtt.is_fine() { sample } else { rtt.in_ticks(sample, self.timers.syn_sent_at) };
+            rtt.sample(sample, 1);
+        } else if segment.options.timestamps.is_none() {
+            rtt.after_syn_loss(); // RFC 6298, 5.7
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Arriving segments (RFC 9293, 3.10.7).
+
+use super::assembler::Arrived;
+use super::record::{Closing, Event, State};
+use super::{AckPolicy, Endpoint};
+use crate::receiver::{Arrival, Damaged};
+use crate::segment::{Ecn, Flags, Integrity, Segment};
+use crate::time::{Duration, Instant};
+
+/// RFC 7323, 5.5: after this long without a segment the remembered timestamp proves nothing.
+const PAWS_IDLE_LIMIT: Duration = Duration::from_secs(24 * 24 * 3600);
+
+impl Endpoint {
+    pub(super) fn on_segment(&mut self, now: Instant, segment: &Segment) {
+        self.stats.segments_received += 1;
+        self.path.now = now;
+        match self.state {
+            State::Closed => {}
+            State::Listen => self.on_segment_in_listen(now, segment),
+            State::SynSent => self.on_segment_in_syn_sent(now, segment),
+            _ => self.on_segment_synchronised(now, segment),
+        }
+    }
+
+    /// A segment whose checksum is broken: only the receiver agent looks at it.
+    pub(super) fn on_damaged(&mut self, now: Instant, segment: &Segment, integrity: Integrity) {
+        self.stats.segments_received += 1;
+        self.stats.damaged_received += 1;
+        let receiving = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        if !receiving {
+            return;
+        }
+        let view = self.rcv.view(now, self.agreed);
+        if self.parts.receiver.on_damaged(&Damaged { view, segment, integrity }) {
+            self.rcv.ack_now = true;
+        }
+    }
+
+    fn on_segment_synchronised(&mut self, now: Instant, segment: &Segment) {
+        let start = segment.seq.near(self.rcv.next);
+        if self.is_old_by_timestamp(now, segment) || !self.is_acceptable(start, segment) {
+            if !segment.flags.contains(Flags::RST) {
+                self.rcv.ack_now = true;
+                if !segment.payload.is_empty() {
+                    self.note_duplicate(start, segment);
+                }
+            }
+            if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
+                self.timers.start_time_wait(now + self.config.time_wait);
+            }
+            return;
+        }
+        if segment.flags.contains(Flags::RST) {
+            return self.on_reset(now, start);
+        }
+        if segment.flags.contains(Flags::SYN) {
+            // RFC 5961, 4. A SYN that opens simultaneously comes before the connection is synchronised.
+            return self.challenge(now);
+        }
+        if !segment.flags.contains(Flags::ACK) {
+            return;
+        }
+        let ack = segment.ack.near(self.snd.una);
+        if self.state == State::SynReceived {
+            if ack != self.snd.iss + 1 {
+                return self.reset_in_answer_to(segment);
+            }
+            self.snd.wnd = u64::from(segment.window) << self.snd.shift;
+            self.snd.max_wnd = self.snd.wnd;
+            self.establish(now, segment);
+        }
+        // RFC 5961, 5
+        if ack > self.snd.nxt || ack + self.snd.max_wnd.max(1) < self.snd.una {
+            return self.challenge(now);
+        }
+        self.remember_timestamp(now, start, segment);
+        self.timers.touch_keep_alive(now, self.config.keep_alive);
+        self.process_ack(now, segment, ack, start);
+        if self.state == State::Closed {
+            return;
+        }
+        if !segment.payload.is_empty() || segment.flags.contains(Flags::FIN) {
+            self.process_data(now, segment, start);
+        } else if segment.flags.contains(Flags::CWR) {
+            self.rcv.echo_ce = false;
+        }
+        self.advance_closing(now);
+    }
+
+    /// PAWS (RFC 7323, 5.3).
+    fn is_old_by_timestamp(&self, now: Instant, segment: &Segment) -> bool {
+        if !self.agreed.timestamps || segment.flags.contains(Flags::RST) {
+            return false;
+        }
+        let Some(timestamps) = segment.options.timestamps else { return false };
+        (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) < 0 && now.since(self.rcv.ts_recent_at) < PAWS_IDLE_LIMIT
+    }
+
+    /// The acceptability test of RFC 9293, 3.10.7.4.
+    fn is_acceptable(&self, start: u64, segment: &Segment) -> bool {
+        let (next, end) = (self.rcv.next, self.rcv.announced);
+        let last = start + u64::from(segment.seq_len());
+        if start == last {
+            // An acknowledgement just behind a window that has filled up is as good as one on its edge.
+            return start >= next && start < end || start == next;
+        }
+        start < end && last > next && (end > next)
+    }
+
+    /// Only a reset at exactly the next expected position counts (RFC 5961, 3).
+    fn on_reset(&mut self, now: Instant, start: u64) {
+        if start != self.rcv.next {
+            return self.challenge(now);
+        }
+        match self.state {
+            State::SynReceived if self.active => self.finish(Closing::Refused),
+            State::SynReceived => {
+                self.finish(Closing::Reset);
+            }
+            State::TimeWait | State::LastAck | State::Closing => self.finish(Closing::Normal),
+            _ => self.finish(Closing::Reset),
+        }
+    }
+
+    /// A challenge ACK, as many as RFC 5961, 7 allows.
+    fn challenge(&mut self, now: Instant) {
+        let (count, since) = &mut self.rcv.challenges;
+        if now.since(*since) >= self.config.challenge_ack_window {
+            (*count, *since) = (0, now);
+        }
+        if *count < self.config.challenge_ack_limit {
+            *count += 1;
+            self.stats.challenge_acks += 1;
+            self.rcv.ack_now = true;
+        }
+    }
+
+    /// Takes over the peer's timestamp if the segment covers what was acknowledged last (RFC 7323, 4.3).
+    fn remember_timestamp(&mut self, now: Instant, start: u64, segment: &Segment) {
+        if let (true, Some(timestamps)) = (self.agreed.timestamps, segment.options.timestamps) {
+            if start <= self.rcv.last_ack && (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) >= 0 {
+                self.rcv.ts_recent = timestamps.value;
+                self.rcv.ts_recent_at = now;
+            }
+        }
+    }
+
+    /// Data that was all received before: report it by D-SACK (RFC 2883).
+    fn note_duplicate(&mut self, start: u64, segment: &Segment) {
+        let end = start + segment.payload.len() as u64;
+        if end <= self.rcv.next {
+            self.stats.duplicates_received += 1;
+            if self.agreed.sack && self.config.dsack {
+                self.rcv.dsack = Some((start, end));
+            }
+        }
+    }
+
+    fn process_data(&mut self, now: Instant, segment: &Segment, start: u64) {
+        if matches!(self.state, State::CloseWait | State::Closing | State::LastAck | State::TimeWait) {
+            return; // everything up to the peer's FIN has already come
+        }
+        self.note_ecn(segment);
+        let len = segment.payload.len() as u64;
+        let window_end = self.rcv.announced;
+        let end = (start + len).min(window_end);
+        let fits = start + len <= window_end;
+        if segment.flags.contains(Flags::FIN) && fits && self.rcv.fin_at.is_none() {
+            self.rcv.fin_at = Some(start + len);
+        }
+        if len > 0 && end > start {
+            self.take_payload(now, segment, start, end);
+        }
+        if self.rcv.fin_at == Some(self.rcv.assembler.next()) && !self.rcv.fin_received {
+            self.rcv.fin_received = true;
+            self.rcv.next = self.rcv.assembler.next() + 1;
+            self.rcv.announced = self.rcv.announced.max(self.rcv.next);
+            self.rcv.ack_now = true;
+            self.events.push_back(Event::PeerClosed);
+            match self.state {
+                State::Established => self.state = State::CloseWait,
+                State::FinWait1 => self.state = State::Closing,
+                State::FinWait2 => self.enter_time_wait(now),
+                _ => {}
+            }
+        }
+    }
+
+    fn take_payload(&mut self, now: Instant, segment: &Segment, start: u64, end: u64) {
+        let len = (end - start) as u32;
+        self.rcv.full_segment = self.rcv.full_segment.max(len);
+        let cut;
+        let payload = if len as usize == segment.payload.len() {
+            &segment.payload
+        } else {
+            cut = segment.payload.slice(0, len as usize);
+            &cut
+        };
+        let arrived = self.rcv.assembler.insert(start, payload, self.config.auto_read);
+        if let Arrived::InOrder { octets, .. } = arrived {
+            self.rcv.next = self.rcv.assembler.next();
+            self.stats.octets_delivered += octets;
+            self.rcv.unacked += octets;
+            if !self.config.auto_read {
+                self.events.push_back(Event::Readable);
+            }
+        }
+        if arrived == Arrived::Duplicate {
+            self.stats.duplicates_received += 1;
+            if self.agreed.sack && self.config.dsack {
+                self.rcv.dsack = Some((start, end));
+            }
+        }
+        self.schedule_ack(now, arrived);
+        let view = self.rcv.view(now, self.agreed);
+        let duplicate = arrived == Arrived::Duplicate;
+        self.parts.receiver.on_arrival(&Arrival { view, start, len, duplicate, segment });
+    }
+
+    /// When to acknowledge (RFC 5681, 4.2): at once if anything is out of the ordinary, else every second full segment or after a
+    /// delay.
+    fn schedule_ack(&mut self, now: Instant, arrived: Arrived) {
+        let ordinary = matches!(arrived, Arrived::InOrder { filled_hole: false, .. }) && self.rcv.assembler.islands().is_empty();
+        match self.config.ack_policy {
+            AckPolicy::Delayed(delay) if ordinary => {
+                if self.rcv.unacked >= 2 * u64::from(self.rcv.full_segment) {
+                    self.rcv.ack_now = true;
+                } else {
+                    self.timers.arm_delayed_ack(now + delay);
+                }
+            }
+            _ => self.rcv.ack_now = true,
+        }
+    }
+
+    /// RFC 3168, 6.1.3: echo congestion experienced until the sender says that it has reduced its window.
+    fn note_ecn(&mut self, segment: &Segment) {
+        if !self.agreed.ecn {
+            return;
+        }
+        if segment.flags.contains(Flags::CWR) {
+            self.rcv.echo_ce = false;
+        }
+        if segment.ecn == Ecn::CongestionExperienced {
+            self.rcv.echo_ce = true;
+            self.rcv.ack_now = true;
+        }
+    }
+
+    /// State changes that follow from the acknowledgement of our FIN.
+    fn advance_closing(&mut self, now: Instant) {
+        if !self.snd.fin_acked() {
+            return;
+        }
+        if !self.snd.finished_told {
+            self.snd.finished_told = true;
+            self.events.push_back(Event::SendFinished);
+        }
+        match self.state {
+            State::FinWait1 if self.rcv.fin_received => self.enter_time_wait(now),
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => self.enter_time_wait(now),
+            State::LastAck => self.finish(Closing::Normal),
+            _ => {}
+        }
+    }
+
+    fn enter_time_wait(&mut self, now: Instant) {
+        self.state = State::TimeWait;
+        self.timers.start_time_wait(now + self.config.time_wait);
+    }
+}

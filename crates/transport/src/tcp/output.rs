@@ -1,0 +1,365 @@
+//! What leaves: retransmissions, new data, probes, acknowledgements.
+
+use super::rack::TailProbe;
+use super::record::State;
+use super::sides::Phase;
+use super::Endpoint;
+use crate::path::Sent;
+use crate::segment::{Ecn, Flags, Options, RareOptions, Segment, Timestamps};
+use crate::seq::Seq;
+use crate::time::Instant;
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
+
+/// The room for options in a TCP header, in octets.
+const OPTION_SPACE: usize = 40;
+
+impl Endpoint {
+    /// The next segment to send, if there is one.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        self.path.now = now;
+        if let Some(control) = self.control.take() {
+            self.stats.segments_sent += 1;
+            return Some(*control);
+        }
+        let segment = match self.state {
+            State::Closed | State::Listen => None,
+            State::SynSent | State::SynReceived => self.transmit_syn(now),
+            _ => self.transmit_established(now),
+        };
+        self.stats.segments_sent += u64::from(segment.is_some());
+        segment
+    }
+
+    fn transmit_syn(&mut self, now: Instant) -> Option<Segment> {
+        if !std::mem::take(&mut self.syn_due) {
+            return std::mem::take(&mut self.rcv.ack_now).then(|| self.acknowledgement(now));
+        }
+        if self.snd.syn_expiries == 0 {
+            self.timers.syn_sent_at = now;
+        }
+        let answering = self.state == State::SynReceived;
+        let mut flags = if answering { Flags::SYN | Flags::ACK } else { Flags::SYN };
+        // RFC 3168, 6.1.1; retransmitted SYNs do without, in case something on the path objects (6.1.1.1).
+        if answering && self.agreed.ecn {
+            flags |= Flags::ECE;
+        } else if !answering && self.config.ecn && self.snd.syn_expiries == 0 {
+            flags |= Flags::ECE | Flags::CWR;
+        }
+        Some(Segment {
+            seq: Seq::from(self.snd.iss),
+            ack: if answering { Seq::from(self.rcv.next) } else { Seq(0) },
+            flags,
+            window: self.config.receive_buffer.min(0xffff) as u16,
+            options: self.syn_options(),
+            ..self.blank()
+        })
+    }
+
+    fn transmit_established(&mut self, now: Instant) -> Option<Segment> {
+        if self.may_transmit_data() {
+            if let Some(segment) = self.transmit_repair(now).or_else(|| self.transmit_new(now)) {
+                return Some(segment);
+            }
+        }
+        if std::mem::take(&mut self.snd.keep_alive_due) {
+            // RFC 9293, 3.8.4: a segment just below the window that the peer has to acknowledge
+            let mut probe = self.acknowledgement(now);
+            probe.seq = Seq::from(self.snd.una - 1);
+            return Some(probe);
+        }
+        self.rcv.ack_now.then(|| self.acknowledgement(now))
+    }
+
+    /// A segment that was taken for lost, or a tail loss probe.
+    fn transmit_repair(&mut self, now: Instant) -> Option<Segment> {
+        if self.snd.board.needs_repair() {
+            let index = self.snd.board.next_repair()?;
+            let len = u64::from(self.snd.board.get(index).len);
+            let room = self.window.cwnd() + self.snd.inflation;
+            if self.snd.force_head || self.snd.pipe() + len <= room {
+                self.snd.force_head = false;
+                return Some(self.retransmit(now, index));
+            }
+            return None;
+        }
+        self.snd.force_head = false;
+        if self.snd.probe_due {
+            self.snd.probe_due = false;
+            return self.transmit_tail_probe(now);
+        }
+        None
+    }
+
+    /// RFC 8985, 7.3: new data if there is any, else the last segment again.
+    fn transmit_tail_probe(&mut self, now: Instant) -> Option<Segment> {
+        let last = *self.snd.board.last()?;
+        self.stats.tail_probes += 1;
+        let room = (self.snd.una + self.snd.wnd).saturating_sub(self.snd.nxt);
+        let len = u64::from(self.snd.mss).min(self.snd.unsent()).min(room) as u32;
+        if len > 0 {
+            let segment = self.send_new(now, len);
+            self.snd.rack.tail_probe = Some(TailProbe { end: self.snd.nxt, lost: None });
+            self.timers.arm_retransmission(now + self.snd.rtt.rto());
+            return Some(segment);
+        }
+        let index = self.snd.board.len() - 1;
+        let segment = self.retransmit(now, index);
+        self.snd.rack.tail_probe = Some(TailProbe { end: last.end(), lost: Some(last) });
+        Some(segment)
+    }
+
+    fn retransmit(&mut self, now: Instant, index: usize) -> Segment {
+        let sent = *self.snd.board.get(index);
+        self.snd.board.on_retransmit(index, now);
+        self.snd.rtt.on_retransmit();
+        self.snd.last_sent = now;
+        if let Some(undo) = &mut self.snd.undo {
+            undo.retransmitted = true;
+            undo.unproven += 1;
+        }
+        if let Some(prr) = &mut self.snd.prr {
+            prr.on_sent(u64::from(sent.len));
+        }
+        self.stats.retransmissions += 1;
+        self.stats.retransmitted_octets += u64::from(sent.data_len());
+        let segment = self.data_segment(now, sent.start, sent.data_len(), sent.is_fin(), u32::from(sent.transmissions));
+        if let (None, Some(timestamps)) = (self.snd.rtx_tsval, segment.options.timestamps) {
+            self.snd.rtx_tsval = Some(timestamps.value);
+        }
+        if !self.timers.retransmission_armed() && !self.timers.persist_armed() {
+            self.guard_outstanding(now);
+        }
+        segment
+    }
+
+    /// Data that was never sent, a FIN, or an octet that probes a zero window.
+    fn transmit_new(&mut self, now: Instant) -> Option<Segment> {
+        let unsent = self.snd.unsent();
+        let fin_due = self.snd.closing && !self.snd.fin_sent;
+        if unsent == 0 {
+            return (fin_due && self.frto_permits()).then(|| self.send_new(now, 0));
+        }
+        if self.snd.board.len() == 0 {
+            self.restart_after_idle(now);
+        }
+        if std::mem::take(&mut self.snd.force_probe) {
+            return Some(self.send_window_probe(now));
+        }
+        let mss = u64::from(self.snd.mss);
+        let by_peer = (self.snd.una + self.snd.wnd.min(self.config.send_buffer)).saturating_sub(self.snd.nxt);
+        let len = mss.min(unsent).min(by_peer);
+        if len == 0 {
+            self.mind_zero_window(now);
+            return None;
+        }
+        if !self.is_worth_sending(len, unsent) {
+            if self.snd.board.len() == 0 && by_peer < mss {
+                self.mind_zero_window(now); // a window too small to use: the override timer (RFC 9293, 3.8.6.2.1)
+            }
+            return None;
+        }
+        if self.snd.frto_credit == 0
+            && (!self.frto_permits() || self.in_network() + len > self.window.cwnd() + self.snd.inflation)
+        {
+            return None;
+        }
+        self.snd.frto_credit = self.snd.frto_credit.saturating_sub(1);
+        Some(self.send_new(now, len as u32))
+    }
+
+    /// While a timeout is being assessed only F-RTO's credit lets new data out.
+    fn frto_permits(&self) -> bool {
+        !matches!(self.snd.phase, Phase::Timeout { assessing: Some(_), .. })
+    }
+
+    /// What counts against the window: everything outstanding, or in recovery what is believed to be in the network.
+    fn in_network(&self) -> u64 {
+        if self.snd.phase != Phase::Open || self.config.rack && self.agreed.sack {
+            return self.snd.pipe();
+        }
+        // RFC 3042: the first two duplicate acknowledgements each let one segment out.
+        let limited = if self.config.limited_transmit { self.snd.dup_acks.min(2) } else { 0 };
+        self.snd.flight().saturating_sub(u64::from(limited) * u64::from(self.snd.mss))
+    }
+
+    /// Nagle and silly-window avoidance (RFC 9293, 3.7.4 and 3.8.6.2.1).
+    fn is_worth_sending(&self, len: u64, unsent: u64) -> bool {
+        if len == u64::from(self.snd.mss) {
+            return true;
+        }
+        if len == unsent {
+            return !self.config.nagle || self.snd.flight() == 0 || self.snd.closing;
+        }
+        len >= self.snd.max_wnd / 2
+    }
+
+    /// RFC 5681, 4.1.
+    fn restart_after_idle(&mut self, now: Instant) {
+        if self.config.slow_start_after_idle && now.since(self.snd.last_sent) > self.snd.rtt.rto() {
+            let initial = u64::from(self.config.initial_window) * u64::from(self.snd.mss);
+            if self.window.cwnd() > initial {
+                self.window.set_cwnd(initial);
+            }
+        }
+    }
+
+    /// The peer's window keeps data back and nothing is outstanding that would bring news: see to it that a probe goes out.
+    fn mind_zero_window(&mut self, now: Instant) {
+        if self.snd.board.len() == 0 && !self.timers.persist_armed() {
+            self.timers.arm_persist(now + self.persist_interval());
+        }
+    }
+
+    /// As much as the window takes, at least one octet (RFC 9293, 3.8.6.1).
+    fn send_window_probe(&mut self, now: Instant) -> Segment {
+        if self.snd.board.len() > 0 {
+            return self.retransmit(now, 0);
+        }
+        let by_peer = (self.snd.una + self.snd.wnd).saturating_sub(self.snd.nxt);
+        let len = by_peer.min(self.snd.unsent()).clamp(1, u64::from(self.snd.mss));
+        let segment = self.send_new(now, len as u32);
+        if by_peer == 0 {
+            // The persist timer repeats it for as long as the window stays closed.
+            self.snd.probe_outstanding = true;
+            self.timers.cancel_retransmission();
+        }
+        segment
+    }
+
+    /// Sends `len` octets from `SND.NXT` on, and the FIN if it follows them.
+    fn send_new(&mut self, now: Instant, len: u32) -> Segment {
+        let was_idle = self.snd.board.len() == 0;
+        let start = self.snd.nxt;
+        let fin = self.snd.closing && !self.snd.fin_sent && start + u64::from(len) == self.snd.buffer.end();
+        let seq_len = len + u32::from(fin);
+        self.snd.fin_sent |= fin;
+        self.snd.board.push(start, seq_len, fin, now);
+        self.snd.nxt += u64::from(seq_len);
+        self.snd.last_sent = now;
+        self.snd.rtt.on_sent(self.snd.nxt, now);
+        if let Some(prr) = &mut self.snd.prr {
+            prr.on_sent(u64::from(seq_len));
+        }
+        let segment = self.data_segment_with(now, start, len, fin, 0, was_idle);
+        if !self.timers.retransmission_armed() || self.config.tlp && self.agreed.sack && self.snd.phase == Phase::Open {
+            self.guard_outstanding(now);
+        }
+        segment
+    }
+
+    fn data_segment(&mut self, now: Instant, start: u64, len: u32, fin: bool, transmission: u32) -> Segment {
+        self.data_segment_with(now, start, len, fin, transmission, false)
+    }
+
+    fn data_segment_with(&mut self, now: Instant, start: u64, len: u32, fin: bool, transmission: u32, was_idle: bool) -> Segment {
+        let mut flags = Flags::ACK;
+        if fin {
+            flags |= Flags::FIN;
+        }
+        if len > 0 {
+            if start + u64::from(len) == self.snd.buffer.end() {
+                flags |= Flags::PSH;
+            }
+            self.stats.data_segments_sent += 1;
+            self.stats.data_octets_sent += u64::from(len);
+            let sent = Sent { now, start, len, transmission, was_idle };
+            self.parts.congestion.on_sent(&sent);
+            self.parts.differentiator.on_sent(&sent);
+            for (_, shadow) in &mut self.parts.shadows {
+                shadow.on_sent(&sent);
+            }
+        }
+        let mut ecn = Ecn::NotCapable;
+        if self.agreed.ecn && transmission == 0 && len > 0 {
+            ecn = Ecn::Capable0; // RFC 3168, 6.1.5: not on retransmissions
+            if std::mem::take(&mut self.snd.cwr_due) {
+                flags |= Flags::CWR;
+            }
+        }
+        let nonce = (self.nonces() && len > 0).then(|| self.nonce(start, transmission));
+        let options = self.data_options(now, nonce);
+        let payload = self.snd.buffer.slice(start, len);
+        self.fill(now, Segment { seq: Seq::from(start), flags, ecn, options, payload, ..self.blank() })
+    }
+
+    /// The options that every data segment carries.
+    pub(super) fn data_options(&self, now: Instant, nonce: Option<u32>) -> Options {
+        Options { timestamps: self.agreed.timestamps.then(|| self.timestamps(now)), nonce, ..Options::default() }
+    }
+
+    pub(super) fn timestamps(&self, now: Instant) -> Timestamps {
+        Timestamps { value: self.timestamp(now), echo: self.rcv.ts_recent }
+    }
+
+    fn acknowledgement(&mut self, now: Instant) -> Segment {
+        let mut segment = Segment { seq: Seq::from(self.snd.nxt), flags: Flags::ACK, ..self.blank() };
+        segment.options = self.data_options(now, None);
+        let view = self.rcv.view(now, self.agreed);
+        if let Some(report) = self.parts.receiver.report(&view).filter(|_| self.agreed.reports) {
+            segment.options.rare = Some(Box::new(RareOptions { report: Some(report), ..RareOptions::default() }));
+            self.stats.reports_sent += 1;
+        }
+        self.add_sack_blocks(&mut segment.options);
+        self.fill(now, segment)
+    }
+
+    fn add_sack_blocks(&mut self, options: &mut Options) {
+        let dsack = self.rcv.dsack.take();
+        if !self.agreed.sack || dsack.is_none() && self.rcv.assembler.islands().is_empty() {
+            return;
+        }
+        let room = (OPTION_SPACE - options.encoded_len()).saturating_sub(4) / 8;
+        if let Some((left, right)) = dsack.filter(|_| room > 0) {
+            options.sack.push(Seq::from(left), Seq::from(right));
+        }
+        self.rcv.assembler.sack_blocks(&mut options.sack, room);
+    }
+
+    /// Adds acknowledgement and window; an acknowledgement that was due is due no more.
+    fn fill(&mut self, now: Instant, mut segment: Segment) -> Segment {
+        self.open_window();
+        self.rcv.ack_now = false;
+        self.rcv.unacked = 0;
+        self.rcv.last_ack = self.rcv.next;
+        self.timers.cancel_delayed_ack();
+        if self.rcv.echo_ce {
+            segment.flags |= Flags::ECE;
+        }
+        segment.ack = Seq::from(self.rcv.next);
+        let room = self.rcv.announced - self.rcv.next;
+        segment.window = (room >> self.rcv.shift).min(0xffff) as u16;
+        let _ = now;
+        segment
+    }
+
+    /// Moves the right edge of the window, but not by silly amounts (RFC 9293, 3.8.6.2.2).
+    fn open_window(&mut self) {
+        let largest = 0xffff << self.rcv.shift;
+        let end = self.rcv.window_end(self.config.receive_buffer.min(largest));
+        let gain = end - self.rcv.announced;
+        let worth = u64::from(self.rcv.full_segment).min(self.config.receive_buffer / 2).max(1);
+        if gain >= worth || end - self.rcv.next >= self.config.receive_buffer.min(largest) {
+            self.rcv.announced = end;
+        }
+    }
+
+    /// The application has read: tell the peer if that opens a window that was nearly closed.
+    pub(super) fn announce_opened_window(&mut self) {
+        let buffer = self.config.receive_buffer;
+        let gain = self.rcv.window_end(buffer) - self.rcv.announced;
+        let worth = (2 * u64::from(self.rcv.full_segment)).min(buffer / 2).max(1);
+        if gain >= worth && self.rcv.announced - self.rcv.next < buffer / 2 {
+            self.rcv.ack_now = true;
+        }
+    }
+
+    /// The nonce of a transmission: a keyed hash of where and the how-manieth it is.
+    pub(super) fn nonce(&self, start: u64, transmission: u32) -> u32 {
+        let mut hasher =
+            SipHasher13::new_with_keys(self.config.nonce_key, u64::from(self.ports.local) << 16 | u64::from(self.ports.remote));
+        hasher.write_u64(start);
+        hasher.write_u32(transmission);
+        hasher.finish() as u32
+    }
+}

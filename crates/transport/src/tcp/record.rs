@@ -1,0 +1,197 @@
+//! The vocabulary between a connection and its driver.
+
+use crate::differentiation::Verdict;
+use crate::path::Trigger;
+use crate::segment::{Integrity, Payload, Segment};
+use crate::time::Instant;
+
+/// Port numbers of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ports {
+    /// Ours.
+    pub local: u16,
+    /// The peer's.
+    pub remote: u16,
+}
+
+/// What a driver hands in.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// A segment whose addresses and ports match this connection.
+    Segment(&'a Segment, Integrity),
+    /// A command of the application.
+    Command(Command),
+}
+
+/// What an application can ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Open actively.
+    Connect,
+    /// Wait for a SYN.
+    Listen,
+    /// Append data to the send buffer. What does not fit is refused: [`Endpoint::send_space`](super::Endpoint::send_space) says how much does.
+    Send(Payload),
+    /// Append this many octets of the synthetic stream; `u64::MAX` never ends. Not bounded by the send buffer.
+    Produce(u64),
+    /// No more data to send: FIN once everything is sent.
+    Close,
+    /// Reset the connection.
+    Abort,
+}
+
+/// What an endpoint tells its driver.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The connection is established.
+    Connected,
+    /// Data can be read ([`Endpoint::read`](super::Endpoint::read)). Not told with [`Config::auto_read`](super::Config::auto_read).
+    Readable,
+    /// The send buffer has room again.
+    Writable,
+    /// The peer has sent everything (its FIN is in order).
+    PeerClosed,
+    /// Everything that was to be sent has been acknowledged, the FIN included.
+    SendFinished,
+    /// The connection is over; the endpoint will not speak again.
+    Closed(Closing),
+    /// A segment was taken for lost.
+    Loss(Box<LossRecord>),
+    /// The retransmission timer expired.
+    Timeout(Box<TimeoutRecord>),
+    /// An earlier reduction was undone.
+    Undone,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// Both sides closed.
+    Normal,
+    /// The application aborted it.
+    Aborted,
+    /// The peer reset it.
+    Reset,
+    /// The peer refused it.
+    Refused,
+    /// The peer did not answer for too long.
+    TimedOut,
+}
+
+/// A loss with all opinions on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LossRecord {
+    /// When it was noticed.
+    pub at: Instant,
+    /// Offset in the data stream of the first octet (0 is the first octet of data).
+    pub offset: u64,
+    /// Octets.
+    pub len: u32,
+    /// Which transmission is taken for lost: 0 for the first.
+    pub transmission: u32,
+    /// When that transmission left. With `offset` it names the transmission uniquely.
+    pub sent_at: Instant,
+    /// Why it is taken for lost.
+    pub trigger: Trigger,
+    /// Number of the recovery episode, from 0.
+    pub episode: u32,
+    /// The ruling verdict.
+    pub verdict: Verdict,
+    /// The verdicts of the differentiators in shadow, in the order of [`Parts::shadows`](crate::scheme::Parts::shadows).
+    pub shadows: Vec<Verdict>,
+    /// What was done.
+    pub judgement: Judgement,
+}
+
+/// What a loss did to the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// The window was reduced because of it.
+    Reduced,
+    /// It started an episode that kept (or moderately limited) the window.
+    Kept,
+    /// It belongs to an episode that had already been responded to.
+    Covered,
+}
+
+/// An expired retransmission timer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimeoutRecord {
+    /// When.
+    pub at: Instant,
+    /// Expiries in a row: 1 for the first.
+    pub consecutive: u32,
+    /// Offset in the data stream of the first outstanding octet.
+    pub offset: u64,
+    /// The timeout that expired, with back-off, in nanoseconds.
+    pub rto_ns: u64,
+    /// The ruling verdict.
+    pub verdict: Verdict,
+    /// Whether the window collapsed.
+    pub collapsed: bool,
+}
+
+/// The states of RFC 9293, 3.3.2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum State {
+    #[default]
+    Closed,
+    Listen,
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+}
+
+/// Counters of a connection; they only grow. Octets and segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Segments sent, of any kind.
+    pub segments_sent: u64,
+    /// Segments with data sent, retransmissions included.
+    pub data_segments_sent: u64,
+    /// Octets of data sent, retransmissions included.
+    pub data_octets_sent: u64,
+    /// Segments retransmitted.
+    pub retransmissions: u64,
+    /// Octets of data retransmitted.
+    pub retransmitted_octets: u64,
+    /// Fast retransmits: episodes that duplicate acknowledgements, SACK, RACK or a report began.
+    pub fast_retransmits: u64,
+    /// Of those, how many reduced the window.
+    pub reductions: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Timeouts found spurious.
+    pub spurious_timeouts: u64,
+    /// Reductions undone.
+    pub undos: u64,
+    /// Tail loss probes sent.
+    pub tail_probes: u64,
+    /// Segments taken for lost.
+    pub losses: u64,
+    /// Reductions for ECN.
+    pub ecn_reductions: u64,
+    /// Segments received, of any kind, damaged ones included.
+    pub segments_received: u64,
+    /// Damaged segments received.
+    pub damaged_received: u64,
+    /// Reports of damage sent to the peer.
+    pub reports_sent: u64,
+    /// Reports of damage received from the peer.
+    pub reports_received: u64,
+    /// Octets of data that arrived in order and were handed over or can be read.
+    pub octets_delivered: u64,
+    /// Segments with data that brought nothing new.
+    pub duplicates_received: u64,
+    /// Challenge ACKs sent.
+    pub challenge_acks: u64,
+    /// Duplicate acknowledgements received.
+    pub duplicate_acks: u64,
+}

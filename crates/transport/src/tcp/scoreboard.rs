@@ -1,0 +1,429 @@
+//! What has been sent and not yet acknowledged, and what is known of each piece (RFC 6675's scoreboard).
+
+use crate::time::Instant;
+use std::collections::VecDeque;
+
+/// One transmitted and unacknowledged segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// Position of the first octet.
+    pub start: u64,
+    /// Octets of sequence space, a FIN included.
+    pub len: u32,
+    /// How often it was sent: at least 1.
+    pub transmissions: u16,
+    flags: u8,
+    /// When it was first sent.
+    pub first_at: Instant,
+    /// When it was last sent.
+    pub last_at: Instant,
+}
+
+impl Sent {
+    const SACKED: u8 = 1;
+    const LOST: u8 = 2;
+    /// Marked lost, and sent again since.
+    const REPAIRED: u8 = 4;
+    const FIN: u8 = 8;
+
+    pub const fn end(&self) -> u64 {
+        self.start + self.len as u64
+    }
+
+    const fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    pub const fn is_sacked(&self) -> bool {
+        self.is(Self::SACKED)
+    }
+
+    /// Taken for lost and not sent again since.
+    pub const fn needs_repair(&self) -> bool {
+        self.flags & (Self::LOST | Self::REPAIRED | Self::SACKED) == Self::LOST
+    }
+
+    /// Believed to be in the network: neither delivered nor lost.
+    pub const fn in_network(&self) -> bool {
+        !self.is_sacked() && !self.needs_repair()
+    }
+
+    pub const fn is_fin(&self) -> bool {
+        self.is(Self::FIN)
+    }
+
+    pub const fn was_retransmitted(&self) -> bool {
+        self.transmissions > 1
+    }
+
+    /// Octets of data.
+    pub const fn data_len(&self) -> u32 {
+        self.len - self.is_fin() as u32
+    }
+}
+
+/// What an acknowledgement delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Delivered {
+    /// Octets delivered for the first time.
+    pub octets: u64,
+    /// When the newest delivered segment that was sent only once was sent.
+    pub newest_once: Option<Instant>,
+    /// The last transmission time and end of the newest delivered segment, whether retransmitted or not, and whether it was.
+    pub newest: Option<(Instant, u64, bool)>,
+    /// Whether a segment that was retransmitted is among them.
+    pub any_retransmitted: bool,
+    /// Whether data below `watch` that was never retransmitted is among them.
+    pub original_before_watch: bool,
+    /// Set by the caller; see above.
+    pub watch: u64,
+}
+
+impl Delivered {
+    fn note(&mut self, sent: &Sent) {
+        self.octets += u64::from(sent.len);
+        if sent.was_retransmitted() {
+            self.any_retransmitted = true;
+        } else {
+            self.newest_once = self.newest_once.max(Some(sent.last_at));
+            self.original_before_watch |= sent.end() <= self.watch;
+        }
+        let key = (sent.last_at, sent.end(), sent.was_retransmitted());
+        if self.newest.is_none_or(|newest| (newest.0, newest.1) < (key.0, key.1)) {
+            self.newest = Some(key);
+        }
+    }
+}
+
+/// The segments between `SND.UNA` and `SND.NXT`, contiguous and in order.
+#[derive(Debug, Default)]
+pub(super) struct Scoreboard {
+    entries: VecDeque<Sent>,
+    sacked: u64,
+    lost: u64,
+    repaired: u64,
+    /// End of the highest SACKed octet; 0 if none.
+    highest_sacked: u64,
+    /// No segment below this position needs repair.
+    repair_from: u64,
+    /// Every segment below this position has been examined by [`Scoreboard::find_lost`] in this episode.
+    examined: u64,
+}
+
+impl Scoreboard {
+    /// Octets delivered selectively.
+    pub const fn sacked(&self) -> u64 {
+        self.sacked
+    }
+
+    /// Octets outstanding but not believed to be in the network are those SACKed and those lost and not repaired.
+    pub const fn absent(&self) -> u64 {
+        self.sacked + self.lost - self.repaired
+    }
+
+    /// Whether some segment is taken for lost and not yet sent again.
+    pub const fn needs_repair(&self) -> bool {
+        self.lost > self.repaired
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn get(&self, index: usize) -> &Sent {
+        &self.entries[index]
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> {
+        self.entries.iter()
+    }
+
+    pub fn first(&self) -> Option<&Sent> {
+        self.entries.front()
+    }
+
+    pub fn last(&self) -> Option<&Sent> {
+        self.entries.back()
+    }
+
+    /// End of the highest SACKed octet; 0 if none.
+    pub const fn highest_sacked(&self) -> u64 {
+        self.highest_sacked
+    }
+
+    /// Records a first transmission at the end.
+    pub fn push(&mut self, start: u64, len: u32, fin: bool, now: Instant) {
+        debug_assert!(self.entries.back().is_none_or(|last| last.end() == start));
+        let flags = if fin { Sent::FIN } else { 0 };
+        self.entries.push_back(Sent { start, len, transmissions: 1, flags, first_at: now, last_at: now });
+    }
+
+    /// Index of the segment that contains `position`.
+    pub fn find(&self, position: u64) -> Option<usize> {
+        let first = self.entries.front()?;
+        if position < first.start || position >= self.entries.back()?.end() {
+            return None;
+        }
+        Some(self.entries.partition_point(|sent| sent.end() <= position))
+    }
+
+    /// Removes everything below `una`. A segment that is only partly acknowledged is cut.
+    pub fn acknowledge(&mut self, una: u64, delivered: &mut Delivered) {
+        while let Some(first) = self.entries.front_mut() {
+            if first.start >= una {
+                break;
+            }
+            let mut done = *first;
+            let partly = first.end() > una;
+            if partly {
+                done.len = (una - first.start) as u32;
+                done.flags &= !Sent::FIN;
+                first.len -= done.len;
+                first.start = una;
+            }
+            let len = u64::from(done.len);
+            if done.is(Sent::SACKED) {
+                self.sacked -= len;
+            } else {
+                delivered.note(&done);
+                self.forget_loss(done.flags, len);
+            }
+            if partly {
+                break;
+            }
+            self.entries.pop_front();
+        }
+        if self.highest_sacked <= una {
+            self.highest_sacked = 0;
+        }
+    }
+
+    fn forget_loss(&mut self, flags: u8, len: u64) {
+        if flags & Sent::LOST != 0 {
+            self.lost -= len;
+            if flags & Sent::REPAIRED != 0 {
+                self.repaired -= len;
+            }
+        }
+    }
+
+    /// Marks `[left, right)` as received. Octets outside what is outstanding are ignored.
+    pub fn sack(&mut self, left: u64, right: u64, delivered: &mut Delivered) {
+        let (Some(first), Some(last)) = (self.entries.front(), self.entries.back()) else { return };
+        let (left, right) = (left.max(first.start), right.min(last.end()));
+        if left >= right {
+            return;
+        }
+        let mut index = self.entries.partition_point(|sent| sent.end() <= left);
+        while index < self.entries.len() && self.entries[index].start < right {
+            if self.entries[index].is_sacked() {
+                index += 1;
+                continue;
+            }
+            if self.entries[index].start < left {
+                self.split(index, left);
+                index += 1;
+            }
+            if self.entries[index].end() > right {
+                self.split(index, right);
+            }
+            let sent = &mut self.entries[index];
+            delivered.note(sent);
+            let (flags, len) = (sent.flags, u64::from(sent.len));
+            sent.flags = (sent.flags | Sent::SACKED) & !(Sent::LOST | Sent::REPAIRED);
+            self.forget_loss(flags, len);
+            self.sacked += len;
+            index += 1;
+        }
+        self.highest_sacked = self.highest_sacked.max(right);
+    }
+
+    /// Cuts the segment at `index` in two at `position`.
+    fn split(&mut self, index: usize, position: u64) {
+        let sent = &mut self.entries[index];
+        let mut tail = *sent;
+        tail.start = position;
+        tail.len = (sent.end() - position) as u32;
+        sent.len -= tail.len;
+        sent.flags &= !Sent::FIN;
+        self.entries.insert(index + 1, tail);
+    }
+
+    /// Takes the segment at `index` for lost. A segment that is lost, repaired and lost again needs another repair.
+    pub fn mark_lost(&mut self, index: usize) {
+        let sent = &mut self.entries[index];
+        if sent.is_sacked() {
+            return;
+        }
+        let len = u64::from(sent.len);
+        if !sent.is(Sent::LOST) {
+            sent.flags |= Sent::LOST;
+            self.lost += len;
+        }
+        if sent.is(Sent::REPAIRED) {
+            sent.flags &= !Sent::REPAIRED;
+            self.repaired -= len;
+        }
+        self.repair_from = self.repair_from.min(sent.start);
+    }
+
+    /// Takes back the loss of everything that has not been sent again.
+    pub fn unmark_lost(&mut self) {
+        for sent in &mut self.entries {
+            if sent.needs_repair() {
+                sent.flags &= !Sent::LOST;
+                self.lost -= u64::from(sent.len);
+            }
+        }
+    }
+
+    /// Takes everything for lost that is not SACKed.
+    pub fn mark_all_lost(&mut self) {
+        for index in 0..self.entries.len() {
+            self.mark_lost(index);
+        }
+    }
+
+    /// Forgets all SACK information (a receiver may renege: RFC 2018, 8).
+    pub fn forget_sacks(&mut self) {
+        for sent in &mut self.entries {
+            sent.flags &= !Sent::SACKED;
+        }
+        self.sacked = 0;
+        self.highest_sacked = 0;
+    }
+
+    /// The first segment that needs repair.
+    pub fn next_repair(&mut self) -> Option<usize> {
+        if !self.needs_repair() {
+            return None;
+        }
+        let from = self.entries.partition_point(|sent| sent.end() <= self.repair_from);
+        let index = (from..self.entries.len()).find(|&index| self.entries[index].needs_repair());
+        self.repair_from = index.map_or(u64::MAX, |index| self.entries[index].start);
+        index
+    }
+
+    /// The segment at `index` has been sent again.
+    pub fn on_retransmit(&mut self, index: usize, now: Instant) {
+        let sent = &mut self.entries[index];
+        sent.last_at = now;
+        sent.transmissions = sent.transmissions.saturating_add(1);
+        if sent.is(Sent::LOST) && !sent.is(Sent::REPAIRED) {
+            sent.flags |= Sent::REPAIRED;
+            self.repaired += u64::from(sent.len);
+        }
+    }
+
+    /// Begins a new episode for [`Scoreboard::find_lost`].
+    pub fn restart_examination(&mut self) {
+        self.examined = 0;
+    }
+
+    /// RFC 6675's `IsLost`: the indices of the segments that are lost by it and not yet marked, in order.
+    ///
+    /// A segment is lost when `threshold` discontiguous SACKed ranges, or more than `(threshold - 1) * mss` SACKed octets, lie above it.
+    pub fn find_lost(&mut self, threshold: u32, mss: u32, out: &mut Vec<usize>) {
+        out.clear();
+        if self.sacked == 0 {
+            return;
+        }
+        let enough = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
+        let (mut octets, mut ranges, mut inside) = (0u64, 0u32, false);
+        let top = self.entries.partition_point(|sent| sent.start < self.highest_sacked);
+        let mut edge = None;
+        for index in (0..top).rev() {
+            let sent = &self.entries[index];
+            if sent.end() <= self.examined {
+                break;
+            }
+            if sent.is_sacked() {
+                octets += u64::from(sent.len);
+                ranges += u32::from(!inside);
+                inside = true;
+            } else {
+                inside = false;
+                if octets > enough || ranges >= threshold {
+                    edge = Some(index);
+                    break;
+                }
+            }
+        }
+        let Some(edge) = edge else { return };
+        let from = self.entries.partition_point(|sent| sent.end() <= self.examined);
+        out.extend((from..=edge).filter(|&index| self.entries[index].flags & (Sent::SACKED | Sent::LOST) == 0));
+        self.examined = self.entries[edge].end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board(segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for i in 0..segments {
+            board.push(i * 100, 100, false, Instant::from_nanos(i));
+        }
+        board
+    }
+
+    fn sack(board: &mut Scoreboard, left: u64, right: u64) {
+        board.sack(left, right, &mut Delivered::default());
+    }
+
+    fn acknowledge(board: &mut Scoreboard, una: u64) -> u64 {
+        let mut delivered = Delivered::default();
+        board.acknowledge(una, &mut delivered);
+        delivered.octets
+    }
+
+    fn lost(board: &mut Scoreboard) -> Vec<usize> {
+        let mut out = Vec::new();
+        board.find_lost(3, 100, &mut out);
+        out
+    }
+
+    #[test]
+    fn three_segments_above_make_a_loss() {
+        let mut board = board(10);
+        sack(&mut board, 100, 300);
+        assert_eq!(lost(&mut board), []);
+        sack(&mut board, 300, 400);
+        assert_eq!(lost(&mut board), [0]);
+        assert_eq!(lost(&mut board), [], "each loss is found once");
+    }
+
+    #[test]
+    fn three_ranges_above_make_a_loss_even_if_small() {
+        let mut board = board(10);
+        for start in [110, 310, 510] {
+            sack(&mut board, start, start + 10);
+        }
+        assert_eq!(lost(&mut board), [0, 1], "segment 0 and the head of segment 1, which has three ranges above it");
+    }
+
+    #[test]
+    fn the_pipe_follows_loss_repair_and_delivery() {
+        let mut board = board(5);
+        sack(&mut board, 200, 500);
+        for index in lost(&mut board) {
+            board.mark_lost(index);
+        }
+        assert_eq!(board.absent(), 500);
+        let index = board.next_repair().unwrap();
+        board.on_retransmit(index, Instant::from_nanos(99));
+        assert_eq!((index, board.absent()), (0, 400));
+        board.mark_lost(0);
+        assert_eq!((board.next_repair(), board.absent()), (Some(0), 500), "a lost repair is repaired again");
+        let delivered = acknowledge(&mut board, 500);
+        assert_eq!((delivered, board.absent(), board.len()), (200, 0, 0));
+    }
+
+    #[test]
+    fn a_partly_acknowledged_segment_is_cut() {
+        let mut board = board(2);
+        assert_eq!(acknowledge(&mut board, 150), 150);
+        assert_eq!((board.first().unwrap().start, board.first().unwrap().len), (150, 50));
+    }
+}

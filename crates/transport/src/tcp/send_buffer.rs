@@ -1,0 +1,129 @@
+//! The octets that the application has handed over and the peer has not yet acknowledged.
+
+use crate::segment::Payload;
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+
+/// A stretch of the stream.
+#[derive(Debug)]
+struct Chunk {
+    start: u64,
+    end: u64,
+    /// The octets; `None` if synthetic.
+    bytes: Option<Bytes>,
+}
+
+/// The outgoing stream from the first unacknowledged octet on.
+#[derive(Debug)]
+pub(super) struct SendBuffer {
+    /// Position of the first octet of the stream.
+    base: u64,
+    end: u64,
+    chunks: VecDeque<Chunk>,
+}
+
+impl SendBuffer {
+    /// An empty stream whose first octet has position `base`.
+    pub const fn new(base: u64) -> Self {
+        Self { base, end: base, chunks: VecDeque::new() }
+    }
+
+    /// Position behind the last octet.
+    pub const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Position of the first octet of the stream.
+    pub const fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Appends `payload`. A synthetic payload is taken for its length: the stream's own octets are sent.
+    pub fn append(&mut self, payload: Payload) {
+        match payload {
+            Payload::Empty => {}
+            Payload::Synthetic { len, .. } => self.produce(u64::from(len)),
+            Payload::Bytes(bytes) => {
+                let start = self.end;
+                self.end += bytes.len() as u64;
+                self.chunks.push_back(Chunk { start, end: self.end, bytes: Some(bytes) });
+            }
+        }
+    }
+
+    /// Appends `octets` of the synthetic stream; `u64::MAX` never ends.
+    pub fn produce(&mut self, octets: u64) {
+        let start = self.end;
+        // Half of the space is more than any run sends and leaves room for arithmetic.
+        self.end = self.end.saturating_add(octets).min(u64::MAX / 2);
+        match self.chunks.back_mut() {
+            Some(Chunk { end, bytes: None, .. }) => *end = self.end,
+            _ => self.chunks.push_back(Chunk { start, end: self.end, bytes: None }),
+        }
+    }
+
+    /// Forgets everything below `una`.
+    pub fn release(&mut self, una: u64) {
+        while self.chunks.front().is_some_and(|chunk| chunk.end <= una) {
+            self.chunks.pop_front();
+        }
+    }
+
+    /// `len` octets from `position` on, which must lie in the buffer. Copies only across chunks.
+    pub fn slice(&self, position: u64, len: u32) -> Payload {
+        if len == 0 {
+            return Payload::Empty;
+        }
+        let end = position + u64::from(len);
+        let index = if self.chunks.len() == 1 { 0 } else { self.chunks.partition_point(|chunk| chunk.end <= position) };
+        let chunk = &self.chunks[index];
+        if end <= chunk.end {
+            return self.part(chunk, position, end);
+        }
+        let mut octets = BytesMut::with_capacity(len as usize);
+        let mut from = position;
+        for chunk in self.chunks.range(index..) {
+            let to = end.min(chunk.end);
+            octets.extend_from_slice(&self.part(chunk, from, to).to_bytes());
+            from = to;
+            if from == end {
+                break;
+            }
+        }
+        Payload::Bytes(octets.freeze())
+    }
+
+    fn part(&self, chunk: &Chunk, from: u64, to: u64) -> Payload {
+        match &chunk.bytes {
+            None => Payload::Synthetic { offset: from - self.base, len: (to - from) as u32 },
+            Some(bytes) => Payload::Bytes(bytes.slice((from - chunk.start) as usize..(to - chunk.start) as usize)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::synthetic_octet;
+
+    #[test]
+    fn slices_cross_chunks() {
+        let mut buffer = SendBuffer::new(1000);
+        buffer.append(Payload::Bytes(Bytes::from_static(b"abc")));
+        buffer.produce(2);
+        buffer.append(Payload::Bytes(Bytes::from_static(b"xyz")));
+        let expected = [b'b', b'c', synthetic_octet(3), synthetic_octet(4), b'x'];
+        assert_eq!(&buffer.slice(1001, 5).to_bytes()[..], &expected);
+        buffer.release(1005);
+        assert_eq!(buffer.slice(1005, 3).to_bytes(), Bytes::from_static(b"xyz"));
+        assert_eq!(buffer.end(), 1008);
+    }
+
+    #[test]
+    fn an_endless_stream_stays_one_chunk() {
+        let mut buffer = SendBuffer::new(1);
+        buffer.produce(10);
+        buffer.produce(u64::MAX);
+        assert_eq!(buffer.slice(5, 20), Payload::Synthetic { offset: 4, len: 20 });
+    }
+}

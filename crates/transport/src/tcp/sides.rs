@@ -1,0 +1,247 @@
+//! The two halves of a connection: what it sends and what it receives.
+
+use super::assembler::Assembler;
+use super::prr::Prr;
+use super::rack::Rack;
+use super::rtt::RttEstimator;
+use super::scoreboard::Scoreboard;
+use super::send_buffer::SendBuffer;
+use super::undo::Undo;
+use super::Config;
+use crate::receiver::ReceiveView;
+use crate::time::Instant;
+
+/// Positions start one wrap above zero, so that a position a little below the first one is still a number.
+pub(super) const fn first_position(seq: u32) -> u64 {
+    (1 << 32) | seq as u64
+}
+
+/// What both sides agreed upon.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Agreed {
+    pub timestamps: bool,
+    pub sack: bool,
+    pub ecn: bool,
+    pub reports: bool,
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub iss: u64,
+    /// `SND.UNA`.
+    pub una: u64,
+    /// `SND.NXT`.
+    pub nxt: u64,
+    /// The peer's window in octets, scaled.
+    pub wnd: u64,
+    /// The largest window that the peer ever announced.
+    pub max_wnd: u64,
+    /// `SND.WL1` and `SND.WL2`.
+    pub wl: (u64, u64),
+    /// The peer's window scale.
+    pub shift: u8,
+    /// The smaller of both sides' MSS.
+    pub smss: u32,
+    /// Payload of a full segment: the smaller MSS less the options on every segment.
+    pub mss: u32,
+    pub buffer: SendBuffer,
+    pub board: Scoreboard,
+    pub rtt: RttEstimator,
+    /// The application will send no more.
+    pub closing: bool,
+    pub fin_sent: bool,
+    pub phase: Phase,
+    /// Duplicate acknowledgements in a row.
+    pub dup_acks: u32,
+    /// Octets by which fast recovery without SACK inflates the window (RFC 5681, 3.2).
+    pub inflation: u64,
+    /// `SND.NXT` at the latest entry into recovery of any kind (RFC 6582's `recover`).
+    pub recover: u64,
+    /// Recovery episodes so far.
+    pub episodes: u32,
+    /// Retransmit the first segment whatever the window says.
+    pub force_head: bool,
+    /// Segments allowed out by F-RTO while a timeout is assessed.
+    pub frto_credit: u32,
+    pub prr: Option<Prr>,
+    pub rack: Rack,
+    pub undo: Option<Undo>,
+    /// Timeouts in a row without progress.
+    pub expiries: u32,
+    /// SYN retransmissions.
+    pub syn_expiries: u32,
+    /// Zero-window probes in a row.
+    pub probes: u32,
+    /// Probe the zero window at the next opportunity.
+    pub force_probe: bool,
+    /// The octet that probes a zero window is outstanding.
+    pub probe_outstanding: bool,
+    /// Probe the tail at the next opportunity.
+    pub probe_due: bool,
+    /// Send a keep-alive probe at the next opportunity.
+    pub keep_alive_due: bool,
+    /// When data last left, for restart after idling.
+    pub last_sent: Instant,
+    /// An ECN reduction has been made for data below this position.
+    pub ecn_recover: u64,
+    /// Set CWR on the next new data.
+    pub cwr_due: bool,
+    /// The count of the last report that was heard.
+    pub last_report: Option<u8>,
+    /// The application was refused room and wants to hear of it.
+    pub full: bool,
+    /// `TSval` of the first retransmission of the episode.
+    pub rtx_tsval: Option<u32>,
+    pub finished_told: bool,
+}
+
+/// What the sender is repairing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Phase {
+    /// Nothing.
+    Open,
+    /// Fast recovery.
+    Fast {
+        /// `SND.NXT` at its start.
+        recover: u64,
+        /// The window was reduced.
+        reduced: bool,
+        /// The window to leave behind.
+        exit_cwnd: u64,
+        /// A partial acknowledgement has already restarted the timer.
+        partial_seen: bool,
+    },
+    /// Slow start after a timeout.
+    Timeout {
+        /// `SND.NXT` at the timeout.
+        recover: u64,
+        /// Acknowledgements so far while the timeout is being assessed; `None` once it has been.
+        assessing: Option<u32>,
+        /// End of the segment that was retransmitted first.
+        head_end: u64,
+    },
+}
+
+impl Sender {
+    pub fn new(config: &Config) -> Self {
+        let iss = first_position(config.initial_seq);
+        Self {
+            iss,
+            una: iss,
+            nxt: iss,
+            wnd: 0,
+            max_wnd: 0,
+            wl: (0, 0),
+            shift: 0,
+            smss: u32::from(config.mss),
+            mss: u32::from(config.mss),
+            buffer: SendBuffer::new(iss + 1),
+            board: Scoreboard::default(),
+            rtt: RttEstimator::new(config),
+            closing: false,
+            fin_sent: false,
+            phase: Phase::Open,
+            dup_acks: 0,
+            inflation: 0,
+            recover: iss,
+            episodes: 0,
+            force_head: false,
+            frto_credit: 0,
+            prr: None,
+            rack: Rack::default(),
+            undo: None,
+            expiries: 0,
+            syn_expiries: 0,
+            probes: 0,
+            force_probe: false,
+            probe_outstanding: false,
+            probe_due: false,
+            keep_alive_due: false,
+            last_sent: Instant::ZERO,
+            ecn_recover: iss,
+            cwr_due: false,
+            last_report: None,
+            full: false,
+            rtx_tsval: None,
+            finished_told: false,
+        }
+    }
+
+    /// `SND.NXT - SND.UNA`.
+    pub const fn flight(&self) -> u64 {
+        self.nxt - self.una
+    }
+
+    /// Octets believed to be in the network.
+    pub const fn pipe(&self) -> u64 {
+        self.flight() - self.board.absent()
+    }
+
+    /// Octets of data that wait to be sent for the first time.
+    pub const fn unsent(&self) -> u64 {
+        self.buffer.end().saturating_sub(self.nxt)
+    }
+
+    /// Offset in the data stream of a position.
+    pub const fn offset(&self, position: u64) -> u64 {
+        position.saturating_sub(self.buffer.base())
+    }
+
+    /// Whether our FIN has been acknowledged.
+    pub const fn fin_acked(&self) -> bool {
+        self.fin_sent && self.una > self.buffer.end()
+    }
+}
+
+/// The receiving half.
+#[derive(Debug, Default)]
+pub(super) struct Receiver {
+    pub irs: u64,
+    /// The next position that is expected, a received FIN included.
+    pub next: u64,
+    pub assembler: Assembler,
+    /// Our window scale.
+    pub shift: u8,
+    /// Both sides scale their windows.
+    pub shift_agreed: bool,
+    /// Right edge of the largest window that was announced.
+    pub announced: u64,
+    /// Payload of the largest segment so far.
+    pub full_segment: u32,
+    /// Octets received in order and not yet acknowledged.
+    pub unacked: u64,
+    pub ack_now: bool,
+    /// `TS.Recent` (RFC 7323) and when it was set.
+    pub ts_recent: u32,
+    pub ts_recent_at: Instant,
+    /// `Last.ACK.sent`.
+    pub last_ack: u64,
+    /// The duplicate to report by D-SACK on the next acknowledgement.
+    pub dsack: Option<(u64, u64)>,
+    /// Set ECE on acknowledgements until CWR comes.
+    pub echo_ce: bool,
+    /// Where the peer's FIN stands, once seen.
+    pub fin_at: Option<u64>,
+    pub fin_received: bool,
+    /// Challenge ACKs in the current window of time, and its start.
+    pub challenges: (u32, Instant),
+}
+
+impl Receiver {
+    /// Right edge of the window that could be announced now.
+    pub fn window_end(&self, buffer: u64) -> u64 {
+        (self.next + buffer.saturating_sub(self.assembler.unread())).max(self.announced)
+    }
+
+    pub fn view(&self, now: Instant, agreed: Agreed) -> ReceiveView<'_> {
+        ReceiveView {
+            now,
+            next: self.next,
+            window_end: self.announced,
+            islands: self.assembler.islands(),
+            full_segment: self.full_segment,
+            reports_negotiated: agreed.reports,
+        }
+    }
+}

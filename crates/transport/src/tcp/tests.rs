@@ -1,0 +1,185 @@
+//! Two endpoints joined by a delay and a list of lost transmissions.
+
+use super::*;
+use crate::scheme::Selection;
+use crate::segment::{Flags, Payload, Segment};
+use crate::time::{Duration, Instant};
+use crate::Integrity;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+
+struct Pair {
+    ends: [Endpoint; 2],
+    /// Segments under way by arrival time and order.
+    under_way: BTreeMap<(Instant, u64), (usize, Segment)>,
+    order: u64,
+    now: Instant,
+    delay: Duration,
+    /// Data transmissions of the client to lose, by order of sending.
+    lost: BTreeSet<u64>,
+    data_sent: u64,
+    trace: Vec<(Instant, usize, Segment)>,
+}
+
+impl Pair {
+    fn new(scheme: &str, config: &Config, lost: &[u64]) -> Self {
+        let end = |ports| {
+            let mut config = config.clone();
+            let parts = Selection::scheme(scheme).build(&mut config).unwrap();
+            Endpoint::new(config, parts, ports)
+        };
+        let mut pair = Self {
+            ends: [end(Ports { local: 1, remote: 2 }), end(Ports { local: 2, remote: 1 })],
+            under_way: BTreeMap::new(),
+            order: 0,
+            now: Instant::ZERO,
+            delay: Duration::from_millis(50),
+            lost: lost.iter().copied().collect(),
+            data_sent: 0,
+            trace: Vec::new(),
+        };
+        pair.ends[1].handle(Instant::ZERO, Input::Command(Command::Listen));
+        pair.ends[0].handle(Instant::ZERO, Input::Command(Command::Connect));
+        pair
+    }
+
+    fn flush(&mut self) {
+        for who in 0..2 {
+            while let Some(segment) = self.ends[who].poll_transmit(self.now) {
+                self.trace.push((self.now, who, segment.clone()));
+                let data = who == 0 && !segment.payload.is_empty();
+                self.data_sent += u64::from(data);
+                if !(data && self.lost.contains(&self.data_sent)) {
+                    self.order += 1;
+                    self.under_way.insert((self.now + self.delay, self.order), (1 - who, segment));
+                }
+            }
+        }
+    }
+
+    /// Runs until nothing happens any more or `until` has come.
+    fn run(&mut self, until: Instant) {
+        loop {
+            self.flush();
+            let timeouts = self.ends.iter().filter_map(Endpoint::poll_timeout);
+            let arrival = self.under_way.keys().next().map(|key| key.0);
+            let Some(next) = timeouts.chain(arrival).min() else { return };
+            if next > until {
+                self.now = until;
+                return;
+            }
+            self.now = self.now.max(next);
+            while self.under_way.keys().next().is_some_and(|key| key.0 <= self.now) {
+                let (_, (who, segment)) = self.under_way.pop_first().unwrap();
+                self.ends[who].handle(self.now, Input::Segment(&segment, Integrity::Intact));
+                self.flush();
+            }
+            for end in &mut self.ends {
+                end.handle_timeout(self.now);
+            }
+        }
+    }
+
+    fn received(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        while let Some(piece) = self.ends[1].read(self.now, usize::MAX) {
+            piece.write_to(&mut out);
+        }
+        out
+    }
+}
+
+fn secs(secs: u64) -> Instant {
+    Instant::ZERO + Duration::from_secs(secs)
+}
+
+fn data(octets: usize) -> Vec<u8> {
+    (0..octets).map(|i| (i * 31 % 251) as u8).collect()
+}
+
+#[test]
+fn every_profile_and_scheme_delivers_over_losses() {
+    for (name, profile) in PROFILES {
+        for scheme in ["tahoe", "reno", "newreno", "sack"] {
+            let config = Config { auto_read: false, ..profile() };
+            let mut pair = Pair::new(scheme, &config, &[5, 6, 20, 21, 22, 40, 60, 61, 75]);
+            let sent = data(200_000);
+            pair.run(secs(1));
+            assert_eq!(pair.ends[0].state(), State::Established, "{name} {scheme}");
+            let (mut written, mut got) = (0, Vec::new());
+            for second in 2..600 {
+                let room = pair.ends[0].send_space() as usize;
+                let end = sent.len().min(written + room);
+                let chunk = Payload::Bytes(Bytes::copy_from_slice(&sent[written..end]));
+                pair.ends[0].handle(pair.now, Input::Command(Command::Send(chunk)));
+                written = end;
+                pair.run(secs(second));
+                got.extend(pair.received());
+                if got.len() == sent.len() {
+                    break;
+                }
+            }
+            assert_eq!(got.len(), sent.len(), "{name} {scheme}: {:?}", pair.ends[0]);
+            assert!(got == sent, "{name} {scheme}");
+            for end in &mut pair.ends {
+                end.handle(pair.now, Input::Command(Command::Close));
+            }
+            pair.run(secs(1000));
+            assert_eq!([pair.ends[0].state(), pair.ends[1].state()], [State::Closed; 2], "{name} {scheme}");
+        }
+    }
+}
+
+#[test]
+fn one_loss_is_one_fast_retransmit_and_one_reduction() {
+    for scheme in ["reno", "newreno", "sack"] {
+        let mut pair = Pair::new(scheme, &Config { auto_read: true, ..Config::modern() }, &[30]);
+        pair.run(secs(1));
+        pair.ends[0].handle(pair.now, Input::Command(Command::Produce(200_000)));
+        pair.run(secs(20));
+
+        let stats = pair.ends[0].stats();
+        assert_eq!(pair.ends[1].stats().octets_delivered, 200_000);
+        assert_eq!((stats.fast_retransmits, stats.reductions, stats.retransmissions, stats.timeouts), (1, 1, 1, 0), "{scheme}");
+    }
+}
+
+#[test]
+fn a_lost_tail_is_probed_instead_of_timing_out() {
+    let mut pair = Pair::new("sack", &Config { auto_read: true, ..Config::modern() }, &[10]);
+    pair.run(secs(1));
+    pair.ends[0].handle(pair.now, Input::Command(Command::Produce(10 * 1448)));
+    pair.run(secs(20));
+    let stats = pair.ends[0].stats();
+    assert_eq!(pair.ends[1].stats().octets_delivered, 14_480);
+    assert_eq!((stats.tail_probes, stats.timeouts, stats.reductions), (1, 0, 1));
+}
+
+#[test]
+fn simultaneous_open_meets_in_the_middle() {
+    let mut pair = Pair::new("newreno", &Config::modern(), &[]);
+    let parts = Selection::scheme("newreno").build(&mut Config::modern()).unwrap();
+    pair.ends[1] = Endpoint::new(Config::modern(), parts, Ports { local: 2, remote: 1 });
+    pair.ends[1].handle(Instant::ZERO, Input::Command(Command::Connect));
+    pair.run(secs(3));
+    assert_eq!([pair.ends[0].state(), pair.ends[1].state()], [State::Established; 2]);
+    assert!(pair.trace.iter().filter(|(_, _, s)| s.flags.contains(Flags::SYN | Flags::ACK)).count() >= 2);
+}
+
+#[test]
+fn a_closed_window_is_probed_until_it_opens() {
+    let config = Config { receive_buffer: 10_000, ..Config::modern() };
+    let mut pair = Pair::new("newreno", &config, &[]);
+    pair.run(secs(1));
+    pair.ends[0].handle(pair.now, Input::Command(Command::Send(Payload::Bytes(Bytes::from(data(30_000))))));
+    pair.run(secs(30));
+
+    let mut got = pair.received();
+    assert!((9_000..=10_000).contains(&got.len()), "{}", got.len());
+    for second in 31..60 {
+        pair.run(secs(second));
+        got.extend(pair.received());
+    }
+    assert_eq!(got, data(30_000));
+    assert_eq!(pair.ends[0].stats().timeouts, 0);
+}

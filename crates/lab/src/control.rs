@@ -1,0 +1,106 @@
+//! Watching work and stopping it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A flag that stops runs and sweeps, to be set from any thread or signal handler. Its clones are the same flag.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks everything that holds this flag to stop. It does within about 100 ms.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How far the work is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Runs that are done, those found in the store included.
+    pub done: usize,
+    /// Runs in all.
+    pub total: usize,
+    /// Runs found in the store.
+    pub found: usize,
+    /// What is done, in `[0, 1]`.
+    pub fraction: f64,
+    /// Time since the beginning.
+    pub elapsed: Duration,
+    /// Estimate of the time to the end; `None` as long as nothing is known.
+    pub left: Option<Duration>,
+}
+
+impl Progress {
+    pub(crate) fn within_one_run(fraction: f64, elapsed: Duration) -> Self {
+        let done = usize::from(fraction >= 1.0);
+        Self { done, total: 1, found: 0, fraction, elapsed, left: left(fraction, elapsed) }
+    }
+
+    pub(crate) fn of_sweep(done: usize, total: usize, found: usize, elapsed: Duration) -> Self {
+        let (computed, to_compute) = (done - found, total - found);
+        let computed_fraction = if to_compute == 0 { 1.0 } else { computed as f64 / to_compute as f64 };
+        let fraction = if total == 0 { 1.0 } else { done as f64 / total as f64 };
+        Self { done, total, found, fraction, elapsed, left: left(computed_fraction, elapsed) }
+    }
+}
+
+fn left(fraction: f64, elapsed: Duration) -> Option<Duration> {
+    (fraction > 0.0).then(|| elapsed.mul_f64(((1.0 - fraction) / fraction).clamp(0.0, 1e9)))
+}
+
+/// Who watches and who may stop.
+///
+/// The callback is called on the thread that called [`run`](crate::run) or [`Sweep::execute`](crate::Sweep::execute), about ten times a
+/// second; it may set the flag itself.
+#[derive(Default)]
+pub struct Control<'a> {
+    /// Stops the work.
+    pub cancel: Cancel,
+    /// Is told how far the work is.
+    pub progress: Option<&'a mut dyn FnMut(&Progress)>,
+}
+
+impl<'a> Control<'a> {
+    /// Nobody watches; `cancel` stops.
+    pub fn new(cancel: Cancel) -> Self {
+        Self { cancel, progress: None }
+    }
+
+    /// `progress` watches.
+    pub fn watched(cancel: Cancel, progress: &'a mut dyn FnMut(&Progress)) -> Self {
+        Self { cancel, progress: Some(progress) }
+    }
+
+    pub(crate) fn tell(&mut self, progress: &Progress) {
+        if let Some(callback) = &mut self.progress {
+            callback(progress);
+        }
+    }
+}
+
+impl fmt::Debug for Control<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").field("cancel", &self.cancel).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_counts_only_what_is_computed() {
+        let progress = Progress::of_sweep(60, 100, 50, Duration::from_secs(10));
+        assert_eq!((progress.left, progress.fraction), (Some(Duration::from_secs(40)), 0.6));
+        assert_eq!(Progress::of_sweep(50, 100, 50, Duration::from_secs(1)).left, None);
+        assert_eq!(Progress::of_sweep(0, 0, 0, Duration::ZERO).fraction, 1.0);
+    }
+}

@@ -1,0 +1,199 @@
+//! What a name means: schemes, parts, profiles, fields of the scenario file.
+
+use crate::error::{nearest, Error, InputError};
+use serde::Serialize;
+use serde_json::Value as Json;
+use whyloss_transport::scheme::{Part, Scheme, SCHEMES};
+use whyloss_transport::{congestion, differentiation, reaction, receiver, tcp, timeout};
+
+/// What a name means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Description {
+    /// The name.
+    pub name: String,
+    /// What it is: `scheme`, `congestion`, `differentiator`, `reaction`, `timeout`, `receiver`, `profile`, `field`.
+    pub kind: &'static str,
+    /// What it does or means.
+    pub summary: String,
+    /// Where it comes from; empty for fields.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reference: String,
+    /// Name and meaning of what belongs to it: the parts of a scheme, the parameters of a part, the fields of a table, what a field may
+    /// be.
+    pub details: Vec<(String, String)>,
+}
+
+/// All schemes.
+pub fn schemes() -> Vec<Description> {
+    SCHEMES.iter().map(scheme).collect()
+}
+
+/// All parts of all roles.
+pub fn parts() -> Vec<Description> {
+    let mut all = Vec::new();
+    all.extend(congestion::TABLE.iter().map(|row| part("congestion", row)));
+    all.extend(differentiation::TABLE.iter().map(|row| part("differentiator", row)));
+    all.extend(reaction::TABLE.iter().map(|row| part("reaction", row)));
+    all.extend(timeout::TABLE.iter().map(|row| part("timeout", row)));
+    all.extend(receiver::TABLE.iter().map(|row| part("receiver", row)));
+    all
+}
+
+/// All profiles.
+pub fn profiles() -> Vec<Description> {
+    tcp::PROFILES
+        .iter()
+        .map(|(name, make)| {
+            let config = make();
+            let details = [
+                ("mss", config.mss.to_string()),
+                ("initial_window", config.initial_window.to_string()),
+                ("receive_buffer", format!("{} B", config.receive_buffer)),
+                ("sack", config.sack.to_string()),
+                ("timestamps", config.timestamps.to_string()),
+                ("recovery", format!("{:?}", config.recovery).to_lowercase()),
+                ("min_rto", config.min_rto.to_string()),
+            ];
+            Description {
+                name: (*name).to_owned(),
+                kind: "profile",
+                summary: "A set of values for every field of `flow.tcp`.".to_owned(),
+                reference: String::new(),
+                details: details.into_iter().map(|(field, value)| (field.to_owned(), value)).collect(),
+            }
+        })
+        .collect()
+}
+
+fn scheme(scheme: &Scheme) -> Description {
+    let parts = [
+        ("congestion", scheme.congestion),
+        ("differentiator", scheme.differentiator),
+        ("reaction", scheme.reaction),
+        ("timeout", scheme.timeout),
+        ("receiver", scheme.receiver),
+    ];
+    Description {
+        name: scheme.name.to_owned(),
+        kind: "scheme",
+        summary: scheme.summary.to_owned(),
+        reference: scheme.reference.to_owned(),
+        details: parts.into_iter().map(|(role, part)| (role.to_owned(), part.to_owned())).collect(),
+    }
+}
+
+fn part<T: ?Sized>(kind: &'static str, part: &Part<T>) -> Description {
+    Description {
+        name: part.name.to_owned(),
+        kind,
+        summary: part.summary.to_owned(),
+        reference: part.reference.to_owned(),
+        details: part.parameters.iter().map(|p| (p.name.to_owned(), format!("{} Allowed: {}", p.summary, p.kind))).collect(),
+    }
+}
+
+/// Everything that is called `name`: a scheme, parts, a profile, or a field such as `link.rate`.
+pub fn describe(name: &str) -> Result<Vec<Description>, Error> {
+    let everything = || schemes().into_iter().chain(parts()).chain(profiles());
+    let mut found: Vec<_> = everything().filter(|description| description.name == name).collect();
+    found.extend(field(&super::schema(), name));
+    if found.is_empty() {
+        found.extend(field(&super::sweep_schema(), name));
+    }
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let mut names: Vec<String> = everything().map(|description| description.name).collect();
+    field_paths(&super::schema(), "", &super::schema(), 0, &mut names);
+    names.sort();
+    names.dedup();
+    let near = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
+    let schemes: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
+    Err(InputError::new("nothing is called that")
+        .found(format!("\"{name}\""))
+        .nearest(near)
+        .allowed(format!("a scheme ({}), a part, a profile, or a field such as link.rate", schemes.join(", ")))
+        .into())
+}
+
+/// The field at `path` of a schema; positions in lists may be left out.
+fn field(root: &Json, path: &str) -> Option<Description> {
+    let mut schema = root;
+    let mut summary = "";
+    for step in path.split('.') {
+        let step = step.split('[').next().unwrap_or(step);
+        schema = resolve(root, schema).get("properties")?.get(step)?;
+        summary = schema.get("description").and_then(Json::as_str).unwrap_or(summary);
+        schema = resolve(root, schema);
+    }
+    let mut details = Vec::new();
+    if let Some(allowed) = schema.get("description").and_then(Json::as_str).filter(|text| *text != summary) {
+        details.push(("allowed".to_owned(), allowed.to_owned()));
+    }
+    for (name, inner) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
+        details.push((name.clone(), inner.get("description").and_then(Json::as_str).unwrap_or_default().to_owned()));
+    }
+    for option in schema.get("oneOf").and_then(Json::as_array).into_iter().flatten() {
+        let name = option.get("const").and_then(Json::as_str).map(|word| format!("\"{word}\""));
+        let key = || option.get("required").and_then(|r| r.get(0)).and_then(Json::as_str).map(|key| format!("{{ {key} = … }}"));
+        let meaning = option.get("description").and_then(Json::as_str).unwrap_or_default();
+        details.extend(name.or_else(key).map(|name| (name, meaning.to_owned())));
+    }
+    Some(Description { name: path.to_owned(), kind: "field", summary: summary.to_owned(), reference: String::new(), details })
+}
+
+/// Follows references, lists and options to the schema of what is inside.
+fn resolve<'a>(root: &'a Json, mut schema: &'a Json) -> &'a Json {
+    loop {
+        let next = if let Some(reference) = schema.get("$ref").and_then(Json::as_str) {
+            reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer))
+        } else if let Some(items) = schema.get("items") {
+            Some(items)
+        } else {
+            let options = schema.get("anyOf").and_then(Json::as_array);
+            options.and_then(|options| options.iter().find(|option| option.get("$ref").is_some()))
+        };
+        match next {
+            Some(next) => schema = next,
+            None => return schema,
+        }
+    }
+}
+
+fn field_paths(root: &Json, prefix: &str, schema: &Json, depth: usize, names: &mut Vec<String>) {
+    if depth > 5 {
+        return;
+    }
+    for (name, inner) in resolve(root, schema).get("properties").and_then(Json::as_object).into_iter().flatten() {
+        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        names.push(path.clone());
+        field_paths(root, &path, inner, depth + 1, names);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scheme_names_its_parts() {
+        let found = describe("checksum-ld").unwrap();
+        assert!(found[0].details.contains(&("receiver".to_owned(), "checksum".to_owned())));
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_path() {
+        let found = describe("link[0].forward.channel.ber").unwrap();
+        assert!(found[0].summary.contains("probability"), "{found:?}");
+        assert!(describe("flow.tcp.ack_policy").unwrap()[0].details.iter().any(|(name, _)| name == "\"immediate\""));
+        assert!(describe("path.queue").unwrap()[0].details[0].1.contains("pkt"));
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest() {
+        let error = describe("chekcsum-ld").unwrap_err().to_string();
+        assert!(error.contains("did you mean `checksum-ld`?"), "{error}");
+        let error = describe("link.rat").unwrap_err().to_string();
+        assert!(error.contains("did you mean `link.rate`?"), "{error}");
+    }
+}

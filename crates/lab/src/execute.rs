@@ -1,0 +1,266 @@
+//! A plan on all cores.
+
+use crate::control::{Control, Progress};
+use crate::error::Error;
+use crate::patterns::Patterns;
+use crate::run::{simulate, RunOptions};
+use crate::scenario::LinkPattern;
+use crate::store::{point_key, run_key, Store};
+use crate::sweep::{numeric, Plan};
+use crate::tables::{Tables, NAMES};
+use crate::tree::Value;
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field};
+use blake3::Hash;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{mpsc, Arc};
+use std::time::{Duration, Instant};
+
+/// How a plan is carried out. None of it changes a result.
+#[derive(Clone, Debug, Default)]
+pub struct ExecuteOptions {
+    /// Folder in which results are kept and found again; nothing is kept without it.
+    pub store: Option<PathBuf>,
+    /// Number of threads; one for each core if nothing is said.
+    pub threads: Option<usize>,
+}
+
+/// Results are written at least this often.
+const FLUSH_EVERY: Duration = Duration::from_secs(3);
+
+/// Carries out `plan`: takes from the store what is there, computes the rest on all cores, and keeps it. Tables hold all runs in the
+/// order of the plan, whatever the number of threads.
+///
+/// When it fails or is cancelled, everything computed so far is kept in the store.
+pub fn execute(plan: &Plan, options: &ExecuteOptions, control: &mut Control<'_>) -> Result<Tables, Error> {
+    let started = Instant::now();
+    let store = options.store.as_deref().map(Store::open).transpose()?;
+    let mut work = Work::prepare(plan, store)?;
+    let total = plan.total();
+    let found = total - work.missing.len();
+    control.tell(&Progress::of_sweep(found, total, found, started.elapsed()));
+    let result = work.compute(plan, options.threads, control, |done| Progress::of_sweep(done, total, found, started.elapsed()));
+    // What is computed is kept whatever happened; the first failure is the one that is told.
+    let kept = work.flush_all();
+    result.and(kept)?;
+    control.tell(&Progress::of_sweep(total, total, found, started.elapsed()));
+    Ok(assemble(plan, work.results.iter().map(|tables| tables.as_ref().expect("every run is done"))))
+}
+
+/// A run that has to be computed.
+#[derive(Debug)]
+struct Job {
+    point: usize,
+    run: u32,
+    slot: usize,
+    patterns: Vec<LinkPattern>,
+}
+
+#[derive(Debug)]
+struct Work {
+    store: Option<Store>,
+    points: Vec<Hash>,
+    keys: Vec<Hash>,
+    missing: Vec<Job>,
+    /// One entry for each run of each point, in the order of the plan.
+    results: Vec<Option<Tables>>,
+    /// Slots that are computed but not yet kept, by point.
+    unkept: BTreeMap<usize, Vec<usize>>,
+    /// Runs of each point that are still to come.
+    open: Vec<usize>,
+}
+
+impl Work {
+    fn prepare(plan: &Plan, store: Option<Store>) -> Result<Self, Error> {
+        let cache = Patterns::default();
+        let mut work = Self {
+            store,
+            points: Vec::with_capacity(plan.points.len()),
+            keys: Vec::with_capacity(plan.total()),
+            missing: Vec::new(),
+            results: Vec::with_capacity(plan.total()),
+            unkept: BTreeMap::new(),
+            open: vec![0; plan.points.len()],
+        };
+        for (index, point) in plan.points.iter().enumerate() {
+            let key = point_key(&point.scenario.canonical());
+            let mut found = work.store.as_ref().map(|store| store.find(&key)).unwrap_or_default();
+            for run in plan.runs.clone() {
+                let patterns = point.scenario.patterns(run, &cache)?;
+                let digests: Vec<_> = patterns.iter().map(|p| format!("{}/{}:{}", p.link, p.way, p.digest)).collect();
+                let run_key = run_key(&key, run, &digests.join(" "));
+                let slot = work.results.len();
+                let known = found.remove(&run_key);
+                if known.is_none() {
+                    work.missing.push(Job { point: index, run, slot, patterns });
+                    work.open[index] += 1;
+                }
+                work.keys.push(run_key);
+                work.results.push(known);
+            }
+            work.points.push(key);
+        }
+        Ok(work)
+    }
+
+    /// Computes what is missing. This thread collects and keeps results and reports progress; the others compute.
+    fn compute(
+        &mut self,
+        plan: &Plan,
+        threads: Option<usize>,
+        control: &mut Control<'_>,
+        progress: impl Fn(usize) -> Progress,
+    ) -> Result<(), Error> {
+        let jobs = std::mem::take(&mut self.missing);
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = threads.unwrap_or_else(cores).clamp(1, jobs.len().max(1));
+        let next = AtomicUsize::new(0);
+        let stop = control.cancel.clone();
+        let failed = crate::control::Cancel::default();
+        std::thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            for _ in 0..threads {
+                let sender = sender.clone();
+                let (jobs, next, stop, failed) = (&jobs, &next, &stop, &failed);
+                scope.spawn(move || {
+                    let stopped = || stop.is_cancelled() || failed.is_cancelled();
+                    while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stopped()) {
+                        let scenario = &plan.points[job.point].scenario;
+                        let options = RunOptions { run: job.run, captures: None };
+                        let result = simulate(scenario, &options, &job.patterns, |_| stopped());
+                        if sender.send((job.slot, job.point, result)).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            let mut outcome = Ok(());
+            let (mut told, mut flushed) = (Instant::now(), Instant::now());
+            let mut done = self.results.iter().filter(|tables| tables.is_some()).count();
+            loop {
+                match receiver.recv_timeout(Duration::from_millis(50)) {
+                    Ok((slot, point, Ok(tables))) => {
+                        done += 1;
+                        self.results[slot] = Some(tables);
+                        self.unkept.entry(point).or_default().push(slot);
+                        self.open[point] -= 1;
+                        if self.open[point] == 0 {
+                            outcome = outcome.and(self.flush(point));
+                        }
+                    }
+                    // A run that was stopped because another failed is not the failure to tell.
+                    Ok((_, _, Err(error))) => outcome = if outcome.is_ok() { Err(error) } else { outcome },
+                    Err(mpsc::RecvTimeoutError::Timeout) => {}
+                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                }
+                if flushed.elapsed() >= FLUSH_EVERY {
+                    flushed = Instant::now();
+                    outcome = outcome.and(self.flush_all());
+                }
+                if outcome.is_err() {
+                    failed.cancel();
+                }
+                if told.elapsed() >= Duration::from_millis(100) {
+                    told = Instant::now();
+                    control.tell(&progress(done));
+                }
+            }
+            if outcome.is_ok() && done < self.results.len() {
+                outcome = Err(Error::Cancelled);
+            }
+            outcome
+        })
+    }
+
+    fn flush_all(&mut self) -> Result<(), Error> {
+        let points: Vec<usize> = self.unkept.keys().copied().collect();
+        points.into_iter().try_for_each(|point| self.flush(point))
+    }
+
+    fn flush(&mut self, point: usize) -> Result<(), Error> {
+        let (Some(store), Some(mut slots)) = (&self.store, self.unkept.remove(&point)) else { return Ok(()) };
+        slots.sort_unstable();
+        let runs: Vec<(Hash, &Tables)> =
+            slots.iter().map(|slot| (self.keys[*slot], self.results[*slot].as_ref().expect("computed"))).collect();
+        store.keep(&self.points[point], &runs)
+    }
+}
+
+/// All runs one after the other, with the columns of the sweep.
+fn assemble<'a>(plan: &Plan, results: impl Iterator<Item = &'a Tables> + Clone) -> Tables {
+    let whole = Tables::concat(results.clone());
+    // For each table, how many rows each point has.
+    let mut rows = vec![vec![0_usize; plan.points.len()]; NAMES.len()];
+    for (slot, tables) in results.enumerate() {
+        for (table, (_, batch)) in tables.all().into_iter().enumerate() {
+            rows[table][slot / plan.runs.len().max(1)] += batch.num_rows();
+        }
+    }
+    let mut columns: Vec<(Field, Vec<Cell>)> = Vec::new();
+    let index = |point: &crate::sweep::Point| Cell::Index(point.index);
+    columns.push((Field::new("point", DataType::UInt32, false), plan.points.iter().map(index).collect()));
+    for (axis, name) in plan.axes.iter().enumerate() {
+        let labels: Vec<&Value> = plan.points.iter().map(|point| &point.labels[axis]).collect();
+        columns.push(column(name, &labels));
+        if let Some((unit, numbers)) = numeric(&labels) {
+            let name = format!("{name}_{unit}");
+            columns.push((Field::new(name, DataType::UInt64, false), numbers.into_iter().map(Cell::Count).collect()));
+        }
+    }
+    let fields: Vec<Field> = columns.iter().map(|(field, _)| field.clone()).collect();
+    whole.with_columns(&fields, |table, column| stretch(&columns[column].1, &rows[table]))
+}
+
+/// A value in a column of the sweep.
+#[derive(Clone, Debug)]
+enum Cell {
+    Index(u32),
+    Count(u64),
+    Number(f64),
+    Flag(bool),
+    Text(String),
+}
+
+fn column(name: &str, labels: &[&Value]) -> (Field, Vec<Cell>) {
+    let number = |label: &&Value| match label {
+        Value::Integer(number) => Some(Cell::Number(*number as f64)),
+        Value::Float(number) => Some(Cell::Number(*number)),
+        _ => None,
+    };
+    let flag = |label: &&Value| if let Value::Bool(flag) = label { Some(Cell::Flag(*flag)) } else { None };
+    if let Some(cells) = labels.iter().map(number).collect() {
+        return (Field::new(name, DataType::Float64, false), cells);
+    }
+    if let Some(cells) = labels.iter().map(flag).collect() {
+        return (Field::new(name, DataType::Boolean, false), cells);
+    }
+    let text = |label: &&Value| match label {
+        Value::String(text) => Cell::Text(text.clone()),
+        other => Cell::Text(other.to_string()),
+    };
+    (Field::new(name, DataType::Utf8, false), labels.iter().map(text).collect())
+}
+
+/// Repeats the cell of each point as often as the point has rows.
+fn stretch(cells: &[Cell], rows: &[usize]) -> ArrayRef {
+    let repeated = || cells.iter().zip(rows).flat_map(|(cell, count)| std::iter::repeat_n(cell, *count));
+    macro_rules! array {
+        ($array:ty, $variant:ident) => {
+            Arc::new(
+                repeated()
+                    .map(|cell| if let Cell::$variant(value) = cell { Some(value.clone()) } else { None })
+                    .collect::<$array>(),
+            )
+        };
+    }
+    match cells.first() {
+        Some(Cell::Count(_)) => array!(UInt64Array, Count),
+        Some(Cell::Number(_)) => array!(Float64Array, Number),
+        Some(Cell::Flag(_)) => array!(BooleanArray, Flag),
+        Some(Cell::Text(_)) => array!(StringArray, Text),
+        Some(Cell::Index(_)) | None => array!(UInt32Array, Index),
+    }
+}

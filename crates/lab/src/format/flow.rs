@@ -1,0 +1,145 @@
+//! What is sent.
+
+use super::Tcp;
+use crate::quantity::{Rate, Size, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use whyloss_transport::scheme::Selection;
+
+/// One flow, or several of a kind: TCP with a scheme or with single parts, or datagrams.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Flow {
+    /// What tables call it; `flow0`, `flow1`, … by position if nothing is said. With `count` above 1, its flows are `name.0`, `name.1`, …
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The host that sends; `server` in `[path]`, the next sender in `[dumbbell]` if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The host that receives; `client` in `[path]`, the next receiver in `[dumbbell]` if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// How many flows of this kind.
+    pub count: u32,
+    /// When they start.
+    pub start: Span,
+    /// Each starts at a random time up to this much later than `start`.
+    pub start_spread: Span,
+    /// How much is sent; without end if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    /// The data goes over this many parallel connections and is put together again in order at the receiver; needs `size`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub striped: Option<u32>,
+    /// Length of the pieces in which striped data is dealt out to the connections.
+    pub chunk: Size,
+    /// Datagrams at a constant bit rate instead of TCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cbr: Option<Datagrams>,
+    /// Which TCP it is before the scheme: a set of values for `tcp`.
+    pub profile: String,
+    /// A named scheme: parts that the literature puts together under one name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<String>,
+    /// How the window moves, instead of the scheme's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// Why a segment was lost: the one that rules, instead of the scheme's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub differentiator: Option<String>,
+    /// Differentiators that judge every loss and change nothing; each gets its columns in the table of losses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shadows: Vec<String>,
+    /// What a verdict does to the window, instead of the scheme's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reaction: Option<String>,
+    /// What a retransmission timeout does, instead of the scheme's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// What the receiver measures and reports, instead of the scheme's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<String>,
+    /// Parameters of the parts: `parameters.veno.beta = 3`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, BTreeMap<String, Parameter>>,
+    /// What is different from the profile and the scheme, at both ends.
+    pub tcp: Tcp,
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            from: None,
+            to: None,
+            count: 1,
+            start: Span(0),
+            start_spread: Span(0),
+            size: None,
+            striped: None,
+            chunk: Size(16_384),
+            cbr: None,
+            profile: "modern".to_owned(),
+            scheme: None,
+            congestion: None,
+            differentiator: None,
+            shadows: Vec::new(),
+            reaction: None,
+            timeout: None,
+            receiver: None,
+            parameters: BTreeMap::new(),
+            tcp: Tcp::default(),
+        }
+    }
+}
+
+impl Flow {
+    /// The chosen parts.
+    pub fn selection(&self) -> Selection {
+        let value = |value: &Parameter| match value {
+            Parameter::Flag(flag) => whyloss_transport::scheme::Value::Flag(*flag),
+            Parameter::Number(number) => whyloss_transport::scheme::Value::Number(*number),
+            Parameter::Word(word) => whyloss_transport::scheme::Value::Word(word.clone()),
+        };
+        Selection {
+            scheme: self.scheme.clone(),
+            congestion: self.congestion.clone(),
+            differentiator: self.differentiator.clone(),
+            shadows: self.shadows.clone(),
+            reaction: self.reaction.clone(),
+            timeout: self.timeout.clone(),
+            receiver: self.receiver.clone(),
+            parameters: self
+                .parameters
+                .iter()
+                .map(|(part, given)| (part.clone(), given.iter().map(|(name, v)| (name.clone(), value(v))).collect()))
+                .collect(),
+        }
+    }
+}
+
+/// Datagrams of one size at a constant bit rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Datagrams {
+    /// Bit rate over all octets of the IP packets.
+    pub rate: Rate,
+    /// Length of each IP packet, headers included.
+    pub packet: Size,
+    /// No packet leaves at or after this time; the end of the run if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Span>,
+}
+
+/// The value of a part's parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a number, true or false, or a word")]
+pub enum Parameter {
+    /// Yes or no.
+    Flag(bool),
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(String),
+}

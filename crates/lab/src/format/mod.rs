@@ -1,0 +1,92 @@
+//! The scenario file, field by field. The JSON Schema in `docs/` is generated from these types.
+
+mod flow;
+mod tcp;
+mod topology;
+
+pub use flow::{Datagrams, Flow, Parameter};
+pub use tcp::{AckPolicy, Granularity, Recovery, ReportResponse, Tcp};
+pub use topology::{
+    Access, Channel, Direction, Dumbbell, Effect, Host, Link, Markov, Path, PatternEnd, Router, Shape, CHANNEL_ERRORS,
+};
+
+use crate::quantity::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A scenario: a network, what is sent over it, and what is written down.
+///
+/// The network is `[path]` (one shaped link), `[dumbbell]` (one bottleneck, many pairs), or free: `[[host]]`, `[[router]]`, `[[link]]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Document {
+    /// Name, seed and duration.
+    pub scenario: Header,
+    /// A server and a client joined by one shaped link, as with a link emulator between two machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<Path>,
+    /// Pairs of hosts that share one bottleneck.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dumbbell: Option<Dumbbell>,
+    /// Hosts of a free network.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub host: Vec<Host>,
+    /// Routers of a free network.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub router: Vec<Router>,
+    /// Links of a free network.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<Link>,
+    /// What is sent: one entry for each kind of flow.
+    pub flow: Vec<Flow>,
+    /// What is written down beside flows, losses and links.
+    pub output: Output,
+}
+
+/// Name, seed and duration of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Header {
+    /// What tables call it; the name of the file if nothing is said.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// What it is for, in a sentence or two.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// All random numbers of a run follow from the seed and the number of the run.
+    pub seed: u64,
+    /// A run ends when all transfers of a given size are complete, and at this simulated time at the latest. Needed if there are none;
+    /// otherwise 1 h if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Span>,
+    /// Every packet waits for a random time below this before it leaves its host, as on real machines. It breaks the phase effects
+    /// of drop-tail queues (Floyd & Jacobson 1992). `"0 ms"` switches it off.
+    pub send_overhead: Span,
+}
+
+impl Default for Header {
+    fn default() -> Self {
+        Self { name: String::new(), description: String::new(), seed: 1, duration: None, send_overhead: Span(0) }
+    }
+}
+
+/// What is written down beside flows, losses and links.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Output {
+    /// Interval of the time series of windows and queues; none if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Span>,
+    /// Names of links whose packets are written to pcapng files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capture: Vec<String>,
+    /// Keep a row for every packet that did not arrive, beside the losses that senders noticed.
+    pub drops: bool,
+}
+
+/// The JSON Schema of a scenario file.
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Document).to_value();
+    schema["title"] = "whyloss scenario".into();
+    schema
+}

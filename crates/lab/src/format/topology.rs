@@ -1,0 +1,216 @@
+//! Hosts, routers, links, and the shorthands for networks that everyone needs.
+
+use crate::quantity::{Capacity, Probability, Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A host: flows start and end here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+}
+
+/// A router: it forwards packets on the way with the fewest links.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Router {
+    /// Its name.
+    pub name: String,
+}
+
+/// Defines a struct with the given fields and, after them, everything that shapes a link.
+macro_rules! shaped {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
+            /// Bit rate over all octets of an IP packet.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub rate: Option<Rate>,
+            /// One-way propagation delay; `"0 ms"` if nothing is said.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub delay: Option<Span>,
+            /// How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
+            /// in transmission is not counted.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub queue: Option<Capacity>,
+            /// What the link does to packets; nothing if nothing is said.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub channel: Option<Channel>,
+            /// What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
+            /// and `[dumbbell]`.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub forward: Option<Direction>,
+            /// What is different in the reverse direction.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub reverse: Option<Direction>,
+        }
+
+        impl $name {
+            /// What shapes the link, without the rest.
+            pub fn shape(&self) -> Shape {
+                Shape {
+                    rate: self.rate,
+                    delay: self.delay,
+                    queue: self.queue,
+                    channel: self.channel.clone(),
+                    forward: self.forward.clone(),
+                    reverse: self.reverse.clone(),
+                }
+            }
+        }
+    };
+}
+
+shaped! {
+    /// A link between two nodes. What stands here holds for both directions; `forward` and `reverse` say what differs.
+    Link {
+        /// Its name; the names of its ends with a hyphen between them if nothing is said.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        name: String,
+        /// The nodes that it joins. Forward is from the first to the second.
+        between: [String; 2],
+    }
+}
+
+shaped! {
+    /// What shapes a link. What stands here holds for both directions; `forward` and `reverse` say what differs.
+    Shape {}
+}
+
+shaped! {
+    /// Host `server` sends to host `client` over the router `emulator`. The link `path`, from `emulator` to `client`, is the shaped
+    /// one; the link `access` joins `server` and `emulator`.
+    Path {
+        /// The link between `server` and `emulator`.
+        #[serde(default)]
+        access: Access,
+    }
+}
+
+/// A fast link that joins a host to its router.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Access {
+    /// Bit rate over all octets of an IP packet.
+    pub rate: Rate,
+    /// One-way propagation delay.
+    pub delay: Span,
+    /// How much waits in front of the link.
+    pub queue: Capacity,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self { rate: Rate(100_000_000), delay: Span(0), queue: Capacity::Packets(1000) }
+    }
+}
+
+impl From<&Access> for Shape {
+    fn from(access: &Access) -> Self {
+        Self { rate: Some(access.rate), delay: Some(access.delay), queue: Some(access.queue), ..Self::default() }
+    }
+}
+
+/// Hosts `sender0`, `sender1`, … behind the router `left`, hosts `receiver0`, `receiver1`, … behind the router `right`, and the link
+/// `bottleneck` from `left` to `right`. Flows that do not say `from` and `to` go from `sender0` to `receiver0`, from `sender1` to
+/// `receiver1`, and so on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Dumbbell {
+    /// Number of senders and of receivers; one for each flow if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<u32>,
+    /// The shared link.
+    pub bottleneck: Shape,
+    /// The links `sender0`, `sender1`, …; forward is towards the bottleneck. 1 Gbps, 0 ms and 1000 pkt where nothing is said.
+    #[serde(default)]
+    pub senders: Shape,
+    /// The links `receiver0`, `receiver1`, …; forward is away from the bottleneck. 1 Gbps, 0 ms and 1000 pkt where nothing is said.
+    #[serde(default)]
+    pub receivers: Shape,
+}
+
+/// What is different in one direction of a link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Direction {
+    /// Bit rate in this direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Propagation delay in this direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Span>,
+    /// Queue in front of this direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Capacity>,
+    /// What the link does to packets in this direction, instead of what it does in both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<Channel>,
+}
+
+/// What a link does to packets: one of `ber`, `pattern`, `loss`, `markov`, or nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Channel {
+    /// Every bit is in error with this probability, independently.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ber: Option<Probability>,
+    /// A file that names the bits in error, counted over all bits that cross the link. Relative to the scenario file; `{run}` stands for
+    /// the number of the run, `{run:02}` for the same with leading zeros.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Every packet is in error with this probability, independently, whatever its length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Probability>,
+    /// Every packet that meets a two-state chain in its bad state is in error (Gilbert 1960).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub markov: Option<Markov>,
+    /// What an error does: `"damage"` flips bits and lets the packet travel on (if nothing is said, with `ber` and `pattern`); `"erase"`
+    /// loses it without a trace (if nothing is said, with `loss` and `markov`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+    /// What comes after the last bit of a pattern: `"repeat"` the pattern, if nothing is said, or `"clean"`, no more errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern_end: Option<PatternEnd>,
+}
+
+/// The fields of [`Channel`] of which one at most can be given. Setting one by an override takes the others away.
+pub const CHANNEL_ERRORS: &[&str] = &["ber", "pattern", "loss", "markov"];
+
+/// A two-state chain that starts in its good state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Markov {
+    /// Probability to stay in the good state at a step.
+    pub stay_good: Probability,
+    /// Probability to stay in the bad state at a step.
+    pub stay_bad: Probability,
+    /// The chain steps whenever this time has passed; with every packet if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Span>,
+}
+
+/// What an error does to its packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// The packet is lost without a trace.
+    Erase,
+    /// Bits are flipped and the packet travels on.
+    Damage,
+}
+
+/// What comes after the last bit of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PatternEnd {
+    /// The pattern from its beginning.
+    Repeat,
+    /// No more errors.
+    Clean,
+}

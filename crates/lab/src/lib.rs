@@ -1,0 +1,47 @@
+//! The laboratory of whyloss: from a scenario file to tables.
+//!
+//! ```no_run
+//! use whyloss_lab::{execute, run, Control, ExecuteOptions, RunOptions, Scenario, Sweep};
+//!
+//! let scenario = Scenario::load("lossy.toml")?.with_override("flow[0].scheme", "sack")?;
+//! let tables = run(&scenario, &RunOptions::default(), &mut Control::default())?;
+//! println!("{:?}", tables.losses);
+//!
+//! let plan = Sweep::load("sweep.toml")?.plan()?;
+//! let options = ExecuteOptions { store: Some("store".into()), threads: None };
+//! execute(&plan, &options, &mut Control::default())?.write_parquet("out")?;
+//! # Ok::<(), whyloss_lab::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+/// The Arrow crates that the tables are made with, for those who bind them to another language.
+pub use {arrow_array, arrow_schema};
+
+mod control;
+mod decode;
+mod describe;
+mod error;
+mod execute;
+pub mod format;
+mod network;
+pub mod patterns;
+pub mod quantity;
+mod run;
+mod scenario;
+mod store;
+mod sweep;
+pub mod tables;
+mod tree;
+
+pub use control::{Cancel, Control, Progress};
+pub use describe::{describe, parts, profiles, schemes, Description};
+pub use error::{Error, InputError, Place};
+pub use execute::{execute, ExecuteOptions};
+pub use format::schema;
+pub use network::{Link, Network, Transfer};
+pub use run::{run, RunOptions};
+pub use scenario::Scenario;
+pub use store::ENGINE;
+pub use sweep::{schema as sweep_schema, Axis, AxisStep, Plan, Point, Sweep};
+pub use tables::Tables;
+pub use tree::{Node, Value};

@@ -1,0 +1,494 @@
+//! From a scenario file to a network in full: shorthands written out, defaults filled in, everything checked.
+
+use crate::error::{nearest, InputError};
+use crate::format::{Channel, Direction, Document, Effect, Flow, PatternEnd, Shape, CHANNEL_ERRORS};
+use crate::quantity::{Capacity, Rate, Span};
+use std::collections::BTreeSet;
+use whyloss_transport::scheme::SelectionError;
+use whyloss_transport::tcp::{Config, PROFILES};
+
+/// The simulated time at which a run of sized transfers ends if the scenario does not say.
+pub const DEFAULT_DURATION: Span = Span(3_600_000_000_000);
+
+/// A network written out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// Hosts and routers.
+    pub nodes: Vec<Node>,
+    /// Links in the order of the scenario.
+    pub links: Vec<Link>,
+    /// One entry for each thing that is sent: a TCP flow, a striped transfer, a stream of datagrams.
+    pub transfers: Vec<Transfer>,
+}
+
+/// A host or router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Whether flows can start and end here.
+    pub host: bool,
+}
+
+/// A link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// Its ends, by position in [`Network::nodes`].
+    pub ends: [usize; 2],
+    /// Forward and reverse.
+    pub ways: [Way; 2],
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    /// Bit rate.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Span,
+    /// Queue in front of the transmitter.
+    pub queue: Capacity,
+    /// What it does to packets.
+    pub channel: Option<Channel>,
+    /// The field of the scenario that `channel` comes from.
+    pub channel_field: String,
+}
+
+/// Something that is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Its name, unique in the scenario.
+    pub name: String,
+    /// Position of its entry in the scenario's list of flows.
+    pub flow: usize,
+    /// The sending host, by position in [`Network::nodes`].
+    pub from: usize,
+    /// The receiving host.
+    pub to: usize,
+}
+
+impl Network {
+    /// Writes out the network of `document`.
+    pub fn new(document: &Document) -> Result<Self, InputError> {
+        let mut network = Self { nodes: Vec::new(), links: Vec::new(), transfers: Vec::new() };
+        let free = !(document.host.is_empty() && document.router.is_empty() && document.link.is_empty());
+        match (&document.path, &document.dumbbell, free) {
+            (Some(path), None, false) => network.path(path)?,
+            (None, Some(dumbbell), false) => network.dumbbell(dumbbell, &document.flow)?,
+            (None, None, true) => network.free(document)?,
+            (None, None, false) => {
+                return Err(
+                    InputError::new("there is no network").allowed("[path], [dumbbell], or [[host]], [[router]] and [[link]]")
+                )
+            }
+            _ => {
+                let mut found = Vec::new();
+                found.extend(document.path.is_some().then_some("[path]"));
+                found.extend(document.dumbbell.is_some().then_some("[dumbbell]"));
+                found.extend(free.then_some("[[host]], [[router]] or [[link]]"));
+                return Err(InputError::new("there is more than one network")
+                    .found(found.join(" and "))
+                    .allowed("one of [path], [dumbbell], or [[host]], [[router]] and [[link]]"));
+            }
+        }
+        network.transfers(document)?;
+        network.check_output(document)?;
+        Ok(network)
+    }
+
+    fn node(&mut self, name: impl Into<String>, host: bool) -> usize {
+        self.nodes.push(Node { name: name.into(), host });
+        self.nodes.len() - 1
+    }
+
+    fn link(&mut self, name: impl Into<String>, ends: [usize; 2], shape: &Shape, field: &str) -> Result<(), InputError> {
+        let ways = [way(shape, shape.forward.as_ref(), field, "forward")?, way(shape, shape.reverse.as_ref(), field, "reverse")?];
+        self.links.push(Link { name: name.into(), ends, ways });
+        Ok(())
+    }
+
+    fn path(&mut self, path: &crate::format::Path) -> Result<(), InputError> {
+        let server = self.node("server", true);
+        let emulator = self.node("emulator", false);
+        let client = self.node("client", true);
+        self.link("access", [server, emulator], &Shape::from(&path.access), "path.access")?;
+        self.link("path", [emulator, client], &path.shape(), "path")
+    }
+
+    fn dumbbell(&mut self, dumbbell: &crate::format::Dumbbell, flows: &[Flow]) -> Result<(), InputError> {
+        let wanted: u32 = flows.iter().filter(|flow| flow.from.is_none()).map(|flow| flow.count).sum();
+        let pairs = dumbbell.pairs.unwrap_or(wanted.max(1));
+        if !(1..=1_000_000).contains(&pairs) {
+            return Err(InputError::default().at("dumbbell.pairs").found(pairs.to_string()).allowed("1 to 1000000"));
+        }
+        let senders: Vec<_> = (0..pairs).map(|i| self.node(format!("sender{i}"), true)).collect();
+        let left = self.node("left", false);
+        let right = self.node("right", false);
+        let receivers: Vec<_> = (0..pairs).map(|i| self.node(format!("receiver{i}"), true)).collect();
+        self.link("bottleneck", [left, right], &dumbbell.bottleneck, "dumbbell.bottleneck")?;
+        let access = |shape: &Shape| Shape {
+            rate: shape.rate.or(Some(Rate(1_000_000_000))),
+            queue: shape.queue.or(Some(Capacity::Packets(1000))),
+            ..shape.clone()
+        };
+        let (sending, receiving) = (access(&dumbbell.senders), access(&dumbbell.receivers));
+        for (i, (sender, receiver)) in senders.into_iter().zip(receivers).enumerate() {
+            self.link(format!("sender{i}"), [sender, left], &sending, "dumbbell.senders")?;
+            self.link(format!("receiver{i}"), [right, receiver], &receiving, "dumbbell.receivers")?;
+        }
+        Ok(())
+    }
+
+    fn free(&mut self, document: &Document) -> Result<(), InputError> {
+        let hosts = document.host.iter().map(|host| (&host.name, true, "host"));
+        let routers = document.router.iter().map(|router| (&router.name, false, "router"));
+        let mut seen = BTreeSet::new();
+        let mut position = [0_usize; 2];
+        for (name, host, kind) in hosts.chain(routers) {
+            let field = format!("{kind}[{}].name", position[usize::from(host)]);
+            position[usize::from(host)] += 1;
+            if name.is_empty() {
+                return Err(InputError::default().at(field).found("\"\"").allowed("a name"));
+            }
+            if !seen.insert(name) {
+                return Err(InputError::new("two nodes have the same name").at(field).found(format!("\"{name}\"")));
+            }
+            self.node(name, host);
+        }
+        for (index, link) in document.link.iter().enumerate() {
+            let field = format!("link[{index}]");
+            let mut ends = [0; 2];
+            for (side, end) in link.between.iter().enumerate() {
+                ends[side] = self.find(end, |_| true).map_err(|error| error.at(format!("{field}.between[{side}]")))?;
+            }
+            if ends[0] == ends[1] {
+                return Err(InputError::new("a link cannot join a node to itself")
+                    .at(format!("{field}.between"))
+                    .found(format!("\"{}\" twice", link.between[0])));
+            }
+            let name = if link.name.is_empty() { link.between.join("-") } else { link.name.clone() };
+            if self.links.iter().any(|other| other.name == name) {
+                return Err(InputError::new(format!("two links are called `{name}`"))
+                    .at(format!("{field}.name"))
+                    .allowed("a name of its own for each link"));
+            }
+            self.link(name, ends, &link.shape(), &field)?;
+        }
+        Ok(())
+    }
+
+    fn find(&self, name: &str, admit: fn(&Node) -> bool) -> Result<usize, InputError> {
+        self.nodes.iter().position(|node| node.name == name && admit(node)).ok_or_else(|| {
+            let names: Vec<_> = self.nodes.iter().filter(|node| admit(node)).map(|node| node.name.as_str()).collect();
+            let problem = if self.nodes.iter().any(|node| node.name == name) { "a router, not a host" } else { "no such node" };
+            InputError::new(problem)
+                .found(format!("\"{name}\""))
+                .nearest(nearest(name, names.iter().copied()))
+                .allowed(if names.is_empty() { "a host, but there is none".to_owned() } else { names.join(", ") })
+        })
+    }
+
+    fn transfers(&mut self, document: &Document) -> Result<(), InputError> {
+        if document.flow.is_empty() {
+            return Err(InputError::new("nothing is sent: there is no flow").at("flow").allowed("at least one [[flow]]"));
+        }
+        let mut names = BTreeSet::new();
+        let mut next_pair = 0;
+        for (index, flow) in document.flow.iter().enumerate() {
+            let field = format!("flow[{index}]");
+            check_flow(flow, &field)?;
+            let own = if flow.name.is_empty() { format!("flow{index}") } else { flow.name.clone() };
+            for number in 0..flow.count {
+                let pair = next_pair;
+                let from = match (&flow.from, &document.path, &document.dumbbell) {
+                    (Some(name), _, _) => self.find(name, |node| node.host).map_err(|e| e.at(format!("{field}.from")))?,
+                    (None, Some(_), _) => self.find("server", |node| node.host)?,
+                    (None, None, Some(_)) => {
+                        next_pair += 1;
+                        self.nth("sender", pair)
+                    }
+                    (None, None, None) => return Err(self.missing_end(&field, "from")),
+                };
+                let to = match (&flow.to, &document.path, &document.dumbbell) {
+                    (Some(name), _, _) => self.find(name, |node| node.host).map_err(|e| e.at(format!("{field}.to")))?,
+                    (None, Some(_), _) => self.find("client", |node| node.host)?,
+                    (None, None, Some(_)) => self.nth("receiver", pair),
+                    (None, None, None) => return Err(self.missing_end(&field, "to")),
+                };
+                if from == to {
+                    return Err(InputError::new("a flow needs two hosts")
+                        .at(format!("{field}.to"))
+                        .found(format!("\"{}\" at both ends", self.nodes[from].name)));
+                }
+                if !self.connected(from, to) {
+                    let (from, to) = (&self.nodes[from].name, &self.nodes[to].name);
+                    return Err(InputError::new(format!("no link leads from `{from}` to `{to}`")).at(field));
+                }
+                let name = if flow.count == 1 { own.clone() } else { format!("{own}.{number}") };
+                if !names.insert(name.clone()) {
+                    return Err(InputError::new(format!("two flows are called `{name}`"))
+                        .at(format!("{field}.name"))
+                        .allowed("a name of its own for each flow"));
+                }
+                self.transfers.push(Transfer { name, flow: index, from, to });
+            }
+        }
+        let ends = document.flow.iter().any(|flow| flow.size.is_some());
+        if !ends && document.scenario.duration.is_none() {
+            return Err(InputError::new("the run would never end: no flow has a `size` and there is no duration")
+                .at("scenario.duration")
+                .allowed("a time such as \"60 s\", or a `size` for at least one flow"));
+        }
+        if document.scenario.duration == Some(Span(0)) {
+            return Err(InputError::default().at("scenario.duration").found("\"0 s\"").allowed("a time above zero"));
+        }
+        Ok(())
+    }
+
+    fn missing_end(&self, field: &str, end: &str) -> InputError {
+        let hosts: Vec<_> = self.nodes.iter().filter(|node| node.host).map(|node| node.name.as_str()).collect();
+        InputError::new("missing").at(format!("{field}.{end}")).allowed(hosts.join(", "))
+    }
+
+    fn nth(&self, side: &str, number: usize) -> usize {
+        let of_side = |node: &Node| node.host && node.name.starts_with(side);
+        let count = self.nodes.iter().filter(|node| of_side(node)).count();
+        let wanted = format!("{side}{}", number % count);
+        self.nodes.iter().position(|node| node.name == wanted).expect("a dumbbell has its hosts")
+    }
+
+    /// Whether packets find a way from host to host; hosts do not forward.
+    fn connected(&self, from: usize, to: usize) -> bool {
+        let mut reached = vec![false; self.nodes.len()];
+        reached[from] = true;
+        let mut open = vec![from];
+        while let Some(node) = open.pop() {
+            if node == to {
+                return true;
+            }
+            if node != from && self.nodes[node].host {
+                continue;
+            }
+            for link in &self.links {
+                for (here, there) in [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])] {
+                    if here == node && !std::mem::replace(&mut reached[there], true) {
+                        open.push(there);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn check_output(&self, document: &Document) -> Result<(), InputError> {
+        for (index, name) in document.output.capture.iter().enumerate() {
+            if !self.links.iter().any(|link| link.name == *name) {
+                let names: Vec<_> = self.links.iter().map(|link| link.name.as_str()).collect();
+                return Err(InputError::new("no such link")
+                    .at(format!("output.capture[{index}]"))
+                    .found(format!("\"{name}\""))
+                    .nearest(nearest(name, names.iter().copied()))
+                    .allowed(names.join(", ")));
+            }
+        }
+        if document.output.sample == Some(Span(0)) {
+            return Err(InputError::default().at("output.sample").found("\"0 s\"").allowed("a time above zero"));
+        }
+        Ok(())
+    }
+}
+
+fn way(shape: &Shape, direction: Option<&Direction>, field: &str, name: &str) -> Result<Way, InputError> {
+    let none = Direction::default();
+    let own = direction.unwrap_or(&none);
+    let rate = own
+        .rate
+        .or(shape.rate)
+        .ok_or_else(|| InputError::new("missing").at(format!("{field}.rate")).allowed("a bit rate such as \"384 kbps\""))?;
+    let channel_field = if own.channel.is_some() { format!("{field}.{name}.channel") } else { format!("{field}.channel") };
+    let channel = own.channel.as_ref().or(shape.channel.as_ref()).cloned();
+    if let Some(channel) = &channel {
+        check_channel(channel, &channel_field)?;
+    }
+    Ok(Way {
+        rate,
+        delay: own.delay.or(shape.delay).unwrap_or_default(),
+        queue: own.queue.or(shape.queue).unwrap_or(Capacity::Packets(100)),
+        channel,
+        channel_field,
+    })
+}
+
+fn check_channel(channel: &Channel, field: &str) -> Result<(), InputError> {
+    let given = [channel.ber.is_some(), channel.pattern.is_some(), channel.loss.is_some(), channel.markov.is_some()];
+    let given: Vec<_> = CHANNEL_ERRORS.iter().zip(given).filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    if given.len() > 1 {
+        return Err(InputError::new("more than one kind of error")
+            .at(field)
+            .found(given.join(" and "))
+            .allowed(format!("one of {}", CHANNEL_ERRORS.join(", "))));
+    }
+    if channel.ber.is_some_and(|ber| ber.0 >= 1.0) {
+        return Err(InputError::default().at(format!("{field}.ber")).found("1").allowed("a number from 0 to below 1"));
+    }
+    if channel.pattern_end.is_some() && channel.pattern.is_none() {
+        return Err(InputError::new("`pattern_end` says nothing without a pattern").at(format!("{field}.pattern_end")));
+    }
+    if channel.markov.as_ref().is_some_and(|markov| markov.every == Some(Span(0))) {
+        return Err(InputError::default().at(format!("{field}.markov.every")).found("\"0 s\"").allowed("a time above zero"));
+    }
+    Ok(())
+}
+
+impl Channel {
+    /// What an error does, said or not.
+    pub fn effective(&self) -> Effect {
+        self.effect.unwrap_or(if self.loss.is_some() || self.markov.is_some() { Effect::Erase } else { Effect::Damage })
+    }
+
+    /// What comes after a pattern, said or not.
+    pub fn end(&self) -> PatternEnd {
+        self.pattern_end.unwrap_or(PatternEnd::Repeat)
+    }
+}
+
+fn check_flow(flow: &Flow, field: &str) -> Result<(), InputError> {
+    let at = |name: &str| format!("{field}.{name}");
+    if flow.count == 0 {
+        return Err(InputError::default().at(at("count")).found("0").allowed("1 or more"));
+    }
+    if let Some(cbr) = &flow.cbr {
+        let plain = Flow { cbr: None, ..Flow::default() };
+        let same = Flow {
+            name: String::new(),
+            from: None,
+            to: None,
+            count: 1,
+            start: plain.start,
+            start_spread: plain.start_spread,
+            cbr: None,
+            ..flow.clone()
+        };
+        if same != plain {
+            return Err(InputError::new("datagrams know nothing of TCP")
+                .at(at("cbr"))
+                .allowed("name, from, to, count, start, start_spread"));
+        }
+        if !(29..=65_535).contains(&cbr.packet.0) {
+            return Err(InputError::default()
+                .at(at("cbr.packet"))
+                .found(format!("\"{}\"", cbr.packet))
+                .allowed("29 B to 65535 B, 28 B of headers included"));
+        }
+        return Ok(());
+    }
+    match flow.striped {
+        Some(0) => return Err(InputError::default().at(at("striped")).found("0").allowed("1 connection or more")),
+        Some(_) if flow.size.is_none() => {
+            return Err(InputError::new("missing: striped data needs a size").at(at("size")).allowed("a size such as \"1 MB\""))
+        }
+        _ => {}
+    }
+    let config = flow.config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })?;
+    check_config(&config).map_err(|error| InputError { field: format!("{field}.tcp.{}", error.field), ..error })?;
+    if flow.striped.is_some() && flow.chunk.0 > config.send_buffer {
+        return Err(InputError::new("a chunk does not fit the send buffer")
+            .at(at("chunk"))
+            .found(format!("\"{}\"", flow.chunk))
+            .allowed(format!("at most {} B", config.send_buffer)));
+    }
+    Ok(())
+}
+
+fn check_config(config: &Config) -> Result<(), InputError> {
+    let wrong = |field: &str, found: String, allowed: &str| Err(InputError::default().at(field).found(found).allowed(allowed));
+    if config.mss < 64 {
+        return wrong("mss", config.mss.to_string(), "64 to 65535 octets");
+    }
+    if config.initial_window == 0 {
+        return wrong("initial_window", "0".to_owned(), "1 segment or more");
+    }
+    if config.dup_threshold == 0 {
+        return wrong("dup_threshold", "0".to_owned(), "1 or more");
+    }
+    if config.max_backoff == 0 {
+        return wrong("max_backoff", "0".to_owned(), "1 or more");
+    }
+    if !matches!(config.ip_header, 20 | 40) {
+        return wrong("ip_header", config.ip_header.to_string(), "20 or 40");
+    }
+    if config.min_rto > config.max_rto {
+        return wrong("min_rto", format!("\"{}\"", config.min_rto), "at most max_rto");
+    }
+    if config.receive_buffer < u64::from(config.mss) {
+        return wrong("receive_buffer", format!("\"{} B\"", config.receive_buffer), "at least one segment (mss)");
+    }
+    if config.send_buffer < u64::from(config.mss) {
+        return wrong("send_buffer", format!("\"{} B\"", config.send_buffer), "at least one segment (mss)");
+    }
+    Ok(())
+}
+
+impl Flow {
+    /// The configuration of both ends: the profile, as the scheme changes it, as `tcp` changes that. Fields of errors are relative to the
+    /// flow.
+    pub fn config(&self) -> Result<Config, InputError> {
+        let mut config = Config::profile(&self.profile).ok_or_else(|| {
+            let names: Vec<_> = PROFILES.iter().map(|(name, _)| *name).collect();
+            InputError::new("no such profile")
+                .at("profile")
+                .found(format!("\"{}\"", self.profile))
+                .nearest(nearest(&self.profile, names.iter().copied()))
+                .allowed(names.join(", "))
+        })?;
+        self.selection().build(&mut config).map_err(|error| self.name_field(error))?;
+        Ok(self.tcp.apply(&config))
+    }
+
+    fn name_field(&self, error: SelectionError) -> InputError {
+        match error {
+            SelectionError::Unknown { role, name, nearest, allowed } => {
+                let field = match role {
+                    "scheme" => "scheme".to_owned(),
+                    "congestion control" => "congestion".to_owned(),
+                    "reaction" => "reaction".to_owned(),
+                    "timeout policy" => "timeout".to_owned(),
+                    "receiver agent" => "receiver".to_owned(),
+                    _ => match self.shadows.iter().position(|shadow| *shadow == name) {
+                        Some(position) if self.differentiator.as_ref() != Some(&name) => format!("shadows[{position}]"),
+                        _ => "differentiator".to_owned(),
+                    },
+                };
+                // A scheme may name a part that does not exist yet; then it is the scheme that is at fault.
+                let given = [&self.congestion, &self.differentiator, &self.reaction, &self.timeout, &self.receiver];
+                let own =
+                    role == "scheme" || field.starts_with("shadows") || given.iter().any(|part| part.as_ref() == Some(&name));
+                InputError::new(format!("no such {role}"))
+                    .at(if own { field } else { "scheme".to_owned() })
+                    .found(format!("\"{name}\""))
+                    .nearest(nearest)
+                    .allowed(allowed)
+            }
+            SelectionError::Argument(error) => {
+                use whyloss_transport::scheme::ArgumentError;
+                match error {
+                    ArgumentError::Unknown { part, name, allowed } => {
+                        let near = nearest(&name, allowed.split(", ")).map(str::to_owned);
+                        InputError::new("unknown parameter")
+                            .at(format!("parameters.{part}.{name}"))
+                            .nearest(near)
+                            .allowed(allowed)
+                    }
+                    ArgumentError::Unfit { part, name, found, allowed } => {
+                        InputError::default().at(format!("parameters.{part}.{name}")).found(found).allowed(allowed)
+                    }
+                }
+            }
+            SelectionError::Unused { name, chosen } => {
+                InputError::new("parameters for a part that is not chosen").at(format!("parameters.{name}")).allowed(chosen)
+            }
+        }
+    }
+}

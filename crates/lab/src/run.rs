@@ -1,0 +1,253 @@
+//! One run: from a scenario to its tables.
+
+use crate::control::{Control, Progress};
+use crate::error::{Error, InputError};
+use crate::format::{Channel, Effect, Flow, PatternEnd};
+use crate::network::{self, Transfer};
+use crate::patterns::Patterns;
+use crate::quantity::Capacity;
+use crate::scenario::{LinkPattern, Scenario};
+use crate::tables::{batches, Origin, Tables};
+use std::fs::File;
+use std::io::BufWriter;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time;
+use whyloss_sim::{
+    Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, End, Errors, Limits, LinkSpec, NodeId, Outcome, QueueLimit,
+    RunError, Simulation, Step, StripedTransfer, TcpFlow, Way,
+};
+use whyloss_transport::{Duration, Instant};
+
+/// What can be said about a run beside its scenario.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Number of the run. Runs of one scenario differ in their random numbers.
+    pub run: u32,
+    /// Folder for the packet captures that the scenario asks for; none are written without it. A file is called
+    /// `<scenario>-<run>-<link>.pcapng`.
+    pub captures: Option<PathBuf>,
+}
+
+/// Runs a scenario once.
+pub fn run(scenario: &Scenario, options: &RunOptions, control: &mut Control<'_>) -> Result<Tables, Error> {
+    let patterns = scenario.patterns(options.run, &Patterns::default())?;
+    let started = time::Instant::now();
+    let mut told = started;
+    let cancel = control.cancel.clone();
+    let tables = simulate(scenario, options, &patterns, |fraction| {
+        if told.elapsed() >= time::Duration::from_millis(100) {
+            told = time::Instant::now();
+            control.tell(&Progress::within_one_run(fraction, started.elapsed()));
+        }
+        cancel.is_cancelled()
+    })?;
+    control.tell(&Progress::within_one_run(1.0, started.elapsed()));
+    Ok(tables)
+}
+
+/// Simulates one run. `cancelled` is asked every few milliseconds with the fraction that is done.
+pub(crate) fn simulate(
+    scenario: &Scenario,
+    options: &RunOptions,
+    patterns: &[LinkPattern],
+    mut cancelled: impl FnMut(f64) -> bool,
+) -> Result<Tables, Error> {
+    let mut world = World::new(scenario, options, patterns)?;
+    let until = Instant::ZERO + scenario.duration().into();
+    let outcome = world
+        .simulation
+        .run(&Limits { until: Some(until) }, |progress| {
+            let by_time = progress.now.as_secs_f64() / until.as_secs_f64();
+            let by_transfers = progress.transfers_over as f64 / progress.transfers.max(1) as f64;
+            if cancelled(by_time.max(by_transfers)) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })
+        .map_err(|error| failed(scenario, options.run, error))?;
+    if outcome == Outcome::Cancelled {
+        return Err(Error::Cancelled);
+    }
+    let records = world.simulation.into_records();
+    let origin = Origin::new(options.run, scenario.network(), &world.schemes, &world.sizes, outcome, &records);
+    Ok(batches(&origin, scenario.document().output.drops))
+}
+
+fn failed(scenario: &Scenario, run: u32, error: RunError) -> Error {
+    match error {
+        RunError::Capture { link, source } => Error::Write { path: PathBuf::from(format!("capture of {link}")), source },
+        other => Error::Broken { scenario: scenario.name().to_owned(), run, message: other.to_string() },
+    }
+}
+
+/// A simulation, and what its tables need to know beside its records.
+struct World {
+    simulation: Simulation,
+    /// For each transfer, its scheme or parts.
+    schemes: Vec<String>,
+    /// For each transfer, the octets that it is to move.
+    sizes: Vec<Option<u64>>,
+}
+
+impl World {
+    fn new(scenario: &Scenario, options: &RunOptions, patterns: &[LinkPattern]) -> Result<Self, Error> {
+        let (document, network) = (scenario.document(), scenario.network());
+        let mut builder = Builder::new(document.scenario.seed, u64::from(options.run));
+        let nodes: Vec<NodeId> = network
+            .nodes
+            .iter()
+            .map(|node| if node.host { builder.host(&node.name) } else { builder.router(&node.name) })
+            .collect();
+        let mut links = Vec::with_capacity(network.links.len());
+        for (index, link) in network.links.iter().enumerate() {
+            let [forward, reverse] = [0, 1].map(|way| {
+                let pattern = patterns.iter().find(|p| (p.link, p.way) == (index, way));
+                link_spec(&link.ways[way], pattern)
+            });
+            links.push(builder.link(nodes[link.ends[0]], nodes[link.ends[1]], forward, reverse));
+        }
+        let mut schemes = Vec::with_capacity(network.transfers.len());
+        let mut sizes = Vec::with_capacity(network.transfers.len());
+        for transfer in &network.transfers {
+            let flow = &document.flow[transfer.flow];
+            add_flow(&mut builder, scenario, transfer, flow, &nodes, options.run)?;
+            schemes.push(scheme_name(flow));
+            sizes.push(flow.size.map(|size| size.0));
+        }
+        if document.scenario.send_overhead.0 > 0 {
+            builder.send_overhead(document.scenario.send_overhead.into());
+        }
+        if let Some(interval) = document.output.sample {
+            builder.sample_every(interval.into());
+        }
+        if let Some(folder) = &options.captures {
+            for name in &document.output.capture {
+                let path = folder.join(format!("{}-{}-{name}.pcapng", scenario.name(), options.run));
+                let file = std::fs::create_dir_all(folder)
+                    .and_then(|()| File::create(&path))
+                    .map_err(|source| Error::Write { path: path.clone(), source })?;
+                let link = network.links.iter().position(|link| link.name == *name).expect("captures are checked");
+                builder.capture(links[link], &[Way::Forward, Way::Reverse], Box::new(BufWriter::new(file)));
+            }
+        }
+        let simulation = builder.build().map_err(|error| unbuildable(&error))?;
+        Ok(Self { simulation, schemes, sizes })
+    }
+}
+
+fn unbuildable(error: &BuildError) -> Error {
+    InputError::new(error.to_string()).into()
+}
+
+fn link_spec(way: &network::Way, pattern: Option<&LinkPattern>) -> LinkSpec {
+    LinkSpec {
+        rate: way.rate.into(),
+        delay: way.delay.into(),
+        queue: match way.queue {
+            Capacity::Packets(count) => QueueLimit::Packets(count as u32),
+            Capacity::Octets(octets) => QueueLimit::Octets(octets),
+        },
+        channel: way.channel.as_ref().map_or_else(ChannelSpec::default, |channel| channel_spec(channel, pattern)),
+    }
+}
+
+fn channel_spec(channel: &Channel, pattern: Option<&LinkPattern>) -> ChannelSpec {
+    let errors = if let Some(ber) = channel.ber {
+        Errors::Bits { ber: ber.0 }
+    } else if let Some(pattern) = pattern {
+        let at_end = match channel.end() {
+            PatternEnd::Repeat => AtEnd::Repeat,
+            PatternEnd::Clean => AtEnd::Clean,
+        };
+        Errors::Pattern { pattern: pattern.pattern.clone(), at_end }
+    } else if let Some(loss) = channel.loss {
+        Errors::Packets { probability: loss.0 }
+    } else if let Some(markov) = &channel.markov {
+        let step = markov.every.map_or(Step::Packet, |every| Step::Time(every.into()));
+        Errors::Gilbert { stay_good: markov.stay_good.0, stay_bad: markov.stay_bad.0, step }
+    } else {
+        Errors::None
+    };
+    let effect = match channel.effective() {
+        Effect::Erase => whyloss_sim::Effect::Erase,
+        Effect::Damage => whyloss_sim::Effect::Damage,
+    };
+    ChannelSpec { errors, effect }
+}
+
+fn add_flow(
+    builder: &mut Builder,
+    scenario: &Scenario,
+    transfer: &Transfer,
+    flow: &Flow,
+    nodes: &[NodeId],
+    run: u32,
+) -> Result<(), Error> {
+    let (from, to) = (nodes[transfer.from], nodes[transfer.to]);
+    let seed = scenario.document().scenario.seed;
+    let spread = random_below(flow.start_spread.0, seed, run, &transfer.name);
+    let start = Instant::ZERO + Duration::from(flow.start) + Duration::from_nanos(spread);
+    let name = transfer.name.clone();
+    if let Some(cbr) = &flow.cbr {
+        let stop = Instant::ZERO + Duration::from(cbr.stop.unwrap_or_else(|| scenario.duration()));
+        builder.cbr(CbrFlow { name, from, to, start, stop, rate: cbr.rate.into(), octets: cbr.packet.0 as u32 });
+        return Ok(());
+    }
+    match (flow.striped, flow.size) {
+        (Some(count), Some(size)) => {
+            let connections =
+                (0..count).map(|_| Ok((end(flow, true)?, end(flow, false)?))).collect::<Result<Vec<_>, InputError>>()?;
+            builder.striped(StripedTransfer { name, from, to, start, octets: size.0, chunk: flow.chunk.0 as u32, connections });
+        }
+        (_, size) => {
+            let amount = size.map_or(Amount::Unlimited, |size| Amount::Octets(size.0));
+            let (sender, receiver) = (end(flow, true)?, end(flow, false)?);
+            builder.tcp(TcpFlow { name, from, to, start, amount, sender, receiver });
+        }
+    }
+    Ok(())
+}
+
+/// One end of a connection. Only the sender has losses to judge, so only there listens anyone in shadow.
+fn end(flow: &Flow, sender: bool) -> Result<End, InputError> {
+    let mut selection = flow.selection();
+    if !sender {
+        selection.parameters.retain(|part, _| !selection.shadows.contains(part) || flow.rules(part));
+        selection.shadows.clear();
+    }
+    let config = flow.config()?;
+    let parts = selection.build(&mut config.clone()).map_err(|error| InputError::new(error.to_string()))?;
+    Ok(End { config, parts })
+}
+
+impl Flow {
+    /// Whether `part` is chosen as something else than a shadow.
+    fn rules(&self, part: &str) -> bool {
+        let named = [&self.congestion, &self.differentiator, &self.reaction, &self.timeout, &self.receiver];
+        let scheme = self.scheme.as_deref().and_then(|name| whyloss_transport::scheme::SCHEMES.iter().find(|s| s.name == name));
+        named.iter().any(|own| own.as_deref() == Some(part))
+            || scheme.is_some_and(|s| [s.congestion, s.differentiator, s.reaction, s.timeout, s.receiver].contains(&part))
+    }
+}
+
+/// What tables call the algorithms of a flow.
+fn scheme_name(flow: &Flow) -> String {
+    if flow.cbr.is_some() {
+        return "cbr".to_owned();
+    }
+    let parts = [&flow.congestion, &flow.differentiator, &flow.reaction, &flow.timeout, &flow.receiver];
+    let named: Vec<&str> = flow.scheme.iter().chain(parts.into_iter().flatten()).map(String::as_str).collect();
+    if named.is_empty() {
+        return flow.profile.clone();
+    }
+    named.join("+")
+}
+
+/// A number below `bound` that follows from its arguments alone; 0 if `bound` is.
+fn random_below(bound: u64, seed: u64, run: u32, name: &str) -> u64 {
+    let digest = blake3::hash(format!("start {seed} {run} {name}").as_bytes());
+    let draw = u64::from_le_bytes(digest.as_bytes()[..8].try_into().expect("a hash is longer"));
+    ((u128::from(draw) * u128::from(bound)) >> 64) as u64
+}

@@ -1,0 +1,271 @@
+//! A scenario: read, checked, changed, and made ready to run.
+
+use crate::decode::decode;
+use crate::error::{Error, InputError};
+use crate::format::{Channel, Document, CHANNEL_ERRORS};
+use crate::network::{Network, DEFAULT_DURATION};
+use crate::patterns::Patterns;
+use crate::quantity::Span;
+use crate::tree::{Node, Value};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use whyloss_sim::Pattern;
+
+/// Fields of which a table holds one at most.
+const EXCLUSIVE: &[(&str, &[&str])] = &[("channel", CHANNEL_ERRORS)];
+
+/// A network, what is sent over it, and what is written down: checked and complete.
+///
+/// A scenario never changes: [`Scenario::with_override`] makes another one.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    tree: Node,
+    document: Arc<Document>,
+    network: Arc<Network>,
+    /// Where relative paths start.
+    base: PathBuf,
+    name: String,
+}
+
+impl Scenario {
+    /// Reads a scenario file. Relative paths in it start at its folder.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let (tree, base) = read_tree(path)?;
+        let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        Self::new(tree, base, &stem)
+    }
+
+    /// Reads a scenario from TOML text; messages call it `origin`. Relative paths in it start at the working directory.
+    pub fn from_toml(text: &str, origin: &str) -> Result<Self, Error> {
+        Self::new(Node::from_toml(text, origin)?, PathBuf::new(), "scenario")
+    }
+
+    /// Takes over a scenario from JSON with the fields of the file; messages call it `origin`.
+    pub fn from_json(json: &serde_json::Value, origin: &str) -> Result<Self, Error> {
+        Self::new(Node::from_json(json, origin), PathBuf::new(), "scenario")
+    }
+
+    pub(crate) fn new(tree: Node, base: PathBuf, default_name: &str) -> Result<Self, Error> {
+        let placed = |error: InputError| place(error, &tree);
+        let document: Document = decode(&tree).map_err(placed)?;
+        let network = Network::new(&document).map_err(placed)?;
+        let name = if document.scenario.name.is_empty() { default_name.to_owned() } else { document.scenario.name.clone() };
+        Ok(Self { tree, document: Arc::new(document), network: Arc::new(network), base, name })
+    }
+
+    /// The same scenario with relative paths starting at `base`.
+    pub fn with_base(mut self, base: impl Into<PathBuf>) -> Self {
+        self.base = base.into();
+        self
+    }
+
+    /// The scenario with another value in one field, such as `link[0].rate`, `link[bottleneck].rate` or `path.forward.channel.ber`.
+    /// A field that excludes others takes them away: a channel with a `pattern` has no `ber` any more.
+    pub fn with_override(&self, field: &str, value: impl Into<Value>) -> Result<Self, Error> {
+        self.with_node(field, Node::new(value, ""))
+    }
+
+    /// The scenario with an override from a command line, `FIELD=VALUE`. The value is a TOML value; quotes around a string may be left
+    /// out. Relative paths in it start at the working directory.
+    pub fn with_argument(&self, argument: &str) -> Result<Self, Error> {
+        let (field, value) = argument.split_once('=').ok_or_else(|| {
+            InputError::new("not an override")
+                .found(format!("\"{argument}\""))
+                .allowed("FIELD=VALUE, such as link[0].rate=\"1 Mbps\"")
+        })?;
+        let here = std::env::current_dir().unwrap_or_default();
+        let mut node = Node::from_argument(value.trim(), "--set");
+        anchor(field.trim(), &mut node, &here);
+        self.with_node(field.trim(), node)
+    }
+
+    pub(crate) fn with_node(&self, field: &str, value: Node) -> Result<Self, Error> {
+        self.with_nodes(std::iter::once((field, value)))
+    }
+
+    pub(crate) fn with_nodes<'a>(&self, overrides: impl IntoIterator<Item = (&'a str, Node)>) -> Result<Self, Error> {
+        let mut tree = self.tree.clone();
+        for (field, value) in overrides {
+            tree.set(field, value, EXCLUSIVE)?;
+        }
+        Self::new(tree, self.base.clone(), &self.name)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All fields, defaults included.
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// The network written out.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// All fields as JSON, with the names of the file; [`Scenario::from_json`] takes it back.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(&*self.document).expect("a document has only string keys and finite numbers")
+    }
+
+    /// The simulated time at which a run ends at the latest.
+    pub fn duration(&self) -> Span {
+        self.document.scenario.duration.unwrap_or(DEFAULT_DURATION)
+    }
+
+    /// Reads the pattern files of run `run`: one entry for each direction of each link that has one.
+    pub(crate) fn patterns(&self, run: u32, cache: &Patterns) -> Result<Vec<LinkPattern>, Error> {
+        let mut found = Vec::new();
+        for (link, spec) in self.network.links.iter().enumerate() {
+            for (way, spec) in spec.ways.iter().enumerate() {
+                let Some(Channel { pattern: Some(template), .. }) = &spec.channel else { continue };
+                let path = self.base.join(for_run(template, run));
+                let field = format!("{}.pattern", spec.channel_field);
+                let (pattern, digest) = cache.get(&path).map_err(|error| place(error.at(field), &self.tree))?;
+                found.push(LinkPattern { link, way, pattern, digest });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Everything that decides results, as text, apart from the number of the run and the contents of patterns.
+    pub(crate) fn canonical(&self) -> String {
+        let mut document = (*self.document).clone();
+        document.scenario.name.clear();
+        document.scenario.description.clear();
+        document.output.capture.clear();
+        let mut json = serde_json::to_value(&document).expect("as in to_json");
+        blank_patterns(&mut json);
+        json.to_string()
+    }
+}
+
+/// The pattern of one direction of a link.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkPattern {
+    pub link: usize,
+    pub way: usize,
+    pub pattern: Arc<Pattern>,
+    pub digest: blake3::Hash,
+}
+
+/// Reads a TOML or JSON file as a tree, with the folder where its relative paths start.
+pub(crate) fn read_tree(path: &Path) -> Result<(Node, PathBuf), Error> {
+    let origin = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => {
+            let place = crate::error::Place { origin: origin.as_str().into(), line: 0 };
+            InputError { place, ..InputError::new("there is no such file") }.into()
+        }
+        _ => Error::Read { path: path.to_owned(), source },
+    })?;
+    let tree = if path.extension().is_some_and(|e| e == "json") {
+        let json = serde_json::from_str(&text).map_err(|error| {
+            let place = crate::error::Place { origin: origin.as_str().into(), line: error.line() as u32 };
+            InputError { place, ..InputError::new(format!("not valid JSON: {error}")) }
+        })?;
+        Node::from_json(&json, &origin)
+    } else {
+        Node::from_toml(&text, &origin)?
+    };
+    Ok((tree, path.parent().map_or_else(PathBuf::new, Path::to_owned)))
+}
+
+/// Makes a relative path to a pattern start at `base`, wherever the scenario lies.
+pub(crate) fn anchor(field: &str, node: &mut Node, base: &Path) {
+    match &mut node.value {
+        Value::String(path) if field == "pattern" || field.ends_with(".pattern") => {
+            *path = base.join(&*path).to_string_lossy().into_owned();
+        }
+        Value::Table(fields) => fields.iter_mut().for_each(|(name, node)| anchor(name, node, base)),
+        _ => {}
+    }
+}
+
+/// Completes an error with the place of its field.
+fn place(error: InputError, tree: &Node) -> InputError {
+    if error.place.line > 0 {
+        return error;
+    }
+    let node = tree.nearest_to(&error.field);
+    InputError { place: node.place.clone(), ..error }
+}
+
+/// Puts the number of the run into a path.
+fn for_run(template: &str, run: u32) -> String {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some(at) = rest.find("{run") {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let Some(end) = from.find('}') else { break };
+        match from[4..end].strip_prefix(":0").map(str::parse::<usize>) {
+            None if end == 4 => out.push_str(&run.to_string()),
+            Some(Ok(width)) => out.push_str(&format!("{run:0width$}")),
+            _ => out.push_str(&from[..=end]),
+        }
+        rest = &from[end + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn blank_patterns(json: &mut serde_json::Value) {
+    match json {
+        serde_json::Value::Object(fields) => {
+            for (name, field) in fields {
+                if name == "pattern" {
+                    *field = true.into();
+                } else {
+                    blank_patterns(field);
+                }
+            }
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(blank_patterns),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINIMAL: &str = "[path]\nrate = '1 Mbps'\ndelay = '10 ms'\nqueue = '99 pkt'\n[[flow]]\nsize = '1 MB'\n";
+
+    #[test]
+    fn the_number_of_the_run_goes_into_paths() {
+        assert_eq!(for_run("a-{run}.bits", 7), "a-7.bits");
+        assert_eq!(for_run("{run:03}/{run}", 7), "007/7");
+        assert_eq!(for_run("{runner}", 7), "{runner}");
+        assert_eq!(for_run("plain{", 7), "plain{");
+    }
+
+    #[test]
+    fn json_and_toml_say_the_same() {
+        let scenario = Scenario::from_toml(MINIMAL, "t").unwrap();
+        let again = Scenario::from_json(&scenario.to_json(), "j").unwrap();
+        assert_eq!(scenario.document(), again.document());
+    }
+
+    #[test]
+    fn names_and_captures_do_not_decide_results_but_the_seed_does() {
+        let scenario = Scenario::from_toml(MINIMAL, "t").unwrap();
+        let same = scenario.with_override("scenario.name", "other").unwrap();
+        let other = scenario.with_override("scenario.seed", 2).unwrap();
+        assert_eq!(scenario.canonical(), same.canonical());
+        assert_ne!(scenario.canonical(), other.canonical());
+    }
+
+    #[test]
+    fn an_argument_may_leave_out_quotes() {
+        let scenario = Scenario::from_toml(MINIMAL, "t").unwrap();
+        let changed = scenario.with_argument("path.rate=384 kbps").unwrap();
+        assert_eq!(changed.network().links[1].ways[0].rate.0, 384_000);
+        let error = scenario.with_argument("path.rte=384 kbps").unwrap_err();
+        assert!(error.to_string().starts_with("--set: path.rte: unknown field (did you mean `rate`?)"), "{error}");
+    }
+}

@@ -1,0 +1,193 @@
+//! Results on disk, found by what they are the results of.
+//!
+//! A key is the digest of everything that decides a run: the resolved scenario, the contents of its pattern files, the number of the
+//! run and the version of the engine. Runs of one point are kept together in *parts*: files that are written whole and never changed.
+//! A part is a header, Arrow IPC streams and a digest over all of it, so that a file that a failing disk has spoilt is not believed.
+
+use crate::error::Error;
+use crate::tables::{Tables, NAMES};
+use arrow_array::RecordBatch;
+use blake3::Hash;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// The version of everything that decides results: a digest over the sources of engine, simulator and lab.
+pub const ENGINE: &str = env!("WHYLOSS_ENGINE");
+
+const MAGIC: &[u8; 8] = b"whyloss1";
+const DIGEST: usize = 32;
+
+/// A folder of results.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    root: PathBuf,
+}
+
+/// What stands at the beginning of a part.
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    engine: String,
+    runs: Vec<HeaderRun>,
+    /// Octets of each table's stream.
+    streams: [usize; NAMES.len()],
+}
+
+/// One run of a part.
+#[derive(Debug, Serialize, Deserialize)]
+struct HeaderRun {
+    key: String,
+    /// Rows of each table.
+    rows: [usize; NAMES.len()],
+}
+
+/// The key of a point: the digest of what all its runs have in common.
+pub(crate) fn point_key(canonical: &str) -> Hash {
+    blake3::hash(format!("{ENGINE}\n{canonical}").as_bytes())
+}
+
+/// The key of a run of a point; `patterns` are the digests of its pattern files.
+pub(crate) fn run_key(point: &Hash, run: u32, patterns: &str) -> Hash {
+    blake3::hash(format!("{point} {run} {patterns}").as_bytes())
+}
+
+impl Store {
+    /// Opens the folder `root`, making it if need be, and takes away what killed processes left half written.
+    pub fn open(root: &Path) -> Result<Self, Error> {
+        std::fs::create_dir_all(root).map_err(|source| Error::Write { path: root.to_owned(), source })?;
+        let store = Self { root: root.to_owned() };
+        for folder in std::fs::read_dir(root).into_iter().flatten().flatten() {
+            remove_leftovers(&folder.path());
+        }
+        Ok(store)
+    }
+
+    fn folder(&self, point: &Hash) -> PathBuf {
+        self.root.join(&point.to_hex()[..2])
+    }
+
+    /// The runs of `point` that are there, by key.
+    pub fn find(&self, point: &Hash) -> HashMap<Hash, Tables> {
+        let mut found = HashMap::new();
+        let prefix = &point.to_hex()[..32];
+        for entry in std::fs::read_dir(self.folder(point)).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(prefix) {
+                found.extend(std::fs::read(entry.path()).ok().and_then(|bytes| read_part(&bytes)).into_iter().flatten());
+            }
+        }
+        found
+    }
+
+    /// Keeps runs of `point`.
+    pub fn keep(&self, point: &Hash, runs: &[(Hash, &Tables)]) -> Result<(), Error> {
+        let mut name = blake3::Hasher::new();
+        for (key, _) in runs {
+            name.update(key.as_bytes());
+        }
+        let folder = self.folder(point);
+        std::fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
+        let file = format!("{}-{}.part", &point.to_hex()[..32], &name.finalize().to_hex()[..16]);
+        write_whole(&folder.join(file), &part_bytes(runs))
+    }
+}
+
+fn part_bytes(runs: &[(Hash, &Tables)]) -> Vec<u8> {
+    let whole = Tables::concat(runs.iter().map(|(_, tables)| *tables));
+    let streams = whole.all().map(|(_, table)| stream_bytes(table));
+    let header = Header {
+        engine: ENGINE.to_owned(),
+        runs: runs
+            .iter()
+            .map(|(key, tables)| HeaderRun {
+                key: key.to_hex().to_string(),
+                rows: tables.all().map(|(_, table)| table.num_rows()),
+            })
+            .collect(),
+        streams: streams.each_ref().map(Vec::len),
+    };
+    let header = serde_json::to_vec(&header).expect("plain values");
+    let mut bytes = Vec::with_capacity(64 + header.len() + streams.iter().map(Vec::len).sum::<usize>());
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&(header.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&header);
+    streams.iter().for_each(|stream| bytes.extend_from_slice(stream));
+    let digest = blake3::hash(&bytes);
+    bytes.extend_from_slice(digest.as_bytes());
+    bytes
+}
+
+/// The runs of a part, or nothing if it is not whole.
+fn read_part(bytes: &[u8]) -> Option<Vec<(Hash, Tables)>> {
+    let (body, digest) = bytes.split_at_checked(bytes.len().checked_sub(DIGEST)?)?;
+    if blake3::hash(body).as_bytes() != digest {
+        return None;
+    }
+    let (length, rest) = body.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
+    let (header, mut rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    let header: Header = serde_json::from_slice(header).ok()?;
+    let mut tables = Vec::with_capacity(NAMES.len());
+    for length in header.streams {
+        let (stream, after) = rest.split_at_checked(length)?;
+        tables.push(read_stream(stream)?);
+        rest = after;
+    }
+    let whole = Tables::from_array(tables.try_into().ok()?);
+    let mut at = [0; NAMES.len()];
+    let mut runs = Vec::with_capacity(header.runs.len());
+    for run in header.runs {
+        let ranges: [(usize, usize); NAMES.len()] = std::array::from_fn(|table| (at[table], run.rows[table]));
+        at.iter_mut().zip(run.rows).for_each(|(at, rows)| *at += rows);
+        runs.push((Hash::from_hex(run.key).ok()?, whole.slice(&ranges)));
+    }
+    Some(runs)
+}
+
+fn stream_bytes(table: &RecordBatch) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &table.schema()).expect("memory takes everything");
+    writer.write(table).expect("memory takes everything");
+    writer.finish().expect("memory takes everything");
+    drop(writer);
+    bytes
+}
+
+fn read_stream(bytes: &[u8]) -> Option<RecordBatch> {
+    let mut reader = arrow_ipc::reader::StreamReader::try_new(Cursor::new(bytes), None).ok()?;
+    let schema = reader.schema();
+    match reader.next() {
+        Some(batch) => batch.ok(),
+        None => Some(RecordBatch::new_empty(schema)),
+    }
+}
+
+/// Writes a file so that it is either whole or not there: under another name first, in the same folder.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let temporary = path.with_file_name(format!("{TEMPORARY}{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
+    let written = std::fs::File::create(&temporary)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.flush()))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    written.map_err(|source| {
+        // Nothing more can be done about a file that cannot be removed either.
+        let _ = std::fs::remove_file(&temporary);
+        Error::Write { path: path.to_owned(), source }
+    })
+}
+
+const TEMPORARY: &str = ".writing-";
+
+/// Takes away temporary files that nobody writes any more: writing one takes milliseconds.
+fn remove_leftovers(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let old = |entry: &std::fs::DirEntry| {
+            let age = SystemTime::now().duration_since(entry.metadata().ok()?.modified().ok()?).ok()?;
+            Some(age > Duration::from_secs(60))
+        };
+        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) && old(&entry) == Some(true) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! A sweep: one scenario, changed along axes, each point run several times.
+
+use crate::decode::decode;
+use crate::error::{nearest, Error, InputError};
+use crate::quantity::{Rate, Size, Span};
+use crate::scenario::{anchor, read_tree, Scenario};
+use crate::tree::{Node, Value};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A sweep file: the scenario `base`, changed along every `[[axis]]`; each point is run `runs` times.
+///
+/// The points are all combinations of the axes, the last axis changing fastest. Run `n` of every point has the same random numbers,
+/// so variants meet the same channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SweepDocument {
+    /// Name and size.
+    pub sweep: SweepHeader,
+    /// What is different from the base at every point: field path = value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, serde_json::Value>,
+    /// What changes.
+    #[serde(default)]
+    pub axis: Vec<AxisDocument>,
+}
+
+/// Name and size of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SweepHeader {
+    /// What tables and reports call it; the name of the file if nothing is said.
+    #[serde(default)]
+    pub name: String,
+    /// What it is for, in a sentence or two.
+    #[serde(default)]
+    pub description: String,
+    /// The scenario: a file, relative to the sweep's.
+    pub base: String,
+    /// Runs of each point.
+    #[serde(default = "one")]
+    pub runs: u32,
+    /// Number of the first run.
+    #[serde(default)]
+    pub first_run: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// An axis: `field` with `values`; or `fields`, several lists that advance together; or `variant`s with a name and any changes.
+/// A string may hold `{name}` for the value of another axis, and `{run}` in paths of patterns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AxisDocument {
+    /// Name of its column in the tables; the last part of the field's path if nothing is said.
+    #[serde(default)]
+    pub name: String,
+    /// The field that changes, such as `path.forward.channel.ber`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// Its values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<serde_json::Value>,
+    /// Fields that change together, each with its list of values, all of one length.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, Vec<serde_json::Value>>,
+    /// What tables call the steps of `fields`; the values of its first field if nothing is said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<serde_json::Value>,
+    /// Named changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variant: Vec<Variant>,
+}
+
+/// A named set of changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// Field path = value.
+    #[serde(default)]
+    pub set: BTreeMap<String, serde_json::Value>,
+}
+
+/// The JSON Schema of a sweep file.
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(SweepDocument).to_value();
+    schema["title"] = "whyloss sweep".into();
+    schema
+}
+
+/// A scenario, changed along axes, each point run several times.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    name: String,
+    description: String,
+    base: Scenario,
+    axes: Vec<Axis>,
+    set: Vec<(String, Node)>,
+    runs: Range<u32>,
+}
+
+/// A dimension of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Name of its column.
+    pub name: String,
+    /// Its steps.
+    pub steps: Vec<AxisStep>,
+}
+
+/// A step of an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AxisStep {
+    /// What tables call it.
+    pub label: Value,
+    /// What changes: field path and value.
+    pub set: Vec<(String, Node)>,
+}
+
+/// All points of a sweep, checked.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Name of the sweep.
+    pub name: String,
+    /// Names of the axes.
+    pub axes: Vec<String>,
+    /// The points, in order.
+    pub points: Vec<Point>,
+    /// Numbers of the runs of each point.
+    pub runs: Range<u32>,
+}
+
+/// A point of a sweep.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Its number in the whole sweep, from 0.
+    pub index: u32,
+    /// What tables call its step on each axis.
+    pub labels: Vec<Value>,
+    /// Its scenario.
+    pub scenario: Scenario,
+}
+
+impl Sweep {
+    /// Reads a sweep file. Relative paths in it start at its folder.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let (tree, folder) = read_tree(path)?;
+        let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        Self::new(&tree, &folder, &stem)
+    }
+
+    /// Reads a sweep from TOML text; messages call it `origin`. Relative paths in it start at `folder`.
+    pub fn from_toml(text: &str, origin: &str, folder: impl Into<PathBuf>) -> Result<Self, Error> {
+        Self::new(&Node::from_toml(text, origin)?, &folder.into(), "sweep")
+    }
+
+    /// Takes over a sweep from JSON with the fields of the file; messages call it `origin`. Relative paths in it start at `folder`.
+    pub fn from_json(json: &serde_json::Value, origin: &str, folder: impl Into<PathBuf>) -> Result<Self, Error> {
+        Self::new(&Node::from_json(json, origin), &folder.into(), "sweep")
+    }
+
+    /// A scenario run several times.
+    pub fn repeat(scenario: Scenario, runs: u32) -> Self {
+        Self {
+            name: scenario.name().to_owned(),
+            description: scenario.document().scenario.description.clone(),
+            base: scenario,
+            axes: Vec::new(),
+            set: Vec::new(),
+            runs: 0..runs,
+        }
+    }
+
+    fn new(tree: &Node, folder: &Path, default_name: &str) -> Result<Self, Error> {
+        let placed = |error: InputError| place(error, tree);
+        let document: SweepDocument = decode(tree).map_err(placed)?;
+        let header = &document.sweep;
+        if header.runs == 0 {
+            return Err(placed(InputError::default().at("sweep.runs").found("0").allowed("1 or more")).into());
+        }
+        let runs = header.first_run..header.first_run.checked_add(header.runs).ok_or_else(|| {
+            placed(
+                InputError::default().at("sweep.first_run").found(header.first_run.to_string()).allowed("runs up to 4294967295"),
+            )
+        })?;
+        let base = Scenario::load(folder.join(&header.base))?;
+        let mut axes: Vec<Axis> = Vec::new();
+        for (index, axis) in document.axis.iter().enumerate() {
+            let field = format!("axis[{index}]");
+            let axis = axis.expand(&field, tree, folder).map_err(placed)?;
+            if axes.iter().any(|other| other.name == axis.name) || RESERVED.contains(&axis.name.as_str()) {
+                return Err(placed(
+                    InputError::new("this column exists already")
+                        .at(format!("{field}.name"))
+                        .found(format!("\"{}\"", axis.name))
+                        .allowed("a name of its own for each axis"),
+                )
+                .into());
+            }
+            axes.push(axis);
+        }
+        Ok(Self {
+            name: if header.name.is_empty() { default_name.to_owned() } else { header.name.clone() },
+            description: header.description.clone(),
+            base,
+            axes,
+            set: overrides(document.set.keys(), "set", tree, folder),
+            runs,
+        })
+    }
+
+    /// Adds an axis; its steps change fastest.
+    pub fn with_axis(mut self, axis: Axis) -> Self {
+        self.axes.push(axis);
+        self
+    }
+
+    /// The same sweep with the runs `runs` of each point.
+    pub fn with_runs(mut self, runs: Range<u32>) -> Self {
+        self.runs = runs;
+        self
+    }
+
+    /// The same sweep over a changed base, by an override from a command line: see [`Scenario::with_argument`].
+    pub fn with_argument(mut self, argument: &str) -> Result<Self, Error> {
+        self.base = self.base.with_argument(argument)?;
+        Ok(self)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is for.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The scenario before any change.
+    pub fn base(&self) -> &Scenario {
+        &self.base
+    }
+
+    /// Its axes.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// Numbers of the runs of each point.
+    pub fn runs(&self) -> Range<u32> {
+        self.runs.clone()
+    }
+
+    /// Writes out all points and checks each of them.
+    pub fn plan(&self) -> Result<Plan, Error> {
+        let count: usize = self.axes.iter().map(|axis| axis.steps.len()).product();
+        let mut points = Vec::with_capacity(count);
+        for index in 0..count {
+            let mut rest = index;
+            let mut steps: Vec<&AxisStep> = Vec::with_capacity(self.axes.len());
+            for axis in self.axes.iter().rev() {
+                steps.push(&axis.steps[rest % axis.steps.len()]);
+                rest /= axis.steps.len();
+            }
+            steps.reverse();
+            let labels: Vec<Value> = steps.iter().map(|step| step.label.clone()).collect();
+            let names: Vec<_> = self.axes.iter().map(|axis| axis.name.as_str()).zip(&labels).collect();
+            let all = self.set.iter().chain(steps.iter().flat_map(|step| &step.set));
+            let scenario = self.base.with_nodes(all.map(|(field, value)| (field.as_str(), fill_in(value.clone(), &names))))?;
+            points.push(Point { index: index as u32, labels, scenario });
+        }
+        Ok(Plan {
+            name: self.name.clone(),
+            axes: self.axes.iter().map(|axis| axis.name.clone()).collect(),
+            points,
+            runs: self.runs.clone(),
+        })
+    }
+}
+
+/// Names of columns that tables have anyway.
+const RESERVED: &[&str] =
+    &["run", "point", "seed", "flow", "transfer", "entry", "scheme", "link", "direction", "verdict", "score"];
+
+impl AxisDocument {
+    fn expand(&self, at: &str, tree: &Node, folder: &Path) -> Result<Axis, InputError> {
+        let given = [self.field.is_some(), !self.fields.is_empty(), !self.variant.is_empty()];
+        if given.iter().filter(|given| **given).count() != 1 {
+            return Err(InputError::new("an axis needs one kind of steps")
+                .at(at)
+                .allowed("one of `field` with `values`, `fields`, `variant`"));
+        }
+        if let Some(field) = &self.field {
+            let nodes = list(tree, &format!("{at}.values"));
+            let steps = nodes
+                .iter()
+                .map(|node| AxisStep { label: node.value.clone(), set: vec![(field.clone(), anchored(field, node, folder))] })
+                .collect();
+            return self.axis(field, steps, at);
+        }
+        if !self.fields.is_empty() {
+            let tables = tree.nearest_to(&format!("{at}.fields"));
+            let lists: Vec<(&String, &[Node])> =
+                self.fields.keys().map(|field| (field, tables.field(field).map_or(&[][..], items))).collect();
+            let length = lists[0].1.len();
+            if let Some((field, other)) = lists.iter().find(|(_, other)| other.len() != length) {
+                return Err(InputError::new("lists that advance together are of different length")
+                    .at(format!("{at}.fields"))
+                    .found(format!("{length} values of {} and {} of {field}", lists[0].0, other.len())));
+            }
+            if !self.labels.is_empty() && self.labels.len() != length {
+                return Err(InputError::default()
+                    .at(format!("{at}.labels"))
+                    .found(format!("{} labels", self.labels.len()))
+                    .allowed(format!("{length}, one for each value")));
+            }
+            let labels = list(tree, &format!("{at}.labels"));
+            let steps = (0..length)
+                .map(|step| AxisStep {
+                    label: labels.get(step).unwrap_or(&lists[0].1[step]).value.clone(),
+                    set: lists.iter().map(|(field, l)| ((*field).clone(), anchored(field, &l[step], folder))).collect(),
+                })
+                .collect();
+            return self.axis(lists[0].0, steps, at);
+        }
+        if self.name.is_empty() {
+            return Err(InputError::new("missing").at(format!("{at}.name")).allowed("a name for the column of the variants"));
+        }
+        let steps = self
+            .variant
+            .iter()
+            .enumerate()
+            .map(|(index, variant)| AxisStep {
+                label: Value::String(variant.name.clone()),
+                set: overrides(variant.set.keys(), &format!("{at}.variant[{index}].set"), tree, folder),
+            })
+            .collect();
+        self.axis("", steps, at)
+    }
+
+    fn axis(&self, field: &str, steps: Vec<AxisStep>, at: &str) -> Result<Axis, InputError> {
+        if steps.is_empty() {
+            return Err(InputError::new("an axis without values").at(at).allowed("at least one value"));
+        }
+        let last = field.rsplit('.').next().unwrap_or(field);
+        let name = if self.name.is_empty() { last.to_owned() } else { self.name.clone() };
+        Ok(Axis { name, steps })
+    }
+}
+
+fn items(node: &Node) -> &[Node] {
+    match &node.value {
+        Value::Array(items) => items,
+        _ => &[],
+    }
+}
+
+fn list<'a>(tree: &'a Node, path: &str) -> &'a [Node] {
+    items(tree.nearest_to(path))
+}
+
+fn anchored(field: &str, node: &Node, folder: &Path) -> Node {
+    let mut node = node.clone();
+    anchor(field, &mut node, folder);
+    node
+}
+
+/// The values of a table of overrides, with their places.
+fn overrides<'a>(fields: impl Iterator<Item = &'a String>, at: &str, tree: &Node, folder: &Path) -> Vec<(String, Node)> {
+    let table = tree.nearest_to(at);
+    fields.filter_map(|field| table.field(field).map(|node| (field.clone(), anchored(field, node, folder)))).collect()
+}
+
+/// Puts the values of axes into strings: `{ber}`.
+fn fill_in(mut node: Node, labels: &[(&str, &Value)]) -> Node {
+    match &mut node.value {
+        Value::String(text) if text.contains('{') => {
+            for (name, label) in labels {
+                let shown = match label {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                *text = text.replace(&format!("{{{name}}}"), &shown);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = fill_in(item.clone(), labels)),
+        Value::Table(fields) => fields.values_mut().for_each(|field| *field = fill_in(field.clone(), labels)),
+        _ => {}
+    }
+    node
+}
+
+fn place(error: InputError, tree: &Node) -> InputError {
+    if error.place.line > 0 {
+        return error;
+    }
+    InputError { place: tree.nearest_to(&error.field).place.clone(), ..error }
+}
+
+impl Plan {
+    /// Keeps the points whose step on the axis `name` is called one of `labels`.
+    pub fn only(mut self, name: &str, labels: &[Value]) -> Result<Self, Error> {
+        let axis = self.axes.iter().position(|axis| axis == name).ok_or_else(|| {
+            InputError::new("no such axis")
+                .found(format!("\"{name}\""))
+                .nearest(nearest(name, self.axes.iter().map(String::as_str)))
+                .allowed(self.axes.join(", "))
+        })?;
+        self.points.retain(|point| labels.contains(&point.labels[axis]));
+        Ok(self)
+    }
+
+    /// Number of runs of all points.
+    pub fn total(&self) -> usize {
+        self.points.len() * self.runs.len()
+    }
+}
+
+/// The values of an axis as a column of numbers, with the suffix of its unit.
+pub(crate) fn numeric(labels: &[&Value]) -> Option<(&'static str, Vec<u64>)> {
+    fn all(labels: &[&Value], parse: impl Fn(&str) -> Option<u64>) -> Option<Vec<u64>> {
+        labels.iter().map(|label| if let Value::String(text) = label { parse(text) } else { None }).collect()
+    }
+    let rate = all(labels, |text| Rate::parse(text).ok().map(|q| q.0)).map(|v| ("bps", v));
+    let span = || all(labels, |text| Span::parse(text).ok().map(|q| q.0)).map(|v| ("ns", v));
+    let size = || all(labels, |text| Size::parse(text).ok().map(|q| q.0)).map(|v| ("octets", v));
+    rate.or_else(span).or_else(size)
+}

@@ -1,0 +1,491 @@
+//! The columns of every table.
+
+use super::{Tables, NAMES};
+use crate::network::{Network, Transfer};
+use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use whyloss_sim::{
+    Cause, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, Outcome, Records, TimeoutRow, Truth,
+};
+use whyloss_transport::tcp::{Closing, Judgement, Stats};
+use whyloss_transport::{Duration, Instant};
+
+/// A column of a table, for the documentation.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: DataType,
+    /// Whether it can be null.
+    pub nullable: bool,
+    /// What it says.
+    pub meaning: &'static str,
+}
+
+macro_rules! builder {
+    (u32, $n:expr) => {
+        UInt32Builder::with_capacity($n)
+    };
+    (u64, $n:expr) => {
+        UInt64Builder::with_capacity($n)
+    };
+    (f64, $n:expr) => {
+        Float64Builder::with_capacity($n)
+    };
+    (flag, $n:expr) => {
+        BooleanBuilder::with_capacity($n)
+    };
+    (text, $n:expr) => {
+        StringBuilder::with_capacity($n, 16 * $n)
+    };
+}
+
+macro_rules! data_type {
+    (u32) => {
+        DataType::UInt32
+    };
+    (u64) => {
+        DataType::UInt64
+    };
+    (f64) => {
+        DataType::Float64
+    };
+    (flag) => {
+        DataType::Boolean
+    };
+    (text) => {
+        DataType::Utf8
+    };
+}
+
+macro_rules! nullable {
+    (always) => {
+        false
+    };
+    (maybe) => {
+        true
+    };
+}
+
+macro_rules! append {
+    (always, $builder:expr, $value:expr) => {
+        $builder.append_value($value)
+    };
+    (maybe, $builder:expr, $value:expr) => {
+        $builder.append_option($value)
+    };
+}
+
+/// Defines a table: for documentation, `COLUMNS()`; for results, `batch(rows)`.
+macro_rules! table {
+    (
+        $(#[$doc:meta])* $module:ident |$row:ident: $row_type:ty| {
+            $($column:ident: $presence:ident $kind:ident = $value:expr, $meaning:literal;)*
+        }
+    ) => {
+        $(#[$doc])*
+        pub mod $module {
+            use super::*;
+
+            pub fn columns() -> Vec<Column> {
+                vec![$(Column {
+                    name: stringify!($column),
+                    kind: data_type!($kind),
+                    nullable: nullable!($presence),
+                    meaning: $meaning,
+                },)*]
+            }
+
+            pub fn batch<'a>(rows: impl ExactSizeIterator<Item = $row_type>) -> (Vec<Field>, Vec<ArrayRef>) {
+                let _count = rows.len();
+                $(let mut $column = builder!($kind, _count);)*
+                for $row in rows {
+                    $(append!($presence, $column, $value);)*
+                }
+                (
+                    columns().iter().map(|column| Field::new(column.name, column.kind.clone(), column.nullable)).collect(),
+                    vec![$(Arc::new($column.finish()) as ArrayRef,)*],
+                )
+            }
+        }
+    };
+}
+
+/// A run: its records and what the scenario knows beside them.
+#[derive(Debug)]
+pub struct Origin<'a> {
+    run: u32,
+    network: &'a Network,
+    schemes: &'a [String],
+    outcome: Outcome,
+    records: &'a Records,
+    /// The transfer of each flow.
+    transfer_of: Vec<usize>,
+    /// What became of each transfer.
+    outlines: Vec<Outline>,
+}
+
+/// What became of a transfer, over however many connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outline {
+    connections: u32,
+    octets: Option<u64>,
+    octets_delivered: u64,
+    start_ns: u64,
+    finished_ns: Option<u64>,
+    goodput_bps: f64,
+    max_reordered: Option<u64>,
+}
+
+impl<'a> Origin<'a> {
+    /// `schemes` says for each transfer which parts it uses, `sizes` how many octets it was to move.
+    pub fn new(
+        run: u32,
+        network: &'a Network,
+        schemes: &'a [String],
+        sizes: &[Option<u64>],
+        outcome: Outcome,
+        records: &'a Records,
+    ) -> Self {
+        let by_name: HashMap<&str, usize> =
+            network.transfers.iter().enumerate().map(|(index, transfer)| (transfer.name.as_str(), index)).collect();
+        let mut outlines: Vec<_> = sizes.iter().map(|octets| Outline { octets: *octets, ..Outline::default() }).collect();
+        let mut transfer_of = Vec::with_capacity(records.flows.len());
+        for flow in &records.flows {
+            let name = flow.striped.map_or(&flow.name, |striped| &records.striped[striped].name);
+            let transfer = by_name[name.as_str()];
+            transfer_of.push(transfer);
+            let outline = &mut outlines[transfer];
+            outline.connections += 1;
+            match flow.striped.map(|striped| &records.striped[striped]) {
+                None => {
+                    outline.octets_delivered = flow.octets_delivered;
+                    outline.start_ns = flow.start.as_nanos();
+                    outline.finished_ns = flow.finished.map(Instant::as_nanos);
+                    outline.goodput_bps = flow.goodput_bps;
+                }
+                Some(striped) => {
+                    outline.octets_delivered = striped.octets_delivered;
+                    outline.start_ns = striped.start.as_nanos();
+                    outline.finished_ns = striped.finished.map(Instant::as_nanos);
+                    outline.goodput_bps = striped.goodput_bps;
+                    outline.max_reordered = Some(striped.max_reordered);
+                }
+            }
+        }
+        Self { run, network, schemes, outcome, records, transfer_of, outlines }
+    }
+
+    fn rows<T>(&'a self, items: &'a [T]) -> impl ExactSizeIterator<Item = Row<'a, T>> {
+        items.iter().enumerate().map(move |(index, item)| Row { of: self, item, index })
+    }
+
+    fn flow(&self, flow: usize) -> &'a str {
+        &self.records.flows[flow].name
+    }
+
+    fn transfer(&self, flow: usize) -> &'a Transfer {
+        &self.network.transfers[self.transfer_of[flow]]
+    }
+
+    fn link(&self, link: LinkId) -> &'a str {
+        &self.network.links[link.0 as usize].name
+    }
+
+    fn node(&self, node: usize) -> &'a str {
+        &self.network.nodes[node].name
+    }
+}
+
+/// An item of the records and the run that it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a, T> {
+    of: &'a Origin<'a>,
+    item: &'a T,
+    index: usize,
+}
+
+const fn closing_name(closing: Closing) -> &'static str {
+    match closing {
+        Closing::Normal => "normal",
+        Closing::Aborted => "aborted",
+        Closing::Reset => "reset",
+        Closing::Refused => "refused",
+        Closing::TimedOut => "timed-out",
+    }
+}
+
+const fn judgement_name(judgement: Judgement) -> &'static str {
+    match judgement {
+        Judgement::Reduced => "reduced",
+        Judgement::Kept => "kept",
+        Judgement::Covered => "covered",
+    }
+}
+
+const fn class(truth: Truth) -> Option<&'static str> {
+    match truth {
+        Truth::Lost(cause) if cause.is_congestion() => Some("congestion"),
+        Truth::Lost(_) => Some("corruption"),
+        Truth::Arrived | Truth::InFlight => None,
+    }
+}
+
+impl Row<'_, FlowRecord> {
+    fn sender(&self, counter: fn(&Stats) -> u64) -> Option<u64> {
+        self.item.sender.as_ref().map(counter)
+    }
+
+    fn receiver(&self, counter: fn(&Stats) -> u64) -> Option<u64> {
+        self.item.receiver.as_ref().map(counter)
+    }
+}
+
+table! {
+    /// One row a run.
+    runs |r: Row<'a, Records>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        seed: always u64 = r.item.seed, "Seed of the scenario; seed and run decide all random numbers.";
+        outcome: always text = match r.of.outcome {
+            Outcome::Completed => "completed",
+            Outcome::TimeLimit => "time-limit",
+            Outcome::Cancelled => "cancelled",
+        }, "How the run ended: `completed` (every transfer of a given size is over) or `time-limit`.";
+        ended_at_ns: always u64 = r.item.ended_at.as_nanos(), "Simulated time at the end of the run.";
+        send_overhead_ns: always u64 = r.item.send_overhead.as_nanos(), "Upper bound of the random delay before each packet leaves its host; 0 if there was none.";
+        events: always u64 = r.item.events, "Events that the simulator took.";
+        packets_sent: always u64 = r.item.packets.sent, "Packets that left an endpoint.";
+        packets_delivered: always u64 = r.item.packets.delivered, "Packets that reached the endpoint that they were meant for.";
+        packets_damaged_unnoticed: always u64 = r.item.packets.damaged_unnoticed, "Of those, packets damaged in a way that no checksum noticed.";
+        packets_in_flight: always u64 = r.item.packets.in_flight, "Packets under way at the end. Sent = delivered + dropped + in flight.";
+        packets_dropped: always u64 = r.item.packets.dropped.total(), "Packets that did not arrive, by any cause.";
+        packets_dropped_queue: always u64 = r.item.packets.dropped.get(Cause::QueueFull), "Packets that found a queue full.";
+    }
+}
+
+table! {
+    /// One row a transfer.
+    transfers |r: Row<'a, Outline>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        transfer: always text = &r.of.network.transfers[r.index].name, "Name of the transfer: that of its `[[flow]]`, with `.0`, `.1`, … if it has a `count`.";
+        entry: always u32 = r.of.network.transfers[r.index].flow as u32, "Position of its `[[flow]]` in the scenario.";
+        scheme: always text = &r.of.schemes[r.index], "Scheme or parts, as the scenario names them; `cbr` for datagrams.";
+        from: always text = r.of.node(r.of.network.transfers[r.index].from), "The sending host.";
+        to: always text = r.of.node(r.of.network.transfers[r.index].to), "The receiving host.";
+        connections: always u32 = r.item.connections, "Number of connections that carried it.";
+        octets: maybe u64 = r.item.octets, "Octets that it was to move; null if without end.";
+        octets_delivered: always u64 = r.item.octets_delivered, "Octets that arrived in order.";
+        start_ns: always u64 = r.item.start_ns, "When it was to start.";
+        finished_ns: maybe u64 = r.item.finished_ns, "When its last octet was in order at the receiver; null if it was not by the end of the run.";
+        goodput_bps: always f64 = r.item.goodput_bps, "Octets delivered times 8, per second from the start to the finish, or to the end of the run if it did not finish.";
+        max_reordered_octets: maybe u64 = r.item.max_reordered, "The most octets of a striped transfer that ever waited at the receiver for earlier ones; null if not striped.";
+    }
+}
+
+table! {
+    /// One row a connection or stream of datagrams.
+    flows |r: Row<'a, FlowRecord>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        flow: always text = &r.item.name, "Name of the connection: that of its transfer, with `/0`, `/1`, … if striped.";
+        transfer: always text = &r.of.transfer(r.index).name, "Name of the transfer that it belongs to.";
+        entry: always u32 = r.of.transfer(r.index).flow as u32, "Position of its `[[flow]]` in the scenario.";
+        scheme: always text = &r.of.schemes[r.of.transfer_of[r.index]], "Scheme or parts, as the scenario names them; `cbr` for datagrams.";
+        start_ns: always u64 = r.item.start.as_nanos(), "When it was to start.";
+        connected_ns: maybe u64 = r.item.connected.map(Instant::as_nanos), "When the sender's connection was established.";
+        first_data_ns: maybe u64 = r.item.first_data.map(Instant::as_nanos), "When the first data was in order at the receiver.";
+        last_data_ns: maybe u64 = r.item.last_data.map(Instant::as_nanos), "When the last data was in order at the receiver.";
+        finished_ns: maybe u64 = r.item.finished.map(Instant::as_nanos), "When everything was in order at the receiver; null if it was not by the end of the run.";
+        closing: maybe text = r.item.closing.map(closing_name), "How the sender's connection ended: `normal`, `aborted`, `reset`, `refused`, `timed-out`; null if it did not.";
+        octets_delivered: always u64 = r.item.octets_delivered, "Octets that arrived in order.";
+        octets_corrupted: always u64 = r.item.octets_corrupted, "Octets that reached the application with another value than they were sent with.";
+        goodput_bps: always f64 = r.item.goodput_bps, "Octets delivered times 8, per second from the start to the finish, or to the end of the run if it did not finish.";
+        segments_sent: maybe u64 = r.sender(|s| s.segments_sent), "Segments that the sender sent. This and all counters below are null for datagrams.";
+        data_segments_sent: maybe u64 = r.sender(|s| s.data_segments_sent), "Segments with data, retransmissions included.";
+        data_octets_sent: maybe u64 = r.sender(|s| s.data_octets_sent), "Octets of data sent, retransmissions included.";
+        retransmissions: maybe u64 = r.sender(|s| s.retransmissions), "Segments retransmitted.";
+        retransmitted_octets: maybe u64 = r.sender(|s| s.retransmitted_octets), "Octets of data retransmitted.";
+        losses: maybe u64 = r.sender(|s| s.losses), "Segments taken for lost.";
+        fast_retransmits: maybe u64 = r.sender(|s| s.fast_retransmits), "Episodes of fast retransmit.";
+        reductions: maybe u64 = r.sender(|s| s.reductions), "Of those, how many reduced the window.";
+        ecn_reductions: maybe u64 = r.sender(|s| s.ecn_reductions), "Reductions for ECN.";
+        timeouts: maybe u64 = r.sender(|s| s.timeouts), "Retransmission timeouts.";
+        spurious_timeouts: maybe u64 = r.sender(|s| s.spurious_timeouts), "Timeouts that the sender itself found spurious.";
+        undos: maybe u64 = r.sender(|s| s.undos), "Reductions undone.";
+        tail_probes: maybe u64 = r.sender(|s| s.tail_probes), "Tail loss probes.";
+        duplicate_acks: maybe u64 = r.sender(|s| s.duplicate_acks), "Duplicate acknowledgements received.";
+        reports_received: maybe u64 = r.sender(|s| s.reports_received), "Reports of damage received from the receiver.";
+        receiver_segments_sent: maybe u64 = r.receiver(|s| s.segments_sent), "Segments that the receiver sent: acknowledgements.";
+        receiver_segments_received: maybe u64 = r.receiver(|s| s.segments_received), "Segments that reached the receiver, damaged ones included.";
+        receiver_damaged: maybe u64 = r.receiver(|s| s.damaged_received), "Damaged segments that reached the receiver's connection.";
+        receiver_duplicates: maybe u64 = r.receiver(|s| s.duplicates_received), "Segments with data that brought nothing new.";
+        receiver_reports_sent: maybe u64 = r.receiver(|s| s.reports_sent), "Reports of damage sent.";
+        forward_dropped_queue: always u64 = r.item.forward.dropped.get(Cause::QueueFull), "Packets from sender to receiver that found a queue full.";
+        forward_dropped_other: always u64 = r.item.forward.dropped.total() - r.item.forward.dropped.get(Cause::QueueFull), "Packets from sender to receiver that a channel took.";
+        reverse_dropped_queue: always u64 = r.item.reverse.dropped.get(Cause::QueueFull), "Packets from receiver to sender that found a queue full.";
+        reverse_dropped_other: always u64 = r.item.reverse.dropped.total() - r.item.reverse.dropped.get(Cause::QueueFull), "Packets from receiver to sender that a channel took.";
+    }
+}
+
+table! {
+    /// One row a loss that a sender noticed.
+    losses |r: Row<'a, LossRow>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
+        at_ns: always u64 = r.item.record.at.as_nanos(), "When the sender noticed the loss.";
+        offset: always u64 = r.item.record.offset, "Offset of the segment's first octet in the data stream.";
+        octets: always u32 = r.item.record.len, "Length of the segment's data.";
+        transmission: always u32 = r.item.record.transmission, "Which transmission is taken for lost: 0 is the first.";
+        sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When that transmission left.";
+        trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `timeout`.";
+        episode: always u32 = r.item.record.episode, "Number of the recovery episode.";
+        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`; `arrived` if the sender was wrong; `in-flight` if still under way at the end.";
+        true_class: maybe text = class(r.item.truth), "`congestion` or `corruption`; null if the segment was not lost.";
+        dropped_at_ns: maybe u64 = r.item.dropped.map(|(at, _, _)| at.as_nanos()), "When it was really lost.";
+        dropped_link: maybe text = r.item.dropped.map(|(_, link, _)| r.of.link(link)), "Link on which it was lost.";
+        verdict: always text = r.item.record.verdict.cause.name(), "Verdict of the ruling differentiator: `congestion`, `corruption`, `unknown`.";
+        score: always f64 = r.item.record.verdict.score, "Its score: larger is more like corruption.";
+        judgement: always text = judgement_name(r.item.record.judgement), "What the loss did to the window: `reduced`, `kept`, or `covered` by an earlier loss of its episode.";
+    }
+}
+
+table! {
+    /// One row an expired retransmission timer.
+    timeouts |r: Row<'a, TimeoutRow>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
+        at_ns: always u64 = r.item.record.at.as_nanos(), "When the timer expired.";
+        consecutive: always u32 = r.item.record.consecutive, "Expiries in a row: 1 is the first.";
+        offset: always u64 = r.item.record.offset, "Offset of the first outstanding octet in the data stream.";
+        rto_ns: always u64 = r.item.record.rto_ns, "The timeout that expired, with back-off.";
+        verdict: always text = r.item.record.verdict.cause.name(), "Verdict of the ruling differentiator on the first outstanding segment.";
+        score: always f64 = r.item.record.verdict.score, "Its score.";
+        collapsed: always flag = r.item.record.collapsed, "Whether the window collapsed.";
+    }
+}
+
+table! {
+    /// One row a packet that did not arrive.
+    drops |r: Row<'a, DropRecord>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
+        direction: always text = r.item.way.name(), "`forward` from the flow's sender to its receiver, `reverse` back.";
+        at_ns: always u64 = r.item.at.as_nanos(), "When it was discarded or erased.";
+        cause: always text = r.item.cause.name(), "Why; see `true_cause` of `losses`.";
+        link: always text = r.of.link(r.item.link), "Link on which it was lost, or which damaged it last.";
+        link_direction: always text = r.item.link_way.name(), "Direction of that link.";
+        sent_at_ns: always u64 = r.item.sent_at.as_nanos(), "When its endpoint sent it.";
+        offset: always u64 = r.item.offset, "Offset of its first octet of data in the data stream.";
+        data_octets: always u32 = r.item.len, "Octets of data; 0 for a bare acknowledgement.";
+        packet_octets: always u32 = r.item.octets, "Octets of the whole packet.";
+    }
+}
+
+table! {
+    /// Time series of the senders.
+    samples |r: Row<'a, FlowSample>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
+        at_ns: always u64 = r.item.at.as_nanos(), "When.";
+        cwnd_octets: always u64 = r.item.cwnd, "Congestion window.";
+        ssthresh_octets: maybe u64 = Some(r.item.ssthresh).filter(|octets| *octets < u64::MAX / 2), "Slow-start threshold; null while unbounded.";
+        srtt_ns: maybe u64 = r.item.srtt.map(Duration::as_nanos), "Smoothed round-trip time; null before the first sample.";
+        pipe_octets: always u64 = r.item.pipe, "Octets believed to be in the network.";
+        octets_delivered: always u64 = r.item.octets_delivered, "Octets in order at the receiver.";
+    }
+}
+
+table! {
+    /// Time series of the queues.
+    queues |r: Row<'a, LinkSample>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        link: always text = r.of.link(r.item.link), "Name of the link.";
+        direction: always text = r.item.way.name(), "`forward` or `reverse`.";
+        at_ns: always u64 = r.item.at.as_nanos(), "When.";
+        queue_packets: always u64 = r.item.queue_packets, "Packets that wait; the one in transmission is not counted.";
+        queue_octets: always u64 = r.item.queue_octets, "Octets that wait.";
+    }
+}
+
+table! {
+    /// One row a direction of a link.
+    links |r: Row<'a, LinkRecord>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        link: always text = &r.of.network.links[r.index / 2].name, "Name of the link.";
+        direction: always text = if r.index % 2 == 0 { "forward" } else { "reverse" }, "`forward` or `reverse`.";
+        offered_packets: always u64 = r.item.offered, "Packets that wanted to cross.";
+        offered_octets: always u64 = r.item.offered_octets, "Octets that wanted to cross.";
+        delivered_packets: always u64 = r.item.delivered, "Packets that reached the other end, damaged ones included.";
+        delivered_octets: always u64 = r.item.delivered_octets, "Octets that reached the other end.";
+        damaged_packets: always u64 = r.item.damaged, "Packets that the channel damaged.";
+        dropped_queue: always u64 = r.item.dropped.get(Cause::QueueFull), "Packets that found the queue full.";
+        dropped_erased: always u64 = r.item.dropped.get(Cause::Erased), "Packets that the channel erased.";
+        in_flight_packets: always u64 = r.item.in_flight, "Packets in the queue, in transmission or on the way at the end of the run.";
+        busy_ns: always u64 = r.item.busy.as_nanos(), "Time spent transmitting.";
+        mean_queue_packets: always f64 = r.item.mean_queue_packets, "Mean number of packets that waited.";
+        mean_queue_octets: always f64 = r.item.mean_queue_octets, "Mean number of octets that waited.";
+        max_queue_packets: always u64 = r.item.max_queue_packets, "Most packets that waited.";
+        max_queue_octets: always u64 = r.item.max_queue_octets, "Most octets that waited.";
+        pattern_ends: always u64 = r.item.pattern_ends, "How often an error pattern came to its end.";
+    }
+}
+
+/// The tables of one run.
+pub fn batches(origin: &Origin<'_>, with_drops: bool) -> Tables {
+    let records = origin.records;
+    let drops = if with_drops { &records.drops[..] } else { &[] };
+    let mut losses = losses::batch(origin.rows(&records.losses));
+    add_shadows(origin, &mut losses);
+    let tables: [(Vec<Field>, Vec<ArrayRef>); NAMES.len()] = [
+        runs::batch(origin.rows(std::slice::from_ref(records))),
+        transfers::batch(origin.rows(&origin.outlines)),
+        flows::batch(origin.rows(&records.flows)),
+        losses,
+        timeouts::batch(origin.rows(&records.timeouts)),
+        drops::batch(origin.rows(drops)),
+        samples::batch(origin.rows(&records.flow_samples)),
+        queues::batch(origin.rows(&records.link_samples)),
+        links::batch(origin.rows(&records.links)),
+    ];
+    Tables::from_array(tables.map(|(fields, arrays)| {
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("a table has columns of one length")
+    }))
+}
+
+/// The columns of every table, by name.
+pub fn all() -> [(&'static str, Vec<Column>); NAMES.len()] {
+    [
+        ("runs", runs::columns()),
+        ("transfers", transfers::columns()),
+        ("flows", flows::columns()),
+        ("losses", losses::columns()),
+        ("timeouts", timeouts::columns()),
+        ("drops", drops::columns()),
+        ("samples", samples::columns()),
+        ("queues", queues::columns()),
+        ("links", links::columns()),
+    ]
+}
+
+/// One column of verdicts and one of scores for each differentiator that listened in shadow, in any flow of the run.
+fn add_shadows(origin: &Origin<'_>, (fields, arrays): &mut (Vec<Field>, Vec<ArrayRef>)) {
+    let records = origin.records;
+    let names: BTreeSet<&str> = records.flows.iter().flat_map(|flow| flow.shadows.iter().map(String::as_str)).collect();
+    for name in names {
+        let mut verdicts = StringBuilder::with_capacity(records.losses.len(), 16 * records.losses.len());
+        let mut scores = Float64Builder::with_capacity(records.losses.len());
+        for loss in &records.losses {
+            let position = records.flows[loss.flow].shadows.iter().position(|shadow| shadow == name);
+            let verdict = position.and_then(|position| loss.record.shadows.get(position));
+            verdicts.append_option(verdict.map(|verdict| verdict.cause.name()));
+            scores.append_option(verdict.map(|verdict| verdict.score));
+        }
+        fields.push(Field::new(format!("verdict_{name}"), DataType::Utf8, true));
+        arrays.push(Arc::new(verdicts.finish()));
+        fields.push(Field::new(format!("score_{name}"), DataType::Float64, true));
+        arrays.push(Arc::new(scores.finish()));
+    }
+}

@@ -1,0 +1,52 @@
+//! The tables in words.
+
+use super::columns::all;
+use arrow_schema::DataType;
+use std::fmt::Write;
+
+const INTRODUCTION: &str = "\
+# Results
+
+<!-- Generated from the definitions of the tables: `UPDATE=1 cargo test -p whyloss-lab`. -->
+
+Runs and sweeps leave Arrow tables, in memory or as one Parquet file a table. Units stand in the names of columns: `_ns` nanoseconds
+of simulated time, `_bps` bits per second, `octets`, `packets`.
+
+The tables of a sweep have, right after `run`: `point`, the number of the point, and one column for each axis with its values. An axis
+whose values are all bit rates, times or sizes has a second column in plain numbers: `rate_bps`, `delay_ns`, `size_octets`.
+
+The file of a scenario says which tables fill: `samples` and `queues` need `output.sample`, `drops` needs `output.drops = true`.
+";
+
+/// `docs/results.md`.
+pub fn markdown() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    let titles = [
+        "One row a run.",
+        "One row a transfer: what an application sees, over one connection or striped over several.",
+        "One row a connection or stream of datagrams.",
+        "One row a loss that a sender noticed. Each differentiator that listens in shadow adds two columns, null for flows without it: \
+         `verdict_<name>` and `score_<name>`.",
+        "One row an expired retransmission timer.",
+        "One row a packet that did not arrive.",
+        "Time series of the senders.",
+        "Time series of the queues.",
+        "One row a direction of a link.",
+    ];
+    for ((name, columns), title) in all().into_iter().zip(titles) {
+        write!(text, "\n## `{name}`\n\n{title}\n\n| column | type | meaning |\n| --- | --- | --- |\n")
+            .expect("a string takes all");
+        for column in columns {
+            let kind = match column.kind {
+                DataType::UInt32 => "u32",
+                DataType::UInt64 => "u64",
+                DataType::Float64 => "f64",
+                DataType::Boolean => "bool",
+                _ => "text",
+            };
+            let null = if column.nullable { " or null" } else { "" };
+            writeln!(text, "| `{}` | {kind}{null} | {} |", column.name, column.meaning).expect("a string takes all");
+        }
+    }
+    text
+}

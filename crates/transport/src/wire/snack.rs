@@ -103,6 +103,7 @@ fn holes(ack: u64, islands: &[(u64, u64)], mss: u32) -> impl Iterator<Item = (u6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const MSS: u32 = 1000;
 
@@ -154,6 +155,33 @@ mod tests {
         assert_eq!(blocks(&snack), [1, 2]);
         let nothing = Snack { hole1_offset: 1, hole1_size: 0, bits: Bytes::from_static(&[0, 0]) };
         assert_eq!(blocks(&nothing), [0; 0]);
+    }
+
+    proptest! {
+        /// Against a model that marks segments one by one.
+        #[test]
+        fn what_is_missing_is_told(received in prop::collection::vec(any::<bool>(), 1..200), max_bits in 0..=34usize) {
+            let position = |block: usize| 5000 + block as u64 * u64::from(MSS);
+            let blocks_received = received.iter().enumerate().filter(|(_, received)| **received);
+            let islands: Vec<_> = blocks_received.map(|(block, _)| (position(block), position(block + 1))).collect();
+            let Some(end) = received.iter().rposition(|received| *received) else { return Ok(()) };
+            let missing: Vec<u64> = (0..end).filter(|block| !received[*block]).map(|block| block as u64).collect();
+
+            let without_bits: Vec<_> = Snack::one_per_hole(5000, &islands, MSS).flat_map(|snack| blocks(&snack)).collect();
+            prop_assert_eq!(&without_bits, &missing);
+
+            let Some(snack) = Snack::with_bits(5000, &islands, MSS, max_bits) else {
+                prop_assert!(missing.is_empty());
+                return Ok(());
+            };
+            prop_assert!(snack.bits.len() <= max_bits);
+            let told = blocks(&snack);
+            prop_assert_eq!(&told[..], &missing[..told.len()]);
+            let reach = u64::from(snack.hole1_offset) + u64::from(snack.hole1_size) + max_bits as u64 * 8;
+            let untold = missing[told.len()..].iter().find(|block| **block < reach);
+            let behind = |block: u64| received[block as usize..received.len().min(reach as usize)].iter().any(|received| *received);
+            prop_assert!(untold.is_none_or(|block| !behind(*block)), "a hole with something received behind it fits and is not told");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::{EmitError, Error};
 use crate::segment::{Ecn, Flags, Options, Payload, Segment};
 use crate::seq::Seq;
 use bytes::Bytes;
+use std::ops::Range;
 
 /// Length of a header without options, in octets.
 pub(super) const MIN_HEADER: usize = 20;
@@ -43,21 +44,26 @@ pub(super) fn write(addresses: &Addresses, segment: &Segment, out: &mut Vec<u8>)
     out[start + 16..start + 18].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Reads a segment whose checksum holds. `fixed` is the beginning of `octets`.
-pub(super) fn read(octets: &Bytes, fixed: &[u8; MIN_HEADER], ecn: Ecn) -> Result<(Segment, Option<Malformed>), Error> {
+/// Reads the segment at `body` of `packet`, whose checksum holds. `fixed` is its beginning.
+pub(super) fn read(
+    packet: &Bytes,
+    body: Range<usize>,
+    fixed: &[u8; MIN_HEADER],
+    ecn: Ecn,
+) -> Result<(Segment, Option<Malformed>), Error> {
     let (mut segment, offset) = read_fixed(fixed, ecn);
-    if !(MIN_HEADER..=octets.len()).contains(&offset) {
-        return Err(Error::DataOffset { offset, len: octets.len() });
+    if !(MIN_HEADER..=body.len()).contains(&offset) {
+        return Err(Error::DataOffset { offset, len: body.len() });
     }
-    let malformed = read_rest(&mut segment, octets, offset);
+    let malformed = read_rest(&mut segment, packet, body, offset);
     Ok((segment, malformed))
 }
 
 /// Reads what can be read of a segment whose checksum is broken: with a data offset that makes no sense, no options.
-pub(super) fn read_damaged(octets: &Bytes, fixed: &[u8; MIN_HEADER], ecn: Ecn) -> Segment {
+pub(super) fn read_damaged(packet: &Bytes, body: Range<usize>, fixed: &[u8; MIN_HEADER], ecn: Ecn) -> Segment {
     let (mut segment, offset) = read_fixed(fixed, ecn);
-    let offset = if (MIN_HEADER..=octets.len()).contains(&offset) { offset } else { MIN_HEADER };
-    read_rest(&mut segment, octets, offset);
+    let offset = if (MIN_HEADER..=body.len()).contains(&offset) { offset } else { MIN_HEADER };
+    read_rest(&mut segment, packet, body, offset);
     segment
 }
 
@@ -81,10 +87,11 @@ fn read_fixed(header: &[u8; MIN_HEADER], ecn: Ecn) -> (Segment, usize) {
 }
 
 /// Options and payload.
-fn read_rest(segment: &mut Segment, octets: &Bytes, offset: usize) -> Option<Malformed> {
-    let malformed = segment.options.read(octets, MIN_HEADER..offset);
-    if offset < octets.len() {
-        segment.payload = Payload::Bytes(octets.slice(offset..));
+fn read_rest(segment: &mut Segment, packet: &Bytes, body: Range<usize>, offset: usize) -> Option<Malformed> {
+    let payload = body.start + offset..body.end;
+    let malformed = segment.options.read(packet, body.start + MIN_HEADER..payload.start);
+    if !payload.is_empty() {
+        segment.payload = Payload::Bytes(packet.slice(payload));
     }
     malformed
 }

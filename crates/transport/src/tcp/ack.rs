@@ -103,6 +103,9 @@ impl Endpoint {
             return false;
         }
         let wnd = u64::from(segment.window) << snd.shift;
+        if wnd == 0 {
+            snd.expiries = 0; // a peer that is alive but has no room is not given up (RFC 9293, 3.8.6.1)
+        }
         let changed = wnd != snd.wnd;
         let was_closed = snd.wnd == 0;
         snd.wnd = wnd;

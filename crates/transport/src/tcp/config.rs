@@ -196,7 +196,7 @@ impl Config {
         }
     }
 
-    /// ns-2.35's one-way agents (spec A.1): 1000-octet segments, 10 ms ticks, 200 ms minimum RTO, acknowledgement of every segment.
+    /// ns-2.35's one-way agents: 1000-octet segments, 10 ms ticks, 200 ms minimum RTO, acknowledgement of every segment.
     pub fn ns2() -> Self {
         Self {
             mss: 1000,
@@ -229,7 +229,7 @@ impl Config {
         }
     }
 
-    /// FreeBSD 4.5 as in Garcia & Brunstrom 2004 (spec A.2): NewReno without SACK, 10 ms ticks, 1 s minimum RTO, delayed
+    /// FreeBSD 4.5 as in Garcia & Brunstrom 2004: NewReno without SACK, 10 ms ticks, 1 s minimum RTO, delayed
     /// acknowledgements of 100 ms, 64 KiB windows, timestamps.
     pub fn freebsd45() -> Self {
         Self {
@@ -262,7 +262,7 @@ impl Config {
         }
     }
 
-    /// QualNet 4.5's Reno as in Park & Chung (spec A.3): 500 ms ticks, 1 s minimum RTO, 16 KiB windows, initial window 1.
+    /// QualNet 4.5's Reno as in Park & Chung: 500 ms ticks, 1 s minimum RTO, 16 KiB windows, initial window 1.
     pub fn qualnet() -> Self {
         Self {
             mss: 1024,

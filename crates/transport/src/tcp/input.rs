@@ -38,6 +38,10 @@ impl Endpoint {
 
     fn on_segment_synchronised(&mut self, now: Instant, segment: &Segment) {
         let start = segment.seq.near(self.rcv.next);
+        if self.state == State::SynReceived && start == self.rcv.irs && segment.flags.0 & 0x17 == Flags::SYN.0 {
+            self.syn_due = true; // our SYN-ACK was lost
+            return;
+        }
         if self.is_old_by_timestamp(now, segment) || !self.is_acceptable(start, segment) {
             if !segment.flags.contains(Flags::RST) {
                 self.rcv.ack_now = true;

@@ -58,8 +58,9 @@ impl Endpoint {
 
     fn transmit_established(&mut self, now: Instant) -> Option<Segment> {
         if self.may_transmit_data() {
-            if let Some(segment) = self.transmit_repair(now).or_else(|| self.transmit_new(now)) {
-                return Some(segment);
+            let segment = self.transmit_repair(now).or_else(|| self.transmit_new(now)).or_else(|| self.transmit_rescue(now));
+            if segment.is_some() {
+                return segment;
             }
         }
         if std::mem::take(&mut self.snd.keep_alive_due) {
@@ -89,6 +90,28 @@ impl Endpoint {
             return self.transmit_tail_probe(now);
         }
         None
+    }
+
+    /// Nothing is known to be lost and nothing new can leave, but the pipe has room: rules 3 and 4 of RFC 6675's `NextSeg`.
+    fn transmit_rescue(&mut self, now: Instant) -> Option<Segment> {
+        let Phase::Fast { recover, .. } = self.snd.phase else { return None };
+        if !self.agreed.sack || self.config.rack || self.snd.board.needs_repair() {
+            return None;
+        }
+        let mss = u64::from(self.snd.mss);
+        if self.snd.pipe() + mss > self.window.cwnd() {
+            return None;
+        }
+        let highest = self.snd.board.highest_sacked();
+        let hole = self.snd.board.iter().position(|sent| sent.in_network() && !sent.was_retransmitted() && sent.start < highest);
+        if hole.is_none() && self.snd.rescued_until >= self.snd.una {
+            return None;
+        }
+        let index = hole.or_else(|| self.snd.board.iter().rposition(|sent| !sent.is_sacked() && sent.end() <= recover))?;
+        if hole.is_none() {
+            self.snd.rescued_until = recover;
+        }
+        Some(self.retransmit(now, index))
     }
 
     /// RFC 8985, 7.3: new data if there is any, else the last segment again.
@@ -136,15 +159,15 @@ impl Endpoint {
     /// Data that was never sent, a FIN, or an octet that probes a zero window.
     fn transmit_new(&mut self, now: Instant) -> Option<Segment> {
         let unsent = self.snd.unsent();
+        if std::mem::take(&mut self.snd.force_probe) && (unsent > 0 || self.snd.board.len() > 0) {
+            return Some(self.send_window_probe(now));
+        }
         let fin_due = self.snd.closing && !self.snd.fin_sent;
         if unsent == 0 {
             return (fin_due && self.frto_permits()).then(|| self.send_new(now, 0));
         }
         if self.snd.board.len() == 0 {
             self.restart_after_idle(now);
-        }
-        if std::mem::take(&mut self.snd.force_probe) {
-            return Some(self.send_window_probe(now));
         }
         let mss = u64::from(self.snd.mss);
         let by_peer = (self.snd.una + self.snd.wnd.min(self.config.send_buffer)).saturating_sub(self.snd.nxt);

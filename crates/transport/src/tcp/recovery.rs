@@ -173,8 +173,10 @@ impl Endpoint {
             una: snd.una,
             recover: snd.nxt,
         });
-        snd.cwr_due |= reduced && self.agreed.ecn;
-        snd.ecn_recover = snd.nxt;
+        if reduced {
+            snd.cwr_due |= self.agreed.ecn;
+            snd.ecn_recover = snd.nxt;
+        }
         let mss = u64::from(snd.mss);
         let exit_cwnd = target.unwrap_or(before.0);
         if !self.agreed.sack && self.config.recovery == Recovery::Tahoe && reduced {

@@ -134,7 +134,7 @@ impl Scoreboard {
         &self.entries[index]
     }
 
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Sent> + ExactSizeIterator {
         self.entries.iter()
     }
 

@@ -91,6 +91,8 @@ pub(super) struct Sender {
     pub last_report: Option<u8>,
     /// The application was refused room and wants to hear of it.
     pub full: bool,
+    /// One rescue retransmission was made while `SND.UNA` was not beyond this (RFC 6675's `RescueRxt`).
+    pub rescued_until: u64,
     /// `TSval` of the first retransmission of the episode.
     pub rtx_tsval: Option<u32>,
     pub finished_told: bool,
@@ -163,6 +165,7 @@ impl Sender {
             cwr_due: false,
             last_report: None,
             full: false,
+            rescued_until: 0,
             rtx_tsval: None,
             finished_told: false,
         }

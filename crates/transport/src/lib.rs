@@ -10,6 +10,7 @@
 //! [`ReceiverAgent`](receiver::ReceiverAgent). [`scheme`] knows them by name.
 #![forbid(unsafe_code)]
 
+mod budget;
 pub mod congestion;
 pub mod differentiation;
 pub mod path;

@@ -119,4 +119,20 @@ pub static SCHEMES: &[Scheme] = &[
         receiver: "checksum",
         ..PLAIN
     },
+    Scheme {
+        name: "checksum-ld-hardened",
+        summary: "As checksum-ld, proof against forged damaged segments and against a receiver that lies to keep the window.",
+        reference: "after Garcia & Brunstrom 2004 and Ely et al. 2001",
+        differentiator: "reported",
+        reaction: "keep",
+        receiver: "checksum",
+        parameters: &[
+            ("checksum", "hardened", Preset::Flag(true)),
+            ("reported", "evidence", Preset::Word("seq-confirmed")),
+            ("reported", "nonce", Preset::Flag(true)),
+            ("reported", "rate_limit", Preset::Flag(true)),
+            ("reported", "p_wl_max", Preset::Number(0.3)),
+        ],
+        ..PLAIN
+    },
 ];

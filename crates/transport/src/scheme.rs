@@ -6,6 +6,8 @@
 
 mod schemes;
 mod selection;
+#[cfg(test)]
+mod tests;
 
 pub use schemes::{Preset, Scheme, SCHEMES};
 pub use selection::{Selection, SelectionError};

@@ -180,3 +180,126 @@ fn distance(a: &str, b: &str) -> usize {
     }
     row[b.len()]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::Config;
+
+    fn build(selection: &Selection) -> Result<(Parts, Config), SelectionError> {
+        let mut config = Config::modern();
+        selection.build(&mut config).map(|parts| (parts, config))
+    }
+
+    fn with(mut selection: Selection, part: &str, parameter: &str, value: Value) -> Selection {
+        selection.parameters.entry(part.to_owned()).or_default().insert(parameter.to_owned(), value);
+        selection
+    }
+
+    fn message(selection: &Selection) -> String {
+        build(selection).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_scheme_builds() {
+        for scheme in SCHEMES {
+            let (parts, _) = build(&Selection::scheme(scheme.name)).unwrap_or_else(|error| panic!("{}: {error}", scheme.name));
+            assert!(parts.shadows.is_empty());
+        }
+    }
+
+    #[test]
+    fn nothing_chosen_is_newreno() {
+        let (parts, config) = build(&Selection::default()).unwrap();
+        assert_eq!(format!("{parts:?}"), format!("{:?}", build(&Selection::scheme("sack")).unwrap().0));
+        assert_eq!(config, Config::modern());
+    }
+
+    #[test]
+    fn a_scheme_sets_parameters_and_the_user_wins() {
+        let hardened = Selection::scheme("checksum-ld-hardened");
+        let debug = |selection: &Selection| format!("{:?}", build(selection).unwrap().0);
+        assert!(build(&hardened).unwrap().0.receiver.wants_nonce());
+        assert!(debug(&hardened).contains("p_wl_max: 0.3"));
+        assert!(debug(&hardened).contains("evidence: SeqConfirmed"));
+        let own = with(hardened.clone(), "reported", "p_wl_max", Value::Number(0.5));
+        assert!(debug(&own).contains("p_wl_max: 0.5"));
+        assert!(debug(&own).contains("evidence: SeqConfirmed"), "the scheme's other values stay");
+        let replaced = Selection { receiver: Some("plain".into()), ..hardened };
+        assert!(!build(&replaced).unwrap().0.receiver.wants_reports());
+    }
+
+    #[test]
+    fn parts_go_together_freely() {
+        let selection = Selection {
+            congestion: Some("cubic".into()),
+            differentiator: Some("reported".into()),
+            shadows: vec!["none".into(), "reported".into()],
+            reaction: Some("keep".into()),
+            timeout: Some("f-rto".into()),
+            receiver: Some("checksum".into()),
+            ..Selection::scheme("reno")
+        };
+        let (parts, config) = build(&selection).unwrap();
+        assert_eq!(parts.shadows.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["none", "reported"]);
+        assert!(parts.receiver.wants_reports() && !parts.receiver.wants_nonce());
+        assert!(!config.sack, "the scheme's changes of the configuration stay");
+    }
+
+    #[test]
+    fn a_parameter_goes_to_the_part_that_has_it() {
+        // A fixed window and no differentiation bear the same name.
+        let selection = Selection { congestion: Some("none".into()), ..Selection::default() };
+        let selection = with(selection, "none", "segments", Value::Number(25.0));
+        assert!(format!("{:?}", build(&selection).unwrap().0).contains("segments: 25"));
+    }
+
+    #[test]
+    fn wrong_names_are_answered_with_the_nearest() {
+        assert_eq!(
+            message(&Selection::scheme("newrno")),
+            "there is no scheme `newrno` (did you mean `newreno`?); there are tahoe, reno, newreno, sack, cubic, checksum-ld, \
+             checksum-ld-hardened"
+        );
+        let selection = Selection { timeout: Some("frto".into()), ..Selection::default() };
+        assert_eq!(
+            message(&selection),
+            "there is no timeout policy `frto` (did you mean `f-rto`?); there are standard, f-rto, eifel"
+        );
+        let selection = Selection { receiver: Some("xyzzy".into()), ..Selection::default() };
+        assert_eq!(message(&selection), "there is no receiver agent `xyzzy`; there are plain, checksum");
+        let selection = Selection { shadows: vec!["reportd".into()], ..Selection::default() };
+        assert!(message(&selection).contains("no differentiator `reportd` (did you mean `reported`?)"));
+    }
+
+    #[test]
+    fn wrong_parameters_are_answered_with_what_is_allowed() {
+        let cubic = || Selection::scheme("cubic");
+        assert_eq!(
+            message(&with(cubic(), "cubic", "gamma", Value::Number(1.0))),
+            "cubic has no parameter `gamma`; it has c, beta, fast_convergence, hystart"
+        );
+        assert_eq!(
+            message(&with(cubic(), "cubic", "beta", Value::Number(1.5))),
+            "parameter `beta` of cubic is 1.5; allowed is a number from 0.1 to 0.99"
+        );
+        assert_eq!(
+            message(&with(cubic(), "cubic", "beta", Value::Number(f64::NAN))),
+            "parameter `beta` of cubic is NaN; allowed is a number from 0.1 to 0.99"
+        );
+        assert_eq!(
+            message(&with(cubic(), "cubic", "hystart", Value::Word("yes".into()))),
+            "parameter `hystart` of cubic is \"yes\"; allowed is true or false"
+        );
+        let reported = Selection { differentiator: Some("reported".into()), ..Selection::default() };
+        assert_eq!(
+            message(&with(reported, "reported", "evidence", Value::Word("hearsay".into()))),
+            "parameter `evidence` of reported is \"hearsay\"; allowed is count-only, order-inferred, seq-confirmed"
+        );
+        assert_eq!(
+            message(&with(cubic(), "checksum", "hardened", Value::Flag(true))),
+            "parameters are given for `checksum`, which is not among the chosen parts: cubic, none, plain, reduce, standard"
+        );
+        assert_eq!(message(&with(cubic(), "plain", "x", Value::Flag(true))), "plain has no parameter `x`; it has none");
+    }
+}

@@ -164,9 +164,19 @@ pub(crate) struct Link {
 
 #[derive(Debug)]
 pub(crate) enum Flow {
-    Tcp(TcpFlow),
+    Tcp(Box<TcpFlow>),
     Cbr(CbrFlow),
     Striped(StripedTransfer),
+}
+
+impl Flow {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Tcp(flow) => &flow.name,
+            Self::Cbr(flow) => &flow.name,
+            Self::Striped(transfer) => &transfer.name,
+        }
+    }
 }
 
 pub(crate) struct Capture {
@@ -204,7 +214,7 @@ impl Builder {
 
     /// Adds a TCP flow.
     pub fn tcp(&mut self, flow: TcpFlow) {
-        self.flows.push(Flow::Tcp(flow));
+        self.flows.push(Flow::Tcp(Box::new(flow)));
     }
 
     /// Adds a flow of datagrams.
@@ -284,5 +294,13 @@ pub enum BuildError {
         from: String,
         /// Where it ends.
         to: String,
+    },
+    /// A capture cannot be begun.
+    #[error("capture of link {link}: {message}")]
+    Capture {
+        /// The link.
+        link: String,
+        /// What the system said.
+        message: String,
     },
 }

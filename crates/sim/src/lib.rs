@@ -5,15 +5,27 @@
 //! the same records on any machine.
 #![forbid(unsafe_code)]
 
+mod assemble;
 mod build;
+mod capture;
 pub mod channel;
+mod events;
+mod finish;
+mod hosts;
+mod link;
+mod network;
+mod octets;
+mod packet;
 mod random;
 mod record;
+mod routes;
+
 mod simulation;
+mod striped;
 mod truth;
 
 pub use build::{Amount, BuildError, Builder, CbrFlow, End, LinkId, LinkSpec, NodeId, QueueLimit, StripedTransfer, TcpFlow, Way};
-pub use channel::{AtEnd, ChannelSpec, Effect, Errors, Pattern, PatternError, Step};
+pub use channel::{AtEnd, Channel, ChannelError, ChannelSpec, Effect, Errors, Fate, Pattern, PatternError, Step};
 pub use record::{
     DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LossRow, PacketCounts, Records, StripedRecord, TimeoutRow,
 };

@@ -1,0 +1,366 @@
+//! From a [`Builder`] to a [`Simulation`]: everything is checked, then put in its place.
+
+use crate::build::{Amount, BuildError, Builder, CbrFlow, End, Flow as FlowSpec, NodeId, StripedTransfer, TcpFlow, Way};
+use crate::capture::{Capture, Tap};
+use crate::events::{Event, Target, MAX_TARGETS};
+use crate::hosts::{File, Flow, Hosts, Opening, Socket, Source};
+use crate::link::{Direction, Transmitter};
+use crate::network::{Network, Outlet, Overhead, Place};
+use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
+use crate::random::Stream;
+use crate::record::Records;
+use crate::routes::{Routes, NOWHERE};
+use crate::simulation::Simulation;
+use crate::striped::Striped;
+use crate::QueueLimit;
+use std::collections::HashSet;
+use whyloss_transport::{BitRate, Command, Duration, Endpoint, Input, Instant, Ports};
+
+const FIRST_PORT: u16 = 1024;
+
+pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
+    let Builder { seed, run, nodes, links, flows, send_overhead, sampling, captures } = builder;
+    distinct("node", nodes.iter().map(|node| node.name.as_str()))?;
+    distinct("flow", flows.iter().map(FlowSpec::name))?;
+    let hosts: Vec<u32> = (0..nodes.len() as u32).filter(|&node| nodes[node as usize].host).collect();
+    if hosts.len() > MAX_HOSTS || 2 * links.len() > MAX_TARGETS {
+        let found = format!("{} hosts and {} links", hosts.len(), links.len());
+        return Err(unfit("network", "size", found, "at most 16 million hosts and 2 million links"));
+    }
+    if sampling == Some(Duration::ZERO) {
+        return Err(unfit("network", "sampling interval", "0 s".to_owned(), "a time longer than 0 s"));
+    }
+    let mut assembly = Assembly {
+        seed,
+        run,
+        send_overhead,
+        node_names: nodes.iter().map(|node| node.name.clone()).collect(),
+        host_numbers: vec![None; nodes.len()],
+        next_ports: vec![FIRST_PORT; hosts.len()],
+        net: Network::new(hosts.len() as u32),
+        link_names: Vec::new(),
+        state: Hosts::default(),
+    };
+    for (number, &node) in hosts.iter().enumerate() {
+        assembly.host_numbers[node as usize] = Some(number as u32);
+    }
+    let mut names = HashSet::new();
+    for link in &links {
+        let [a, b] = link.ends;
+        for (from, to, spec) in [(a, b, &link.specs[0]), (b, a, &link.specs[1])] {
+            let name = assembly.link_name(from, to, &mut names)?;
+            let item = format!("link {name}");
+            if from == to {
+                return Err(unfit(&item, "ends", "one node twice".to_owned(), "two nodes"));
+            }
+            if spec.rate == BitRate::from_bps(0) {
+                return Err(unfit(&item, "rate", spec.rate.to_string(), "a rate above 0 bps"));
+            }
+            match spec.queue {
+                QueueLimit::Packets(0) => return Err(unfit(&item, "queue", "0 packets".to_owned(), "at least 1 packet")),
+                QueueLimit::Octets(0) => return Err(unfit(&item, "queue", "0 octets".to_owned(), "at least 1 octet")),
+                _ => {}
+            }
+            let direction = Direction::new(spec, seed, run, &item).map_err(|error| BuildError::Unfit {
+                item: item.clone(),
+                field: error.field,
+                found: error.found,
+                allowed: error.allowed,
+            })?;
+            assembly.net.directions.push(direction);
+            let place = assembly.host_numbers[to.0 as usize].map_or(Place::Router(to.0), Place::Host);
+            assembly.net.places.push(place);
+            assembly.link_names.push(name);
+        }
+    }
+    assembly.net.routes = Routes::new(&nodes, &links, &hosts);
+    assembly.net.taps = vec![Vec::new(); assembly.net.directions.len()];
+    for capture in captures {
+        assembly.capture(capture)?;
+    }
+    // Sources have their outlets behind those of the sockets.
+    let mut datagrams = Vec::new();
+    for flow in flows {
+        match flow {
+            FlowSpec::Tcp(flow) => assembly.tcp(*flow)?,
+            FlowSpec::Striped(transfer) => assembly.striped(transfer)?,
+            FlowSpec::Cbr(flow) => {
+                assembly.state.flows.push(blank(flow.name.clone(), flow.start, 0));
+                datagrams.push((assembly.state.flows.len() - 1, flow));
+            }
+        }
+    }
+    for (number, flow) in datagrams {
+        assembly.cbr(number, &flow)?;
+    }
+    let Assembly { net, state, link_names, .. } = assembly;
+    Ok(Simulation {
+        net,
+        hosts: state,
+        sampling,
+        next_sample: if sampling.is_some() { 0 } else { u64::MAX },
+        events: 0,
+        link_names,
+        records: Records { seed, run, send_overhead, ..Records::default() },
+    })
+}
+
+struct Assembly {
+    seed: u64,
+    run: u64,
+    send_overhead: Duration,
+    node_names: Vec<String>,
+    /// Number of each node among the hosts.
+    host_numbers: Vec<Option<u32>>,
+    next_ports: Vec<u16>,
+    net: Network,
+    link_names: Vec<String>,
+    state: Hosts,
+}
+
+/// A pair of hosts that a flow connects.
+#[derive(Clone, Copy)]
+struct Pair {
+    nodes: [NodeId; 2],
+    route: Route,
+}
+
+impl Assembly {
+    fn node_name(&self, node: NodeId) -> Result<&str, BuildError> {
+        let name = self.node_names.get(node.0 as usize).map(String::as_str);
+        name.ok_or_else(|| unfit("network", "node", format!("number {}", node.0), "a node of this builder"))
+    }
+
+    /// `a>b`, with a number if there is more than one such link.
+    fn link_name(&self, from: NodeId, to: NodeId, names: &mut HashSet<String>) -> Result<String, BuildError> {
+        let base = format!("{}>{}", self.node_name(from)?, self.node_name(to)?);
+        let mut name = base.clone();
+        let mut number = 1;
+        while !names.insert(name.clone()) {
+            number += 1;
+            name = format!("{base}#{number}");
+        }
+        Ok(name)
+    }
+
+    fn capture(&mut self, capture: crate::build::Capture) -> Result<(), BuildError> {
+        let number = self.net.captures.len();
+        let first = capture.link.0 as usize * 2;
+        let directions: Vec<_> = capture.ways.iter().map(|way| first + usize::from(*way == Way::Reverse)).collect();
+        let names = directions.iter().map(|&at| self.link_names.get(at).map(String::as_str)).collect::<Option<Vec<_>>>();
+        let Some(names) = names.filter(|names| !names.is_empty()) else {
+            return Err(unfit(
+                "capture",
+                "link",
+                format!("number {}", capture.link.0),
+                "a link of this builder, and a direction",
+            ));
+        };
+        let link = names.join(", ");
+        let begun = Capture::new(link.clone(), &names, capture.out);
+        self.net.captures.push(begun.map_err(|error| BuildError::Capture { link, message: error.to_string() })?);
+        for (interface, direction) in directions.into_iter().enumerate() {
+            self.net.taps[direction].push(Tap { capture: number, interface: interface as u32 });
+        }
+        Ok(())
+    }
+
+    /// Checks that two nodes are hosts with ways to each other and gives them ports for a connection.
+    fn pair(&mut self, flow: &str, from: NodeId, to: NodeId, v6: bool) -> Result<Pair, BuildError> {
+        let item = format!("flow {flow}");
+        let names = [self.node_name(from)?.to_owned(), self.node_name(to)?.to_owned()];
+        let mut hosts = [0; 2];
+        for (at, node) in [from, to].into_iter().enumerate() {
+            hosts[at] = self.host_numbers[node.0 as usize]
+                .ok_or_else(|| unfit(&item, "end", format!("router `{}`", names[at]), "a host"))?;
+        }
+        if from == to {
+            return Err(unfit(&item, "ends", format!("`{}` twice", names[0]), "two hosts"));
+        }
+        for (a, b, node) in [(0, 1, from), (1, 0, to)] {
+            if !self.reaches(node.0, hosts[b]) {
+                return Err(BuildError::NoWay { flow: flow.to_owned(), from: names[a].clone(), to: names[b].clone() });
+            }
+        }
+        let mut ports = [0; 2];
+        for at in 0..2 {
+            let next = &mut self.next_ports[hosts[at] as usize];
+            ports[at] = *next;
+            *next = next
+                .checked_add(1)
+                .ok_or_else(|| unfit(&item, "ports", format!("none left at `{}`", names[at]), "64,511 connections a host"))?;
+        }
+        Ok(Pair { nodes: [from, to], route: Route { hosts, ports, v6 } })
+    }
+
+    /// Whether the routes lead from a node to a host.
+    fn reaches(&self, mut node: u32, host: u32) -> bool {
+        for _ in 0..=self.node_names.len() {
+            let direction = self.net.routes.next(node, host);
+            if direction == NOWHERE {
+                return false;
+            }
+            match self.net.places[direction as usize] {
+                Place::Router(next) => node = next,
+                Place::Host(end) => return end == host,
+            }
+        }
+        false
+    }
+
+    /// Adds an outlet at `node` to the network; its number is the next one.
+    fn outlet(&mut self, name: &str, node: NodeId, mut outlet: Outlet) {
+        if self.send_overhead > Duration::ZERO {
+            let purpose = format!("send overhead {}", outlet.way.name());
+            let stream = Stream::new(self.seed, self.run, &format!("flow {name}"), &purpose);
+            outlet.overhead = Some(Box::new(Overhead::new(self.send_overhead.as_nanos(), stream)));
+        }
+        outlet.exit = self.net.routes.next(node.0, outlet.route.hosts[1]);
+        self.net.outlets.push(outlet);
+    }
+
+    /// Makes both ends of a connection and lets it open at `start`.
+    fn connect(
+        &mut self,
+        flow: Flow,
+        [from, to]: [NodeId; 2],
+        ends: (End, End),
+        opening: Opening,
+        striped: Option<(u32, u32)>,
+    ) -> Result<(), BuildError> {
+        let item = format!("flow {}", flow.name);
+        let header = ends.0.config.ip_header;
+        if ![20, 40].contains(&header) || ends.1.config.ip_header != header {
+            let found = format!("{header} and {}", ends.1.config.ip_header);
+            return Err(unfit(&item, "ip_header", found, "20 (IPv4) or 40 (IPv6), the same at both ends"));
+        }
+        let pair = self.pair(&flow.name, from, to, header == 40)?;
+        let number = self.state.flows.len() as u32;
+        let mut nonces = Stream::new(self.seed, self.run, &item, "nonce key");
+        let [local, remote] = pair.route.ports;
+        let sides = [(ends.0, Way::Forward, pair.route, Ports { local, remote })];
+        let other = (ends.1, Way::Reverse, pair.route.reversed(), Ports { local: remote, remote: local });
+        for (side, (mut end, way, route, ports)) in sides.into_iter().chain([other]).enumerate() {
+            end.config.nonce_key = nonces.bits();
+            let index = self.net.outlets.len() as u32;
+            let outlet = Outlet::new(number, way, route, end.config.initial_seq);
+            self.outlet(&flow.name, pair.nodes[side], outlet);
+            self.state.ports.insert(route, index ^ 1);
+            let mut tcp = Endpoint::new(end.config, end.parts, ports);
+            let sends = way == Way::Forward;
+            if !sends {
+                tcp.handle(Instant::ZERO, Input::Command(Command::Listen));
+            }
+            self.state.sockets.push(Socket {
+                tcp,
+                armed: if sends { flow.start.as_nanos() } else { u64::MAX },
+                opening: sends.then_some(opening),
+                striped,
+                feeding: false,
+                delivered: 0,
+                read: 0,
+                corrupted: 0,
+            });
+            if sends {
+                let event = Event::new(flow.start.as_nanos(), self.net.events.next_order(), Target::Timer(index));
+                self.net.events.push(event);
+            }
+        }
+        self.state.flows.push(flow);
+        Ok(())
+    }
+
+    fn tcp(&mut self, spec: TcpFlow) -> Result<(), BuildError> {
+        let TcpFlow { name, from, to, start, amount, sender, receiver } = spec;
+        let amount = match amount {
+            Amount::Unlimited => None,
+            Amount::Octets(0) => return Err(unfit(&format!("flow {name}"), "octets", "0".to_owned(), "at least 1")),
+            Amount::Octets(octets) => Some(octets),
+        };
+        self.state.transfers += usize::from(amount.is_some());
+        let opening = Opening::Produce(amount.unwrap_or(u64::MAX));
+        let outlet = self.net.outlets.len() as u32;
+        let flow = Flow { amount, datagrams: false, ..blank(name, start, outlet) };
+        self.connect(flow, [from, to], (sender, receiver), opening, None)
+    }
+
+    fn striped(&mut self, spec: StripedTransfer) -> Result<(), BuildError> {
+        let StripedTransfer { name, from, to, start, octets, chunk, connections } = spec;
+        let item = format!("flow {name}");
+        if octets == 0 || chunk == 0 || connections.is_empty() {
+            let found = format!("{octets} octets in chunks of {chunk} over {} connections", connections.len());
+            return Err(unfit(&item, "size", found, "at least 1 of each"));
+        }
+        let file = self.state.files.len() as u32;
+        let stripes = Striped::new(octets, chunk, connections.len());
+        for (number, ends) in connections.into_iter().enumerate() {
+            let room = ends.0.config.send_buffer;
+            if u64::from(chunk) > room {
+                let found = format!("{chunk} octets");
+                return Err(unfit(&item, "chunk", found, "no more than the send buffer of each connection"));
+            }
+            let outlet = self.net.outlets.len() as u32;
+            let flow = Flow { striped: Some(file), datagrams: false, ..blank(format!("{name}/{number}"), start, outlet) };
+            self.connect(flow, [from, to], ends, Opening::Stripe, Some((file, number as u32)))?;
+        }
+        self.state.files.push(File { name, start, octets, finished: None, failed: false, stripes });
+        self.state.transfers += 1;
+        Ok(())
+    }
+
+    fn cbr(&mut self, number: usize, spec: &CbrFlow) -> Result<(), BuildError> {
+        let item = format!("flow {}", spec.name);
+        if spec.octets <= DATAGRAM_HEADERS || spec.octets > u32::from(u16::MAX) {
+            return Err(unfit(&item, "octets", spec.octets.to_string(), "29 to 65,535"));
+        }
+        if spec.rate == BitRate::from_bps(0) {
+            return Err(unfit(&item, "rate", spec.rate.to_string(), "a rate above 0 bps"));
+        }
+        if spec.start >= spec.stop {
+            return Err(unfit(&item, "stop", spec.stop.to_string(), "a time after its start"));
+        }
+        let pair = self.pair(&spec.name, spec.from, spec.to, false)?;
+        let outlet = self.net.outlets.len() as u32;
+        self.outlet(&spec.name, spec.from, Outlet::new(number as u32, Way::Forward, pair.route, 0));
+        self.state.ports.insert(pair.route, outlet);
+        self.state.flows[number].outlet = outlet;
+        let index = self.state.sources.len() as u32;
+        let pace = Transmitter::new(spec.rate);
+        self.state.sources.push(Source { outlet, octets: spec.octets, stop: spec.stop.as_nanos(), sent: 0, pace });
+        let event = Event::new(spec.start.as_nanos(), self.net.events.next_order(), Target::Source(index));
+        self.net.events.push(event);
+        Ok(())
+    }
+}
+
+fn blank(name: String, start: Instant, outlet: u32) -> Flow {
+    Flow {
+        name,
+        start,
+        amount: None,
+        striped: None,
+        outlet,
+        datagrams: true,
+        connected: None,
+        first_data: None,
+        last_data: None,
+        finished: None,
+        closing: None,
+        failed: false,
+        octets: 0,
+    }
+}
+
+fn unfit(item: &str, field: &'static str, found: String, allowed: &'static str) -> BuildError {
+    BuildError::Unfit { item: item.to_owned(), field, found, allowed }
+}
+
+fn distinct<'a>(kind: &'static str, names: impl Iterator<Item = &'a str>) -> Result<(), BuildError> {
+    let mut seen = HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(BuildError::SameName { kind, name: name.to_owned() });
+        }
+    }
+    Ok(())
+}

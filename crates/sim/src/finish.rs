@@ -1,0 +1,148 @@
+//! The end of a run: the books are balanced and the records put together.
+
+use crate::build::Way;
+use crate::hosts::{File, Flow, Socket};
+use crate::record::{FlowRecord, LinkRecord, LossRow, PacketCounts, Records, StripedRecord};
+use crate::simulation::{RunError, Simulation};
+use crate::truth::Truth;
+use std::collections::{HashMap, HashSet};
+use whyloss_transport::{Duration, Instant};
+
+impl Simulation {
+    /// Counts the packets under way and checks that none is missing and none came from nothing.
+    pub(crate) fn check(&mut self) -> Result<(), RunError> {
+        let unbalanced = |item: String, counts: String| Err(RunError::NotConserved { item, counts });
+        let net = &mut self.net;
+        let mut under_way = vec![0; net.outlets.len()];
+        for id in net.under_way() {
+            under_way[net.packets.get(id).origin as usize] += 1;
+        }
+        for (outlet, in_flight) in net.outlets.iter_mut().zip(&under_way) {
+            outlet.counts.in_flight = *in_flight;
+            if !outlet.counts.balanced() {
+                let flow = &self.hosts.flows[outlet.flow as usize].name;
+                return unbalanced(format!("flow {flow}, {}", outlet.way.name()), format!("{:?}", outlet.counts));
+            }
+        }
+        let all: u64 = under_way.iter().sum();
+        if all != net.packets.len() as u64 {
+            return unbalanced("all flows".to_owned(), format!("{all} under way, {} kept", net.packets.len()));
+        }
+        for (direction, name) in net.directions.iter().zip(&self.link_names) {
+            let ended = direction.delivered + direction.dropped.total() + direction.under_way().count() as u64;
+            if direction.offered != ended {
+                let counts = format!("{} offered, {ended} delivered, dropped or under way", direction.offered);
+                return unbalanced(format!("link {name}"), counts);
+            }
+        }
+        Ok(())
+    }
+
+    /// What happened.
+    pub fn into_records(mut self) -> Records {
+        let now = Instant::from_nanos(self.net.now);
+        let mut records = std::mem::take(&mut self.records);
+        records.ended_at = now;
+        records.events = self.events;
+        records.losses = self.losses();
+        records.timeouts = std::mem::take(&mut self.hosts.timeouts);
+        records.flows = self.hosts.flows.iter().map(|flow| self.flow(flow, now)).collect();
+        records.striped = self.hosts.files.iter().map(|file| striped(file, now)).collect();
+        records.links = (0..self.net.directions.len()).map(|number| self.link(number)).collect();
+        self.net.outlets.iter().for_each(|outlet| records.packets.add(&outlet.counts));
+        records.drops = self.net.drops;
+        records
+    }
+
+    /// Puts what senders noticed beside what really happened.
+    fn losses(&mut self) -> Vec<LossRow> {
+        let net = &self.net;
+        let drops = net.drops.iter().filter(|drop| drop.way == Way::Forward && drop.len > 0);
+        let dropped: HashMap<_, _> = drops.map(|drop| ((drop.flow, drop.offset, drop.sent_at), drop)).collect();
+        let under_way = net.under_way().map(|id| {
+            let packet = net.packets.get(id);
+            (net.outlets[packet.origin as usize].flow as usize, net.data(id).0, packet.sent_at)
+        });
+        let under_way: HashSet<_> = under_way.collect();
+        let rows = std::mem::take(&mut self.hosts.losses).into_iter().map(|(flow, record)| {
+            let flow = flow as usize;
+            let key = (flow, record.offset, record.sent_at);
+            let drop = dropped.get(&key);
+            let truth = match drop {
+                Some(drop) => Truth::Lost(drop.cause),
+                None if under_way.contains(&key) => Truth::InFlight,
+                None => Truth::Arrived,
+            };
+            LossRow { flow, record, truth, dropped: drop.map(|drop| (drop.at, drop.link, drop.link_way)) }
+        });
+        rows.collect()
+    }
+
+    fn flow(&self, flow: &Flow, now: Instant) -> FlowRecord {
+        let number = flow.outlet as usize;
+        let sockets = if flow.datagrams { None } else { self.hosts.sockets.get(number..number + 2) };
+        let reverse = if flow.datagrams { PacketCounts::default() } else { self.net.outlets[number + 1].counts };
+        let names = |socket: &Socket| socket.tcp.parts().shadows.iter().map(|(name, _)| name.clone()).collect();
+        FlowRecord {
+            name: flow.name.clone(),
+            striped: flow.striped.map(|file| file as usize),
+            start: flow.start,
+            connected: flow.connected,
+            first_data: flow.first_data,
+            last_data: flow.last_data,
+            finished: flow.finished,
+            closing: flow.closing,
+            octets_delivered: flow.octets,
+            octets_corrupted: sockets.map_or(0, |sockets| sockets[1].corrupted),
+            goodput_bps: goodput(flow.octets, flow.start, flow.finished.unwrap_or(now)),
+            sender: sockets.map(|sockets| *sockets[0].tcp.stats()),
+            receiver: sockets.map(|sockets| *sockets[1].tcp.stats()),
+            shadows: sockets.map_or_else(Vec::new, |sockets| names(&sockets[0])),
+            forward: self.net.outlets[number].counts,
+            reverse,
+        }
+    }
+
+    fn link(&self, number: usize) -> LinkRecord {
+        let direction = &self.net.directions[number];
+        let now = self.net.now;
+        let (mean_queue_packets, mean_queue_octets) = direction.mean_queue(now);
+        LinkRecord {
+            name: self.link_names[number].clone(),
+            offered: direction.offered,
+            offered_octets: direction.offered_octets,
+            delivered: direction.delivered,
+            delivered_octets: direction.delivered_octets,
+            damaged: direction.damaged,
+            dropped: direction.dropped,
+            in_flight: direction.under_way().count() as u64,
+            busy: Duration::from_nanos(direction.busy(now)),
+            mean_queue_packets,
+            mean_queue_octets,
+            max_queue_packets: direction.max_packets,
+            max_queue_octets: direction.max_octets,
+            pattern_ends: direction.channel.pattern_ends(),
+        }
+    }
+}
+
+fn striped(file: &File, now: Instant) -> StripedRecord {
+    let octets_delivered = file.stripes.in_order();
+    StripedRecord {
+        name: file.name.clone(),
+        octets: file.octets,
+        start: file.start,
+        finished: file.finished,
+        octets_delivered,
+        max_reordered: file.stripes.max_reordered,
+        goodput_bps: goodput(octets_delivered, file.start, file.finished.unwrap_or(now)),
+    }
+}
+
+/// Octets per time in bit/s; 0 if no time has passed.
+fn goodput(octets: u64, start: Instant, end: Instant) -> f64 {
+    match end.since(start) {
+        Duration::ZERO => 0.0,
+        span => octets as f64 * 8.0 / span.as_secs_f64(),
+    }
+}

@@ -1,0 +1,274 @@
+//! One direction of a link: a drop-tail queue, a transmitter, a channel and a propagation delay.
+//!
+//! A queue in the order of arrival in front of a transmitter of constant rate leaves nothing to chance: the moment a packet enters,
+//! the times of its transmission and of its arrival at the other end are known. So a packet costs one event, its arrival, and all
+//! packets between the queue's tail and the link's end stand in one ring.
+
+use crate::build::{LinkSpec, QueueLimit};
+use crate::channel::{Channel, ChannelError};
+use crate::packet::PacketId;
+use crate::truth::CauseCounts;
+use std::collections::VecDeque;
+use whyloss_transport::BitRate;
+
+/// A packet on a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// When it arrives at the other end.
+    pub arrival: u64,
+    /// When its transmission starts.
+    pub start: u64,
+    /// Order number of its arrival.
+    pub order: u64,
+    pub packet: PacketId,
+    /// The host that it goes to.
+    pub host: u32,
+    pub octets: u32,
+}
+
+/// One direction of a link in use.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    ring: VecDeque<Entry>,
+    /// Number of entries whose transmission has started, as of the last look.
+    started: usize,
+    /// Octets of the other entries.
+    waiting_octets: u64,
+    /// When the transmitter will have nothing to do.
+    free_at: u64,
+    delay: u64,
+    limit: QueueLimit,
+    transmitter: Transmitter,
+    pub delivered: u64,
+    pub delivered_octets: u64,
+    pub offered: u64,
+    pub offered_octets: u64,
+    pub max_packets: u64,
+    pub max_octets: u64,
+    busy: u64,
+    /// Waiting times of all packets, added up, in nanoseconds and in nanosecond-octets: divided by the time they give the mean
+    /// queue (Little 1961).
+    waited: u128,
+    waited_octets: u128,
+    pub damaged: u64,
+    pub dropped: CauseCounts,
+    pub channel: Channel,
+}
+
+/// Serialises packets at a rate without rounding drift; see [`BitRate::serialise`]. Remembers the last length, because most packets
+/// of a direction have the same one and a division costs as much as the rest of a hop.
+#[derive(Debug)]
+pub(crate) struct Transmitter {
+    rate: BitRate,
+    carried: u64,
+    octets: u32,
+    span: u64,
+    rest: u64,
+}
+
+impl Transmitter {
+    pub const fn new(rate: BitRate) -> Self {
+        Self { rate, carried: 0, octets: 0, span: 0, rest: 0 }
+    }
+
+    /// Nanoseconds that the next packet of `octets` octets takes.
+    pub fn serialise(&mut self, octets: u32) -> u64 {
+        if octets != self.octets {
+            let (span, rest) = self.rate.serialise(u64::from(octets), 0);
+            *self = Self { octets, span: span.as_nanos(), rest, ..*self };
+        }
+        self.carried += self.rest;
+        if self.carried >= self.rate.as_bps() {
+            self.carried -= self.rate.as_bps();
+            return self.span + 1;
+        }
+        self.span
+    }
+}
+
+impl Direction {
+    pub fn new(spec: &LinkSpec, seed: u64, run: u64, name: &str) -> Result<Self, ChannelError> {
+        Ok(Self {
+            ring: VecDeque::new(),
+            started: 0,
+            waiting_octets: 0,
+            free_at: 0,
+            delay: spec.delay.as_nanos(),
+            limit: spec.queue,
+            transmitter: Transmitter::new(spec.rate),
+            delivered: 0,
+            delivered_octets: 0,
+            offered: 0,
+            offered_octets: 0,
+            max_packets: 0,
+            max_octets: 0,
+            busy: 0,
+            waited: 0,
+            waited_octets: 0,
+            damaged: 0,
+            dropped: CauseCounts::default(),
+            channel: Channel::new(&spec.channel, seed, run, name)?,
+        })
+    }
+
+    /// Packets and octets that wait at `now`. A packet whose transmission starts at this very moment does not wait any more.
+    pub fn waiting(&mut self, now: u64) -> (u64, u64) {
+        if self.free_at <= now {
+            self.started = self.ring.len();
+            self.waiting_octets = 0;
+        }
+        while let Some(entry) = self.ring.get(self.started).filter(|entry| entry.start <= now) {
+            self.waiting_octets -= u64::from(entry.octets);
+            self.started += 1;
+        }
+        ((self.ring.len() - self.started) as u64, self.waiting_octets)
+    }
+
+    /// Takes a packet that arrives at the queue at `now`. Refuses it if the queue is full; else returns its arrival at the other end if
+    /// that is the direction's next event.
+    pub fn offer(&mut self, now: u64, order: u64, packet: PacketId, host: u32, octets: u32) -> Result<Option<u64>, QueueFull> {
+        self.offered += 1;
+        self.offered_octets += u64::from(octets);
+        let (packets, waiting) = self.waiting(now);
+        let idle = self.free_at <= now;
+        let start = if idle { now } else { self.free_at };
+        if idle {
+            self.started += 1;
+        } else {
+            let full = match self.limit {
+                QueueLimit::Unlimited => false,
+                QueueLimit::Packets(limit) => packets >= u64::from(limit),
+                QueueLimit::Octets(limit) => waiting + u64::from(octets) > limit,
+            };
+            if full {
+                return Err(QueueFull);
+            }
+            self.waiting_octets = waiting + u64::from(octets);
+            self.max_packets = self.max_packets.max(packets + 1);
+            self.max_octets = self.max_octets.max(self.waiting_octets);
+            self.waited += u128::from(start - now);
+            self.waited_octets += u128::from(start - now) * u128::from(octets);
+        }
+        let span = self.transmitter.serialise(octets);
+        self.free_at = start + span;
+        self.busy += span;
+        let arrival = self.free_at + self.delay;
+        let first = self.ring.is_empty();
+        self.ring.push_back(Entry { arrival, start, order, packet, host, octets });
+        Ok(first.then_some(arrival))
+    }
+
+    /// Takes the packet that arrives at the other end, and the one that will arrive next.
+    pub fn arrive(&mut self) -> Option<(Entry, Option<&Entry>)> {
+        let entry = self.ring.pop_front()?;
+        if self.started > 0 {
+            self.started -= 1;
+        } else {
+            self.waiting_octets -= u64::from(entry.octets);
+        }
+        Some((entry, self.ring.front()))
+    }
+
+    /// End of the transmission of a packet that arrives at `arrival`.
+    pub const fn transmitted_at(&self, arrival: u64) -> u64 {
+        arrival - self.delay
+    }
+
+    /// Packets in the queue, in transmission or on the way.
+    pub fn under_way(&self) -> impl Iterator<Item = &Entry> {
+        self.ring.iter()
+    }
+
+    /// Time spent transmitting up to `now`.
+    pub const fn busy(&self, now: u64) -> u64 {
+        self.busy - self.free_at.saturating_sub(now)
+    }
+
+    /// Mean packets and octets that waited from time 0 to `now`.
+    pub fn mean_queue(&self, now: u64) -> (f64, f64) {
+        if now == 0 {
+            return (0.0, 0.0);
+        }
+        let (mut waited, mut octets) = (self.waited, self.waited_octets);
+        for entry in &self.ring {
+            // Waiting that lies beyond the end does not count.
+            let beyond = u128::from(entry.start.saturating_sub(now));
+            waited -= beyond;
+            octets -= beyond * u128::from(entry.octets);
+        }
+        (waited as f64 / now as f64, octets as f64 / now as f64)
+    }
+}
+
+/// There is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueFull;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::ChannelSpec;
+    use crate::packet::{Body, Packet, Packets};
+    use whyloss_transport::{Duration, Instant};
+
+    fn direction(bps: u64, queue: QueueLimit) -> (Direction, PacketId) {
+        let spec =
+            LinkSpec { rate: BitRate::from_bps(bps), delay: Duration::from_nanos(7), queue, channel: ChannelSpec::default() };
+        let packet = Packet { body: Body::Datagram(0), origin: 0, octets: 0, sent_at: Instant::ZERO };
+        (Direction::new(&spec, 1, 0, "link a>b").unwrap(), Packets::default().insert(packet))
+    }
+
+    /// Offers packets of the given lengths at time 0; how many were taken.
+    fn taken(queue: QueueLimit, lengths: &[u32]) -> usize {
+        let (mut link, packet) = direction(1_000_000, queue);
+        lengths.iter().filter(|&&octets| link.offer(0, 0, packet, 0, octets).is_ok()).count()
+    }
+
+    #[test]
+    fn serialisation_does_not_drift() {
+        let mut transmitter = Transmitter::new(BitRate::from_bps(3_000_001));
+        // Two lengths in turn, so that the remembered one changes all the time.
+        let octets = |n: u32| 40 + 2 * (n % 2);
+        let time: u64 = (0..3_000_001).map(|n| transmitter.serialise(octets(n))).sum();
+        let sum: u64 = (0..3_000_001).map(|n| u64::from(octets(n))).sum();
+        assert_eq!(time, sum * 8_000_000_000 / 3_000_001);
+    }
+
+    #[test]
+    fn the_packet_in_transmission_does_not_count() {
+        assert_eq!(taken(QueueLimit::Packets(3), &[100; 10]), 4);
+        assert_eq!(taken(QueueLimit::Octets(250), &[100; 10]), 3);
+        // 1000 in transmission; 200 wait; 100 do not fit, 50 do, 1 does not.
+        assert_eq!(taken(QueueLimit::Octets(250), &[1000, 200, 100, 50, 1]), 3);
+        assert_eq!(taken(QueueLimit::Unlimited, &[100; 10]), 10);
+    }
+
+    #[test]
+    fn a_queue_empties_at_its_rate() {
+        // 1000 octets take 8 ms at 1 Mbit/s.
+        let (mut link, packet) = direction(1_000_000, QueueLimit::Packets(2));
+        let ms = 1_000_000;
+        assert_eq!(link.offer(0, 0, packet, 0, 1000), Ok(Some(8 * ms + 7)));
+        assert_eq!(link.offer(0, 0, packet, 0, 1000), Ok(None));
+        assert_eq!(link.offer(0, 0, packet, 0, 1000), Ok(None));
+        assert_eq!(link.waiting(0), (2, 2000));
+        assert_eq!(link.offer(8 * ms - 1, 0, packet, 0, 1000), Err(QueueFull));
+        assert_eq!(link.waiting(8 * ms), (1, 1000));
+        assert_eq!(link.offer(8 * ms, 0, packet, 0, 500), Ok(None));
+        let arrivals: Vec<_> = std::iter::from_fn(|| link.arrive().map(|(entry, _)| entry.arrival)).collect();
+        assert_eq!(arrivals, [8 * ms + 7, 16 * ms + 7, 24 * ms + 7, 28 * ms + 7]);
+        assert_eq!(link.waiting(28 * ms), (0, 0));
+        // Waiting: 8 + 16 + 16 ms of 28.
+        assert_eq!(link.mean_queue(28 * ms).0, 40.0 / 28.0);
+        assert_eq!((link.max_packets, link.max_octets, link.busy(28 * ms)), (2, 2000, 28 * ms));
+    }
+
+    #[test]
+    fn an_idle_link_starts_at_once() {
+        let (mut link, packet) = direction(8_000_000_000, QueueLimit::Packets(1));
+        for at in [0, 100, 200] {
+            assert_eq!(link.offer(at, 0, packet, 0, 100), Ok(Some(at + 107)));
+            assert_eq!(link.arrive().map(|(entry, next)| (entry.start, next.is_none())), Some((at, true)));
+        }
+    }
+}

@@ -33,6 +33,7 @@ impl Endpoint {
         let view = self.rcv.view(now, self.agreed);
         if self.parts.receiver.on_damaged(&Damaged { view, segment, integrity }) {
             self.rcv.ack_now = true;
+            self.rcv.damage_seen = true;
         }
     }
 

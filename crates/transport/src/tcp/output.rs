@@ -57,6 +57,9 @@ impl Endpoint {
     }
 
     fn transmit_established(&mut self, now: Instant) -> Option<Segment> {
+        if self.rcv.ack_now && self.has_news_of_losses() {
+            return Some(self.acknowledgement(now));
+        }
         if self.may_transmit_data() {
             let segment = self.transmit_repair(now).or_else(|| self.transmit_new(now)).or_else(|| self.transmit_rescue(now));
             if segment.is_some() {
@@ -70,6 +73,12 @@ impl Endpoint {
             return Some(probe);
         }
         self.rcv.ack_now.then(|| self.acknowledgement(now))
+    }
+
+    /// Whether the acknowledgement that is due tells of holes, duplicates or damage. Then it leaves alone, ahead of any data: only a
+    /// bare one counts as a duplicate acknowledgement, and only there the options surely fit.
+    fn has_news_of_losses(&self) -> bool {
+        self.rcv.damage_seen || self.rcv.dsack.is_some() || !self.rcv.assembler.islands().is_empty()
     }
 
     /// A segment that was taken for lost, or a tail loss probe.
@@ -303,7 +312,7 @@ impl Endpoint {
         let nonce = (self.nonces() && len > 0).then(|| self.nonce(start, transmission));
         let options = self.data_options(now, nonce);
         let payload = self.snd.buffer.slice(start, len);
-        self.fill(now, Segment { seq: Seq::from(start), flags, ecn, options, payload, ..self.blank() })
+        self.fill(Segment { seq: Seq::from(start), flags, ecn, options, payload, ..self.blank() })
     }
 
     /// The options that every data segment carries.
@@ -324,7 +333,7 @@ impl Endpoint {
             self.stats.reports_sent += 1;
         }
         self.add_sack_blocks(&mut segment.options);
-        self.fill(now, segment)
+        self.fill(segment)
     }
 
     fn add_sack_blocks(&mut self, options: &mut Options) {
@@ -340,9 +349,10 @@ impl Endpoint {
     }
 
     /// Adds acknowledgement and window; an acknowledgement that was due is due no more.
-    fn fill(&mut self, now: Instant, mut segment: Segment) -> Segment {
+    fn fill(&mut self, mut segment: Segment) -> Segment {
         self.open_window();
         self.rcv.ack_now = false;
+        self.rcv.damage_seen = false;
         self.rcv.unacked = 0;
         self.rcv.last_ack = self.rcv.next;
         self.timers.cancel_delayed_ack();
@@ -352,7 +362,6 @@ impl Endpoint {
         segment.ack = Seq::from(self.rcv.next);
         let room = self.rcv.announced - self.rcv.next;
         segment.window = (room >> self.rcv.shift).min(0xffff) as u16;
-        let _ = now;
         segment
     }
 

@@ -215,6 +215,8 @@ pub(super) struct Receiver {
     /// Octets received in order and not yet acknowledged.
     pub unacked: u64,
     pub ack_now: bool,
+    /// A damaged segment has asked for an acknowledgement.
+    pub damage_seen: bool,
     /// `TS.Recent` (RFC 7323) and when it was set.
     pub ts_recent: u32,
     pub ts_recent_at: Instant,

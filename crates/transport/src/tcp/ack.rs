@@ -39,8 +39,8 @@ impl Endpoint {
             self.snd.expiries = 0;
             self.snd.probe_outstanding = false;
             self.snd.buffer.release(ack);
-            if self.snd.full {
-                self.snd.full = false;
+            if self.snd.crowded && self.has_ample_send_space() {
+                self.snd.crowded = false;
                 self.events.push_back(Event::Writable);
             }
         }

@@ -89,9 +89,9 @@ impl Endpoint {
             Command::Send(payload) => {
                 if !self.snd.closing {
                     let room = self.send_space() as usize;
-                    self.snd.full = payload.len() > room;
                     let len = payload.len().min(room);
                     self.snd.buffer.append(payload.slice(0, len));
+                    self.snd.crowded |= !self.has_ample_send_space();
                 }
             }
             Command::Produce(octets) => {
@@ -123,6 +123,11 @@ impl Endpoint {
         }
         let held = self.snd.buffer.end() - self.snd.una.max(self.snd.buffer.base());
         self.config.send_buffer.saturating_sub(held)
+    }
+
+    /// Half of the send buffer: enough for the application to bother.
+    pub(super) fn has_ample_send_space(&self) -> bool {
+        self.send_space() >= self.config.send_buffer / 2
     }
 
     /// The state of the connection.

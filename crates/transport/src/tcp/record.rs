@@ -47,7 +47,7 @@ pub enum Event {
     Connected,
     /// Data can be read ([`Endpoint::read`](super::Endpoint::read)). Not told with [`Config::auto_read`](super::Config::auto_read).
     Readable,
-    /// The send buffer has room again.
+    /// At least half of the send buffer is free again, after a [`Command::Send`] had left less.
     Writable,
     /// The peer has sent everything (its FIN is in order).
     PeerClosed,

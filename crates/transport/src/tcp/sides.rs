@@ -89,8 +89,8 @@ pub(super) struct Sender {
     pub cwr_due: bool,
     /// The count of the last report that was heard.
     pub last_report: Option<u8>,
-    /// The application was refused room and wants to hear of it.
-    pub full: bool,
+    /// The application has filled more than half of the buffer and wants to hear when there is room again.
+    pub crowded: bool,
     /// One rescue retransmission was made while `SND.UNA` was not beyond this (RFC 6675's `RescueRxt`).
     pub rescued_until: u64,
     /// `TSval` of the first retransmission of the episode.
@@ -164,7 +164,7 @@ impl Sender {
             ecn_recover: iss,
             cwr_due: false,
             last_report: None,
-            full: false,
+            crowded: false,
             rescued_until: 0,
             rtx_tsval: None,
             finished_told: false,

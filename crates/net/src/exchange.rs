@@ -2,7 +2,6 @@
 
 use crate::digest::Tally;
 use crate::host::Application;
-use bytes::Bytes;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use whyloss_transport::segment::synthetic_octet;
@@ -10,7 +9,7 @@ use whyloss_transport::stack::{ConnectionId, FourTuple, Notice, Stack};
 use whyloss_transport::tcp::{Closing, Command, Event, State, Stats};
 use whyloss_transport::{Instant, Payload};
 
-/// Data is read from its source in pieces of up to this many octets, as soon as the send buffer has room for half of one.
+/// Data is read from its source in pieces of up to this many octets.
 const PIECE: usize = 1 << 16;
 
 /// When to send the FIN.
@@ -31,6 +30,8 @@ pub struct Exchange {
     order: CloseOrder,
     /// Where to wait for the peer, until it has come.
     listening: Option<SocketAddr>,
+    /// The send buffer may have room.
+    has_room: bool,
     exhausted: bool,
     close_sent: bool,
     peer_closed: bool,
@@ -79,6 +80,7 @@ impl Exchange {
             source,
             sink,
             order,
+            has_room: false,
             exhausted: false,
             close_sent: false,
             peer_closed: false,
@@ -98,19 +100,18 @@ impl Exchange {
             self.outcome.received.add(&data);
             self.sink.write_all(&data)?;
         }
-        let mut piece = vec![0; PIECE];
-        while !self.exhausted {
-            let Some(endpoint) = stack.endpoint(id) else { break };
-            let space = endpoint.send_space().min(PIECE as u64) as usize;
-            if (space as u64) < (PIECE as u64 / 2).min(endpoint.config().send_buffer / 2).max(1) {
+        while self.has_room && !self.exhausted {
+            let space = stack.endpoint(id).map_or(0, |endpoint| endpoint.send_space().min(PIECE as u64) as usize);
+            if space == 0 {
+                self.has_room = false;
                 break;
             }
-            let length = self.source.read(&mut piece[..space])?;
+            let mut piece = vec![0; space];
+            let length = self.source.read(&mut piece)?;
             self.exhausted = length == 0;
-            if length > 0 {
-                self.outcome.sent.add(&piece[..length]);
-                stack.command(now, id, Command::Send(Payload::Bytes(Bytes::copy_from_slice(&piece[..length]))));
-            }
+            piece.truncate(length);
+            self.outcome.sent.add(&piece);
+            stack.command(now, id, Command::Send(Payload::Bytes(piece.into())));
         }
         if self.exhausted && !self.close_sent && (self.order == CloseOrder::WhenSent || self.peer_closed) {
             self.close_sent = true;
@@ -140,7 +141,9 @@ impl Application for Exchange {
             Event::Connected => {
                 self.outcome.tuple = stack.tuple(id);
                 self.outcome.span = Some((now, now));
+                self.has_room = true;
             }
+            Event::Writable => self.has_room = true,
             Event::PeerClosed => self.peer_closed = true,
             Event::Closed(closing) => self.outcome.closing = Some(closing),
             _ => {}

@@ -54,7 +54,7 @@ impl Tun {
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match (&self.file).read(buffer) {
             Ok(length) => Ok(Some(length)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
             Err(error) => Err(error),
         }
     }

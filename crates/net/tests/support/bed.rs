@@ -63,7 +63,7 @@ pub struct Bed {
 impl Bed {
     /// Sets everything up; says why and gives `None` where this machine cannot. `impairments[0]` is for packets from the peer.
     pub fn new(impairments: [Impairment; 2], seed: u64) -> Option<Self> {
-        if let Some(reason) = missing_capability(&[("ip", "iproute2")]) {
+        if let Some(reason) = missing_capability() {
             println!("skipped: {reason}");
             return None;
         }

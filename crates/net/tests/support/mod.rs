@@ -2,6 +2,8 @@
 #![allow(dead_code, missing_docs)]
 
 pub mod bed;
+pub mod capture;
 pub mod namespace;
 pub mod relay;
 pub mod stream;
+pub mod web;

@@ -58,12 +58,20 @@ impl Namespace {
     }
 }
 
-/// Why namespaces, TUN devices or tools that the tests need are missing here, if they are.
-pub fn missing_capability(tools: &[(&str, &str)]) -> Option<String> {
-    for (tool, package) in tools {
-        if Command::new(tool).arg("--version").output().is_err() && Command::new(tool).arg("-V").output().is_err() {
-            return Some(format!("`{tool}` is not installed (Debian package {package})"));
-        }
+/// Which of these programs is missing, given as `(name, Debian package)`, if one is.
+pub fn missing_tool(tools: &[(&str, &str)]) -> Option<String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let absent = |name: &str| !std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    tools
+        .iter()
+        .find(|(name, _)| absent(name))
+        .map(|(name, package)| format!("`{name}` is not installed (Debian package {package})"))
+}
+
+/// Why namespaces, TUN devices or `ip` cannot be used here, if they cannot.
+pub fn missing_capability() -> Option<String> {
+    if let Some(reason) = missing_tool(&[("ip", "iproute2")]) {
+        return Some(reason);
     }
     if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
         return Some(format!("/dev/net/tun cannot be opened: {error}"));

@@ -1,5 +1,7 @@
 //! A bad path between two TUN devices: it loses, damages, duplicates, delays, reorders and marks, from a seed.
 
+use super::capture::Capture;
+use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::time::TimeSpec;
 use rand::{RngExt, SeedableRng};
@@ -46,7 +48,7 @@ pub struct Counts {
     pub marked: u64,
 }
 
-/// A running relay; stops when dropped.
+/// A running relay; stops when dropped. With `WHYLOSS_CAPTURE` set it leaves captures of what came in and what went out.
 #[derive(Debug)]
 pub struct Relay {
     stop: Arc<AtomicBool>,
@@ -58,12 +60,13 @@ impl Relay {
     pub fn start(a: Tun, b: Tun, impairments: [Impairment; 2], seed: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
+        let mut captures = ["before", "behind"].map(Capture::from_environment);
         let thread = std::thread::spawn(move || {
             let mut directions = [Direction::new(impairments[0], seed, 0), Direction::new(impairments[1], seed, 1)];
             let devices = [a, b];
             let mut buffer = vec![0; 1 << 16];
             while !told.load(Ordering::Relaxed) {
-                forward(&devices, &mut directions, &mut buffer);
+                forward(&devices, &mut directions, &mut buffer, &mut captures);
             }
             directions.map(|direction| direction.counts)
         });
@@ -87,21 +90,30 @@ impl Drop for Relay {
 }
 
 /// One round: wait, take what has arrived, pass on what is due.
-fn forward(devices: &[Tun; 2], directions: &mut [Direction; 2], buffer: &mut [u8]) {
+fn forward(devices: &[Tun; 2], directions: &mut [Direction; 2], buffer: &mut [u8], [before, behind]: &mut [Option<Capture>; 2]) {
     let due = directions.iter().filter_map(Direction::due).min();
     let wait =
         due.map_or(Duration::from_millis(20), |due| due.saturating_duration_since(Instant::now()).min(Duration::from_millis(20)));
     let mut waiting = [PollFd::new(devices[0].as_fd(), PollFlags::POLLIN), PollFd::new(devices[1].as_fd(), PollFlags::POLLIN)];
-    ppoll(&mut waiting, Some(TimeSpec::from_duration(wait)), None).expect("waiting for packets");
+    match ppoll(&mut waiting, Some(TimeSpec::from_duration(wait)), None) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(error) => panic!("waiting for packets: {error}"),
+    }
     for (from, direction) in directions.iter_mut().enumerate() {
         // Bounded, so that a flood in one direction does not hold up the other.
         for _ in 0..256 {
             let Some(length) = devices[from].receive(buffer).expect("reading a TUN device") else { break };
+            if let Some(capture) = before {
+                capture.add(&buffer[..length]);
+            }
             direction.take(&buffer[..length]);
         }
         let now = Instant::now();
         while direction.due().is_some_and(|due| due <= now) {
             let Reverse((_, _, packet)) = direction.held.pop().expect("just looked");
+            if let Some(capture) = behind {
+                capture.add(&packet);
+            }
             devices[1 - from].send(&packet).expect("writing a TUN device");
         }
     }

@@ -46,10 +46,13 @@ pub fn exchange(stream: TcpStream, data: &[u8], order: CloseOrder) -> io::Result
         let mut count = 0;
         let mut buffer = vec![0; 1 << 18];
         loop {
-            let read = (&stream).read(&mut buffer)?;
-            if read == 0 {
-                break;
-            }
+            let read = match (&stream).read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => read,
+                // With a timeout on the socket even a signal without a handler (a stopped and continued process) ends a call.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
             hash.update(&buffer[..read]);
             count += read as u64;
         }

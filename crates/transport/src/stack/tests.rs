@@ -68,6 +68,23 @@ fn a_listener_resets_acknowledgements_and_ignores_what_is_no_syn() {
 }
 
 #[test]
+fn a_listener_answers_as_many_syns_as_its_backlog_holds() {
+    let mut stack = stack(OURS);
+    stack.listen("192.0.2.1:80".parse().unwrap(), listener(2)).unwrap();
+    for src_port in 5000..5003 {
+        let syn = Segment { src_port, payload: Payload::Empty, ..segment(Flags::SYN) };
+        let reply = answer(&mut stack, &syn, Integrity::Intact);
+        assert_eq!(reply.map(|segment| segment.flags), (src_port < 5002).then_some(Flags::SYN | Flags::ACK));
+    }
+    assert_eq!(stack.stats().overflowed, 1);
+    // A reset of a handshake makes room again.
+    stack.handle(Instant::ZERO, arriving(), &Segment { seq: Seq(1001), ..segment(Flags::RST) }, Integrity::Intact);
+    assert_eq!(stack.poll_transmit(Instant::ZERO), None);
+    assert_eq!(stack.connections(), 1);
+    assert_eq!(stack.poll_notice(), None);
+}
+
+#[test]
 fn listening_is_refused_with_a_reason() {
     let mut stack = stack(OURS);
     let local: SocketAddr = "192.0.2.1:80".parse().unwrap();
@@ -104,4 +121,109 @@ fn every_connection_gets_a_port_and_sequence_numbers_of_its_own() {
     assert_eq!(later.wrapping_sub(numbers[0]), 250_000, "a tick is 4 us");
     numbers.sort_unstable();
     assert!(numbers.windows(2).any(|pair| pair[1] - pair[0] > 1 << 20), "they are not a sequence");
+}
+
+/// Two stacks with a link of 1 ms between them.
+struct Pair {
+    now: Instant,
+    stacks: [Stack; 2],
+    flying: VecDeque<(Instant, usize, Datagram)>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self { now: Instant::ZERO, stacks: [stack(OURS), stack(THEIRS)], flying: VecDeque::new() }
+    }
+
+    /// Moves on to the next thing that happens by `until`; whether there was one.
+    fn step(&mut self, until: Instant) -> bool {
+        for side in 0..2 {
+            while let Some(datagram) = self.stacks[side].poll_transmit(self.now) {
+                self.flying.push_back((self.now + Duration::from_millis(1), 1 - side, datagram));
+            }
+        }
+        let timers = self.stacks.iter().filter_map(Stack::poll_timeout);
+        let Some(next) = timers.chain(self.flying.front().map(|flying| flying.0)).min().filter(|next| *next <= until) else {
+            return false;
+        };
+        self.now = self.now.max(next);
+        while self.flying.front().is_some_and(|flying| flying.0 <= self.now) {
+            let (_, side, datagram) = self.flying.pop_front().unwrap();
+            self.stacks[side].handle(self.now, datagram.addresses, &datagram.segment, Integrity::Intact);
+        }
+        self.stacks.iter_mut().for_each(|stack| stack.handle_timeout(self.now));
+        true
+    }
+
+    fn run_for(&mut self, span: Duration) {
+        let until = self.now + span;
+        while self.step(until) {}
+        self.now = until;
+    }
+
+    fn accepted(&mut self, side: usize) -> Option<ConnectionId> {
+        std::iter::from_fn(|| self.stacks[side].poll_notice()).find_map(|notice| match notice {
+            Notice::Accepted(id) => Some(id),
+            Notice::Event(..) => None,
+        })
+    }
+
+    fn connected() -> (Self, ConnectionId, ConnectionId) {
+        let mut pair = Self::new();
+        pair.stacks[1].listen("0.0.0.0:80".parse().unwrap(), listener(1)).unwrap();
+        let config = listener(1).config;
+        let client = pair.stacks[0].connect(pair.now, "192.0.2.2:80".parse().unwrap(), config, &Selection::default()).unwrap();
+        pair.run_for(Duration::from_millis(10));
+        let server = pair.accepted(1).expect("a connection");
+        (pair, client, server)
+    }
+}
+
+#[test]
+fn connections_are_forgotten_when_both_sides_are_done_and_time_wait_is_over() {
+    let (mut pair, client, server) = Pair::connected();
+    assert_eq!(pair.stacks[1].tuple(server).unwrap().remote, pair.stacks[0].tuple(client).unwrap().local);
+    pair.stacks[0].command(pair.now, client, Command::Close);
+    pair.run_for(Duration::from_millis(10));
+    pair.stacks[1].command(pair.now, server, Command::Close);
+    pair.stacks[0].release(client);
+    pair.stacks[1].release(server);
+    pair.run_for(Duration::from_millis(500));
+    assert_eq!([pair.stacks[0].connections(), pair.stacks[1].connections()], [1, 0], "TIME-WAIT is the first closer's");
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.stacks[0].connections(), 0);
+    assert_eq!(pair.stacks[0].endpoint(client).map(Endpoint::state), None);
+}
+
+#[test]
+fn received_data_survives_the_end_of_its_connection() {
+    let (mut pair, client, server) = Pair::connected();
+    pair.stacks[0].command(pair.now, client, Command::Send(Payload::Synthetic { offset: 0, len: 5000 }));
+    pair.stacks[0].command(pair.now, client, Command::Close);
+    pair.stacks[1].command(pair.now, server, Command::Close);
+    pair.run_for(Duration::from_secs(3));
+    let mut got = Vec::new();
+    while let Some(data) = pair.stacks[1].read(pair.now, server, 1000) {
+        data.write_to(&mut got);
+    }
+    assert_eq!(got, Payload::Synthetic { offset: 0, len: 5000 }.to_bytes());
+    pair.stacks[1].release(server);
+    assert_eq!(pair.stacks[1].poll_transmit(pair.now), None);
+    assert_eq!(pair.stacks[1].connections(), 0);
+}
+
+#[test]
+fn a_damaged_segment_reaches_its_connection_and_no_other() {
+    let (mut pair, client, server) = Pair::connected();
+    let FourTuple { local, remote } = pair.stacks[1].tuple(server).unwrap();
+    let damaged = Segment { src_port: remote.port(), dst_port: local.port(), ..segment(Flags::RST) };
+    let addresses = Addresses::new(remote.ip(), local.ip()).unwrap();
+    pair.stacks[1].handle(pair.now, addresses, &damaged, Integrity::HeaderSuspect);
+    assert_eq!(pair.stacks[1].endpoint(server).unwrap().stats().damaged_received, 1);
+    let stranger = Segment { src_port: remote.port() ^ 1, ..damaged };
+    pair.stacks[1].handle(pair.now, addresses, &stranger, Integrity::HeaderSuspect);
+    assert_eq!(pair.stacks[1].stats().damaged_strangers, 1);
+    pair.run_for(Duration::from_millis(10));
+    assert_eq!(pair.stacks[0].endpoint(client).unwrap().state(), crate::tcp::State::Established);
+    assert_eq!(pair.stacks[1].endpoint(server).unwrap().state(), crate::tcp::State::Established);
 }

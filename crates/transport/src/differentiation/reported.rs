@@ -129,6 +129,14 @@ impl Reported {
 }
 
 impl LossDifferentiator for Reported {
+    fn wants_reports(&self) -> bool {
+        true
+    }
+
+    fn wants_nonce(&self) -> bool {
+        self.trust.nonce
+    }
+
     fn on_ack(&mut self, ack: &Ack) {
         if ack.acked > 0 && !self.damaged.is_empty() {
             self.damaged = self.damaged.split_off(&ack.path.una);

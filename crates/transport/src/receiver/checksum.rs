@@ -146,10 +146,6 @@ impl ReceiverAgent for Checksum {
         true
     }
 
-    fn wants_nonce(&self) -> bool {
-        self.hardened
-    }
-
     fn on_arrival(&mut self, arrival: &Arrival) {
         if self.hardened {
             self.budget.earn(arrival.view.now, self.interval, 1);

@@ -20,11 +20,6 @@ pub trait ReceiverAgent: fmt::Debug + Send {
         false
     }
 
-    /// Whether the sender of the data has to put a nonce into each segment.
-    fn wants_nonce(&self) -> bool {
-        false
-    }
-
     /// An intact segment with data arrived and was processed.
     fn on_arrival(&mut self, _arrival: &Arrival) {}
 

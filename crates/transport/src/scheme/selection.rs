@@ -219,7 +219,7 @@ mod tests {
     fn a_scheme_sets_parameters_and_the_user_wins() {
         let hardened = Selection::scheme("checksum-ld-hardened");
         let debug = |selection: &Selection| format!("{:?}", build(selection).unwrap().0);
-        assert!(build(&hardened).unwrap().0.receiver.wants_nonce());
+        assert!(build(&hardened).unwrap().0.differentiator.wants_nonce());
         assert!(debug(&hardened).contains("p_wl_max: 0.3"));
         assert!(debug(&hardened).contains("evidence: SeqConfirmed"));
         let own = with(hardened.clone(), "reported", "p_wl_max", Value::Number(0.5));
@@ -242,7 +242,7 @@ mod tests {
         };
         let (parts, config) = build(&selection).unwrap();
         assert_eq!(parts.shadows.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["none", "reported"]);
-        assert!(parts.receiver.wants_reports() && !parts.receiver.wants_nonce());
+        assert!(parts.receiver.wants_reports() && !parts.differentiator.wants_nonce());
         assert!(!config.sack, "the scheme's changes of the configuration stay");
     }
 

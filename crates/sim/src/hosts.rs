@@ -181,9 +181,6 @@ impl Hosts {
             match opening {
                 Opening::Produce(octets) => {
                     socket.tcp.handle(now, Input::Command(Command::Produce(octets)));
-                    if octets != u64::MAX {
-                        socket.tcp.handle(now, Input::Command(Command::Close));
-                    }
                 }
                 Opening::Stripe => socket.feeding = true,
             }
@@ -238,7 +235,13 @@ impl Hosts {
         let flow = &mut self.flows[number as usize];
         let sends = index % 2 == 0;
         match event {
-            tcp::Event::Connected if sends => flow.connected = Some(now),
+            tcp::Event::Connected if sends => {
+                flow.connected = Some(now);
+                // Not before: closing in SYN-SENT gives up what is to be sent (RFC 9293, 3.10.4).
+                if flow.amount.is_some() {
+                    self.sockets[index as usize].tcp.handle(now, Input::Command(Command::Close));
+                }
+            }
             tcp::Event::PeerClosed if !sends => {
                 self.sockets[index as usize].tcp.handle(now, Input::Command(Command::Close));
             }

@@ -1,0 +1,90 @@
+//! Measures speed and memory, and prints them beside those of ns-2 and ns-3 where they are installed.
+//!
+//! `make bench` runs it. Speed is told as ratios within one run, or as instruction counts: both mean something on another machine.
+#![forbid(unsafe_code)]
+
+mod memory;
+mod peers;
+mod report;
+mod worlds;
+
+use clap::{Parser, Subcommand};
+use report::Entry;
+use std::path::PathBuf;
+use worlds::{Dumbbell, W1, W2};
+
+#[global_allocator]
+static ALLOCATOR: dhat::Alloc = dhat::Alloc;
+
+/// Speed and memory of whyloss.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Where the results go as JSON.
+    #[arg(long, default_value = "bench.json")]
+    out: PathBuf,
+    /// How often each world is run; the median counts.
+    #[arg(long, default_value_t = 5)]
+    repetitions: usize,
+    /// Leave ns-2 and ns-3 out.
+    #[arg(long)]
+    alone: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Runs one world once and prints packets, events and wall time. Instruction counters run this.
+    World {
+        /// w1 or w2.
+        name: String,
+        /// Seconds of the world.
+        seconds: u64,
+    },
+}
+
+fn main() -> std::io::Result<()> {
+    let arguments = Arguments::parse();
+    if let Some(What::World { name, seconds }) = arguments.what {
+        let world = if name.eq_ignore_ascii_case("w1") { W1 } else { W2 };
+        let (took, _) = world.run(seconds);
+        println!("{} {} {:.6}", took.packets, took.events, took.wall_s);
+        return Ok(());
+    }
+    let mut entries = Vec::new();
+    for world in [W1, W2] {
+        eprintln!("{}: {}", world.name, world.what);
+        entries.extend(speed(&world, arguments.repetitions, !arguments.alone));
+        entries.extend(peers::instructions(&world));
+    }
+    eprintln!("memory");
+    let profiler = dhat::Profiler::builder().testing().build();
+    entries.push(Entry::new("memory/idle-connection", memory::idle_connection(), "bytes").limit("target", 4096.0));
+    entries.push(Entry::new("memory/W2/flow", memory::busy_flow(), "bytes"));
+    drop(profiler);
+    report::print(&entries);
+    std::fs::write(&arguments.out, serde_json::to_string_pretty(&entries)?)?;
+    eprintln!("written to {}", arguments.out.display());
+    Ok(())
+}
+
+fn speed(world: &Dumbbell, repetitions: usize, with_peers: bool) -> Vec<Entry> {
+    let mut runs: Vec<_> = (0..repetitions.max(1)).map(|_| world.run(world.seconds).0).collect();
+    runs.sort_by(|a, b| a.wall_s.total_cmp(&b.wall_s));
+    let took = runs[runs.len() / 2];
+    let name = |what: &str| format!("speed/{}/{what}", world.name);
+    let mut packets = Entry::new(name("packets-per-second"), took.packets as f64 / took.wall_s, "packet/s");
+    if with_peers {
+        for (peer, rate) in [("ns-2", peers::ns2(world)), ("ns-3", peers::ns3(world))] {
+            if let Some(rate) = rate {
+                packets = packets.peer(peer, rate);
+            }
+        }
+    }
+    let per_hop = took.wall_s * 1e9 / (took.packets as f64 * 6.0);
+    vec![
+        packets,
+        Entry::new(name("time-per-packet-and-hop"), per_hop, "ns").limit("target", 100.0),
+        Entry::new(name("events-per-second"), took.events as f64 / took.wall_s, "event/s"),
+    ]
+}

@@ -1,0 +1,108 @@
+//! The same worlds in ns-2 and ns-3, and instruction counts by callgrind: each only where the tool is installed.
+
+use crate::report::Entry;
+use crate::worlds::Dumbbell;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// ns-3 is two orders of magnitude slower: it runs a part of each world, long enough for its rate to be steady.
+const NS3_SHARE: u64 = 10;
+
+fn here(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(file)
+}
+
+fn installed(program: &str) -> bool {
+    Command::new(program).arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+fn arguments(world: &Dumbbell, seconds: u64) -> Vec<String> {
+    let numbers = [u64::from(world.flows), world.mbps, world.bottleneck_ms, world.access_ms, u64::from(world.queue)];
+    let mut list: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+    list.extend([world.loss.to_string(), seconds.to_string()]);
+    list
+}
+
+fn run(mut command: Command) -> Option<(f64, f64)> {
+    let before = Instant::now();
+    let output = command.stdin(Stdio::null()).output().ok()?;
+    let wall = before.elapsed().as_secs_f64();
+    if !output.status.success() {
+        eprintln!("  failed: {}", String::from_utf8_lossy(&output.stderr));
+        return None;
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut words = text.split_whitespace();
+    let packets: f64 = words.next()?.parse().ok()?;
+    Some((packets, words.next().and_then(|word| word.parse().ok()).unwrap_or(wall)))
+}
+
+/// Packets per second at the bottleneck in ns-2.
+pub fn ns2(world: &Dumbbell) -> Option<f64> {
+    if !installed("ns") {
+        eprintln!("  without ns-2: it is the Debian package `ns2`");
+        return None;
+    }
+    let mut command = Command::new("ns");
+    command.arg(here("ns2_dumbbell.tcl")).arg(if world.scheme == "sack" { "sack1" } else { "newreno" });
+    command.args(arguments(world, world.seconds));
+    let (packets, wall) = run(command)?;
+    Some(packets / wall)
+}
+
+/// Packets per second at the bottleneck in ns-3.
+pub fn ns3(world: &Dumbbell) -> Option<f64> {
+    let Some(program) = build_ns3() else {
+        eprintln!("  without ns-3: it is the Debian package `libns3-dev` (and a C++ compiler and pkg-config)");
+        return None;
+    };
+    let mut command = Command::new(program);
+    command.arg(if world.scheme == "sack" { "1" } else { "0" });
+    command.args(arguments(world, (world.seconds / NS3_SHARE).max(1)));
+    let (packets, wall) = run(command)?;
+    Some(packets / wall)
+}
+
+fn build_ns3() -> Option<PathBuf> {
+    let program = std::env::temp_dir().join("whyloss-bench-ns3-dumbbell");
+    let source = here("ns3_dumbbell.cc");
+    let newer = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
+    if newer(&program) > newer(&source) {
+        return Some(program);
+    }
+    let modules = ["applications", "core", "internet", "network", "point-to-point", "traffic-control"];
+    let mut ask = Command::new("pkg-config");
+    ask.args(["--cflags", "--libs"]).args(modules.iter().map(|module| format!("ns3-{module}"))).stderr(Stdio::null());
+    let flags = ask.output().ok().filter(|output| output.status.success())?;
+    eprintln!("  compiling the ns-3 program once");
+    let mut build = Command::new("c++");
+    build.args(["-O2", "-DNDEBUG", "-o"]).arg(&program).arg(&source);
+    build.args(String::from_utf8_lossy(&flags.stdout).split_whitespace());
+    build.status().ok().filter(std::process::ExitStatus::success).map(|_| program)
+}
+
+/// Instructions per packet at the bottleneck, by callgrind.
+pub fn instructions(world: &Dumbbell) -> Option<Entry> {
+    if !installed("valgrind") {
+        eprintln!("  without instruction counts: they need the Debian package `valgrind`");
+        return None;
+    }
+    // The difference of two lengths takes the set-up and the start-up phase out.
+    let unit = (world.seconds / 30).max(1);
+    let (short, long) = (count(world, unit)?, count(world, 2 * unit)?);
+    let per_packet = (long.1 - short.1) / (long.0 - short.0);
+    Some(Entry::new(format!("instructions/{}/packet", world.name), per_packet, "Ir"))
+}
+
+fn count(world: &Dumbbell, seconds: u64) -> Option<(f64, f64)> {
+    let program = std::env::current_exe().ok()?;
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
+    command.args(["world", world.name, &seconds.to_string()]);
+    let output = command.stdin(Stdio::null()).output().ok()?;
+    let packets = String::from_utf8_lossy(&output.stdout).split_whitespace().next()?.parse().ok()?;
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    let collected = log.lines().find_map(|line| line.split("Collected :").nth(1))?.trim().parse().ok()?;
+    Some((packets, collected))
+}

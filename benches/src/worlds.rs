@@ -1,0 +1,111 @@
+//! The worlds that are measured.
+
+use std::ops::ControlFlow;
+use std::time::Instant as Clock;
+use whyloss_sim::{Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, QueueLimit, Records, Simulation, TcpFlow};
+use whyloss_transport::scheme::Selection;
+use whyloss_transport::{BitRate, Config, Duration, Instant};
+
+/// A dumbbell of bulk flows: every packet crosses three links, every acknowledgement three links back.
+#[derive(Clone, Debug)]
+pub struct Dumbbell {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub scheme: &'static str,
+    pub flows: u32,
+    pub mbps: u64,
+    pub bottleneck_ms: u64,
+    pub access_ms: u64,
+    pub queue: u32,
+    pub loss: f64,
+    pub seconds: u64,
+}
+
+/// Congestion and corruption at once, few flows.
+pub const W1: Dumbbell = Dumbbell {
+    name: "W1",
+    what: "10 Mbps dumbbell, 10 SACK flows, 1 % packet errors each way on the sink links, 300 s",
+    scheme: "sack",
+    flows: 10,
+    mbps: 10,
+    bottleneck_ms: 25,
+    access_ms: 5,
+    queue: 50,
+    loss: 0.01,
+    seconds: 300,
+};
+
+/// Many flows at a high rate.
+pub const W2: Dumbbell = Dumbbell {
+    name: "W2",
+    what: "1 Gbps dumbbell, 10 ms round trip, 100 NewReno flows, queue of 1000 packets, 30 s",
+    scheme: "newreno",
+    flows: 100,
+    mbps: 1000,
+    bottleneck_ms: 3,
+    access_ms: 1,
+    queue: 1000,
+    loss: 0.0,
+    seconds: 30,
+};
+
+/// What one run of a world took.
+#[derive(Clone, Copy, Debug)]
+pub struct Took {
+    /// Packets that left the bottleneck in the direction of the data.
+    pub packets: u64,
+    /// Events.
+    pub events: u64,
+    /// Wall time in seconds, without the set-up.
+    pub wall_s: f64,
+}
+
+impl Dumbbell {
+    /// Builds the world.
+    pub fn build(&self) -> Simulation {
+        let rate = BitRate::from_bps(self.mbps * 1_000_000);
+        let link = |delay_ms, loss| LinkSpec {
+            rate,
+            delay: Duration::from_millis(delay_ms),
+            queue: QueueLimit::Packets(self.queue),
+            channel: ChannelSpec {
+                errors: if loss > 0.0 { Errors::Packets { probability: loss } } else { Errors::None },
+                effect: Effect::Erase,
+            },
+        };
+        let mut net = Builder::new(1, 0);
+        let (left, right) = (net.router("left"), net.router("right"));
+        net.link(left, right, link(self.bottleneck_ms, 0.0), link(self.bottleneck_ms, 0.0));
+        for i in 0..self.flows {
+            let (from, to) = (net.host(format!("s{i}")), net.host(format!("d{i}")));
+            net.link(from, left, link(self.access_ms, 0.0), link(self.access_ms, 0.0));
+            net.link(right, to, link(self.access_ms, self.loss), link(self.access_ms, self.loss));
+            let end = || {
+                let mut config = Config { receive_buffer: 10_000_000, auto_read: true, ..Config::ns2() };
+                let parts = Selection::scheme(self.scheme).build(&mut config).expect("the scheme exists");
+                End { config, parts }
+            };
+            net.tcp(TcpFlow {
+                name: format!("f{i}"),
+                from,
+                to,
+                start: Instant::ZERO + Duration::from_nanos(u64::from(i) * 1_000_000_000 / u64::from(self.flows)),
+                amount: Amount::Unlimited,
+                sender: end(),
+                receiver: end(),
+            });
+        }
+        net.build().expect("the world is sound")
+    }
+
+    /// Lets `seconds` of the world pass.
+    pub fn run(&self, seconds: u64) -> (Took, Records) {
+        let mut world = self.build();
+        let before = Clock::now();
+        let limits = Limits { until: Some(Instant::ZERO + Duration::from_secs(seconds)) };
+        world.run(&limits, |_| ControlFlow::Continue(())).expect("the run ends");
+        let wall_s = before.elapsed().as_secs_f64();
+        let records = world.into_records();
+        (Took { packets: records.links[0].delivered, events: records.events, wall_s }, records)
+    }
+}

@@ -3,6 +3,7 @@
 //! `make bench` runs it. Speed is told as ratios within one run, or as instruction counts: both mean something on another machine.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod memory;
 mod peers;
 mod report;
@@ -34,7 +35,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Runs one world once and prints packets, events and wall time. Instruction counters run this.
+    /// Runs one world once and prints packets, events and processor seconds. Instruction counters run this.
     World {
         /// w1 or w2.
         name: String,
@@ -48,7 +49,7 @@ fn main() -> std::io::Result<()> {
     if let Some(What::World { name, seconds }) = arguments.what {
         let world = if name.eq_ignore_ascii_case("w1") { W1 } else { W2 };
         let (took, _) = world.run(seconds);
-        println!("{} {} {:.6}", took.packets, took.events, took.wall_s);
+        println!("{} {} {:.6}", took.packets, took.events, took.cpu_s);
         return Ok(());
     }
     let mut entries = Vec::new();
@@ -70,10 +71,10 @@ fn main() -> std::io::Result<()> {
 
 fn speed(world: &Dumbbell, repetitions: usize, with_peers: bool) -> Vec<Entry> {
     let mut runs: Vec<_> = (0..repetitions.max(1)).map(|_| world.run(world.seconds).0).collect();
-    runs.sort_by(|a, b| a.wall_s.total_cmp(&b.wall_s));
+    runs.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
     let took = runs[runs.len() / 2];
     let name = |what: &str| format!("speed/{}/{what}", world.name);
-    let mut packets = Entry::new(name("packets-per-second"), took.packets as f64 / took.wall_s, "packet/s");
+    let mut packets = Entry::new(name("packets-per-second"), took.packets as f64 / took.cpu_s, "packet/s");
     if with_peers {
         for (peer, rate) in [("ns-2", peers::ns2(world)), ("ns-3", peers::ns3(world))] {
             if let Some(rate) = rate {
@@ -81,10 +82,10 @@ fn speed(world: &Dumbbell, repetitions: usize, with_peers: bool) -> Vec<Entry> {
             }
         }
     }
-    let per_hop = took.wall_s * 1e9 / (took.packets as f64 * 6.0);
+    let per_hop = took.cpu_s * 1e9 / (took.packets as f64 * 6.0);
     vec![
         packets,
         Entry::new(name("time-per-packet-and-hop"), per_hop, "ns").limit("target", 100.0),
-        Entry::new(name("events-per-second"), took.events as f64 / took.wall_s, "event/s"),
+        Entry::new(name("events-per-second"), took.events as f64 / took.cpu_s, "event/s"),
     ]
 }

@@ -1,10 +1,10 @@
 //! The same worlds in ns-2 and ns-3, and instruction counts by callgrind: each only where the tool is installed.
 
+use crate::clock;
 use crate::report::Entry;
 use crate::worlds::Dumbbell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 /// ns-3 is two orders of magnitude slower: it runs a part of each world, long enough for its rate to be steady.
 const NS3_SHARE: u64 = 10;
@@ -25,9 +25,9 @@ fn arguments(world: &Dumbbell, seconds: u64) -> Vec<String> {
 }
 
 fn run(mut command: Command) -> Option<(f64, f64)> {
-    let before = Instant::now();
+    let before = clock::children();
     let output = command.stdin(Stdio::null()).output().ok()?;
-    let wall = before.elapsed().as_secs_f64();
+    let cpu = clock::children() - before;
     if !output.status.success() {
         eprintln!("  failed: {}", String::from_utf8_lossy(&output.stderr));
         return None;
@@ -35,7 +35,7 @@ fn run(mut command: Command) -> Option<(f64, f64)> {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut words = text.split_whitespace();
     let packets: f64 = words.next()?.parse().ok()?;
-    Some((packets, words.next().and_then(|word| word.parse().ok()).unwrap_or(wall)))
+    Some((packets, words.next().and_then(|word| word.parse().ok()).unwrap_or(cpu)))
 }
 
 /// Packets per second at the bottleneck in ns-2.
@@ -47,8 +47,8 @@ pub fn ns2(world: &Dumbbell) -> Option<f64> {
     let mut command = Command::new("ns");
     command.arg(here("ns2_dumbbell.tcl")).arg(if world.scheme == "sack" { "sack1" } else { "newreno" });
     command.args(arguments(world, world.seconds));
-    let (packets, wall) = run(command)?;
-    Some(packets / wall)
+    let (packets, cpu) = run(command)?;
+    Some(packets / cpu)
 }
 
 /// Packets per second at the bottleneck in ns-3.
@@ -60,8 +60,8 @@ pub fn ns3(world: &Dumbbell) -> Option<f64> {
     let mut command = Command::new(program);
     command.arg(if world.scheme == "sack" { "1" } else { "0" });
     command.args(arguments(world, (world.seconds / NS3_SHARE).max(1)));
-    let (packets, wall) = run(command)?;
-    Some(packets / wall)
+    let (packets, cpu) = run(command)?;
+    Some(packets / cpu)
 }
 
 fn build_ns3() -> Option<PathBuf> {

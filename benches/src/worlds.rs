@@ -1,8 +1,10 @@
 //! The worlds that are measured.
 
+use crate::clock;
 use std::ops::ControlFlow;
-use std::time::Instant as Clock;
-use whyloss_sim::{Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, QueueLimit, Records, Simulation, TcpFlow};
+use whyloss_sim::{
+    Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, QueueLimit, Records, Simulation, TcpFlow,
+};
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::{BitRate, Config, Duration, Instant};
 
@@ -56,8 +58,8 @@ pub struct Took {
     pub packets: u64,
     /// Events.
     pub events: u64,
-    /// Wall time in seconds, without the set-up.
-    pub wall_s: f64,
+    /// Processor time in seconds, without the set-up.
+    pub cpu_s: f64,
 }
 
 impl Dumbbell {
@@ -101,11 +103,11 @@ impl Dumbbell {
     /// Lets `seconds` of the world pass.
     pub fn run(&self, seconds: u64) -> (Took, Records) {
         let mut world = self.build();
-        let before = Clock::now();
+        let before = clock::own();
         let limits = Limits { until: Some(Instant::ZERO + Duration::from_secs(seconds)) };
         world.run(&limits, |_| ControlFlow::Continue(())).expect("the run ends");
-        let wall_s = before.elapsed().as_secs_f64();
+        let cpu_s = clock::own() - before;
         let records = world.into_records();
-        (Took { packets: records.links[0].delivered, events: records.events, wall_s }, records)
+        (Took { packets: records.links[0].delivered, events: records.events, cpu_s }, records)
     }
 }

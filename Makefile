@@ -26,6 +26,14 @@ test-rust:
 test-python: build
 	$(BIN)/python -m pytest
 
+bench: ## Measure speed and memory, beside ns-2 and ns-3 where they are installed
+	$(CARGO) run --release --locked -p whyloss-bench -- --out bench.json
+
+fuzz: ## Fuzz what reads octets from outside, FUZZ_SECONDS each; needs a nightly toolchain and `cargo install cargo-fuzz`
+	cd fuzz && for target in $$(cargo +nightly fuzz list); do mkdir -p corpus/$$target && \
+	cargo +nightly fuzz run $$target corpus/$$target $$(ls -d seeds/$$target 2>/dev/null) -- \
+	-max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
 lint: $(VENV)/.installed ## Formatters in checking mode and linters; warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings

@@ -1,7 +1,26 @@
-"""Why TCP lost a packet, congestion or corruption, and what it should do about it."""
+"""Why TCP lost a packet, congestion or corruption, and what it should do about it.
+
+>>> import whyloss as wl
+>>> results = wl.Scenario.load("examples/lossy-link.toml").run()
+>>> results.losses  # one row a loss: its true cause, the verdict, what was done
+"""
 
 from whyloss import _native
+from whyloss._native import InputError, Progress, WhylossError, write_pattern
+from whyloss.results import Results, Table
+from whyloss.scenario import Scenario
+from whyloss.sweep import Sweep
 
-__all__ = ["__version__"]
+__all__ = [
+    "InputError",
+    "Progress",
+    "Results",
+    "Scenario",
+    "Sweep",
+    "Table",
+    "WhylossError",
+    "__version__",
+    "write_pattern",
+]
 
 __version__ = _native.VERSION

@@ -3,8 +3,17 @@
 //! It translates and nothing else. Names, defaults and messages come from the crates below, so that Python, the command line and a
 //! scenario file say the same.
 #![forbid(unsafe_code)]
+// PyO3 hands arguments over by value.
+#![allow(clippy::needless_pass_by_value)]
 
 mod catalogue;
+mod convert;
+mod error;
+mod interrupt;
+mod pattern;
+mod scenario;
+mod sweep;
+mod table;
 
 use pyo3::prelude::*;
 
@@ -12,7 +21,19 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::catalogue::{parts, profiles, schemes};
+    use super::catalogue::{describe, parts, profiles, scenario_schema, schemes, sweep_schema};
+    #[pymodule_export]
+    use super::error::{InputError, WhylossError};
+    #[pymodule_export]
+    use super::interrupt::Progress;
+    #[pymodule_export]
+    use super::pattern::write_pattern;
+    #[pymodule_export]
+    use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::sweep::Sweep;
+    #[pymodule_export]
+    use super::table::{table_names, Results, Table};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -5,11 +5,14 @@
 
 mod columns;
 mod docs;
+mod stream;
 
+pub use arrow_array::RecordBatch;
 pub use docs::markdown;
+pub use stream::stream;
 
 use crate::error::Error;
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::ArrayRef;
 use arrow_schema::{Field, Schema, SchemaRef};
 use std::path::Path;
 use std::sync::Arc;

@@ -1,0 +1,93 @@
+//! Long work off the interpreter's thread: other Python threads go on, Ctrl-C is honoured, progress is told.
+
+use crate::error::raise;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+use whyloss_lab::{Cancel, Control, Error};
+
+/// How long Ctrl-C and progress wait at most.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How far the work is.
+#[pyclass(frozen, get_all, module = "whyloss")]
+#[derive(Clone)]
+pub struct Progress {
+    /// Runs that are done, those found in the store included.
+    done: usize,
+    /// Runs in all.
+    total: usize,
+    /// Runs found in the store.
+    found: usize,
+    /// What is done, from 0 to 1.
+    fraction: f64,
+    /// Seconds since the beginning.
+    elapsed_s: f64,
+    /// Estimate of the seconds to the end; `None` as long as nothing is known.
+    left_s: Option<f64>,
+}
+
+impl From<&whyloss_lab::Progress> for Progress {
+    fn from(progress: &whyloss_lab::Progress) -> Self {
+        Self {
+            done: progress.done,
+            total: progress.total,
+            found: progress.found,
+            fraction: progress.fraction,
+            elapsed_s: progress.elapsed.as_secs_f64(),
+            left_s: progress.left.map(|left| left.as_secs_f64()),
+        }
+    }
+}
+
+/// Does `work` on a thread of its own while this one listens for signals and calls `watcher(progress)`.
+///
+/// An exception in a signal handler or in `watcher` cancels the work, waits for it to stop, and is raised.
+pub fn run<T: Send>(
+    py: Python<'_>,
+    watcher: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&mut Control<'_>) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    let cancel = Cancel::default();
+    let news = Mutex::new(None);
+    let finished = AtomicBool::new(false);
+    let listener = thread::current();
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let mut note = |progress: &whyloss_lab::Progress| *lock(&news) = Some(Progress::from(progress));
+            let result = work(&mut Control::watched(cancel.clone(), &mut note));
+            finished.store(true, Ordering::Release);
+            listener.unpark();
+            result
+        });
+        let listen = || -> PyResult<()> {
+            py.check_signals()?;
+            let latest = lock(&news).take();
+            if let (Some(watcher), Some(progress)) = (watcher, latest) {
+                watcher.call1((progress,))?;
+            }
+            Ok(())
+        };
+        let mut heard = Ok(());
+        while heard.is_ok() && !worker.is_finished() && !finished.load(Ordering::Acquire) {
+            py.detach(|| thread::park_timeout(TICK));
+            heard = listen();
+        }
+        if heard.is_err() {
+            cancel.cancel();
+        }
+        let result = py.detach(|| worker.join());
+        heard?;
+        match result {
+            Ok(result) => result.map_err(|error| raise(&error)),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// The value: it is replaced whole, so a panic elsewhere cannot have left it half done.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

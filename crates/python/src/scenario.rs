@@ -1,0 +1,81 @@
+//! Scenarios for Python.
+
+use crate::convert::{json, value};
+use crate::error::raise;
+use crate::interrupt;
+use crate::table::Results;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use whyloss_lab::{RunOptions, Scenario as LabScenario};
+
+/// A network, what is sent over it, and what is written down: checked and complete. It never changes.
+#[pyclass(frozen, module = "whyloss._native")]
+pub struct Scenario(pub LabScenario);
+
+impl From<LabScenario> for Scenario {
+    fn from(scenario: LabScenario) -> Self {
+        Self(scenario)
+    }
+}
+
+#[pymethods]
+impl Scenario {
+    /// Reads a scenario file.
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        LabScenario::load(path).map(Self).map_err(|error| raise(&error))
+    }
+
+    /// Reads a scenario from TOML text.
+    #[staticmethod]
+    fn from_toml(text: &str, origin: &str) -> PyResult<Self> {
+        LabScenario::from_toml(text, origin).map(Self).map_err(|error| raise(&error))
+    }
+
+    /// Takes over a scenario from JSON text with the fields of the file.
+    #[staticmethod]
+    fn from_json(text: &str, origin: &str) -> PyResult<Self> {
+        LabScenario::from_json(&json(text)?, origin).map(Self).map_err(|error| raise(&error))
+    }
+
+    /// The scenario with other values in some fields: path and value as JSON.
+    fn with_values(&self, values: Vec<(String, String)>) -> PyResult<Self> {
+        let mut scenario = self.0.clone();
+        for (field, text) in values {
+            scenario = scenario.with_override(&field, value(&text)?).map_err(|error| raise(&error))?;
+        }
+        Ok(Self(scenario))
+    }
+
+    /// The scenario with overrides as on the command line, each `FIELD=VALUE`.
+    fn with_arguments(&self, arguments: Vec<String>) -> PyResult<Self> {
+        arguments
+            .iter()
+            .try_fold(self.0.clone(), |scenario, argument| scenario.with_argument(argument))
+            .map(Self)
+            .map_err(|error| raise(&error))
+    }
+
+    /// The scenario with relative paths starting at `folder`.
+    fn with_base(&self, folder: PathBuf) -> Self {
+        Self(self.0.clone().with_base(folder))
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// All fields as JSON, defaults included.
+    fn to_json(&self) -> String {
+        self.0.to_json().to_string()
+    }
+
+    /// Runs it once.
+    #[pyo3(signature = (run, captures = None, progress = None))]
+    fn run(&self, py: Python<'_>, run: u32, captures: Option<PathBuf>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Results> {
+        let options = RunOptions { run, captures };
+        interrupt::run(py, progress, |control| whyloss_lab::run(&self.0, &options, control)).map(Results::from)
+    }
+}

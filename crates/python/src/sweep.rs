@@ -1,0 +1,120 @@
+//! Sweeps for Python.
+
+use crate::convert::{node, value};
+use crate::error::raise;
+use crate::interrupt;
+use crate::scenario::Scenario;
+use crate::table::Results;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use whyloss_lab::{Axis, AxisStep, ExecuteOptions, Plan, Sweep as LabSweep};
+
+/// A scenario, changed along axes, each point run several times. It never changes.
+#[pyclass(frozen, module = "whyloss._native")]
+pub struct Sweep {
+    sweep: LabSweep,
+    /// Axis and labels that the points are restricted to.
+    only: Vec<(String, Vec<whyloss_lab::Value>)>,
+}
+
+#[pymethods]
+impl Sweep {
+    /// Reads a sweep file.
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Self> {
+        LabSweep::load(path).map(Self::of).map_err(|error| raise(&error))
+    }
+
+    /// A scenario run `runs` times.
+    #[staticmethod]
+    fn repeat(scenario: &Scenario, runs: u32) -> Self {
+        Self::of(LabSweep::repeat(scenario.0.clone(), runs))
+    }
+
+    /// Adds an axis: its steps, each with its label as JSON and the fields that it changes with their values as JSON.
+    fn with_axis(&self, name: String, steps: Vec<(String, Vec<(String, String)>)>) -> PyResult<Self> {
+        let steps = steps
+            .into_iter()
+            .map(|(label, fields)| {
+                let set = fields.into_iter().map(|(field, json)| Ok((field, node(&json)?))).collect::<PyResult<_>>()?;
+                Ok(AxisStep { label: value(&label)?, set })
+            })
+            .collect::<PyResult<_>>()?;
+        Ok(Self { sweep: self.sweep.clone().with_axis(Axis { name, steps }), only: self.only.clone() })
+    }
+
+    /// The sweep over a changed base, by overrides as on the command line, each `FIELD=VALUE`.
+    fn with_arguments(&self, arguments: Vec<String>) -> PyResult<Self> {
+        let sweep = arguments.iter().try_fold(self.sweep.clone(), |sweep, argument| sweep.with_argument(argument));
+        Ok(Self { sweep: sweep.map_err(|error| raise(&error))?, only: self.only.clone() })
+    }
+
+    /// The sweep with the runs `first` to `first + count - 1` of each point.
+    fn with_runs(&self, first: u32, count: u32) -> Self {
+        Self { sweep: self.sweep.clone().with_runs(first..first.saturating_add(count)), only: self.only.clone() }
+    }
+
+    /// Only the points whose step on the axis `name` is called one of `labels`, each as JSON.
+    fn only(&self, name: String, labels: Vec<String>) -> PyResult<Self> {
+        let labels = labels.iter().map(|label| value(label)).collect::<PyResult<_>>()?;
+        let mut only = self.only.clone();
+        only.push((name, labels));
+        let narrowed = Self { sweep: self.sweep.clone(), only };
+        narrowed.plan()?;
+        Ok(narrowed)
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.sweep.name()
+    }
+
+    /// What it is for.
+    #[getter]
+    fn description(&self) -> &str {
+        self.sweep.description()
+    }
+
+    /// Names of its axes.
+    #[getter]
+    fn axes(&self) -> Vec<String> {
+        self.sweep.axes().iter().map(|axis| axis.name.clone()).collect()
+    }
+
+    /// The scenario of each point.
+    fn scenarios(&self) -> PyResult<Vec<Scenario>> {
+        Ok(self.plan()?.points.into_iter().map(|point| Scenario::from(point.scenario)).collect())
+    }
+
+    /// Number of runs of all points; an error if a point is no valid scenario.
+    fn total(&self) -> PyResult<usize> {
+        Ok(self.plan()?.total())
+    }
+
+    /// Runs what is not in the store yet, on `threads` threads.
+    #[pyo3(signature = (store = None, threads = None, progress = None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        store: Option<PathBuf>,
+        threads: Option<usize>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Results> {
+        let plan = self.plan()?;
+        let options = ExecuteOptions { store, threads };
+        interrupt::run(py, progress, |control| whyloss_lab::execute(&plan, &options, control)).map(Results::from)
+    }
+}
+
+impl Sweep {
+    fn of(sweep: LabSweep) -> Self {
+        Self { sweep, only: Vec::new() }
+    }
+
+    fn plan(&self) -> PyResult<Plan> {
+        let plan =
+            self.sweep.plan().and_then(|plan| self.only.iter().try_fold(plan, |plan, (name, labels)| plan.only(name, labels)));
+        plan.map_err(|error| raise(&error))
+    }
+}

@@ -1,0 +1,78 @@
+//! Tables for Python, handed over by the Arrow C stream interface without a copy.
+
+use crate::error::raise;
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use std::path::PathBuf;
+use std::sync::Arc;
+use whyloss_lab::tables::{stream, RecordBatch, Tables, NAMES};
+
+/// The tables of one run or of many.
+#[pyclass(frozen, module = "whyloss._native")]
+pub struct Results(Arc<Tables>);
+
+/// A table that polars, pandas and pyarrow take without a copy.
+#[pyclass(frozen, module = "whyloss._native")]
+pub struct Table {
+    tables: Arc<Tables>,
+    name: &'static str,
+}
+
+/// The names of all tables.
+#[pyfunction]
+pub fn table_names() -> Vec<&'static str> {
+    NAMES.to_vec()
+}
+
+impl From<Tables> for Results {
+    fn from(tables: Tables) -> Self {
+        Self(Arc::new(tables))
+    }
+}
+
+#[pymethods]
+impl Results {
+    /// The table called `name`.
+    fn table(&self, name: &str) -> PyResult<Table> {
+        let name = NAMES.iter().find(|own| **own == name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        Ok(Table { tables: self.0.clone(), name })
+    }
+
+    /// Writes one Parquet file a table into `folder`.
+    fn write_parquet(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
+        py.detach(|| self.0.write_parquet(folder)).map_err(|error| raise(&error))
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The Arrow C stream interface. `requested_schema` is a wish that a producer need not fulfil; the columns keep their types.
+    #[pyo3(signature = (requested_schema = None))]
+    #[allow(unused_variables)]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // Dropping the stream releases what its consumer has not taken.
+        PyCapsule::new_with_value_and_destructor(py, stream(self.batch()), c"arrow_array_stream", |_, _| ())
+    }
+
+    /// Names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.batch().schema_ref().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// Number of rows.
+    fn __len__(&self) -> usize {
+        self.batch().num_rows()
+    }
+}
+
+impl Table {
+    fn batch(&self) -> &RecordBatch {
+        self.tables.get(self.name).expect("names come from the list of tables")
+    }
+}

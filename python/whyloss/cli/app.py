@@ -1,0 +1,74 @@
+"""The group of commands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import NoReturn
+
+import click
+
+import whyloss
+from whyloss import _native
+from whyloss.cli import catalogue, papers, runs
+from whyloss.cli.console import INTERRUPTED, complain, say
+from whyloss.pack import PackError
+
+__all__ = ["main"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(whyloss.__version__, prog_name="whyloss")
+def app() -> None:
+    r"""Find out why TCP lost a packet, congestion or corruption, and what each answer is worth.
+
+    \b
+    Start here:
+      whyloss reproduce garcia2004 --quick   a paper: its figures, and a verdict on each of its claims
+      whyloss run SCENARIO.toml              one scenario: who got what, what was lost and why
+      whyloss sweep SWEEP.toml               many runs on all cores; stop it and it resumes
+      whyloss describe queue                 what a field of a scenario means
+
+    Results go to standard output, progress and messages to standard error. Exit status: 0 done, 1 failed, 2 bad
+    input, 130 interrupted.
+    """
+
+
+for command in (
+    runs.run,
+    runs.sweep,
+    papers.reproduce,
+    papers.papers,
+    catalogue.schemes,
+    catalogue.describe,
+    papers.report,
+):
+    app.add_command(command)
+
+
+def main() -> NoReturn:
+    """Runs the command and ends the process with its exit status."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        status = app.main(standalone_mode=False)
+    except click.ClickException as mistake:
+        mistake.show()
+        return mistake.exit_code
+    except (_native.InputError, PackError) as mistake:
+        complain(str(mistake))
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        say("stopped")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough (`whyloss schemes | head`): nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except (_native.WhylossError, OSError) as failure:
+        complain(str(failure))
+        return 1
+    return status if isinstance(status, int) else 0

@@ -1,0 +1,133 @@
+"""``whyloss papers``, ``whyloss reproduce`` and ``whyloss report``.
+
+What draws and judges is imported by the commands that need it: scipy and matplotlib take longer than many a run.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from whyloss.cli.console import Command, Watch, as_json, row, say, screen, stopping, table, tell_json
+from whyloss.cli.options import store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from whyloss.claims import Claim
+
+__all__ = ["papers", "report", "reproduce"]
+
+COLOURS = {"reproduced": "green", "not reproduced": "red", "undecided": "yellow"}
+
+
+@click.command(cls=Command, examples=["whyloss papers", "whyloss papers --json"])
+@as_json
+def papers(as_json: bool) -> None:
+    """List the papers that can be reproduced."""
+    from whyloss import papers as library
+
+    found = [library.load(name) for name in library.list_papers()]
+    if as_json:
+        tell_json([{"name": p.name, "title": p.title, "figures": p.figures, "claims": p.claims} for p in found])
+        return
+    listing = table("", "name", "paper", ">figures", ">claims")
+    for paper in found:
+        row(listing, paper.name, paper.title, len(paper.figures), len(paper.claims))
+    screen.print(listing)
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "whyloss reproduce garcia2004 --quick",
+        "whyloss reproduce garcia2004 --figure 4 --figure 5",
+        "whyloss reproduce garcia2004 --json > claims.json",
+    ],
+)
+@click.argument("paper")
+@click.option("--figure", "figures", multiple=True, metavar="N", help="Only this figure; can be given several times.")
+@click.option("--quick", is_flag=True, help="Fewer repetitions: done sooner, with wider intervals.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for report and figures. [default: out/PAPER]",
+)
+@store_option
+@as_json
+def reproduce(paper: str, figures: tuple[str, ...], quick: bool, out: Path | None, store: Path, as_json: bool) -> None:
+    """Run the experiments of a paper, draw its figures and judge its claims.
+
+    PAPER is a name that `whyloss papers` lists, or a folder with a paper.toml. Each claim gets a computed verdict:
+    reproduced, not reproduced, or undecided when the interval is too wide to tell. A claim that does not reproduce is
+    a finding, not a failure: the exit status is 0, and the errata in the report say why.
+
+    Finished runs are kept. Stop it with Ctrl-C, and the same command goes on where it was.
+    """
+    from whyloss import papers as library
+
+    chosen = library.load(paper)
+    folder = out or Path("out") / chosen.name
+    watch = Watch(f"reproducing {chosen.name}")
+
+    def kept() -> str:
+        return f"{watch.done} of {watch.total} runs are kept in {store}; the same command goes on from there"
+
+    with stopping(kept), watch:
+        found = chosen.reproduce(list(figures) or None, quick=quick, out=folder, store=store, progress=watch.count)
+    if as_json:
+        tell_json([claim.as_dict() for claim in found.claims])
+    else:
+        _show(found.claims)
+        if found.skipped:
+            say(f"not judged, because it takes figures that were not run: {', '.join(found.skipped)}")
+    say(f"report: {found.report}")
+
+
+def _show(claims: Iterable[Claim]) -> None:
+    listing = table("", "claim", "verdict", ">measured", ">interval", ">runs", "expected")
+    for claim in claims:
+        line = claim.as_dict()
+        colour = COLOURS[line["verdict"]]
+        row(
+            listing,
+            line["id"],
+            Text(line["verdict"], style=colour),
+            _number(line["measured"]),
+            f"{_number(line['low'])} … {_number(line['high'])}",
+            line["n"],
+            line["expected"],
+        )
+    screen.print(listing)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+@click.command(cls=Command, examples=["whyloss report out/garcia2004"])
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def report(folder: Path) -> None:
+    """Write the report of a finished reproduction again, and say where it lies.
+
+    DIR is a folder that `whyloss reproduce` wrote. Nothing is computed; what was measured is in its reproduction.json.
+    """
+    from whyloss.report import render
+
+    record = folder / "reproduction.json"
+    if not record.is_file():
+        raise click.BadParameter(
+            f"{folder} holds no reproduction.json; `whyloss reproduce PAPER --out {folder}` writes one",
+            param_hint="DIR",
+        )
+    try:
+        content = json.loads(record.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as mistake:
+        raise click.BadParameter(f"{record} is not whole: {mistake}", param_hint="DIR") from mistake
+    page = folder / "report.html"
+    page.write_text(render(content), encoding="utf-8")
+    click.echo(page)

@@ -1,0 +1,183 @@
+"""``whyloss run`` and ``whyloss sweep``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import polars as pl
+
+from whyloss.cli.console import Command, Watch, as_json, row, say, screen, stopping, table, tell_json
+from whyloss.cli.options import set_option, store_option, threads_option
+from whyloss.scenario import Scenario
+from whyloss.sweep import Sweep
+
+if TYPE_CHECKING:
+    from whyloss.results import Results
+
+__all__ = ["run", "sweep"]
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "whyloss run examples/lossy-link.toml",
+        "whyloss run examples/lossy-link.toml --set flow[0].scheme=newreno --set path.rate='384 kbps'",
+        "whyloss run examples/pattern.toml --set path.forward.channel.pattern=my.bits",
+        "whyloss run examples/dumbbell.toml --out out/dumbbell    # all tables as Parquet",
+        "whyloss describe path.queue                              # what a field means",
+    ],
+)
+@click.argument("scenario", metavar="SCENARIO.toml", type=click.Path(path_type=Path))
+@set_option
+@click.option(
+    "--run",
+    "number",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Number of the run: other numbers, other random errors.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for all tables (Parquet) and packet captures.",
+)
+@as_json
+def run(scenario: Path, sets: tuple[str, ...], number: int, out: Path | None, as_json: bool) -> None:
+    """Run a scenario once: who got what, what was lost and why.
+
+    The same scenario and run number give the same results on any machine.
+    """
+    chosen = Scenario.load(scenario).with_arguments(list(sets))
+    with stopping(lambda: "a run that is not finished leaves nothing behind"), Watch(f"running {chosen.name}") as watch:
+        results = chosen.run(number, captures=out, progress=watch.follow)
+    if out is not None:
+        results.save(out)
+    if as_json:
+        tell_json(
+            {
+                "scenario": chosen.name,
+                "run": number,
+                "transfers": results.transfers.to_polars().to_dicts(),
+                "losses": _losses(results).to_dicts(),
+                "links": results.links.to_polars().to_dicts(),
+                "out": None if out is None else str(out),
+            }
+        )
+    else:
+        _show(results)
+    if out is not None:
+        say(f"tables: {out}")
+
+
+def _losses(results: Results) -> pl.DataFrame:
+    """Losses by what happened, what the sender made of it, and what it did."""
+    by = ["flow", "true_cause", "verdict", "judgement"]
+    return results.losses.to_polars().group_by(by).len("losses").sort(by)
+
+
+def _show(results: Results) -> None:
+    counters = (
+        results.flows.to_polars()
+        .group_by("transfer")
+        .agg(pl.col("losses", "retransmissions", "reductions", "timeouts").sum())
+        .select("transfer", "losses", "retransmissions", "reductions", "timeouts")
+    )
+    listing = table(
+        "", "transfer", "scheme", ">goodput", ">delivered", ">took", ">losses", ">resent", ">reductions", ">timeouts"
+    )
+    for line in (
+        results.transfers.to_polars().join(counters, on="transfer", how="left", maintain_order="left").to_dicts()
+    ):
+        row(
+            listing,
+            line["transfer"],
+            line["scheme"],
+            _rate(line["goodput_bps"]),
+            f"{line['octets_delivered']:,} B",
+            _took(line),
+            *(line[name] for name in ("losses", "retransmissions", "reductions", "timeouts")),
+        )
+    screen.print(listing)
+    losses = _losses(results)
+    if len(losses):
+        listing = table("\nWhat was lost, and what the sender made of it", *losses.columns[:-1], ">losses")
+        for cells in losses.iter_rows():
+            row(listing, *cells)
+        screen.print(listing)
+
+
+def _took(transfer: dict[str, Any]) -> str:
+    if transfer["finished_ns"] is None:
+        return "unfinished"
+    return f"{(transfer['finished_ns'] - transfer['start_ns']) / 1e9:.3f} s"
+
+
+def _rate(bps: float) -> str:
+    for unit, size in (("Gbps", 1e9), ("Mbps", 1e6), ("kbps", 1e3)):
+        if bps >= size:
+            return f"{bps / size:.4g} {unit}"
+    return f"{bps:.4g} bps"
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "whyloss sweep examples/error-rates.toml",
+        "whyloss sweep examples/error-rates.toml --set path.rate='384 kbps' --out out/slow",
+        "whyloss sweep examples/error-rates.toml --json | jq '.points[0]'",
+    ],
+)
+@click.argument("file", metavar="SWEEP.toml", type=click.Path(path_type=Path))
+@set_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the tables (Parquet). [default: out/NAME]",
+)
+@store_option
+@threads_option
+@as_json
+def sweep(file: Path, sets: tuple[str, ...], out: Path | None, store: Path, threads: int | None, as_json: bool) -> None:
+    """Run a scenario at every point of a sweep, on all cores.
+
+    Finished runs are kept. Stop it with Ctrl-C, and the same command goes on where it was; change the sweep, and only
+    what is new is computed.
+    """
+    chosen = Sweep.load(file).with_arguments(list(sets))
+    folder = out or Path("out") / chosen.name
+    watch = Watch(f"sweeping {chosen.name}")
+
+    def kept() -> str:
+        return f"{watch.done} of {watch.total} runs are kept in {store}; the same command goes on from there"
+
+    with stopping(kept), watch:
+        results = chosen.run(store=store, threads=threads, progress=watch.follow)
+    results.save(folder)
+    points = _points(chosen, results)
+    if as_json:
+        tell_json({"sweep": chosen.name, "runs": len(results.runs), "points": points, "out": str(folder)})
+    else:
+        listing = table("", *chosen.axes, "transfer", ">runs", ">goodput", ">95 % interval")
+        for point in points:
+            interval = f"{_rate(point['low'])} … {_rate(point['high'])}" if point["n"] > 1 else "one run"
+            axes = (point[axis] for axis in chosen.axes)
+            row(listing, *axes, point["transfer"], point["n"], _rate(point["goodput_bps"]), interval)
+        screen.print(listing)
+    say(f"tables: {folder}")
+
+
+def _points(chosen: Sweep, results: Results) -> list[dict[str, Any]]:
+    """Mean goodput of each transfer at each point, with its 95 % t interval over the runs."""
+    from whyloss.stats import mean  # Late: scipy takes longer to import than many a run takes.
+
+    groups = results.transfers.to_polars().group_by("point", *chosen.axes, "transfer", maintain_order=True)
+    points = []
+    for key, rows in groups:
+        estimate = mean(rows["goodput_bps"].to_numpy())
+        low, high = estimate.interval()
+        names = dict(zip(["point", *chosen.axes, "transfer"], key, strict=True))
+        points.append({**names, "n": estimate.n, "goodput_bps": estimate.value, "low": low, "high": high})
+    return points

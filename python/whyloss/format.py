@@ -1,0 +1,753 @@
+"""The scenario format as Python types, for :class:`whyloss.Scenario`.
+
+Generated from the schema of the scenario format by ``make models``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+
+
+Capacity: TypeAlias = str
+"""
+at least "1 pkt" or "1 B", such as "99 pkt" or "64 KiB", in pkt, B, kB, MB, GB, KiB, MiB or GiB
+"""
+
+
+Effect: TypeAlias = Literal["erase", "damage"]
+"""
+What an error does to its packet.
+"""
+
+
+@dataclass(kw_only=True)
+class Host:
+    """
+    A host: flows start and end here.
+    """
+
+    name: str
+    """
+    Its name.
+    """
+
+
+Parameter: TypeAlias = bool | float | str
+"""
+The value of a part's parameter.
+"""
+
+
+PatternEnd: TypeAlias = Literal["repeat", "clean"]
+"""
+What comes after the last bit of a pattern.
+"""
+
+
+Probability: TypeAlias = float | str
+"""
+a number from 0 to 1, such as 8.3e-6, or a percentage, such as "2 %"
+"""
+
+
+Rate: TypeAlias = str
+"""
+a bit rate above zero such as "384 kbps", in bps, kbps, Mbps, Gbps, bit/s, kbit/s, Mbit/s or Gbit/s
+"""
+
+
+Recovery: TypeAlias = Literal["tahoe", "reno", "newreno"]
+"""
+Fast recovery without SACK.
+"""
+
+
+ReportResponse: TypeAlias = Literal["lazy", "immediate"]
+"""
+What the sender does when a report names an outstanding segment as damaged.
+"""
+
+
+@dataclass(kw_only=True)
+class Router:
+    """
+    A router: it forwards packets on the way with the fewest links.
+    """
+
+    name: str
+    """
+    Its name.
+    """
+
+
+Size: TypeAlias = str
+"""
+a number of octets above zero such as "64 KiB", in B, kB, MB, GB, KiB, MiB or GiB
+"""
+
+
+SizeOrNone: TypeAlias = Size | Literal["none"]
+
+
+Span: TypeAlias = str
+"""
+a time that is not negative such as "10 ms", in ns, us, µs, ms, s, min or h
+"""
+
+
+SpanOrNone: TypeAlias = Span | Literal["none"]
+
+
+Uint32OrNone: TypeAlias = int | Literal["none"]
+
+
+@dataclass(kw_only=True)
+class Access:
+    """
+    A fast link that joins a host to its router.
+    """
+
+    delay: Span | None = "0 ns"
+    """
+    One-way propagation delay.
+    """
+    queue: Capacity | None = "1000 pkt"
+    """
+    How much waits in front of the link.
+    """
+    rate: Rate | None = "100 Mbps"
+    """
+    Bit rate over all octets of an IP packet.
+    """
+
+
+@dataclass(kw_only=True)
+class AckPolicy1:
+    """
+    Every second full segment, or after this delay.
+    """
+
+    delayed: Span
+
+
+AckPolicy: TypeAlias = Literal["immediate"] | AckPolicy1
+"""
+When data is acknowledged.
+"""
+
+
+@dataclass(kw_only=True)
+class Datagrams:
+    """
+    Datagrams of one size at a constant bit rate.
+    """
+
+    packet: Size
+    """
+    Length of each IP packet, headers included.
+    """
+    rate: Rate
+    """
+    Bit rate over all octets of the IP packets.
+    """
+    stop: Span | None = None
+    """
+    No packet leaves at or after this time; the end of the run if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Granularity1:
+    """
+    Exact samples; the floor of the variance term.
+    """
+
+    fine: Span
+
+
+@dataclass(kw_only=True)
+class Granularity2:
+    """
+    One sample a window in whole ticks of this length, as in BSD.
+    """
+
+    ticks: Span
+
+
+Granularity: TypeAlias = Granularity1 | Granularity2
+"""
+How round-trip times are measured and timers rounded.
+"""
+
+
+@dataclass(kw_only=True)
+class Header:
+    """
+    Name, seed and duration of a scenario.
+    """
+
+    description: str | None = None
+    """
+    What it is for, in a sentence or two.
+    """
+    duration: Span | None = None
+    """
+    A run ends when all transfers of a given size are complete, and at this simulated time at the latest. Needed if there are none;
+    otherwise 1 h if nothing is said.
+    """
+    name: str | None = None
+    """
+    What tables call it; the name of the file if nothing is said.
+    """
+    seed: int | None = 1
+    """
+    All random numbers of a run follow from the seed and the number of the run.
+    """
+    send_overhead: Span | None = "0 ns"
+    """
+    Every packet waits for a random time below this before it leaves its host, as on real machines. It breaks the phase effects
+    of drop-tail queues (Floyd & Jacobson 1992). `"0 ms"` switches it off.
+    """
+
+
+@dataclass(kw_only=True)
+class Markov:
+    """
+    A two-state chain that starts in its good state.
+    """
+
+    stay_bad: Probability
+    """
+    Probability to stay in the bad state at a step.
+    """
+    stay_good: Probability
+    """
+    Probability to stay in the good state at a step.
+    """
+    every: Span | None = None
+    """
+    The chain steps whenever this time has passed; with every packet if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Output:
+    """
+    What is written down beside flows, losses and links.
+    """
+
+    capture: list[str] | None = None
+    """
+    Names of links whose packets are written to pcapng files.
+    """
+    drops: bool | None = False
+    """
+    Keep a row for every packet that did not arrive, beside the losses that senders noticed.
+    """
+    sample: Span | None = None
+    """
+    Interval of the time series of windows and queues; none if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Tcp:
+    """
+    What is different from the profile. Every field has the name and meaning that it has in the engine; what is not given stays as
+    the profile and the scheme have it.
+    """
+
+    ack_policy: AckPolicy | None = None
+    """
+    When to acknowledge: "immediate" or { delayed = "100 ms" }.
+    """
+    auto_read: bool | None = None
+    """
+    Hand everything to the application the moment it is in order, so that the receive window never shrinks.
+    """
+    challenge_ack_limit: int | None = None
+    """
+    Challenge ACKs in any `challenge_ack_window` (RFC 5961, 7).
+    """
+    challenge_ack_window: Span | None = None
+    """
+    See `challenge_ack_limit`.
+    """
+    dsack: bool | None = None
+    """
+    Report duplicates by D-SACK (RFC 2883).
+    """
+    dup_threshold: int | None = None
+    """
+    Duplicate acknowledgements that mean a loss.
+    """
+    ecn: bool | None = None
+    """
+    Negotiate ECN (RFC 3168).
+    """
+    granularity: Granularity | None = None
+    """
+    How round-trip times are measured: { fine = "1 ms" } or { ticks = "500 ms" }.
+    """
+    impatient: bool | None = None
+    """
+    In NewReno recovery, restart the retransmission timer at the first partial acknowledgement only (RFC 6582, 4).
+    """
+    initial_rto: Span | None = None
+    """
+    Retransmission timeout before the first sample.
+    """
+    initial_seq: int | None = None
+    """
+    First sequence number.
+    """
+    initial_ssthresh: SizeOrNone | None = None
+    """
+    Initial slow-start threshold; "none" is unbounded.
+    """
+    initial_window: int | None = None
+    """
+    Initial window in segments.
+    """
+    ip_header: int | None = None
+    """
+    Length of the IP header in front of the segments in octets: 20 or 40.
+    """
+    keep_alive: SpanOrNone | None = None
+    """
+    Probe an idle peer after this long; "none" is never.
+    """
+    limited_transmit: bool | None = None
+    """
+    Send new data on the first two duplicate acknowledgements (RFC 3042).
+    """
+    max_backoff: int | None = None
+    """
+    Largest factor by which the timer backs off.
+    """
+    max_retransmissions: Uint32OrNone | None = None
+    """
+    Give up after this many timeouts in a row; "none" is never.
+    """
+    max_rto: Span | None = None
+    """
+    Largest retransmission timeout.
+    """
+    max_syn_retransmissions: Uint32OrNone | None = None
+    """
+    Give up connecting after this many SYNs; "none" is never.
+    """
+    max_window: SizeOrNone | None = None
+    """
+    The window never grows beyond this; "none" is unbounded.
+    """
+    min_rto: Span | None = None
+    """
+    Smallest retransmission timeout.
+    """
+    min_rto_on_variance: bool | None = None
+    """
+    Apply the minimum to the variance term only, as Linux does.
+    """
+    mss: int | None = None
+    """
+    Largest payload to send and to announce, in octets.
+    """
+    nagle: bool | None = None
+    """
+    Nagle's algorithm (RFC 9293, 3.7.4).
+    """
+    nonce_key: int | None = None
+    """
+    Key of the nonces of the hardened checksum scheme; the simulator draws it at random.
+    """
+    prr: bool | None = None
+    """
+    Proportional rate reduction (RFC 9937); needs SACK.
+    """
+    rack: bool | None = None
+    """
+    RACK loss detection (RFC 8985); needs SACK.
+    """
+    receive_buffer: Size | None = None
+    """
+    Receive buffer: the largest window that is ever announced.
+    """
+    recovery: Recovery | None = None
+    """
+    Recovery without SACK.
+    """
+    report_response: ReportResponse | None = None
+    """
+    What a report of the receiver on a damaged segment sets off.
+    """
+    sack: bool | None = None
+    """
+    Offer SACK (RFC 2018).
+    """
+    send_buffer: Size | None = None
+    """
+    Send buffer: at most this much is in flight or waiting.
+    """
+    slow_start_after_idle: bool | None = None
+    """
+    Fall back to the initial window after idling (RFC 5681, 4.1).
+    """
+    time_wait: Span | None = None
+    """
+    Time in TIME-WAIT (2 MSL).
+    """
+    timestamp_tick: Span | None = None
+    """
+    Length of one tick of the timestamp clock.
+    """
+    timestamps: bool | None = None
+    """
+    Offer timestamps (RFC 7323).
+    """
+    tlp: bool | None = None
+    """
+    Tail loss probes (RFC 8985); needs SACK.
+    """
+    undo: bool | None = None
+    """
+    Undo a reduction that proves unnecessary (RFC 3708, RFC 4015).
+    """
+    window_scaling: bool | None = None
+    """
+    Offer window scaling (RFC 7323).
+    """
+    window_validation: bool | None = None
+    """
+    Do not let a window grow that the application does not fill (RFC 7661).
+    """
+
+
+@dataclass(kw_only=True)
+class Channel:
+    """
+    What a link does to packets: one of `ber`, `pattern`, `loss`, `markov`, or nothing.
+    """
+
+    ber: Probability | None = None
+    """
+    Every bit is in error with this probability, independently.
+    """
+    effect: Effect | None = None
+    """
+    What an error does: `"damage"` flips bits and lets the packet travel on (if nothing is said, with `ber` and `pattern`); `"erase"`
+    loses it without a trace (if nothing is said, with `loss` and `markov`).
+    """
+    loss: Probability | None = None
+    """
+    Every packet is in error with this probability, independently, whatever its length.
+    """
+    markov: Markov | None = None
+    """
+    Every packet that meets a two-state chain in its bad state is in error (Gilbert 1960).
+    """
+    pattern: str | None = None
+    """
+    A file that names the bits in error, counted over all bits that cross the link. Relative to the scenario file; `{run}` stands for
+    the number of the run, `{run:02}` for the same with leading zeros.
+    """
+    pattern_end: PatternEnd | None = None
+    """
+    What comes after the last bit of a pattern: `"repeat"` the pattern, if nothing is said, or `"clean"`, no more errors.
+    """
+
+
+@dataclass(kw_only=True)
+class Direction:
+    """
+    What is different in one direction of a link.
+    """
+
+    channel: Channel | None = None
+    """
+    What the link does to packets in this direction, instead of what it does in both.
+    """
+    delay: Span | None = None
+    """
+    Propagation delay in this direction.
+    """
+    queue: Capacity | None = None
+    """
+    Queue in front of this direction.
+    """
+    rate: Rate | None = None
+    """
+    Bit rate in this direction.
+    """
+
+
+@dataclass(kw_only=True)
+class Flow:
+    """
+    One flow, or several of a kind: TCP with a scheme or with single parts, or datagrams.
+    """
+
+    cbr: Datagrams | None = None
+    """
+    Datagrams at a constant bit rate instead of TCP.
+    """
+    chunk: Size | None = "16 KiB"
+    """
+    Length of the pieces in which striped data is dealt out to the connections.
+    """
+    congestion: str | None = None
+    """
+    How the window moves, instead of the scheme's.
+    """
+    count: int | None = 1
+    """
+    How many flows of this kind.
+    """
+    differentiator: str | None = None
+    """
+    Why a segment was lost: the one that rules, instead of the scheme's.
+    """
+    from_: str | None = None
+    """
+    The host that sends; `server` in `[path]`, the next sender in `[dumbbell]` if nothing is said.
+    """
+    name: str | None = None
+    """
+    What tables call it; `flow0`, `flow1`, … by position if nothing is said. With `count` above 1, its flows are `name.0`, `name.1`, …
+    """
+    parameters: dict[str, dict[str, Parameter]] | None = None
+    """
+    Parameters of the parts: `parameters.veno.beta = 3`.
+    """
+    profile: str | None = "modern"
+    """
+    Which TCP it is before the scheme: a set of values for `tcp`.
+    """
+    reaction: str | None = None
+    """
+    What a verdict does to the window, instead of the scheme's.
+    """
+    receiver: str | None = None
+    """
+    What the receiver measures and reports, instead of the scheme's.
+    """
+    scheme: str | None = None
+    """
+    A named scheme: parts that the literature puts together under one name.
+    """
+    shadows: list[str] | None = None
+    """
+    Differentiators that judge every loss and change nothing; each gets its columns in the table of losses.
+    """
+    size: Size | None = None
+    """
+    How much is sent; without end if nothing is said.
+    """
+    start: Span | None = "0 ns"
+    """
+    When they start.
+    """
+    start_spread: Span | None = "0 ns"
+    """
+    Each starts at a random time up to this much later than `start`.
+    """
+    striped: int | None = None
+    """
+    The data goes over this many parallel connections and is put together again in order at the receiver; needs `size`.
+    """
+    tcp: Tcp | None = field(default_factory=lambda: Tcp())
+    """
+    What is different from the profile and the scheme, at both ends.
+    """
+    timeout: str | None = None
+    """
+    What a retransmission timeout does, instead of the scheme's.
+    """
+    to: str | None = None
+    """
+    The host that receives; `client` in `[path]`, the next receiver in `[dumbbell]` if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Link:
+    """
+    A link between two nodes. What stands here holds for both directions; `forward` and `reverse` say what differs.
+    """
+
+    between: list[str]
+    """
+    The nodes that it joins. Forward is from the first to the second.
+    """
+    channel: Channel | None = None
+    """
+    What the link does to packets; nothing if nothing is said.
+    """
+    delay: Span | None = None
+    """
+    One-way propagation delay; `"0 ms"` if nothing is said.
+    """
+    forward: Direction | None = None
+    """
+    What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
+    and `[dumbbell]`.
+    """
+    name: str | None = None
+    """
+    Its name; the names of its ends with a hyphen between them if nothing is said.
+    """
+    queue: Capacity | None = None
+    """
+    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
+    in transmission is not counted.
+    """
+    rate: Rate | None = None
+    """
+    Bit rate over all octets of an IP packet.
+    """
+    reverse: Direction | None = None
+    """
+    What is different in the reverse direction.
+    """
+
+
+@dataclass(kw_only=True)
+class Path:
+    """
+    Host `server` sends to host `client` over the router `emulator`. The link `path`, from `emulator` to `client`, is the shaped
+    one; the link `access` joins `server` and `emulator`.
+    """
+
+    access: Access | None = field(default_factory=lambda: Access(delay="0 ns", queue="1000 pkt", rate="100 Mbps"))
+    """
+    The link between `server` and `emulator`.
+    """
+    channel: Channel | None = None
+    """
+    What the link does to packets; nothing if nothing is said.
+    """
+    delay: Span | None = None
+    """
+    One-way propagation delay; `"0 ms"` if nothing is said.
+    """
+    forward: Direction | None = None
+    """
+    What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
+    and `[dumbbell]`.
+    """
+    queue: Capacity | None = None
+    """
+    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
+    in transmission is not counted.
+    """
+    rate: Rate | None = None
+    """
+    Bit rate over all octets of an IP packet.
+    """
+    reverse: Direction | None = None
+    """
+    What is different in the reverse direction.
+    """
+
+
+@dataclass(kw_only=True)
+class Shape:
+    """
+    What shapes a link. What stands here holds for both directions; `forward` and `reverse` say what differs.
+    """
+
+    channel: Channel | None = None
+    """
+    What the link does to packets; nothing if nothing is said.
+    """
+    delay: Span | None = None
+    """
+    One-way propagation delay; `"0 ms"` if nothing is said.
+    """
+    forward: Direction | None = None
+    """
+    What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
+    and `[dumbbell]`.
+    """
+    queue: Capacity | None = None
+    """
+    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
+    in transmission is not counted.
+    """
+    rate: Rate | None = None
+    """
+    Bit rate over all octets of an IP packet.
+    """
+    reverse: Direction | None = None
+    """
+    What is different in the reverse direction.
+    """
+
+
+@dataclass(kw_only=True)
+class Dumbbell:
+    """
+    Hosts `sender0`, `sender1`, … behind the router `left`, hosts `receiver0`, `receiver1`, … behind the router `right`, and the link
+    `bottleneck` from `left` to `right`. Flows that do not say `from` and `to` go from `sender0` to `receiver0`, from `sender1` to
+    `receiver1`, and so on.
+    """
+
+    bottleneck: Shape
+    """
+    The shared link.
+    """
+    pairs: int | None = None
+    """
+    Number of senders and of receivers; one for each flow if nothing is said.
+    """
+    receivers: Shape | None = field(default_factory=lambda: Shape())
+    """
+    The links `receiver0`, `receiver1`, …; forward is away from the bottleneck. 1 Gbps, 0 ms and 1000 pkt where nothing is said.
+    """
+    senders: Shape | None = field(default_factory=lambda: Shape())
+    """
+    The links `sender0`, `sender1`, …; forward is towards the bottleneck. 1 Gbps, 0 ms and 1000 pkt where nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Document:
+    """
+    A scenario: a network, what is sent over it, and what is written down.
+
+    The network is `[path]` (one shaped link), `[dumbbell]` (one bottleneck, many pairs), or free: `[[host]]`, `[[router]]`, `[[link]]`.
+    """
+
+    dumbbell: Dumbbell | None = None
+    """
+    Pairs of hosts that share one bottleneck.
+    """
+    flow: list[Flow] | None = field(default_factory=list)
+    """
+    What is sent: one entry for each kind of flow.
+    """
+    host: list[Host] | None = None
+    """
+    Hosts of a free network.
+    """
+    link: list[Link] | None = None
+    """
+    Links of a free network.
+    """
+    output: Output | None = field(default_factory=lambda: Output(drops=False))
+    """
+    What is written down beside flows, losses and links.
+    """
+    path: Path | None = None
+    """
+    A server and a client joined by one shaped link, as with a link emulator between two machines.
+    """
+    router: list[Router] | None = None
+    """
+    Routers of a free network.
+    """
+    scenario: Header | None = field(default_factory=lambda: Header(seed=1, send_overhead="0 ns"))
+    """
+    Name, seed and duration.
+    """

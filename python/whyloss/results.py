@@ -1,0 +1,156 @@
+"""Results: the tables that runs leave behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from whyloss import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+
+__all__ = ["Results", "Table"]
+
+
+class Table:
+    """A table with named columns, shared with whoever takes it, not copied.
+
+    polars (``pl.DataFrame(table)``), pyarrow (``pa.table(table)``) and pandas (``pa.table(table).to_pandas()``) take
+    it as it is, by the Arrow PyCapsule interface. :meth:`to_polars` is the short way to the first.
+    """
+
+    __slots__ = ("_native", "name")
+
+    def __init__(self, native: _native.Table, name: str) -> None:
+        """Wraps a table of the extension module."""
+        self._native = native
+        self.name = name
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow C stream interface."""
+        return self._native.__arrow_c_stream__(requested_schema)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns; units stand in them (``rtt_ns``)."""
+        return self._native.columns
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self._native)
+
+    def __getitem__(self, column: str) -> pl.Series:
+        """One column."""
+        if column not in self.columns:
+            raise KeyError(f"table `{self.name}` has no column {column!r}; it has {', '.join(self.columns)}")
+        return self.to_polars()[column]
+
+    def to_polars(self) -> pl.DataFrame:
+        """The table as a polars data frame, without a copy."""
+        return pl.DataFrame(self)
+
+    def __repr__(self) -> str:
+        """The first and last rows."""
+        return f"{self.name} {self.to_polars()}"
+
+    def _repr_html_(self) -> str:
+        return f"<b>{self.name}</b>{self.to_polars()._repr_html_()}"
+
+
+class Results:
+    """What one run, or all runs of a sweep, left behind.
+
+    Every table starts with the column ``run``; those of a sweep continue with one column for each field that was
+    varied.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _native.Results) -> None:
+        """Wraps results of the extension module."""
+        self._native = native
+
+    @property
+    def runs(self) -> Table:
+        """One row a run."""
+        return self["runs"]
+
+    @property
+    def transfers(self) -> Table:
+        """One row a transfer: what an application sees, over one connection or striped over several."""
+        return self["transfers"]
+
+    @property
+    def flows(self) -> Table:
+        """One row a connection or stream of datagrams."""
+        return self["flows"]
+
+    @property
+    def losses(self) -> Table:
+        """One row a loss that a sender noticed, with its true cause and all verdicts."""
+        return self["losses"]
+
+    @property
+    def timeouts(self) -> Table:
+        """One row an expired retransmission timer."""
+        return self["timeouts"]
+
+    @property
+    def drops(self) -> Table:
+        """One row a packet that did not arrive; empty unless the scenario asks for it."""
+        return self["drops"]
+
+    @property
+    def samples(self) -> Table:
+        """Time series of the senders; empty unless the scenario asks for it."""
+        return self["samples"]
+
+    @property
+    def queues(self) -> Table:
+        """Time series of the queues; empty unless the scenario asks for it."""
+        return self["queues"]
+
+    @property
+    def links(self) -> Table:
+        """One row a direction of a link."""
+        return self["links"]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all tables."""
+        return _native.table_names()
+
+    def __getitem__(self, name: str) -> Table:
+        """The table called ``name``."""
+        if name not in self.names:
+            raise KeyError(f"there is no table {name!r}; there are {', '.join(self.names)}")
+        return Table(self._native.table(name), name)
+
+    def __iter__(self) -> Iterator[Table]:
+        """All tables."""
+        return (self[name] for name in self.names)
+
+    def save(self, folder: str | PathLike[str]) -> Path:
+        """Writes one Parquet file a table into ``folder``; each file is whole or not there."""
+        self._native.write_parquet(Path(folder))
+        return Path(folder)
+
+    def summary(self) -> pl.DataFrame:
+        """One row a transfer: what it was, how fast it was, and what it lost."""
+        return self.transfers.to_polars()
+
+    def __repr__(self) -> str:
+        """The number of rows of each table."""
+        return "Results(" + ", ".join(f"{table.name}: {len(table)}" for table in self) + ")"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td><code>results.{table.name}</code></td><td style='text-align:right'>{len(table)}</td></tr>"
+            for table in self
+        )
+        counts = f"<table><tr><th>table</th><th>rows</th></tr>{rows}</table>"
+        return f"{self.transfers._repr_html_()}{counts}"

@@ -1,0 +1,130 @@
+"""Sweeps: a scenario, changed along axes, each point run several times."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whyloss import _native
+from whyloss.results import Results
+from whyloss.scenario import Scenario, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from os import PathLike
+
+__all__ = ["Sweep"]
+
+
+class Sweep:
+    """A scenario, changed along axes, each point run several times. It never changes: its methods make other ones.
+
+    Run ``n`` of every point has the same random numbers, so variants meet the same channel and can be compared in
+    pairs.
+
+    >>> sweep = Sweep(Scenario.load("examples/lossy-link.toml"), runs=30)
+    >>> sweep = sweep.vary("path.forward.channel.ber", [1e-6, 1e-5]).vary("flow[0].scheme", ["newreno", "checksum-ld"])
+    >>> results = sweep.run(store="out/store")
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, base: Scenario, runs: int = 1) -> None:
+        """A sweep with one point, the scenario ``base`` itself, run ``runs`` times."""
+        self._native = _native.Sweep.repeat(base.native, runs)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Sweep:
+        """Reads a sweep file. Relative paths in it start at its folder.
+
+        Raises:
+            whyloss.InputError: names file, line, field, what was found and what is allowed.
+        """
+        return cls._of(_native.Sweep.load(Path(path)))
+
+    @classmethod
+    def _of(cls, native: _native.Sweep) -> Sweep:
+        made = cls.__new__(cls)
+        made._native = native
+        return made
+
+    def vary(self, field: str, values: Sequence[object], name: str | None = None) -> Sweep:
+        """Adds an axis: ``field`` takes each of ``values``. The axis added last changes fastest.
+
+        Args:
+            field: path of a field, such as ``path.forward.channel.ber``.
+            values: what it becomes.
+            name: name of the axis's column in the tables; the last part of the path if nothing is said.
+        """
+        steps = [(json.dumps(value), [(field, json.dumps(value))]) for value in (plain(value) for value in values)]
+        return self._of(self._native.with_axis(name or field.rpartition(".")[2], steps))
+
+    def variants(self, name: str, variants: Mapping[str, Mapping[str, object]]) -> Sweep:
+        """Adds an axis of named changes: ``{"short": {"path.queue": "20 pkt"}, "plain": {}}``."""
+        steps = [
+            (json.dumps(label), [(field, json.dumps(plain(value))) for field, value in fields.items()])
+            for label, fields in variants.items()
+        ]
+        return self._of(self._native.with_axis(name, steps))
+
+    def only(self, axis: str, labels: Iterable[object]) -> Sweep:
+        """Keeps the points whose step on ``axis`` is called one of ``labels``."""
+        return self._of(self._native.only(axis, [json.dumps(label) for label in labels]))
+
+    def with_runs(self, count: int, first: int = 0) -> Sweep:
+        """The sweep with ``count`` runs of each point, numbered from ``first``."""
+        return self._of(self._native.with_runs(first, count))
+
+    def with_arguments(self, arguments: Sequence[str]) -> Sweep:
+        """The sweep over a changed base, by overrides as on the command line, each ``FIELD=VALUE``."""
+        return self._of(self._native.with_arguments(list(arguments)))
+
+    @property
+    def name(self) -> str:
+        """What tables and reports call it."""
+        return self._native.name
+
+    @property
+    def description(self) -> str:
+        """What it is for."""
+        return self._native.description
+
+    @property
+    def axes(self) -> list[str]:
+        """Names of its axes, which are columns of its tables."""
+        return self._native.axes
+
+    @property
+    def scenarios(self) -> list[Scenario]:
+        """The scenario of each point."""
+        return [Scenario.of(native) for native in self._native.scenarios()]
+
+    def __len__(self) -> int:
+        """Number of runs of all points."""
+        return self._native.total()
+
+    def run(
+        self,
+        *,
+        store: str | PathLike[str] | None = None,
+        threads: int | None = None,
+        progress: Callable[[_native.Progress], object] | None = None,
+    ) -> Results:
+        """Runs all points.
+
+        Ctrl-C stops it within a moment. What is computed until then is kept in ``store``, and the same call goes on
+        from there.
+
+        Args:
+            store: folder in which finished runs are kept and found again; nothing is kept without it.
+            threads: runs at a time; one for each core if nothing is said. It changes no result.
+            progress: is told how far the sweep is, about ten times a second.
+        """
+        folder = None if store is None else Path(store)
+        return Results(self._native.run(folder, threads, progress))
+
+    def __repr__(self) -> str:
+        """Its name, axes and size."""
+        axes = " x ".join(self.axes) or "one point"
+        return f"Sweep({self.name!r}: {axes}, {len(self)} runs)"

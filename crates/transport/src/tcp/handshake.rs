@@ -167,7 +167,7 @@ impl Endpoint {
         let peer_mss = u32::from(options.mss.unwrap_or(if self.config.ip_header == 40 { 1220 } else { 536 })).max(64);
         let smss = u32::from(self.config.mss).min(peer_mss);
         self.snd.smss = smss;
-        self.snd.mss = smss - self.data_options(now, None).encoded_len() as u32;
+        self.snd.mss = smss - self.data_options(now, self.nonces().then_some(0)).encoded_len() as u32;
         self.snd.wnd = u64::from(segment.window); // never scaled on a SYN
         self.snd.max_wnd = self.snd.wnd;
         self.snd.wl = (self.rcv.irs, self.snd.iss);

@@ -337,8 +337,9 @@ fn feed(files: &mut [File], socket: &mut Socket, now: Instant) {
     let Some((file, connection)) = socket.striped else { return };
     let stripes = &mut files[file as usize].stripes;
     while let Some((offset, len)) = stripes.take(connection as usize, socket.tcp.send_space()) {
-        let payload = Payload::Synthetic { offset, len };
-        socket.tcp.handle(now, Input::Command(Command::Send(payload)));
+        // Octets, not a synthetic range: a connection numbers its own stream, and the file's octets are to be checked at the end.
+        let octets = Payload::Synthetic { offset, len }.to_bytes();
+        socket.tcp.handle(now, Input::Command(Command::Send(Payload::Bytes(octets))));
     }
     if stripes.exhausted() {
         socket.feeding = false;

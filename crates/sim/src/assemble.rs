@@ -321,7 +321,8 @@ impl Assembly {
         }
         let pair = self.pair(&spec.name, spec.from, spec.to, false)?;
         let outlet = self.net.outlets.len() as u32;
-        self.outlet(&spec.name, spec.from, Outlet::new(number as u32, Way::Forward, pair.route, 0));
+        let from = Outlet { datagrams: true, ..Outlet::new(number as u32, Way::Forward, pair.route, 0) };
+        self.outlet(&spec.name, spec.from, from);
         self.state.ports.insert(pair.route, outlet);
         self.state.flows[number].outlet = outlet;
         let index = self.state.sources.len() as u32;

@@ -4,7 +4,7 @@ use crate::events::{Event, Target};
 use crate::link::Transmitter;
 use crate::network::Network;
 use crate::octets::{Content, Route, DATAGRAM_HEADERS};
-use crate::packet::{Body, PacketId};
+use crate::packet::PacketId;
 use crate::record::TimeoutRow;
 use crate::striped::Striped;
 use crate::truth::Cause;
@@ -108,18 +108,13 @@ impl Hosts {
         }
         let packet = net.packets.get(id);
         let origin = packet.origin;
-        match &packet.body {
-            Body::Tcp(segment) => {
-                let to = origin ^ 1;
-                let input = Input::Segment(segment, Integrity::Intact);
-                self.sockets[to as usize].tcp.handle(Instant::from_nanos(net.now), input);
-                net.outlets[origin as usize].counts.delivered += 1;
-                net.packets.remove(id);
-                self.pump(net, to);
-            }
-            Body::Datagram(_) => self.deliver_datagram(net, id),
-            Body::Raw(_) => unreachable!("the number of a damaged packet says so"),
-        }
+        let to = origin ^ 1;
+        // Sources have numbers beyond those of the sockets.
+        let Some(socket) = self.sockets.get_mut(to as usize) else { return self.deliver_datagram(net, id) };
+        socket.tcp.handle(Instant::from_nanos(net.now), Input::Segment(&packet.segment, Integrity::Intact));
+        net.outlets[origin as usize].counts.delivered += 1;
+        net.packets.remove(id);
+        self.pump(net, to);
     }
 
     fn deliver_datagram(&mut self, net: &mut Network, id: PacketId) {
@@ -318,7 +313,7 @@ impl Hosts {
             let event = Event::new(next, net.events.next_order(), Target::Source(index));
             net.events.push(event);
         }
-        net.emerge(outlet, Body::Datagram(number), octets);
+        net.send_datagram(outlet, number, octets);
     }
 
     /// Flows that are not over although nothing is left to happen.

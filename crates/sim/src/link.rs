@@ -18,12 +18,24 @@ pub(crate) struct Entry {
     pub arrival: u64,
     /// When its transmission starts.
     pub start: u64,
-    /// Order number of its arrival.
-    pub order: u64,
+    /// Order number of its arrival and number of the host that it goes to.
+    order_and_host: u64,
     pub packet: PacketId,
-    /// The host that it goes to.
-    pub host: u32,
     pub octets: u32,
+}
+
+impl Entry {
+    const HOST_BITS: u32 = 24;
+
+    /// Order number of its arrival.
+    pub const fn order(&self) -> u64 {
+        self.order_and_host >> Self::HOST_BITS
+    }
+
+    /// Number of the host that it goes to.
+    pub const fn host(&self) -> u32 {
+        self.order_and_host as u32 & ((1 << Self::HOST_BITS) - 1)
+    }
 }
 
 /// One direction of a link in use.
@@ -154,7 +166,8 @@ impl Direction {
         self.busy += span;
         let arrival = self.free_at + self.delay;
         let first = self.ring.is_empty();
-        self.ring.push_back(Entry { arrival, start, order, packet, host, octets });
+        let order_and_host = order << Entry::HOST_BITS | u64::from(host);
+        self.ring.push_back(Entry { arrival, start, order_and_host, packet, octets });
         Ok(first.then_some(arrival))
     }
 
@@ -208,14 +221,14 @@ pub(crate) struct QueueFull;
 mod tests {
     use super::*;
     use crate::channel::ChannelSpec;
-    use crate::packet::{Body, Packet, Packets};
-    use whyloss_transport::{Duration, Instant};
+    use crate::packet::Packets;
+    use whyloss_transport::{Duration, Instant, Segment};
 
     fn direction(bps: u64, queue: QueueLimit) -> (Direction, PacketId) {
         let spec =
             LinkSpec { rate: BitRate::from_bps(bps), delay: Duration::from_nanos(7), queue, channel: ChannelSpec::default() };
-        let packet = Packet { body: Body::Datagram(0), origin: 0, octets: 0, sent_at: Instant::ZERO };
-        (Direction::new(&spec, 1, 0, "link a>b").unwrap(), Packets::default().insert(packet))
+        let packet = Packets::default().insert(Segment::default(), Instant::ZERO, 0, 0);
+        (Direction::new(&spec, 1, 0, "link a>b").unwrap(), packet)
     }
 
     /// Offers packets of the given lengths at time 0; how many were taken.

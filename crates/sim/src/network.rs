@@ -6,14 +6,14 @@ use crate::channel::Fate;
 use crate::events::{Event, Events, Target};
 use crate::link::{Direction, Entry, QueueFull};
 use crate::octets::{self, Content, Reading, Route};
-use crate::packet::{Body, Packet, PacketId, Packets, Raw};
+use crate::packet::{PacketId, Packets, Raw};
 use crate::random::Stream;
 use crate::record::{DropRecord, PacketCounts};
 use crate::routes::{Routes, NOWHERE};
 use crate::truth::Cause;
 use std::collections::VecDeque;
 use whyloss_transport::wire::damage::flip_bits;
-use whyloss_transport::{Instant, Segment};
+use whyloss_transport::{Instant, Payload, Segment};
 
 /// Where a link direction leads.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,7 @@ pub(crate) struct Outlet {
     /// The flow that it belongs to, and whether it is its sender or its receiver.
     pub flow: u32,
     pub way: Way,
+    pub datagrams: bool,
     pub route: Route,
     /// The first link.
     pub exit: u32,
@@ -64,6 +65,7 @@ impl Outlet {
         Self {
             flow,
             way,
+            datagrams: false,
             route,
             exit: NOWHERE,
             ip_header: if route.v6 { 40 } else { 20 },
@@ -100,19 +102,28 @@ impl Network {
     }
 
     /// An endpoint sends a segment.
+    #[inline]
     pub fn send(&mut self, outlet: u32, segment: Segment) {
         let from = &mut self.outlets[outlet as usize];
         from.position = segment.seq.near(from.position);
         let octets = from.ip_header + segment.len() as u32;
-        self.emerge(outlet, Body::Tcp(segment), octets);
+        self.emerge(outlet, segment, octets);
+    }
+
+    /// A source sends its datagram number `number`.
+    pub fn send_datagram(&mut self, outlet: u32, number: u64, octets: u32) {
+        let len = octets - octets::DATAGRAM_HEADERS;
+        let payload = Payload::Synthetic { offset: number * u64::from(len), len };
+        self.emerge(outlet, Segment { payload, ..Segment::default() }, octets);
     }
 
     /// A packet leaves an endpoint or a source.
-    pub fn emerge(&mut self, outlet: u32, body: Body, octets: u32) {
+    #[inline]
+    fn emerge(&mut self, outlet: u32, segment: Segment, octets: u32) {
         let from = &mut self.outlets[outlet as usize];
         from.counts.sent += 1;
         let sent_at = Instant::from_nanos(self.now);
-        let packet = self.packets.insert(Packet { body, origin: outlet, octets, sent_at });
+        let packet = self.packets.insert(segment, sent_at, outlet, octets);
         if let Some(overhead) = &mut from.overhead {
             overhead.last = overhead.last.max(self.now + overhead.stream.below(overhead.max));
             let event = Event::new(overhead.last, self.events.next_order(), Target::Outlet(outlet));
@@ -157,7 +168,7 @@ impl Network {
         let link = &mut self.directions[direction as usize];
         let (entry, next) = link.arrive()?;
         if let Some(next) = next {
-            self.events.push(Event::new(next.arrival, next.order, Target::Direction(direction)));
+            self.events.push(Event::new(next.arrival, next.order(), Target::Direction(direction)));
         }
         let mut packet = entry.packet;
         if !link.channel.is_perfect() || !self.taps[direction as usize].is_empty() {
@@ -166,7 +177,7 @@ impl Network {
         let link = &mut self.directions[direction as usize];
         link.delivered += 1;
         link.delivered_octets += u64::from(entry.octets);
-        let host = if packet.is_damaged() { self.inspect(direction, packet)? } else { entry.host };
+        let host = if packet.is_damaged() { self.inspect(direction, packet)? } else { entry.host() };
         match self.places[direction as usize] {
             Place::Host(_) => Some(packet),
             Place::Router(node) => {
@@ -216,22 +227,26 @@ impl Network {
     /// Flips bits of a packet.
     fn damage(&mut self, direction: u32, id: PacketId, flips: &[u32]) {
         let data = self.data(id);
-        let packet = self.packets.get_mut(id);
-        let bits = flips.iter().map(|&bit| u64::from(bit));
-        if let Body::Raw(raw) = &mut packet.body {
-            raw.direction = direction;
-            flip_bits(&mut raw.octets, bits);
-        } else {
-            let original = octets::emit(&packet.body, self.outlets[packet.origin as usize].route, packet.octets);
-            let mut octets = original.clone();
-            flip_bits(&mut octets, bits);
-            packet.body = Body::Raw(Box::new(Raw { octets, original, data, direction }));
+        let original = self.octets(id);
+        let raw = &mut self.packets.get_mut(id).raw;
+        let raw = raw.get_or_insert_with(|| Box::new(Raw { octets: original.clone(), original, data, direction }));
+        raw.direction = direction;
+        flip_bits(&mut raw.octets, flips.iter().map(|&bit| u64::from(bit)));
+    }
+
+    /// The octets of a packet as it is now.
+    fn octets(&self, id: PacketId) -> Vec<u8> {
+        let packet = self.packets.get(id);
+        if let Some(raw) = &packet.raw {
+            return raw.octets.clone();
         }
+        let from = &self.outlets[packet.origin as usize];
+        octets::emit(&packet.segment, from.route, from.datagrams)
     }
 
     /// A node looks at a damaged packet; returns the host that it goes to. Discards it if the IP header shows its damage.
     fn inspect(&mut self, direction: u32, id: PacketId) -> Option<u32> {
-        let Body::Raw(raw) = &self.packets.get(id).body else { return None };
+        let raw = self.packets.get(id).raw.as_ref()?;
         match octets::read(&raw.octets) {
             Reading::Unreadable => {
                 self.discard(id, Cause::IpHeaderDamaged, direction);
@@ -247,7 +262,7 @@ impl Network {
 
     /// What the host finds in a damaged packet, and where the damage is; `None` if it is as it was sent.
     pub fn content(&self, id: PacketId) -> (Content, Option<Cause>) {
-        let Body::Raw(raw) = &self.packets.get(id).body else { return (Content::Garbage, None) };
+        let Some(raw) = &self.packets.get(id).raw else { return (Content::Garbage, None) };
         let content = match octets::read(&raw.octets) {
             Reading::Unreadable => Content::Garbage,
             Reading::To(_, content) => content,
@@ -278,7 +293,7 @@ impl Network {
 
     /// A host has no use for a damaged packet.
     pub fn discard_damaged(&mut self, id: PacketId, cause: Cause) {
-        let Body::Raw(raw) = &self.packets.get(id).body else { return };
+        let Some(raw) = &self.packets.get(id).raw else { return };
         let direction = raw.direction;
         self.discard(id, cause, direction);
     }
@@ -287,14 +302,11 @@ impl Network {
     pub fn data(&self, id: PacketId) -> (u64, u32) {
         let packet = self.packets.get(id);
         let from = &self.outlets[packet.origin as usize];
-        match &packet.body {
-            Body::Raw(raw) => raw.data,
-            Body::Tcp(segment) if segment.payload.is_empty() => (0, 0),
-            Body::Tcp(segment) => (segment.seq.near(from.position) - from.first, segment.payload.len() as u32),
-            Body::Datagram(number) => {
-                let len = packet.octets - octets::DATAGRAM_HEADERS;
-                (number * u64::from(len), len)
-            }
+        match (&packet.raw, &packet.segment.payload) {
+            (Some(raw), _) => raw.data,
+            (None, Payload::Empty) => (0, 0),
+            (None, Payload::Synthetic { offset, len }) if from.datagrams => (*offset, *len),
+            (None, payload) => (packet.segment.seq.near(from.position) - from.first, payload.len() as u32),
         }
     }
 
@@ -303,8 +315,7 @@ impl Network {
         if taps.is_empty() {
             return;
         }
-        let packet = self.packets.get(id);
-        let octets = octets::emit(&packet.body, self.outlets[packet.origin as usize].route, packet.octets);
+        let octets = self.octets(id);
         for tap in taps {
             self.captures[tap.capture].write(tap.interface, self.now, &octets, comment);
         }

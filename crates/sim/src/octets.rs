@@ -2,15 +2,13 @@
 //!
 //! Host number `n` (from 0) has the addresses `10.0.0.0 + n + 1` and `fd00:: + n + 1`.
 
-use crate::packet::Body;
 use crate::truth::Cause;
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use whyloss_transport::segment::synthetic_octet;
 use whyloss_transport::wire::checksum::Sum;
 use whyloss_transport::wire::damage::{examine, Arrival};
 use whyloss_transport::wire::{self, ip};
-use whyloss_transport::{Integrity, Segment};
+use whyloss_transport::{Integrity, Payload, Segment};
 
 /// Octets of the headers of a datagram: IPv4 and UDP.
 pub(crate) const DATAGRAM_HEADERS: u32 = 28;
@@ -57,22 +55,21 @@ fn host_of(address: IpAddr) -> u32 {
     }
 }
 
-/// The octets of an undamaged packet of `octets` octets.
-pub(crate) fn emit(body: &Body, route: Route, octets: u32) -> Vec<u8> {
-    let mut out = Vec::with_capacity(octets as usize);
-    match body {
-        Body::Tcp(segment) => {
-            let header = ip::Header { addresses: route.addresses(), hop_limit: HOP_LIMIT };
-            wire::emit(&header, segment, &mut out).expect("what the engine sends has a form on the wire");
-        }
-        Body::Datagram(number) => emit_datagram(*number, route, octets as u16, &mut out),
-        Body::Raw(raw) => out.extend_from_slice(&raw.octets),
+/// The octets of an undamaged packet.
+pub(crate) fn emit(segment: &Segment, route: Route, datagram: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    if datagram {
+        emit_datagram(&segment.payload, route, &mut out);
+    } else {
+        let header = ip::Header { addresses: route.addresses(), hop_limit: HOP_LIMIT };
+        wire::emit(&header, segment, &mut out).expect("what the engine sends has a form on the wire");
     }
     out
 }
 
-/// A UDP datagram (RFC 768) over IPv4 with octets of the synthetic stream.
-fn emit_datagram(number: u64, route: Route, octets: u16, out: &mut Vec<u8>) {
+/// A UDP datagram (RFC 768) over IPv4.
+fn emit_datagram(payload: &Payload, route: Route, out: &mut Vec<u8>) {
+    let octets = (payload.len() + DATAGRAM_HEADERS as usize) as u16;
     let [src, dst] = route.hosts.map(|host| (V4_NET + host).to_be_bytes());
     let mut header = [0; 20];
     header[0] = 0x45;
@@ -89,8 +86,7 @@ fn emit_datagram(number: u64, route: Route, octets: u16, out: &mut Vec<u8>) {
     route.ports.iter().for_each(|port| out.extend_from_slice(&port.to_be_bytes()));
     out.extend_from_slice(&len.to_be_bytes());
     out.extend_from_slice(&[0, 0]);
-    let payload = u64::from(octets) - u64::from(DATAGRAM_HEADERS);
-    out.extend((0..payload).map(|offset| synthetic_octet(number * payload + offset)));
+    payload.write_to(out);
     // Zero would mean "no checksum".
     let checksum = match udp_sum(out).finish() {
         0 => u16::MAX,
@@ -172,7 +168,7 @@ pub(crate) fn place(original: &[u8], now: &[u8]) -> Option<Cause> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyloss_transport::segment::{Flags, Payload};
+    use whyloss_transport::segment::Flags;
     use whyloss_transport::wire::damage::flip_bits;
 
     const ROUTE: Route = Route { hosts: [3, 70_000], ports: [1024, 1025], v6: false };
@@ -187,7 +183,7 @@ mod tests {
     fn a_packet_leads_back_to_its_hosts() {
         for v6 in [false, true] {
             let route = Route { v6, ..ROUTE };
-            let octets = emit(&Body::Tcp(segment()), route, 140);
+            let octets = emit(&segment(), route, false);
             match read(&octets) {
                 Reading::To(70_000, Content::Tcp(found, read, Integrity::Intact)) => {
                     assert_eq!(found, route);
@@ -200,7 +196,8 @@ mod tests {
 
     #[test]
     fn a_datagram_is_checked_like_any_packet() {
-        let octets = emit(&Body::Datagram(5), ROUTE, 210);
+        let payload = Payload::Synthetic { offset: 5 * 182, len: 182 };
+        let octets = emit(&Segment { payload, ..Segment::default() }, ROUTE, true);
         assert_eq!(octets.len(), 210);
         assert!(matches!(read(&octets), Reading::To(70_000, Content::Datagram(ROUTE, true))));
         for (bit, readable) in [(12 * 8, false), (28 * 8, true), (209 * 8, true)] {
@@ -216,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_outermost_hit_counts() {
-        let original = emit(&Body::Tcp(segment()), ROUTE, 140);
+        let original = emit(&segment(), ROUTE, false);
         let hit = |bits: &[u64]| {
             let mut damaged = original.clone();
             flip_bits(&mut damaged, bits.iter().copied());

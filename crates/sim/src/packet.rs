@@ -5,21 +5,15 @@ use whyloss_transport::{Instant, Segment};
 /// A packet: written once when it is sent, read once when it arrives. In between, links carry its number.
 #[derive(Debug)]
 pub(crate) struct Packet {
-    pub body: Body,
+    /// A TCP segment; of a datagram only the payload counts.
+    pub segment: Segment,
+    /// The octets, once it is damaged.
+    pub raw: Option<Box<Raw>>,
+    pub sent_at: Instant,
     /// The outlet that it left.
     pub origin: u32,
     /// Length with the IP header, in octets.
     pub octets: u32,
-    pub sent_at: Instant,
-}
-
-#[derive(Debug)]
-pub(crate) enum Body {
-    Tcp(Segment),
-    /// A datagram: the number of those that its source sent before.
-    Datagram(u64),
-    /// The octets of a damaged packet.
-    Raw(Box<Raw>),
 }
 
 /// A packet that a channel has damaged.
@@ -64,12 +58,18 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    pub fn insert(&mut self, packet: Packet) -> PacketId {
+    #[inline]
+    pub fn insert(&mut self, segment: Segment, sent_at: Instant, origin: u32, octets: u32) -> PacketId {
         if let Some(index) = self.free.pop() {
-            self.places[index as usize] = packet;
+            // Field by field, so that the segment is copied once.
+            let place = &mut self.places[index as usize];
+            place.segment = segment;
+            place.sent_at = sent_at;
+            place.origin = origin;
+            place.octets = octets;
             return PacketId(index);
         }
-        self.places.push(packet);
+        self.places.push(Packet { segment, raw: None, sent_at, origin, octets });
         PacketId(self.places.len() as u32 - 1)
     }
 
@@ -81,8 +81,12 @@ impl Packets {
         &mut self.places[id.index()]
     }
 
-    /// The packet has gone. What it holds stays in place until the place is used again.
+    /// The packet has gone. Its segment stays in place until the place is used again.
+    #[inline]
     pub fn remove(&mut self, id: PacketId) {
+        if id.is_damaged() {
+            self.places[id.index()].raw = None;
+        }
         self.free.push(id.index() as u32);
     }
 

@@ -1,9 +1,11 @@
 //! What the tests of whyloss stand on; nothing that ships depends on it.
 //!
 //! - [`ring`]: two endpoints joined by a path in virtual time, with faults that a test asks for.
+//! - [`settings`]: configurations from words, for scripts and command lines.
 //! - [`packetdrill`]: a virtual-time runner for scripts in packetdrill's language.
 #![forbid(unsafe_code)]
 
 pub mod packetdrill;
 pub mod ring;
+pub mod settings;
 pub mod trace;

@@ -196,7 +196,6 @@ impl Settings {
             tlp,
             ecn,
             undo,
-            appropriate_byte_counting,
             window_validation,
             slow_start_after_idle,
             ack_policy,

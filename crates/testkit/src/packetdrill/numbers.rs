@@ -91,9 +91,7 @@ impl Numbers {
     fn clock_on_wire(&self, script: u32) -> u32 {
         match (self.clock.get(&script), self.clock_origin) {
             (Some(wire), _) => *wire,
-            (None, Some((first_script, first_wire))) if script != 0 => {
-                first_wire.wrapping_add(script.wrapping_sub(first_script))
-            }
+            (None, Some((first_script, first_wire))) if script != 0 => first_wire.wrapping_add(script.wrapping_sub(first_script)),
             _ => script,
         }
     }

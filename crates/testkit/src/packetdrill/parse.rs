@@ -276,7 +276,7 @@ fn options(input: &mut Input) -> Parsed<Result<Option<Vec<TcpOption>>, String>> 
 fn tcp_option(input: &mut Input) -> Parsed<Result<TcpOption, String>> {
     let block = || separated_pair(token(dec_uint), symbol(":"), token(dec_uint));
     let timestamps = (keyword("TS"), keyword("val"), token(dec_uint), keyword("ecr"), token(dec_uint))
-        .map(|(_, _, value, _, echo)| TcpOption::Timestamps(Timestamps { value, echo }));
+        .map(|((), (), value, (), echo)| TcpOption::Timestamps(Timestamps { value, echo }));
     let known = alt((
         keyword("nop").value(TcpOption::Nop),
         keyword("eol").value(TcpOption::End),

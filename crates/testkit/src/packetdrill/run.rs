@@ -69,13 +69,13 @@ pub fn run(script: &Script, defaults: &Settings) -> Outcome {
         Ok(mut run) => {
             let result = run.play(script, &mut line);
             let trace = std::mem::take(&mut run.trace);
-            outcome(result, line, trace)
+            outcome(result, line, &trace)
         }
-        Err(stop) => outcome(Err(stop), line, Vec::new()),
+        Err(stop) => outcome(Err(stop), line, &[]),
     }
 }
 
-fn outcome(result: Step<()>, line: usize, trace: Vec<String>) -> Outcome {
+fn outcome(result: Step<()>, line: usize, trace: &[String]) -> Outcome {
     match result {
         Ok(()) => Outcome::Passed,
         Err(Stop::Failed { expected, got }) => Outcome::Failed { line, expected, got, trace: trace.join("\n") },
@@ -130,8 +130,11 @@ impl Run {
                 ("ip_version", _) if value.as_deref() == Some("ipv4") => {}
                 ("ip_version", _) if value.as_deref() == Some("ipv6") => settings.config.ip_header = 40,
                 // Where packets go and how much is told does not matter here.
-                ("local_ip" | "remote_ip" | "gateway_ip" | "netmask_ip" | "bind_port" | "connect_port" | "wire_interface", _)
-                | ("verbose" | "dry_run" | "speed" | "non_fatal" | "send_omit_free" | "so_filename" | "so_flags", _) => {}
+                (
+                    "local_ip" | "remote_ip" | "gateway_ip" | "netmask_ip" | "bind_port" | "connect_port" | "wire_interface"
+                    | "verbose" | "dry_run" | "speed" | "non_fatal" | "send_omit_free" | "so_filename" | "so_flags",
+                    _,
+                ) => {}
                 _ => return Err(Stop::NotSupported(format!("option --{name}"))),
             }
         }
@@ -167,12 +170,12 @@ impl Run {
             *line = blocked.line;
             self.advance(blocked.returns.1 + self.tolerance)?;
             if self.blocked.is_some() {
-                return Err(Stop::failed("the call returns", format!("it still blocks at {}", self.at(self.now))));
+                return Err(Stop::failed("the call returns", format!("it still blocks at {}", seconds(self.now))));
             }
         }
         match self.sockets.sent.front() {
             Some((at, segment)) if self.strict => {
-                Err(Stop::failed("no more segments", format!("at {}: {}", self.at(*at), self.numbers.outbound(segment))))
+                Err(Stop::failed("no more segments", format!("at {}: {}", seconds(*at), self.numbers.outbound(segment))))
             }
             _ => Ok(()),
         }
@@ -192,7 +195,7 @@ impl Run {
                 }
                 self.advance_past(from, line)?;
                 let segment = self.numbers.inbound(packet);
-                self.note(format!("< {}", self.numbers.describe_inbound(&segment)));
+                self.note(&format!("< {}", self.numbers.describe_inbound(&segment)));
                 self.sockets.arrive(self.now, &segment).map_err(broken)?;
                 self.after()?;
             }
@@ -223,13 +226,8 @@ impl Run {
         }
     }
 
-    /// Seconds since the start of the script.
-    fn at(&self, at: Instant) -> String {
-        format!("{:.6}", at.since(START).as_secs_f64())
-    }
-
-    fn note(&mut self, what: String) {
-        let line = format!("{:>12} {what}", self.at(self.now));
+    fn note(&mut self, what: &str) {
+        let line = format!("{:>12} {what}", seconds(self.now));
         self.trace.push(line);
     }
 
@@ -239,8 +237,8 @@ impl Run {
         if let Some(blocked) = &self.blocked {
             if self.now > blocked.returns.1 + self.tolerance {
                 *line = blocked.line;
-                let expected = format!("{} returns at {}", blocked.call.name, self.at(blocked.returns.1));
-                return Err(Stop::failed(expected, format!("it still blocks at {}", self.at(self.now))));
+                let expected = format!("{} returns at {}", blocked.call.name, seconds(blocked.returns.1));
+                return Err(Stop::failed(expected, format!("it still blocks at {}", seconds(self.now))));
             }
         }
         Ok(())
@@ -251,7 +249,7 @@ impl Run {
         while self.tick(until)? {
             calls += 1;
             if calls > TIMER_CALLS {
-                return Err(broken(format!("{TIMER_CALLS} timer calls up to {}", self.at(self.now))));
+                return Err(broken(format!("{TIMER_CALLS} timer calls up to {}", seconds(self.now))));
             }
         }
         self.now = self.now.max(until);
@@ -281,8 +279,8 @@ impl Run {
                 self.check_return(&blocked.call, returned)?;
                 let (from, to) = blocked.returns;
                 if self.now < from - self.tolerance || self.now > to + self.tolerance {
-                    let expected = format!("{} returns at {}", blocked.call.name, self.at(from));
-                    return Err(Stop::failed(expected, format!("it returned at {}", self.at(self.now))));
+                    let expected = format!("{} returns at {}", blocked.call.name, seconds(from));
+                    return Err(Stop::failed(expected, format!("it returned at {}", seconds(self.now))));
                 }
             }
         }
@@ -293,7 +291,7 @@ impl Run {
         if self.blocked.is_some() {
             return Err(Stop::NotSupported("a system call while another one blocks".to_owned()));
         }
-        self.note(format!("{}(…)", call.name));
+        self.note(&format!("{}(…)", call.name));
         (self.sockets.progress, self.sockets.deadline) = (0, None);
         let returned = self.sockets.call(self.now, call).map_err(broken)?;
         if returned == Returned::Blocks {
@@ -321,7 +319,7 @@ impl Run {
             Returned::Blocks => return Ok(()),
         };
         let got = error.map_or_else(|| value.to_string(), |error| format!("{value} {error}"));
-        self.note(format!("{} = {got}", call.name));
+        self.note(&format!("{} = {got}", call.name));
         let expected = match &call.result {
             None | Some(Expression::Anything) => return Ok(()),
             Some(Expression::Integer(expected)) => *expected,
@@ -343,23 +341,28 @@ impl Run {
             calls += 1;
             if calls > TIMER_CALLS || !self.tick(latest)? {
                 self.now = self.now.max(from);
-                let got = format!("no segment by {} (the connection is in {:?})", self.at(latest), self.sockets.state());
-                return Err(Stop::failed(format!("at {}: {}", self.at(from), expected()), got));
+                let got = format!("no segment by {} (the connection is in {:?})", seconds(latest), self.sockets.state());
+                return Err(Stop::failed(format!("at {}: {}", seconds(from), expected()), got));
             }
         }
         let Some((at, segment)) = self.sockets.sent.pop_front() else { unreachable!("it is not empty") };
         let got = self.numbers.outbound(&segment);
-        self.trace.push(format!("{:>12} > {got}", self.at(at)));
+        self.trace.push(format!("{:>12} > {got}", seconds(at)));
         if let Err(differences) = self.numbers.compare(packet, &segment) {
-            let got = format!("at {}: {got}; {}", self.at(at), differences.join("; "));
-            return Err(Stop::failed(format!("at {}: {}", self.at(from), expected()), got));
+            let got = format!("at {}: {got}; {}", seconds(at), differences.join("; "));
+            return Err(Stop::failed(format!("at {}: {}", seconds(from), expected()), got));
         }
         if at < from - self.tolerance || at > latest {
-            let range = if from == to { self.at(from) } else { format!("{} to {}", self.at(from), self.at(to)) };
-            return Err(Stop::failed(format!("at {range}: {}", expected()), format!("this at {}", self.at(at))));
+            let range = if from == to { seconds(from) } else { format!("{} to {}", seconds(from), seconds(to)) };
+            return Err(Stop::failed(format!("at {range}: {}", expected()), format!("this at {}", seconds(at))));
         }
         Ok(at)
     }
+}
+
+/// Seconds since the start of the script.
+fn seconds(at: Instant) -> String {
+    format!("{:.6}", at.since(START).as_secs_f64())
 }
 
 fn describe(packet: &Packet) -> String {

@@ -121,6 +121,7 @@ impl Sockets {
                 return self.drain(now, &mut connection);
             }
             self.connection = Some(connection);
+            self.owner = None;
             return self.flush(now);
         }
         if let Some(connection) = &mut self.connection {
@@ -238,10 +239,16 @@ impl Sockets {
         if !kind.contains(&"SOCK_STREAM") && !matches!(call.arguments.get(1), Some(Expression::Anything)) {
             return Returned::Unsupported(format!("sockets of kind {kind:?}"));
         }
-        let fd = (3..).find(|fd| !self.descriptors.contains_key(fd)).unwrap_or(3);
+        let fd = self.free_descriptor();
         let nonblocking = kind.contains(&"SOCK_NONBLOCK");
         self.descriptors.insert(fd, Descriptor { nonblocking, ..Descriptor::default() });
         Returned::Value(fd, None)
+    }
+
+    /// The lowest number that is free, after the three that every process begins with.
+    fn free_descriptor(&self) -> i64 {
+        let used = self.descriptors.keys();
+        used.zip(3..).find(|(used, number)| **used != *number).map_or(3 + self.descriptors.len() as i64, |(_, number)| number)
     }
 
     fn connect(&mut self, now: Instant, fd: i64) -> Result<Returned, String> {
@@ -279,7 +286,7 @@ impl Sockets {
         match &mut self.connection {
             Some(connection) if connection.connected && !connection.accepted && self.owner.is_none() => {
                 connection.accepted = true;
-                let fd = (3..).find(|fd| !self.descriptors.contains_key(fd)).unwrap_or(3);
+                let fd = self.free_descriptor();
                 self.owner = Some(fd);
                 let settings = self.descriptors.get(&listener).and_then(|d| d.settings.clone());
                 self.descriptors.insert(fd, Descriptor { settings, role: Role::Connection, ..Descriptor::default() });

@@ -40,7 +40,8 @@ impl Sockets {
             "SO_LINGER" => {
                 let zero = |field: &str| match value {
                     Some(Expression::Record(fields)) => {
-                        fields.iter().find(|(name, _)| name.ends_with(field)).and_then(|(_, value)| integer(value)).unwrap_or(0) == 0
+                        fields.iter().find(|(name, _)| name.ends_with(field)).and_then(|(_, value)| integer(value)).unwrap_or(0)
+                            == 0
                     }
                     _ => true,
                 };

@@ -5,9 +5,13 @@ mod options;
 use crate::packetdrill::script::{Call, Expression};
 use crate::settings::Settings;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
+use whyloss_transport::scheme::Selection;
 use whyloss_transport::segment::{Flags, Integrity, Segment};
+use whyloss_transport::stack::{self, Stack};
 use whyloss_transport::tcp::{Closing, State};
-use whyloss_transport::{Command, Endpoint, Event, Input, Instant, Payload, Ports};
+use whyloss_transport::wire::ip::Addresses;
+use whyloss_transport::{Command, Config, Endpoint, Event, Input, Instant, Payload, Ports};
 
 /// How a system call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,13 +117,12 @@ impl Sockets {
         if !alive {
             let opens = segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST);
             let listener = self.descriptors.iter().find(|(_, d)| d.role == Role::Listener).map(|(fd, _)| *fd);
-            let Some(fd) = listener else { return self.refuse(now, segment) };
+            let Some(fd) = listener.filter(|_| opens) else {
+                self.greet(now, segment, listener.is_some());
+                return Ok(());
+            };
             let mut connection = self.new_connection(fd, now, Command::Listen)?;
             connection.endpoint.handle(now, Input::Segment(segment, Integrity::Intact));
-            if !opens {
-                // The listener's own answer; it stays a listener.
-                return self.drain(now, &mut connection);
-            }
             self.connection = Some(connection);
             self.owner = None;
             return self.flush(now);
@@ -130,12 +133,20 @@ impl Sockets {
         self.flush(now)
     }
 
-    /// Nobody is there: what an endpoint in CLOSED says (RFC 9293, 3.10.7.1).
-    fn refuse(&mut self, now: Instant, segment: &Segment) -> Result<(), String> {
-        let (config, parts) = self.defaults.build().map_err(|error| error.to_string())?;
-        let mut nobody = Connection::new(Endpoint::new(config, parts, PORTS));
-        nobody.endpoint.handle(now, Input::Segment(segment, Integrity::Intact));
-        self.drain(now, &mut nobody)
+    /// What a host says to a segment that belongs to no connection and opens none.
+    fn greet(&mut self, now: Instant, segment: &Segment, listening: bool) {
+        const KEY: [u8; 16] = [0; 16];
+        let ours = SocketAddr::from(([192, 0, 2, 1], PORTS.local));
+        let mut stack = Stack::new(stack::Settings { addresses: vec![ours.ip()], mtu: 1500, key: KEY });
+        if listening {
+            let listener = stack::Listener { config: Config::modern(), selection: Selection::default(), backlog: 1 };
+            stack.listen(ours, listener).expect("the address is its own and nobody else listens");
+        }
+        let addresses = Addresses::new(Ipv4Addr::new(192, 0, 2, 2).into(), ours.ip()).expect("both are of one family");
+        stack.handle(now, addresses, segment, Integrity::Intact);
+        while let Some(datagram) = stack.poll_transmit(now) {
+            self.sent.push_back((now, datagram.segment));
+        }
     }
 
     fn new_connection(&self, fd: i64, now: Instant, command: Command) -> Result<Connection, String> {

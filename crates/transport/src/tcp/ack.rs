@@ -70,8 +70,10 @@ impl Endpoint {
         if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
             self.on_ecn_echo();
         }
+        // The acknowledgement that ends fast recovery does not grow the window that it leaves behind (RFC 6582, 3.2).
+        let repairing = matches!(self.snd.phase, Phase::Fast { .. });
         self.detect_and_recover(now, segment, &news);
-        self.grow(now, segment, &news);
+        self.grow(now, segment, &news, repairing);
         if news.acked > 0 {
             self.rearm(now);
         }
@@ -249,6 +251,7 @@ impl Endpoint {
             self.stats.duplicate_acks += 1;
         } else if news.acked > 0 {
             self.snd.dup_acks = 0;
+            self.snd.limited = 0;
         }
         self.consider_undo(now, segment, news);
         self.account_tail_probe(news);
@@ -336,6 +339,10 @@ impl Endpoint {
             Assessment::Genuine => {
                 *assessing = None;
                 self.snd.frto_credit = 0;
+                if number > 1 && self.snd.nxt > recover {
+                    // RFC 5682, 2.1 step 3a: the two new segments must not keep the retransmissions back.
+                    self.window.set_cwnd(self.window.cwnd().max(3 * u64::from(self.snd.mss)));
+                }
                 for index in 0..self.snd.board.len() {
                     let sent = self.snd.board.get(index);
                     if sent.in_network() && !sent.was_retransmitted() && sent.end() <= recover {
@@ -387,12 +394,13 @@ impl Endpoint {
         }
     }
 
-    fn grow(&mut self, now: Instant, segment: &Segment, news: &News) {
+    fn grow(&mut self, now: Instant, segment: &Segment, news: &News, repairing: bool) {
         if news.acked == 0 && news.delivered.octets == 0 {
             return;
         }
         self.refresh_path(now);
         let mut ack = make_ack(&self.path, segment, news, &self.snd.phase);
+        ack.in_recovery |= repairing;
         ack.window_limited = !self.config.window_validation || 2 * news.flight_before > self.window.cwnd();
         self.parts.congestion.on_ack(&mut self.window, &ack);
     }

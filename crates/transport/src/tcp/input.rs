@@ -43,6 +43,9 @@ impl Endpoint {
             self.syn_due = true; // our SYN-ACK was lost
             return;
         }
+        if self.completes_simultaneous_open(start, segment) {
+            return self.establish(now, segment);
+        }
         if self.is_old_by_timestamp(now, segment) || !self.is_acceptable(start, segment) {
             if !segment.flags.contains(Flags::RST) {
                 self.rcv.ack_now = true;
@@ -90,6 +93,17 @@ impl Endpoint {
             self.rcv.echo_ce = false;
         }
         self.advance_closing(now);
+    }
+
+    /// The peer's SYN again, now with an acknowledgement of ours (RFC 9293, 3.5, figure 8, line 6).
+    fn completes_simultaneous_open(&self, start: u64, segment: &Segment) -> bool {
+        self.state == State::SynReceived
+            && self.active
+            && segment.flags.contains(Flags::SYN | Flags::ACK)
+            && !segment.flags.contains(Flags::RST)
+            && start + 1 == self.rcv.next
+            && segment.payload.is_empty()
+            && segment.ack.near(self.snd.una) == self.snd.iss + 1
     }
 
     /// PAWS (RFC 7323, 5.3).
@@ -170,8 +184,9 @@ impl Endpoint {
         let window_end = self.rcv.announced;
         let end = (start + len).min(window_end);
         let fits = start + len <= window_end;
-        if segment.flags.contains(Flags::FIN) && fits && self.rcv.fin_at.is_none() {
-            self.rcv.fin_at = Some(start + len);
+        if segment.flags.contains(Flags::FIN) && fits {
+            self.rcv.fin_at = self.rcv.fin_at.or(Some(start + len));
+            self.rcv.ack_now = true; // in order or not (RFC 5681, 4.2)
         }
         if len > 0 && end > start {
             self.take_payload(now, segment, start, end);

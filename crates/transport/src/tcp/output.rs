@@ -268,6 +268,9 @@ impl Endpoint {
         self.snd.fin_sent |= fin;
         self.snd.board.push(start, seq_len, fin, now);
         self.snd.nxt += u64::from(seq_len);
+        if self.snd.phase == Phase::Open && self.snd.dup_acks > 0 {
+            self.snd.limited += u64::from(seq_len);
+        }
         self.snd.last_sent = now;
         self.snd.rtt.on_sent(self.snd.nxt, now);
         if let Some(prr) = &mut self.snd.prr {
@@ -378,7 +381,7 @@ impl Endpoint {
 
     /// The application has read: tell the peer if that opens a window that was nearly closed.
     pub(super) fn announce_opened_window(&mut self) {
-        let buffer = self.config.receive_buffer;
+        let buffer = self.config.receive_buffer.min(0xffff << self.rcv.shift);
         let gain = self.rcv.window_end(buffer) - self.rcv.announced;
         let worth = (2 * u64::from(self.rcv.full_segment)).min(buffer / 2).max(1);
         if gain >= worth && self.rcv.announced - self.rcv.next < buffer / 2 {

@@ -157,6 +157,8 @@ impl Endpoint {
     /// Begins fast recovery; returns whether the window was reduced.
     fn enter_fast_recovery(&mut self, now: Instant, response: Response) -> bool {
         let before = (self.window.cwnd(), self.window.ssthresh());
+        // RFC 5681, 3.2 step 2: what limited transmit sent does not count.
+        self.path.flight = self.path.flight.saturating_sub(self.snd.limited);
         let target = self.apply(response);
         let reduced = target.is_some();
         let snd = &mut self.snd;

@@ -54,6 +54,8 @@ pub(super) struct Sender {
     pub phase: Phase,
     /// Duplicate acknowledgements in a row.
     pub dup_acks: u32,
+    /// Octets that left on them (RFC 3042).
+    pub limited: u64,
     /// Octets by which fast recovery without SACK inflates the window (RFC 5681, 3.2).
     pub inflation: u64,
     /// `SND.NXT` at the latest entry into recovery of any kind (RFC 6582's `recover`).
@@ -145,6 +147,7 @@ impl Sender {
             fin_sent: false,
             phase: Phase::Open,
             dup_acks: 0,
+            limited: 0,
             inflation: 0,
             recover: iss,
             episodes: 0,

@@ -230,7 +230,8 @@ impl Config {
     }
 
     /// FreeBSD 4.5 as in Garcia & Brunstrom 2004: NewReno without SACK, 10 ms ticks, 1 s minimum RTO, delayed
-    /// acknowledgements of 100 ms, 64 KiB windows, timestamps.
+    /// acknowledgements of 100 ms, 64 KiB windows, timestamps. Growth is the congestion control's: `reno` counts acknowledgements as
+    /// that system did.
     pub fn freebsd45() -> Self {
         Self {
             mss: 1460,

@@ -242,6 +242,8 @@ impl Assembly {
         let other = (ends.1, Way::Reverse, pair.route.reversed(), Ports { local: remote, remote: local });
         for (side, (mut end, way, route, ports)) in sides.into_iter().chain([other]).enumerate() {
             end.config.nonce_key = nonces.bits();
+            // The application reads at once all the same, but it looks at what it reads.
+            end.config.auto_read = false;
             let index = self.net.outlets.len() as u32;
             let outlet = Outlet::new(number, way, route, end.config.initial_seq);
             self.outlet(&flow.name, pair.nodes[side], outlet);

@@ -62,7 +62,8 @@ pub enum QueueLimit {
 /// One end of a TCP connection.
 #[derive(Debug)]
 pub struct End {
-    /// Its configuration. The nonce key is replaced by a random one.
+    /// Its configuration. The nonce key is replaced by a random one; the application reads everything at once and checks it, whatever
+    /// [`Config::auto_read`] says.
     pub config: Config,
     /// Its algorithms.
     pub parts: Parts,

@@ -133,26 +133,27 @@ impl Events {
         let mut place = 0;
         loop {
             let first = 4 * place + 1;
-            let (least, child) = if let Some(&[a, b, c, d]) = heap.get(first..first + 4) {
-                let (low, low_at) = if b < a { (b, first + 1) } else { (a, first) };
-                let (high, high_at) = if d < c { (d, first + 3) } else { (c, first + 2) };
-                if high < low {
-                    (high, high_at)
-                } else {
-                    (low, low_at)
+            let mut least = event.0;
+            let mut child = place;
+            if let Some(children) = heap.get(first..first + 4) {
+                for (at, other) in children.iter().enumerate() {
+                    let less = other.0 < least;
+                    least = if less { other.0 } else { least };
+                    child = if less { first + at } else { child };
                 }
             } else {
-                let Some(rest) = heap.get(first..).filter(|rest| !rest.is_empty()) else { break };
-                let (at, least) = rest.iter().enumerate().min_by_key(|(_, event)| **event).unwrap_or((0, &rest[0]));
-                (*least, first + at)
-            };
-            if event <= least {
+                for (at, other) in heap.iter().enumerate().skip(first) {
+                    if other.0 < least {
+                        (least, child) = (other.0, at);
+                    }
+                }
+            }
+            heap[place] = Event(least);
+            if child == place {
                 break;
             }
-            heap[place] = least;
             place = child;
         }
-        heap[place] = event;
     }
 }
 

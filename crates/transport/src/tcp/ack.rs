@@ -309,9 +309,11 @@ impl Endpoint {
             self.window.set_cwnd(self.window.cwnd().saturating_sub(rest));
             self.snd.inflation = mss.min(news.acked);
         }
-        let judged = self.judge(&[0], Trigger::PartialAck);
-        self.declare_lost(now, judged);
-        self.snd.force_head = true;
+        if !self.head_is_left_to_reports() {
+            let judged = self.judge(&[0], Trigger::PartialAck);
+            self.declare_lost(now, judged);
+            self.snd.force_head = true;
+        }
     }
 
     /// Was the timeout right (RFC 5682, RFC 3522)?

@@ -5,7 +5,7 @@ use super::record::{Event, Judgement, LossRecord};
 use super::scoreboard::Sent;
 use super::sides::{Phase, Sender};
 use super::undo::Undo;
-use super::{Endpoint, Recovery};
+use super::{Endpoint, Recovery, ReportResponse};
 use crate::differentiation::Cause;
 use crate::path::{Loss, Path, Trigger};
 use crate::reaction::Response;
@@ -190,7 +190,8 @@ impl Endpoint {
         }
         snd.phase = Phase::Fast { recover: snd.nxt, reduced, exit_cwnd, partial_seen: false };
         if !self.agreed.sack {
-            snd.inflation = u64::from(self.config.dup_threshold) * mss;
+            // As many segments have left the network; a report may come before any duplicate.
+            snd.inflation = u64::from(snd.dup_acks) * mss;
             self.window.set_cwnd(exit_cwnd);
         } else if self.config.prr {
             snd.prr = Some(Prr::new(snd.flight() - snd.board.sacked(), exit_cwnd));
@@ -277,7 +278,12 @@ impl Endpoint {
                     }
                 }
             }
-        } else if self.snd.phase == Phase::Open && enough && self.snd.una > self.snd.recover && self.snd.board.len() > 0 {
+        } else if self.snd.phase == Phase::Open
+            && enough
+            && self.snd.una > self.snd.recover
+            && self.snd.board.len() > 0
+            && !self.head_is_left_to_reports()
+        {
             found.push(0);
         }
         if !found.is_empty() {
@@ -285,6 +291,13 @@ impl Endpoint {
             self.declare_lost(now, judged);
         }
         self.scratch = found;
+    }
+
+    /// Whether a report has set off the repair of the first outstanding segment. Without SACK nothing but the next report or the
+    /// timer tells that a repair is lost: acknowledgements that arrive meanwhile were sent before it.
+    pub(super) fn head_is_left_to_reports(&self) -> bool {
+        let repaired = |head: &Sent| head.needs_repair() || head.was_retransmitted();
+        self.config.report_response == ReportResponse::Immediate && self.snd.board.first().is_some_and(repaired)
     }
 
     /// Looks for losses by time (RFC 8985).

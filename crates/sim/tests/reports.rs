@@ -51,7 +51,7 @@ fn what_a_report_has_repaired_is_not_repaired_again() {
     let mut repaired = 0;
     for run in 0..20 {
         let records = transfer(&config, "checksum-ld", 1e-5, run);
-        let by = |trigger| move |loss: &&LossRow| loss.record.trigger == trigger;
+        let by = |trigger| move |loss: &&whyloss_sim::LossRow| loss.record.trigger == trigger;
         repaired += records.losses.iter().filter(by(Trigger::Report)).count();
         for trigger in [Trigger::PartialAck, Trigger::DuplicateAcks] {
             let wrong = records.losses.iter().filter(by(trigger)).find(|loss| loss.truth == Truth::Arrived);

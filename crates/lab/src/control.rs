@@ -58,8 +58,8 @@ fn left(fraction: f64, elapsed: Duration) -> Option<Duration> {
 
 /// Who watches and who may stop.
 ///
-/// The callback is called on the thread that called [`run`](crate::run) or [`Sweep::execute`](crate::Sweep::execute), about ten times a
-/// second; it may set the flag itself.
+/// The callback is called on the thread that called [`run`](crate::run) or [`execute`](crate::execute()): after every run of a sweep, and
+/// otherwise about ten times a second. It may set the flag itself.
 #[derive(Default)]
 pub struct Control<'a> {
     /// Stops the work.

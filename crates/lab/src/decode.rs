@@ -1,6 +1,6 @@
 //! From a tree to typed values, by serde, with errors that name field, line, value and what is allowed.
 
-use crate::error::{nearest, InputError};
+use crate::error::{nearest, InputError, Place};
 use crate::tree::{Node, Value};
 use serde::de::{self, value::StrDeserializer, Deserialize, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 use std::collections::btree_map;
@@ -27,7 +27,7 @@ impl Fault {
     fn below(mut self, step: &str, node: &Node) -> Self {
         let glue = if self.0.field.is_empty() || self.0.field.starts_with('[') { "" } else { "." };
         self.0.field = format!("{step}{glue}{}", self.0.field);
-        if self.0.place.line == 0 {
+        if self.0.place == Place::default() {
             self.0.place = node.place.clone();
         }
         self
@@ -123,7 +123,7 @@ impl<'de> de::Deserializer<'de> for &'de Node {
             Value::Table(fields) => visitor.visit_map(Fields { fields: fields.iter(), current: None }),
         }
         .map_err(|mut fault| {
-            if fault.0.place.line == 0 {
+            if fault.0.place == Place::default() {
                 fault.0.place = self.place.clone();
             }
             // A list or table that was not expected says what is in it.
@@ -160,7 +160,7 @@ impl<'de> de::Deserializer<'de> for &'de Node {
             other => Err(Fault(InputError { found: Some(other.found()), ..InputError::default() }.alternatives(variants))),
         };
         result.map_err(|mut fault| {
-            if fault.0.place.line == 0 {
+            if fault.0.place == Place::default() {
                 fault.0.place = self.place.clone();
             }
             fault

@@ -167,7 +167,7 @@ pub(crate) fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>)
         .into_iter()
         .map(|name| (distance(&name.to_lowercase(), &found_lower), name))
         .min()
-        .filter(|(d, name)| *d <= name.chars().count().max(3) / 2)
+        .filter(|(d, name)| *d <= name.chars().count().max(4) / 2 && *d < name.chars().count())
         .map(|(_, name)| name)
 }
 

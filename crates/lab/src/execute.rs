@@ -141,9 +141,11 @@ impl Work {
             let (mut told, mut flushed) = (Instant::now(), Instant::now());
             let mut done = self.results.iter().filter(|tables| tables.is_some()).count();
             loop {
+                let mut tell = false;
                 match receiver.recv_timeout(Duration::from_millis(50)) {
                     Ok((slot, point, Ok(tables))) => {
                         done += 1;
+                        tell = true;
                         self.results[slot] = Some(tables);
                         self.unkept.entry(point).or_default().push(slot);
                         self.open[point] -= 1;
@@ -163,7 +165,7 @@ impl Work {
                 if outcome.is_err() {
                     failed.cancel();
                 }
-                if told.elapsed() >= Duration::from_millis(100) {
+                if tell || told.elapsed() >= Duration::from_millis(100) {
                     told = Instant::now();
                     control.tell(&progress(done));
                 }
@@ -191,7 +193,7 @@ impl Work {
 
 /// All runs one after the other, with the columns of the sweep.
 fn assemble<'a>(plan: &Plan, results: impl Iterator<Item = &'a Tables> + Clone) -> Tables {
-    let whole = Tables::concat(results.clone());
+    let whole = Tables::concat(&results);
     // For each table, how many rows each point has.
     let mut rows = vec![vec![0_usize; plan.points.len()]; NAMES.len()];
     for (slot, tables) in results.enumerate() {

@@ -13,6 +13,7 @@
 //! # Ok::<(), whyloss_lab::Error>(())
 //! ```
 #![forbid(unsafe_code)]
+#![allow(clippy::result_large_err, reason = "a mistake in the input ends the work: its size costs nothing")]
 
 /// The Arrow crates that the tables are made with, for those who bind them to another language.
 pub use {arrow_array, arrow_schema};

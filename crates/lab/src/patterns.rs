@@ -34,7 +34,7 @@ impl Patterns {
             PatternError::Line { path, line, field, found, allowed } => {
                 InputError::new(format!("{}, line {line}: {field}", path.display())).found(found).allowed(allowed)
             }
-            other => InputError::new(other.to_string()),
+            other @ PatternError::Io { .. } => InputError::new(other.to_string()),
         })?;
         let entry = (Arc::new(pattern), blake3::hash(&bytes));
         self.lock().insert(path.to_owned(), entry.clone());

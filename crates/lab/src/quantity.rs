@@ -1,6 +1,5 @@
 //! Quantities with their units, as they stand in scenario files: `"384 kbps"`, `"10 ms"`, `"99 pkt"`, `"64 KiB"`, `"2 %"`.
 
-use crate::error::nearest;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::{self, Deserialize, Deserializer, Expected, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
@@ -73,7 +72,8 @@ impl Measure {
         let (number, unit) = (text[..split].trim().replace('_', ""), text[split..].trim());
         let number: f64 = number.parse().map_err(|_| self.allowed())?;
         let Some((_, scale)) = self.units.iter().find(|(name, _)| *name == unit) else {
-            let near = nearest(unit, self.units.iter().map(|(name, _)| *name)).filter(|_| !unit.is_empty());
+            // Only a slip of case or prefix is a hint: a unit of something else is no misspelling.
+            let near = self.units.iter().map(|(name, _)| *name).find(|name| name.eq_ignore_ascii_case(unit));
             return Err(match near {
                 Some(near) => format!("{} (did you mean `{near}`?)", self.allowed()),
                 None => self.allowed(),

@@ -55,6 +55,7 @@ pub(crate) fn simulate(
 ) -> Result<Tables, Error> {
     let mut world = World::new(scenario, options, patterns)?;
     let until = Instant::ZERO + scenario.duration().into();
+    let captures = std::mem::take(&mut world.captures);
     let outcome = world
         .simulation
         .run(&Limits { until: Some(until) }, |progress| {
@@ -71,6 +72,7 @@ pub(crate) fn simulate(
         return Err(Error::Cancelled);
     }
     let records = world.simulation.into_records();
+    captures.into_iter().try_for_each(Capture::keep)?;
     let origin = Origin::new(options.run, scenario.network(), &world.schemes, &world.sizes, outcome, &records);
     Ok(batches(&origin, scenario.document().output.drops))
 }
@@ -85,6 +87,7 @@ fn failed(scenario: &Scenario, run: u32, error: RunError) -> Error {
 /// A simulation, and what its tables need to know beside its records.
 struct World {
     simulation: Simulation,
+    captures: Vec<Capture>,
     /// For each transfer, its scheme or parts.
     schemes: Vec<String>,
     /// For each transfer, the octets that it is to move.
@@ -122,18 +125,46 @@ impl World {
         if let Some(interval) = document.output.sample {
             builder.sample_every(interval.into());
         }
+        let mut captures = Vec::new();
         if let Some(folder) = &options.captures {
             for name in &document.output.capture {
                 let path = folder.join(format!("{}-{}-{name}.pcapng", scenario.name(), options.run));
-                let file = std::fs::create_dir_all(folder)
-                    .and_then(|()| File::create(&path))
-                    .map_err(|source| Error::Write { path: path.clone(), source })?;
+                let (capture, file) = Capture::create(path)?;
+                captures.push(capture);
                 let link = network.links.iter().position(|link| link.name == *name).expect("captures are checked");
                 builder.capture(links[link], &[Way::Forward, Way::Reverse], Box::new(BufWriter::new(file)));
             }
         }
         let simulation = builder.build().map_err(|error| unbuildable(&error))?;
-        Ok(Self { simulation, schemes, sizes })
+        Ok(Self { simulation, captures, schemes, sizes })
+    }
+}
+
+/// A capture that is being written: its file has its name only when it is whole.
+struct Capture {
+    path: PathBuf,
+    temporary: PathBuf,
+}
+
+impl Capture {
+    fn create(path: PathBuf) -> Result<(Self, File), Error> {
+        let temporary = path.with_extension("pcapng.part");
+        let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        match folder.and_then(|()| File::create(&temporary)) {
+            Ok(file) => Ok((Self { path, temporary }, file)),
+            Err(source) => Err(Error::Write { path, source }),
+        }
+    }
+
+    fn keep(self) -> Result<(), Error> {
+        std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::Write { path: self.path.clone(), source })
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // Once kept it is no longer there.
+        let _ = std::fs::remove_file(&self.temporary);
     }
 }
 

@@ -1,12 +1,13 @@
 //! A scenario: read, checked, changed, and made ready to run.
 
 use crate::decode::decode;
-use crate::error::{Error, InputError};
+use crate::error::{Error, InputError, Place};
 use crate::format::{Channel, Document, CHANNEL_ERRORS};
 use crate::network::{Network, DEFAULT_DURATION};
 use crate::patterns::Patterns;
 use crate::quantity::Span;
 use crate::tree::{Node, Value};
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use whyloss_sim::Pattern;
@@ -63,7 +64,7 @@ impl Scenario {
     /// The scenario with another value in one field, such as `link[0].rate`, `link[bottleneck].rate` or `path.forward.channel.ber`.
     /// A field that excludes others takes them away: a channel with a `pattern` has no `ber` any more.
     pub fn with_override(&self, field: &str, value: impl Into<Value>) -> Result<Self, Error> {
-        self.with_node(field, Node::new(value, ""))
+        self.with_node(field, Node::new(value, "override"))
     }
 
     /// The scenario with an override from a command line, `FIELD=VALUE`. The value is a TOML value; quotes around a string may be left
@@ -158,14 +159,14 @@ pub(crate) fn read_tree(path: &Path) -> Result<(Node, PathBuf), Error> {
     let origin = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => {
-            let place = crate::error::Place { origin: origin.as_str().into(), line: 0 };
+            let place = Place { origin: origin.as_str().into(), line: 0 };
             InputError { place, ..InputError::new("there is no such file") }.into()
         }
         _ => Error::Read { path: path.to_owned(), source },
     })?;
     let tree = if path.extension().is_some_and(|e| e == "json") {
         let json = serde_json::from_str(&text).map_err(|error| {
-            let place = crate::error::Place { origin: origin.as_str().into(), line: error.line() as u32 };
+            let place = Place { origin: origin.as_str().into(), line: error.line() as u32 };
             InputError { place, ..InputError::new(format!("not valid JSON: {error}")) }
         })?;
         Node::from_json(&json, &origin)
@@ -188,7 +189,7 @@ pub(crate) fn anchor(field: &str, node: &mut Node, base: &Path) {
 
 /// Completes an error with the place of its field.
 fn place(error: InputError, tree: &Node) -> InputError {
-    if error.place.line > 0 {
+    if error.place != Place::default() {
         return error;
     }
     let node = tree.nearest_to(&error.field);
@@ -204,9 +205,9 @@ fn for_run(template: &str, run: u32) -> String {
         out.push_str(before);
         let Some(end) = from.find('}') else { break };
         match from[4..end].strip_prefix(":0").map(str::parse::<usize>) {
-            None if end == 4 => out.push_str(&run.to_string()),
-            Some(Ok(width)) => out.push_str(&format!("{run:0width$}")),
-            _ => out.push_str(&from[..=end]),
+            None if end == 4 => out += &run.to_string(),
+            Some(Ok(width)) => write!(out, "{run:0width$}").expect("a string takes everything"),
+            _ => out += &from[..=end],
         }
         rest = &from[end + 1..];
     }

@@ -95,7 +95,7 @@ impl Store {
 }
 
 fn part_bytes(runs: &[(Hash, &Tables)]) -> Vec<u8> {
-    let whole = Tables::concat(runs.iter().map(|(_, tables)| *tables));
+    let whole = Tables::concat(&runs.iter().map(|(_, tables)| *tables));
     let streams = whole.all().map(|(_, table)| stream_bytes(table));
     let header = Header {
         engine: ENGINE.to_owned(),
@@ -113,7 +113,9 @@ fn part_bytes(runs: &[(Hash, &Tables)]) -> Vec<u8> {
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&(header.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&header);
-    streams.iter().for_each(|stream| bytes.extend_from_slice(stream));
+    for stream in &streams {
+        bytes.extend_from_slice(stream);
+    }
     let digest = blake3::hash(&bytes);
     bytes.extend_from_slice(digest.as_bytes());
     bytes

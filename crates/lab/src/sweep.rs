@@ -1,7 +1,7 @@
 //! A sweep: one scenario, changed along axes, each point run several times.
 
 use crate::decode::decode;
-use crate::error::{nearest, Error, InputError};
+use crate::error::{nearest, Error, InputError, Place};
 use crate::quantity::{Rate, Size, Span};
 use crate::scenario::{anchor, read_tree, Scenario};
 use crate::tree::{Node, Value};
@@ -191,7 +191,12 @@ impl Sweep {
                 InputError::default().at("sweep.first_run").found(header.first_run.to_string()).allowed("runs up to 4294967295"),
             )
         })?;
-        let base = Scenario::load(folder.join(&header.base))?;
+        let file = folder.join(&header.base);
+        if !file.exists() {
+            let found = format!("\"{}\"", file.display());
+            return Err(placed(InputError::new("there is no such file").at("sweep.base").found(found)).into());
+        }
+        let base = Scenario::load(file)?;
         let mut axes: Vec<Axis> = Vec::new();
         for (index, axis) in document.axis.iter().enumerate() {
             let field = format!("axis[{index}]");
@@ -400,7 +405,7 @@ fn fill_in(mut node: Node, labels: &[(&str, &Value)]) -> Node {
 }
 
 fn place(error: InputError, tree: &Node) -> InputError {
-    if error.place.line > 0 {
+    if error.place != Place::default() {
         return error;
     }
     InputError { place: tree.nearest_to(&error.field).place.clone(), ..error }

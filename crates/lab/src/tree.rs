@@ -259,7 +259,7 @@ impl Step {
                     1 => format!("`{walked}` has only element 0"),
                     _ => format!("`{walked}` has only elements 0 to {}", count - 1),
                 };
-                walked.push_str(&format!("[{index}]"));
+                walked.extend(["[", &index.to_string(), "]"]);
                 items.get_mut(*index).ok_or_else(|| InputError::new(problem))
             }
             (Self::Name(name), Value::Array(items)) => {
@@ -270,7 +270,7 @@ impl Step {
                 let names: Vec<String> = items.iter().filter_map(named).collect();
                 let near = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
                 let problem = format!("no element of `{walked}` is named `{name}`");
-                walked.push_str(&format!("[{name}]"));
+                walked.extend(["[", name, "]"]);
                 let allowed = if names.is_empty() { "positions, such as [0]".to_owned() } else { names.join(", ") };
                 items
                     .iter_mut()

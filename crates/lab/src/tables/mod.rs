@@ -82,7 +82,7 @@ impl Tables {
     }
 
     /// The tables of `parts` one after the other. Columns that a part does not have are null there.
-    pub(crate) fn concat<'a>(parts: impl Iterator<Item = &'a Self> + Clone) -> Self {
+    pub(crate) fn concat<'a>(parts: &(impl Iterator<Item = &'a Self> + Clone)) -> Self {
         let mut tables = Vec::with_capacity(NAMES.len());
         for index in 0..NAMES.len() {
             let batches: Vec<&RecordBatch> = parts.clone().map(|part| part.all()[index].1).collect();

@@ -1,0 +1,209 @@
+//! What the user is told about each mistake, word for word.
+
+use std::fmt::Write;
+use whyloss_lab::{parts, profiles, run, schemes, Control, Description, Error, RunOptions, Scenario, Sweep};
+
+const PATH: &str = "[path]\nrate = '1 Mbps'\ndelay = '10 ms'\nqueue = '99 pkt'\n";
+const FLOW: &str = "[[flow]]\nsize = '1 MB'\n";
+const FREE: &str =
+    "[[host]]\nname = 'a'\n[[host]]\nname = 'b'\n[[router]]\nname = 'r'\n[[link]]\nbetween = ['a', 'r']\nrate = '1 Mbps'\n";
+
+/// The message, with lists that grow whenever an algorithm or a field is added written as their names.
+fn message(error: &Error) -> String {
+    assert_eq!(error.exit_status(), 2, "{error}");
+    let mut text = error.to_string();
+    let mut lists = vec![("<schemes>", names(schemes(), "scheme")), ("<profiles>", names(profiles(), "profile"))];
+    for (list, kind) in [
+        ("<congestion controls>", "congestion"),
+        ("<differentiators>", "differentiator"),
+        ("<reactions>", "reaction"),
+        ("<timeout policies>", "timeout"),
+        ("<receivers>", "receiver"),
+    ] {
+        lists.push((list, names(parts(), kind)));
+    }
+    if let Some((before, _)) = text.split_once("allowed: mss, ") {
+        text = format!("{before}allowed: <fields of tcp>");
+    }
+    for (name, list) in lists {
+        text = text.replace(&format!("allowed: {list}"), &format!("allowed: {name}"));
+    }
+    text
+}
+
+fn names(all: Vec<Description>, kind: &str) -> String {
+    all.into_iter().filter(|one| one.kind == kind).map(|one| one.name).collect::<Vec<_>>().join(", ")
+}
+
+fn table(cases: &[(&str, String)], told: impl Fn(&str) -> String) -> String {
+    let mut text = String::new();
+    for (name, document) in cases {
+        write!(text, "{name}\n    {}\n", told(document)).unwrap();
+    }
+    text
+}
+
+#[test]
+fn scenarios() {
+    let path = |lines: &str| format!("{PATH}{lines}\n{FLOW}");
+    let flow = |lines: &str| format!("{PATH}[[flow]]\nsize = '1 MB'\n{lines}\n");
+    let free = |lines: &str| format!("{FREE}{lines}\n");
+    let cases: Vec<(&str, String)> = vec![
+        ("no TOML", "[path\nrate = 1".into()),
+        ("the same field twice", path("rate = '2 Mbps'")),
+        ("a date", path("forward.delay = 2004-08-01")),
+        ("unknown table", format!("{PATH}{FLOW}[scenari]\nseed = 1")),
+        ("unknown field", path("rte = '1 Mbps'")),
+        ("unknown field deep inside", path("forward.channel.bre = 1e-6")),
+        ("unknown field like no other", path("colour = 'blue'")),
+        ("rate without a unit", path("forward.rate = 1000")),
+        ("rate with a unit of time", path("forward.rate = '10 ms'")),
+        ("rate with a wrong prefix", path("forward.rate = '384 Kbps'")),
+        ("negative rate", path("forward.rate = '-5 Mbps'")),
+        ("no rate at all", "[path]\ndelay = '10 ms'\n[[flow]]\nsize = '1 MB'".into()),
+        ("delay with a unit of size", path("forward.delay = '10 MB'")),
+        ("negative delay", path("forward.delay = '-1 ms'")),
+        ("a queue of 0", path("forward.queue = '0 pkt'")),
+        ("a queue without a unit", path("forward.queue = 99")),
+        ("a queue in an unknown unit", path("forward.queue = '99 packets'")),
+        ("a bit error ratio above 1", path("forward.channel.ber = 1.5")),
+        ("a bit error ratio of 1", path("forward.channel.ber = 1")),
+        ("a bit error ratio as text", path("forward.channel.ber = 'often'")),
+        ("a negative percentage", path("forward.channel.loss = '-2 %'")),
+        ("two kinds of error", path("forward.channel = { ber = 1e-6, loss = '1 %' }")),
+        ("a pattern's end without a pattern", path("forward.channel = { ber = 1e-6, pattern_end = 'clean' }")),
+        ("a chain without its second number", path("forward.channel.markov.stay_good = 0.99")),
+        ("an effect that does not exist", path("forward.channel = { ber = 1e-6, effect = 'damaged' }")),
+        ("no network", FLOW.into()),
+        ("two networks", format!("{PATH}[dumbbell]\nbottleneck.rate = '1 Mbps'\n{FLOW}")),
+        ("nothing is sent", PATH.into()),
+        ("it cannot end", format!("{PATH}[[flow]]\n")),
+        ("it ends at once", format!("[scenario]\nduration = '0 s'\n{PATH}{FLOW}")),
+        ("a negative seed", format!("[scenario]\nseed = -1\n{PATH}{FLOW}")),
+        ("a flow of no octets", format!("{PATH}[[flow]]\nsize = '0 B'")),
+        ("no flow in a flow", flow("count = 0")),
+        ("striped over none", flow("striped = 0")),
+        ("striped without a size", format!("[scenario]\nduration = '1 s'\n{PATH}[[flow]]\nstriped = 2")),
+        ("a chunk larger than the send buffer", flow("striped = 2\nchunk = '1 MB'\ntcp.send_buffer = '64 KiB'")),
+        ("an unknown profile", flow("profile = 'freebsd'")),
+        ("an unknown scheme", flow("scheme = 'new-reno'")),
+        ("an unknown scheme like no other", flow("scheme = 'quantum'")),
+        ("an unknown congestion control", flow("congestion = 'cubik'")),
+        ("an unknown differentiator", flow("differentiator = 'reportet'")),
+        ("an unknown differentiator in shadow", flow("shadows = ['none', 'non']")),
+        ("an unknown reaction", flow("reaction = 'kep'")),
+        ("an unknown timeout policy", flow("timeout = 'frto'")),
+        ("an unknown receiver", flow("receiver = 'plane'")),
+        ("parameters of a part that is not chosen", flow("parameters.cubic.beta = 0.7")),
+        ("an unknown parameter", flow("congestion = 'reno'\nparameters.reno.beta = 0.5")),
+        ("an unknown field of TCP", flow("tcp.init_window = 4")),
+        ("a field of TCP with a wrong type", flow("tcp.sack = 'yes'")),
+        ("an MSS of 0", flow("tcp.mss = 0")),
+        ("an MSS that is too large", flow("tcp.mss = 70000")),
+        ("an unknown recovery", flow("tcp.recovery = 'new-reno'")),
+        ("an acknowledgement policy without its delay", flow("tcp.ack_policy = 'delayed'")),
+        ("an acknowledgement policy with a wrong delay", flow("tcp.ack_policy = { delayed = 100 }")),
+        ("timers that contradict each other", flow("tcp.min_rto = '2 min'")),
+        (
+            "datagrams with a scheme",
+            format!(
+                "[scenario]\nduration = '1 s'\n{PATH}[[flow]]\nscheme = 'sack'\ncbr = {{ rate = '1 Mbps', packet = '210 B' }}"
+            ),
+        ),
+        (
+            "datagrams without room for headers",
+            format!("[scenario]\nduration = '1 s'\n{PATH}[[flow]]\ncbr = {{ rate = '1 Mbps', packet = '20 B' }}"),
+        ),
+        ("a flow from a host that does not exist", flow("from = 'serve'")),
+        ("a flow from a router", flow("from = 'emulator'")),
+        ("a flow to itself", flow("to = 'server'")),
+        ("a flow without ends", free(FLOW)),
+        ("no way from end to end", free("[[flow]]\nsize = '1 MB'\nfrom = 'a'\nto = 'b'")),
+        ("two nodes with one name", free("[[host]]\nname = 'a'")),
+        ("two links with one name", free("[[link]]\nbetween = ['a', 'r']\nrate = '1 Mbps'")),
+        ("two flows with one name", format!("{PATH}[[flow]]\nname = 'x'\nsize = '1 B'\n[[flow]]\nname = 'x'\nsize = '1 B'")),
+        ("a link to a node that does not exist", free("[[link]]\nbetween = ['b', 'q']\nrate = '1 Mbps'")),
+        ("a link with one end", free("[[link]]\nbetween = ['b']\nrate = '1 Mbps'")),
+        ("a link from a node to itself", free("[[link]]\nbetween = ['b', 'b']\nrate = '1 Mbps'")),
+        ("a link without a rate", free("[[link]]\nbetween = ['b', 'r']")),
+        ("a link that is no table", format!("link = 3\n{PATH}{FLOW}")),
+        ("flows that are no list", format!("flow = 'much'\n{PATH}")),
+        ("a capture of a link that does not exist", path("[output]\ncapture = ['pat']")),
+        ("samples without an interval", path("[output]\nsample = '0 s'")),
+    ];
+    insta::assert_snapshot!(table(&cases, |document| match Scenario::from_toml(document, "bad.toml") {
+        Ok(_) => "NO MISTAKE WAS FOUND".to_owned(),
+        Err(error) => message(&error),
+    }));
+}
+
+#[test]
+fn overrides() {
+    let scenario = Scenario::from_toml(&format!("{PATH}{FLOW}"), "good.toml").unwrap();
+    let cases: Vec<(&str, String)> = [
+        ("no value", "path.rate"),
+        ("no path", "=3"),
+        ("a path that ends in a dot", "path.=3"),
+        ("an unknown field", "path.rat=1 Mbps"),
+        ("a wrong unit", "path.rate=1 MB"),
+        ("an element that does not exist", "flow[1].size=1 MB"),
+        ("a list that does not exist", "link[0].rate=1 Mbps"),
+        ("a field inside a value", "path.rate.bps=1"),
+        ("an element by a name that none has", "flow[main].size=1 MB"),
+        ("a whole table of nonsense", "path.forward={ rate = 3 }"),
+    ]
+    .map(|(name, argument)| (name, argument.to_owned()))
+    .to_vec();
+    insta::assert_snapshot!(table(&cases, |argument| match scenario.with_argument(argument) {
+        Ok(_) => "NO MISTAKE WAS FOUND".to_owned(),
+        Err(error) => message(&error),
+    }));
+}
+
+#[test]
+fn pattern_files() {
+    let scenario = Scenario::load("tests/data/path.toml").unwrap();
+    let cases: Vec<(&str, String)> = ["descending.bits", "truncated.bits", "text.bits", "absent.bits", "absent-{run}.bits"]
+        .map(|file| (file, file.to_owned()))
+        .to_vec();
+    insta::assert_snapshot!(table(&cases, |file| {
+        let scenario = scenario.with_override("path.forward.channel.pattern", file).unwrap();
+        message(&run(&scenario, &RunOptions::default(), &mut Control::default()).unwrap_err())
+    }));
+}
+
+#[test]
+fn sweeps() {
+    let head = "[sweep]\nbase = 'path.toml'\n";
+    let cases: Vec<(&str, String)> = vec![
+        ("no base", "[sweep]\nruns = 3\n".into()),
+        ("a base that does not exist", "[sweep]\nbase = 'absent.toml'\n".into()),
+        ("no runs", format!("{head}runs = 0\n")),
+        ("an unknown field", format!("{head}repetitions = 3\n")),
+        ("an axis of two kinds", format!("{head}[[axis]]\nfield = 'path.rate'\nvalues = ['1 Mbps']\nfields = {{}}\nvariant = [{{ name = 'a' }}]\n")),
+        ("an axis of nothing", format!("{head}[[axis]]\nname = 'x'\n")),
+        ("an axis without values", format!("{head}[[axis]]\nfield = 'path.rate'\nvalues = []\n")),
+        ("lists of different length", format!("{head}[[axis]]\nfields = {{ 'path.rate' = ['1 Mbps'], 'path.queue' = ['9 pkt', '8 pkt'] }}\n")),
+        ("labels of another number", format!("{head}[[axis]]\nlabels = ['a']\nfields = {{ 'path.rate' = ['1 Mbps', '2 Mbps'] }}\n")),
+        ("variants without a name", format!("{head}[[axis]]\n[[axis.variant]]\nname = 'a'\n")),
+        ("two axes with one name", format!("{head}[[axis]]\nfield = 'path.rate'\nvalues = ['1 Mbps']\n[[axis]]\nfield = 'path.access.rate'\nvalues = ['1 Mbps']\n")),
+        ("a name that tables use", format!("{head}[[axis]]\nname = 'run'\nfield = 'path.rate'\nvalues = ['1 Mbps']\n")),
+        ("a value that does not fit", format!("{head}[[axis]]\nfield = 'path.rate'\nvalues = [\n  '1 Mbps',\n  '2 MB',\n]\n")),
+        ("a field that does not exist", format!("{head}[[axis]]\nfield = 'path.forward.channel.bier'\nvalues = [0]\n")),
+        ("an override that does not fit", format!("{head}[set]\n'flow[0].scheme' = 'sakc'\n")),
+        ("a variant that does not fit", format!("{head}[[axis]]\nname = 'v'\n[[axis.variant]]\nname = 'a'\nset.'flow[0].tcp.mss' = '1 kB'\n")),
+    ];
+    insta::assert_snapshot!(table(&cases, |document| {
+        match Sweep::from_toml(document, "bad.toml", "tests/data").and_then(|sweep| sweep.plan()) {
+            Ok(_) => "NO MISTAKE WAS FOUND".to_owned(),
+            Err(error) => message(&error),
+        }
+    }));
+}
+
+#[test]
+fn json_is_told_without_lines() {
+    let json = serde_json::json!({ "path": { "rate": "1 Mbps", "queue": 0 }, "flow": [{ "size": "1 MB" }] });
+    let error = Scenario::from_json(&json, "scenario").unwrap_err();
+    assert!(message(&error).starts_with("scenario: path.queue: found 0; allowed: at least \"1 pkt\""), "{error}");
+}

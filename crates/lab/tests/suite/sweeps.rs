@@ -1,0 +1,235 @@
+//! Sweeps: the same tables whatever the number of threads, however often interrupted, and never computed twice.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+use whyloss_lab::arrow_array::{Array, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use whyloss_lab::{execute, run, Cancel, Control, Error, ExecuteOptions, Plan, Progress, RunOptions, Scenario, Sweep, Tables};
+
+fn plan() -> Plan {
+    Sweep::load("tests/data/sweep.toml").unwrap().plan().unwrap()
+}
+
+fn options(store: Option<&Path>, threads: usize) -> ExecuteOptions {
+    ExecuteOptions { store: store.map(Path::to_owned), threads: Some(threads) }
+}
+
+/// Executes `plan` and says how many runs were found in the store.
+fn watched(plan: &Plan, options: &ExecuteOptions) -> (Tables, usize) {
+    let mut last: Option<Progress> = None;
+    let mut watch = |progress: &Progress| last = Some(*progress);
+    let tables = execute(plan, options, &mut Control::watched(Cancel::default(), &mut watch)).unwrap();
+    let last = last.expect("the end is told");
+    assert_eq!((last.done, last.total, last.fraction), (plan.total(), plan.total(), 1.0));
+    (tables, last.found)
+}
+
+fn column<'a, T: 'static>(table: &'a RecordBatch, name: &str) -> &'a T {
+    table.column_by_name(name).unwrap_or_else(|| panic!("no column {name}")).as_any().downcast_ref().unwrap()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        if entry.path().is_dir() {
+            names.extend(files(&entry.path()));
+        } else {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    names
+}
+
+#[test]
+fn a_run_moves_its_data_and_says_so() {
+    let scenario = Scenario::load("tests/data/path.toml").unwrap();
+    let tables = run(&scenario, &RunOptions::default(), &mut Control::default()).unwrap();
+    assert_eq!(column::<UInt64Array>(&tables.transfers, "octets_delivered").value(0), 100_000);
+    assert!(column::<UInt64Array>(&tables.transfers, "finished_ns").is_valid(0));
+    let goodput = column::<Float64Array>(&tables.transfers, "goodput_bps").value(0);
+    assert!((100_000.0..1_000_000.0).contains(&goodput), "{goodput}");
+    assert_eq!(tables.links.num_rows(), 4);
+    // The pattern has two errors in 100,000 bits, far fewer than the transfer takes: it repeats and damages packets.
+    assert!(column::<UInt64Array>(&tables.links, "damaged_packets").value(2) > 5);
+    assert!(tables.losses.num_rows() > 0);
+    let class = column::<StringArray>(&tables.losses, "true_class");
+    assert!(class.iter().flatten().all(|class| class == "corruption"), "{class:?}");
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let (one, _) = watched(&plan(), &options(None, 1));
+    let (two, _) = watched(&plan(), &options(None, 2));
+    let (three, _) = watched(&plan(), &options(None, 3));
+    assert_eq!(one, two);
+    assert_eq!(one, three);
+}
+
+#[test]
+fn tables_follow_the_order_of_the_plan() {
+    let (tables, _) = watched(&plan(), &options(None, 2));
+    let runs = &tables.runs;
+    assert_eq!(column::<UInt32Array>(runs, "run").values()[..], [0, 1, 2, 3].repeat(4));
+    let points = [[0; 4], [1; 4], [2; 4], [3; 4]].concat();
+    assert_eq!(column::<UInt32Array>(runs, "point").values()[..], points);
+    let delays: Vec<_> = column::<UInt64Array>(runs, "delay_ns").values().iter().map(|ns| ns / 1_000_000).collect();
+    assert_eq!(delays, [[5; 8], [20; 8]].concat());
+    assert_eq!(column::<StringArray>(runs, "delay").value(15), "20 ms");
+    let variants: Vec<_> = column::<StringArray>(runs, "variant").iter().flatten().step_by(4).collect();
+    assert_eq!(variants, ["newreno", "sack", "newreno", "sack"]);
+    assert_eq!(tables.links.num_rows(), 16 * 4);
+}
+
+#[test]
+fn what_is_in_the_store_is_not_computed_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, found) = watched(&plan(), &options(Some(folder.path()), 2));
+    assert_eq!(found, 0);
+    let kept = files(folder.path());
+    assert_eq!(kept.len(), 4, "one part a point: {kept:?}");
+    let (second, found) = watched(&plan(), &options(Some(folder.path()), 2));
+    assert_eq!((found, &second), (16, &first));
+    assert_eq!(files(folder.path()), kept);
+    // Fewer runs are found, and more runs need only the new ones.
+    let fewer = Sweep::load("tests/data/sweep.toml").unwrap().with_runs(1..3).plan().unwrap();
+    assert_eq!(watched(&fewer, &options(Some(folder.path()), 1)).1, 8);
+    let more = Sweep::load("tests/data/sweep.toml").unwrap().with_runs(0..5).plan().unwrap();
+    assert_eq!(watched(&more, &options(Some(folder.path()), 2)).1, 16);
+}
+
+#[test]
+fn a_spoilt_part_is_computed_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, _) = watched(&plan(), &options(Some(folder.path()), 2));
+    let part = walk(folder.path()).remove(0);
+    let mut bytes = std::fs::read(&part).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&part, &bytes).unwrap();
+    let (again, found) = watched(&plan(), &options(Some(folder.path()), 2));
+    assert_eq!((found, again == first), (12, true));
+    std::fs::write(&part, &bytes[..middle]).unwrap();
+    assert_eq!(watched(&plan(), &options(Some(folder.path()), 2)), (first, 12));
+}
+
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        if entry.path().is_dir() {
+            found.extend(walk(&entry.path()));
+        } else {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_sweep_that_is_stopped_anywhere_goes_on_where_it_was() {
+    let whole = watched(&plan(), &options(None, 1)).0;
+    for stop_after in [0, 1, 3, 7, 12] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kept = 0;
+        // Stop again and again until nothing is left to do.
+        for attempt in 0.. {
+            assert!(attempt < 40, "no progress after {attempt} attempts");
+            let cancel = Cancel::default();
+            let flag = cancel.clone();
+            let first = std::cell::Cell::new(None);
+            let mut watch = |progress: &Progress| {
+                let start = first.get().unwrap_or(progress.done);
+                first.set(Some(start));
+                if progress.done >= start + stop_after && progress.done < progress.total {
+                    flag.cancel();
+                }
+            };
+            let result = execute(&plan(), &options(Some(folder.path()), 2), &mut Control::watched(cancel, &mut watch));
+            match result {
+                Ok(tables) => {
+                    assert_eq!(tables, whole);
+                    break;
+                }
+                Err(Error::Cancelled) => {
+                    let now = first.get().unwrap();
+                    assert!(now >= kept, "what was kept is still there");
+                    kept = now;
+                    if stop_after == 0 {
+                        // Stopped before the first run: only a whole attempt can end this.
+                        assert_eq!(watched(&plan(), &options(Some(folder.path()), 2)).0, whole);
+                        break;
+                    }
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert!(files(folder.path()).iter().all(|name| Path::new(name).extension().is_some_and(|e| e == "part")));
+    }
+}
+
+#[test]
+fn other_contents_of_a_pattern_file_are_another_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let pattern = folder.path().join("a.bits");
+    let store = folder.path().join("store");
+    let scenario = Scenario::load("tests/data/path.toml").unwrap();
+    let scenario = scenario.with_override("path.forward.channel.pattern", pattern.to_str().unwrap()).unwrap();
+    let plan = Sweep::repeat(scenario, 1).plan().unwrap();
+    whyloss_lab::patterns::generate(&pattern, 1e-5, 1_000_000, 1).unwrap();
+    let (first, found) = watched(&plan, &options(Some(&store), 1));
+    assert_eq!(found, 0);
+    assert_eq!(watched(&plan, &options(Some(&store), 1)).1, 1);
+    whyloss_lab::patterns::generate(&pattern, 1e-5, 1_000_000, 2).unwrap();
+    let (second, found) = watched(&plan, &options(Some(&store), 1));
+    assert_eq!(found, 0);
+    assert_ne!(first.links, second.links);
+}
+
+#[test]
+fn a_long_run_stops_soon_after_it_is_asked_to() {
+    let text = "[scenario]\nduration = '10000 h'\n[path]\nrate = '1 Gbps'\ndelay = '1 ms'\n[[flow]]\n";
+    let scenario = Scenario::from_toml(text, "long").unwrap();
+    for in_sweep in [false, true] {
+        let cancel = Cancel::default();
+        let flag = cancel.clone();
+        let asked = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            flag.cancel();
+            Instant::now()
+        });
+        let mut control = Control::new(cancel);
+        let result = if in_sweep {
+            execute(&Sweep::repeat(scenario.clone(), 2).plan().unwrap(), &options(None, 2), &mut control)
+        } else {
+            run(&scenario, &RunOptions::default(), &mut control)
+        };
+        let late = asked.join().unwrap().elapsed();
+        assert!(matches!(result, Err(Error::Cancelled)), "{result:?}");
+        // A generous bound: test machines are shared. Measured: a few milliseconds.
+        assert!(late < Duration::from_secs(1), "{late:?}");
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "in the way").unwrap();
+    let error = execute(&plan(), &options(Some(&file), 1), &mut Control::default()).unwrap_err();
+    assert_eq!(error.exit_status(), 1);
+    assert!(error.to_string().starts_with(&format!("cannot write {}", file.display())), "{error}");
+}
+
+#[test]
+fn tables_become_parquet_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tables, _) = watched(&plan(), &options(None, 2));
+    tables.write_parquet(folder.path().join("out")).unwrap();
+    let names = files(&folder.path().join("out"));
+    let expected: Vec<_> = ["drops", "flows", "links", "losses", "queues", "runs", "samples", "timeouts", "transfers"]
+        .map(|n| format!("{n}.parquet"))
+        .into();
+    assert_eq!(names, expected);
+    let runs = std::fs::read(folder.path().join("out/runs.parquet")).unwrap();
+    assert_eq!((&runs[..4], &runs[runs.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
+}

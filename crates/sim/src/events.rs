@@ -1,8 +1,9 @@
 //! The event set: what happens next.
 //!
-//! A 4-ary heap of `(time, order, target)` packed into one 128-bit number, so that an order is a single comparison and four children
-//! fill one cache line. Each target has few events waiting (a link direction one, an endpoint about one), so the heap stays as small
-//! as the network, however many packets are under way.
+//! Hierarchical timing wheels (Varghese & Lauck 1987) that keep the exact order: an event waits in a slot as coarse as it is far away,
+//! moves to finer slots as its time comes near, and is sorted in with the few others of its finest slot. That costs the same however
+//! many events wait. An event is `(time, order, target)` packed into one 128-bit number, so that an order is a single comparison. Each
+//! target has few events waiting (a link direction one, an endpoint about one), however many packets are under way.
 
 use whyloss_transport::Instant;
 
@@ -58,18 +59,38 @@ impl Event {
     }
 }
 
+/// The width of the finest slots: 2^12 ns. Between one and ten events fall into one where many flows keep a fast link busy.
+const FINEST_BITS: u32 = 12;
+/// Each level has 2^6 slots, as many as a machine word has bits.
+const LEVEL_BITS: u32 = 6;
+const SLOTS: usize = 1 << LEVEL_BITS;
+const LEVELS: usize = (u64::BITS - FINEST_BITS).div_ceil(LEVEL_BITS) as usize;
+
 /// All events to come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Events {
-    heap: Vec<Event>,
-    /// The first place of the heap holds an event that has been taken. Most events bring about another one, which then takes this
-    /// place at the cost of one pass through the heap instead of two.
-    vacant: bool,
+    /// The events of the current finest slot, the next one last.
+    current: Vec<Event>,
+    /// The number of the current finest slot, counted from time 0.
+    tick: u64,
+    /// Slots of the wheels, coarser and coarser. An event stands in the wheel of the highest digit in which its tick differs from the
+    /// current one, so that all events of a wheel come before those of the next coarser one.
+    slots: Vec<Vec<Event>>,
+    /// One bit for each slot of a wheel that holds something.
+    occupied: [u64; LEVELS],
     order: u64,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        let slots = vec![Vec::new(); LEVELS * SLOTS];
+        Self { current: Vec::new(), tick: 0, slots, occupied: [0; LEVELS], order: 0 }
+    }
 }
 
 impl Events {
     /// A number for the order among events of one time: the one asked for first is first.
+    #[inline]
     pub fn next_order(&mut self) -> u64 {
         self.order += 1;
         debug_assert!(self.order < 1 << ORDER_BITS);
@@ -78,81 +99,63 @@ impl Events {
 
     /// When the next event is due.
     pub fn next_at(&mut self) -> Option<Instant> {
-        self.settle();
-        self.heap.first().map(|event| Instant::from_nanos(event.at()))
+        self.fill();
+        self.current.last().map(|event| Instant::from_nanos(event.at()))
     }
 
     /// Takes the next event if it is due before `horizon`.
+    #[inline]
     pub fn take_before(&mut self, horizon: u64) -> Option<Event> {
-        self.settle();
-        let first = *self.heap.first()?;
-        if first.at() >= horizon {
-            return None;
+        if self.current.is_empty() {
+            self.fill();
         }
-        self.vacant = true;
-        Some(first)
+        let next = *self.current.last()?;
+        (next.at() < horizon).then(|| {
+            self.current.pop();
+            next
+        })
     }
 
+    /// Adds an event, not before the one that was taken last.
+    #[inline]
     pub fn push(&mut self, event: Event) {
-        if self.vacant {
-            self.vacant = false;
-            self.sift_down(event);
-        } else {
-            self.heap.push(event);
-            self.sift_up(event);
+        let tick = event.at() >> FINEST_BITS;
+        if tick <= self.tick {
+            let place = self.current.iter().rposition(|other| other.0 > event.0).map_or(0, |place| place + 1);
+            self.current.insert(place, event);
+            return;
         }
+        let level = (tick ^ self.tick).ilog2() / LEVEL_BITS;
+        let slot = (tick >> (level * LEVEL_BITS)) as usize % SLOTS;
+        self.occupied[level as usize] |= 1 << slot;
+        self.slots[level as usize * SLOTS + slot].push(event);
     }
 
-    fn settle(&mut self) {
-        if self.vacant {
-            self.vacant = false;
-            if let Some(last) = self.heap.pop() {
-                if !self.heap.is_empty() {
-                    self.sift_down(last);
-                }
-            }
-        }
-    }
-
-    fn sift_up(&mut self, event: Event) {
-        let mut place = self.heap.len() - 1;
-        while place > 0 {
-            let parent = (place - 1) / 4;
-            if self.heap[parent] <= event {
-                break;
-            }
-            self.heap[place] = self.heap[parent];
-            place = parent;
-        }
-        self.heap[place] = event;
-    }
-
-    /// Lets `event` sink from the first place.
-    fn sift_down(&mut self, event: Event) {
-        let heap = self.heap.as_mut_slice();
-        let mut place = 0;
-        loop {
-            let first = 4 * place + 1;
-            let mut least = event.0;
-            let mut child = place;
-            if let Some(children) = heap.get(first..first + 4) {
-                for (at, other) in children.iter().enumerate() {
-                    let less = other.0 < least;
-                    least = if less { other.0 } else { least };
-                    child = if less { first + at } else { child };
-                }
+    /// Makes the next slot that holds something the current one.
+    fn fill(&mut self) {
+        while self.current.is_empty() {
+            let Some(level) = self.occupied.iter().position(|&slots| slots != 0) else { return };
+            let slot = self.occupied[level].trailing_zeros();
+            self.occupied[level] &= self.occupied[level] - 1;
+            let index = level * SLOTS + slot as usize;
+            let shift = level as u32 * LEVEL_BITS;
+            let coarser = shift + LEVEL_BITS;
+            self.tick = self.tick >> coarser << coarser | u64::from(slot) << shift;
+            // The slot keeps the memory that its events took, for those to come.
+            let mut events = std::mem::take(&mut self.slots[index]);
+            if let [only] = events[..] {
+                self.tick = only.at() >> FINEST_BITS;
+                self.current.push(only);
+            } else if level == 0 {
+                self.current.extend_from_slice(&events);
+                self.current.sort_unstable_by_key(|event| !event.0);
             } else {
-                for (at, other) in heap.iter().enumerate().skip(first) {
-                    if other.0 < least {
-                        (least, child) = (other.0, at);
-                    }
+                for event in &events {
+                    self.push(*event);
                 }
             }
-            heap[place] = Event(least);
-            if child == place {
-                break;
-            }
-            place = child;
+            events.clear();
+            self.slots[index] = events;
         }
     }
 }
@@ -174,15 +177,27 @@ mod tests {
     #[test]
     fn events_come_in_the_order_of_a_sorted_set() {
         let mut stream = Stream::new(1, 0, "events", "test");
-        let (mut events, mut model) = (Events::default(), BTreeSet::new());
-        for round in 0..50_000u64 {
-            // More pushes than takes in the first half, fewer in the second; times collide often.
-            if stream.below(10) < if round < 25_000 { 6 } else { 4 } {
-                let event = Event::new(round / 8 + stream.below(100), events.next_order(), Target::Timer(0));
+        let (mut events, mut model, mut now) = (Events::default(), BTreeSet::new(), 0);
+        for round in 0..200_000 {
+            // More pushes than takes in the first half, fewer in the second.
+            if stream.below(10) < if round < 100_000 { 6 } else { 4 } {
+                // From the same nanosecond to a month away, each distance of two to one as likely; multiples of 100 collide often.
+                let far = stream.below(52);
+                let at = now + stream.below(1 << far);
+                let at = if stream.below(2) == 0 { at } else { at.next_multiple_of(100) };
+                let event = Event::new(at, events.next_order(), Target::Timer(0));
                 events.push(event);
                 model.insert(event);
             } else {
-                assert_eq!(events.take_before(u64::MAX), model.pop_first());
+                // A horizon at which the run pauses does not disturb what is pushed later.
+                let far = stream.below(20);
+                let horizon = now + stream.below(1 << far);
+                let expected = model.first().copied().filter(|event| event.at() < horizon);
+                assert_eq!(events.take_before(horizon), expected);
+                if let Some(event) = expected {
+                    model.remove(&event);
+                    now = event.at();
+                }
             }
         }
         while let Some(event) = model.pop_first() {

@@ -27,4 +27,6 @@ pub use endpoint::Endpoint;
 pub use record::{Closing, Command, Event, Input, Judgement, LossRecord, Ports, State, Stats, TimeoutRecord};
 
 #[cfg(test)]
+mod models;
+#[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 use support::bed::{accept, connect, listen, Bed, Family};
-use support::namespace::missing_tool;
+use support::namespace::{missing_tool, skip};
 use support::relay::Impairment;
 use support::stream::{exchange, octets, sha256, synthetic, CloseOrder};
 use support::web::{curl, Folder, WebServer};
@@ -158,6 +158,29 @@ fn congestion_marks_slow_the_engine_down_if_and_only_if_ecn_is_negotiated() {
     }
 }
 
+/// Garcia & Brunstrom 2004 with real packets: the receiver reports what arrives damaged, and the sender keeps its window.
+#[test]
+fn two_engines_tell_corruption_from_congestion() {
+    let damaging = Impairment { flip: 0.01, ..good() };
+    let count = 8 << 20;
+    let kept = ["sack", "checksum-ld", "checksum-ld-hardened"].map(|scheme| {
+        let bed = Bed::new([good(), damaging], 12)?;
+        let to = SocketAddr::new(Family::V4.far_engine(), 80);
+        let far = bed.far_engine(&format!("exchange --scheme {scheme} --listen {to}"));
+        let near = bed.engine(&format!("exchange --scheme {scheme} --send-octets {count} --connect {to}"));
+        let ((sent, sent_all), (received, received_all)) = (near.report(), far.report());
+        assert!(sent_all && received_all, "{sent:#} {received:#}");
+        assert_eq!((&received["received"], &received["received"]["octets"]), (&sent["sent"], &count.into()));
+        let tcp = |name: &str| sent["tcp"][name].as_u64().unwrap();
+        assert!(tcp("fast_retransmits") > 10, "{sent:#}");
+        assert_eq!(tcp("reports_received") > 0, scheme != "sack", "{sent:#}");
+        Some(tcp("fast_retransmits") - tcp("reductions"))
+    });
+    if let [Some(sack), Some(checksum), Some(hardened)] = kept {
+        assert!(sack == 0 && checksum > 10 && hardened > 10, "episodes that kept the window: {kept:?}");
+    }
+}
+
 #[test]
 fn a_reader_that_pauses_closes_the_window_and_opens_it_again() {
     let Some(bed) = Bed::new([bad(); 2], 9) else { return };
@@ -208,7 +231,7 @@ fn resets_are_understood_and_given() {
 fn curl_fetches_from_a_kernel_web_server_through_the_engine() {
     let Some(bed) = Bed::new([bad(); 2], 11) else { return };
     if let Some(reason) = missing_tool(&[("curl", "curl"), ("python3", "python3")]) {
-        println!("skipped: {reason}");
+        skip(&reason);
         return;
     }
     let folder = Folder::new("whyloss-curl");

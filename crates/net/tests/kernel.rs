@@ -4,7 +4,7 @@ mod support;
 
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
-use support::namespace::{missing_capability, Namespace};
+use support::namespace::{missing_capability, skip, Namespace};
 use support::relay::{Impairment, Relay};
 use support::stream::{exchange, octets, sha256, CloseOrder};
 use whyloss_net::Tun;
@@ -12,7 +12,7 @@ use whyloss_net::Tun;
 #[test]
 fn the_kernel_talks_to_itself_over_a_bad_path() {
     if let Some(reason) = missing_capability() {
-        println!("skipped: {reason}");
+        skip(&reason);
         return;
     }
     let (left, right) = (Namespace::new().unwrap(), Namespace::new().unwrap());

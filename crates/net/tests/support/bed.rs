@@ -1,12 +1,13 @@
-//! The test bed: a kernel host, a bad path, a router, and behind it the engine.
+//! The test bed: on each side of a bad path a kernel host, and behind it a TUN device for an engine.
 //!
 //! ```text
-//!  namespace "peer"                      namespace "near"
-//!  kernel TCP ── path ── relay ── path ── kernel forwards ── engine (TUN) ── whyloss-tun
-//!  10.7.0.1, fd00:7::1                   10.7.1.1, fd00:7:1::1              10.7.1.2, fd00:7:1::2
+//!  namespace "peer"                                      namespace "near"
+//!  far engine ── kernel TCP, forwards ── path ── relay ── path ── kernel forwards, TCP ── engine
+//!  10.7.2.2      10.7.0.1                                         10.7.1.1                10.7.1.2
+//!  fd00:7:2::2   fd00:7::1                                        fd00:7:1::1             fd00:7:1::2
 //! ```
 
-use super::namespace::{missing_capability, Namespace};
+use super::namespace::{missing_capability, skip, Namespace};
 use super::relay::{Counts, Impairment, Relay};
 use serde_json::Value;
 use std::io::{self, Read};
@@ -28,26 +29,23 @@ pub enum Family {
 impl Family {
     /// The kernel host across the bad path.
     pub fn peer(self) -> IpAddr {
-        self.pick([10, 7, 0, 1], 0x0)
-    }
-
-    /// The kernel host next to the engine.
-    pub fn near(self) -> IpAddr {
-        self.pick([10, 7, 1, 1], 0x1)
+        self.address(0, 1)
     }
 
     /// The engine.
     pub fn engine(self) -> IpAddr {
-        match self {
-            Self::V4 => [10, 7, 1, 2].into(),
-            Self::V6 => [0xfd00, 7, 1, 0, 0, 0, 0, 2].into(),
-        }
+        self.address(1, 2)
     }
 
-    fn pick(self, v4: [u8; 4], subnet: u16) -> IpAddr {
+    /// Another engine, across the bad path.
+    pub fn far_engine(self) -> IpAddr {
+        self.address(2, 2)
+    }
+
+    fn address(self, subnet: u8, host: u8) -> IpAddr {
         match self {
-            Self::V4 => v4.into(),
-            Self::V6 => [0xfd00, 7, subnet, 0, 0, 0, 0, 1].into(),
+            Self::V4 => [10, 7, subnet, host].into(),
+            Self::V6 => [0xfd00, 7, subnet.into(), 0, 0, 0, 0, host.into()].into(),
         }
     }
 }
@@ -64,7 +62,7 @@ impl Bed {
     /// Sets everything up; says why and gives `None` where this machine cannot. `impairments[0]` is for packets from the peer.
     pub fn new(impairments: [Impairment; 2], seed: u64) -> Option<Self> {
         if let Some(reason) = missing_capability() {
-            println!("skipped: {reason}");
+            skip(&reason);
             return None;
         }
         let (peer, near) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
@@ -74,41 +72,30 @@ impl Bed {
         }
         peer.ip("addr add 10.7.0.1/24 dev path");
         peer.ip("addr add fd00:7::1/64 dev path nodad");
-        peer.ip("route add 10.7.1.0/24 dev path");
-        peer.ip("route add fd00:7:1::/64 dev path");
-        near.ip("route add 10.7.0.0/24 dev path");
-        near.ip("route add fd00:7::/64 dev path");
-        near.ip("tuntap add engine mode tun");
-        near.ip("link set engine up");
-        near.ip("addr add 10.7.1.1/24 dev engine");
-        near.ip("addr add fd00:7:1::1/64 dev engine nodad");
-        near.sysctl("ipv4/ip_forward", "1");
-        near.sysctl("ipv6/conf/all/forwarding", "1");
+        for (namespace, own, others) in [(&near, 1, [0, 2]), (&peer, 2, [1, 1])] {
+            for other in others {
+                namespace.ip(&format!("route replace 10.7.{other}.0/24 dev path"));
+                namespace.ip(&format!("route replace fd00:7:{other}::/64 dev path"));
+            }
+            namespace.ip("tuntap add engine mode tun");
+            namespace.ip("link set engine up");
+            namespace.ip(&format!("addr add 10.7.{own}.1/24 dev engine"));
+            namespace.ip(&format!("addr add fd00:7:{own}::1/64 dev engine nodad"));
+            namespace.sysctl("ipv4/ip_forward", "1");
+            namespace.sysctl("ipv6/conf/all/forwarding", "1");
+        }
         let [a, b] = ends;
         Some(Self { peer, near, relay: Relay::start(a, b, impairments, seed) })
     }
 
-    /// Starts `whyloss-tun` with `arguments` (separated by blanks) and waits until it has taken its device.
+    /// Starts `whyloss-tun` on our side of the path with `arguments` (separated by blanks) and waits until it has taken its device.
     pub fn engine(&self, arguments: &str) -> Engine {
-        let child = self.near.run(|| {
-            Command::new(env!("CARGO_BIN_EXE_whyloss-tun"))
-                .args(["--tun", "engine", "--timeout", "50"])
-                .args(["--address", &Family::V4.engine().to_string(), "--address", &Family::V6.engine().to_string()])
-                .args(arguments.split_whitespace())
-                .stdout(Stdio::piped())
-                .spawn()
-                .expect("whyloss-tun can be started")
-        });
-        let mut engine = Engine { child };
-        let start = Instant::now();
-        while !self.near.run(|| has_carrier("engine")) {
-            assert!(start.elapsed() < PATIENCE, "whyloss-tun does not take its device");
-            if engine.child.try_wait().expect("a child of ours").is_some() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        engine
+        Engine::start(&self.near, Family::engine, arguments)
+    }
+
+    /// As [`Bed::engine`], across the path.
+    pub fn far_engine(&self, arguments: &str) -> Engine {
+        Engine::start(&self.peer, Family::far_engine, arguments)
     }
 
     /// Stops the path and says what it did.
@@ -129,6 +116,28 @@ pub struct Engine {
 }
 
 impl Engine {
+    fn start(namespace: &Namespace, address: fn(Family) -> IpAddr, arguments: &str) -> Self {
+        let child = namespace.run(|| {
+            Command::new(env!("CARGO_BIN_EXE_whyloss-tun"))
+                .args(["--tun", "engine", "--timeout", "50"])
+                .args(["--address", &address(Family::V4).to_string(), "--address", &address(Family::V6).to_string()])
+                .args(arguments.split_whitespace())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("whyloss-tun can be started")
+        });
+        let mut engine = Self { child };
+        let start = Instant::now();
+        while !namespace.run(|| has_carrier("engine")) {
+            assert!(start.elapsed() < PATIENCE, "whyloss-tun does not take its device");
+            if engine.child.try_wait().expect("a child of ours").is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        engine
+    }
+
     /// Waits for its end and gives its report and whether it did everything that it was asked for.
     pub fn report(mut self) -> (Value, bool) {
         let mut text = String::new();

@@ -5,7 +5,7 @@
 
 use nix::sched::{setns, unshare, CloneFlags};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::process::Command;
 
 /// A network namespace; gone when dropped (and when no process is left in it).
@@ -81,4 +81,10 @@ pub fn missing_capability() -> Option<String> {
         Ok(Err(error)) => Some(format!("no network namespace can be made: {error} (root is needed)")),
         Err(_) => Some("no network namespace can be made".to_owned()),
     }
+}
+
+/// Says on standard error why a test is skipped. Not by `eprintln!`, whose words the test runner keeps to itself.
+pub fn skip(reason: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ = writeln!(io::stderr(), "{test} skipped: {reason}");
 }

@@ -215,7 +215,8 @@ impl Stack {
             .map(|port| FourTuple { local: SocketAddr::new(source, port), remote })
             .find(|tuple| !self.tuples.contains_key(tuple))
             .ok_or(StackError::NoPort(remote))?;
-        let index = self.open(now, tuple, config, parts, None);
+        config.initial_seq = self.identity.initial_seq(&tuple, now);
+        let index = self.open(tuple, config, parts, None);
         self.hand(now, index, Input::Command(Command::Connect));
         Ok(self.id(index))
     }
@@ -230,17 +231,28 @@ impl Stack {
             return;
         }
         let tuple = FourTuple::of_arrival(addresses, segment);
+        let mut predecessor = None;
         if let Some(&index) = self.tuples.get(&tuple) {
-            self.hand(now, index, Input::Segment(segment, integrity));
-        } else if integrity == Integrity::Intact {
-            self.greet(now, addresses, tuple, segment);
+            let endpoint = &self.connection_mut(index).endpoint;
+            let ended_at = endpoint.path().nxt.into();
+            let gives_way = integrity == Integrity::Intact && endpoint.gives_way_to(segment);
+            if !gives_way || self.listener_for(tuple.local).is_none() {
+                return self.hand(now, index, Input::Segment(segment, integrity));
+            }
+            self.hand(now, index, Input::Command(Command::Abort));
+            predecessor = Some(ended_at);
+        }
+        if integrity == Integrity::Intact {
+            self.greet(now, addresses, segment, predecessor);
         } else {
             self.stats.damaged_strangers += 1;
         }
     }
 
-    /// A segment of no connection: RFC 9293, 3.10.7.1 (CLOSED) and 3.10.7.2 (LISTEN).
-    fn greet(&mut self, now: Instant, addresses: Addresses, tuple: FourTuple, segment: &Segment) {
+    /// A segment of no connection: RFC 9293, 3.10.7.1 (CLOSED) and 3.10.7.2 (LISTEN). If it takes the place of a connection in
+    /// TIME-WAIT, `predecessor` is where the sequence numbers of that one ended.
+    fn greet(&mut self, now: Instant, addresses: Addresses, segment: &Segment, predecessor: Option<Seq>) {
+        let tuple = FourTuple::of_arrival(addresses, segment);
         if segment.flags.contains(Flags::RST) {
             return;
         }
@@ -259,7 +271,12 @@ impl Stack {
         *pending += 1;
         let mut config = listener.config.clone();
         let parts = listener.selection.build(&mut config).expect("checked when listening began");
-        let index = self.open(now, tuple, config, parts, Some(address));
+        config.initial_seq = self.identity.initial_seq(&tuple, now);
+        if let Some(end) = predecessor.filter(|end| !end.precedes(Seq(config.initial_seq))) {
+            // RFC 9293, 3.10.7.4: beyond everything that the old connection used.
+            config.initial_seq = (end + 0x1_0000).0;
+        }
+        let index = self.open(tuple, config, parts, Some(address));
         self.hand(now, index, Input::Command(Command::Listen));
         self.hand(now, index, Input::Segment(segment, Integrity::Intact));
     }
@@ -381,10 +398,9 @@ impl Stack {
         &self.stats
     }
 
-    fn open(&mut self, now: Instant, tuple: FourTuple, mut config: Config, parts: Parts, pending: Option<SocketAddr>) -> u32 {
+    fn open(&mut self, tuple: FourTuple, mut config: Config, parts: Parts, pending: Option<SocketAddr>) -> u32 {
         config.ip_header = if tuple.local.is_ipv4() { 20 } else { 40 };
         config.mss = config.mss.min(self.settings.mtu - u16::from(config.ip_header) - 20);
-        config.initial_seq = self.identity.initial_seq(&tuple, now);
         config.nonce_key = self.identity.nonce_key(&tuple);
         let ports = Ports { local: tuple.local.port(), remote: tuple.remote.port() };
         let endpoint = Endpoint::new(config, parts, ports);

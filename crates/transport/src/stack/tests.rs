@@ -227,3 +227,35 @@ fn a_damaged_segment_reaches_its_connection_and_no_other() {
     assert_eq!(pair.stacks[0].endpoint(client).unwrap().state(), crate::tcp::State::Established);
     assert_eq!(pair.stacks[1].endpoint(server).unwrap().state(), crate::tcp::State::Established);
 }
+
+/// RFC 9293, 3.10.7.4 and RFC 6191.
+#[test]
+fn a_new_connection_takes_the_place_of_one_in_time_wait() {
+    let (mut pair, client, server) = Pair::connected();
+    let tuple = pair.stacks[1].tuple(server).unwrap();
+    pair.stacks[1].command(pair.now, server, Command::Send(Payload::Synthetic { offset: 0, len: 3_000_000 }));
+    for (stack, id) in [(1, server), (0, client)] {
+        pair.stacks[stack].command(pair.now, id, Command::Close);
+        pair.run_for(Duration::from_millis(200));
+    }
+    let old = pair.stacks[1].endpoint(server).unwrap();
+    assert_eq!(old.state(), crate::tcp::State::TimeWait);
+    let ended_at = Seq::from(old.path().nxt);
+
+    let addresses = Addresses::new(tuple.remote.ip(), tuple.local.ip()).unwrap();
+    let flags = Flags::SYN;
+    let mut syn = Segment { src_port: tuple.remote.port(), dst_port: 80, seq: Seq(0), flags, ..Segment::default() };
+    // The clock of its timestamps runs behind: an old duplicate.
+    syn.options.timestamps = Some(crate::segment::Timestamps { value: 1, echo: 0 });
+    pair.stacks[1].handle(pair.now, addresses, &syn, Integrity::Intact);
+    assert_eq!(pair.stacks[1].endpoint(server).unwrap().state(), crate::tcp::State::TimeWait);
+    while pair.stacks[1].poll_transmit(pair.now).is_some() {}
+
+    syn.options.timestamps = Some(crate::segment::Timestamps { value: 1 << 20, echo: 0 });
+    pair.stacks[1].handle(pair.now, addresses, &syn, Integrity::Intact);
+    let answer = pair.stacks[1].poll_transmit(pair.now).unwrap().segment;
+    assert_eq!((answer.flags, answer.ack), (Flags::SYN | Flags::ACK, Seq(1)));
+    assert!(ended_at.precedes(answer.seq), "{ended_at} precedes {}", answer.seq);
+    let closed = Notice::Event(server, Event::Closed(crate::tcp::Closing::Normal));
+    assert!(std::iter::from_fn(|| pair.stacks[1].poll_notice()).any(|notice| notice == closed));
+}

@@ -50,7 +50,25 @@ impl Endpoint {
                 ..self.blank()
             }));
         }
-        self.finish(Closing::Aborted);
+        // In TIME-WAIT both sides have closed already; only the waiting is cut short.
+        self.finish(if self.state == State::TimeWait { Closing::Normal } else { Closing::Aborted });
+    }
+
+    /// Whether this endpoint is in TIME-WAIT and `syn` opens the next connection between the same ports: then it may go at once (RFC 9293,
+    /// 3.10.7.4; with timestamps RFC 6191).
+    pub fn gives_way_to(&self, syn: &Segment) -> bool {
+        let kind = syn.flags.0 & (Flags::SYN | Flags::ACK | Flags::RST | Flags::FIN).0;
+        if self.state != State::TimeWait || kind != Flags::SYN.0 {
+            return false;
+        }
+        let beyond = syn.seq.near(self.rcv.next) > self.rcv.next;
+        match syn.options.timestamps.filter(|_| self.agreed.timestamps) {
+            None => beyond,
+            Some(timestamps) => match timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32 {
+                0 => beyond,
+                later => later > 0,
+            },
+        }
     }
 
     /// A segment with our ports and nothing else.

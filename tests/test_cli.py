@@ -1,0 +1,236 @@
+"""The command: results on standard output, everything else on standard error, exit statuses that mean something."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import whyloss as wl
+from conftest import ROOT, WHYLOSS, Ended
+from whyloss import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Call = Callable[..., Ended]
+
+COMMANDS = ["run", "sweep", "reproduce", "papers", "schemes", "describe", "report"]
+
+
+def test_help_teaches(whyloss: Call) -> None:
+    top = whyloss("--help")
+    assert top.status == 0
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} +\S", top.out, re.M), command
+        own = whyloss(command, "--help")
+        assert own.status == 0
+        assert f"whyloss {command}" in own.out.partition("Examples:")[2], command
+
+
+def test_version(whyloss: Call) -> None:
+    assert whyloss("--version").out == f"whyloss, version {wl.__version__}\n"
+
+
+def test_run_says_who_got_what_and_why_it_was_lost(whyloss: Call, small: Path) -> None:
+    done = whyloss("run", small)
+    assert done.status == 0
+    assert "goodput" in done.out
+    assert "200,000 B" in done.out
+    assert "erased" in done.out
+
+
+def test_run_tells_machines_the_same(whyloss: Call, small: Path, tmp_path: Path) -> None:
+    done = whyloss("run", small, "--json", "--out", tmp_path / "out")
+    told = done.json
+    assert told["transfers"][0]["octets_delivered"] == 200_000
+    losses = pl.read_parquet(tmp_path / "out" / "losses.parquet")
+    assert sum(row["losses"] for row in told["losses"]) == len(losses) > 0
+    assert "tables: " in done.err
+
+
+def test_set_changes_fields(whyloss: Call, small: Path) -> None:
+    slow = whyloss("run", small, "--json", "--set", "path.rate=100 kbps", "--set", "flow[0].scheme=sack").json
+    assert slow["transfers"][0]["goodput_bps"] < 100_000
+    assert slow["transfers"][0]["scheme"] == "sack"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nowhere.toml"], "nowhere.toml: there is no such file"),
+        (["run", "small.toml", "--set", "path.rte=1 Mbps"], "did you mean `rate`?"),
+        (["run", "small.toml", "--set", "path.rate"], "FIELD=VALUE"),
+        (["run", "small.toml", "--set", "path.queue=0 pkt"], "path.queue"),
+        (["run", "small.toml", "--set", "flow[0].scheme=renoo"], "did you mean `reno`?"),
+        (["run", "small.toml", "--set", "path.forward.channel.pattern=bad.bits"], "bad.bits, line"),
+        (["run", "small.toml", "--rnu", "1"], "No such option"),
+        (["run", "broken.toml"], "broken.toml:2"),
+        (["sweep", "small.toml"], "small.toml"),
+        (["describe", "chekcsum-ld"], "did you mean `checksum-ld`?"),
+        (["reproduce", "garcia2005"], "Did you mean 'garcia2004'?"),
+        (["reproduce", "garcia2004", "--figure", "99"], "no figure '99'"),
+        (["report", "."], "reproduction.json"),
+        (["frobnicate"], "No such command"),
+    ],
+)
+def test_bad_input_is_one_message_and_status_2(whyloss: Call, small: Path, arguments: list[str], message: str) -> None:
+    (small.parent / "bad.bits").write_text(
+        "whyloss bit-error pattern 1\ntotal_bits 1000\nber 0\nseed 0\ncount 2\n500\n400\n"
+    )
+    (small.parent / "broken.toml").write_text("[path]\nrate = \n")
+    done = whyloss(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert len(re.findall(r"^error: |^Error: ", done.err, re.M)) == 1
+
+
+def test_a_failed_write_is_status_1(whyloss: Call, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = whyloss("run", small, "--out", tmp_path / "file" / "below")
+    assert done.status == 1
+    assert "cannot write" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.fixture
+def sweep(small: Path) -> Path:
+    """A sweep of 400 runs: seconds, not milliseconds."""
+    path = small.parent / "sweep.toml"
+    path.write_text(
+        f"""
+        [sweep]
+        base = "{small.name}"
+        runs = 200
+        [set]
+        "flow[0].size" = "2 MB"
+        [[axis]]
+        field = "path.rate"
+        values = ["5 Mbps", "10 Mbps"]
+        """
+    )
+    return path
+
+
+def test_sweep_gives_means_with_intervals_and_tables(whyloss: Call, sweep: Path, tmp_path: Path) -> None:
+    sweep.write_text(sweep.read_text().replace("runs = 200", "runs = 3").replace("2 MB", "200 kB"))
+    done = whyloss("sweep", sweep, "--json")
+    told = done.json
+    assert [point["rate"] for point in told["points"]] == ["5 Mbps", "10 Mbps"]
+    assert all(point["n"] == 3 and point["low"] < point["goodput_bps"] < point["high"] for point in told["points"])
+    assert pl.read_parquet(tmp_path / told["out"] / "runs.parquet").height == 6
+    shown = whyloss("sweep", sweep)
+    assert shown.status == 0
+    assert "95 % interval" in shown.out
+
+
+def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(sweep: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [WHYLOSS, "sweep", sweep, "--threads", "1"],
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "160"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    store = tmp_path / "out" / "store"
+    deadline = time.monotonic() + 60
+    while not any(path.is_file() for path in store.rglob("*")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    asked = time.monotonic()
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - asked < 5
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    kept = re.search(r"stopped: (\d+) of 400 runs are kept in out/store; the same command goes on from there", err)
+    assert kept, err
+    assert not (tmp_path / "out" / "sweep").exists()
+    # What was kept is found again.
+    seen: list[wl.Progress] = []
+    with pytest.raises(LookupError):
+        wl.Sweep.load(sweep).run(store=store, progress=_first_news(seen))
+    assert seen[0].found >= int(kept[1]) > 0
+
+
+def _first_news(seen: list[wl.Progress]) -> Callable[[wl.Progress], None]:
+    def watch(now: wl.Progress) -> None:
+        seen.append(now)
+        raise LookupError
+
+    return watch
+
+
+def test_ctrl_c_stops_a_single_run_within_a_moment(small: Path) -> None:
+    endless = ["--set", "flow[0].size=100 GB", "--set", "scenario.duration=100000 h"]
+    process = subprocess.Popen(
+        [WHYLOSS, "run", small, *endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    asked = time.monotonic()
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert "stopped" in err
+    assert time.monotonic() - asked < 2
+
+
+def test_schemes_and_describe_speak_of_every_part(whyloss: Call) -> None:
+    shown = whyloss("schemes")
+    told = whyloss("schemes", "--json").json
+    for description in [*told["schemes"], *told["parts"], *told["profiles"]]:
+        assert description["name"] in shown.out
+    for role, part in whyloss("describe", "checksum-ld", "--json").json[0]["details"]:
+        assert part in [row["name"] for row in told["parts"] if row["kind"] == role]
+
+
+def test_describe_explains_fields(whyloss: Call) -> None:
+    done = whyloss("describe", "path.queue")
+    assert done.status == 0
+    assert "99 pkt" in done.out
+    assert whyloss("describe", "flow[0].tcp.ack_policy").out.count("immediate") >= 1
+
+
+def test_papers_lists_figures_and_claims(whyloss: Call) -> None:
+    told = {paper["name"]: paper for paper in whyloss("papers", "--json").json}
+    assert len(told["garcia2004"]["claims"]) == 12
+    assert "garcia2004" in whyloss("papers").out
+
+
+def test_a_closed_pipe_is_no_failure_to_complain_about() -> None:
+    done = subprocess.run(
+        f"{WHYLOSS} schemes | head -1", shell=True, capture_output=True, text=True, check=True, executable="/bin/bash"
+    )
+    assert "Schemes" in done.stdout
+    assert done.stderr == ""
+
+
+def test_every_field_of_the_format_can_be_described() -> None:
+    schema = _native.scenario_schema()
+    for name in schema["properties"]:
+        assert _native.describe(name)[0]["summary"], name
+
+
+def test_json_is_whole_when_numbers_are_not_finite(whyloss: Call, small: Path) -> None:
+    told = whyloss("run", small, "--json", "--set", "flow[0].shadows=[]")
+    json.loads(told.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def test_the_examples_of_all_help_texts_name_files_that_exist() -> None:
+    from whyloss.cli.app import app
+
+    for command in app.commands.values():
+        for example in getattr(command, "examples", []):
+            for name in re.findall(r"examples/\S+", example):
+                assert (ROOT / name).is_file(), name

@@ -1,0 +1,77 @@
+"""Sweeps from Python."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import whyloss as wl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_points_are_all_combinations_and_tables_name_them(small: Path) -> None:
+    sweep = (
+        wl.Sweep(wl.Scenario.load(small), runs=2)
+        .vary("path.rate", ["500 kbps", "1 Mbps"])
+        .variants("variant", {"plain": {}, "big": {"flow[0].size": "300 kB"}})
+    )
+    assert (sweep.axes, len(sweep), len(sweep.scenarios)) == (["rate", "variant"], 8, 4)
+    rows = sweep.run().transfers.to_polars()
+    assert rows.select("rate", "variant", "run").rows() == [
+        (rate, variant, run) for rate in ("500 kbps", "1 Mbps") for variant in ("plain", "big") for run in (0, 1)
+    ]
+    assert rows["octets_delivered"].to_list() == [200_000, 200_000, 300_000, 300_000] * 2
+    assert rows.filter(pl.col("rate_bps") == 1_000_000).height == 4
+
+
+def test_threads_change_no_result(small: Path) -> None:
+    sweep = wl.Sweep(wl.Scenario.load(small), runs=6)
+    one, two = sweep.run(threads=1), sweep.run(threads=2)
+    assert all(one[name].to_polars().equals(two[name].to_polars()) for name in one.names)
+
+
+def test_a_finished_sweep_is_not_computed_again_and_a_longer_one_only_in_part(small: Path, tmp_path: Path) -> None:
+    sweep = wl.Sweep(wl.Scenario.load(small), runs=3)
+    first = sweep.run(store=tmp_path / "store")
+    seen: list[wl.Progress] = []
+    longer = sweep.with_runs(5).run(store=tmp_path / "store", progress=seen.append)
+    assert (seen[-1].found, seen[-1].done, seen[-1].total, seen[-1].fraction) == (3, 5, 5, 1.0)
+    kept = longer.losses.to_polars().filter(pl.col("run") < 3)
+    assert kept.equals(first.losses.to_polars())
+
+
+def test_variants_meet_the_same_channel(small: Path) -> None:
+    scenario = wl.Scenario.load(small).replace({"output.drops": True})
+    drops = wl.Sweep(scenario).vary("flow[0].scheme", ["newreno", "sack"], name="variant").run().drops.to_polars()
+    first = drops.filter(pl.col("cause") == "erased").group_by("variant", maintain_order=True).first()
+    assert len(first) == 2
+    assert first["at_ns"].n_unique() == 1
+
+
+def test_only_keeps_some_points_and_says_what_there_is(small: Path) -> None:
+    sweep = wl.Sweep(wl.Scenario.load(small)).vary("path.rate", ["500 kbps", "1 Mbps"])
+    assert len(sweep.only("rate", ["1 Mbps"])) == 1
+    with pytest.raises(wl.InputError, match="did you mean `rate`"):
+        sweep.only("rat", ["1 Mbps"])
+
+
+def test_a_point_that_is_no_scenario_is_told_before_anything_runs(small: Path, tmp_path: Path) -> None:
+    sweep = wl.Sweep(wl.Scenario.load(small)).vary("path.rate", ["1 Mbps", "0 Mbps"])
+    with pytest.raises(wl.InputError, match="a bit rate above zero"):
+        sweep.run(store=tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_pattern_file_of_ones_own_decides_the_errors(small: Path, tmp_path: Path) -> None:
+    wl.write_pattern(tmp_path / "own.bits", ber=1e-5, bits=2_000_000, seed=1)
+    scenario = wl.Scenario.load(small).replace({"path.forward.channel.pattern": "own.bits"})
+    damaged = [wl.Scenario(scenario.to_dict(), folder=tmp_path).run(run).losses.to_polars() for run in (0, 1)]
+    assert "payload-damaged" in damaged[0]["true_cause"].to_list()
+    # The pattern leaves nothing to chance.
+    assert damaged[0].drop("run").equals(damaged[1].drop("run"))
+    assert json.dumps(scenario.to_dict()["path"]["forward"]["channel"]).count("loss") == 0

@@ -177,7 +177,8 @@ impl Hosts {
                 Opening::Produce(octets) => {
                     socket.tcp.handle(now, Input::Command(Command::Produce(octets)));
                 }
-                Opening::Stripe => socket.feeding = true,
+                // Chunks are dealt out to connections that stand: see `Connected`.
+                Opening::Stripe => {}
             }
             self.pump(net, index);
         } else if socket.tcp.poll_timeout().is_some_and(|due| due <= now) {
@@ -233,9 +234,11 @@ impl Hosts {
             tcp::Event::Connected if sends => {
                 flow.connected = Some(now);
                 // Not before: closing in SYN-SENT gives up what is to be sent (RFC 9293, 3.10.4).
+                let socket = &mut self.sockets[index as usize];
                 if flow.amount.is_some() {
-                    self.sockets[index as usize].tcp.handle(now, Input::Command(Command::Close));
+                    socket.tcp.handle(now, Input::Command(Command::Close));
                 }
+                socket.feeding = socket.striped.is_some();
             }
             tcp::Event::PeerClosed if !sends => {
                 self.sockets[index as usize].tcp.handle(now, Input::Command(Command::Close));

@@ -21,7 +21,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::fmt;
 use std::hash::Hasher;
 use whyloss_transport::scheme::SelectionError;
-use whyloss_transport::{Command, Duration, Event, Input, Instant, Integrity, Ports, Segment};
+use whyloss_transport::segment::Flags;
+use whyloss_transport::{Command, Duration, Event, Input, Instant, Integrity, Ports, Segment, Seq};
 
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +81,7 @@ pub struct Ring {
     trace: VecDeque<Line>,
     digest: Fnv,
     stall_limit: Option<Duration>,
+    steps_left: u64,
     progressed: Instant,
     longest_pause: Duration,
     second: u64,
@@ -126,6 +128,7 @@ impl Ring {
             trace: VecDeque::new(),
             digest: Fnv::default(),
             stall_limit: None,
+            steps_left: u64::MAX,
             progressed: Instant::ZERO,
             longest_pause: Duration::ZERO,
             second: 0,
@@ -143,6 +146,11 @@ impl Ring {
     /// Fails a run in which nothing moves for `limit` while there is something to move and the path is up.
     pub fn forbid_stalls(&mut self, limit: Duration) {
         self.stall_limit = Some(limit);
+    }
+
+    /// Fails a run of more than `steps` arrivals and timer calls.
+    pub fn limit_steps(&mut self, steps: u64) {
+        self.steps_left = steps;
     }
 
     /// The time.
@@ -225,6 +233,10 @@ impl Ring {
             }
             self.now = self.now.max(at);
             self.check_stall(side)?;
+            self.steps_left = self.steps_left.saturating_sub(1);
+            if self.steps_left == 0 {
+                return Err(self.failure(side, "there is no end to it".to_owned()));
+            }
             self.step(side)?;
         }
     }
@@ -250,8 +262,12 @@ impl Ring {
             if integrity == Integrity::Intact {
                 self.host_mut(to).conduct.arrived(&segment);
             }
+            let reset = self.answer_of_the_dead(to, &segment, integrity);
             self.host_mut(to).endpoint.handle(now, Input::Segment(&segment, integrity));
             self.note(to, What::Got(segment, integrity));
+            if let Some(reset) = reset {
+                self.transmit(to, reset)?;
+            }
             return self.pump(to);
         }
         self.check_attention(side)?;
@@ -265,6 +281,20 @@ impl Ring {
             }
         }
         self.pump(side)
+    }
+
+    /// What the host says when the connection is over (RFC 9293, 3.10.7.1).
+    fn answer_of_the_dead(&self, side: Side, segment: &Segment, integrity: Integrity) -> Option<Segment> {
+        let over = self.host(side).told.closed.is_some();
+        if !over || integrity != Integrity::Intact || segment.flags.contains(Flags::RST) {
+            return None;
+        }
+        let (seq, ack, flags) = if segment.flags.contains(Flags::ACK) {
+            (segment.ack, Seq(0), Flags::RST)
+        } else {
+            (Seq(0), segment.seq + segment.seq_len(), Flags::RST | Flags::ACK)
+        };
+        Some(Segment { src_port: segment.dst_port, dst_port: segment.src_port, seq, ack, flags, ..Segment::default() })
     }
 
     /// When the application of `side` wants to act without being told to.

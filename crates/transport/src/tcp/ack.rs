@@ -100,8 +100,11 @@ impl Endpoint {
     /// RFC 9293, 3.10.7.4: the window of the newest segment counts. Returns whether it changed.
     fn update_window(&mut self, now: Instant, segment: &Segment, ack: u64, start: u64) -> bool {
         let snd = &mut self.snd;
+        // A retransmission can be newer than what it repeats: its acknowledgement then moves the window, which must not slide with
+        // an older size.
+        let advances = ack > snd.wl.1;
         let newer = snd.wl.0 < start || snd.wl.0 == start && snd.wl.1 <= ack;
-        if !newer {
+        if !newer && !advances {
             return false;
         }
         let wnd = u64::from(segment.window) << snd.shift;
@@ -112,7 +115,7 @@ impl Endpoint {
         let was_closed = snd.wnd == 0;
         snd.wnd = wnd;
         snd.max_wnd = snd.max_wnd.max(wnd);
-        snd.wl = (start, ack);
+        snd.wl = (snd.wl.0.max(start), ack.max(snd.wl.1));
         if self.timers.persist_armed() {
             self.snd.probes = if wnd > 0 { 0 } else { self.snd.probes };
             if wnd > 0 {

@@ -225,7 +225,7 @@ def initial_window(data: Measurements) -> Test:
     """GB-7: a connection begins with two segments, n connections with 2n."""
     tests = []
     for series, connections in (("start-normal", 1), ("start-ld", 1), ("start-two", 2), ("start-five", 5)):
-        octets = data.sample(series, NONE, "first_flight_octets", rate="1 Mbps", delay="50 ms")
+        octets = data.sample(series, NONE, "first_flight_octets", rate="1 Mbps", delay="200 ms")
         what = f"segments in the first flight of {connections} connection{'s' * (connections > 1)} ({series[6:]})"
         expected = Region(2.0 * connections, 2.0 * connections)
         tests.append(Comparison(what, mean(octets / PAYLOAD), expected, "segments"))

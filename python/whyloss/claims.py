@@ -38,15 +38,14 @@ class Region:
 
     def __str__(self) -> str:
         """As in ``≥ 0``."""
+        low, high = (f"{border:g}".replace("-", "−") for border in (self.low, self.high))
         match math.isfinite(self.low), math.isfinite(self.high):
-            case True, True if self.low == self.high:
-                return f"{self.low:g}"
             case True, True:
-                return f"{self.low:g} … {self.high:g}"
+                return low if low == high else f"{low} … {high}"
             case True, False:
-                return f"≥ {self.low:g}"
+                return f"≥ {low}"
             case False, True:
-                return f"≤ {self.high:g}"
+                return f"≤ {high}"
             case _:
                 return "any"
 

@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from whyloss import _native
 from whyloss.figures import Style
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ __all__ = ["ClaimSpec", "FigureSpec", "Pack", "PackError", "PaperInfo", "Pattern
 T = TypeVar("T")
 
 
-class PackError(ValueError):
+class PackError(_native.InputError):
     """A paper's folder does not hold what it should: which file, which field, what was found, what is allowed."""
 
 

@@ -1,0 +1,285 @@
+"""From a paper's description to measurements: pattern files, sweeps, and what is counted in each run."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from whyloss import _native
+from whyloss.measurements import Measurements
+from whyloss.pack import PackError
+from whyloss.sweep import Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from whyloss.pack import Pack, Series
+    from whyloss.results import Results
+
+__all__ = ["Done", "Request", "quantities", "run"]
+
+#: The axis of a sweep whose values the pattern files take the place of.
+RATIO_AXIS = "ber"
+CHANNEL = "path.forward.channel"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A curve that is needed: a series in one cell."""
+
+    series: str
+    at: tuple[tuple[str, str], ...]
+    """Values of the sweep's axes that the cell fixes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was run."""
+
+    measurements: Measurements
+    runs: int
+    transfers: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A part of a sweep: the runs behind all series that one sweep serves in one cell."""
+
+    sweep: str
+    at: tuple[tuple[str, str], ...]
+    document: dict[str, Any]
+    series: tuple[Series, ...]
+
+    def size(self) -> int:
+        """Number of runs."""
+        return int(self.document["sweep"]["runs"]) * math.prod(len(_labels(axis)) for axis in self.document["axis"])
+
+    def write(self, folder: Path) -> Path:
+        """Writes the sweep as a file of its own, which ``whyloss sweep`` takes too."""
+        folder.mkdir(parents=True, exist_ok=True)
+        name = "-".join([self.sweep, *(value.replace(" ", "") for _, value in self.at)])
+        queues = {series.where["queue"].replace(" ", "") for series in self.series if "queue" in series.where}
+        path = folder / ("-".join([name, *sorted(queues)]) + ".json")
+        path.write_text(json.dumps(self.document, indent=1) + "\n", encoding="utf-8")
+        return path
+
+
+def run(
+    pack: Pack,
+    requests: Iterable[Request],
+    repetitions: int,
+    out: Path,
+    store: Path | None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Done:
+    """Runs what ``requests`` ask for, ``repetitions`` times a point, and counts.
+
+    The pattern files are written to ``out/patterns``, the sweeps with them to ``out/sweeps``. Finished runs are kept in
+    ``store``.
+    """
+    patterns = _write_patterns(pack, repetitions, out / "patterns")
+    jobs = _jobs(pack, requests, repetitions, patterns)
+    total = sum(job.size() for job in jobs)
+    tables, done, transfers = [], 0, 0
+    for job in jobs:
+
+        def tell(now: _native.Progress, before: int = done) -> None:
+            if progress is not None:
+                progress(before + now.done, total)
+
+        results = Sweep.load(job.write(out / "sweeps")).run(store=store, progress=tell)
+        done += job.size()
+        transfers += len(results.transfers)
+        rows = quantities(results)
+        tables += [_rows_of(series, job, rows) for series in job.series]
+    axes = dict.fromkeys(name for job in jobs for name, _ in job.at)
+    return Done(Measurements(pl.concat(tables), axes), done, transfers)
+
+
+def _write_patterns(pack: Pack, repetitions: int, folder: Path) -> dict[float, str]:
+    """Writes the files that are not there yet and returns for each ratio the path with ``{run}`` in it."""
+    paths = {}
+    for index, ratio in enumerate(pack.patterns.ratios):
+        place = folder / f"ber-{ratio:.3e}"
+        place.mkdir(parents=True, exist_ok=True)
+        for number in range(repetitions):
+            path = place / f"{number:02}.bits"
+            if not path.exists():
+                _native.write_pattern(path, ratio, pack.patterns.bits, _seed(pack.patterns.seed, index, number))
+        paths[ratio] = str(place.resolve() / "{run:02}.bits")
+    return paths
+
+
+def _seed(seed: int, ratio: int, number: int) -> int:
+    """A seed of its own for each file; ratios and repetitions are well below a thousand."""
+    return (seed * 1000 + ratio) * 1000 + number
+
+
+def _jobs(pack: Pack, requests: Iterable[Request], repetitions: int, patterns: dict[float, str]) -> list[_Job]:
+    """One part of a sweep for all series that take their runs from it in the same cell and with the same queue."""
+    wanted: dict[tuple[str, tuple[tuple[str, str], ...], str], dict[str, Series]] = {}
+    for request in dict.fromkeys(requests):
+        series = pack.series[request.series]
+        wanted.setdefault((series.sweep, request.at, series.where.get("queue", "")), {})[series.name] = series
+    jobs = []
+    for (sweep, at, _), group in wanted.items():
+        document = _document(pack, sweep)
+        document["sweep"]["runs"] = repetitions
+        document["sweep"]["base"] = str((pack.folder / "sweeps" / document["sweep"]["base"]).resolve())
+        for axis in document["axis"]:
+            name = axis["name"]
+            fixed = dict(at).get(name)
+            allowed = {fixed} if fixed else {series.where[name] for series in group.values() if name in series.where}
+            if name == RATIO_AXIS:
+                _put_patterns(axis, patterns)
+            elif allowed:
+                _restrict(axis, allowed, f"{pack.folder}/sweeps/{sweep}.toml")
+        jobs.append(_Job(sweep, at, document, tuple(group.values())))
+    return jobs
+
+
+def _document(pack: Pack, sweep: str) -> dict[str, Any]:
+    path = pack.folder / "sweeps" / f"{sweep}.toml"
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PackError(f"{path}: there is no such file") from None
+    except tomllib.TOMLDecodeError as mistake:
+        raise PackError(f"{path}: {mistake}") from None
+
+
+def _labels(axis: dict[str, Any]) -> list[Any]:
+    if "variant" in axis:
+        return [variant["name"] for variant in axis["variant"]]
+    labels: list[Any] = axis["labels"] if "labels" in axis else axis["values"]
+    return labels
+
+
+def _restrict(axis: dict[str, Any], allowed: set[str], origin: str) -> None:
+    """Keeps the steps of ``axis`` that are called as in ``allowed``."""
+    labels = _labels(axis)
+    unknown = allowed.difference(labels)
+    if unknown:
+        raise PackError(f"{origin}: axis {axis['name']}: there is no {unknown.pop()!r}; there are {labels}")
+    keep = [label in allowed for label in labels]
+    for name in ("variant", "labels", "values"):
+        if name in axis:
+            axis[name] = _kept(axis[name], keep)
+    if "fields" in axis:
+        axis["fields"] = {field: _kept(values, keep) for field, values in axis["fields"].items()}
+
+
+def _kept(items: list[Any], keep: list[bool]) -> list[Any]:
+    return [item for item, kept in zip(items, keep, strict=True) if kept]
+
+
+def _put_patterns(axis: dict[str, Any], patterns: dict[float, str]) -> None:
+    """Puts pattern files in the place of bit errors that are drawn as they come."""
+    del axis["field"], axis["values"]
+    axis["labels"] = list(patterns)
+    axis["fields"] = {f"{CHANNEL}.pattern": list(patterns.values())}
+
+
+def quantities(results: Results) -> pl.DataFrame:
+    """What is counted of each ``[[flow]]`` of each run of a sweep: one row for both.
+
+    ``throughput_kbps`` sums up the transfers of a ``[[flow]]``, each from its start to its last octet; of a striped
+    transfer it is that of the whole file. A transfer that does not finish counts what arrived until the end of the run.
+    """
+    key = ["point", "run", "entry"]
+    transfers = results.transfers.to_polars()
+    flows = results.flows.to_polars().select(
+        *key, "flow", "start_ns", "connected_ns", "forward_dropped_queue", "timeouts"
+    )
+    throughput = transfers.group_by(key).agg(
+        (pl.col("goodput_bps").sum() / 1000).alias("throughput_kbps"),
+        pl.col("transfer").first().str.split(".").list.first().alias("flows"),
+        pl.col("finished_ns").is_null().sum().alias("unfinished"),
+    )
+    counters = flows.group_by(key).agg(
+        pl.col("forward_dropped_queue").sum().alias("queue_drops"),
+        pl.col("timeouts").sum(),
+    )
+    table = throughput.join(counters, on=key).join(_judged(results, flows), on=key, how="left")
+    if len(results.samples):
+        table = table.join(_first_flight(results, flows), on=key, how="left")
+    # A sweep's tables begin with run, point and the axes.
+    axes = transfers.columns[2 : transfers.columns.index("transfer")]
+    points = transfers.select("point", *axes).unique()
+    return table.join(points, on="point").with_columns(pl.selectors.numeric().fill_null(0))
+
+
+def _judged(results: Results, flows: pl.DataFrame) -> pl.DataFrame:
+    """How losses were judged, by what they were: one row a ``[[flow]]`` of a run that had any."""
+    corrupted = pl.col("true_class") == "corruption"
+    congested = pl.col("true_class") == "congestion"
+    taken_for_corruption = pl.col("verdict") == "corruption"
+    return (
+        results.losses.to_polars()
+        .select("point", "run", "flow", "true_class", "verdict")
+        .join(flows.select("point", "run", "entry", "flow"), on=["point", "run", "flow"])
+        .group_by("point", "run", "entry")
+        .agg(
+            corrupted.sum().alias("corruption_losses"),
+            (corrupted & ~taken_for_corruption).sum().alias("corruption_as_congestion"),
+            congested.sum().alias("congestion_losses"),
+            (congested & taken_for_corruption).sum().alias("congestion_as_corruption"),
+        )
+    )
+
+
+def _first_flight(results: Results, flows: pl.DataFrame) -> pl.DataFrame:
+    """Octets that arrive before anything can that was sent in answer to an acknowledgement of data.
+
+    That takes one and a half round trips from the end of the handshake, and the handshake itself is the measure of one.
+    """
+    key = ["point", "run", "entry"]
+    round_trip = pl.col("connected_ns") - pl.col("start_ns")
+    return (
+        results.samples.to_polars()
+        .join(flows, on=["point", "run", "flow"])
+        .filter(pl.col("at_ns") < pl.col("connected_ns") + 3 * round_trip // 2)
+        .group_by(*key, "flow")
+        .agg(pl.col("octets_delivered").max())
+        .group_by(key)
+        .agg(pl.col("octets_delivered").sum().alias("first_flight_octets"))
+    )
+
+
+def _rows_of(series: Series, job: _Job, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one series, in the form that :class:`Measurements` takes."""
+    chosen = rows.filter(pl.col("flows") == series.flows)
+    for name, value in series.where.items():
+        chosen = chosen.filter(pl.col(name).cast(pl.String) == value)
+    x = pl.col(RATIO_AXIS) if RATIO_AXIS in rows.columns else pl.lit(0.0)
+    return chosen.select(
+        pl.lit(series.name).alias("series"),
+        *(pl.lit(value).alias(name) for name, value in job.at),
+        x.cast(pl.Float64).alias("x"),
+        pl.col("run").alias("repetition"),
+        *(_column(rows, name) for name in QUANTITIES),
+    )
+
+
+QUANTITIES = (
+    "throughput_kbps",
+    "queue_drops",
+    "timeouts",
+    "unfinished",
+    "corruption_losses",
+    "corruption_as_congestion",
+    "congestion_losses",
+    "congestion_as_corruption",
+    "first_flight_octets",
+)
+
+
+def _column(rows: pl.DataFrame, name: str) -> pl.Expr:
+    column = pl.col(name) if name in rows.columns else pl.lit(None)
+    return column.cast(pl.Float64).alias(name)

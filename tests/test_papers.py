@@ -1,0 +1,93 @@
+"""A paper from end to end, small."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from whyloss import papers
+from whyloss.claims import Verdict
+from whyloss.pack import PackError
+
+SNAPSHOT = Path(__file__).parent / "snapshots" / "garcia2004-figure-4.csv"
+REPETITIONS = 3
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> papers.Reproduction:
+    out = tmp_path_factory.mktemp("garcia2004")
+    paper = papers.load("garcia2004")
+    return paper.reproduce(["4", "11"], out=out, store=out / "store", repetitions=REPETITIONS)
+
+
+def test_papers_are_found() -> None:
+    assert "garcia2004" in papers.list_papers()
+    assert papers.load("garcia2004").title.startswith("An experimental study")
+
+
+def test_a_wrong_name_gets_a_hint() -> None:
+    with pytest.raises(PackError, match="Did you mean 'garcia2004'"):
+        papers.load("garcia204")
+
+
+def test_a_figure_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(PackError, match="has no figure '3'; there are 4, 5"):
+        papers.load("garcia2004").reproduce(["3"], out=tmp_path)
+
+
+def test_figures_have_every_point(found: papers.Reproduction) -> None:
+    assert [figure.id for figure in found.figures] == ["4", "11"]
+    for figure in found.figures:
+        assert [curve.label for curve in figure.measured()] == ["1 flow", "1 ld flow", "5 flows"]
+        assert all(len(curve.x) == 7 for curve in figure.measured())
+        assert all(estimate.n == REPETITIONS for curve in figure.measured() for estimate in curve.y)
+        for kind in ("svg", "png"):
+            assert (found.out / "figures" / f"figure-{figure.id}.{kind}").is_file()
+
+
+def test_throughput_is_what_the_link_can_carry(found: papers.Reproduction) -> None:
+    # 1448 of 1500 octets are data; the error-free flow loses little more than its slow start.
+    for curve in found.figures[0].measured():
+        assert all(0 < estimate.value <= 1000 * 1448 / 1500 for estimate in curve.y)
+        assert curve.y[0].value > 900
+
+
+def test_errors_hurt_the_normal_flow_and_hardly_the_differentiating_one(found: papers.Reproduction) -> None:
+    normal, ld, _ = found.figures[0].measured()
+    assert normal.y[-1].value < 0.2 * normal.y[0].value
+    assert ld.y[-1].value > 0.6 * ld.y[0].value
+
+
+def test_claims_are_judged_if_their_figures_were_run(found: papers.Reproduction) -> None:
+    # GB-7 needs no figure; GB-4 needs these two.
+    assert [claim.id for claim in found.claims] == ["GB-4", "GB-7"]
+    assert set(found.skipped) == {f"GB-{number}" for number in range(1, 13)} - {"GB-4", "GB-7"}
+    window = found.claims[1]
+    assert (window.verdict, window.n) == (Verdict.REPRODUCED, REPETITIONS)
+
+
+def test_everything_lies_in_the_folder(found: papers.Reproduction) -> None:
+    record = json.loads((found.out / "reproduction.json").read_text())
+    assert record["rerun"] == ["whyloss reproduce garcia2004 --figure 4 --figure 11"]
+    assert record["provenance"]["repetitions"] == REPETITIONS
+    assert found.report.read_text().startswith("<!doctype html>")
+    assert len(list((found.out / "patterns").glob("*/*.bits"))) == 7 * REPETITIONS
+
+
+def test_a_second_reproduction_finds_the_same_in_the_store(found: papers.Reproduction, tmp_path: Path) -> None:
+    again = papers.load("garcia2004").reproduce(["4"], out=tmp_path, store=found.out / "store", repetitions=REPETITIONS)
+    assert again.figures[0].measured()[0].rows() == found.figures[0].measured()[0].rows()
+
+
+def test_figure_4_is_as_it_was(found: papers.Reproduction) -> None:
+    """Every change of a number has a reason: say it in the commit that renews the snapshot (``UPDATE=1 pytest``)."""
+    with (found.out / "points.csv").open(newline="") as file:
+        rows = [row for row in csv.reader(file) if row[0] in {"figure", "4"}]
+    if os.environ.get("UPDATE"):
+        SNAPSHOT.parent.mkdir(exist_ok=True)
+        with SNAPSHOT.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+    with SNAPSHOT.open(newline="") as file:
+        assert rows == list(csv.reader(file))

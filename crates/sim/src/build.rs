@@ -118,8 +118,9 @@ pub struct CbrFlow {
 
 /// A file over several TCP connections at once, put together again in order at the receiver.
 ///
-/// The file is cut into chunks. Whenever a connection's send buffer has room for one, it takes the next. Which connection took which
-/// chunk is known to the receiver without a header on the wire.
+/// The file is cut into chunks. Whenever an open connection has less than a chunk left to send and its send buffer has room for one, it
+/// takes the next, so that faster connections carry more. Which connection took which chunk is known to the receiver without a header on
+/// the wire.
 #[derive(Debug)]
 pub struct StripedTransfer {
     /// Its name; the connections are flows `name/0`, `name/1`, …

@@ -10,7 +10,7 @@ use crate::striped::Striped;
 use crate::truth::Cause;
 use std::collections::HashMap;
 use whyloss_transport::segment::synthetic_octet;
-use whyloss_transport::tcp::{self, Closing, LossRecord};
+use whyloss_transport::tcp::{self, Closing, LossRecord, State};
 use whyloss_transport::{Command, Endpoint, Input, Instant, Integrity, Payload};
 
 const NEVER: u64 = u64::MAX;
@@ -213,11 +213,12 @@ impl Hosts {
         }
         loop {
             let socket = &mut self.sockets[index as usize];
-            if socket.feeding {
-                feed(&mut self.files, socket, now);
-            }
+            let fed = socket.feeding && feed(&mut self.files, socket, now);
             while let Some(segment) = socket.tcp.poll_transmit(now) {
                 net.send(index, segment);
+            }
+            if fed {
+                continue;
             }
             let Some(event) = socket.tcp.poll_event() else { break };
             self.on_event(net, index, event);
@@ -330,19 +331,28 @@ impl Hosts {
     }
 }
 
-/// Gives a connection of a striped transfer the chunks that it has room for.
-fn feed(files: &mut [File], socket: &mut Socket, now: Instant) {
-    let Some((file, connection)) = socket.striped else { return };
-    let stripes = &mut files[file as usize].stripes;
-    while let Some((offset, len)) = stripes.take(connection as usize, socket.tcp.send_space()) {
-        // Octets, not a synthetic range: a connection numbers its own stream, and the file's octets are to be checked at the end.
-        let octets = Payload::Synthetic { offset, len }.to_bytes();
-        socket.tcp.handle(now, Input::Command(Command::Send(Payload::Bytes(octets))));
+/// Gives a connection of a striped transfer its next chunk, if it can soon send it: as long as a chunk waits in its buffer, another
+/// connection may be faster. Returns whether it took one.
+fn feed(files: &mut [File], socket: &mut Socket, now: Instant) -> bool {
+    let Some((file, connection)) = socket.striped else { return false };
+    // Not before: closing in SYN-SENT gives up what is to be sent (RFC 9293, 3.10.4).
+    if matches!(socket.tcp.state(), State::Closed | State::SynSent) {
+        return false;
     }
+    let stripes = &mut files[file as usize].stripes;
     if stripes.exhausted() {
         socket.feeding = false;
         socket.tcp.handle(now, Input::Command(Command::Close));
+        return false;
     }
+    if socket.tcp.unsent() >= u64::from(stripes.chunk()) {
+        return false;
+    }
+    let Some((offset, len)) = stripes.take(connection as usize, socket.tcp.send_space()) else { return false };
+    // Octets, not a synthetic range: a connection numbers its own stream, and the file's octets are to be checked at the end.
+    let octets = Payload::Synthetic { offset, len }.to_bytes();
+    socket.tcp.handle(now, Input::Command(Command::Send(Payload::Bytes(octets))));
+    true
 }
 
 /// How many of the `len` octets from `at` on in `piece` are not those of the synthetic stream from `position` on.

@@ -20,6 +20,11 @@ impl Striped {
         Self { octets, chunk, next: 0, taken: vec![VecDeque::new(); connections], delivered: 0, max_reordered: 0 }
     }
 
+    /// Length of a full chunk in octets.
+    pub const fn chunk(&self) -> u32 {
+        self.chunk
+    }
+
     /// The next chunk, for a connection whose send buffer has room for `space` octets: position in the file and length.
     pub fn take(&mut self, connection: usize, space: u64) -> Option<(u64, u32)> {
         let len = u64::from(self.chunk).min(self.octets - self.next);

@@ -153,9 +153,9 @@ fn a_send_overhead_keeps_each_flow_in_order() {
     assert_eq!(records.flows[0].sender.unwrap().duplicate_acks, 0);
 }
 
-fn striped(connections: usize, errors: Errors, effect: Effect) -> Records {
+fn striped(connections: usize, send_buffer: u64, errors: Errors, effect: Effect) -> Records {
     let (mut builder, from, to) = path(0, errors, effect);
-    let change = |config: &mut Config| config.send_buffer = 65_536;
+    let change = |config: &mut Config| config.send_buffer = send_buffer;
     builder.striped(StripedTransfer {
         name: "file".to_owned(),
         from,
@@ -176,11 +176,17 @@ fn striped(connections: usize, errors: Errors, effect: Effect) -> Records {
 
 #[test]
 fn a_striped_file_is_put_together_in_order() {
-    assert_eq!(striped(1, Errors::None, Effect::Erase).striped[0].max_reordered, 0);
-    let records = striped(5, Errors::Bits { ber: 4e-6 }, Effect::Damage);
+    assert_eq!(striped(1, 65_536, Errors::None, Effect::Erase).striped[0].max_reordered, 0);
+    let records = striped(5, 65_536, Errors::Bits { ber: 4e-6 }, Effect::Damage);
     assert_eq!(records.flows.len(), 5);
     assert_eq!(records.flows[4].name, "file/4");
     assert!(records.striped[0].max_reordered > 0);
+}
+
+#[test]
+fn a_send_buffer_that_could_hold_the_file_does_not_keep_it_from_other_connections() {
+    let records = striped(4, 4 * OCTETS, Errors::None, Effect::Erase);
+    assert!(records.flows.iter().all(|flow| flow.octets_delivered > OCTETS / 8), "{:?}", records.flows);
 }
 
 #[test]

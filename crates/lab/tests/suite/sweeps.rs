@@ -233,3 +233,17 @@ fn tables_become_parquet_files() {
     let runs = std::fs::read(folder.path().join("out/runs.parquet")).unwrap();
     assert_eq!((&runs[..4], &runs[runs.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
 }
+
+#[test]
+fn a_striped_transfer_is_one_transfer_over_several_flows() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let scenario = Scenario::load(examples.join("striped.toml")).unwrap();
+    let tables = run(&scenario, &RunOptions::default(), &mut Control::default()).unwrap();
+    assert_eq!((tables.transfers.num_rows(), tables.flows.num_rows()), (1, 4));
+    assert_eq!(column::<UInt64Array>(&tables.transfers, "octets_delivered").value(0), 1_000_000);
+    assert_eq!(column::<UInt32Array>(&tables.transfers, "connections").value(0), 4);
+    let each = column::<UInt64Array>(&tables.flows, "octets_delivered");
+    assert_eq!(each.iter().flatten().sum::<u64>(), 1_000_000);
+    assert!(each.iter().flatten().all(|octets| octets > 0), "{each:?}");
+    assert_eq!(column::<StringArray>(&tables.flows, "flow").value(3), "flow0/3");
+}

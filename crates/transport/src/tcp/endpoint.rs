@@ -125,6 +125,11 @@ impl Endpoint {
         self.config.send_buffer.saturating_sub(held)
     }
 
+    /// How many octets of the application still wait to be sent for the first time.
+    pub fn unsent(&self) -> u64 {
+        self.snd.buffer.end().saturating_sub(self.snd.nxt.max(self.snd.buffer.base()))
+    }
+
     /// Half of the send buffer: enough for the application to bother.
     pub(super) fn has_ample_send_space(&self) -> bool {
         self.send_space() >= self.config.send_buffer / 2

@@ -297,7 +297,9 @@ impl Endpoint {
     /// timer tells that a repair is lost: acknowledgements that arrive meanwhile were sent before it.
     pub(super) fn head_is_left_to_reports(&self) -> bool {
         let repaired = |head: &Sent| head.needs_repair() || head.was_retransmitted();
-        self.config.report_response == ReportResponse::Immediate && self.snd.board.first().is_some_and(repaired)
+        self.agreed.reports
+            && self.config.report_response == ReportResponse::Immediate
+            && self.snd.board.first().is_some_and(repaired)
     }
 
     /// Looks for losses by time (RFC 8985).

@@ -20,6 +20,12 @@ fn main() {
             digest.update(&std::fs::read(&file).unwrap_or_default());
         }
     }
+    // A library of another version may round another way.
+    let lock = crates.join("../Cargo.lock");
+    if let Ok(versions) = std::fs::read(&lock) {
+        println!("cargo::rerun-if-changed={}", lock.display());
+        digest.update(&versions);
+    }
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-env=WHYLOSS_ENGINE={}", &digest.finalize().to_hex()[..32]);
 }

@@ -13,7 +13,7 @@ use whyloss_transport::{Duration, Instant, Integrity};
 
 /// Hop limit of our packets (RFC 1122, 3.2.1.7).
 const HOP_LIMIT: u8 = 64;
-/// Packets taken from the device before anything else gets its turn.
+/// Packets taken from the device, or handed to it, before anything else gets its turn.
 const BATCH: usize = 64;
 /// Packets are read into pieces of memory of this many octets; what the engine keeps of them is not copied.
 const CHUNK: usize = 1 << 17;
@@ -86,22 +86,25 @@ impl Host {
             while let Some(notice) = self.stack.poll_notice() {
                 application.notice(self.clock.now(), &mut self.stack, notice);
             }
-            self.transmit()?;
-            if application.is_done(&self.stack) {
+            let drained = self.transmit()?;
+            if drained && application.is_done(&self.stack) {
                 return Ok(true);
             }
             if self.clock.now() >= deadline {
                 return Ok(false);
             }
-            self.wait(deadline)?;
+            if drained {
+                self.wait(deadline)?;
+            }
             self.receive()?;
             self.stack.handle_timeout(self.clock.now());
         }
     }
 
-    /// Sends what is ready.
-    fn transmit(&mut self) -> io::Result<()> {
-        while let Some(Datagram { addresses, segment }) = self.stack.poll_transmit(self.clock.now()) {
+    /// Sends a batch of what is ready; whether that was all. The peer answers meanwhile, and the device's queue is short.
+    fn transmit(&mut self) -> io::Result<bool> {
+        for _ in 0..BATCH {
+            let Some(Datagram { addresses, segment }) = self.stack.poll_transmit(self.clock.now()) else { return Ok(true) };
             self.outbound.clear();
             if emit(&ip::Header { addresses, hop_limit: HOP_LIMIT }, &segment, &mut self.outbound).is_ok() {
                 send(&self.tun, &self.outbound, &mut self.stats)?;
@@ -109,7 +112,7 @@ impl Host {
                 self.stats.refused += 1;
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Sleeps until a packet arrives or a timer is due, at most until `deadline`.

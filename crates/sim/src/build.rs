@@ -48,6 +48,8 @@ pub struct LinkSpec {
 }
 
 /// How much may wait for the transmitter. The packet in transmission is not counted.
+///
+/// ns-2.35 counts neither, but refuses the packet that would reach its limit: `limit_` 50 there lets 49 packets wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueLimit {
     /// Anything.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError};
+use proptest::test_runner::{Config, TestCaseError};
 use whyloss_testkit::ring::Strip;
 use whyloss_testkit::worlds::{HostPlan, PathPlan, ReadPlan, World};
 use whyloss_transport::scheme::SCHEMES;
@@ -157,7 +157,7 @@ fn world(most: u64) -> impl Strategy<Value = World> {
 fn config(cases: u32) -> Config {
     let times: u32 = std::env::var("WHYLOSS_WORLDS").map_or(1, |times| times.parse().expect("WHYLOSS_WORLDS is a number"));
     let cases = cases * times;
-    Config { cases, failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))), ..Config::default() }
+    Config { cases, failure_persistence: None, ..Config::default() }
 }
 
 proptest! {

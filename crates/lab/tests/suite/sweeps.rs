@@ -247,3 +247,60 @@ fn a_striped_transfer_is_one_transfer_over_several_flows() {
     assert!(each.iter().flatten().all(|octets| octets > 0), "{each:?}");
     assert_eq!(column::<StringArray>(&tables.flows, "flow").value(3), "flow0/3");
 }
+
+#[test]
+fn when_writing_fails_everything_written_before_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, aside) = (folder.path().join("store"), folder.path().join("aside"));
+    let whole = watched(&plan(), &options(None, 1)).0;
+    // Where the part of the last point would go stands a file: as good as a disk that is full by then.
+    let mut last = plan();
+    last.points.drain(..3);
+    watched(&last, &options(Some(&aside), 1));
+    let blocked = store.join(walk(&aside)[0].parent().unwrap().file_name().unwrap());
+    std::fs::create_dir_all(&store).unwrap();
+    std::fs::write(&blocked, "").unwrap();
+    let error = execute(&plan(), &options(Some(&store), 1), &mut Control::default()).unwrap_err();
+    assert!(matches!(&error, Error::Write { path, .. } if path.starts_with(&blocked)), "{error}");
+    std::fs::remove_file(&blocked).unwrap();
+    let (again, found) = watched(&plan(), &options(Some(&store), 1));
+    assert_eq!(again, whole);
+    // By chance another point may lie in the same folder; then writing failed earlier.
+    let alone = walk(&store).iter().filter(|part| part.starts_with(&blocked)).count() == 1;
+    assert!(found == 12 || !alone, "{found}");
+}
+
+#[test]
+fn what_a_killed_process_left_half_written_is_taken_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    watched(&plan(), &options(Some(&store), 1));
+    let half = walk(&store)[0].with_file_name(".writing-1-1");
+    let file = std::fs::File::create(&half).unwrap();
+    assert_eq!(watched(&plan(), &options(Some(&store), 1)).1, 16);
+    assert!(half.exists(), "somebody may be writing it");
+    file.set_modified(std::time::SystemTime::now() - Duration::from_secs(3600)).unwrap();
+    assert_eq!(watched(&plan(), &options(Some(&store), 1)).1, 16);
+    assert!(!half.exists());
+}
+
+#[test]
+fn each_run_and_each_value_can_have_a_pattern_file_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy("tests/data/path.toml", folder.path().join("path.toml")).unwrap();
+    for (index, ber) in ["0", "1e-5"].into_iter().enumerate() {
+        for run in 0..3_u64 {
+            let path = folder.path().join(format!("{ber}-{run:02}.bits"));
+            whyloss_lab::patterns::generate(path, ber.parse().unwrap(), 10_000_000, 10 * index as u64 + run).unwrap();
+        }
+    }
+    let text = "[sweep]\nbase = 'path.toml'\nruns = 3\n[set]\n'path.forward.channel.pattern' = '{ber}-{run:02}.bits'\n\
+                [[axis]]\nname = 'ber'\nfields.'flow[0].size' = ['200 kB', '200 kB']\nlabels = [0, 1e-5]\n";
+    let plan = Sweep::from_toml(text, "sweep", folder.path()).unwrap().plan().unwrap();
+    let (tables, _) = watched(&plan, &options(None, 2));
+    let damaged: Vec<u64> =
+        column::<UInt64Array>(&tables.links, "damaged_packets").values().iter().skip(2).step_by(4).copied().collect();
+    assert_eq!(damaged[..3], [0, 0, 0]);
+    assert!(damaged[3..].iter().all(|packets| *packets > 0), "{damaged:?}");
+    assert_eq!(column::<Float64Array>(&tables.runs, "ber").values()[2..4], [0.0, 1e-5]);
+}

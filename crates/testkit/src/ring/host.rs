@@ -50,7 +50,7 @@ pub enum Reads {
     AtOnce,
     /// Nothing before this time, then at once.
     From(Instant),
-    /// This many octets at every multiple of the period.
+    /// This many octets once a period.
     Paced(usize, Duration),
 }
 
@@ -163,6 +163,7 @@ pub struct Host {
     pub(super) stream: Stream,
     pub(super) written: u64,
     pub(super) next_write: Instant,
+    pub(super) next_read: Instant,
     pub(super) closed: bool,
     pub(super) received: u64,
     pub(super) budget: usize,
@@ -180,6 +181,7 @@ impl Host {
             stream,
             written: 0,
             next_write: Instant::ZERO,
+            next_read: Instant::ZERO,
             closed: false,
             received: 0,
             budget: 0,

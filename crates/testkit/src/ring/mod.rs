@@ -275,9 +275,11 @@ impl Ring {
             self.note(side, What::Timer);
             self.host_mut(side).endpoint.handle_timeout(now);
         }
-        if let Reads::Paced(octets, period) = self.host(side).setup.reads {
-            if now.as_nanos() % period.as_nanos() == 0 {
-                self.host_mut(side).budget = octets;
+        let host = self.host_mut(side);
+        if let Reads::Paced(octets, period) = host.setup.reads {
+            if host.next_read <= now {
+                host.budget = octets;
+                host.next_read = now + period;
             }
         }
         self.pump(side)
@@ -303,13 +305,12 @@ impl Ring {
         let after_now = |at: Instant| (at > self.now).then_some(at);
         let open = host.told.closed.is_none();
         let write = (open && host.written < host.stream.len()).then_some(host.next_write).and_then(after_now);
-        let unread = host.endpoint.stats().octets_delivered > host.received || host.told.closed.is_none();
         let read = match host.setup.reads {
             Reads::AtOnce => None,
             Reads::From(at) => after_now(at),
-            Reads::Paced(_, period) => {
-                let expects = unread && host.received < self.host(side.peer()).stream.len();
-                expects.then(|| Instant::from_nanos((self.now.as_nanos() / period.as_nanos() + 1) * period.as_nanos()))
+            Reads::Paced(..) => {
+                let more = open || host.endpoint.stats().octets_delivered > host.received;
+                (more && host.received < self.host(side.peer()).stream.len()).then_some(host.next_read)
             }
         };
         write.into_iter().chain(read).min()
@@ -388,8 +389,10 @@ impl Ring {
                 len
             };
             host.written += len;
-            host.next_write = now + host.setup.write_pause;
             any = len > 0;
+            if any {
+                host.next_write = now + host.setup.write_pause;
+            }
         }
         let wants_to_close = match host.setup.closes {
             Closes::AfterWriting => true,

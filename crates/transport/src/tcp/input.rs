@@ -120,8 +120,10 @@ impl Endpoint {
         let (next, end) = (self.rcv.next, self.rcv.announced);
         let last = start + u64::from(segment.seq_len());
         if start == last {
-            // An acknowledgement just behind a window that has filled up is as good as one on its edge.
-            return start >= next && start < end || start == next;
+            // A peer that has filled the window acknowledges from its right edge: without these, lost data could keep all of its
+            // acknowledgements from being heard.
+            let on_edge = start == end && !segment.flags.contains(Flags::RST);
+            return start >= next && start < end || start == next || on_edge;
         }
         start < end && last > next && (end > next)
     }

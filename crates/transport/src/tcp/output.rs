@@ -328,7 +328,9 @@ impl Endpoint {
     }
 
     fn acknowledgement(&mut self, now: Instant) -> Segment {
-        let mut segment = Segment { seq: Seq::from(self.snd.nxt), flags: Flags::ACK, ..self.blank() };
+        // The octet that probes a closed window lies outside of it, and what follows it would not be heard.
+        let seq = if self.snd.probe_outstanding { self.snd.una } else { self.snd.nxt };
+        let mut segment = Segment { seq: Seq::from(seq), flags: Flags::ACK, ..self.blank() };
         segment.options = self.data_options(now, None);
         let view = self.rcv.view(now, self.agreed);
         if let Some(report) = self.parts.receiver.report(&view).filter(|_| self.agreed.reports) {

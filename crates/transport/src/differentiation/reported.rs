@@ -186,9 +186,11 @@ impl LossDifferentiator for Reported {
             // clock rounds the smallest sample up.
             transmission -= 1;
         }
-        let known = self.damaged.get(&segment.start).is_some_and(|known| known.contains(&transmission));
-        if known || (!self.trust.nonce && self.credits.is_empty()) {
-            return; // repeated
+        let known = self.damaged.get(&segment.start);
+        // Without a nonce only a new step of the count tells new damage to a segment from a repeated report of the old.
+        let repeated = !self.trust.nonce && (self.credits.is_empty() || (steps == 0 && known.is_some()));
+        if repeated || known.is_some_and(|known| known.contains(&transmission)) {
+            return;
         }
         if steps > 0 {
             self.credits.pop_back();

@@ -129,6 +129,17 @@ fn a_repeated_report_excuses_nothing_more() {
 }
 
 #[test]
+fn a_repeated_report_does_not_excuse_the_retransmission() {
+    let mut sender = Sender::new(PAPER);
+    sender.at(100).report(confirmed(1, 5), outstanding(5));
+    sender.at(110).report(unnamed(2), None);
+    // A queue dropped the retransmission; the report comes again with a count whose step named no position.
+    sender.at(210).report(confirmed(2, 5), transmitted(5, 1, 101));
+    assert_eq!(sender.cause(5, 1, 101), Cause::Congestion);
+    assert_eq!(sender.cause(5, 0, 5), Cause::Corruption);
+}
+
+#[test]
 fn a_report_too_early_for_the_retransmission_concerns_the_original() {
     let mut sender = Sender::new(PAPER);
     sender.at(130).report(confirmed(1, 5), transmitted(5, 1, 120));

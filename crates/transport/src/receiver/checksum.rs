@@ -44,6 +44,9 @@ pub struct Checksum {
     /// Placed reports, the next to be sent first.
     pending: VecDeque<Pending>,
     vague: Option<Vague>,
+    /// A step of the count that names no position has not been told yet. It goes alone: beside a position it would look like damage
+    /// to that.
+    vague_is_news: bool,
 }
 
 /// A damaged segment whose position is not known.
@@ -86,6 +89,7 @@ impl Checksum {
             unplaced: Vec::new(),
             pending: VecDeque::new(),
             vague: None,
+            vague_is_news: false,
         }
     }
 
@@ -193,6 +197,7 @@ impl ReceiverAgent for Checksum {
         }
         let events = self.vague.map_or(0, |vague| vague.events) + 1;
         self.vague = Some(Vague { events, congested, until: frontier(view) + 1 });
+        self.vague_is_news = true;
         true
     }
 
@@ -203,7 +208,8 @@ impl ReceiverAgent for Checksum {
         self.pending.retain(|report| !arrived(view, report.start));
         self.vague = self.vague.filter(|vague| view.next < vague.until);
         let report = CorruptionReport { count: self.count, rate_limited: self.rate_limited, ..CorruptionReport::default() };
-        if let Some(pending) = self.pending.pop_front() {
+        let alone = std::mem::take(&mut self.vague_is_news) && self.vague.is_some();
+        if let Some(pending) = if alone { None } else { self.pending.pop_front() } {
             self.pending.push_back(pending);
             let Pending { start, len, basis, echo, congested } = pending;
             let position = Some(ReportedPosition { seq: Seq::from(start), len, basis });

@@ -171,6 +171,16 @@ fn a_segment_behind_a_lost_one_is_confirmed_once_the_hole_is_known() {
 }
 
 #[test]
+fn an_event_without_a_position_is_told_alone_before_positions_are_repeated() {
+    let mut receiver = Receiver::with(false, 5);
+    assert!(receiver.damaged(&data(position(5), None)));
+    assert_eq!(receiver.says(), Some((Some((5, SeqConfirmed)), 1)));
+    assert!(receiver.damaged(&data(position(7), None))); // 6 was dropped
+    assert_eq!(receiver.says(), Some((None, 2)));
+    assert_eq!(receiver.says(), Some((Some((5, SeqConfirmed)), 2)));
+}
+
+#[test]
 fn a_hit_sequence_number_is_inferred_from_the_order() {
     let garbage = data(position(5) ^ 0x4000_0000, None);
     for k in 1..4u64 {

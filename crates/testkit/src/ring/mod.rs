@@ -17,7 +17,7 @@ use link::Delivery;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::fmt;
 use std::hash::Hasher;
 use whyloss_transport::scheme::SelectionError;
@@ -76,6 +76,8 @@ pub struct Ring {
     links: [Link; 2],
     on_the_way: BinaryHeap<Reverse<(Instant, u64)>>,
     deliveries: BTreeMap<u64, (Side, Segment, Integrity)>,
+    /// Those of them that no host has sent.
+    forged: BTreeSet<u64>,
     order: u64,
     rng: Pcg64Mcg,
     trace: VecDeque<Line>,
@@ -123,6 +125,7 @@ impl Ring {
             links: [forward, backward],
             on_the_way: BinaryHeap::new(),
             deliveries: BTreeMap::new(),
+            forged: BTreeSet::new(),
             order: 0,
             rng: Pcg64Mcg::seed_from_u64(seed),
             trace: VecDeque::new(),
@@ -194,8 +197,9 @@ impl Ring {
         self.pump(side)
     }
 
-    /// Hands a segment to a host as if it had come from its peer.
+    /// Hands a segment to a host as if it had come from its peer. What a host learns from it that it must not believe is a failure.
     pub fn inject(&mut self, to: Side, segment: Segment, integrity: Integrity) {
+        self.forged.insert(self.order);
         self.schedule(to, Delivery { at: self.now, segment, integrity });
         // It never entered a link.
         self.links[to.peer() as usize].injected();
@@ -259,7 +263,7 @@ impl Ring {
             self.links[to.peer() as usize].delivered_one();
             self.traffic += 1;
             self.digest.write_u64(segment.seq.0.into());
-            if integrity == Integrity::Intact {
+            if integrity == Integrity::Intact && !self.forged.remove(&order) {
                 self.host_mut(to).conduct.arrived(&segment);
             }
             let reset = self.answer_of_the_dead(to, &segment, integrity);

@@ -1,0 +1,193 @@
+//! Random networks in the simulator: packets are conserved, octets arrive unchanged, runs repeat, observers change nothing.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::Config as Cases;
+use std::ops::ControlFlow;
+use whyloss_sim::{
+    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, Outcome, QueueLimit, Records, Step, TcpFlow,
+};
+use whyloss_transport::scheme::{Selection, SCHEMES};
+use whyloss_transport::{differentiation, tcp, BitRate, Config, Duration, Instant};
+
+/// A dumbbell: senders and receivers on either side of two routers.
+#[derive(Clone, Debug)]
+struct Dumbbell {
+    seed: u64,
+    bottleneck: (LinkPlan, LinkPlan),
+    access: Vec<LinkPlan>,
+    flows: Vec<FlowPlan>,
+    datagrams_kbps: Option<u64>,
+    overhead_us: u64,
+}
+
+#[derive(Clone, Debug)]
+struct LinkPlan {
+    kbps: u64,
+    delay_us: u64,
+    queue: QueueLimit,
+    errors: Errors,
+    damages: bool,
+}
+
+#[derive(Clone, Debug)]
+struct FlowPlan {
+    profile: &'static str,
+    scheme: &'static str,
+    octets: u64,
+    start_ms: u64,
+}
+
+/// Whether anybody watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watched {
+    No,
+    Yes,
+}
+
+impl LinkPlan {
+    fn spec(&self) -> LinkSpec {
+        let effect = if self.damages { Effect::Damage } else { Effect::Erase };
+        LinkSpec {
+            rate: BitRate::from_bps(self.kbps * 1000),
+            delay: Duration::from_micros(self.delay_us),
+            queue: self.queue,
+            channel: ChannelSpec { errors: self.errors.clone(), effect },
+        }
+    }
+}
+
+impl Dumbbell {
+    fn run(&self, watched: Watched) -> Records {
+        let mut builder = Builder::new(self.seed, 0);
+        let (left, right) = (builder.router("left"), builder.router("right"));
+        builder.link(left, right, self.bottleneck.0.spec(), self.bottleneck.1.spec());
+        let shadows: Vec<String> = match watched {
+            Watched::No => Vec::new(),
+            Watched::Yes => differentiation::TABLE.iter().map(|part| part.name.to_owned()).collect(),
+        };
+        let mut ends = None;
+        for (nth, plan) in self.flows.iter().enumerate() {
+            let access = self.access[nth % self.access.len()].spec();
+            let (from, to) = (builder.host(format!("from{nth}")), builder.host(format!("to{nth}")));
+            builder.link(from, left, access.clone(), access.clone());
+            builder.link(right, to, access.clone(), access);
+            let end = || {
+                let mut config =
+                    Config { max_retransmissions: None, ..Config::profile(plan.profile).expect("it is in the table") };
+                let selection = Selection { shadows: shadows.clone(), ..Selection::scheme(plan.scheme) };
+                let parts = selection.build(&mut config).expect("it is in the table");
+                End { config, parts }
+            };
+            builder.tcp(TcpFlow {
+                name: format!("flow{nth}"),
+                from,
+                to,
+                start: Instant::ZERO + Duration::from_millis(plan.start_ms),
+                amount: Amount::Octets(plan.octets),
+                sender: end(),
+                receiver: end(),
+            });
+            ends.get_or_insert((from, to));
+        }
+        if let (Some((from, to)), Some(kbps)) = (ends, self.datagrams_kbps) {
+            builder.cbr(CbrFlow {
+                name: "datagrams".to_owned(),
+                from,
+                to,
+                start: Instant::ZERO,
+                stop: Instant::ZERO + Duration::from_secs(5),
+                rate: BitRate::from_bps(kbps * 1000),
+                octets: 500,
+            });
+        }
+        builder.send_overhead(Duration::from_micros(self.overhead_us));
+        if watched == Watched::Yes {
+            builder.sample_every(Duration::from_millis(50));
+        }
+        let mut simulation = builder.build().expect("the network fits together");
+        // `run` itself fails if a packet is missing anywhere.
+        let limits = Limits { until: Some(Instant::ZERO + Duration::from_secs(3600)) };
+        let outcome = simulation.run(&limits, |_| ControlFlow::Continue(())).expect("it runs");
+        let records = simulation.into_records();
+        assert_eq!(outcome, Outcome::Completed, "after an hour: {:?}", records.flows);
+        records
+    }
+}
+
+/// What stays of the records when everything that only an observer sees is taken out.
+fn unobserved(mut records: Records) -> Records {
+    records.flow_samples.clear();
+    records.link_samples.clear();
+    records.events = 0;
+    for flow in &mut records.flows {
+        flow.shadows.clear();
+    }
+    for loss in &mut records.losses {
+        loss.record.shadows.clear();
+    }
+    records
+}
+
+fn link(fastest: u64) -> impl Strategy<Value = LinkPlan> {
+    let chance = |most: f64| 0.0..most;
+    let errors = prop_oneof![
+        3 => Just(Errors::None),
+        1 => chance(1e-5).prop_map(|ber| Errors::Bits { ber }),
+        1 => chance(0.03).prop_map(|probability| Errors::Packets { probability }),
+        1 => (0.95..0.999f64, 0.0..0.7f64).prop_map(|(stay_good, stay_bad)| Errors::Gilbert { stay_good, stay_bad, step: Step::Packet }),
+    ];
+    let queue = prop_oneof![
+        1 => Just(QueueLimit::Unlimited),
+        3 => (2u32..60).prop_map(QueueLimit::Packets),
+        1 => (5_000u64..100_000).prop_map(QueueLimit::Octets),
+    ];
+    (200..fastest, 0u64..80_000, queue, errors, any::<bool>()).prop_map(|(kbps, delay_us, queue, errors, damages)| LinkPlan {
+        kbps,
+        delay_us,
+        queue,
+        errors,
+        damages,
+    })
+}
+
+fn dumbbell() -> impl Strategy<Value = Dumbbell> {
+    let flow = (
+        select(tcp::PROFILES.iter().map(|(name, _)| *name).collect::<Vec<_>>()),
+        select(SCHEMES.iter().map(|scheme| scheme.name).collect::<Vec<_>>()),
+        1u64..150_000,
+        0u64..2000,
+    )
+        .prop_map(|(profile, scheme, octets, start_ms)| FlowPlan { profile, scheme, octets, start_ms });
+    let flows = proptest::collection::vec(flow, 1..5);
+    let access = proptest::collection::vec(link(50_000), 1..4);
+    (any::<u64>(), (link(5_000), link(5_000)), access, flows, proptest::option::of(50u64..300), select(vec![0u64, 500])).prop_map(
+        |(seed, bottleneck, access, flows, datagrams_kbps, overhead_us)| Dumbbell {
+            seed,
+            bottleneck,
+            access,
+            flows,
+            datagrams_kbps,
+            overhead_us,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(Cases { cases: 400, failure_persistence: None, ..Cases::default() })]
+
+    #[test]
+    fn nothing_is_lost_count_of_and_nobody_disturbs(world in dumbbell()) {
+        let records = world.run(Watched::No);
+        prop_assert!(records.packets.balanced(), "{:?}", records.packets);
+        prop_assert_eq!(records.packets.dropped.total() as usize, records.drops.len());
+        for (flow, plan) in records.flows.iter().zip(&world.flows) {
+            prop_assert_eq!(flow.octets_delivered, plan.octets, "{}", flow.name);
+            // Only damage that no checksum notices can change an octet, and the books know of it.
+            prop_assert!(flow.octets_corrupted == 0 || flow.forward.damaged_unnoticed > 0, "{:?}", flow);
+            prop_assert!(flow.forward.balanced() && flow.reverse.balanced(), "{:?}", flow);
+        }
+        prop_assert_eq!(&records, &world.run(Watched::No), "the same world again");
+        prop_assert_eq!(unobserved(records), unobserved(world.run(Watched::Yes)), "with observers");
+    }
+}

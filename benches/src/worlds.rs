@@ -91,7 +91,8 @@ impl Dumbbell {
                 name: format!("f{i}"),
                 from,
                 to,
-                start: Instant::ZERO + Duration::from_nanos(u64::from(i) * 1_000_000_000 / u64::from(self.flows)),
+                // Multiples of the golden ratio spread over the first second and keep in step with nothing.
+                start: Instant::ZERO + Duration::from_nanos(u64::from(i) * 618_033_989 % 1_000_000_000),
                 amount: Amount::Unlimited,
                 sender: end(),
                 receiver: end(),

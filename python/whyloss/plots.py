@@ -32,6 +32,7 @@ _STYLE: Any = {
 }
 _MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 _MARGIN = 1.04
+_LEGEND_COLUMNS = 3  # more names than that do not fit beside each other
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
@@ -40,7 +41,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         canvas = Canvas(figsize=(5.6, 3.7), layout="constrained")
         FigureCanvasAgg(canvas)
         draw(figure, canvas.add_subplot())
-        canvas.legend(loc="outside lower center", ncols=4, fontsize=8)
+        canvas.legend(loc="outside lower center", ncols=_LEGEND_COLUMNS, fontsize=8)
         svg, png = stem.with_suffix(".svg"), stem.with_suffix(".png")
         canvas.savefig(svg, metadata={"Date": None, "Creator": "whyloss"})
         canvas.savefig(png, dpi=160, metadata={"Software": "whyloss"})

@@ -199,6 +199,7 @@ impl Endpoint {
         }
         self.refresh_path(now);
         let repeated = matches!(self.snd.phase, Phase::Timeout { .. });
+        let inflation = self.snd.inflation;
         let mut records = self.judge(&[0], Trigger::Timeout);
         let verdict = records[0].1.verdict;
         let response = self.parts.timeout.on_timeout(&Timeout {
@@ -227,6 +228,8 @@ impl Endpoint {
         if collapsed {
             // RFC 5681, 3.1: a segment that times out again leaves the threshold alone.
             if !(repeated && head.was_retransmitted()) {
+                // What duplicate acknowledgements report as gone is not in flight, though fast recovery let as much more out for it.
+                self.path.flight = self.path.flight.saturating_sub(inflation);
                 let threshold = self.parts.congestion.threshold(&self.window, &self.path);
                 self.window.set_ssthresh(threshold);
             }

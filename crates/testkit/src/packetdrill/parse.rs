@@ -337,7 +337,10 @@ fn term(input: &mut Input) -> Parsed<Expression> {
 
 /// `field=value` or, in a record without names, `value`.
 fn field(input: &mut Input) -> Parsed<(String, Expression)> {
-    let named = separated_pair((opt('.'), word).map(|(_, name)| name.to_owned()), alt((symbol("="), symbol(":"))), expression);
+    // `msg_name(...)=...` names the type of what it stands for in parentheses.
+    let typed = opt((symbol("("), take_till(0.., [')', '\n']), symbol(")")));
+    let name = (opt('.'), word, typed).map(|(_, name, _)| name.to_owned());
+    let named = separated_pair(name, alt((symbol("="), symbol(":"))), expression);
     alt((named, expression.map(|value| (String::new(), value)))).parse_next(input)
 }
 

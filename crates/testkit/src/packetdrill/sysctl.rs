@@ -4,16 +4,21 @@ use crate::settings::Settings;
 
 /// Applies `command`; the error says what of it is not supported.
 pub(super) fn apply(command: &str, settings: &mut Settings) -> Result<(), String> {
+    let command = command.replace("\\\n", " ");
     let commands = command.split(['\n', ';']).flat_map(|line| line.split("&&")).map(str::trim);
     for command in commands.filter(|command| !command.is_empty() && !command.starts_with('#')) {
         let mut words = command.split_whitespace();
-        match words.next() {
-            // The public collections begin every script with one that restores Linux's defaults.
-            Some(script) if script == "defaults.sh" || script.ends_with("/defaults.sh") => {}
-            Some("sysctl") => {
+        let program = words.next().and_then(|path| path.rsplit('/').next());
+        match program {
+            // The public collections begin every script with one that restores Linux's defaults, with buffers of 15 MiB at most.
+            Some("defaults.sh") => settings.config.receive_buffer = 15 << 20,
+            // Puts the values back at the end.
+            Some(script) if script.starts_with("sysctl_restore_") => {}
+            Some("sysctl" | "set_sysctls.py") => {
                 for word in words.filter(|word| !word.starts_with('-')) {
                     let (name, value) = word.split_once('=').ok_or_else(|| format!("shell command `{command}`"))?;
-                    sysctl(name, value.trim_matches(['"', '\'']), settings)?;
+                    let name = name.trim_start_matches("/proc/sys/").replace('/', ".");
+                    sysctl(&name, value.trim_matches(['"', '\'']), settings)?;
                 }
             }
             _ => return Err(format!("shell command `{command}`")),
@@ -57,6 +62,9 @@ mod tests {
         let mut settings = Settings::profile("linux").unwrap();
         apply("../common/defaults.sh\nsysctl -q net.ipv4.tcp_sack=0 net.ipv4.tcp_ecn=1", &mut settings).unwrap();
         assert!(!settings.config.sack && settings.config.ecn);
+        apply("../set_sysctls.py /proc/sys/net/ipv4/tcp_timestamps=0 \\\n  /proc/sys/net/ipv4/tcp_dsack=0", &mut settings)
+            .unwrap();
+        assert!(!settings.config.timestamps && !settings.config.dsack);
         let error = apply("sysctl -q net.ipv4.tcp_fastopen=1", &mut settings).unwrap_err();
         assert_eq!(error, "sysctl net.ipv4.tcp_fastopen=1");
         assert!(apply("ip route add default", &mut settings).unwrap_err().contains("ip route"));

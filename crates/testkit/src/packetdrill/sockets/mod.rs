@@ -46,6 +46,8 @@ pub(super) struct Connection {
     accepted: bool,
     orphan: bool,
     shut: bool,
+    /// The application wants to read no more.
+    deaf: bool,
     written: u64,
     read: u64,
 }
@@ -97,6 +99,11 @@ impl Sockets {
             progress: 0,
             deadline: None,
         }
+    }
+
+    /// What sockets are made with.
+    pub(super) const fn defaults(&self) -> &Settings {
+        &self.defaults
     }
 
     /// When the engine wants to be called.
@@ -213,7 +220,26 @@ impl Sockets {
         if call.name == "poll" {
             return Ok(self.poll(now, call));
         }
-        let Some(fd) = number(0) else {
+        const KNOWN: [&str; 17] = [
+            "bind",
+            "listen",
+            "connect",
+            "accept",
+            "accept4",
+            "write",
+            "send",
+            "sendto",
+            "read",
+            "recv",
+            "recvfrom",
+            "close",
+            "shutdown",
+            "fcntl",
+            "ioctl",
+            "setsockopt",
+            "getsockopt",
+        ];
+        let Some(fd) = number(0).filter(|_| KNOWN.contains(&call.name.as_str())) else {
             return Ok(Returned::Unsupported(format!("system call {}", call.name)));
         };
         if !self.descriptors.contains_key(&fd) {
@@ -366,7 +392,7 @@ impl Sockets {
                 }
             }
             Some(_) => Returned::OK,
-            None if connection.peer_closed => Returned::OK,
+            None if connection.peer_closed || connection.deaf => Returned::OK,
             None if nonblocking => Returned::error("EAGAIN"),
             None => Returned::Blocks,
         }
@@ -391,14 +417,16 @@ impl Sockets {
     }
 
     fn shutdown(&mut self, now: Instant, fd: i64, how: Option<&Expression>) -> Returned {
-        let writes = match how.map(words).unwrap_or_default().as_slice() {
-            ["SHUT_WR" | "SHUT_RDWR"] => true,
-            ["SHUT_RD"] => false,
+        let (reads, writes) = match how.map(words).unwrap_or_default().as_slice() {
+            ["SHUT_WR"] => (false, true),
+            ["SHUT_RDWR"] => (true, true),
+            ["SHUT_RD"] => (true, false),
             other => return Returned::Unsupported(format!("shutdown {other:?}")),
         };
         let Some(connection) = self.connection_of(fd).filter(|connection| connection.over.is_none()) else {
             return Returned::error("ENOTCONN");
         };
+        connection.deaf |= reads;
         if writes && !connection.shut {
             connection.shut = true;
             connection.endpoint.handle(now, Input::Command(Command::Close));
@@ -444,6 +472,7 @@ impl Connection {
             accepted: false,
             orphan: false,
             shut: false,
+            deaf: false,
             written: 0,
             read: 0,
         }

@@ -82,7 +82,8 @@ impl Sockets {
     pub(super) fn get_option(&mut self, fd: i64, call: &Call) -> Returned {
         let name = call.arguments.get(2).map(words).unwrap_or_default().join("|");
         let expected = call.arguments.get(3);
-        let nagle = self.defaults.config.nagle;
+        let config = self.descriptors.get(&fd).and_then(|d| d.settings.as_ref()).map_or(&self.defaults.config, |own| &own.config);
+        let (nagle, mss) = (config.nagle, i64::from(config.mss));
         let connection = self.connection_of(fd);
         match name.as_str() {
             "SO_ERROR" => {
@@ -98,10 +99,10 @@ impl Sockets {
                 }
                 expect_value("SO_ERROR", expected, error.map_or(0, number_of))
             }
-            "TCP_MAXSEG" => match connection {
-                Some(connection) => expect_value("TCP_MAXSEG", expected, connection.endpoint.path().mss.into()),
-                None => Returned::error("ENOTCONN"),
-            },
+            "TCP_MAXSEG" => {
+                let mss = connection.map_or(mss, |connection| i64::from(connection.endpoint.path().mss));
+                expect_value("TCP_MAXSEG", expected, mss)
+            }
             "TCP_NODELAY" => {
                 let nagle = connection.map_or(nagle, |connection| connection.endpoint.config().nagle);
                 expect_value("TCP_NODELAY", expected, i64::from(!nagle))

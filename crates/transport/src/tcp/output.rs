@@ -61,9 +61,23 @@ impl Endpoint {
             return Some(self.acknowledgement(now));
         }
         if self.may_transmit_data() {
-            let segment = self.transmit_repair(now).or_else(|| self.transmit_new(now)).or_else(|| self.transmit_rescue(now));
-            if segment.is_some() {
-                return segment;
+            if self.has_repair() {
+                let repair = self.transmit_repair(now);
+                if repair.is_some() {
+                    return repair;
+                }
+            }
+            if self.has_new() {
+                let new = self.transmit_new(now);
+                if new.is_some() {
+                    return new;
+                }
+            }
+            if let Phase::Fast { recover, .. } = self.snd.phase {
+                let rescue = self.transmit_rescue(now, recover);
+                if rescue.is_some() {
+                    return rescue;
+                }
             }
         }
         if std::mem::take(&mut self.snd.keep_alive_due) {
@@ -73,6 +87,14 @@ impl Endpoint {
             return Some(probe);
         }
         self.rcv.ack_now.then(|| self.acknowledgement(now))
+    }
+
+    fn has_repair(&self) -> bool {
+        self.snd.board.needs_repair() || self.snd.probe_due || self.snd.force_head
+    }
+
+    fn has_new(&self) -> bool {
+        self.snd.unsent() > 0 || self.snd.force_probe || self.snd.closing && !self.snd.fin_sent
     }
 
     /// Whether the acknowledgement that is due tells of holes, duplicates or damage. Then it leaves alone, ahead of any data: only a
@@ -102,8 +124,7 @@ impl Endpoint {
     }
 
     /// Nothing is known to be lost and nothing new can leave, but the pipe has room: rules 3 and 4 of RFC 6675's `NextSeg`.
-    fn transmit_rescue(&mut self, now: Instant) -> Option<Segment> {
-        let Phase::Fast { recover, .. } = self.snd.phase else { return None };
+    fn transmit_rescue(&mut self, now: Instant, recover: u64) -> Option<Segment> {
         if !self.agreed.sack || self.config.rack || self.snd.board.needs_repair() {
             return None;
         }
@@ -315,7 +336,9 @@ impl Endpoint {
         let nonce = (self.nonces() && len > 0).then(|| self.nonce(start, transmission));
         let options = self.data_options(now, nonce);
         let payload = self.snd.buffer.slice(start, len);
-        self.fill(Segment { seq: Seq::from(start), flags, ecn, options, payload, ..self.blank() })
+        let mut segment = Segment { seq: Seq::from(start), flags, ecn, options, payload, ..self.blank() };
+        self.fill(&mut segment);
+        segment
     }
 
     /// The options that every data segment carries.
@@ -338,7 +361,8 @@ impl Endpoint {
             self.stats.reports_sent += 1;
         }
         self.add_sack_blocks(&mut segment.options);
-        self.fill(segment)
+        self.fill(&mut segment);
+        segment
     }
 
     fn add_sack_blocks(&mut self, options: &mut Options) {
@@ -354,7 +378,7 @@ impl Endpoint {
     }
 
     /// Adds acknowledgement and window; an acknowledgement that was due is due no more.
-    fn fill(&mut self, mut segment: Segment) -> Segment {
+    fn fill(&mut self, segment: &mut Segment) {
         self.open_window();
         self.rcv.ack_now = false;
         self.rcv.damage_seen = false;
@@ -367,7 +391,6 @@ impl Endpoint {
         segment.ack = Seq::from(self.rcv.next);
         let room = self.rcv.announced - self.rcv.next;
         segment.window = (room >> self.rcv.shift).min(0xffff) as u16;
-        segment
     }
 
     /// Moves the right edge of the window, but not by silly amounts (RFC 9293, 3.8.6.2.2).

@@ -24,7 +24,9 @@ fn part<T: ?Sized>(page: &mut String, part: &Part<T>) {
 
 fn role<T: ?Sized>(page: &mut String, title: &str, key: &str, table: &[Part<T>]) {
     writeln!(page, "## {title}: `{key} = …`\n").unwrap();
-    table.iter().for_each(|row| part(page, row));
+    for row in table {
+        part(page, row);
+    }
 }
 
 fn page() -> String {

@@ -1,7 +1,7 @@
 //! The data structures against models that are too simple to be wrong.
 
 use super::assembler::{Arrived, Assembler};
-use super::scoreboard::{Delivered, Scoreboard};
+use super::scoreboard::{Delivered, Scoreboard, Sent};
 use crate::segment::{synthetic_octet, Payload, SackBlocks};
 use crate::time::Instant;
 use proptest::prelude::*;
@@ -107,12 +107,12 @@ proptest! {
                     }
                 }
             }
-            let of = |wanted: fn(&super::scoreboard::Sent) -> bool| -> u64 {
+            let of = |wanted: fn(&Sent) -> bool| -> u64 {
                 board.iter().filter(|sent| wanted(sent)).map(|sent| u64::from(sent.len)).sum()
             };
-            prop_assert_eq!(board.sacked(), of(|sent| sent.is_sacked()));
+            prop_assert_eq!(board.sacked(), of(Sent::is_sacked));
             prop_assert_eq!(board.absent(), of(|sent| !sent.in_network()));
-            prop_assert_eq!(board.needs_repair(), of(|sent| sent.needs_repair()) > 0);
+            prop_assert_eq!(board.needs_repair(), of(Sent::needs_repair) > 0);
             prop_assert_eq!(delivered, una - 1000 + board.sacked(), "each octet is delivered once");
             let mut at = una;
             for sent in board.iter() {

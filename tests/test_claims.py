@@ -105,6 +105,12 @@ def test_the_weakest_link_is_shown() -> None:
     assert claim.low == pytest.approx(1.0 - 4.3027 * 0.1 / math.sqrt(3), rel=1e-4)
 
 
+def test_the_asserted_number_is_shown_unless_another_comparison_fails() -> None:
+    known = Comparison("known for", mean([5.0, 5.1, 4.9]), ABOVE_ZERO, asserted=True)
+    assert judge("X-3", "", "", "", every([known, compare(0.5)])).what == "known for"
+    assert judge("X-3", "", "", "", every([known, compare(-2)])).what == "test"
+
+
 def test_counting_with_certainty() -> None:
     never = Region(0.0, 0.01)
     assert Comparison("none of many", proportion(0, 1000), never).verdict() == Verdict.REPRODUCED

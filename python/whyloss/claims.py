@@ -61,6 +61,8 @@ class Comparison:
     unit: str = ""
     counted: str = "runs"
     """What the estimate's ``n`` counts."""
+    asserted: bool = False
+    """It is the number that the claim is known for."""
 
     def verdict(self, confirm: float = 1 - LEVEL, refute: float = 1 - LEVEL) -> Verdict:
         """The verdict with error probability ``confirm`` for a yes and ``refute`` for a no."""
@@ -234,10 +236,18 @@ class Claim:
 
 
 def judge(name: str, text: str, asserts: str, where: str, test: Test) -> Claim:
-    """Computes the verdict of ``test`` on the claim ``name``."""
+    """Computes the verdict of ``test`` on the claim ``name``.
+
+    The comparison shown is the one that decides, or the number that the claim is known for where that comes out the same.
+    """
     comparisons = tuple(test.leaves())
+    verdict = test.verdict()
     decisive = test.decisive() if comparisons else Comparison("nothing was measured", mean([]), Region())
-    return Claim(name, text, asserts, where, test.verdict(), decisive, comparisons)
+    for comparison in comparisons:
+        if comparison.asserted and comparison.verdict() == verdict:
+            decisive = comparison
+            break
+    return Claim(name, text, asserts, where, verdict, decisive, comparisons)
 
 
 def _plain(value: Any) -> Any:

@@ -3,7 +3,7 @@
 use crate::error::{nearest, Error, InputError};
 use serde::Serialize;
 use serde_json::Value as Json;
-use whyloss_transport::scheme::{Part, Scheme, SCHEMES};
+use whyloss_transport::scheme::{Parameter, Part, Scheme, SCHEMES};
 use whyloss_transport::{congestion, differentiation, reaction, receiver, tcp, timeout};
 
 /// What a name means.
@@ -88,17 +88,26 @@ fn part<T: ?Sized>(kind: &'static str, part: &Part<T>) -> Description {
         kind,
         summary: part.summary.to_owned(),
         reference: part.reference.to_owned(),
-        details: part.parameters.iter().map(|p| (p.name.to_owned(), format!("{} Allowed: {}", p.summary, p.kind))).collect(),
+        details: part.parameters.iter().map(|p| (p.name.to_owned(), parameter(p))).collect(),
     }
 }
 
-/// Everything that is called `name`: a scheme, parts, a profile, or a field such as `link.rate`.
+fn parameter(parameter: &Parameter) -> String {
+    let Parameter { summary, kind, .. } = parameter;
+    format!("{}. Default: {}; allowed: {kind}.", summary.trim_end_matches('.'), kind.default_value())
+}
+
+/// Everything that is called `name`: a scheme, parts, a profile, or a field such as `link.rate`. Of a field, the last steps of its path
+/// are enough: `rate` finds the rate of each kind of link.
 pub fn describe(name: &str) -> Result<Vec<Description>, Error> {
     let everything = || schemes().into_iter().chain(parts()).chain(profiles());
     let mut found: Vec<_> = everything().filter(|description| description.name == name).collect();
     found.extend(field(&super::schema(), name));
     if found.is_empty() {
         found.extend(field(&super::sweep_schema(), name));
+    }
+    if found.is_empty() {
+        found = fields_ending_in(name);
     }
     if !found.is_empty() {
         return Ok(found);
@@ -114,6 +123,21 @@ pub fn describe(name: &str) -> Result<Vec<Description>, Error> {
         .nearest(near)
         .allowed(format!("a scheme ({}), a part, a profile, or a field such as link.rate", schemes.join(", ")))
         .into())
+}
+
+/// The fields whose paths end in the steps of `name`; those that mean the same are told once, by the shortest path.
+fn fields_ending_in(name: &str) -> Vec<Description> {
+    let (root, ending) = (super::schema(), format!(".{name}"));
+    let mut paths = Vec::new();
+    field_paths(&root, "", &root, 0, &mut paths);
+    paths.sort_by_key(String::len);
+    let mut found: Vec<Description> = Vec::new();
+    for description in paths.iter().filter(|path| path.ends_with(&ending)).filter_map(|path| field(&root, path)) {
+        if !found.iter().any(|known| known.summary == description.summary) {
+            found.push(description);
+        }
+    }
+    found
 }
 
 /// The field at `path` of a schema; positions in lists may be left out.
@@ -187,6 +211,19 @@ mod tests {
         assert!(found[0].summary.contains("probability"), "{found:?}");
         assert!(describe("flow.tcp.ack_policy").unwrap()[0].details.iter().any(|(name, _)| name == "\"immediate\""));
         assert!(describe("path.queue").unwrap()[0].details[0].1.contains("pkt"));
+    }
+
+    #[test]
+    fn the_last_steps_of_a_path_find_each_field_that_means_something_else() {
+        let found = describe("channel.ber").unwrap();
+        assert_eq!(found.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(), ["link.channel.ber"]);
+        assert!(describe("rate").unwrap().len() > 1);
+    }
+
+    #[test]
+    fn parameters_tell_their_default() {
+        let details = parts().into_iter().flat_map(|part| part.details).collect::<Vec<_>>();
+        assert!(!details.is_empty() && details.iter().all(|(_, meaning)| meaning.contains("Default: ")), "{details:?}");
     }
 
     #[test]

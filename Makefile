@@ -1,6 +1,6 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough.
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rust test-python bench fuzz lint format build models lock wheel clean distclean
+.PHONY: help demo test test-rust test-python bench fuzz lint format build generated lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -48,7 +48,9 @@ format: $(VENV)/.installed ## Format all code
 
 build: $(VENV)/.built ## Build in release mode; leaves the command at .venv/bin/whyloss
 
-models: build ## Write the Python types of the scenario format again, after its Rust types have changed
+generated: build ## Write again what is generated from the code: pages and schemas in docs/, Python types
+	UPDATE=1 $(CARGO) test --quiet --locked -p whyloss-transport --test schemes_page
+	UPDATE=1 $(CARGO) test --quiet --locked -p whyloss-lab documents
 	$(BIN)/python tools/models.py
 
 wheel: $(VENV)/.installed ## Build a wheel for distribution in dist/

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 def test_the_python_types_are_those_of_the_engine() -> None:
     generator = _module(ROOT / "tools" / "models.py")
     committed = (ROOT / "python" / "whyloss" / "format.py").read_text()
-    assert generator.generate() == committed, "run `make models`"
+    assert generator.generate() == committed, "run `make generated`"
 
 
 def _module(path: Path) -> ModuleType:

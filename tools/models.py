@@ -12,7 +12,7 @@ TARGET = Path(__file__).parent.parent / "python" / "whyloss" / "format.py"
 
 HEADER = '''"""The scenario format as Python types, for :class:`whyloss.Scenario`.
 
-Generated from the schema of the scenario format by ``make models``.
+Generated from the schema of the scenario format by ``make generated``.
 """
 '''
 

@@ -1,6 +1,6 @@
 """The scenario format as Python types, for :class:`whyloss.Scenario`.
 
-Generated from the schema of the scenario format by ``make models``.
+Generated from the schema of the scenario format by ``make generated``.
 """
 
 from __future__ import annotations

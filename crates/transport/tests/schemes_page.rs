@@ -1,4 +1,4 @@
-//! `docs/schemes.md` is written from the tables. `WRITE=1 cargo test -p whyloss-transport --test schemes_page` writes it anew.
+//! `docs/schemes.md` is written from the tables. `UPDATE=1 cargo test -p whyloss-transport --test schemes_page` writes it anew.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -53,9 +53,9 @@ fn page() -> String {
 fn the_page_of_schemes_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemes.md");
     let page = page();
-    if std::env::var_os("WRITE").is_some() {
+    if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "docs/schemes.md is out of date: WRITE=1 cargo test -p whyloss-transport --test schemes_page");
+    assert!(written == page, "docs/schemes.md is out of date: UPDATE=1 cargo test -p whyloss-transport --test schemes_page");
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,8 @@ __all__ = ["Command", "Watch", "as_json", "complain", "row", "say", "screen", "s
 
 INTERRUPTED = 130
 
-screen = Console(highlight=False, soft_wrap=True)
+# Lines of a pipe or file are not broken for a terminal that is not there.
+screen = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines and nothing else.")
@@ -88,9 +90,13 @@ def table(title: str, *columns: str) -> Table:
     made = Table(
         title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim"
     )
-    for column in columns:
+    for position, column in enumerate(columns):
+        right = column.startswith(">")
         made.add_column(
-            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", overflow="fold"
+            column.removeprefix(">"),
+            justify="right" if right else "left",
+            no_wrap=right or position == 0,
+            overflow="fold",
         )
     return made
 

@@ -85,18 +85,14 @@ def _show(results: Results) -> None:
         .agg(pl.col("losses", "retransmissions", "reductions", "timeouts").sum())
         .select("transfer", "losses", "retransmissions", "reductions", "timeouts")
     )
-    listing = table(
-        "", "transfer", "scheme", ">goodput", ">delivered", ">took", ">losses", ">resent", ">reductions", ">timeouts"
-    )
-    for line in (
-        results.transfers.to_polars().join(counters, on="transfer", how="left", maintain_order="left").to_dicts()
-    ):
+    listing = table("", "transfer", "scheme", ">goodput", ">took", ">losses", ">resent", ">reduced", ">timeouts")
+    transfers = results.transfers.to_polars().join(counters, on="transfer", how="left", maintain_order="left")
+    for line in transfers.to_dicts():
         row(
             listing,
             line["transfer"],
             line["scheme"],
             _rate(line["goodput_bps"]),
-            f"{line['octets_delivered']:,} B",
             _took(line),
             *(line[name] for name in ("losses", "retransmissions", "reductions", "timeouts")),
         )

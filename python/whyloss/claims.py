@@ -238,7 +238,8 @@ class Claim:
 def judge(name: str, text: str, asserts: str, where: str, test: Test) -> Claim:
     """Computes the verdict of ``test`` on the claim ``name``.
 
-    The comparison shown is the one that decides, or the number that the claim is known for where that comes out the same.
+    The comparison shown is the one that decides, or the number that the claim is known for where that comes out the
+    same.
     """
     comparisons = tuple(test.leaves())
     verdict = test.verdict()

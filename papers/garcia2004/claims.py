@@ -47,8 +47,8 @@ NONE, MILD = 0.0, 1e-6
 #: A gain is considerable from a quarter up; an effect is little within a tenth of the link.
 CONSIDERABLE = 1.25
 LITTLE = 0.10
-#: What grows may fall by a twentieth from one point to the next: the runs cannot tell less.
-NO_FALL = 0.05
+#: What grows on the whole may dip by a fifth from one point to the next: 30 runs cannot tell much less.
+DIP = 0.20
 
 #: Octets of data in a packet of 1500 with timestamps.
 PAYLOAD = 1448
@@ -108,7 +108,7 @@ def _gain_grows(data: Measurements) -> Iterator[Test]:
             pairs = [data.sample(series, x, **cell) for x, series in points]
             step = function_of_means(lambda a, b, c, d: (a / b) / (c / d), pairs)
             what = f"ld / normal, over that at BER {before:.2g}: {_at(rate, delay, ber)}"
-            yield Comparison(what, step, Region(low=1 - NO_FALL))
+            yield Comparison(what, step, Region(low=1 - DIP))
 
 
 def sensitivity_of_normal_flow(data: Measurements) -> Test:
@@ -151,12 +151,9 @@ def sensitivity_of_normal_flow(data: Measurements) -> Test:
 
 def no_congestion_loss(data: Measurements) -> Test:
     """GB-3: one flow never overflows 99 packets of buffer."""
-    tests = []
-    for series in ("normal", "ld"):
-        drops = data.every_sample(series, "queue_drops")
-        share = proportion(int(np.count_nonzero(drops)), drops.size)
-        tests.append(Comparison(f"{series}: share of runs with a packet lost to the buffer", share, Region(high=0.01)))
-    return every(tests)
+    drops = np.concatenate([data.every_sample(series, "queue_drops") for series in ("normal", "ld")])
+    share = proportion(int(np.count_nonzero(drops)), drops.size)
+    return Comparison("share of runs with a packet lost to the buffer", share, Region(0.0, 0.01))
 
 
 def small_buffer(data: Measurements) -> Test:

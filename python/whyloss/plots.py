@@ -32,7 +32,6 @@ _STYLE: Any = {
 }
 _MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 _MARGIN = 1.04
-_LEGEND_COLUMNS = 3  # more names than that do not fit beside each other
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
@@ -41,7 +40,8 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         canvas = Canvas(figsize=(5.6, 3.7), layout="constrained")
         FigureCanvasAgg(canvas)
         draw(figure, canvas.add_subplot())
-        canvas.legend(loc="outside lower center", ncols=_LEGEND_COLUMNS, fontsize=8)
+        # More than three names do not fit beside each other.
+        canvas.legend(loc="outside lower center", ncols=3 if len(figure.measured()) <= 3 else 2, fontsize=8)
         svg, png = stem.with_suffix(".svg"), stem.with_suffix(".png")
         canvas.savefig(svg, metadata={"Date": None, "Creator": "whyloss"})
         canvas.savefig(png, dpi=160, metadata={"Software": "whyloss"})

@@ -216,16 +216,12 @@ def quantities(results: Results) -> pl.DataFrame:
 
 
 def _judged(results: Results, flows: pl.DataFrame) -> pl.DataFrame:
-    """How losses were judged, by what they were: one row a ``[[flow]]`` of a run that had any.
-
-    A timeout asks no verdict what to do; what it finds lost is not counted.
-    """
+    """How losses were judged, by what they were: one row a ``[[flow]]`` of a run that had any."""
     corrupted = pl.col("true_class") == "corruption"
     congested = pl.col("true_class") == "congestion"
     taken_for_corruption = pl.col("verdict") == "corruption"
     return (
         results.losses.to_polars()
-        .filter(pl.col("trigger") != "timeout")
         .select("point", "run", "flow", "true_class", "verdict")
         .join(flows.select("point", "run", "entry", "flow"), on=["point", "run", "flow"])
         .group_by("point", "run", "entry")

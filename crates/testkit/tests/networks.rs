@@ -182,7 +182,9 @@ proptest! {
         prop_assert!(records.packets.balanced(), "{:?}", records.packets);
         prop_assert_eq!(records.packets.dropped.total() as usize, records.drops.len());
         for (flow, plan) in records.flows.iter().zip(&world.flows) {
-            prop_assert_eq!(flow.octets_delivered, plan.octets, "{}", flow.name);
+            // In a channel that is bad for long a connection may rightly give up.
+            let gave_up = flow.closing == Some(tcp::Closing::TimedOut);
+            prop_assert!(flow.octets_delivered == plan.octets || gave_up, "{:?}", flow);
             // Only damage that no checksum notices can change an octet, and the books know of it.
             prop_assert!(flow.octets_corrupted == 0 || flow.forward.damaged_unnoticed > 0, "{:?}", flow);
             prop_assert!(flow.forward.balanced() && flow.reverse.balanced(), "{:?}", flow);

@@ -55,14 +55,21 @@ function traces(figure, index) {
   return out;
 }
 
+// Height of the legend in pixels. Long names stand below each other; the plot shall not shrink for them.
+function legend(figure) {
+  const shown = figure.curves.filter((curve) => choice.reference || !curve.reference);
+  const long = shown.filter((curve) => curve.label.length > 30).length;
+  return 30 * (long + Math.ceil((shown.length - long) / (narrow.matches ? 1 : 2.5)));
+}
+
 function layout(figure) {
   const axis = { gridcolor: colour("--grid"), zerolinecolor: colour("--line"), linecolor: colour("--line") };
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, color: colour("--ink"), size: 13 },
-    margin: { l: 54, r: 12, t: 8, b: 44 }, hovermode: narrow.matches ? "closest" : "x unified",
+    margin: { l: 54, r: 12, t: 8, b: 56 + legend(figure) }, hovermode: narrow.matches ? "closest" : "x unified",
     hoverlabel: { bgcolor: colour("--paper"), bordercolor: colour("--line"), font: { color: colour("--ink") } },
-    legend: { orientation: "h", y: -0.2, x: 0, yanchor: "top" },
+    legend: { orientation: "h", y: 0, yref: "container", x: 0, yanchor: "bottom" },
     xaxis: { ...axis, title: { text: figure.x_label + power(scale(figure)), standoff: 6 }, rangemode: "tozero", hoverformat: ".4~g" },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--soft"), activecolor: colour("--accent") },
     yaxis: { ...axis, title: { text: figure.y_label, standoff: 6 }, range: figure.y_limit ? [0, figure.y_limit * 1.04] : undefined, rangemode: "tozero" },
@@ -72,6 +79,7 @@ function layout(figure) {
 function draw(element) {
   const index = Number(element.dataset.figure);
   const figure = figures[index];
+  element.style.height = `${(narrow.matches ? 320 : 350) + legend(figure)}px`;
   Plotly.react(element, traces(figure, index), layout(figure), {
     responsive: true, displaylogo: false, scrollZoom: false,
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],

@@ -5,7 +5,8 @@ use proptest::sample::select;
 use proptest::test_runner::Config as Cases;
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, Outcome, QueueLimit, Records, Step, TcpFlow,
+    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, FlowRecord, Limits, LinkSpec, Outcome, QueueLimit, Records, Step,
+    TcpFlow,
 };
 use whyloss_transport::scheme::{Selection, SCHEMES};
 use whyloss_transport::{differentiation, tcp, BitRate, Config, Duration, Instant};
@@ -111,9 +112,15 @@ impl Dumbbell {
         let limits = Limits { until: Some(Instant::ZERO + Duration::from_secs(48 * 3600)) };
         let outcome = simulation.run(&limits, |_| ControlFlow::Continue(())).expect("it runs");
         let records = simulation.into_records();
-        assert_eq!(outcome, Outcome::Completed, "after two days: {:?}", records.flows);
+        assert!(outcome == Outcome::Completed || records.flows.iter().any(deceived), "after two days: {:?}", records.flows);
         records
     }
+}
+
+/// Whether damage slipped through the checksums. It may wreck a connection for good: a timestamp that jumps ahead makes PAWS refuse
+/// all that follows.
+fn deceived(flow: &FlowRecord) -> bool {
+    flow.forward.damaged_unnoticed + flow.reverse.damaged_unnoticed > 0
 }
 
 /// What stays of the records when everything that only an observer sees is taken out.
@@ -185,7 +192,7 @@ proptest! {
         for (flow, plan) in records.flows.iter().zip(&world.flows) {
             // In a channel that is bad for long a connection may rightly give up.
             let gave_up = flow.closing == Some(tcp::Closing::TimedOut);
-            prop_assert!(flow.octets_delivered == plan.octets || gave_up, "{:?}", flow);
+            prop_assert!(flow.octets_delivered == plan.octets || gave_up || deceived(flow), "{:?}", flow);
             // Only damage that no checksum notices can change an octet, and the books know of it.
             prop_assert!(flow.octets_corrupted == 0 || flow.forward.damaged_unnoticed > 0, "{:?}", flow);
             prop_assert!(flow.forward.balanced() && flow.reverse.balanced(), "{:?}", flow);

@@ -78,7 +78,8 @@ fn build_ns3() -> Option<PathBuf> {
     eprintln!("  compiling the ns-3 program once");
     let mut build = Command::new("c++");
     build.args(["-O2", "-DNDEBUG", "-o"]).arg(&program).arg(&source);
-    build.args(String::from_utf8_lossy(&flags.stdout).split_whitespace());
+    // The package also names development libraries by path that it does not depend on and that nothing here needs.
+    build.args(String::from_utf8_lossy(&flags.stdout).split_whitespace().filter(|word| word.starts_with('-')));
     build.status().ok().filter(std::process::ExitStatus::success).map(|_| program)
 }
 

@@ -3,7 +3,7 @@
 //! The parts of a connection never see the connection itself. They see these structs, so a field can be added without touching any
 //! of them. Positions are 64-bit stream positions (see [`crate::seq`]), lengths are octets.
 
-use crate::segment::{Report, Timestamps};
+use crate::segment::{Options, Report};
 use crate::time::{Duration, Instant};
 
 /// The sender's view of the path at the moment of an event.
@@ -67,6 +67,10 @@ pub struct Ack<'a> {
     pub delivered: u64,
     /// The round-trip time sample that this acknowledgement gave, if any (Karn-valid).
     pub rtt: Option<Duration>,
+    /// The round trip of the newest segment that this acknowledgement newly reports as delivered, on the engine's own clock: as [`Ack::rtt`],
+    /// but not rounded to the ticks of the retransmission timer, and one for every acknowledgement, SACK-only ones included. `None` if
+    /// retransmissions make it ambiguous. This is the delay that differentiators measure.
+    pub delay: Option<Duration>,
     /// When the newest segment that this acknowledgement reports as delivered was sent, if it was sent only once.
     pub newest_sent_at: Option<Instant>,
     /// A duplicate acknowledgement (RFC 5681, 2) or one that only adds SACK information.
@@ -78,8 +82,8 @@ pub struct Ack<'a> {
     pub in_recovery: bool,
     /// The window was what limited the sender when this data was sent (RFC 7661: growth is only earned by using the window).
     pub window_limited: bool,
-    /// The timestamps option.
-    pub timestamps: Option<Timestamps>,
+    /// All options of the segment that carried it: timestamps, and what receivers and the network say of losses.
+    pub options: &'a Options,
 }
 
 /// What made the sender take a segment for lost.

@@ -45,10 +45,32 @@ pub struct Part<T: ?Sized + 'static> {
     pub summary: &'static str,
     /// Where it comes from.
     pub reference: &'static str,
+    /// What its page in the documentation says.
+    pub notes: Notes,
     /// What can be set.
     pub parameters: &'static [Parameter],
     /// Builds it from checked arguments.
     pub build: fn(&Arguments) -> Box<T>,
+}
+
+/// What the documentation says of an algorithm beyond its summary. Every differentiator has it; elsewhere it may be empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notes {
+    /// Why it should work: what it observes and what that says about the cause of a loss. One or two sentences.
+    pub idea: &'static str,
+    /// The rule with its symbols, one line.
+    pub formula: &'static str,
+    /// The parameter that trades one accuracy for the other, and which way it moves them; empty if there is none.
+    pub threshold: &'static str,
+    /// Where it fails and why.
+    pub fails: &'static str,
+    /// What the publication leaves open or says wrongly, and what was chosen.
+    pub errata: &'static str,
+}
+
+impl Notes {
+    /// Nothing to say.
+    pub const NONE: Self = Self { idea: "", formula: "", threshold: "", fails: "", errata: "" };
 }
 
 /// A parameter of an algorithm.

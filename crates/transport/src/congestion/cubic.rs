@@ -5,9 +5,44 @@
 //! follows an estimate of Reno's instead.
 
 use super::slow_start::SlowStart;
-use super::{CongestionControl, Window};
+use super::{CongestionControl, Window, HYSTART};
 use crate::path::{Ack, Path, Sent};
+use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::time::Instant;
+
+/// Its row.
+pub(super) const PART: Part<dyn CongestionControl> = Part {
+    name: "cubic",
+    summary: "The window is a cubic function of the time since the last reduction, and never less than Reno's.",
+    reference: "RFC 9438",
+    notes: Notes::NONE,
+    parameters: &[
+        Parameter {
+            name: "c",
+            summary: "C: how fast the cubic grows, in segments/s^3.",
+            kind: Kind::Number { default: 0.4, min: 0.001, max: 100.0 },
+        },
+        Parameter {
+            name: "beta",
+            summary: "The factor by which congestion multiplies the flight.",
+            kind: Kind::Number { default: 0.7, min: 0.1, max: 0.99 },
+        },
+        Parameter {
+            name: "fast_convergence",
+            summary: "Aim lower after a loss below the window of the loss before (RFC 9438, 4.7).",
+            kind: Kind::Flag { default: true },
+        },
+        HYSTART,
+    ],
+    build: |arguments| {
+        Box::new(Cubic::new(
+            arguments.number("c"),
+            arguments.number("beta"),
+            arguments.flag("fast_convergence"),
+            arguments.flag("hystart"),
+        ))
+    },
+};
 
 /// RFC 9438 with its constants as parameters.
 #[derive(Debug)]

@@ -1,8 +1,19 @@
 //! Additive increase by octets: what RFC 5681 recommends.
 
 use super::slow_start::SlowStart;
-use super::{CongestionControl, Window};
+use super::{CongestionControl, Window, HYSTART};
 use crate::path::{Ack, Path};
+use crate::scheme::{Notes, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn CongestionControl> = Part {
+    name: "newreno",
+    summary: "Additive increase counted in octets (appropriate byte counting), half the flight on congestion.",
+    reference: "RFC 5681, RFC 3465",
+    notes: Notes::NONE,
+    parameters: &[HYSTART],
+    build: |arguments| Box::new(NewReno::new(arguments.flag("hystart"))),
+};
 
 /// Appropriate byte counting (RFC 3465): slow start by [`SlowStart`], then one segment for each window of acknowledged octets; half
 /// the flight on congestion (RFC 5681, eq. 4).

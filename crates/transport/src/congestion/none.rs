@@ -2,6 +2,21 @@
 
 use super::{CongestionControl, Window};
 use crate::path::{Ack, Path};
+use crate::scheme::{Kind, Notes, Parameter, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn CongestionControl> = Part {
+    name: "none",
+    summary: "A window that never moves.",
+    reference: "for experiments",
+    notes: Notes::NONE,
+    parameters: &[Parameter {
+        name: "segments",
+        summary: "The window in segments.",
+        kind: Kind::Number { default: 10.0, min: 1.0, max: 1_000_000.0 },
+    }],
+    build: |arguments| Box::new(None::new(arguments.number("segments") as u64)),
+};
 
 /// A fixed window, through losses and timeouts. For experiments on a path that the sender has to itself.
 #[derive(Debug)]

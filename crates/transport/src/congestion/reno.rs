@@ -2,6 +2,17 @@
 
 use super::{CongestionControl, Window};
 use crate::path::{Ack, Path};
+use crate::scheme::{Notes, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn CongestionControl> = Part {
+    name: "reno",
+    summary: "Additive increase counted in acknowledgements, half the flight on congestion.",
+    reference: "RFC 5681",
+    notes: Notes::NONE,
+    parameters: &[],
+    build: |_| Box::new(Reno),
+};
 
 /// RFC 5681, 3.1: one segment an acknowledgement in slow start, one segment a window in congestion avoidance.
 #[derive(Debug, Default)]

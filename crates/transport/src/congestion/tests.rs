@@ -2,6 +2,7 @@
 
 use super::{CongestionControl, Cubic, NewReno, None, Reno, Window};
 use crate::path::{Ack, Path, Sent};
+use crate::segment::Options;
 use crate::time::{Duration, Instant};
 
 const MSS: u32 = 1000;
@@ -47,12 +48,13 @@ impl Clock {
             acked,
             delivered: acked,
             rtt: Some(self.rtt),
+            delay: Option::None,
             newest_sent_at: Option::None,
             duplicate: false,
             ece: false,
             in_recovery: false,
             window_limited: self.window_limited,
-            timestamps: Option::None,
+            options: &Options::default(),
         };
         cc.on_ack(&mut self.window, &ack);
     }

@@ -9,7 +9,7 @@ pub use none::None;
 pub use reported::{Evidence, Reported, Trust};
 
 use crate::path::{self, Ack, Loss, Sent};
-use crate::scheme::{Kind, Parameter, Part};
+use crate::scheme::Part;
 use std::fmt;
 
 /// Judges the cause of each loss.
@@ -45,8 +45,9 @@ pub trait LossDifferentiator: fmt::Debug + Send {
 pub struct Verdict {
     /// The cause.
     pub cause: Cause,
-    /// Where the loss stands between certain congestion (0) and certain corruption (1), before any threshold. The scale is the
-    /// algorithm's own; only its order counts unless the algorithm says that it is a probability.
+    /// Where the loss stands between certain congestion (0) and certain corruption (1), before any threshold: never outside `[0, 1]`,
+    /// never NaN, 0 if there is no evidence. The scale is the algorithm's own; only its order counts unless the algorithm says that it
+    /// is a probability. Comparing it with another threshold gives the verdict that the algorithm would have given with that threshold.
     pub score: f64,
 }
 
@@ -80,60 +81,4 @@ impl Cause {
 }
 
 /// All differentiators.
-pub static TABLE: &[Part<dyn LossDifferentiator>] = &[
-    Part {
-        name: "none",
-        summary: "Takes every loss for congestion.",
-        reference: "RFC 5681",
-        parameters: &[],
-        build: |_| Box::new(None),
-    },
-    Part {
-        name: "reported",
-        summary: "Takes a loss for corruption if the receiver reports that the segment arrived damaged.",
-        reference: "Garcia & Brunstrom 2004",
-        parameters: &[
-            Parameter {
-                name: "evidence",
-                summary: "The weakest evidence of a reported position that counts.",
-                kind: Kind::Choice(Evidence::NAMES),
-            },
-            Parameter {
-                name: "nonce",
-                summary: "Believe only reports that echo the nonce of the segment they name.",
-                kind: Kind::Flag { default: false },
-            },
-            Parameter {
-                name: "wrong_echoes",
-                summary: "Wrong echoes that are forgiven before the receiver is not believed any more.",
-                kind: Kind::Number { default: 0.0, min: 0.0, max: 1_000_000.0 },
-            },
-            Parameter {
-                name: "rate_limit",
-                summary: "Excuse at most a quarter of a round trip's segments, or 4, in a round trip.",
-                kind: Kind::Flag { default: false },
-            },
-            Parameter {
-                name: "p_wl_max",
-                summary:
-                    "Take every loss for congestion while more than this share of the last 32 segments was reported damaged.",
-                kind: Kind::Number { default: 1.0, min: 0.0, max: 1.0 },
-            },
-            Parameter {
-                name: "max_rtx",
-                summary: "Damaged retransmissions of one segment that are excused.",
-                kind: Kind::Number { default: 5.0, min: 0.0, max: 1_000_000.0 },
-            },
-        ],
-        build: |arguments| {
-            Box::new(Reported::new(Trust {
-                evidence: Evidence::named(arguments.word("evidence")),
-                nonce: arguments.flag("nonce"),
-                wrong_echoes: arguments.number("wrong_echoes") as u32,
-                rate_limit: arguments.flag("rate_limit"),
-                p_wl_max: arguments.number("p_wl_max"),
-                max_rtx: arguments.number("max_rtx") as u32,
-            }))
-        },
-    },
-];
+pub static TABLE: &[Part<dyn LossDifferentiator>] = &[none::PART, reported::PART];

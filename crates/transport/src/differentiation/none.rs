@@ -2,6 +2,24 @@
 
 use super::{Cause, LossDifferentiator, Verdict};
 use crate::path::Loss;
+use crate::scheme::{Notes, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn LossDifferentiator> = Part {
+    name: "none",
+    summary: "Takes every loss for congestion.",
+    reference: "RFC 5681",
+    notes: Notes {
+        idea:
+            "Every loss is a queue that overflowed: what TCP has assumed since 1988, and right where links do not lose packets.",
+        formula: "congestion, always",
+        threshold: "",
+        fails: "Wherever a link damages packets: A_w is 0 by construction.",
+        errata: "",
+    },
+    parameters: &[],
+    build: |_| Box::new(None),
+};
 
 /// What standard TCP assumes.
 #[derive(Debug, Default)]

@@ -7,9 +7,70 @@
 use super::{Cause, LossDifferentiator, Verdict};
 use crate::budget::Budget;
 use crate::path::{Ack, Loss, Path, Reported as Event};
+use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::segment::{PositionBasis, Report};
 use crate::time::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
+
+/// Its row.
+pub(super) const PART: Part<dyn LossDifferentiator> = Part {
+    name: "reported",
+    summary: "Takes a loss for corruption if the receiver reports that the segment arrived damaged.",
+    reference: "Garcia & Brunstrom 2004",
+    notes: Notes {
+        idea: "A damaged packet still says whose it was. A receiver that looks instead of discarding can tell the sender, and a packet that a queue \
+               dropped can never be reported.",
+        formula: "corruption if a report names the segment, or if an unspent report without a position fits the time at which it was sent; else \
+                  congestion",
+        threshold: "",
+        fails: "Links that discard damaged frames themselves (Ethernet, 802.11, LTE) leave nothing to report; damage in the IP header or in the ports \
+                goes unreported, about 2 to 4 % of damaged 1500-octet packets.",
+        errata: "The paper gives neither the option's layout nor the sender's side; both are our reading (see the module's documentation and \
+                 `docs/wire-formats.md`).",
+    },
+    parameters: &[
+        Parameter {
+            name: "evidence",
+            summary: "The weakest evidence of a reported position that counts.",
+            kind: Kind::Choice(Evidence::NAMES),
+        },
+        Parameter {
+            name: "nonce",
+            summary: "Believe only reports that echo the nonce of the segment they name.",
+            kind: Kind::Flag { default: false },
+        },
+        Parameter {
+            name: "wrong_echoes",
+            summary: "Wrong echoes that are forgiven before the receiver is not believed any more.",
+            kind: Kind::Number { default: 0.0, min: 0.0, max: 1_000_000.0 },
+        },
+        Parameter {
+            name: "rate_limit",
+            summary: "Excuse at most a quarter of a round trip's segments, or 4, in a round trip.",
+            kind: Kind::Flag { default: false },
+        },
+        Parameter {
+            name: "p_wl_max",
+            summary: "Take every loss for congestion while more than this share of the last 32 segments was reported damaged.",
+            kind: Kind::Number { default: 1.0, min: 0.0, max: 1.0 },
+        },
+        Parameter {
+            name: "max_rtx",
+            summary: "Damaged retransmissions of one segment that are excused.",
+            kind: Kind::Number { default: 5.0, min: 0.0, max: 1_000_000.0 },
+        },
+    ],
+    build: |arguments| {
+        Box::new(Reported::new(Trust {
+            evidence: Evidence::named(arguments.word("evidence")),
+            nonce: arguments.flag("nonce"),
+            wrong_echoes: arguments.number("wrong_echoes") as u32,
+            rate_limit: arguments.flag("rate_limit"),
+            p_wl_max: arguments.number("p_wl_max"),
+            max_rtx: arguments.number("max_rtx") as u32,
+        }))
+    },
+};
 
 /// Segments over which the share of corruption is measured.
 const AUDITED: u32 = 32;

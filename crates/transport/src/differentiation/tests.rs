@@ -2,7 +2,7 @@
 
 use super::{Cause, Evidence, LossDifferentiator, Reported, Trust};
 use crate::path::{self, Ack, Loss, Path, ReportedSegment, Trigger};
-use crate::segment::{CorruptionReport, PositionBasis, Report, ReportedPosition};
+use crate::segment::{CorruptionReport, Options, PositionBasis, Report, ReportedPosition};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
@@ -60,12 +60,13 @@ impl Sender {
             acked: 0,
             delivered: segments * MSS,
             rtt: None,
+            delay: None,
             newest_sent_at: None,
             duplicate: true,
             ece: false,
             in_recovery: false,
             window_limited: true,
-            timestamps: None,
+            options: &Options::default(),
         };
         self.differentiator.on_ack(&ack);
         self
@@ -315,12 +316,13 @@ fn what_is_acknowledged_is_forgotten() {
         acked: MSS,
         delivered: MSS,
         rtt: None,
+        delay: None,
         newest_sent_at: None,
         duplicate: false,
         ece: false,
         in_recovery: false,
         window_limited: true,
-        timestamps: None,
+        options: &Options::default(),
     });
     assert_eq!((sender.judge(5), sender.judge(6)), (Cause::Congestion, Cause::Corruption));
 }

@@ -3,6 +3,17 @@
 use super::{Reaction, Response};
 use crate::differentiation::{Cause, Verdict};
 use crate::path::Loss;
+use crate::scheme::{Notes, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn Reaction> = Part {
+    name: "keep",
+    summary: "Leaves the window as it is when the loss was corruption.",
+    reference: "Garcia & Brunstrom 2004",
+    notes: Notes::NONE,
+    parameters: &[],
+    build: |_| Box::new(Keep),
+};
 
 /// Reduce for congestion and for the unknown, keep for corruption.
 #[derive(Debug, Default)]

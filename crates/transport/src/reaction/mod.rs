@@ -32,19 +32,4 @@ pub enum Response {
 }
 
 /// All reactions.
-pub static TABLE: &[Part<dyn Reaction>] = &[
-    Part {
-        name: "reduce",
-        summary: "Reduces the window whatever the verdict.",
-        reference: "RFC 5681",
-        parameters: &[],
-        build: |_| Box::new(Reduce),
-    },
-    Part {
-        name: "keep",
-        summary: "Leaves the window as it is when the loss was corruption.",
-        reference: "Garcia & Brunstrom 2004",
-        parameters: &[],
-        build: |_| Box::new(Keep),
-    },
-];
+pub static TABLE: &[Part<dyn Reaction>] = &[reduce::PART, keep::PART];

@@ -3,6 +3,17 @@
 use super::{Reaction, Response};
 use crate::differentiation::Verdict;
 use crate::path::Loss;
+use crate::scheme::{Notes, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn Reaction> = Part {
+    name: "reduce",
+    summary: "Reduces the window whatever the verdict.",
+    reference: "RFC 5681",
+    notes: Notes::NONE,
+    parameters: &[],
+    build: |_| Box::new(Reduce),
+};
 
 /// RFC 5681: every loss is congestion.
 #[derive(Debug, Default)]

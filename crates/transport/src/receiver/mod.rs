@@ -8,9 +8,9 @@ mod tests;
 pub use checksum::Checksum;
 pub use plain::Plain;
 
-use crate::scheme::{Kind, Parameter, Part};
+use crate::scheme::Part;
 use crate::segment::{Integrity, Report, Segment};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use std::fmt;
 
 /// Watches arrivals and puts reports into the options of acknowledgements.
@@ -78,28 +78,4 @@ pub struct Damaged<'a> {
 }
 
 /// All receiver agents.
-pub static TABLE: &[Part<dyn ReceiverAgent>] = &[
-    Part { name: "plain", summary: "Reports nothing.", reference: "RFC 9293", parameters: &[], build: |_| Box::new(Plain) },
-    Part {
-        name: "checksum",
-        summary: "Reports segments that arrive with a broken TCP checksum under an intact IP header.",
-        reference: "Garcia & Brunstrom 2004",
-        parameters: &[
-            Parameter {
-                name: "hardened",
-                summary:
-                    "Report only inside the window, with a confirmed position and the segment's nonce, and at a limited rate.",
-                kind: Kind::Flag { default: false },
-            },
-            Parameter {
-                name: "interval",
-                summary: "The time over which the hardened form limits its reports, in seconds; about a round trip.",
-                kind: Kind::Number { default: 0.2, min: 0.001, max: 60.0 },
-            },
-        ],
-        build: |arguments| {
-            let interval = Duration::from_secs_f64(arguments.number("interval"));
-            Box::new(Checksum::new(arguments.flag("hardened"), interval))
-        },
-    },
-];
+pub static TABLE: &[Part<dyn ReceiverAgent>] = &[plain::PART, checksum::PART];

@@ -1,6 +1,17 @@
 //! A receiver that reports nothing.
 
 use super::ReceiverAgent;
+use crate::scheme::{Notes, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn ReceiverAgent> = Part {
+    name: "plain",
+    summary: "Reports nothing.",
+    reference: "RFC 9293",
+    notes: Notes::NONE,
+    parameters: &[],
+    build: |_| Box::new(Plain),
+};
 
 /// Standard TCP: a damaged segment is a missing segment.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The tables hold together.
 
-use super::{Arguments, Kind, Part, Value, SCHEMES};
+use super::{Arguments, Kind, Notes, Part, Value, SCHEMES};
 use crate::{congestion, differentiation, reaction, receiver, timeout};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,4 +65,14 @@ fn growth_by_octets_is_not_growth_by_acknowledgements() {
         format!("{:?}", (part.build)(&Arguments::check(part, &BTreeMap::new()).unwrap()))
     };
     assert_ne!(built("reno"), built("newreno"));
+}
+
+#[test]
+fn every_differentiator_has_its_notes() {
+    for part in differentiation::TABLE {
+        let Notes { idea, formula, threshold, fails, .. } = part.notes;
+        assert!(!idea.is_empty() && !formula.is_empty() && !fails.is_empty(), "{}", part.name);
+        let named = threshold.is_empty() || part.parameters.iter().any(|parameter| threshold.contains(parameter.name));
+        assert!(named, "{}: the threshold is none of its parameters", part.name);
+    }
 }

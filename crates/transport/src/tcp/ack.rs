@@ -22,6 +22,7 @@ struct News {
     new_report: bool,
     flight_before: u64,
     rtt: Option<Duration>,
+    delay: Option<Duration>,
 }
 
 impl Endpoint {
@@ -146,6 +147,8 @@ impl Endpoint {
 
     /// Round-trip time, RACK, D-SACK and the path.
     fn learn(&mut self, now: Instant, segment: &Segment, news: &mut News) {
+        let unambiguous = self.agreed.sack || !news.delivered.any_retransmitted;
+        news.delay = news.delivered.newest_once.filter(|_| unambiguous).map(|sent| now.since(sent));
         news.rtt = self.rtt_sample(now, segment, news);
         if let Some(rtt) = news.rtt {
             // RFC 7323, appendix G: a sample for every second segment of the window
@@ -172,9 +175,8 @@ impl Endpoint {
                 None => self.snd.rtt.take_timed(self.snd.una, now),
             };
         }
-        let unambiguous = self.agreed.sack || !news.delivered.any_retransmitted;
-        match news.delivered.newest_once {
-            Some(sent) if unambiguous => Some(now.since(sent)),
+        match news.delay {
+            Some(delay) => Some(delay),
             _ if news.delivered.any_retransmitted => echo.and_then(|echo| self.since_timestamp(now, echo)),
             _ => None,
         }
@@ -438,17 +440,18 @@ impl Endpoint {
     }
 }
 
-fn make_ack<'a>(path: &'a crate::path::Path, segment: &Segment, news: &News, phase: &Phase) -> Ack<'a> {
+fn make_ack<'a>(path: &'a crate::path::Path, segment: &'a Segment, news: &News, phase: &Phase) -> Ack<'a> {
     Ack {
         path,
         acked: news.acked,
         delivered: news.delivered.octets,
         rtt: news.rtt,
+        delay: news.delay,
         newest_sent_at: news.delivered.newest_once,
         duplicate: news.duplicate,
         ece: segment.flags.contains(Flags::ECE),
         in_recovery: matches!(phase, Phase::Fast { .. }),
         window_limited: true,
-        timestamps: segment.options.timestamps,
+        options: &segment.options,
     }
 }

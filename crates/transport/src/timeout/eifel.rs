@@ -1,7 +1,18 @@
 //! Eifel: spurious timeouts told by timestamps (RFC 3522).
 
 use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
+use crate::scheme::{Notes, Part};
 use crate::seq::Seq;
+
+/// Its row.
+pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
+    name: "eifel",
+    summary: "Tells a spurious timeout by the timestamp that the first acknowledgement echoes.",
+    reference: "RFC 3522, RFC 4015",
+    notes: Notes::NONE,
+    parameters: &[],
+    build: |_| Box::new(Eifel::default()),
+};
 
 /// The first acknowledgement that advances after a timeout echoes the timestamp of the segment that set it off. If that is older than
 /// the retransmission, the original had arrived, and the timeout was spurious. What follows then (old window and threshold, timer
@@ -29,7 +40,7 @@ impl TimeoutPolicy for Eifel {
             return Assessment::Undecided; // step 3 waits for an acceptable ACK
         }
         self.armed = false;
-        let original_echoed = match (after.ack.timestamps, after.retransmission_tsval) {
+        let original_echoed = match (after.ack.options.timestamps, after.retransmission_tsval) {
             (Some(timestamps), Some(retransmission)) => Seq(timestamps.echo).precedes(Seq(retransmission)), // step 4
             _ => false,
         };

@@ -1,6 +1,17 @@
 //! F-RTO: forward recovery after a timeout (RFC 5682).
 
 use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
+use crate::scheme::{Notes, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
+    name: "f-rto",
+    summary: "Tells a spurious timeout by which data the next two acknowledgements acknowledge.",
+    reference: "RFC 5682",
+    notes: Notes::NONE,
+    parameters: &[],
+    build: |_| Box::new(FRto::default()),
+};
 
 /// Retransmits the first outstanding segment only, then sends new data and watches what is acknowledged next. If that is data which
 /// was not retransmitted, the timeout was spurious. Follows the SACK variant (RFC 5682, 3.1) on connections with SACK and the basic

@@ -97,26 +97,4 @@ pub enum Assessment {
 }
 
 /// All timeout policies.
-pub static TABLE: &[Part<dyn TimeoutPolicy>] = &[
-    Part {
-        name: "standard",
-        summary: "Collapses the window, backs off, and never doubts a timeout.",
-        reference: "RFC 5681, RFC 6298",
-        parameters: &[],
-        build: |_| Box::new(Standard),
-    },
-    Part {
-        name: "f-rto",
-        summary: "Tells a spurious timeout by which data the next two acknowledgements acknowledge.",
-        reference: "RFC 5682",
-        parameters: &[],
-        build: |_| Box::new(FRto::default()),
-    },
-    Part {
-        name: "eifel",
-        summary: "Tells a spurious timeout by the timestamp that the first acknowledgement echoes.",
-        reference: "RFC 3522, RFC 4015",
-        parameters: &[],
-        build: |_| Box::new(Eifel::default()),
-    },
-];
+pub static TABLE: &[Part<dyn TimeoutPolicy>] = &[standard::PART, frto::PART, eifel::PART];

@@ -1,6 +1,17 @@
 //! RFC 5681 and RFC 6298: collapse, back off, believe it.
 
 use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
+use crate::scheme::{Notes, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
+    name: "standard",
+    summary: "Collapses the window, backs off, and never doubts a timeout.",
+    reference: "RFC 5681, RFC 6298",
+    notes: Notes::NONE,
+    parameters: &[],
+    build: |_| Box::new(Standard),
+};
 
 /// The standard policy: never doubts a timeout.
 #[derive(Debug, Default)]

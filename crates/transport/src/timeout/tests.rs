@@ -4,7 +4,7 @@ use super::Assessment::{Genuine, Spurious, Undecided};
 use super::{AfterTimeout, Assessment, Eifel, FRto, Standard, Timeout, TimeoutPolicy, TimeoutWindow};
 use crate::differentiation::{Cause, Verdict};
 use crate::path::{Ack, Path};
-use crate::segment::Timestamps;
+use crate::segment::{Options, Timestamps};
 
 /// The timer expires with 1000..11000 outstanding; 1000..2000 is retransmitted with `TSval` 500.
 const UNA: u64 = 1000;
@@ -75,17 +75,20 @@ fn expire(policy: &mut dyn TimeoutPolicy, expiry: Expiry) -> bool {
 
 fn answer(policy: &mut dyn TimeoutPolicy, number: u32, answer: Answer) -> Assessment {
     let path = Path { una: answer.una, nxt: RECOVER + 2000, ..Path::default() };
+    let timestamps = answer.echo.map(|echo| Timestamps { value: 0, echo });
+    let options = Options { timestamps, ..Options::default() };
     let ack = Ack {
         path: &path,
         acked: answer.acked,
         delivered: answer.acked,
         rtt: None,
+        delay: None,
         newest_sent_at: None,
         duplicate: answer.duplicate,
         ece: false,
         in_recovery: false,
         window_limited: true,
-        timestamps: answer.echo.map(|echo| Timestamps { value: 0, echo }),
+        options: &options,
     };
     policy.assess(&AfterTimeout {
         ack: &ack,

@@ -13,6 +13,7 @@
 mod budget;
 pub mod congestion;
 pub mod differentiation;
+pub mod estimate;
 pub mod path;
 pub mod reaction;
 pub mod receiver;

@@ -1,0 +1,10 @@
+//! What a sender can measure of its path: shared by the congestion controls and differentiators that need the same quantity.
+//!
+//! Each estimator is fed with every [`Ack`](crate::path::Ack) and answers without side effects. None allocates for an
+//! acknowledgement, and each costs a constant number of operations for one, taken over many.
+
+mod backlog;
+mod rounds;
+
+pub use backlog::{backlog, Backlog, Round};
+pub use rounds::Rounds;

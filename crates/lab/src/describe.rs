@@ -33,6 +33,7 @@ pub fn parts() -> Vec<Description> {
     let mut all = Vec::new();
     all.extend(congestion::TABLE.iter().map(|row| part("congestion", row)));
     all.extend(differentiation::TABLE.iter().map(|row| part("differentiator", row)));
+    all.extend(differentiation::AT_RECEIVER.iter().map(|row| part("differentiator", row)));
     all.extend(reaction::TABLE.iter().map(|row| part("reaction", row)));
     all.extend(timeout::TABLE.iter().map(|row| part("timeout", row)));
     all.extend(receiver::TABLE.iter().map(|row| part("receiver", row)));

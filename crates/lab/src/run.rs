@@ -17,6 +17,7 @@ use whyloss_sim::{
     Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, End, Errors, Limits, LinkSpec, NodeId, Outcome, QueueLimit,
     RunError, Simulation, Step, StripedTransfer, TcpFlow, Way,
 };
+use whyloss_transport::differentiation::AT_RECEIVER;
 use whyloss_transport::{Duration, Instant};
 
 /// What can be said about a run beside its scenario.
@@ -241,12 +242,13 @@ fn add_flow(
     Ok(())
 }
 
-/// One end of a connection. Only the sender has losses to judge, so only there listens anyone in shadow.
+/// One end of a connection. Only the sender has losses to judge, so at the receiver only those listen in shadow who work there.
 fn end(flow: &Flow, sender: bool) -> Result<End, InputError> {
     let mut selection = flow.selection();
     if !sender {
-        selection.parameters.retain(|part, _| !selection.shadows.contains(part) || flow.rules(part));
-        selection.shadows.clear();
+        let works_there = |name: &String| AT_RECEIVER.iter().any(|part| part.name == name);
+        selection.shadows.retain(works_there);
+        selection.parameters.retain(|part, _| !flow.shadows.contains(part) || flow.rules(part) || works_there(part));
     }
     let config = flow.config()?;
     let parts = selection.build(&mut config.clone()).map_err(|error| InputError::new(error.to_string()))?;

@@ -245,11 +245,12 @@ impl Assembly {
             // The application reads at once all the same, but it looks at what it reads.
             end.config.auto_read = false;
             let index = self.net.outlets.len() as u32;
-            let outlet = Outlet::new(number, way, route, end.config.initial_seq);
-            self.outlet(&flow.name, pair.nodes[side], outlet);
+            let mut outlet = Outlet::new(number, way, route, end.config.initial_seq);
             self.state.ports.insert(route, index ^ 1);
             let mut tcp = Endpoint::new(end.config, end.parts, ports);
             let sends = way == Way::Forward;
+            outlet.wants_truth = sends && tcp.wants_truth();
+            self.outlet(&flow.name, pair.nodes[side], outlet);
             if !sends {
                 tcp.handle(Instant::ZERO, Input::Command(Command::Listen));
             }

@@ -5,7 +5,9 @@ use crate::hosts::{File, Flow, Socket};
 use crate::record::{FlowRecord, LinkRecord, LossRow, PacketCounts, Records, StripedRecord};
 use crate::simulation::{RunError, Simulation};
 use crate::truth::Truth;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use whyloss_transport::differentiation::{self, Verdict};
+use whyloss_transport::tcp::{GapRecord, LossRecord};
 use whyloss_transport::{Duration, Instant};
 
 impl Simulation {
@@ -64,8 +66,11 @@ impl Simulation {
             (net.outlets[packet.origin as usize].flow as usize, net.data(id).0, packet.sent_at)
         });
         let under_way: HashSet<_> = under_way.collect();
-        let rows = std::mem::take(&mut self.hosts.losses).into_iter().map(|(flow, record)| {
+        let gaps = GapIndex::new(std::mem::take(&mut self.hosts.gaps));
+        let judges: Vec<_> = self.hosts.flows.iter().map(|flow| self.hosts.receiver_shadows(flow).len()).collect();
+        let rows = std::mem::take(&mut self.hosts.losses).into_iter().map(|(flow, mut record)| {
             let flow = flow as usize;
+            gaps.join(flow, judges[flow], &mut record);
             let key = (flow, record.offset, record.sent_at);
             let drop = dropped.get(&key);
             let truth = match drop {
@@ -82,7 +87,10 @@ impl Simulation {
         let number = flow.outlet as usize;
         let sockets = if flow.datagrams { None } else { self.hosts.sockets.get(number..number + 2) };
         let reverse = if flow.datagrams { PacketCounts::default() } else { self.net.outlets[number + 1].counts };
-        let names = |socket: &Socket| socket.tcp.parts().shadows.iter().map(|(name, _)| name.clone()).collect();
+        let names = |sockets: &[Socket]| {
+            let at_receiver = self.hosts.receiver_shadows(flow).iter().map(|(name, _)| name.clone());
+            sockets[0].tcp.parts().shadows.iter().map(|(name, _)| name.clone()).chain(at_receiver).collect()
+        };
         FlowRecord {
             name: flow.name.clone(),
             striped: flow.striped.map(|file| file as usize),
@@ -97,7 +105,7 @@ impl Simulation {
             goodput_bps: goodput(flow.octets, flow.start, flow.finished.unwrap_or(now)),
             sender: sockets.map(|sockets| *sockets[0].tcp.stats()),
             receiver: sockets.map(|sockets| *sockets[1].tcp.stats()),
-            shadows: sockets.map_or_else(Vec::new, |sockets| names(&sockets[0])),
+            shadows: sockets.map_or_else(Vec::new, names),
             forward: self.net.outlets[number].counts,
             reverse,
         }
@@ -122,6 +130,27 @@ impl Simulation {
             max_queue_packets: direction.max_packets,
             max_queue_octets: direction.max_octets,
             pattern_ends: direction.channel.pattern_ends(),
+        }
+    }
+}
+
+/// What differentiators at the receivers thought, by flow and by the offset of the gap.
+struct GapIndex(BTreeMap<(usize, u64), GapRecord>);
+
+impl GapIndex {
+    fn new(gaps: Vec<(u32, GapRecord)>) -> Self {
+        Self(gaps.into_iter().map(|(flow, gap)| ((flow as usize, gap.offset), gap)).collect())
+    }
+
+    /// Appends the receiver's verdicts to those of the sender. They are on the gap in which the loss lies, so only on first
+    /// transmissions: a lost retransmission leaves no gap.
+    fn join(&self, flow: usize, judges: usize, record: &mut LossRecord) {
+        let unknown = Verdict { cause: differentiation::Cause::Unknown, score: 0.0 };
+        let gap = self.0.range((flow, 0)..=(flow, record.offset)).next_back().map(|(_, gap)| gap);
+        let gap = gap.filter(|gap| record.transmission == 0 && record.offset < gap.offset + gap.len);
+        match gap {
+            Some(gap) => record.shadows.extend_from_slice(&gap.verdicts),
+            None => record.shadows.extend(std::iter::repeat_n(unknown, judges)),
         }
     }
 }

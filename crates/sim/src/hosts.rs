@@ -9,8 +9,9 @@ use crate::record::TimeoutRow;
 use crate::striped::Striped;
 use crate::truth::Cause;
 use std::collections::HashMap;
+use whyloss_transport::differentiation::GapDifferentiator;
 use whyloss_transport::segment::synthetic_octet;
-use whyloss_transport::tcp::{self, Closing, LossRecord, State};
+use whyloss_transport::tcp::{self, Closing, GapRecord, LossRecord, State};
 use whyloss_transport::{Command, Endpoint, Input, Instant, Integrity, Payload};
 
 const NEVER: u64 = u64::MAX;
@@ -95,6 +96,8 @@ pub(crate) struct Hosts {
     pub ports: HashMap<Route, u32>,
     pub losses: Vec<(u32, LossRecord)>,
     pub timeouts: Vec<TimeoutRow>,
+    /// What differentiators at the receivers thought of gaps, with the flow.
+    pub gaps: Vec<(u32, GapRecord)>,
     pub transfers: usize,
     pub transfers_over: usize,
 }
@@ -249,6 +252,7 @@ impl Hosts {
             tcp::Event::Timeout(record) if sends => {
                 self.timeouts.push(TimeoutRow { flow: number as usize, record: *record });
             }
+            tcp::Event::Gap(record) if !sends => self.gaps.push((number, *record)),
             _ => {}
         }
     }
@@ -318,6 +322,12 @@ impl Hosts {
             net.events.push(event);
         }
         net.send_datagram(outlet, number, octets);
+    }
+
+    /// The differentiators in shadow at a flow's receiver.
+    pub fn receiver_shadows(&self, flow: &Flow) -> &[(String, Box<dyn GapDifferentiator>)] {
+        let receiver = if flow.datagrams { None } else { self.sockets.get(flow.outlet as usize + 1) };
+        receiver.map_or(&[], |socket| &socket.tcp.parts().receiver_shadows)
     }
 
     /// Flows that are not over although nothing is left to happen.

@@ -12,6 +12,7 @@ use crate::record::{DropRecord, PacketCounts};
 use crate::routes::{Routes, NOWHERE};
 use crate::truth::Cause;
 use std::collections::VecDeque;
+use whyloss_transport::path;
 use whyloss_transport::wire::damage::flip_bits;
 use whyloss_transport::{Instant, Payload, Segment};
 
@@ -41,6 +42,8 @@ pub(crate) struct Outlet {
     /// Position of the segment sent last: sequence numbers are near it.
     pub position: u64,
     pub overhead: Option<Box<Overhead>>,
+    /// Its endpoint wants to hear what really became of its packets.
+    pub wants_truth: bool,
     pub counts: PacketCounts,
 }
 
@@ -72,6 +75,7 @@ impl Outlet {
             first: u64::from(initial_seq) + 1,
             position: u64::from(initial_seq),
             overhead: None,
+            wants_truth: false,
             counts: PacketCounts::default(),
         }
     }
@@ -88,6 +92,8 @@ pub(crate) struct Network {
     pub outlets: Vec<Outlet>,
     pub drops: Vec<DropRecord>,
     pub hosts: u32,
+    /// Losses that senders want to hear of, with their outlets.
+    pub fates: Vec<(u32, path::Fate)>,
     /// Who captures each direction.
     pub taps: Vec<Vec<Tap>>,
     pub captures: Vec<Capture>,
@@ -276,6 +282,10 @@ impl Network {
         let packet = self.packets.get(id);
         let from = &mut self.outlets[packet.origin as usize];
         from.counts.dropped.add(cause);
+        if from.wants_truth && len > 0 {
+            self.fates
+                .push((packet.origin, path::Fate { start: offset, len, sent_at: packet.sent_at, cause: cause.true_cause() }));
+        }
         self.drops.push(DropRecord {
             at: Instant::from_nanos(self.now),
             flow: from.flow as usize,

@@ -97,7 +97,8 @@ pub struct FlowRecord {
     pub sender: Option<Stats>,
     /// Counters of the receiver's connection; `None` for datagrams.
     pub receiver: Option<Stats>,
-    /// Names of the differentiators in shadow, in the order of [`LossRecord::shadows`].
+    /// Names of the differentiators in shadow, those at the sender before those at the receiver, in the order of
+    /// [`LossRecord::shadows`].
     pub shadows: Vec<String>,
     /// Packets from the sender to the receiver.
     pub forward: PacketCounts,

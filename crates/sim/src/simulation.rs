@@ -171,6 +171,9 @@ impl Simulation {
                 Target::Source(source) => hosts.emit(net, source),
                 Target::Outlet(outlet) => net.release(outlet),
             }
+            for (outlet, fate) in net.fates.drain(..) {
+                hosts.sockets[outlet as usize].tcp.reveal(&fate);
+            }
         }
         Pause::Stretch
     }

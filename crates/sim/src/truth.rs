@@ -1,5 +1,7 @@
 //! Why a packet did not arrive.
 
+use whyloss_transport::path::TrueCause;
+
 /// What ended a packet's journey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
@@ -41,6 +43,15 @@ impl Cause {
             Self::PayloadDamaged => "payload-damaged",
             Self::NoFlow => "no-flow",
             Self::NoRoute => "no-route",
+        }
+    }
+
+    /// The cause in the terms of differentiation.
+    pub const fn true_cause(self) -> TrueCause {
+        if self.is_congestion() {
+            TrueCause::Congestion
+        } else {
+            TrueCause::Corruption
         }
     }
 

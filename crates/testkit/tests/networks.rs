@@ -65,7 +65,10 @@ impl Dumbbell {
         builder.link(left, right, self.bottleneck.0.spec(), self.bottleneck.1.spec());
         let shadows: Vec<String> = match watched {
             Watched::No => Vec::new(),
-            Watched::Yes => differentiation::TABLE.iter().map(|part| part.name.to_owned()).collect(),
+            Watched::Yes => {
+                let at_receiver = differentiation::AT_RECEIVER.iter().map(|part| part.name);
+                differentiation::TABLE.iter().map(|part| part.name).chain(at_receiver).map(str::to_owned).collect()
+            }
         };
         let mut ends = None;
         for (nth, plan) in self.flows.iter().enumerate() {

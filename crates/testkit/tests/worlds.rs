@@ -46,7 +46,7 @@ fn settings() -> impl Strategy<Value = Vec<(String, String)>> {
         select(names!(SCHEMES)).prop_map(|scheme| vec![("scheme", scheme)]),
         (
             select(names!(congestion::TABLE)),
-            select(names!(differentiation::TABLE)),
+            prop_oneof![select(names!(differentiation::TABLE)), select(names!(differentiation::AT_RECEIVER))],
             select(names!(reaction::TABLE)),
             select(names!(timeout::TABLE)),
             select(names!(receiver::TABLE)),
@@ -179,7 +179,8 @@ proptest! {
     fn a_world_repeats_itself_and_ignores_its_observers(world in world(60_000)) {
         let first = world.run().map_err(TestCaseError::fail)?;
         prop_assert_eq!(first, world.run().map_err(TestCaseError::fail)?);
-        let shadows = differentiation::TABLE.iter().map(|part| part.name.to_owned()).collect();
+        let at_receiver = differentiation::AT_RECEIVER.iter().map(|part| part.name);
+        let shadows = differentiation::TABLE.iter().map(|part| part.name).chain(at_receiver).map(str::to_owned).collect();
         let watched = World { shadows, ..world };
         prop_assert_eq!(first, watched.run().map_err(TestCaseError::fail)?);
     }

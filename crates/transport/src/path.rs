@@ -136,6 +136,30 @@ pub struct Loss<'a> {
     pub first_of_episode: bool,
 }
 
+/// What really became of a transmission. Only a driver that sees the whole network knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fate {
+    /// Position of the first octet.
+    pub start: u64,
+    /// Octets.
+    pub len: u32,
+    /// When that transmission left.
+    pub sent_at: Instant,
+    /// Why it did not arrive.
+    pub cause: TrueCause,
+}
+
+/// Why a transmission did not arrive, in the terms of differentiation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrueCause {
+    /// A queue had no room.
+    Congestion,
+    /// A channel disturbed it.
+    Corruption,
+    /// A shared radio channel gave it up after too many collisions.
+    Collision,
+}
+
 /// A loss report of the receiver arrived, after the acknowledgement that carried it has been processed.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported<'a> {

@@ -13,7 +13,7 @@ pub use schemes::{Preset, Scheme, SCHEMES};
 pub use selection::{Selection, SelectionError};
 
 use crate::congestion::CongestionControl;
-use crate::differentiation::LossDifferentiator;
+use crate::differentiation::{GapDifferentiator, LossDifferentiator};
 use crate::reaction::Reaction;
 use crate::receiver::ReceiverAgent;
 use crate::timeout::TimeoutPolicy;
@@ -28,6 +28,8 @@ pub struct Parts {
     pub differentiator: Box<dyn LossDifferentiator>,
     /// Differentiators that judge every loss and change nothing, with the names of their columns.
     pub shadows: Vec<(String, Box<dyn LossDifferentiator>)>,
+    /// Differentiators that judge every gap at the receiver and change nothing, with the names of their columns.
+    pub receiver_shadows: Vec<(String, Box<dyn GapDifferentiator>)>,
     /// What a verdict does to the window.
     pub reaction: Box<dyn Reaction>,
     /// What a timeout does.

@@ -4,6 +4,7 @@
 //! [`Payload::Synthetic`], a range of a stream whose every octet is a function of its position, so that nothing has to be copied
 //! and yet every octet can be produced, damaged and checked.
 
+use crate::differentiation::Cause;
 use crate::seq::Seq;
 use bytes::{Bytes, BytesMut};
 use std::fmt;
@@ -231,6 +232,22 @@ pub struct RareOptions {
 pub enum Report {
     /// A segment arrived damaged.
     Corruption(CorruptionReport),
+    /// What a differentiator at the receiver thinks of the lowest open hole.
+    Cause(CauseReport),
+}
+
+/// The verdict of a differentiator at the receiver on the lowest hole that is open (the layout is ours).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CauseReport {
+    /// The verdict; mixed evidence counts as congestion.
+    pub cause: Cause,
+    /// Number of the differentiator (0 to 15).
+    pub classifier: u8,
+    /// Cumulative number of segments of this connection judged corrupted, modulo 256.
+    pub count: u8,
+    /// Left edge of the hole in octets from the acknowledgement number. The option carries it rounded down to a multiple of 16, at most
+    /// 1,048,560.
+    pub hole_offset: u32,
 }
 
 /// "A segment of this connection arrived with a broken checksum" (Garcia & Brunstrom 2004; the layout is ours).

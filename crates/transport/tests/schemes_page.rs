@@ -43,6 +43,7 @@ fn page() -> String {
     page.push('\n');
     role(&mut page, "Congestion controls", "congestion", congestion::TABLE);
     role(&mut page, "Differentiators", "differentiator", differentiation::TABLE);
+    role(&mut page, "Differentiators at the receiver", "differentiator", differentiation::AT_RECEIVER);
     role(&mut page, "Reactions", "reaction", reaction::TABLE);
     role(&mut page, "Timeout policies", "timeout", timeout::TABLE);
     role(&mut page, "Receiver agents", "receiver", receiver::TABLE);

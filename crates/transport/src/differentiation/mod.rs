@@ -1,14 +1,24 @@
 //! Why a segment was lost. One file an algorithm.
 
+mod biaz;
+mod coin;
+mod gap;
 mod none;
+mod oracle;
+mod relayed;
 mod reported;
 #[cfg(test)]
 mod tests;
 
+pub use biaz::Biaz;
+pub use coin::Coin;
+pub use gap::{Gap, GapDifferentiator};
 pub use none::None;
+pub use oracle::Oracle;
+pub use relayed::Relayed;
 pub use reported::{Evidence, Reported, Trust};
 
-use crate::path::{self, Ack, Loss, Sent};
+use crate::path::{self, Ack, Fate, Loss, Sent};
 use crate::scheme::Part;
 use std::fmt;
 
@@ -26,6 +36,14 @@ pub trait LossDifferentiator: fmt::Debug + Send {
     fn wants_nonce(&self) -> bool {
         false
     }
+
+    /// Whether it wants to hear what really became of packets.
+    fn wants_truth(&self) -> bool {
+        false
+    }
+
+    /// The driver knows that a transmission did not arrive, and why.
+    fn on_truth(&mut self, _fate: &Fate) {}
 
     /// A segment with data left.
     fn on_sent(&mut self, _sent: &Sent) {}
@@ -80,5 +98,8 @@ impl Cause {
     }
 }
 
-/// All differentiators.
-pub static TABLE: &[Part<dyn LossDifferentiator>] = &[none::PART, reported::PART];
+/// All differentiators that work at the sender.
+pub static TABLE: &[Part<dyn LossDifferentiator>] = &[none::PART, coin::PART, oracle::PART, reported::PART];
+
+/// All differentiators that work at the receiver. The position in this table is the classifier's number on the wire.
+pub static AT_RECEIVER: &[Part<dyn GapDifferentiator>] = &[biaz::PART, biaz::MODIFIED];

@@ -212,7 +212,7 @@ impl LossDifferentiator for Reported {
         if self.distrusted() {
             return;
         }
-        let Report::Corruption(report) = event.report;
+        let Report::Corruption(report) = event.report else { return };
         let steps = self.take_count(report.count, event.path);
         if report.congestion_experienced {
             if steps > 0 {

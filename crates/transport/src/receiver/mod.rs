@@ -1,16 +1,19 @@
 //! What a receiver measures and reports. One file an agent.
 
 mod checksum;
+mod loss_cause;
 mod plain;
 #[cfg(test)]
 mod tests;
 
 pub use checksum::Checksum;
+pub use loss_cause::LossCause;
 pub use plain::Plain;
 
+use crate::differentiation::Gap;
 use crate::scheme::Part;
 use crate::segment::{Integrity, Report, Segment};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use std::fmt;
 
 /// Watches arrivals and puts reports into the options of acknowledgements.
@@ -62,6 +65,13 @@ pub struct Arrival<'a> {
     pub len: u32,
     /// Whether nothing of it was new.
     pub duplicate: bool,
+    /// Time since the previous arrival of data; `None` for the first.
+    pub spacing: Option<Duration>,
+    /// How much longer it was under way than the first segment with a timestamp, in nanoseconds: the relative one-way trip time, as
+    /// exact as the sender's timestamps tick. The clocks need not agree. `None` without timestamps.
+    pub trip: Option<i64>,
+    /// The gap that it showed: segments missing before it that are not known to be missing from earlier arrivals.
+    pub gap: Option<Gap>,
     /// The segment.
     pub segment: &'a Segment,
 }

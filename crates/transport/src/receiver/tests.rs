@@ -66,7 +66,16 @@ impl Receiver {
         }
         let islands = self.islands.clone();
         let segment = data(start, None);
-        let arrival = Arrival { view: self.view(&islands), start, len: FULL as u32, duplicate, segment: &segment };
+        let arrival = Arrival {
+            view: self.view(&islands),
+            start,
+            len: FULL as u32,
+            duplicate,
+            spacing: None,
+            trip: None,
+            gap: None,
+            segment: &segment,
+        };
         self.agent.on_arrival(&arrival);
     }
 
@@ -79,7 +88,10 @@ impl Receiver {
     fn report(&mut self) -> Option<CorruptionReport> {
         let islands = self.islands.clone();
         let view = self.view(&islands);
-        self.agent.report(&view).map(|Report::Corruption(report)| report)
+        match self.agent.report(&view) {
+            Some(Report::Corruption(report)) => Some(report),
+            _ => None,
+        }
     }
 
     fn has(&self, start: u64) -> bool {

@@ -1,7 +1,9 @@
 //! A user's choice of parts.
 
 use super::{ArgumentError, Arguments, Part, Parts, Scheme, Value, SCHEMES};
-use crate::{congestion, differentiation, reaction, receiver, tcp::Config, timeout};
+use crate::differentiation::{self, GapDifferentiator, LossDifferentiator, Relayed};
+use crate::receiver::{self, LossCause, ReceiverAgent};
+use crate::{congestion, reaction, tcp::Config, timeout};
 use std::collections::BTreeMap;
 
 /// Parts chosen by name: a scheme, or single parts, or a scheme with some of its parts replaced.
@@ -73,41 +75,91 @@ impl Selection {
         let differentiator = pick(&self.differentiator, |s| s.differentiator, "none");
         let reaction = pick(&self.reaction, |s| s.reaction, "reduce");
         let timeout = pick(&self.timeout, |s| s.timeout, "standard");
-        let receiver = pick(&self.receiver, |s| s.receiver, "plain");
+        // A differentiator at the receiver brings its agent along.
+        let agent = differentiation::AT_RECEIVER.iter().map(|part| part.name).find(|name| *name == differentiator);
+        let of_scheme = scheme.map_or("plain", |scheme| scheme.receiver);
+        let default = if of_scheme == "plain" { agent.unwrap_or("plain") } else { of_scheme };
+        let receiver = self.receiver.as_deref().unwrap_or(default);
 
         let congestion = find("congestion control", congestion::TABLE, |part| part.name, &congestion)?;
-        let differentiator = find("differentiator", differentiation::TABLE, |part| part.name, &differentiator)?;
-        let shadows = self
-            .shadows
-            .iter()
-            .map(|name| find("differentiator", differentiation::TABLE, |part| part.name, name))
-            .collect::<Result<Vec<_>, _>>()?;
+        let differentiator = find_differentiator(&differentiator)?;
+        let shadows = self.shadows.iter().map(|name| find_differentiator(name)).collect::<Result<Vec<_>, _>>()?;
         let reaction = find("reaction", reaction::TABLE, |part| part.name, &reaction)?;
         let timeout = find("timeout policy", timeout::TABLE, |part| part.name, &timeout)?;
-        let receiver = find("receiver agent", receiver::TABLE, |part| part.name, &receiver)?;
+        let receiver = Agent::find(receiver)?;
 
         let mut values = Values::of_scheme(scheme);
         values.declare(congestion);
-        values.declare(differentiator);
-        for shadow in &shadows {
-            values.declare(shadow);
+        for differentiator in std::iter::once(&differentiator).chain(&shadows) {
+            match differentiator {
+                Differentiator::AtSender(part) => values.declare(part),
+                Differentiator::AtReceiver(part) => values.declare(part),
+            }
         }
         values.declare(reaction);
         values.declare(timeout);
-        values.declare(receiver);
+        match receiver {
+            Agent::Own(part) => values.declare(part),
+            Agent::Relaying(_, part) => values.declare(part),
+        }
         values.overlay(&self.parameters)?;
+
+        let mut at_sender = Vec::new();
+        let mut at_receiver = Vec::new();
+        for shadow in shadows {
+            match shadow {
+                Differentiator::AtSender(part) => at_sender.push((part.name.to_owned(), values.make(part)?)),
+                Differentiator::AtReceiver(part) => at_receiver.push((part.name.to_owned(), values.make(part)?)),
+            }
+        }
 
         Ok(Parts {
             congestion: values.make(congestion)?,
-            differentiator: values.make(differentiator)?,
-            shadows: shadows
-                .iter()
-                .map(|part| Ok((part.name.to_owned(), values.make(part)?)))
-                .collect::<Result<_, ArgumentError>>()?,
+            differentiator: match differentiator {
+                Differentiator::AtSender(part) => values.make(part)?,
+                Differentiator::AtReceiver(_) => Box::new(Relayed::default()),
+            },
+            shadows: at_sender,
+            receiver_shadows: at_receiver,
             reaction: values.make(reaction)?,
             timeout: values.make(timeout)?,
-            receiver: values.make(receiver)?,
+            receiver: match receiver {
+                Agent::Own(part) => values.make(part)?,
+                Agent::Relaying(number, part) => Box::new(LossCause::new(number, values.make(part)?)),
+            },
         })
+    }
+}
+
+/// A differentiator by the place where it works.
+enum Differentiator {
+    AtSender(&'static Part<dyn LossDifferentiator>),
+    AtReceiver(&'static Part<dyn GapDifferentiator>),
+}
+
+fn find_differentiator(name: &str) -> Result<Differentiator, SelectionError> {
+    if let Some(part) = differentiation::AT_RECEIVER.iter().find(|part| part.name == name) {
+        return Ok(Differentiator::AtReceiver(part));
+    }
+    let names =
+        differentiation::TABLE.iter().map(|part| part.name).chain(differentiation::AT_RECEIVER.iter().map(|part| part.name));
+    let found = differentiation::TABLE.iter().find(|part| part.name == name);
+    found.map(Differentiator::AtSender).ok_or_else(|| unknown("differentiator", name, names))
+}
+
+/// What works at the receiver: an agent of its own, or the one that reports the verdicts of a differentiator (with its number).
+enum Agent {
+    Own(&'static Part<dyn ReceiverAgent>),
+    Relaying(u8, &'static Part<dyn GapDifferentiator>),
+}
+
+impl Agent {
+    fn find(name: &str) -> Result<Self, SelectionError> {
+        if let Some(number) = differentiation::AT_RECEIVER.iter().position(|part| part.name == name) {
+            return Ok(Self::Relaying(number as u8, &differentiation::AT_RECEIVER[number]));
+        }
+        let names = receiver::TABLE.iter().map(|part| part.name).chain(differentiation::AT_RECEIVER.iter().map(|part| part.name));
+        receiver::TABLE.iter().find(|part| part.name == name).map(Self::Own).ok_or_else(|| unknown("receiver agent", name, names))
     }
 }
 
@@ -158,11 +210,13 @@ fn find<T>(
     name_of: fn(&T) -> &'static str,
     name: &str,
 ) -> Result<&'static T, SelectionError> {
-    table.iter().find(|row| name_of(row) == name).ok_or_else(|| {
-        let names = || table.iter().map(name_of);
-        let nearest = names().map(|n| (distance(n, name), n)).min().filter(|(d, n)| *d <= n.len().max(3) / 2).map(|(_, n)| n);
-        SelectionError::Unknown { role, name: name.to_owned(), nearest, allowed: names().collect::<Vec<_>>().join(", ") }
-    })
+    table.iter().find(|row| name_of(row) == name).ok_or_else(|| unknown(role, name, table.iter().map(name_of)))
+}
+
+fn unknown(role: &'static str, name: &str, names: impl Iterator<Item = &'static str>) -> SelectionError {
+    let names: Vec<_> = names.collect();
+    let nearest = names.iter().map(|&n| (distance(n, name), n)).min().filter(|(d, n)| *d <= n.len().max(3) / 2).map(|(_, n)| n);
+    SelectionError::Unknown { role, name: name.to_owned(), nearest, allowed: names.join(", ") }
 }
 
 /// Levenshtein distance in characters.
@@ -256,18 +310,19 @@ mod tests {
 
     #[test]
     fn wrong_names_are_answered_with_the_nearest() {
-        assert_eq!(
-            message(&Selection::scheme("newrno")),
-            "there is no scheme `newrno` (did you mean `newreno`?); there are tahoe, reno, newreno, sack, cubic, checksum-ld, \
-             checksum-ld-hardened"
-        );
+        // Which names there are changes with every algorithm: the message must begin with the fault and end with the whole table.
+        let check = |selection: &Selection, begin: &str, names: Vec<&str>| {
+            assert_eq!(message(selection), format!("{begin}; there are {}", names.join(", ")));
+        };
+        let schemes = SCHEMES.iter().map(|scheme| scheme.name).collect();
+        check(&Selection::scheme("newrno"), "there is no scheme `newrno` (did you mean `newreno`?)", schemes);
         let selection = Selection { timeout: Some("frto".into()), ..Selection::default() };
-        assert_eq!(
-            message(&selection),
-            "there is no timeout policy `frto` (did you mean `f-rto`?); there are standard, f-rto, eifel"
-        );
+        let policies = timeout::TABLE.iter().map(|part| part.name).collect();
+        check(&selection, "there is no timeout policy `frto` (did you mean `f-rto`?)", policies);
         let selection = Selection { receiver: Some("xyzzy".into()), ..Selection::default() };
-        assert_eq!(message(&selection), "there is no receiver agent `xyzzy`; there are plain, checksum");
+        let agents = receiver::TABLE.iter().map(|part| part.name);
+        let agents = agents.chain(differentiation::AT_RECEIVER.iter().map(|part| part.name)).collect();
+        check(&selection, "there is no receiver agent `xyzzy`", agents);
         let selection = Selection { shadows: vec!["reportd".into()], ..Selection::default() };
         assert!(message(&selection).contains("no differentiator `reportd` (did you mean `reported`?)"));
     }

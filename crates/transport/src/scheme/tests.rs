@@ -69,10 +69,14 @@ fn growth_by_octets_is_not_growth_by_acknowledgements() {
 
 #[test]
 fn every_differentiator_has_its_notes() {
-    for part in differentiation::TABLE {
-        let Notes { idea, formula, threshold, fails, .. } = part.notes;
-        assert!(!idea.is_empty() && !formula.is_empty() && !fails.is_empty(), "{}", part.name);
-        let named = threshold.is_empty() || part.parameters.iter().any(|parameter| threshold.contains(parameter.name));
-        assert!(named, "{}: the threshold is none of its parameters", part.name);
+    let at_sender = differentiation::TABLE.iter().map(|part| (part.name, part.notes, part.parameters));
+    let at_receiver = differentiation::AT_RECEIVER.iter().map(|part| (part.name, part.notes, part.parameters));
+    let mut names = BTreeSet::new();
+    for (name, Notes { idea, formula, threshold, fails, .. }, parameters) in at_sender.chain(at_receiver) {
+        assert!(names.insert(name), "{name} stands twice");
+        assert!(!idea.is_empty() && !formula.is_empty() && !fails.is_empty(), "{name}");
+        let named = threshold.is_empty() || parameters.iter().any(|parameter| threshold.contains(parameter.name));
+        assert!(named, "{name}: the threshold is none of its parameters");
     }
+    assert!(differentiation::AT_RECEIVER.len() <= 16, "the classifier's number has four bits");
 }

@@ -6,7 +6,7 @@ use super::sides::Phase;
 use super::{Endpoint, Granularity, Recovery, ReportResponse};
 use crate::differentiation::Cause;
 use crate::path::{Ack, Reported, ReportedSegment, Trigger};
-use crate::segment::{Flags, Report, Segment};
+use crate::segment::{CauseReport, Flags, Report, Segment};
 use crate::time::{Duration, Instant};
 use crate::timeout::{AfterTimeout, Assessment};
 
@@ -208,22 +208,36 @@ impl Endpoint {
         }
     }
 
+    /// The outstanding segment that a report names.
+    fn reported_segment(&self, report: &Report) -> Option<usize> {
+        let (index, start) = match report {
+            Report::Corruption(corruption) => {
+                let position = corruption.position?.seq.near(self.snd.una);
+                (self.snd.board.find(position)?, Some(position))
+            }
+            // The offset counts in units of 16 octets, rounded down.
+            Report::Cause(CauseReport { hole_offset: 0, .. }) => (self.snd.board.find(self.snd.una)?, None),
+            Report::Cause(cause) => (self.snd.board.find(self.snd.una + u64::from(cause.hole_offset) + 15)?, None),
+        };
+        let sent = self.snd.board.get(index);
+        (start.is_none_or(|start| start == sent.start) && !sent.is_sacked()).then_some(index)
+    }
+
     fn on_report(&mut self, now: Instant, report: &Report, new: bool) {
         if !self.agreed.reports {
             return;
         }
-        let Report::Corruption(corruption) = report;
-        let position = corruption.position.map(|position| position.seq.near(self.snd.una));
-        let index = position.and_then(|position| self.snd.board.find(position)).filter(|&index| {
-            let sent = self.snd.board.get(index);
-            Some(sent.start) == position && !sent.is_sacked()
-        });
+        let index = self.reported_segment(report);
+        let echo = match report {
+            Report::Corruption(corruption) => corruption.echo,
+            Report::Cause(_) => None,
+        };
         let segment = index.map(|index| {
             let sent = self.snd.board.get(index);
             let last = u32::from(sent.transmissions) - 1;
             let nonces = self.nonces();
             // The echo may belong to an earlier transmission that crossed the report on its way.
-            let echoed = (0..=last).rev().find(|&nth| nonces && corruption.echo == Some(self.nonce(sent.start, nth)));
+            let echoed = (0..=last).rev().find(|&nth| nonces && echo == Some(self.nonce(sent.start, nth)));
             let transmission = echoed.unwrap_or(last);
             ReportedSegment {
                 start: sent.start,

@@ -5,7 +5,7 @@ use super::sides::{Agreed, Receiver, Sender};
 use super::timers::Timers;
 use super::Config;
 use crate::congestion::Window;
-use crate::path::Path;
+use crate::path::{Fate, Path};
 use crate::scheme::Parts;
 use crate::segment::{Integrity, Payload, Segment};
 use crate::time::Instant;
@@ -133,6 +133,19 @@ impl Endpoint {
     /// Half of the send buffer: enough for the application to bother.
     pub(super) fn has_ample_send_space(&self) -> bool {
         self.send_space() >= self.config.send_buffer / 2
+    }
+
+    /// Whether any of the differentiators wants to hear what really became of packets.
+    pub fn wants_truth(&self) -> bool {
+        self.parts.differentiator.wants_truth() || self.parts.shadows.iter().any(|(_, shadow)| shadow.wants_truth())
+    }
+
+    /// Tells the differentiators that a transmission did not arrive. Only a driver that sees the whole network knows; `fate.start` is
+    /// an offset in the data stream here.
+    pub fn reveal(&mut self, fate: &Fate) {
+        let fate = Fate { start: self.snd.buffer.base() + fate.start, ..*fate };
+        self.parts.differentiator.on_truth(&fate);
+        self.parts.shadows.iter_mut().for_each(|(_, shadow)| shadow.on_truth(&fate));
     }
 
     /// The state of the connection.

@@ -1,7 +1,8 @@
 //! Arriving segments (RFC 9293, 3.10.7).
 
+use super::arrivals::Timing;
 use super::assembler::Arrived;
-use super::record::{Closing, Event, State};
+use super::record::{Closing, Event, GapRecord, State};
 use super::{AckPolicy, Endpoint};
 use crate::receiver::{Arrival, Damaged};
 use crate::segment::{Ecn, Flags, Integrity, Segment};
@@ -234,9 +235,25 @@ impl Endpoint {
             }
         }
         self.schedule_ack(now, arrived);
+        let timestamp = segment.options.timestamps.filter(|_| self.agreed.timestamps);
+        let timestamp = timestamp.map(|timestamps| (timestamps.value, self.config.timestamp_tick));
+        let (first, full) = (self.rcv.irs + 1, self.rcv.full_segment);
+        let Timing { spacing, trip, gap } = self.rcv.arrivals.note(now, (start, end), first, full, timestamp);
         let view = self.rcv.view(now, self.agreed);
         let duplicate = arrived == Arrived::Duplicate;
-        self.parts.receiver.on_arrival(&Arrival { view, start, len, duplicate, segment });
+        let arrival = Arrival { view, start, len, duplicate, spacing, trip, gap, segment };
+        self.parts.receiver.on_arrival(&arrival);
+        let shadows = &mut self.parts.receiver_shadows;
+        if shadows.is_empty() {
+            return;
+        }
+        shadows.iter_mut().for_each(|(_, shadow)| shadow.on_arrival(&arrival));
+        if let Some(gap) = &gap {
+            let verdicts = shadows.iter_mut().map(|(_, shadow)| shadow.judge(gap, &arrival)).collect();
+            let offset = gap.start - (self.rcv.irs + 1);
+            let len = gap.end - gap.start;
+            self.events.push_back(Event::Gap(Box::new(GapRecord { at: now, offset, len, verdicts })));
+        }
     }
 
     /// When to acknowledge (RFC 5681, 4.2): at once if anything is out of the ordinary, else every second full segment or after a

@@ -5,6 +5,7 @@
 //! (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`) know nothing of each other.
 
 mod ack;
+mod arrivals;
 mod assembler;
 mod config;
 mod endpoint;
@@ -24,7 +25,7 @@ mod undo;
 
 pub use config::{AckPolicy, Config, Granularity, Profile, Recovery, ReportResponse, PROFILES};
 pub use endpoint::Endpoint;
-pub use record::{Closing, Command, Event, Input, Judgement, LossRecord, Ports, State, Stats, TimeoutRecord};
+pub use record::{Closing, Command, Event, GapRecord, Input, Judgement, LossRecord, Ports, State, Stats, TimeoutRecord};
 
 #[cfg(test)]
 mod models;

@@ -61,6 +61,8 @@ pub enum Event {
     Timeout(Box<TimeoutRecord>),
     /// An earlier reduction was undone.
     Undone,
+    /// Segments are missing before one that arrived. Told only if differentiators listen at the receiver.
+    Gap(Box<GapRecord>),
 }
 
 /// How a connection ended.
@@ -112,6 +114,19 @@ pub enum Judgement {
     Kept,
     /// It belongs to an episode that had already been responded to.
     Covered,
+}
+
+/// A gap in what arrived, with the opinions of the differentiators at the receiver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GapRecord {
+    /// When the segment beyond it arrived.
+    pub at: Instant,
+    /// Offset in the data stream of the first missing octet (0 is the first octet of data).
+    pub offset: u64,
+    /// Missing octets.
+    pub len: u64,
+    /// The verdicts, in the order of [`Parts::receiver_shadows`](crate::scheme::Parts::receiver_shadows).
+    pub verdicts: Vec<Verdict>,
 }
 
 /// An expired retransmission timer.

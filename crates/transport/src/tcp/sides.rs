@@ -1,5 +1,6 @@
 //! The two halves of a connection: what it sends and what it receives.
 
+use super::arrivals::Arrivals;
 use super::assembler::Assembler;
 use super::prr::Prr;
 use super::rack::Rack;
@@ -215,6 +216,8 @@ pub(super) struct Receiver {
     pub announced: u64,
     /// Payload of the largest segment so far.
     pub full_segment: u32,
+    /// Order and times of arrivals.
+    pub arrivals: Arrivals,
     /// Octets received in order and not yet acknowledged.
     pub unacked: u64,
     pub ack_now: bool,

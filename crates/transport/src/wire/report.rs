@@ -26,6 +26,16 @@
 //! | 7–10 | with `80` or `40`: sequence number of the first octet of the damaged segment |
 //! | next 4 | if the length says that there are four more: the nonce read from the damaged segment |
 //!
+//! **Loss cause** (sub-type 7, length 9, on acknowledgements): "a differentiator at the receiver thinks this of the lowest open hole."
+//!
+//! | octet | |
+//! | ---: | --- |
+//! | 5 | two high bits: `00` unknown, `40` corruption, `80` congestion, `C0` mixed (read as congestion); low four bits: number of the differentiator; the others are zero and ignored |
+//! | 6 | segments of this connection judged corrupted so far, modulo 256 |
+//! | 7–8 | left edge of the hole less the acknowledgement number, in units of 16 octets, rounded down, at most `FFFF` |
+//!
+//! It is repeated on every acknowledgement until the hole is filled: a lost acknowledgement loses no verdict.
+//!
 //! Sub-types 1, 2, 3 and 5 are set aside for waves (TCP-Real), rates of waves, congestion information (Selective-TCP) and explicit
 //! loss notification. An option with another sub-type, length or experiment identifier is unknown.
 //!
@@ -36,12 +46,14 @@
 //! | nothing more | 10 | 3 |
 //! | nonce | 19 | 2 |
 //! | report, count only | 17 | 2 |
+//! | loss cause | 19 | 2 |
 //! | report with position, or with echo | 21 | 2 |
 //! | report with position and echo | 25 | 1 |
 //! | nonce and report with position | 30 | 1 |
 //! | nonce and report with position and echo | 34 | 0 |
 
-use crate::segment::{CorruptionReport, Options, PositionBasis, Report, ReportedPosition};
+use crate::differentiation::Cause;
+use crate::segment::{CauseReport, CorruptionReport, Options, PositionBasis, Report, ReportedPosition};
 use crate::seq::Seq;
 
 /// Option kind shared by experiments (RFC 6994).
@@ -55,12 +67,20 @@ pub const LENGTH_UNIT: u16 = 128;
 
 const CORRUPTION: u8 = 4;
 const NONCE: u8 = 6;
+const CAUSE: u8 = 7;
 
 const SEQ_CONFIRMED: u8 = 0x80;
 const ORDER_INFERRED: u8 = 0x40;
 const CONGESTION_EXPERIENCED: u8 = 0x20;
 const RATE_LIMITED: u8 = 0x10;
 const LENGTH: u8 = 0x0F;
+
+const VERDICT: u8 = 0xC0;
+const VERDICT_CORRUPTION: u8 = 0x40;
+const VERDICT_CONGESTION: u8 = 0x80;
+const CLASSIFIER: u8 = 0x0F;
+/// The unit of the offset of a hole, in octets.
+const OFFSET_UNIT: u32 = 16;
 
 pub(super) const PERMITTED_LEN: usize = 4;
 pub(super) const NONCE_LEN: usize = 9;
@@ -71,6 +91,7 @@ pub(super) fn report_len(report: &Report) -> usize {
         Report::Corruption(report) => {
             7 + if report.position.is_some() { 4 } else { 0 } + if report.echo.is_some() { 4 } else { 0 }
         }
+        Report::Cause(_) => 9,
     }
 }
 
@@ -83,6 +104,10 @@ pub(super) fn read(options: &mut Options, data: &[u8]) -> bool {
         [CORRUPTION, flags, count, rest @ ..] => {
             let Some(report) = read_corruption(*flags, *count, rest) else { return false };
             options.rare.get_or_insert_default().report = Some(Report::Corruption(report));
+        }
+        &[CAUSE, flags, count, high, low] => {
+            let report = read_cause(flags, count, u16::from_be_bytes([high, low]));
+            options.rare.get_or_insert_default().report = Some(Report::Cause(report));
         }
         _ => return false,
     }
@@ -117,6 +142,15 @@ fn read_corruption(flags: u8, count: u8, rest: &[u8]) -> Option<CorruptionReport
     })
 }
 
+fn read_cause(flags: u8, count: u8, offset: u16) -> CauseReport {
+    let cause = match flags & VERDICT {
+        0 => Cause::Unknown,
+        VERDICT_CORRUPTION => Cause::Corruption,
+        _ => Cause::Congestion,
+    };
+    CauseReport { cause, classifier: flags & CLASSIFIER, count, hole_offset: u32::from(offset) * OFFSET_UNIT }
+}
+
 /// Appends the options of kind 253.
 pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
     if let Some(nonce) = options.nonce {
@@ -132,8 +166,20 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
         head(report_len(report), out);
         match report {
             Report::Corruption(report) => write_corruption(report, out),
+            Report::Cause(report) => write_cause(report, out),
         }
     }
+}
+
+fn write_cause(report: &CauseReport, out: &mut Vec<u8>) {
+    let verdict = match report.cause {
+        Cause::Unknown => 0,
+        Cause::Corruption => VERDICT_CORRUPTION,
+        Cause::Congestion => VERDICT_CONGESTION,
+    };
+    let offset = (report.hole_offset / OFFSET_UNIT).min(u32::from(u16::MAX)) as u16;
+    out.extend_from_slice(&[CAUSE, verdict | report.classifier & CLASSIFIER, report.count]);
+    out.extend_from_slice(&offset.to_be_bytes());
 }
 
 fn head(len: usize, out: &mut Vec<u8>) {

@@ -4,9 +4,10 @@ use super::damage::{examine, flip_bits, Arrival};
 use super::ip::{Addresses, Header};
 use super::options::MAX_LEN;
 use super::*;
+use crate::differentiation::Cause;
 use crate::segment::{
-    CorruptionReport, Ecn, Flags, Options, Payload, PositionBasis, RareOptions, Report, ReportedPosition, SackBlocks, Snack,
-    Timestamps,
+    CauseReport, CorruptionReport, Ecn, Flags, Options, Payload, PositionBasis, RareOptions, Report, ReportedPosition,
+    SackBlocks, Snack, Timestamps,
 };
 use crate::seq::Seq;
 use proptest::option::of;
@@ -257,6 +258,13 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn cause()(verdict in 0..3, classifier in 0..16_u8, count: u8, units: u16) -> Report {
+        let cause = [Cause::Unknown, Cause::Corruption, Cause::Congestion][verdict as usize];
+        Report::Cause(CauseReport { cause, classifier, count, hole_offset: u32::from(units) * 16 })
+    }
+}
+
+prop_compose! {
     fn snack()(hole1_offset: u16, hole1_size: u16, bits in prop::collection::vec(any::<u8>(), 0..10)) -> Snack {
         Snack { hole1_offset, hole1_size, bits: bits.into() }
     }
@@ -265,7 +273,7 @@ prop_compose! {
 prop_compose! {
     fn rare()(
         reports_permitted: bool,
-        report in of(corruption()),
+        report in of(prop_oneof![corruption(), cause()]),
         snack in of(snack()),
         unknown in prop::collection::vec((30..=69u8, prop::collection::vec(any::<u8>(), 0..10).prop_map(Bytes::from)), 0..3),
     ) -> RareOptions {

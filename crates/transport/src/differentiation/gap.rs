@@ -1,0 +1,32 @@
+//! Differentiators that work at the receiver: they judge a gap in what arrives, and the verdict travels back in a report.
+
+use super::Verdict;
+use crate::receiver::{Arrival, Damaged};
+use std::fmt;
+
+/// Judges at the receiver why segments are missing between two arrivals.
+///
+/// It only looks. The one that rules is carried by the receiver agent [`LossCause`](crate::receiver::LossCause), whose reports the sender
+/// reads with [`Relayed`](super::Relayed). Any number can listen in shadow: their verdicts do not travel, the receiver's driver hears of
+/// them as [`Event::Gap`](crate::tcp::Event::Gap) and whoever sees both ends joins them with the sender's losses.
+pub trait GapDifferentiator: fmt::Debug + Send {
+    /// A segment with data arrived. Called for every arrival in order of arrival, and before [`Self::judge`] for the one that shows a gap.
+    fn on_arrival(&mut self, _arrival: &Arrival) {}
+
+    /// A damaged segment of the connection arrived.
+    fn on_damaged(&mut self, _damaged: &Damaged) {}
+
+    /// Why is this missing? Asked once a gap, when the first segment beyond it arrives.
+    fn judge(&mut self, gap: &Gap, arrival: &Arrival) -> Verdict;
+}
+
+/// Segments missing between the highest position that had arrived and a segment beyond it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Position of the first missing octet.
+    pub start: u64,
+    /// Position of the first octet of the segment that showed the gap.
+    pub end: u64,
+    /// Number of full segments that fit into it, rounded up: what the literature calls n.
+    pub missing: u32,
+}

@@ -165,26 +165,10 @@ pub(crate) fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>)
     let found_lower = found.to_lowercase();
     names
         .into_iter()
-        .map(|name| (distance(&name.to_lowercase(), &found_lower), name))
+        .map(|name| (strsim::levenshtein(&name.to_lowercase(), &found_lower), name))
         .min()
         .filter(|(d, name)| *d <= name.chars().count().max(4) / 2 && *d < name.chars().count())
         .map(|(_, name)| name)
-}
-
-/// Levenshtein distance in characters.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let substitute = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -215,24 +215,9 @@ fn find<T>(
 
 fn unknown(role: &'static str, name: &str, names: impl Iterator<Item = &'static str>) -> SelectionError {
     let names: Vec<_> = names.collect();
-    let nearest = names.iter().map(|&n| (distance(n, name), n)).min().filter(|(d, n)| *d <= n.len().max(3) / 2).map(|(_, n)| n);
+    let nearest =
+        names.iter().map(|&n| (strsim::levenshtein(n, name), n)).min().filter(|(d, n)| *d <= n.len().max(3) / 2).map(|(_, n)| n);
     SelectionError::Unknown { role, name: name.to_owned(), nearest, allowed: names.join(", ") }
-}
-
-/// Levenshtein distance in characters.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let substitute = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -67,6 +67,27 @@ fn sack_repairs_many_losses_at_once() {
     assert!(took(&with) + Duration::from_millis(60) < took(&without), "{} against {}", took(&with), took(&without));
 }
 
+/// Losses that are noticed in one recovery bear one number, and the next recovery bears the next.
+#[test]
+fn the_losses_of_an_episode_bear_its_number() {
+    let episodes = |config: &Config, lost: &[u64]| -> Vec<u32> {
+        let ring = transfer(config, link().fault_at(Fault::Drop, lost.iter().copied()), link());
+        ring.host(Side::Client).told.losses.iter().map(|loss| loss.episode).collect()
+    };
+    let modern = Config::modern();
+    assert_eq!(episodes(&modern, &[40, 42, 44, 110]), [0, 0, 0, 1]);
+    assert_eq!(episodes(&Config { sack: false, ..modern }, &[40, 42, 44, 110]), [0, 0, 0, 1]);
+    // The first repair of the first segment is lost too: only the timer tells, and that is an episode of its own.
+    let ring = transfer(
+        &Config { sack: false, tlp: false, ..Config::modern() },
+        link().fault(Fault::Drop, |p| p.offset == Some(40 * 1448) && p.transmission < 3),
+        link(),
+    );
+    let told = &ring.host(Side::Client).told.losses;
+    let numbers: Vec<_> = told.iter().map(|loss| (loss.trigger.name(), loss.episode)).collect();
+    assert_eq!(numbers, [("duplicate-acks", 0), ("timeout", 1), ("timeout", 1)]);
+}
+
 /// The last segment is lost: the probe repairs it after two round trips, the timer only after its minimum.
 #[test]
 fn a_lost_tail_is_probed() {

@@ -61,6 +61,12 @@ impl Endpoint {
             trigger,
             first_of_episode,
         };
+        // Only what is noticed while another episode is under way belongs to it.
+        let begins = match trigger {
+            Trigger::TailProbe => true,
+            Trigger::Timeout => !matches!(self.snd.phase, Phase::Timeout { .. }),
+            _ => self.snd.phase == Phase::Open,
+        };
         LossRecord {
             at: self.path.now,
             offset: self.snd.offset(sent.start),
@@ -68,7 +74,7 @@ impl Endpoint {
             transmission: loss.transmission,
             sent_at: loss.sent_at,
             trigger,
-            episode: self.snd.episodes,
+            episode: if begins { self.snd.episodes } else { self.snd.episodes.saturating_sub(1) },
             verdict: self.parts.differentiator.judge(&loss),
             shadows: self.parts.shadows.iter_mut().map(|(_, shadow)| shadow.judge(&loss)).collect(),
             judgement: Judgement::Covered,

@@ -192,7 +192,7 @@ impl Simulation {
                 cwnd: tcp.window().cwnd(),
                 ssthresh: tcp.window().ssthresh(),
                 srtt: tcp.path().srtt,
-                pipe: tcp.path().pipe,
+                pipe: tcp.pipe(),
                 octets_delivered: flow.octets,
             });
         }

@@ -168,6 +168,11 @@ impl Endpoint {
         &self.path
     }
 
+    /// Octets believed to be in the network now ([`Path::pipe`] is as of the last event).
+    pub fn pipe(&self) -> u64 {
+        self.snd.pipe()
+    }
+
     /// The congestion window.
     pub fn window(&self) -> &Window {
         &self.window

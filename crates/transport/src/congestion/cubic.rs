@@ -164,8 +164,11 @@ impl CongestionControl for Cubic {
         window.grow(growth.max(0.0) * mss);
     }
 
-    fn threshold(&mut self, window: &Window, path: &Path) -> u64 {
+    fn save(&mut self) {
         self.undo = Some(self.state.clone());
+    }
+
+    fn threshold(&mut self, window: &Window, path: &Path) -> u64 {
         let cwnd = window.cwnd() as f64 / f64::from(window.mss());
         let state = &mut self.state;
         // RFC 9438, 4.7: a flow whose windows shrink from loss to loss makes room for new ones.

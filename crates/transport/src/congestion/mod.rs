@@ -32,13 +32,17 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// with [`Ack::in_recovery`] saying whether loss recovery holds the window.
     fn on_ack(&mut self, window: &mut Window, ack: &Ack);
 
+    /// The engine notes the window, in case what follows proves wrong: note what [`on_undo`](Self::on_undo) will need. Called once
+    /// before the reductions of an episode, of which there may be several.
+    fn save(&mut self) {}
+
     /// A congestion signal (loss, timeout or ECN): the slow-start threshold to fall to, in octets.
     fn threshold(&mut self, window: &Window, path: &Path) -> u64;
 
     /// The retransmission timer has collapsed the window; `threshold` was asked before.
     fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {}
 
-    /// The last reduction proved wrong: `window` has its old values back, the algorithm takes back its own.
+    /// The reductions since [`save`](Self::save) proved wrong: `window` has its old values back, the algorithm takes back its own.
     fn on_undo(&mut self, _window: &mut Window, _path: &Path) {}
 
     /// Fast recovery is over.

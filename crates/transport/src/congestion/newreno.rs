@@ -57,8 +57,11 @@ impl CongestionControl for NewReno {
         }
     }
 
-    fn threshold(&mut self, _window: &Window, path: &Path) -> u64 {
+    fn save(&mut self) {
         self.undo = Some(self.growth.clone());
+    }
+
+    fn threshold(&mut self, _window: &Window, path: &Path) -> u64 {
         self.growth.acked = 0;
         self.growth.slow_start.on_congestion();
         path.flight / 2

@@ -258,7 +258,10 @@ fn undo_puts_cubic_back_on_its_old_curve() {
         (0..40).for_each(|_| clock.round(cc));
     }
     let before = clocks[0].window.clone();
+    undone.save();
     clocks[0].lose(&mut undone);
+    // A second segment times out within the repair of the first: its threshold must not become what undo returns to.
+    clocks[0].time_out(&mut undone);
     clocks[0].window = before;
     undone.on_undo(&mut clocks[0].window, &clocks[0].path);
     for (clock, cc) in clocks.iter_mut().zip([&mut undone, &mut untouched]) {

@@ -165,6 +165,7 @@ impl Endpoint {
         let before = (self.window.cwnd(), self.window.ssthresh());
         // RFC 5681, 3.2 step 2: what limited transmit sent does not count.
         self.path.flight = self.path.flight.saturating_sub(self.snd.limited);
+        self.parts.congestion.save();
         let target = self.apply(response);
         let reduced = target.is_some();
         let snd = &mut self.snd;

@@ -223,6 +223,7 @@ impl Endpoint {
             });
             self.snd.rtx_tsval = None;
             self.snd.episodes += 1;
+            self.parts.congestion.save();
         }
         let collapsed = response.window == TimeoutWindow::Collapse;
         if collapsed {

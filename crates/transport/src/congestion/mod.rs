@@ -1,6 +1,7 @@
 //! How the congestion window moves. One file an algorithm.
 
 mod cubic;
+mod gaimd;
 mod hystart;
 mod newreno;
 mod none;
@@ -8,11 +9,15 @@ mod reno;
 mod slow_start;
 #[cfg(test)]
 mod tests;
+mod westwood;
+mod westwood_plus;
 
 pub use cubic::Cubic;
+pub use gaimd::Gaimd;
 pub use newreno::NewReno;
 pub use none::None;
 pub use reno::Reno;
+pub use westwood::Westwood;
 
 use crate::path::{Ack, Path, Sent};
 use crate::scheme::{Kind, Parameter, Part};
@@ -36,8 +41,14 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// before the reductions of an episode, of which there may be several.
     fn save(&mut self) {}
 
-    /// A congestion signal (loss, timeout or ECN): the slow-start threshold to fall to, in octets.
+    /// A congestion signal (loss, timeout or ECN): the slow-start threshold in octets. The window falls to it; where it is above the
+    /// window, the window stays and may grow to it in slow start.
     fn threshold(&mut self, window: &Window, path: &Path) -> u64;
+
+    /// The threshold to fall to when the retransmission timer has expired, for algorithms that take that for worse than a single loss.
+    fn timeout_threshold(&mut self, window: &Window, path: &Path) -> u64 {
+        self.threshold(window, path)
+    }
 
     /// The retransmission timer has collapsed the window; `threshold` was asked before.
     fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {}
@@ -87,6 +98,12 @@ impl Window {
         self.ssthresh
     }
 
+    /// As much of the window as was used. The flight counts what has been SACKed: where one loss follows another it can exceed the
+    /// window, and an algorithm that gives up less than half would give up nothing.
+    pub fn used(&self, path: &Path) -> u64 {
+        self.cwnd.min(path.flight)
+    }
+
     /// Octets of a full segment.
     pub const fn mss(&self) -> u32 {
         self.mss
@@ -131,4 +148,5 @@ const HYSTART: Parameter = Parameter {
 };
 
 /// All congestion controls.
-pub static TABLE: &[Part<dyn CongestionControl>] = &[reno::PART, newreno::PART, cubic::PART, none::PART];
+pub static TABLE: &[Part<dyn CongestionControl>] =
+    &[reno::PART, newreno::PART, cubic::PART, gaimd::PART, westwood::PART, westwood_plus::PART, none::PART];

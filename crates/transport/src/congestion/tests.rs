@@ -1,6 +1,7 @@
 //! Window growth on a scripted acknowledgement clock, against closed forms.
 
-use super::{CongestionControl, Cubic, NewReno, None, Reno, Window};
+use super::{CongestionControl, Cubic, Gaimd, NewReno, None, Reno, Westwood, Window};
+use crate::estimate::Filter;
 use crate::path::{Ack, Path, Sent};
 use crate::segment::Options;
 use crate::time::{Duration, Instant};
@@ -48,7 +49,7 @@ impl Clock {
             acked,
             delivered: acked,
             rtt: Some(self.rtt),
-            delay: Option::None,
+            delay: Some(self.rtt),
             newest_sent_at: Option::None,
             duplicate: false,
             ece: false,
@@ -75,13 +76,13 @@ impl Clock {
         self.path.flight = self.window.cwnd();
         let threshold = cc.threshold(&self.window, &self.path);
         self.window.set_ssthresh(threshold);
-        self.window.set_cwnd(threshold);
+        self.window.set_cwnd(threshold.min(self.window.cwnd()));
         cc.on_recovered(&mut self.window, &self.path);
     }
 
     fn time_out(&mut self, cc: &mut dyn CongestionControl) {
         self.path.flight = self.window.cwnd();
-        let threshold = cc.threshold(&self.window, &self.path);
+        let threshold = cc.timeout_threshold(&self.window, &self.path);
         self.window.set_ssthresh(threshold);
         self.window.set_cwnd(u64::from(MSS));
         cc.on_timeout(&mut self.window, &self.path);
@@ -335,4 +336,69 @@ fn nothing_moves_a_fixed_window() {
     assert_eq!(clock.segments(), 25.0);
     clock.time_out(&mut cc);
     assert_eq!(clock.segments(), 25.0);
+}
+
+#[test]
+fn gaimd_needs_as_many_rounds_as_its_constants_say() {
+    let mut cc = Gaimd::new(0.31, 0.875);
+    let mut clock = Clock::new(100, 248, 2);
+    clock.lose(&mut cc);
+    assert_eq!(clock.segments(), 217.0);
+    // (1 - beta) W / alpha = 0.125 * 248 / 0.31 round trips back.
+    (0..100).for_each(|_| clock.round(&mut cc));
+    near(clock.segments(), 248.0, 0.001);
+    let before = clock.window.cwnd();
+    clock.time_out(&mut cc);
+    assert_eq!((clock.segments(), clock.window.ssthresh()), (1.0, before / 2), "a timeout halves");
+}
+
+/// What the filters make of 100 segments every 100 ms.
+fn westwoods() -> [Westwood; 3] {
+    let least = Duration::from_millis(50);
+    [Filter::Westwood { tau: 0.5, m: 2.0 }, Filter::WestwoodPlus { gain: 0.9, least }, Filter::WestwoodLinux { least }]
+        .map(Westwood::new)
+}
+
+#[test]
+fn westwood_keeps_what_the_path_holds() {
+    for mut cc in westwoods() {
+        let mut clock = Clock::new(100, 100, 2);
+        clock.window.set_cap(100_000);
+        (0..60).for_each(|_| clock.round(&mut cc));
+        // A random loss costs nothing: 1 Mbyte/s for 100 ms are the 100 segments.
+        clock.lose(&mut cc);
+        near(clock.segments(), 100.0, 0.01);
+        // With 150 ms of queue the window falls to what fits without it.
+        clock.rtt = Duration::from_millis(250);
+        clock.window.set_cap(250_000);
+        clock.window.set_cwnd(250_000);
+        (0..60).for_each(|_| clock.round(&mut cc));
+        clock.lose(&mut cc);
+        near(clock.segments(), 100.0, 0.01);
+        clock.time_out(&mut cc);
+        near(clock.window.ssthresh() as f64, 100_000.0, 0.01);
+    }
+}
+
+#[test]
+fn westwood_returns_to_the_threshold_in_slow_start() {
+    for mut cc in westwoods() {
+        let mut clock = Clock::new(100, 100, 2);
+        clock.window.set_cap(100_000);
+        (0..60).for_each(|_| clock.round(&mut cc));
+        clock.window.set_cwnd(20_000);
+        clock.lose(&mut cc);
+        assert_eq!(clock.segments(), 20.0, "a threshold above the window does not raise it at once");
+        (0..3).for_each(|_| clock.round(&mut cc));
+        near(clock.segments(), 100.0, 0.03);
+    }
+}
+
+#[test]
+fn westwood_without_an_estimate_halves() {
+    for mut cc in westwoods() {
+        let mut clock = Clock::new(100, 100, 2);
+        clock.lose(&mut cc);
+        assert_eq!(clock.segments(), 50.0);
+    }
 }

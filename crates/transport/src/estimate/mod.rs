@@ -4,7 +4,9 @@
 //! acknowledgement, and each costs a constant number of operations for one, taken over many.
 
 mod backlog;
+mod bandwidth;
 mod rounds;
 
 pub use backlog::{backlog, Backlog, Round};
+pub use bandwidth::{Bandwidth, Filter};
 pub use rounds::Rounds;

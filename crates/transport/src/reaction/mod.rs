@@ -1,18 +1,31 @@
 //! What a verdict does to the window. One file a reaction.
 
+mod bandwidth;
+mod graded;
 mod keep;
+mod probabilistic;
 mod reduce;
+mod scale;
+#[cfg(test)]
+mod tests;
 
+pub use bandwidth::Bandwidth;
+pub use graded::Graded;
 pub use keep::Keep;
+pub use probabilistic::Probabilistic;
 pub use reduce::Reduce;
+pub use scale::Scale;
 
 use crate::differentiation::Verdict;
-use crate::path::Loss;
+use crate::path::{Ack, Loss};
 use crate::scheme::Part;
 use std::fmt;
 
 /// Turns the verdict on a loss into a response of the congestion window on fast recovery.
 pub trait Reaction: fmt::Debug + Send {
+    /// An acknowledgement arrived. For reactions that measure the path.
+    fn on_ack(&mut self, _ack: &Ack) {}
+
     /// What to do about the loss. Asked once an episode, and again if a later loss of the same episode is judged congestion after
     /// the first was not.
     fn respond(&mut self, verdict: &Verdict, loss: &Loss) -> Response;
@@ -27,9 +40,10 @@ pub enum Response {
     Keep,
     /// Multiply the window by this factor, in `(0, 1]`.
     Scale(f64),
-    /// Set the window to this many octets, if that is less than it is.
+    /// Set the threshold to this many octets, and the window to no more.
     Limit(u64),
 }
 
 /// All reactions.
-pub static TABLE: &[Part<dyn Reaction>] = &[reduce::PART, keep::PART];
+pub static TABLE: &[Part<dyn Reaction>] =
+    &[reduce::PART, keep::PART, scale::PART, bandwidth::PART, graded::PART, probabilistic::PART];

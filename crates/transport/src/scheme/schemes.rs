@@ -111,6 +111,27 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "gaimd",
+        summary: "Reno with a gentler decrease and the increase that keeps it fair to Reno.",
+        reference: "Yang & Lam 2000",
+        congestion: "gaimd",
+        ..PLAIN
+    },
+    Scheme {
+        name: "westwood",
+        summary: "The window falls to what the path was measured to hold, sampled at every acknowledgement.",
+        reference: "Mascolo et al. 2001",
+        congestion: "westwood",
+        ..PLAIN
+    },
+    Scheme {
+        name: "westwood-plus",
+        summary: "The window falls to what the path was measured to hold, sampled once a round trip.",
+        reference: "Grieco & Mascolo 2004",
+        congestion: "westwood-plus",
+        ..PLAIN
+    },
+    Scheme {
         name: "checksum-ld",
         summary: "The receiver reports segments that arrive damaged; the sender repairs them without reducing its window.",
         reference: "Garcia & Brunstrom 2004",

@@ -64,7 +64,7 @@ impl Endpoint {
             return;
         }
         self.learn(now, segment, &mut news);
-        self.tell_differentiators(segment, &news);
+        self.tell_observers(segment, &news);
         if let Some(report) = segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
             self.on_report(now, report, news.new_report);
         }
@@ -200,12 +200,13 @@ impl Endpoint {
         }
     }
 
-    fn tell_differentiators(&mut self, segment: &Segment, news: &News) {
+    fn tell_observers(&mut self, segment: &Segment, news: &News) {
         let ack = make_ack(&self.path, segment, news, &self.snd.phase);
         self.parts.differentiator.on_ack(&ack);
         for (_, shadow) in &mut self.parts.shadows {
             shadow.on_ack(&ack);
         }
+        self.parts.reaction.on_ack(&ack);
     }
 
     /// The outstanding segment that a report names.
@@ -416,7 +417,7 @@ impl Endpoint {
     }
 
     fn grow(&mut self, now: Instant, segment: &Segment, news: &News, repairing: bool) {
-        if news.acked == 0 && news.delivered.octets == 0 {
+        if news.acked == 0 && news.delivered.octets == 0 && !news.duplicate {
             return;
         }
         self.refresh_path(now);

@@ -150,14 +150,17 @@ impl Endpoint {
 
     /// Sets the threshold that `response` asks for and returns the window to go to; `None` if everything stays.
     fn apply(&mut self, response: Response) -> Option<u64> {
-        let target = match response {
+        // What recovery makes of the window for its own purposes is not the window that there was.
+        let mut before = self.window.clone();
+        before.set_cwnd(self.snd.fast_exit_cwnd().unwrap_or(before.cwnd()));
+        let threshold = match response {
             Response::Keep => return None,
-            Response::Reduce => self.parts.congestion.threshold(&self.window, &self.path),
-            Response::Scale(factor) => (self.window.cwnd() as f64 * factor) as u64,
-            Response::Limit(octets) => octets.min(self.window.cwnd()),
+            Response::Reduce => self.parts.congestion.threshold(&before, &self.path),
+            Response::Scale(factor) => (before.cwnd() as f64 * factor) as u64,
+            Response::Limit(octets) => octets,
         };
-        self.window.set_ssthresh(target);
-        Some(self.window.ssthresh())
+        self.window.set_ssthresh(threshold);
+        Some(self.window.ssthresh().min(before.cwnd()))
     }
 
     /// Begins fast recovery; returns whether the window was reduced.

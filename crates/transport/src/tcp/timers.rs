@@ -231,7 +231,7 @@ impl Endpoint {
             if !(repeated && head.was_retransmitted()) {
                 // What duplicate acknowledgements report as gone is not in flight, though fast recovery let as much more out for it.
                 self.path.flight = self.path.flight.saturating_sub(inflation);
-                let threshold = self.parts.congestion.threshold(&self.window, &self.path);
+                let threshold = self.parts.congestion.timeout_threshold(&self.window, &self.path);
                 self.window.set_ssthresh(threshold);
             }
             self.window.set_cwnd(u64::from(self.snd.mss));

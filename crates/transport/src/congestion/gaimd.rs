@@ -1,0 +1,74 @@
+//! General additive increase, multiplicative decrease: Reno with other constants.
+
+use super::slow_start::SlowStart;
+use super::{CongestionControl, Window};
+use crate::path::{Ack, Path};
+use crate::scheme::{Kind, Notes, Parameter, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn CongestionControl> = Part {
+    name: "gaimd",
+    summary: "Grows by alpha segments a round trip, falls to beta times the window.",
+    reference: "Yang & Lam 2000",
+    notes: Notes {
+        errata: "The defaults lie on the paper's line alpha = 4 (1 - beta^2) / 3 of flows that are fair to Reno, which makes the cost of \
+                 timeouts equal; without timeouts fairness would ask for alpha = 3 (1 - beta) / (1 + beta) = 0.2 instead of 0.31.",
+        ..Notes::NONE
+    },
+    parameters: &[
+        Parameter {
+            name: "alpha",
+            summary: "Segments by which the window grows in a round trip.",
+            kind: Kind::Number { default: 0.31, min: 0.001, max: 100.0 },
+        },
+        Parameter {
+            name: "beta",
+            summary: "The factor by which congestion multiplies the window.",
+            kind: Kind::Number { default: 0.875, min: 0.1, max: 0.99 },
+        },
+    ],
+    build: |arguments| Box::new(Gaimd::new(arguments.number("alpha"), arguments.number("beta"))),
+};
+
+/// Yang & Lam 2000, section 2: `W += alpha` a round trip, `W *= beta` a congestion signal. A timeout halves as Reno's does.
+#[derive(Debug)]
+pub struct Gaimd {
+    alpha: f64,
+    beta: f64,
+    slow_start: SlowStart,
+}
+
+impl Gaimd {
+    /// `alpha` in segments a round trip, `beta` the factor of a reduction.
+    pub fn new(alpha: f64, beta: f64) -> Self {
+        Self { alpha, beta, slow_start: SlowStart::new(false) }
+    }
+}
+
+impl CongestionControl for Gaimd {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        if ack.acked == 0 || ack.in_recovery {
+            return;
+        }
+        if window.in_slow_start() {
+            self.slow_start.on_ack(window, ack);
+            return;
+        }
+        self.slow_start.on_left();
+        if ack.window_limited {
+            window.grow(self.alpha * f64::from(window.mss()) * ack.acked as f64 / window.cwnd() as f64);
+        }
+    }
+
+    fn threshold(&mut self, window: &Window, path: &Path) -> u64 {
+        (window.used(path) as f64 * self.beta) as u64
+    }
+
+    fn timeout_threshold(&mut self, window: &Window, path: &Path) -> u64 {
+        window.used(path) / 2
+    }
+
+    fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {
+        self.slow_start.on_timeout();
+    }
+}

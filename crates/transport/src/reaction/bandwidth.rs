@@ -1,0 +1,57 @@
+//! Fall to what the path was measured to hold when the loss was corruption.
+
+use super::{Reaction, Response};
+use crate::differentiation::{Cause, Verdict};
+use crate::estimate::{self, Filter};
+use crate::path::{Ack, Loss};
+use crate::scheme::{Arguments, Kind, Notes, Parameter, Part};
+use crate::time::Duration;
+
+/// Its row.
+pub(super) const PART: Part<dyn Reaction> = Part {
+    name: "bandwidth",
+    summary: "Sets the threshold to the measured rate times the smallest delay, and the window to no more, when the loss was corruption.",
+    reference: "Mascolo et al. 2001",
+    notes: Notes::NONE,
+    parameters: &[Parameter {
+        name: "filter",
+        summary: "How the rate is smoothed: Westwood+'s samples of a round trip, Westwood's of every acknowledgement, or TCP-Jersey's.",
+        kind: Kind::Choice(&["westwood-plus", "westwood", "jersey"]),
+    }],
+    build: |arguments| Box::new(Bandwidth::new(filter(arguments))),
+};
+
+fn filter(arguments: &Arguments) -> Filter {
+    match arguments.word("filter") {
+        "westwood" => Filter::Westwood { tau: 0.5, m: 2.0 },
+        "jersey" => Filter::Jersey,
+        _ => Filter::WestwoodPlus { gain: 0.9, least: Duration::from_millis(50) },
+    }
+}
+
+/// Reduce for congestion and for the unknown; for corruption, what Westwood does for every loss. Until there is an estimate, corruption
+/// reduces, too.
+#[derive(Debug)]
+pub struct Bandwidth {
+    estimate: estimate::Bandwidth,
+}
+
+impl Bandwidth {
+    /// With a rate estimated by `filter`.
+    pub fn new(filter: Filter) -> Self {
+        Self { estimate: estimate::Bandwidth::new(filter) }
+    }
+}
+
+impl Reaction for Bandwidth {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.estimate.on_ack(ack);
+    }
+
+    fn respond(&mut self, verdict: &Verdict, loss: &Loss) -> Response {
+        match (verdict.cause, self.estimate.window(loss.path.now)) {
+            (Cause::Corruption, Some(octets)) => Response::Limit(octets),
+            _ => Response::Reduce,
+        }
+    }
+}

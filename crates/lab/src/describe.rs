@@ -1,8 +1,10 @@
 //! What a name means: schemes, parts, profiles, fields of the scenario file.
 
 use crate::error::{nearest, Error, InputError};
+use crate::tables::class;
 use serde::Serialize;
 use serde_json::Value as Json;
+use whyloss_sim::{Cause, Truth};
 use whyloss_transport::scheme::{Parameter, Part, Scheme, SCHEMES};
 use whyloss_transport::{congestion, differentiation, reaction, receiver, tcp, timeout};
 
@@ -21,6 +23,11 @@ pub struct Description {
     /// Name and meaning of what belongs to it: the parts of a scheme, the parameters of a part, the fields of a table, what a field may
     /// be.
     pub details: Vec<(String, String)>,
+}
+
+/// What may stand in `true_cause` of a loss that happened, with its `true_class`.
+pub fn causes() -> Vec<(&'static str, &'static str)> {
+    Cause::ALL.iter().filter_map(|&cause| Some((cause.name(), class(Truth::Lost(cause))?))).collect()
 }
 
 /// All schemes.

@@ -35,7 +35,7 @@ pub mod tables;
 mod tree;
 
 pub use control::{Cancel, Control, Progress};
-pub use describe::{describe, parts, profiles, schemes, Description};
+pub use describe::{causes, describe, parts, profiles, schemes, Description};
 pub use error::{Error, InputError, Place};
 pub use execute::{execute, ExecuteOptions};
 pub use format::schema;

@@ -16,6 +16,12 @@ pub fn parts(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &whyloss_lab::parts())
 }
 
+/// Causes of losses, each with its class: name and `congestion` or `corruption`.
+#[pyfunction]
+pub fn causes() -> Vec<(&'static str, &'static str)> {
+    whyloss_lab::causes()
+}
+
 /// All profiles.
 #[pyfunction]
 pub fn profiles(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {

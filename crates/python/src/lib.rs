@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::catalogue::{describe, parts, profiles, scenario_schema, schemes, sweep_schema};
+    use super::catalogue::{causes, describe, parts, profiles, scenario_schema, schemes, sweep_schema};
     #[pymodule_export]
     use super::error::{InputError, WhylossError};
     #[pymodule_export]

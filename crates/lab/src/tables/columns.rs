@@ -227,7 +227,8 @@ const fn judgement_name(judgement: Judgement) -> &'static str {
     }
 }
 
-const fn class(truth: Truth) -> Option<&'static str> {
+/// Name of the class of what really happened; `None` if the segment was not lost.
+pub const fn class(truth: Truth) -> Option<&'static str> {
     match truth {
         Truth::Lost(cause) if cause.is_congestion() => Some("congestion"),
         Truth::Lost(_) => Some("corruption"),
@@ -340,8 +341,8 @@ table! {
         octets: always u32 = r.item.record.len, "Length of the segment's data.";
         transmission: always u32 = r.item.record.transmission, "Which transmission is taken for lost: 0 is the first.";
         sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When that transmission left.";
-        trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `timeout`.";
-        episode: always u32 = r.item.record.episode, "Number of the recovery episode.";
+        trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `tail-probe`, `timeout`.";
+        episode: always u32 = r.item.record.episode, "Number of the recovery episode, from 0 in each flow; the rows of an episode come in the order in which they were noticed.";
         true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`; `arrived` if the sender was wrong; `in-flight` if still under way at the end.";
         true_class: maybe text = class(r.item.truth), "`congestion` or `corruption`; null if the segment was not lost.";
         dropped_at_ns: maybe u64 = r.item.dropped.map(|(at, _, _)| at.as_nanos()), "When it was really lost.";

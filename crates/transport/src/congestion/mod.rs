@@ -9,6 +9,8 @@ mod reno;
 mod slow_start;
 #[cfg(test)]
 mod tests;
+mod vegas;
+mod veno;
 mod westwood;
 mod westwood_plus;
 
@@ -17,6 +19,8 @@ pub use gaimd::Gaimd;
 pub use newreno::NewReno;
 pub use none::None;
 pub use reno::Reno;
+pub use vegas::Vegas;
+pub use veno::Veno;
 pub use westwood::Westwood;
 
 use crate::path::{Ack, Path, Sent};
@@ -98,6 +102,11 @@ impl Window {
         self.ssthresh
     }
 
+    /// Congestion window in full segments, parts of one included.
+    pub fn segments(&self) -> f64 {
+        self.cwnd as f64 / f64::from(self.mss)
+    }
+
     /// As much of the window as was used. The flight counts what has been SACKed: where one loss follows another it can exceed the
     /// window, and an algorithm that gives up less than half would give up nothing.
     pub fn used(&self, path: &Path) -> u64 {
@@ -148,5 +157,14 @@ const HYSTART: Parameter = Parameter {
 };
 
 /// All congestion controls.
-pub static TABLE: &[Part<dyn CongestionControl>] =
-    &[reno::PART, newreno::PART, cubic::PART, gaimd::PART, westwood::PART, westwood_plus::PART, none::PART];
+pub static TABLE: &[Part<dyn CongestionControl>] = &[
+    reno::PART,
+    newreno::PART,
+    cubic::PART,
+    gaimd::PART,
+    vegas::PART,
+    veno::PART,
+    westwood::PART,
+    westwood_plus::PART,
+    none::PART,
+];

@@ -1,6 +1,6 @@
 //! Window growth on a scripted acknowledgement clock, against closed forms.
 
-use super::{CongestionControl, Cubic, Gaimd, NewReno, None, Reno, Westwood, Window};
+use super::{CongestionControl, Cubic, Gaimd, NewReno, None, Reno, Vegas, Veno, Westwood, Window};
 use crate::estimate::Filter;
 use crate::path::{Ack, Path, Sent};
 use crate::segment::Options;
@@ -69,6 +69,12 @@ impl Clock {
             self.ack(cc);
         }
         self.path.now = end;
+    }
+
+    /// One round trip over a bottleneck of `rate` segments a second and `base` delay, with a queue for whatever does not fit.
+    fn queued_round(&mut self, cc: &mut dyn CongestionControl, rate: f64, base: Duration) {
+        self.rtt = Duration::from_secs_f64(self.segments() / rate).max(base);
+        self.round(cc);
     }
 
     /// A loss that fast recovery repairs at once.
@@ -400,5 +406,99 @@ fn westwood_without_an_estimate_halves() {
         let mut clock = Clock::new(100, 100, 2);
         clock.lose(&mut cc);
         assert_eq!(clock.segments(), 50.0);
+    }
+}
+
+fn vegas() -> Vegas {
+    Vegas::new([2.0, 4.0, 1.0], false)
+}
+
+#[test]
+fn vegas_decides_by_its_backlog() {
+    // 20 * 10 / 110 = 1.8 < alpha, 20 * 20 / 120 = 3.3, 20 * 26 / 126 = 4.1 > beta.
+    for (rtt_ms, expected) in [(110, Some(21.0)), (120, Option::None), (126, Some(19.0))] {
+        let mut cc = vegas();
+        let mut clock = Clock::new(100, 20, 2);
+        clock.round(&mut cc);
+        clock.rtt = Duration::from_millis(rtt_ms);
+        let mut decisions = Vec::new();
+        for ack in 0..100 {
+            clock.window.set_cwnd(20_000);
+            clock.ack(&mut cc);
+            // The round in which the delay began is over by then.
+            if ack > 60 && clock.segments() != 20.0 {
+                decisions.push(clock.segments());
+            }
+        }
+        assert_eq!(decisions.first().copied(), expected, "{rtt_ms}: {decisions:?}");
+    }
+}
+
+#[test]
+fn vegas_settles_between_alpha_and_beta() {
+    let (rate, base) = (1000.0, Duration::from_millis(100));
+    for start in [20, 103, 180] {
+        let mut cc = vegas();
+        let mut clock = Clock::new(100, 50, 2);
+        clock.queued_round(&mut cc, rate, base); // it has seen the empty path
+        clock.window.set_cwnd(start * u64::from(MSS));
+        (0..100).for_each(|_| clock.queued_round(&mut cc, rate, base));
+        for _ in 0..50 {
+            clock.queued_round(&mut cc, rate, base);
+            let queued = clock.segments() - 100.0;
+            assert!((2.0..=4.0).contains(&queued), "from {start}: {queued}");
+        }
+    }
+}
+
+#[test]
+fn vegas_doubles_every_other_round_and_leaves_slow_start_by_the_backlog() {
+    let (rate, base) = (1000.0, Duration::from_millis(100));
+    let mut cc = vegas();
+    let mut clock = Clock::new(100, 4, u64::MAX);
+    let mut rounds = 0;
+    while clock.window.in_slow_start() {
+        let before = clock.segments();
+        clock.queued_round(&mut cc, rate, base);
+        assert!(clock.segments() <= 2.0 * before);
+        rounds += 1;
+    }
+    // From 4 beyond 100 are five doublings with a rest after each; what exceeds it by less than a doubling loses an eighth.
+    assert!((9..=13).contains(&rounds), "{rounds}");
+    assert!((100.0 * 0.875..200.0 * 0.875).contains(&clock.segments()), "{}", clock.segments());
+}
+
+#[test]
+fn vegas_gives_up_a_quarter_for_a_loss_and_half_for_a_timeout() {
+    let mut cc = vegas();
+    let mut clock = Clock::new(100, 40, 2);
+    clock.lose(&mut cc);
+    assert_eq!(clock.segments(), 30.0);
+    clock.time_out(&mut cc);
+    assert_eq!((clock.segments(), clock.window.ssthresh()), (1.0, 15_000));
+}
+
+#[test]
+fn veno_grows_at_half_the_pace_with_a_queue() {
+    // 20 * 17 / 117 = 2.906 < beta, 20 * 18 / 118 = 3.051.
+    for (rtt_ms, growth) in [(117, 1.0), (118, 0.5)] {
+        let mut cc = Veno::new(3.0);
+        let mut clock = Clock::new(100, 20, 2);
+        let mut hundred_acks = |clock: &mut Clock| {
+            let mut grown = 0.0;
+            for _ in 0..100 {
+                clock.window.set_cwnd(20_000);
+                clock.ack(&mut cc);
+                grown += (clock.window.cwnd() - 20_000) as f64;
+            }
+            grown / 5000.0
+        };
+        near(hundred_acks(&mut clock), 1.0, 0.001);
+        clock.rtt = Duration::from_millis(rtt_ms);
+        hundred_acks(&mut clock);
+        near(hundred_acks(&mut clock), growth, 0.001);
+        clock.window.set_cwnd(20_000);
+        clock.lose(&mut cc);
+        assert_eq!(clock.segments(), 10.0, "congestion halves: what is random is the reaction's");
     }
 }

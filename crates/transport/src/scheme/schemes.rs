@@ -118,6 +118,13 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "vegas",
+        summary: "Keeps a few segments of its own in the queue; losses are found and repaired as the profile does it.",
+        reference: "Brakmo & Peterson 1995",
+        congestion: "vegas",
+        ..PLAIN
+    },
+    Scheme {
         name: "westwood",
         summary: "The window falls to what the path was measured to hold, sampled at every acknowledgement.",
         reference: "Mascolo et al. 2001",

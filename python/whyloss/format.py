@@ -274,6 +274,11 @@ class Tcp:
     """
     See `challenge_ack_limit`.
     """
+    drop_precedence: Uint32OrNone | None = None
+    """
+    Mark one data segment in this many for preferential dropping (AF12 instead of AF11, RFC 2597); "none" marks nothing. The
+    differentiator `casablanca` sets it.
+    """
     dsack: bool | None = None
     """
     Report duplicates by D-SACK (RFC 2883).

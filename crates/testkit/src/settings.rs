@@ -196,6 +196,7 @@ impl Settings {
             tlp,
             ecn,
             undo,
+            drop_precedence,
             window_validation,
             slow_start_after_idle,
             ack_policy,

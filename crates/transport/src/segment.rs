@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
-/// A TCP segment with what the IP header says of it (its ECN codepoint). Addresses belong to the driver.
+/// A TCP segment with what the IP header says of it (its traffic class). Addresses belong to the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Source port.
@@ -29,6 +29,8 @@ pub struct Segment {
     pub urgent: u16,
     /// ECN codepoint of the IP header.
     pub ecn: Ecn,
+    /// Differentiated services codepoint of the IP header.
+    pub dscp: Dscp,
     /// TCP options.
     pub options: Options,
     /// Data.
@@ -131,6 +133,24 @@ pub enum Ecn {
     Capable0 = 0b10,
     /// Congestion experienced.
     CongestionExperienced = 0b11,
+}
+
+/// The differentiated services codepoint of an IP header: six bits (RFC 2474, 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Dscp(pub u8);
+
+impl Dscp {
+    /// The default, best effort.
+    pub const DEFAULT: Self = Self(0);
+    /// Assured forwarding class 1, low drop precedence (RFC 2597, 6): "in".
+    pub const AF11: Self = Self(10);
+    /// Assured forwarding class 1, medium drop precedence (RFC 2597, 6): "out", what a congested queue drops first.
+    pub const AF12: Self = Self(12);
+
+    /// Whether a congested queue shall drop it before others of its class.
+    pub const fn is_out(self) -> bool {
+        self.0 == Self::AF12.0
+    }
 }
 
 /// A timestamps option (RFC 7323, 3).

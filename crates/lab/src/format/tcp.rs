@@ -77,6 +77,9 @@ overrides! {
     ecn: bool => |base, v| v,
     /// Undo a reduction that proves unnecessary (RFC 3708, RFC 4015).
     undo: bool => |base, v| v,
+    /// Mark one data segment in this many for preferential dropping (AF12 instead of AF11, RFC 2597); "none" marks nothing. The
+    /// differentiator `casablanca` sets it.
+    drop_precedence: OrNone<u32> => |base, v| v.0,
     /// Do not let a window grow that the application does not fill (RFC 7661).
     window_validation: bool => |base, v| v,
     /// Fall back to the initial window after idling (RFC 5681, 4.1).

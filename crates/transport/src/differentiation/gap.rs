@@ -10,6 +10,11 @@ use std::fmt;
 /// reads with [`Relayed`](super::Relayed). Any number can listen in shadow: their verdicts do not travel, the receiver's driver hears of
 /// them as [`Event::Gap`](crate::tcp::Event::Gap) and whoever sees both ends joins them with the sender's losses.
 pub trait GapDifferentiator: fmt::Debug + Send {
+    /// One data segment in how many the peer has to mark for preferential dropping, if it judges by such marks.
+    fn drop_precedence(&self) -> Option<u32> {
+        None
+    }
+
     /// A segment with data arrived. Called for every arrival in order of arrival, and before [`Self::judge`] for the one that shows a gap.
     fn on_arrival(&mut self, _arrival: &Arrival) {}
 

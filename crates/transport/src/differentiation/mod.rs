@@ -1,8 +1,11 @@
 //! Why a segment was lost. One file an algorithm.
 
 mod biaz;
+mod casablanca;
 mod coin;
 mod gap;
+#[cfg(test)]
+mod line;
 mod none;
 mod oracle;
 mod relayed;
@@ -11,6 +14,7 @@ mod reported;
 mod tests;
 
 pub use biaz::Biaz;
+pub use casablanca::Casablanca;
 pub use coin::Coin;
 pub use gap::{Gap, GapDifferentiator};
 pub use none::None;
@@ -102,4 +106,4 @@ impl Cause {
 pub static TABLE: &[Part<dyn LossDifferentiator>] = &[none::PART, coin::PART, oracle::PART, reported::PART];
 
 /// All differentiators that work at the receiver. The position in this table is the classifier's number on the wire.
-pub static AT_RECEIVER: &[Part<dyn GapDifferentiator>] = &[biaz::PART, biaz::MODIFIED];
+pub static AT_RECEIVER: &[Part<dyn GapDifferentiator>] = &[biaz::PART, biaz::MODIFIED, casablanca::PART];

@@ -38,6 +38,10 @@ impl ReceiverAgent for LossCause {
         true
     }
 
+    fn drop_precedence(&self) -> Option<u32> {
+        self.differentiator.drop_precedence()
+    }
+
     fn on_arrival(&mut self, arrival: &Arrival) {
         self.differentiator.on_arrival(arrival);
         let Some(gap) = &arrival.gap else { return };

@@ -31,6 +31,11 @@ pub trait ReceiverAgent: fmt::Debug + Send {
         false
     }
 
+    /// One data segment in how many the peer has to mark for preferential dropping, if it shall mark any.
+    fn drop_precedence(&self) -> Option<u32> {
+        None
+    }
+
     /// An acknowledgement is about to leave: the report it shall carry.
     fn report(&mut self, _view: &ReceiveView) -> Option<Report> {
         None
@@ -42,6 +47,8 @@ pub trait ReceiverAgent: fmt::Debug + Send {
 pub struct ReceiveView<'a> {
     /// The time.
     pub now: Instant,
+    /// Position of the first octet of the stream.
+    pub first: u64,
     /// `RCV.NXT`.
     pub next: u64,
     /// Right edge of the receive window.

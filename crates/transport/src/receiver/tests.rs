@@ -35,6 +35,7 @@ impl Receiver {
 
     fn view<'a>(&self, islands: &'a [(u64, u64)]) -> ReceiveView<'a> {
         ReceiveView {
+            first: START,
             now: self.now,
             next: self.next,
             window_end: self.next + WINDOW,

@@ -163,4 +163,12 @@ pub static SCHEMES: &[Scheme] = &[
         ],
         ..PLAIN
     },
+    Scheme {
+        name: "casablanca",
+        summary: "The sender marks one packet in n for preferential dropping, and what is lost without a mark is repaired without reducing the window.",
+        reference: "Biaz & Vaidya 2005",
+        differentiator: "casablanca",
+        reaction: "keep",
+        ..PLAIN
+    },
 ];

@@ -104,6 +104,12 @@ impl Selection {
         }
         values.overlay(&self.parameters)?;
 
+        let receiver = match receiver {
+            Agent::Own(part) => values.make(part)?,
+            Agent::Relaying(number, part) => Box::new(LossCause::new(number, values.make(part)?)),
+        };
+        config.drop_precedence = config.drop_precedence.or(receiver.drop_precedence());
+
         let mut at_sender = Vec::new();
         let mut at_receiver = Vec::new();
         for shadow in shadows {
@@ -123,10 +129,7 @@ impl Selection {
             receiver_shadows: at_receiver,
             reaction: values.make(reaction)?,
             timeout: values.make(timeout)?,
-            receiver: match receiver {
-                Agent::Own(part) => values.make(part)?,
-                Agent::Relaying(number, part) => Box::new(LossCause::new(number, values.make(part)?)),
-            },
+            receiver,
         })
     }
 }

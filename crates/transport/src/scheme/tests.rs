@@ -33,7 +33,8 @@ fn check_table<T: ?Sized>(table: &'static [Part<T>]) -> BTreeMap<&'static str, V
 #[test]
 fn every_row_builds_and_names_are_unique() {
     let congestion = check_table(congestion::TABLE);
-    let differentiator = check_table(differentiation::TABLE);
+    let mut differentiator = check_table(differentiation::TABLE);
+    differentiator.extend(check_table(differentiation::AT_RECEIVER));
     let reaction = check_table(reaction::TABLE);
     let timeout = check_table(timeout::TABLE);
     let receiver = check_table(receiver::TABLE);

@@ -49,6 +49,9 @@ pub struct Config {
     pub ecn: bool,
     /// Undo a reduction that D-SACKs or timestamps prove unnecessary (RFC 3708, RFC 4015).
     pub undo: bool,
+    /// Mark one data segment in this many for preferential dropping (AF12 instead of AF11, RFC 2597), by its position in the stream;
+    /// `None`: mark nothing, send best effort. A differentiator at the receiver that judges by the marks sets it.
+    pub drop_precedence: Option<u32>,
     /// Do not let a window grow that the application does not fill (RFC 7661).
     pub window_validation: bool,
     /// Fall back to the initial window after idling for an RTO (RFC 5681, 4.1).
@@ -159,6 +162,7 @@ impl Config {
             tlp: true,
             ecn: false,
             undo: true,
+            drop_precedence: None,
             window_validation: true,
             slow_start_after_idle: true,
             ack_policy: AckPolicy::Delayed(Duration::from_millis(40)),

@@ -5,7 +5,7 @@ use super::record::State;
 use super::sides::Phase;
 use super::Endpoint;
 use crate::path::Sent;
-use crate::segment::{Ecn, Flags, Options, RareOptions, Segment, Timestamps};
+use crate::segment::{Dscp, Ecn, Flags, Options, RareOptions, Segment, Timestamps};
 use crate::seq::Seq;
 use crate::time::Instant;
 use siphasher::sip::SipHasher13;
@@ -336,9 +336,29 @@ impl Endpoint {
         let nonce = (self.nonces() && len > 0).then(|| self.nonce(start, transmission));
         let options = self.data_options(now, nonce);
         let payload = self.snd.buffer.slice(start, len);
-        let mut segment = Segment { seq: Seq::from(start), flags, ecn, options, payload, ..self.blank() };
+        let mut segment = Segment {
+            seq: Seq::from(start),
+            flags,
+            ecn,
+            dscp: self.drop_precedence(start, len),
+            options,
+            payload,
+            ..self.blank()
+        };
         self.fill(&mut segment);
         segment
+    }
+
+    /// The mark of the data at `start`. It depends on the position alone, not on the transmission: the receiver has to know the mark of
+    /// what did not arrive (our reading of Biaz & Vaidya 2005).
+    fn drop_precedence(&self, start: u64, len: u32) -> Dscp {
+        match self.config.drop_precedence {
+            Some(n) if len > 0 => match (start - (self.snd.iss + 1)) / u64::from(self.snd.mss) % u64::from(n.max(1)) {
+                0 => Dscp::AF12,
+                _ => Dscp::AF11,
+            },
+            _ => Dscp::DEFAULT,
+        }
     }
 
     /// The options that every data segment carries.

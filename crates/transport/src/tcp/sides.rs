@@ -248,6 +248,7 @@ impl Receiver {
     pub fn view(&self, now: Instant, agreed: Agreed) -> ReceiveView<'_> {
         ReceiveView {
             now,
+            first: self.irs + 1,
             next: self.next,
             window_end: self.announced,
             islands: self.assembler.islands(),

@@ -56,7 +56,7 @@ pub struct Damaged {
 
 /// Reads any byte string as an IP packet. Payload and unknown options are slices of `octets`.
 pub fn examine(octets: &Bytes) -> Arrival {
-    let ip::Datagram { header, ecn, body } = match ip::read(octets) {
+    let ip::Datagram { header, traffic_class, body } = match ip::read(octets) {
         Ok(datagram) => datagram,
         Err(error) => return Arrival::Discarded(error),
     };
@@ -65,14 +65,14 @@ pub fn examine(octets: &Bytes) -> Arrival {
         return Arrival::Unattributable { header, error: Error::TcpTruncated(segment.len()) };
     };
     if header.addresses.pseudo_header(segment.len()).with(segment).finish() == 0 {
-        return match tcp::read(octets, body, fixed, ecn) {
+        return match tcp::read(octets, body, fixed, traffic_class) {
             Ok((segment, malformed)) => Arrival::Intact(Packet { header, segment, malformed }),
             Err(error) => Arrival::Discarded(error),
         };
     }
     Arrival::Damaged(Damaged {
         header,
-        segment: tcp::read_damaged(octets, body, fixed, ecn),
+        segment: tcp::read_damaged(octets, body, fixed, traffic_class),
         // Nothing in these octets is independent of the broken checksum.
         integrity: Integrity::HeaderSuspect,
         ip_header_vouched: matches!(header.addresses, ip::Addresses::V4 { .. }),

@@ -5,7 +5,7 @@
 
 use super::checksum::Sum;
 use super::Error;
-use crate::segment::Ecn;
+use crate::segment::{Dscp, Ecn};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
@@ -99,12 +99,13 @@ pub struct Header {
 
 impl Header {
     /// Appends the header of a packet with `len` octets of TCP.
-    pub(super) fn write(&self, ecn: Ecn, len: u16, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, dscp: Dscp, ecn: Ecn, len: u16, out: &mut Vec<u8>) {
+        let traffic_class = dscp.0 << 2 | ecn as u8;
         match self.addresses {
             Addresses::V4 { src, dst } => {
                 let mut header = [0; 20];
                 header[0] = 0x45;
-                header[1] = ecn as u8;
+                header[1] = traffic_class;
                 header[2..4].copy_from_slice(&(len + 20).to_be_bytes());
                 header[6] = 0x40;
                 header[8] = self.hop_limit;
@@ -117,8 +118,8 @@ impl Header {
             }
             Addresses::V6 { src, dst } => {
                 let mut header = [0; 40];
-                header[0] = 0x60;
-                header[1] = (ecn as u8) << 4;
+                header[0] = 0x60 | traffic_class >> 4;
+                header[1] = traffic_class << 4;
                 header[4..6].copy_from_slice(&len.to_be_bytes());
                 header[6] = TCP;
                 header[7] = self.hop_limit;
@@ -133,7 +134,8 @@ impl Header {
 /// An IP packet with TCP in it.
 pub(super) struct Datagram {
     pub(super) header: Header,
-    pub(super) ecn: Ecn,
+    /// Traffic class, formerly type of service.
+    pub(super) traffic_class: u8,
     /// Where the TCP segment stands.
     pub(super) body: Range<usize>,
 }
@@ -176,7 +178,7 @@ fn read_v4(octets: &[u8]) -> Result<Datagram, Error> {
     let address = |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
     Ok(Datagram {
         header: Header { addresses: Addresses::V4 { src: address(12), dst: address(16) }, hop_limit: header[8] },
-        ecn: ecn(header[1]),
+        traffic_class: header[1],
         body: header_len..total,
     })
 }
@@ -193,7 +195,7 @@ fn read_v6(octets: &[u8]) -> Result<Datagram, Error> {
     };
     Ok(Datagram {
         header: Header { addresses: Addresses::V6 { src: address(8), dst: address(24) }, hop_limit: header[7] },
-        ecn: ecn(header[1] >> 4),
+        traffic_class: header[0] << 4 | header[1] >> 4,
         body: skip_extensions(packet, header[6])?..total,
     })
 }
@@ -226,7 +228,7 @@ fn skip_extensions(packet: &[u8], mut next: u8) -> Result<usize, Error> {
 }
 
 /// The ECN field in the two low bits of a traffic class.
-const fn ecn(traffic_class: u8) -> Ecn {
+pub(super) const fn ecn(traffic_class: u8) -> Ecn {
     match traffic_class & 0b11 {
         0b00 => Ecn::NotCapable,
         0b01 => Ecn::Capable1,

@@ -35,7 +35,7 @@ use damage::Arrival;
 /// An intact TCP segment with the addresses of the IP header that carried it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// What the IP header says. Its ECN field stands in the segment.
+    /// What the IP header says. Its traffic class stands in the segment.
     pub header: ip::Header,
     /// The TCP segment.
     pub segment: Segment,
@@ -118,7 +118,7 @@ pub fn emit(header: &ip::Header, segment: &Segment, out: &mut Vec<u8>) -> Result
         return Err(EmitError::TooLong(len));
     }
     out.reserve(header.addresses.header_len() + len);
-    header.write(segment.ecn, len as u16, out);
+    header.write(segment.dscp, segment.ecn, len as u16, out);
     tcp::write(&header.addresses, segment, out);
     Ok(())
 }

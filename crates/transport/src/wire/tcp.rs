@@ -1,9 +1,9 @@
 //! The TCP header (RFC 9293, 3.1).
 
-use super::ip::Addresses;
+use super::ip::{self, Addresses};
 use super::options::{self, Malformed};
 use super::{EmitError, Error};
-use crate::segment::{Ecn, Flags, Options, Payload, Segment};
+use crate::segment::{Dscp, Flags, Options, Payload, Segment};
 use crate::seq::Seq;
 use bytes::Bytes;
 use std::ops::Range;
@@ -49,9 +49,9 @@ pub(super) fn read(
     packet: &Bytes,
     body: Range<usize>,
     fixed: &[u8; MIN_HEADER],
-    ecn: Ecn,
+    traffic_class: u8,
 ) -> Result<(Segment, Option<Malformed>), Error> {
-    let (mut segment, offset) = read_fixed(fixed, ecn);
+    let (mut segment, offset) = read_fixed(fixed, traffic_class);
     if !(MIN_HEADER..=body.len()).contains(&offset) {
         return Err(Error::DataOffset { offset, len: body.len() });
     }
@@ -60,15 +60,15 @@ pub(super) fn read(
 }
 
 /// Reads what can be read of a segment whose checksum is broken: with a data offset that makes no sense, no options.
-pub(super) fn read_damaged(packet: &Bytes, body: Range<usize>, fixed: &[u8; MIN_HEADER], ecn: Ecn) -> Segment {
-    let (mut segment, offset) = read_fixed(fixed, ecn);
+pub(super) fn read_damaged(packet: &Bytes, body: Range<usize>, fixed: &[u8; MIN_HEADER], traffic_class: u8) -> Segment {
+    let (mut segment, offset) = read_fixed(fixed, traffic_class);
     let offset = if (MIN_HEADER..=body.len()).contains(&offset) { offset } else { MIN_HEADER };
     read_rest(&mut segment, packet, body, offset);
     segment
 }
 
 /// The fields of the fixed header and the data offset in octets.
-fn read_fixed(header: &[u8; MIN_HEADER], ecn: Ecn) -> (Segment, usize) {
+fn read_fixed(header: &[u8; MIN_HEADER], traffic_class: u8) -> (Segment, usize) {
     let u16_at = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let u32_at = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     let segment = Segment {
@@ -79,7 +79,8 @@ fn read_fixed(header: &[u8; MIN_HEADER], ecn: Ecn) -> (Segment, usize) {
         flags: Flags(header[13]),
         window: u16_at(14),
         urgent: u16_at(18),
-        ecn,
+        ecn: ip::ecn(traffic_class),
+        dscp: Dscp(traffic_class >> 2),
         options: Options::default(),
         payload: Payload::Empty,
     };

@@ -6,7 +6,7 @@ use super::options::MAX_LEN;
 use super::*;
 use crate::differentiation::Cause;
 use crate::segment::{
-    CauseReport, CorruptionReport, Ecn, Flags, Options, Payload, PositionBasis, RareOptions, Report, ReportedPosition,
+    CauseReport, CorruptionReport, Dscp, Ecn, Flags, Options, Payload, PositionBasis, RareOptions, Report, ReportedPosition,
     SackBlocks, Snack, Timestamps,
 };
 use crate::seq::Seq;
@@ -101,6 +101,7 @@ fn data_in_ipv6() {
         flags: Flags::PSH | Flags::ACK,
         window: 1000,
         ecn: Ecn::Capable0,
+        dscp: Dscp(0x2B),
         options: Options { timestamps: Some(Timestamps { value: 3, echo: 4 }), ..Options::default() },
         payload: Payload::Bytes(Bytes::from_static(b"odd")),
         ..Segment::default()
@@ -109,7 +110,7 @@ fn data_in_ipv6() {
         v6(),
         55,
         segment,
-        "60 20 00 00 00 23 06 37 20 01 0d b8 00 00 00 00 00 00 00 00 00 00 00 01 20 01 0d b8 00 00 00 00 00 00 00 00 00 00 00 02 \
+        "6a e0 00 00 00 23 06 37 20 01 0d b8 00 00 00 00 00 00 00 00 00 00 00 01 20 01 0d b8 00 00 00 00 00 00 00 00 00 00 00 02 \
          13 89 9c 40 00 00 00 01 00 00 00 02 80 18 03 e8 94 1d 00 00 01 01 08 0a 00 00 00 03 00 00 00 04 6f 64 64",
     );
 }
@@ -313,11 +314,13 @@ prop_compose! {
         (src_port, dst_port, seq, ack) in any::<(u16, u16, u32, u32)>(),
         (flags, window, urgent) in any::<(u8, u16, u16)>(),
         ecn in prop::sample::select(&[Ecn::NotCapable, Ecn::Capable0, Ecn::Capable1, Ecn::CongestionExperienced]),
+        dscp in (0..64u8).prop_map(Dscp),
         mut options in options(),
         payload in payload(),
     ) -> Segment {
         options.fit();
-        Segment { src_port, dst_port, seq: Seq(seq), ack: Seq(ack), flags: Flags(flags), window, urgent, ecn, options, payload }
+        let (seq, ack, flags) = (Seq(seq), Seq(ack), Flags(flags));
+        Segment { src_port, dst_port, seq, ack, flags, window, urgent, ecn, dscp, options, payload }
     }
 }
 
@@ -379,7 +382,7 @@ proptest! {
     #[test]
     fn arbitrary_segments_read_as_they_are_written(header in header(), octets in prop::collection::vec(any::<u8>(), 20..120)) {
         let mut packet = Vec::new();
-        header.write(Ecn::NotCapable, octets.len() as u16, &mut packet);
+        header.write(Dscp::DEFAULT, Ecn::NotCapable, octets.len() as u16, &mut packet);
         let start = packet.len();
         packet.extend(octets);
         packet[start + 16..start + 18].fill(0);

@@ -1,0 +1,56 @@
+//! What differentiators at the receiver are worth where the truth is known.
+
+use std::ops::ControlFlow;
+use whyloss_sim::{Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, QueueLimit, Records, TcpFlow, Truth};
+use whyloss_transport::differentiation::Cause;
+use whyloss_transport::scheme::Selection;
+use whyloss_transport::tcp::Config;
+use whyloss_transport::{BitRate, Duration, Instant};
+
+/// One flow over one link with a long queue that erases packets in both directions.
+fn over_one_link(selection: &Selection, erased: [f64; 2], seconds: u64) -> Records {
+    let mut builder = Builder::new(11, 0);
+    let (from, to) = (builder.host("a"), builder.host("b"));
+    let link = |probability| LinkSpec {
+        rate: BitRate::from_bps(10_000_000),
+        delay: Duration::from_millis(10),
+        queue: QueueLimit::Packets(10_000),
+        channel: ChannelSpec { errors: Errors::Packets { probability }, effect: Effect::Erase },
+    };
+    builder.link(from, to, link(erased[0]), link(erased[1]));
+    let end = || {
+        let mut config = Config { max_window: Some(200_000), ..Config::modern() };
+        let parts = selection.build(&mut config).unwrap();
+        End { config, parts }
+    };
+    let amount = Amount::Unlimited;
+    builder.tcp(TcpFlow { name: "f".into(), from, to, start: Instant::ZERO, amount, sender: end(), receiver: end() });
+    let mut simulation = builder.build().unwrap();
+    let until = Some(Instant::ZERO + Duration::from_secs(seconds));
+    simulation.run(&Limits { until }, |_| ControlFlow::Continue(())).unwrap();
+    simulation.into_records()
+}
+
+/// Of the lost first transmissions, how many the ruling differentiator took for corruption, and how many there are.
+fn corrupted(records: &Records) -> (u32, u32) {
+    let first = records.losses.iter().filter(|loss| loss.record.transmission == 0 && loss.truth != Truth::Arrived);
+    first.fold((0, 0), |(right, all), loss| (right + u32::from(loss.record.verdict.cause == Cause::Corruption), all + 1))
+}
+
+#[test]
+fn casablanca_recognises_three_of_four() {
+    // One packet in four is marked, and a marked one that the channel takes is mistaken for congestion (Biaz & Vaidya 2005: A_w > 75 %).
+    // A gap of two is right with probability 1/2, but at this rate there are few.
+    for (n, expected) in [(4.0, 0.75), (8.0, 0.875)] {
+        let mut selection = Selection::scheme("casablanca");
+        selection
+            .parameters
+            .entry("casablanca".into())
+            .or_default()
+            .insert("n".into(), whyloss_transport::scheme::Value::Number(n));
+        let (right, all) = corrupted(&over_one_link(&selection, [0.005, 0.0], 300));
+        let share = f64::from(right) / f64::from(all);
+        let deviation = (expected * (1.0 - expected) / f64::from(all)).sqrt();
+        assert!((share - expected).abs() < 3.0 * deviation + 0.01, "{right} of {all} is not {expected}");
+    }
+}

@@ -1,6 +1,7 @@
 //! What a verdict does to the window. One file a reaction.
 
 mod bandwidth;
+mod bulk_repeat;
 mod graded;
 mod keep;
 mod probabilistic;
@@ -10,6 +11,7 @@ mod scale;
 mod tests;
 
 pub use bandwidth::Bandwidth;
+pub use bulk_repeat::BulkRepeat;
 pub use graded::Graded;
 pub use keep::Keep;
 pub use probabilistic::Probabilistic;
@@ -29,6 +31,21 @@ pub trait Reaction: fmt::Debug + Send {
     /// What to do about the loss. Asked once an episode, and again if a later loss of the same episode is judged congestion after
     /// the first was not.
     fn respond(&mut self, verdict: &Verdict, loss: &Loss) -> Response;
+
+    /// What fast recovery sends again. Asked at its beginning.
+    fn repair(&mut self, _verdict: &Verdict) -> Repair {
+        Repair::Lost
+    }
+}
+
+/// What fast recovery sends again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// What is taken for lost.
+    Lost,
+    /// All that may be missing. With SACK: everything below the highest SACKed octet that is not SACKed, without waiting for more to be
+    /// SACKed above it. Without SACK: everything that is outstanding, one segment for each duplicate acknowledgement.
+    Bulk,
 }
 
 /// What fast recovery does to the congestion window.
@@ -46,4 +63,4 @@ pub enum Response {
 
 /// All reactions.
 pub static TABLE: &[Part<dyn Reaction>] =
-    &[reduce::PART, keep::PART, scale::PART, bandwidth::PART, graded::PART, probabilistic::PART];
+    &[reduce::PART, keep::PART, scale::PART, bandwidth::PART, graded::PART, probabilistic::PART, bulk_repeat::PART];

@@ -1,6 +1,6 @@
 //! What each reaction makes of a verdict.
 
-use super::{Bandwidth, Graded, Keep, Probabilistic, Reaction, Reduce, Response, Scale};
+use super::{Bandwidth, BulkRepeat, Graded, Keep, Probabilistic, Reaction, Reduce, Repair, Response, Scale};
 use crate::differentiation::{Cause, Verdict};
 use crate::estimate::Filter;
 use crate::path::{Ack, Loss, Path, Trigger};
@@ -36,11 +36,20 @@ fn only_corruption_is_answered_mildly() {
         (Box::new(Reduce) as Box<dyn Reaction>, Response::Reduce),
         (Box::new(Keep), Response::Keep),
         (Box::new(Scale::new(0.8)), Response::Scale(0.8)),
+        (Box::new(BulkRepeat), Response::Keep),
     ] {
         assert_eq!(respond(&mut *reaction, Cause::Corruption, 1.0), mild);
         assert_eq!(respond(&mut *reaction, Cause::Congestion, 0.0), Response::Reduce);
         assert_eq!(respond(&mut *reaction, Cause::Unknown, 0.0), Response::Reduce);
     }
+}
+
+#[test]
+fn only_bulk_repeat_repeats_what_is_not_known_to_be_lost() {
+    let corruption = verdict(Cause::Corruption, 1.0);
+    assert_eq!(BulkRepeat.repair(&corruption), Repair::Bulk);
+    assert_eq!(BulkRepeat.repair(&verdict(Cause::Congestion, 0.0)), Repair::Lost);
+    assert_eq!(Keep.repair(&corruption), Repair::Lost);
 }
 
 #[test]

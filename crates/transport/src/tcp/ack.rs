@@ -56,6 +56,12 @@ impl Endpoint {
         } else {
             ack == una && news.flight_before > 0 && bare && !window_changed && !news.new_report && !self.snd.probe_outstanding
         };
+        if news.acked > 0 {
+            self.snd.bulk.on_advance(ack, self.snd.nxt, news.delivered.retransmitted);
+        } else if news.duplicate && !self.agreed.sack {
+            let echo = self.snd.bulk.take_echo();
+            news.duplicate = !(echo && self.snd.phase == Phase::Open);
+        }
         if news.acked == 0 && news.delivered.octets == 0 && !news.duplicate && news.dsack.is_none() && !news.new_report {
             if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
                 self.refresh_path(now);
@@ -147,7 +153,7 @@ impl Endpoint {
 
     /// Round-trip time, RACK, D-SACK and the path.
     fn learn(&mut self, now: Instant, segment: &Segment, news: &mut News) {
-        let unambiguous = self.agreed.sack || !news.delivered.any_retransmitted;
+        let unambiguous = self.agreed.sack || news.delivered.retransmitted == 0;
         news.delay = news.delivered.newest_once.filter(|_| unambiguous).map(|sent| now.since(sent));
         news.rtt = self.rtt_sample(now, segment, news);
         if let Some(rtt) = news.rtt {
@@ -177,7 +183,7 @@ impl Endpoint {
         }
         match news.delay {
             Some(delay) => Some(delay),
-            _ if news.delivered.any_retransmitted => echo.and_then(|echo| self.since_timestamp(now, echo)),
+            _ if news.delivered.retransmitted > 0 => echo.and_then(|echo| self.since_timestamp(now, echo)),
             _ => None,
         }
     }
@@ -315,7 +321,10 @@ impl Endpoint {
     fn recover_without_sack(&mut self, now: Instant, news: &News) {
         let mss = u64::from(self.snd.mss);
         if news.duplicate {
-            self.snd.inflation += mss;
+            // What has left the network makes room for a repetition as long as there is one to make, then for new data.
+            if !self.snd.board.mark_next_lost(self.snd.bulk.until) {
+                self.snd.inflation += mss;
+            }
             return;
         }
         if news.acked == 0 {
@@ -329,7 +338,7 @@ impl Endpoint {
             self.window.set_cwnd(self.window.cwnd().saturating_sub(rest));
             self.snd.inflation = mss.min(news.acked);
         }
-        if !self.head_is_left_to_reports() {
+        if !self.head_is_being_repaired() {
             let judged = self.judge(&[0], Trigger::PartialAck);
             self.declare_lost(now, judged);
             self.snd.force_head = true;

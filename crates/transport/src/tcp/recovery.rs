@@ -8,7 +8,7 @@ use super::undo::Undo;
 use super::{Endpoint, Recovery, ReportResponse};
 use crate::differentiation::Cause;
 use crate::path::{Loss, Path, Trigger};
-use crate::reaction::Response;
+use crate::reaction::{Repair, Response};
 use crate::time::Instant;
 
 /// The event that a record tells of.
@@ -113,7 +113,9 @@ impl Endpoint {
             Phase::Open => {
                 let loss = loss_of(&self.path, self.snd.buffer.base(), record, true);
                 let response = self.parts.reaction.respond(&verdict, &loss);
+                let repair = self.parts.reaction.repair(&verdict);
                 let reduced = self.enter_fast_recovery(now, response);
+                self.snd.bulk.begin(if repair == Repair::Bulk { self.snd.recover } else { 0 });
                 Some(if reduced { Judgement::Reduced } else { Judgement::Kept })
             }
             Phase::Fast { reduced: false, .. } if verdict.cause != Cause::Corruption => {
@@ -127,6 +129,9 @@ impl Endpoint {
         }
         for &(index, _) in &judged {
             self.snd.board.mark_lost(index);
+        }
+        if self.agreed.sack && judgement.is_some() && self.snd.bulk.until > 0 {
+            self.snd.board.mark_holes_lost();
         }
         self.snd.force_head |= judgement.is_some();
         self.tell_losses(judged);
@@ -301,6 +306,12 @@ impl Endpoint {
             self.declare_lost(now, judged);
         }
         self.scratch = found;
+    }
+
+    /// Whether the repair of the first outstanding segment is under way although no partial acknowledgement has asked for it.
+    pub(super) fn head_is_being_repaired(&self) -> bool {
+        let repeated = |head: &Sent| head.start < self.snd.bulk.until && head.was_retransmitted();
+        self.head_is_left_to_reports() || self.snd.board.first().is_some_and(repeated)
     }
 
     /// Whether a report has set off the repair of the first outstanding segment. Without SACK nothing but the next report or the

@@ -71,8 +71,8 @@ pub(super) struct Delivered {
     pub newest_once: Option<Instant>,
     /// The last transmission time and end of the newest delivered segment, whether retransmitted or not, and whether it was.
     pub newest: Option<(Instant, u64, bool)>,
-    /// Whether a segment that was retransmitted is among them.
-    pub any_retransmitted: bool,
+    /// How many of them had been retransmitted.
+    pub retransmitted: u64,
     /// Whether data below `watch` that was never retransmitted is among them.
     pub original_before_watch: bool,
     /// Set by the caller; see above.
@@ -83,7 +83,7 @@ impl Delivered {
     fn note(&mut self, sent: &Sent) {
         self.octets += u64::from(sent.len);
         if sent.was_retransmitted() {
-            self.any_retransmitted = true;
+            self.retransmitted += 1;
         } else {
             self.newest_once = self.newest_once.max(Some(sent.last_at));
             self.original_before_watch |= sent.end() <= self.watch;
@@ -265,6 +265,26 @@ impl Scoreboard {
             self.repaired -= len;
         }
         self.repair_from = self.repair_from.min(sent.start);
+    }
+
+    /// Takes for lost what was sent once, is not SACKed and lies below the highest SACKed octet.
+    pub fn mark_holes_lost(&mut self) {
+        let top = self.entries.partition_point(|sent| sent.start < self.highest_sacked);
+        for index in 0..top {
+            if !self.entries[index].was_retransmitted() {
+                self.mark_lost(index);
+            }
+        }
+    }
+
+    /// Takes for lost the first segment below `position` that was sent once and is not SACKed; returns whether there is one.
+    pub fn mark_next_lost(&mut self, position: u64) -> bool {
+        let fresh = |sent: &Sent| sent.in_network() && !sent.was_retransmitted();
+        let next = self.entries.iter().take_while(|sent| sent.start < position).position(fresh);
+        if let Some(index) = next {
+            self.mark_lost(index);
+        }
+        next.is_some()
     }
 
     /// Takes back the loss of everything that has not been sent again.

@@ -2,6 +2,7 @@
 
 use super::arrivals::Arrivals;
 use super::assembler::Assembler;
+use super::bulk::Bulk;
 use super::prr::Prr;
 use super::rack::Rack;
 use super::rtt::RttEstimator;
@@ -61,6 +62,7 @@ pub(super) struct Sender {
     pub inflation: u64,
     /// `SND.NXT` at the latest entry into recovery of any kind (RFC 6582's `recover`).
     pub recover: u64,
+    pub bulk: Bulk,
     /// Recovery episodes so far.
     pub episodes: u32,
     /// Retransmit the first segment whatever the window says.
@@ -151,6 +153,7 @@ impl Sender {
             limited: 0,
             inflation: 0,
             recover: iss,
+            bulk: Bulk::default(),
             episodes: 0,
             force_head: false,
             frto_credit: 0,

@@ -1,7 +1,7 @@
 //! Two endpoints joined by a delay and a list of lost transmissions.
 
 use super::*;
-use crate::scheme::Selection;
+use crate::scheme::{Selection, Value};
 use crate::segment::{Flags, Payload, Segment};
 use crate::time::{Duration, Instant};
 use crate::Integrity;
@@ -142,6 +142,42 @@ fn one_loss_is_one_fast_retransmit_and_one_reduction() {
         assert_eq!(pair.ends[1].stats().octets_delivered, 200_000);
         assert_eq!((stats.fast_retransmits, stats.reductions, stats.retransmissions, stats.timeouts), (1, 1, 1, 0), "{scheme}");
     }
+}
+
+/// Losses at regular distances in one window, all taken for corruption, without SACK.
+fn scattered_losses(reaction: &str) -> (Instant, Stats) {
+    let lost = [60, 64, 68, 72, 76];
+    let config = Config { auto_read: true, ..Config::freebsd45() };
+    let mut pair = Pair::new("newreno", &config, &lost);
+    let selection = Selection {
+        differentiator: Some("coin".to_owned()),
+        reaction: Some(reaction.to_owned()),
+        parameters: BTreeMap::from([("coin".to_owned(), BTreeMap::from([("p".to_owned(), Value::Number(1.0))]))]),
+        ..Selection::scheme("newreno")
+    };
+    let mut config = config.clone();
+    let parts = selection.build(&mut config).unwrap();
+    pair.ends[0] = Endpoint::new(config, parts, Ports { local: 1, remote: 2 });
+    pair.ends[0].handle(Instant::ZERO, Input::Command(Command::Connect));
+    pair.run(secs(1));
+    pair.ends[0].handle(pair.now, Input::Command(Command::Produce(300_000)));
+    while pair.ends[0].octets_acknowledged() < 300_000 {
+        assert!(pair.now < secs(60));
+        pair.run(pair.now + Duration::from_millis(10));
+    }
+    (pair.now, *pair.ends[0].stats())
+}
+
+#[test]
+fn bulk_repeat_repairs_a_window_in_one_round_trip() {
+    let (end, one_by_one) = scattered_losses("keep");
+    assert_eq!((one_by_one.retransmissions, one_by_one.timeouts, one_by_one.reductions), (5, 0, 0));
+    let (bulk_end, bulk) = scattered_losses("bulk-repeat");
+    assert_eq!((bulk.timeouts, bulk.reductions), (0, 0));
+    // What was outstanding, each once: at most the window of 64 KiB.
+    assert!((20..=45).contains(&bulk.retransmissions), "{}", bulk.retransmissions);
+    // Four of five round trips of 100 ms are saved, but for what the repetitions take.
+    assert!(bulk_end + Duration::from_millis(200) < end, "{bulk_end:?} against {end:?}");
 }
 
 #[test]

@@ -5,8 +5,18 @@
 
 mod backlog;
 mod bandwidth;
+mod jitter;
+mod queue_usage;
+mod rate;
+mod receiver_clock;
+mod recent;
 mod rounds;
 
 pub use backlog::{backlog, Backlog, Round};
 pub use bandwidth::{Bandwidth, Filter};
+pub use jitter::{Clock, Jitter, Span};
+pub use queue_usage::{Extremes, QueueUsage};
+pub use rate::{BottleneckRate, RoundRate};
+pub use receiver_clock::ReceiverClock;
+pub use recent::{Extent, Recent};
 pub use rounds::Rounds;

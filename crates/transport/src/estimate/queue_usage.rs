@@ -1,0 +1,242 @@
+//! How full the queues of a path are: where the round-trip time stands between its extremes.
+//!
+//! `u = (RTT - RTT_min) / (RTT_max - RTT_min)` underlies West, CERL, `LDA_EQ` and others. They differ in their thresholds; what makes
+//! or breaks all of them is how the extremes are kept.
+
+use super::Recent;
+use crate::path::{Ack, Path};
+use crate::time::{Duration, Instant};
+
+/// Parts of the window that are forgotten one at a time.
+const SLOTS: usize = 12;
+
+/// How long the extremes of the round-trip time are remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extremes {
+    /// As long as the connection lasts, every sample counting: what the publications say.
+    Lifetime,
+    /// For this long, give or take a twelfth. A single sample above `SRTT + 8 * RTTVAR` is no maximum, and a timeout makes the minimum
+    /// be sought anew: our reading of what keeps a rerouted path or one delay spike from spoiling the estimate for good.
+    Windowed(Duration),
+}
+
+/// The latest round-trip time sample between its extremes.
+#[derive(Clone, Debug)]
+pub struct QueueUsage {
+    latest: Option<Duration>,
+    samples: u64,
+    extremes: Kept,
+}
+
+#[derive(Clone, Debug)]
+enum Kept {
+    Lifetime { min: Duration, max: Duration },
+    Windowed(Box<Windowed>),
+}
+
+#[derive(Clone, Debug)]
+struct Windowed {
+    recent: Recent<SLOTS>,
+    slot: Duration,
+    began: Instant,
+    /// A sample above this is suspicious.
+    credible: Duration,
+    /// The sample before was suspicious.
+    suspicion: bool,
+}
+
+impl QueueUsage {
+    /// No samples yet.
+    pub fn new(extremes: Extremes) -> Self {
+        let extremes = match extremes {
+            Extremes::Lifetime => Kept::Lifetime { min: Duration::MAX, max: Duration::ZERO },
+            Extremes::Windowed(window) => Kept::Windowed(Box::new(Windowed {
+                recent: Recent::default(),
+                slot: (window / SLOTS as u64).max(Duration::from_nanos(1)),
+                began: Instant::ZERO,
+                credible: Duration::MAX,
+                suspicion: false,
+            })),
+        };
+        Self { latest: None, samples: 0, extremes }
+    }
+
+    /// An acknowledgement arrived; returns its sample.
+    pub fn on_ack(&mut self, ack: &Ack) -> Option<Duration> {
+        if let Some(rtt) = ack.delay {
+            self.latest = Some(rtt);
+            self.samples += 1;
+            match &mut self.extremes {
+                Kept::Lifetime { min, max } => (*min, *max) = (rtt.min(*min), rtt.max(*max)),
+                Kept::Windowed(windowed) => windowed.insert(rtt, ack.path.now),
+            }
+        }
+        if let Kept::Windowed(windowed) = &mut self.extremes {
+            windowed.credible = credible(ack.path);
+        }
+        ack.delay
+    }
+
+    /// The retransmission timer has expired: the path may have become another one.
+    pub fn on_timeout(&mut self) {
+        if let Kept::Windowed(windowed) = &mut self.extremes {
+            windowed.recent.forget_lows();
+        }
+    }
+
+    /// The latest sample.
+    pub fn latest(&self) -> Option<Duration> {
+        self.latest
+    }
+
+    /// The smallest sample; zero if there is none.
+    pub fn min(&self) -> Duration {
+        match &self.extremes {
+            Kept::Lifetime { min, .. } => {
+                if self.samples == 0 {
+                    Duration::ZERO
+                } else {
+                    *min
+                }
+            }
+            Kept::Windowed(windowed) => Duration::from_nanos(windowed.recent.extent().min().unwrap_or(0)),
+        }
+    }
+
+    /// The largest sample that counts; zero if there is none.
+    pub fn max(&self) -> Duration {
+        match &self.extremes {
+            Kept::Lifetime { max, .. } => *max,
+            Kept::Windowed(windowed) => Duration::from_nanos(windowed.recent.extent().max()),
+        }
+    }
+
+    /// Samples so far.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// What the latest sample waited: its distance from the smallest one.
+    pub fn waiting(&self) -> Option<Duration> {
+        Some(self.latest?.saturating_sub(self.min()))
+    }
+
+    /// Where the latest sample stands between the extremes, in `[0, 1]`; `None` if they are less than `range` apart or equal.
+    pub fn usage(&self, range: Duration) -> Option<f64> {
+        let between = self.max().saturating_sub(self.min());
+        if between < range || between == Duration::ZERO {
+            return None;
+        }
+        Some((self.waiting()?.as_nanos() as f64 / between.as_nanos() as f64).min(1.0))
+    }
+}
+
+impl Windowed {
+    fn insert(&mut self, rtt: Duration, now: Instant) {
+        let mut slots = 0;
+        while now.since(self.began) >= self.slot && slots <= SLOTS {
+            self.recent.advance();
+            self.began += self.slot;
+            slots += 1;
+        }
+        if slots > SLOTS {
+            self.began = now; // silent for longer than the window
+        }
+        let suspicious = rtt > self.credible;
+        if suspicious && !self.suspicion {
+            self.recent.insert_low(rtt.as_nanos());
+        } else {
+            self.recent.insert(rtt.as_nanos());
+        }
+        self.suspicion = suspicious;
+    }
+}
+
+fn credible(path: &Path) -> Duration {
+    path.srtt.map_or(Duration::MAX, |srtt| srtt + path.rttvar * 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::Options;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// A sample at a time in seconds on a path with an SRTT of 100 ms and a variation of 5 ms.
+    fn sample(usage: &mut QueueUsage, at_s: u64, rtt_ms: u64) {
+        let now = Instant::ZERO + Duration::from_secs(at_s);
+        let path = Path { now, srtt: Some(ms(100)), rttvar: ms(5), ..Path::default() };
+        usage.on_ack(&Ack {
+            path: &path,
+            acked: 1,
+            delivered: 1,
+            rtt: None,
+            delay: Some(ms(rtt_ms)),
+            newest_sent_at: None,
+            duplicate: false,
+            ece: false,
+            in_recovery: false,
+            window_limited: true,
+            options: &Options::default(),
+        });
+    }
+
+    #[test]
+    fn usage_is_the_place_between_the_extremes() {
+        let mut usage = QueueUsage::new(Extremes::Lifetime);
+        assert_eq!((usage.usage(Duration::ZERO), usage.min(), usage.max()), (None, Duration::ZERO, Duration::ZERO));
+        sample(&mut usage, 1, 100);
+        assert_eq!(usage.usage(Duration::ZERO), None, "no range yet");
+        for (rtt, expected) in [(200, 1.0), (150, 0.5), (100, 0.0), (155, 0.55)] {
+            sample(&mut usage, 100, rtt);
+            assert_eq!(usage.usage(ms(100)), Some(expected));
+        }
+        assert_eq!((usage.usage(ms(101)), usage.waiting(), usage.samples()), (None, Some(ms(55)), 5));
+    }
+
+    #[test]
+    fn a_window_forgets() {
+        let mut usage = QueueUsage::new(Extremes::Windowed(Duration::from_secs(60)));
+        sample(&mut usage, 0, 50);
+        sample(&mut usage, 3, 130);
+        sample(&mut usage, 59, 100);
+        assert_eq!((usage.min(), usage.max()), (ms(50), ms(130)));
+        sample(&mut usage, 66, 100);
+        assert_eq!((usage.min(), usage.max()), (ms(100), ms(100)));
+        sample(&mut usage, 70, 90);
+        sample(&mut usage, 1000, 110);
+        assert_eq!((usage.min(), usage.max()), (ms(110), ms(110)), "after a long silence");
+    }
+
+    #[test]
+    fn one_spike_is_no_maximum_and_two_are() {
+        let mut usage = QueueUsage::new(Extremes::Windowed(Duration::from_secs(60)));
+        for rtt in [100, 120, 141] {
+            sample(&mut usage, 1, rtt);
+        }
+        assert_eq!(usage.max(), ms(120), "141 > 100 + 8 * 5");
+        assert_eq!(usage.usage(Duration::ZERO), Some(1.0), "never beyond full");
+        sample(&mut usage, 1, 110);
+        sample(&mut usage, 1, 150);
+        assert_eq!(usage.max(), ms(120));
+        sample(&mut usage, 1, 160);
+        assert_eq!(usage.max(), ms(160));
+    }
+
+    #[test]
+    fn a_timeout_seeks_the_minimum_anew() {
+        let mut windowed = QueueUsage::new(Extremes::Windowed(Duration::from_secs(60)));
+        let mut lifetime = QueueUsage::new(Extremes::Lifetime);
+        for usage in [&mut windowed, &mut lifetime] {
+            sample(usage, 1, 50);
+            sample(usage, 1, 120);
+            usage.on_timeout();
+            sample(usage, 2, 80);
+        }
+        assert_eq!((windowed.min(), windowed.max()), (ms(80), ms(120)));
+        assert_eq!((lifetime.min(), lifetime.max()), (ms(50), ms(120)));
+    }
+}

@@ -2,25 +2,42 @@
 
 mod biaz;
 mod casablanca;
+mod cerl;
 mod coin;
+mod common;
 mod gap;
+mod jtcp;
+mod lda_eq;
 #[cfg(test)]
 mod line;
+mod ncpld;
 mod none;
 mod oracle;
 mod relayed;
+mod relds;
 mod reported;
 #[cfg(test)]
+mod script;
+#[cfg(test)]
 mod tests;
+mod veno;
+mod west;
 
 pub use biaz::Biaz;
 pub use casablanca::Casablanca;
+pub use cerl::{Capacity, Cerl};
 pub use coin::Coin;
 pub use gap::{Gap, GapDifferentiator};
+pub use jtcp::{Jtcp, Ratio};
+pub use lda_eq::{LdaEq, QueueRate};
+pub use ncpld::{Curve, Knee, Ncpld};
 pub use none::None;
 pub use oracle::Oracle;
 pub use relayed::Relayed;
+pub use relds::{MovingThreshold, Relds};
 pub use reported::{Evidence, Reported, Trust};
+pub use veno::{Evaluated, Veno};
+pub use west::{RateGap, West};
 
 use crate::path::{self, Ack, Fate, Loss, Sent};
 use crate::scheme::Part;
@@ -74,6 +91,14 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// No evidence either way.
+    pub const UNKNOWN: Self = Self { cause: Cause::Unknown, score: 0.0 };
+
+    /// Corruption if `corruption` holds, else congestion: for algorithms whose comparison is not that of the score.
+    pub const fn decided(corruption: bool, score: f64) -> Self {
+        Self { cause: if corruption { Cause::Corruption } else { Cause::Congestion }, score }
+    }
+
     /// The verdict that follows from comparing `score` with `threshold`: corruption if it is larger.
     pub fn by_threshold(score: f64, threshold: f64) -> Self {
         Self { cause: if score > threshold { Cause::Corruption } else { Cause::Congestion }, score }
@@ -103,7 +128,19 @@ impl Cause {
 }
 
 /// All differentiators that work at the sender.
-pub static TABLE: &[Part<dyn LossDifferentiator>] = &[none::PART, coin::PART, oracle::PART, reported::PART];
+pub static TABLE: &[Part<dyn LossDifferentiator>] = &[
+    none::PART,
+    coin::PART,
+    oracle::PART,
+    reported::PART,
+    ncpld::PART,
+    veno::PART,
+    west::PART,
+    jtcp::PART,
+    relds::PART,
+    lda_eq::PART,
+    cerl::PART,
+];
 
 /// All differentiators that work at the receiver. The position in this table is the classifier's number on the wire.
 pub static AT_RECEIVER: &[Part<dyn GapDifferentiator>] = &[biaz::PART, biaz::MODIFIED, casablanca::PART];

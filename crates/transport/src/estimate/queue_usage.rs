@@ -3,7 +3,7 @@
 //! `u = (RTT - RTT_min) / (RTT_max - RTT_min)` underlies West, CERL, `LDA_EQ` and others. They differ in their thresholds; what makes
 //! or breaks all of them is how the extremes are kept.
 
-use super::Recent;
+use super::{Extent, Recent};
 use crate::path::{Ack, Path};
 use crate::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub struct QueueUsage {
 
 #[derive(Clone, Debug)]
 enum Kept {
-    Lifetime { min: Duration, max: Duration },
+    Lifetime(Extent),
     Windowed(Box<Windowed>),
 }
 
@@ -49,7 +49,7 @@ impl QueueUsage {
     /// No samples yet.
     pub fn new(extremes: Extremes) -> Self {
         let extremes = match extremes {
-            Extremes::Lifetime => Kept::Lifetime { min: Duration::MAX, max: Duration::ZERO },
+            Extremes::Lifetime => Kept::Lifetime(Extent::default()),
             Extremes::Windowed(window) => Kept::Windowed(Box::new(Windowed {
                 recent: Recent::default(),
                 slot: (window / SLOTS as u64).max(Duration::from_nanos(1)),
@@ -67,7 +67,7 @@ impl QueueUsage {
             self.latest = Some(rtt);
             self.samples += 1;
             match &mut self.extremes {
-                Kept::Lifetime { min, max } => (*min, *max) = (rtt.min(*min), rtt.max(*max)),
+                Kept::Lifetime(extent) => extent.insert(rtt.as_nanos()),
                 Kept::Windowed(windowed) => windowed.insert(rtt, ack.path.now),
             }
         }
@@ -89,26 +89,26 @@ impl QueueUsage {
         self.latest
     }
 
+    fn extent(&self) -> Extent {
+        match &self.extremes {
+            Kept::Lifetime(extent) => *extent,
+            Kept::Windowed(windowed) => windowed.recent.extent(),
+        }
+    }
+
     /// The smallest sample; zero if there is none.
     pub fn min(&self) -> Duration {
-        match &self.extremes {
-            Kept::Lifetime { min, .. } => {
-                if self.samples == 0 {
-                    Duration::ZERO
-                } else {
-                    *min
-                }
-            }
-            Kept::Windowed(windowed) => Duration::from_nanos(windowed.recent.extent().min().unwrap_or(0)),
-        }
+        Duration::from_nanos(self.extent().min().unwrap_or(0))
     }
 
     /// The largest sample that counts; zero if there is none.
     pub fn max(&self) -> Duration {
-        match &self.extremes {
-            Kept::Lifetime { max, .. } => *max,
-            Kept::Windowed(windowed) => Duration::from_nanos(windowed.recent.extent().max()),
-        }
+        Duration::from_nanos(self.extent().max())
+    }
+
+    /// The mean sample; zero if there is none.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos(self.extent().mean())
     }
 
     /// Samples so far.
@@ -123,11 +123,14 @@ impl QueueUsage {
 
     /// Where the latest sample stands between the extremes, in `[0, 1]`; `None` if they are less than `range` apart or equal.
     pub fn usage(&self, range: Duration) -> Option<f64> {
-        let between = self.max().saturating_sub(self.min());
+        let extent = self.extent();
+        let min = extent.min()?;
+        let between = Duration::from_nanos(extent.max().saturating_sub(min));
         if between < range || between == Duration::ZERO {
             return None;
         }
-        Some((self.waiting()?.as_nanos() as f64 / between.as_nanos() as f64).min(1.0))
+        let waiting = self.latest?.saturating_sub(Duration::from_nanos(min));
+        Some((waiting.as_nanos() as f64 / between.as_nanos() as f64).min(1.0))
     }
 }
 
@@ -195,6 +198,7 @@ mod tests {
             assert_eq!(usage.usage(ms(100)), Some(expected));
         }
         assert_eq!((usage.usage(ms(101)), usage.waiting(), usage.samples()), (None, Some(ms(55)), 5));
+        assert_eq!(usage.mean(), ms(141), "of 100, 200, 150, 100 and 155");
     }
 
     #[test]

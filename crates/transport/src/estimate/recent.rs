@@ -1,15 +1,17 @@
-//! Extremes of what was seen lately.
+//! Extremes and mean of what was seen lately.
 
-/// What some numbers lie between.
+/// What some numbers lie between, and their mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     min: u64,
     max: u64,
+    sum: u64,
+    count: u64,
 }
 
 impl Default for Extent {
     fn default() -> Self {
-        Self { min: u64::MAX, max: 0 }
+        Self { min: u64::MAX, max: 0, sum: 0, count: 0 }
     }
 }
 
@@ -24,12 +26,35 @@ impl Extent {
         self.max
     }
 
+    /// The mean; 0 if there is no number.
+    pub fn mean(&self) -> u64 {
+        self.sum.checked_div(self.count).unwrap_or(0)
+    }
+
+    /// Sees a number.
+    pub fn insert(&mut self, number: u64) {
+        self.insert_low(number);
+        self.max = self.max.max(number);
+    }
+
+    /// Sees a number that may be the smallest but not the largest.
+    pub fn insert_low(&mut self, number: u64) {
+        self.min = self.min.min(number);
+        self.sum = self.sum.saturating_add(number);
+        self.count += 1;
+    }
+
     fn join(self, other: Self) -> Self {
-        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+        Self {
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+            sum: self.sum.saturating_add(other.sum),
+            count: self.count + other.count,
+        }
     }
 }
 
-/// The extremes of the numbers that were seen in the last `N` slots. The caller says when a slot ends.
+/// The extremes and the mean of the numbers that were seen in the last `N` slots. The caller says when a slot ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Recent<const N: usize> {
     /// The complete slots, in a ring.
@@ -49,13 +74,12 @@ impl<const N: usize> Default for Recent<N> {
 impl<const N: usize> Recent<N> {
     /// Sees a number.
     pub fn insert(&mut self, number: u64) {
-        self.insert_low(number);
-        self.current.max = self.current.max.max(number);
+        self.current.insert(number);
     }
 
     /// Sees a number that may be the smallest but not the largest.
     pub fn insert_low(&mut self, number: u64) {
-        self.current.min = self.current.min.min(number);
+        self.current.insert_low(number);
     }
 
     /// The slot under way is over, and the oldest one forgotten.
@@ -72,7 +96,7 @@ impl<const N: usize> Recent<N> {
         }
     }
 
-    /// The extremes of the last `N` complete slots and the one under way.
+    /// Of the last `N` complete slots and the one under way.
     pub fn extent(&self) -> Extent {
         self.past.join(self.current)
     }
@@ -91,7 +115,7 @@ mod tests {
         recent.advance();
         recent.insert(7);
         recent.advance();
-        assert_eq!((recent.extent().min(), recent.extent().max()), (Some(5), 9));
+        assert_eq!((recent.extent().min(), recent.extent().max(), recent.extent().mean()), (Some(5), 9, 7));
         recent.insert(8);
         recent.advance();
         assert_eq!((recent.extent().min(), recent.extent().max()), (Some(7), 8));

@@ -139,6 +139,30 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "lda-eq",
+        summary: "Does not reduce its window for a loss while the queues of the path are at most half full.",
+        reference: "Park & Chung 2010, after Park, Chung & Sreekumari 2009",
+        differentiator: "lda-eq",
+        reaction: "keep",
+        ..PLAIN
+    },
+    Scheme {
+        name: "ncpld",
+        summary: "Does not reduce its window for a loss below the knee of the throughput-delay curve.",
+        reference: "Park & Chung 2010, after Samaraweera 1999",
+        differentiator: "ncpld",
+        reaction: "keep",
+        ..PLAIN
+    },
+    Scheme {
+        name: "relds",
+        summary: "Does not reduce its window for a loss while the round-trip time is below a threshold that moves with its mean.",
+        reference: "Park & Chung 2010, after Lim & Jang 2008",
+        differentiator: "relds",
+        reaction: "keep",
+        ..PLAIN
+    },
+    Scheme {
         name: "checksum-ld",
         summary: "The receiver reports segments that arrive damaged; the sender repairs them without reducing its window.",
         reference: "Garcia & Brunstrom 2004",

@@ -1,12 +1,18 @@
 //! From a [`Builder`] to a [`Simulation`]: everything is checked, then put in its place.
 
-use crate::build::{Amount, BuildError, Builder, CbrFlow, End, Flow as FlowSpec, NodeId, StripedTransfer, TcpFlow, Way};
+use crate::build::{
+    Air, Amount, BuildError, Builder, CbrFlow, End, Flow as FlowSpec, Input as HostInput, LineSpec, LinkSpec, NodeId,
+    StripedTransfer, TcpFlow, Way,
+};
 use crate::capture::{Capture, Tap};
+use crate::channel::{Channel, ChannelError};
+use crate::direction::{Direction, Line};
 use crate::events::{Event, Target, MAX_TARGETS};
 use crate::hosts::{File, Flow, Hosts, Opening, Socket, Source};
-use crate::link::{Direction, Transmitter};
+use crate::link::{Transmitter, Wire};
 use crate::network::{Network, Outlet, Overhead, Place};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
+use crate::radio::Hop;
 use crate::random::Stream;
 use crate::record::Records;
 use crate::routes::{Routes, NOWHERE};
@@ -19,7 +25,7 @@ use whyloss_transport::{BitRate, Command, Duration, Endpoint, Input, Instant, Po
 const FIRST_PORT: u16 = 1024;
 
 pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
-    let Builder { seed, run, nodes, links, flows, send_overhead, sampling, captures } = builder;
+    let Builder { seed, run, nodes, links, airs, flows, send_overhead, sampling, captures, inputs } = builder;
     distinct("node", nodes.iter().map(|node| node.name.as_str()))?;
     distinct("flow", flows.iter().map(FlowSpec::name))?;
     let hosts: Vec<u32> = (0..nodes.len() as u32).filter(|&node| nodes[node as usize].host).collect();
@@ -44,30 +50,30 @@ pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
     for (number, &node) in hosts.iter().enumerate() {
         assembly.host_numbers[node as usize] = Some(number as u32);
     }
+    let first_stations: Vec<_> = airs.iter().map(|air| assembly.air(air)).collect::<Result<_, _>>()?;
     let mut names = HashSet::new();
     for link in &links {
         let [a, b] = link.ends;
-        for (from, to, spec) in [(a, b, &link.specs[0]), (b, a, &link.specs[1])] {
+        for (way, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
             let name = assembly.link_name(from, to, &mut names)?;
             let item = format!("link {name}");
             if from == to {
                 return Err(unfit(&item, "ends", "one node twice".to_owned(), "two nodes"));
             }
-            if spec.rate == BitRate::from_bps(0) {
-                return Err(unfit(&item, "rate", spec.rate.to_string(), "a rate above 0 bps"));
-            }
-            match spec.queue {
-                QueueLimit::Packets(0) => return Err(unfit(&item, "queue", "0 packets".to_owned(), "at least 1 packet")),
-                QueueLimit::Octets(0) => return Err(unfit(&item, "queue", "0 octets".to_owned(), "at least 1 octet")),
-                _ => {}
-            }
-            let direction = Direction::new(spec, seed, run, &item).map_err(|error| BuildError::Unfit {
-                item: item.clone(),
-                field: error.field,
-                found: error.found,
-                allowed: error.allowed,
-            })?;
-            assembly.net.directions.push(direction);
+            let (channel, line) = match &link.line {
+                LineSpec::Wire(specs) => {
+                    check_wire(&item, &specs[way])?;
+                    (&specs[way].channel, Line::Wire(Wire::new(&specs[way])))
+                }
+                LineSpec::Air(air) => {
+                    let stations = &airs[*air].stations;
+                    let number = |node| stations.iter().position(|&(at, _)| at == node).unwrap_or_default() as u32;
+                    let first = first_stations[*air];
+                    (&airs[*air].spec.channel, Line::Air(Hop::new(first + number(from), first + number(to))))
+                }
+            };
+            let channel = Channel::new(channel, seed, run, &item).map_err(|error| of_item(&item, error))?;
+            assembly.net.directions.push(Direction::new(channel, line));
             let place = assembly.host_numbers[to.0 as usize].map_or(Place::Router(to.0), Place::Host);
             assembly.net.places.push(place);
             assembly.link_names.push(name);
@@ -77,6 +83,9 @@ pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
     assembly.net.taps = vec![Vec::new(); assembly.net.directions.len()];
     for capture in captures {
         assembly.capture(capture)?;
+    }
+    for input in &inputs {
+        assembly.input(input)?;
     }
     // Sources have their outlets behind those of the sockets.
     let mut datagrams = Vec::new();
@@ -141,6 +150,41 @@ impl Assembly {
             name = format!("{base}#{number}");
         }
         Ok(name)
+    }
+
+    /// Puts the stations of a radio channel on the air; returns the number of the first.
+    fn air(&mut self, air: &Air) -> Result<u32, BuildError> {
+        air.spec.check().map_err(|error| of_item("radio", error))?;
+        let mut names = Vec::with_capacity(air.stations.len());
+        for &(node, position) in &air.stations {
+            let name = self.node_name(node)?.to_owned();
+            let item = format!("station {name}");
+            if position.iter().any(|metres| !(metres.abs() <= 1e7)) {
+                return Err(unfit(&item, "position", format!("{position:?}"), "coordinates up to 10,000 km"));
+            }
+            if names.iter().any(|(other, _)| *other == name) {
+                return Err(unfit(&item, "node", format!("`{name}` twice"), "one station a node on a radio channel"));
+            }
+            names.push((name, position));
+        }
+        let stations: Vec<_> = names.iter().map(|(name, position)| (name.as_str(), *position)).collect();
+        let first = self.net.radio.add(&air.spec, self.seed, self.run, &stations);
+        if self.net.radio.len() > MAX_TARGETS {
+            return Err(unfit("network", "size", format!("{} stations", self.net.radio.len()), "at most 4 million stations"));
+        }
+        Ok(first)
+    }
+
+    fn input(&mut self, input: &HostInput) -> Result<(), BuildError> {
+        let item = format!("input of {}", self.node_name(input.host)?);
+        let host = self.host_numbers[input.host.0 as usize];
+        let host = host.ok_or_else(|| unfit(&item, "node", "a router".to_owned(), "a host"))?;
+        let component = format!("{item} {}", input.way.name());
+        let channel = Channel::new(&input.channel, self.seed, self.run, &component).map_err(|error| of_item(&item, error))?;
+        let inputs = &mut self.net.inputs;
+        inputs.resize_with(self.net.hosts as usize, Default::default);
+        inputs[host as usize][usize::from(input.way == Way::Reverse)] = Some(channel);
+        Ok(())
     }
 
     fn capture(&mut self, capture: crate::build::Capture) -> Result<(), BuildError> {
@@ -353,6 +397,21 @@ fn blank(name: String, start: Instant, outlet: u32) -> Flow {
         failed: false,
         octets: 0,
     }
+}
+
+fn check_wire(item: &str, spec: &LinkSpec) -> Result<(), BuildError> {
+    if spec.rate == BitRate::from_bps(0) {
+        return Err(unfit(item, "rate", spec.rate.to_string(), "a rate above 0 bps"));
+    }
+    match spec.queue {
+        QueueLimit::Packets(0) => Err(unfit(item, "queue", "0 packets".to_owned(), "at least 1 packet")),
+        QueueLimit::Octets(0) => Err(unfit(item, "queue", "0 octets".to_owned(), "at least 1 octet")),
+        _ => Ok(()),
+    }
+}
+
+fn of_item(item: &str, error: ChannelError) -> BuildError {
+    BuildError::Unfit { item: item.to_owned(), field: error.field, found: error.found, allowed: error.allowed }
 }
 
 fn unfit(item: &str, field: &'static str, found: String, allowed: &'static str) -> BuildError {

@@ -1,6 +1,7 @@
 //! Putting a network together.
 
 use crate::channel::ChannelSpec;
+use crate::radio::RadioSpec;
 use crate::simulation::Simulation;
 use std::fmt;
 use std::io::Write;
@@ -148,10 +149,20 @@ pub struct Builder {
     pub(crate) run: u64,
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
+    pub(crate) airs: Vec<Air>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) send_overhead: Duration,
     pub(crate) sampling: Option<Duration>,
     pub(crate) captures: Vec<Capture>,
+    pub(crate) inputs: Vec<Input>,
+}
+
+/// A channel in front of a host's transport.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub host: NodeId,
+    pub way: Way,
+    pub channel: ChannelSpec,
 }
 
 #[derive(Debug)]
@@ -163,7 +174,21 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub ends: [NodeId; 2],
-    pub specs: [LinkSpec; 2],
+    pub line: LineSpec,
+}
+
+#[derive(Debug)]
+pub(crate) enum LineSpec {
+    Wire(Box<[LinkSpec; 2]>),
+    /// Through the air of the radio channel of this number.
+    Air(usize),
+}
+
+/// A radio channel and where its stations are.
+#[derive(Debug)]
+pub(crate) struct Air {
+    pub spec: RadioSpec,
+    pub stations: Vec<(NodeId, [f64; 2])>,
 }
 
 #[derive(Debug)]
@@ -212,7 +237,28 @@ impl Builder {
 
     /// Joins two nodes; `forward` is the direction from `a` to `b`.
     pub fn link(&mut self, a: NodeId, b: NodeId, forward: LinkSpec, reverse: LinkSpec) -> LinkId {
-        self.links.push(Link { ends: [a, b], specs: [forward, reverse] });
+        self.join([a, b], LineSpec::Wire(Box::new([forward, reverse])))
+    }
+
+    /// Adds a radio channel with stations at these nodes, at positions in metres. Each pair of stations that can decode each other is
+    /// a link, forward from the one that comes first in the list; all links are returned with their ends, in the order of the pairs
+    /// (first with second, first with third, …).
+    pub fn radio(&mut self, spec: RadioSpec, stations: &[(NodeId, [f64; 2])]) -> Vec<(LinkId, [NodeId; 2])> {
+        let number = self.airs.len();
+        let mut links = Vec::new();
+        for (index, &(a, here)) in stations.iter().enumerate() {
+            for &(b, there) in &stations[index + 1..] {
+                if spec.reaches(here, there) {
+                    links.push((self.join([a, b], LineSpec::Air(number)), [a, b]));
+                }
+            }
+        }
+        self.airs.push(Air { spec, stations: stations.to_vec() });
+        links
+    }
+
+    fn join(&mut self, ends: [NodeId; 2], line: LineSpec) -> LinkId {
+        self.links.push(Link { ends, line });
         LinkId(self.links.len() as u32 - 1)
     }
 
@@ -246,6 +292,13 @@ impl Builder {
     /// Writes what crosses a link, in the given directions, to `out` as pcapng.
     pub fn capture(&mut self, link: LinkId, ways: &[Way], out: Box<dyn Write + Send>) {
         self.captures.push(Capture { link, ways: ways.to_vec(), out });
+    }
+
+    /// Lets a channel have its way with packets that have arrived at a host, before its transport sees them: end-to-end errors, which
+    /// no link repairs. With [`Way::Forward`] it meets the packets that carry data of the flows that the host receives, with
+    /// [`Way::Reverse`] all packets of the flows that it sends. What it spoils counts as lost on the link that brought it.
+    pub fn input(&mut self, host: NodeId, way: Way, channel: ChannelSpec) {
+        self.inputs.push(Input { host, way, channel });
     }
 
     /// Checks everything and builds the simulation.

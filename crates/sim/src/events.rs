@@ -7,8 +7,8 @@
 
 use whyloss_transport::Instant;
 
-const TARGET_BITS: u32 = 24;
-const ORDER_BITS: u32 = 40;
+const TARGET_BITS: u32 = 25;
+const ORDER_BITS: u32 = 39;
 const INDEX_BITS: u32 = 22;
 
 /// The most targets of one kind.
@@ -25,6 +25,10 @@ pub(crate) enum Target {
     Source(u32),
     /// A packet leaves the sending overhead of a host.
     Outlet(u32),
+    /// A radio station's timer.
+    Station(u32),
+    /// A radio transmission reaches a station, or has left it.
+    Transmission(u32),
 }
 
 /// A place in the order of events: first by time, then by the order number.
@@ -38,6 +42,8 @@ impl Event {
             Target::Timer(index) => (1, index),
             Target::Source(index) => (2, index),
             Target::Outlet(index) => (3, index),
+            Target::Station(index) => (4, index),
+            Target::Transmission(index) => (5, index),
         };
         let low = order << TARGET_BITS | u64::from(kind << INDEX_BITS | index);
         Self(u128::from(at) << 64 | u128::from(low))
@@ -50,11 +56,13 @@ impl Event {
     pub const fn target(self) -> Target {
         let low = self.0 as u32;
         let index = low & ((1 << INDEX_BITS) - 1);
-        match low >> INDEX_BITS & 3 {
+        match low >> INDEX_BITS & 7 {
             0 => Target::Direction(index),
             1 => Target::Timer(index),
             2 => Target::Source(index),
-            _ => Target::Outlet(index),
+            3 => Target::Outlet(index),
+            4 => Target::Station(index),
+            _ => Target::Transmission(index),
         }
     }
 }
@@ -168,7 +176,14 @@ mod tests {
 
     #[test]
     fn an_event_gives_back_what_it_was_made_of() {
-        for target in [Target::Direction(5), Target::Timer(0), Target::Source(7), Target::Outlet(MAX_TARGETS as u32 - 1)] {
+        for target in [
+            Target::Direction(5),
+            Target::Timer(0),
+            Target::Source(7),
+            Target::Outlet(MAX_TARGETS as u32 - 1),
+            Target::Station(3),
+            Target::Transmission(9),
+        ] {
             let event = Event::new(u64::MAX - 1, (1 << ORDER_BITS) - 1, target);
             assert_eq!((event.at(), event.target()), (u64::MAX - 1, target));
         }

@@ -1,6 +1,7 @@
 //! The end of a run: the books are balanced and the records put together.
 
 use crate::build::Way;
+use crate::direction::Line;
 use crate::hosts::{File, Flow, Socket};
 use crate::record::{FlowRecord, LinkRecord, LossRow, PacketCounts, Records, StripedRecord};
 use crate::simulation::{RunError, Simulation};
@@ -30,10 +31,12 @@ impl Simulation {
         if all != net.packets.len() as u64 {
             return unbalanced("all flows".to_owned(), format!("{all} under way, {} kept", net.packets.len()));
         }
-        for (direction, name) in net.directions.iter().zip(&self.link_names) {
-            let ended = direction.delivered + direction.dropped.total() + direction.under_way().count() as u64;
-            if direction.offered != ended {
-                let counts = format!("{} offered, {ended} delivered, dropped or under way", direction.offered);
+        let in_flight = net.in_flight();
+        for ((direction, in_flight), name) in net.directions.iter().zip(in_flight).zip(&self.link_names) {
+            let traffic = &direction.traffic;
+            let ended = traffic.delivered + traffic.dropped.total() + in_flight;
+            if traffic.offered != ended {
+                let counts = format!("{} offered, {ended} delivered, dropped or under way", traffic.offered);
                 return unbalanced(format!("link {name}"), counts);
             }
         }
@@ -50,7 +53,8 @@ impl Simulation {
         records.timeouts = std::mem::take(&mut self.hosts.timeouts);
         records.flows = self.hosts.flows.iter().map(|flow| self.flow(flow, now)).collect();
         records.striped = self.hosts.files.iter().map(|file| striped(file, now)).collect();
-        records.links = (0..self.net.directions.len()).map(|number| self.link(number)).collect();
+        let in_flight = self.net.in_flight();
+        records.links = in_flight.into_iter().enumerate().map(|(number, in_flight)| self.link(number, in_flight)).collect();
         self.net.outlets.iter().for_each(|outlet| records.packets.add(&outlet.counts));
         records.drops = self.net.drops;
         records
@@ -111,25 +115,45 @@ impl Simulation {
         }
     }
 
-    fn link(&self, number: usize) -> LinkRecord {
+    fn link(&self, number: usize, in_flight: u64) -> LinkRecord {
         let direction = &self.net.directions[number];
+        let traffic = &direction.traffic;
         let now = self.net.now;
-        let (mean_queue_packets, mean_queue_octets) = direction.mean_queue(now);
+        // Waiting that lies beyond the end does not count, and what still waits in a station's queue has not been counted yet.
+        let (mut waited, mut waited_octets) = (traffic.waited, traffic.waited_octets);
+        let (busy, air) = match &direction.line {
+            Line::Wire(wire) => {
+                for (beyond, octets) in wire.waiting_beyond(now) {
+                    waited -= u128::from(beyond);
+                    waited_octets -= u128::from(beyond) * u128::from(octets);
+                }
+                (traffic.busy - wire.busy_beyond(now), None)
+            }
+            Line::Air(hop) => {
+                for (span, octets) in self.net.radio.waiting(number as u32, now) {
+                    waited += u128::from(span);
+                    waited_octets += u128::from(span) * u128::from(octets);
+                }
+                (traffic.busy - self.net.radio.busy_beyond(number as u32, now), Some(hop.counts))
+            }
+        };
+        let mean = |waited: u128| if now == 0 { 0.0 } else { waited as f64 / now as f64 };
         LinkRecord {
             name: self.link_names[number].clone(),
-            offered: direction.offered,
-            offered_octets: direction.offered_octets,
-            delivered: direction.delivered,
-            delivered_octets: direction.delivered_octets,
-            damaged: direction.damaged,
-            dropped: direction.dropped,
-            in_flight: direction.under_way().count() as u64,
-            busy: Duration::from_nanos(direction.busy(now)),
-            mean_queue_packets,
-            mean_queue_octets,
-            max_queue_packets: direction.max_packets,
-            max_queue_octets: direction.max_octets,
+            offered: traffic.offered,
+            offered_octets: traffic.offered_octets,
+            delivered: traffic.delivered,
+            delivered_octets: traffic.delivered_octets,
+            damaged: traffic.damaged,
+            dropped: traffic.dropped,
+            in_flight,
+            busy: Duration::from_nanos(busy),
+            mean_queue_packets: mean(waited),
+            mean_queue_octets: mean(waited_octets),
+            max_queue_packets: traffic.max_packets,
+            max_queue_octets: traffic.max_octets,
             pattern_ends: direction.channel.pattern_ends(),
+            air,
         }
     }
 }

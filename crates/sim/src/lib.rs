@@ -9,6 +9,7 @@ mod assemble;
 mod build;
 mod capture;
 pub mod channel;
+mod direction;
 mod events;
 mod finish;
 mod hosts;
@@ -16,6 +17,7 @@ mod link;
 mod network;
 mod octets;
 mod packet;
+mod radio;
 mod random;
 mod record;
 mod routes;
@@ -25,9 +27,11 @@ mod striped;
 mod truth;
 
 pub use build::{Amount, BuildError, Builder, CbrFlow, End, LinkId, LinkSpec, NodeId, QueueLimit, StripedTransfer, TcpFlow, Way};
-pub use channel::{AtEnd, Channel, ChannelError, ChannelSpec, Effect, Errors, Fate, Pattern, PatternError, Step};
+pub use channel::{AtEnd, Channel, ChannelError, ChannelSpec, Effect, Errors, Fate, Pattern, PatternError, Spacing, Step};
+pub use radio::{Locking, Propagation, RadioSpec};
 pub use record::{
-    DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LossRow, PacketCounts, Records, StripedRecord, TimeoutRow,
+    AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LossRow, PacketCounts, Records, StripedRecord,
+    TimeoutRow,
 };
 pub use simulation::{Limits, Outcome, Progress, RunError, Simulation};
 pub use truth::{Cause, CauseCounts, Truth};

@@ -1,13 +1,12 @@
-//! One direction of a link: a drop-tail queue, a transmitter, a channel and a propagation delay.
+//! A wire in one direction: a drop-tail queue, a transmitter and a propagation delay.
 //!
 //! A queue in the order of arrival in front of a transmitter of constant rate leaves nothing to chance: the moment a packet enters,
 //! the times of its transmission and of its arrival at the other end are known. So a packet costs one event, its arrival, and all
 //! packets between the queue's tail and the link's end stand in one ring.
 
 use crate::build::{LinkSpec, QueueLimit};
-use crate::channel::{Channel, ChannelError};
+use crate::direction::Traffic;
 use crate::packet::PacketId;
-use crate::truth::CauseCounts;
 use std::collections::VecDeque;
 use whyloss_transport::BitRate;
 
@@ -38,9 +37,9 @@ impl Entry {
     }
 }
 
-/// One direction of a link in use.
+/// A wire in use, in one direction.
 #[derive(Debug)]
-pub(crate) struct Direction {
+pub(crate) struct Wire {
     ring: VecDeque<Entry>,
     /// Number of entries whose transmission has started, as of the last look.
     started: usize,
@@ -51,20 +50,6 @@ pub(crate) struct Direction {
     delay: u64,
     limit: QueueLimit,
     transmitter: Transmitter,
-    pub delivered: u64,
-    pub delivered_octets: u64,
-    pub offered: u64,
-    pub offered_octets: u64,
-    pub max_packets: u64,
-    pub max_octets: u64,
-    busy: u64,
-    /// Waiting times of all packets, added up, in nanoseconds and in nanosecond-octets: divided by the time they give the mean
-    /// queue (Little 1961).
-    waited: u128,
-    waited_octets: u128,
-    pub damaged: u64,
-    pub dropped: CauseCounts,
-    pub channel: Channel,
 }
 
 /// Serialises packets at a rate without rounding drift; see [`BitRate::serialise`]. Remembers the last length, because most packets
@@ -98,9 +83,9 @@ impl Transmitter {
     }
 }
 
-impl Direction {
-    pub fn new(spec: &LinkSpec, seed: u64, run: u64, name: &str) -> Result<Self, ChannelError> {
-        Ok(Self {
+impl Wire {
+    pub const fn new(spec: &LinkSpec) -> Self {
+        Self {
             ring: VecDeque::new(),
             started: 0,
             waiting_octets: 0,
@@ -108,19 +93,7 @@ impl Direction {
             delay: spec.delay.as_nanos(),
             limit: spec.queue,
             transmitter: Transmitter::new(spec.rate),
-            delivered: 0,
-            delivered_octets: 0,
-            offered: 0,
-            offered_octets: 0,
-            max_packets: 0,
-            max_octets: 0,
-            busy: 0,
-            waited: 0,
-            waited_octets: 0,
-            damaged: 0,
-            dropped: CauseCounts::default(),
-            channel: Channel::new(&spec.channel, seed, run, name)?,
-        })
+        }
     }
 
     /// Packets and octets that wait at `now`. A packet whose transmission starts at this very moment does not wait any more.
@@ -137,10 +110,9 @@ impl Direction {
     }
 
     /// Takes a packet that arrives at the queue at `now`. Refuses it if the queue is full; else returns its arrival at the other end if
-    /// that is the direction's next event.
-    pub fn offer(&mut self, now: u64, order: u64, packet: PacketId, host: u32, octets: u32) -> Result<Option<u64>, QueueFull> {
-        self.offered += 1;
-        self.offered_octets += u64::from(octets);
+    /// that is the wire's next event.
+    pub fn offer(&mut self, traffic: &mut Traffic, now: u64, order: u64, load: Load) -> Result<Option<u64>, QueueFull> {
+        let Load { packet, host, octets } = load;
         let (packets, waiting) = self.waiting(now);
         let idle = self.free_at <= now;
         let start = if idle { now } else { self.free_at };
@@ -156,14 +128,12 @@ impl Direction {
                 return Err(QueueFull);
             }
             self.waiting_octets = waiting + u64::from(octets);
-            self.max_packets = self.max_packets.max(packets + 1);
-            self.max_octets = self.max_octets.max(self.waiting_octets);
-            self.waited += u128::from(start - now);
-            self.waited_octets += u128::from(start - now) * u128::from(octets);
+            traffic.note_queue(packets + 1, self.waiting_octets);
+            traffic.note_wait(start - now, octets);
         }
         let span = self.transmitter.serialise(octets);
         self.free_at = start + span;
-        self.busy += span;
+        traffic.busy += span;
         let arrival = self.free_at + self.delay;
         let first = self.ring.is_empty();
         let order_and_host = order << Entry::HOST_BITS | u64::from(host);
@@ -192,25 +162,23 @@ impl Direction {
         self.ring.iter()
     }
 
-    /// Time spent transmitting up to `now`.
-    pub const fn busy(&self, now: u64) -> u64 {
-        self.busy - self.free_at.saturating_sub(now)
+    /// The part of the time spent transmitting that lies beyond `now`.
+    pub const fn busy_beyond(&self, now: u64) -> u64 {
+        self.free_at.saturating_sub(now)
     }
 
-    /// Mean packets and octets that waited from time 0 to `now`.
-    pub fn mean_queue(&self, now: u64) -> (f64, f64) {
-        if now == 0 {
-            return (0.0, 0.0);
-        }
-        let (mut waited, mut octets) = (self.waited, self.waited_octets);
-        for entry in &self.ring {
-            // Waiting that lies beyond the end does not count.
-            let beyond = u128::from(entry.start.saturating_sub(now));
-            waited -= beyond;
-            octets -= beyond * u128::from(entry.octets);
-        }
-        (waited as f64 / now as f64, octets as f64 / now as f64)
+    /// For each packet that has not begun its transmission by `now`, the waiting time beyond, and its octets.
+    pub fn waiting_beyond(&self, now: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.ring.iter().map(move |entry| (entry.start.saturating_sub(now), entry.octets))
     }
+}
+
+/// A packet that wants to cross, the number of the host that it goes to, and its octets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub packet: PacketId,
+    pub host: u32,
+    pub octets: u32,
 }
 
 /// There is no room.
@@ -224,17 +192,25 @@ mod tests {
     use crate::packet::Packets;
     use whyloss_transport::{Duration, Instant, Segment};
 
-    fn direction(bps: u64, queue: QueueLimit) -> (Direction, PacketId) {
-        let spec =
-            LinkSpec { rate: BitRate::from_bps(bps), delay: Duration::from_nanos(7), queue, channel: ChannelSpec::default() };
-        let packet = Packets::default().insert(Segment::default(), Instant::ZERO, 0, 0);
-        (Direction::new(&spec, 1, 0, "link a>b").unwrap(), packet)
+    struct Tested(Wire, Traffic);
+
+    impl Tested {
+        fn new(bps: u64, queue: QueueLimit) -> Self {
+            let delay = Duration::from_nanos(7);
+            let spec = LinkSpec { rate: BitRate::from_bps(bps), delay, queue, channel: ChannelSpec::default() };
+            Self(Wire::new(&spec), Traffic::default())
+        }
+
+        fn offer(&mut self, now: u64, octets: u32) -> Result<Option<u64>, QueueFull> {
+            let packet = Packets::default().insert(Segment::default(), Instant::ZERO, 0, 0);
+            self.0.offer(&mut self.1, now, 0, Load { packet, host: 0, octets })
+        }
     }
 
     /// Offers packets of the given lengths at time 0; how many were taken.
     fn taken(queue: QueueLimit, lengths: &[u32]) -> usize {
-        let (mut link, packet) = direction(1_000_000, queue);
-        lengths.iter().filter(|&&octets| link.offer(0, 0, packet, 0, octets).is_ok()).count()
+        let mut wire = Tested::new(1_000_000, queue);
+        lengths.iter().filter(|&&octets| wire.offer(0, octets).is_ok()).count()
     }
 
     #[test]
@@ -259,29 +235,29 @@ mod tests {
     #[test]
     fn a_queue_empties_at_its_rate() {
         // 1000 octets take 8 ms at 1 Mbit/s.
-        let (mut link, packet) = direction(1_000_000, QueueLimit::Packets(2));
+        let mut wire = Tested::new(1_000_000, QueueLimit::Packets(2));
         let ms = 1_000_000;
-        assert_eq!(link.offer(0, 0, packet, 0, 1000), Ok(Some(8 * ms + 7)));
-        assert_eq!(link.offer(0, 0, packet, 0, 1000), Ok(None));
-        assert_eq!(link.offer(0, 0, packet, 0, 1000), Ok(None));
-        assert_eq!(link.waiting(0), (2, 2000));
-        assert_eq!(link.offer(8 * ms - 1, 0, packet, 0, 1000), Err(QueueFull));
-        assert_eq!(link.waiting(8 * ms), (1, 1000));
-        assert_eq!(link.offer(8 * ms, 0, packet, 0, 500), Ok(None));
-        let arrivals: Vec<_> = std::iter::from_fn(|| link.arrive().map(|(entry, _)| entry.arrival)).collect();
+        assert_eq!(wire.offer(0, 1000), Ok(Some(8 * ms + 7)));
+        assert_eq!(wire.offer(0, 1000), Ok(None));
+        assert_eq!(wire.offer(0, 1000), Ok(None));
+        assert_eq!(wire.0.waiting(0), (2, 2000));
+        assert_eq!(wire.offer(8 * ms - 1, 1000), Err(QueueFull));
+        assert_eq!(wire.0.waiting(8 * ms), (1, 1000));
+        assert_eq!(wire.offer(8 * ms, 500), Ok(None));
+        let arrivals: Vec<_> = std::iter::from_fn(|| wire.0.arrive().map(|(entry, _)| entry.arrival)).collect();
         assert_eq!(arrivals, [8 * ms + 7, 16 * ms + 7, 24 * ms + 7, 28 * ms + 7]);
-        assert_eq!(link.waiting(28 * ms), (0, 0));
+        assert_eq!(wire.0.waiting(28 * ms), (0, 0));
         // Waiting: 8 + 16 + 16 ms of 28.
-        assert_eq!(link.mean_queue(28 * ms).0, 40.0 / 28.0);
-        assert_eq!((link.max_packets, link.max_octets, link.busy(28 * ms)), (2, 2000, 28 * ms));
+        assert_eq!(wire.1.waited, 40 * u128::from(ms));
+        assert_eq!((wire.1.max_packets, wire.1.max_octets, wire.1.busy), (2, 2000, 28 * ms));
     }
 
     #[test]
     fn an_idle_link_starts_at_once() {
-        let (mut link, packet) = direction(8_000_000_000, QueueLimit::Packets(1));
+        let mut wire = Tested::new(8_000_000_000, QueueLimit::Packets(1));
         for at in [0, 100, 200] {
-            assert_eq!(link.offer(at, 0, packet, 0, 100), Ok(Some(at + 107)));
-            assert_eq!(link.arrive().map(|(entry, next)| (entry.start, next.is_none())), Some((at, true)));
+            assert_eq!(wire.offer(at, 100), Ok(Some(at + 107)));
+            assert_eq!(wire.0.arrive().map(|(entry, next)| (entry.start, next.is_none())), Some((at, true)));
         }
     }
 }

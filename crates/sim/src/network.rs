@@ -2,11 +2,13 @@
 
 use crate::build::{LinkId, Way};
 use crate::capture::{Capture, Tap};
-use crate::channel::Fate;
+use crate::channel::{Channel, Fate};
+use crate::direction::{Direction, Line};
 use crate::events::{Event, Events, Target};
-use crate::link::{Direction, Entry, QueueFull};
+use crate::link::{Load, QueueFull};
 use crate::octets::{self, Content, Reading, Route};
 use crate::packet::{PacketId, Packets, Raw};
+use crate::radio::{Outcome, Radio, Surroundings};
 use crate::random::Stream;
 use crate::record::{DropRecord, PacketCounts};
 use crate::routes::{Routes, NOWHERE};
@@ -86,6 +88,7 @@ pub(crate) struct Network {
     pub now: u64,
     pub events: Events,
     pub directions: Vec<Direction>,
+    pub radio: Radio,
     pub places: Vec<Place>,
     pub packets: Packets,
     pub routes: Routes,
@@ -94,6 +97,8 @@ pub(crate) struct Network {
     pub hosts: u32,
     /// Losses that senders want to hear of, with their outlets.
     pub fates: Vec<(u32, path::Fate)>,
+    /// The channels in front of each host's transport, by the direction of its flows; empty if no host has any.
+    pub inputs: Vec<[Option<Channel>; 2]>,
     /// Who captures each direction.
     pub taps: Vec<Vec<Tap>>,
     pub captures: Vec<Capture>,
@@ -139,7 +144,7 @@ impl Network {
             overhead.waiting.push_back((event, packet, octets));
         } else {
             let (exit, host) = (from.exit, from.route.hosts[1]);
-            self.enqueue(exit, packet, host, octets);
+            self.enqueue(exit, Load { packet, host, octets });
         }
     }
 
@@ -152,78 +157,157 @@ impl Network {
         if let Some(&(event, ..)) = overhead.waiting.front() {
             self.events.push(event);
         }
-        self.enqueue(exit, packet, host, octets);
+        self.enqueue(exit, Load { packet, host, octets });
     }
 
     /// A packet comes to the queue of a link direction.
-    fn enqueue(&mut self, direction: u32, packet: PacketId, host: u32, octets: u32) {
-        let order = self.events.next_order();
-        match self.directions[direction as usize].offer(self.now, order, packet, host, octets) {
-            Ok(None) => {}
-            Ok(Some(arrival)) => self.events.push(Event::new(arrival, order, Target::Direction(direction))),
-            Err(QueueFull) => {
-                self.directions[direction as usize].dropped.add(Cause::QueueFull);
-                self.tap(direction, packet, Some("dropped: the queue is full"));
-                self.discard(packet, Cause::QueueFull, direction);
+    fn enqueue(&mut self, direction: u32, load: Load) {
+        let Direction { traffic, line, .. } = &mut self.directions[direction as usize];
+        traffic.offered += 1;
+        traffic.offered_octets += u64::from(load.octets);
+        let taken = match line {
+            Line::Wire(wire) => {
+                let order = self.events.next_order();
+                wire.offer(traffic, self.now, order, load).map(|arrival| {
+                    if let Some(arrival) = arrival {
+                        self.events.push(Event::new(arrival, order, Target::Direction(direction)));
+                    }
+                })
             }
+            Line::Air(_) => {
+                let Self { now, events, directions, radio, .. } = self;
+                radio.offer(&mut Surroundings { now: *now, events, directions }, direction, load)
+            }
+        };
+        if taken == Err(QueueFull) {
+            self.lose(direction, load.packet, Cause::QueueFull, "dropped: the queue is full");
         }
     }
 
-    /// The first packet of a link direction arrives at its end. Returns it if that is a host.
+    /// The first packet of a wire arrives at its end. Returns it if that is a host.
     pub fn arrive(&mut self, direction: u32) -> Option<PacketId> {
         let link = &mut self.directions[direction as usize];
-        let (entry, next) = link.arrive()?;
+        let Line::Wire(wire) = &mut link.line else { return None };
+        let (entry, next) = wire.arrive()?;
         if let Some(next) = next {
             self.events.push(Event::new(next.arrival, next.order(), Target::Direction(direction)));
         }
-        let mut packet = entry.packet;
+        let mut load = Load { packet: entry.packet, host: entry.host(), octets: entry.octets };
         if !link.channel.is_perfect() || !self.taps[direction as usize].is_empty() {
-            packet = self.cross(direction, &entry)?;
+            let transmitted = wire.transmitted_at(entry.arrival);
+            load.packet = self.cross(direction, load, transmitted)?;
         }
-        let link = &mut self.directions[direction as usize];
-        link.delivered += 1;
-        link.delivered_octets += u64::from(entry.octets);
-        let host = if packet.is_damaged() { self.inspect(direction, packet)? } else { entry.host() };
+        self.land(direction, load)
+    }
+
+    /// Something happens on the air. Returns the packet that arrives at a host by that.
+    pub fn on_air(&mut self, target: Target) -> Option<PacketId> {
+        let Self { now, events, directions, radio, .. } = self;
+        let mut around = Surroundings { now: *now, events, directions };
+        match target {
+            Target::Station(station) => radio.timer(&mut around, station),
+            Target::Transmission(transmission) => radio.spread(&mut around, transmission),
+            _ => return None,
+        }
+        let mut arrived = None;
+        while let Some(outcome) = self.radio.outcome() {
+            match outcome {
+                Outcome::Arrived { direction, load } => {
+                    self.tap(direction, load.packet, None);
+                    // A frame has one receiver, so that at most one packet comes to a host at a time.
+                    arrived = arrived.or(self.land(direction, load));
+                }
+                Outcome::GivenUp { direction, packet, cause } => {
+                    self.lose(direction, packet, cause, "lost: given up after the retry limit")
+                }
+            }
+        }
+        arrived
+    }
+
+    /// A packet has reached the end of a link direction. Returns it if that is a host.
+    #[inline]
+    fn land(&mut self, direction: u32, load: Load) -> Option<PacketId> {
+        let Load { packet, octets, .. } = load;
+        let traffic = &mut self.directions[direction as usize].traffic;
+        traffic.delivered += 1;
+        traffic.delivered_octets += u64::from(octets);
+        let host = if packet.is_damaged() { self.inspect(direction, packet)? } else { load.host };
         match self.places[direction as usize] {
-            Place::Host(_) => Some(packet),
+            Place::Host(_) if self.inputs.is_empty() => Some(packet),
+            Place::Host(host) => self.come_in(direction, host, packet),
             Place::Router(node) => {
                 let next = self.routes.next(node, host);
                 if next == NOWHERE {
                     self.discard(packet, Cause::NoRoute, direction);
                 } else {
-                    self.enqueue(next, packet, host, entry.octets);
+                    self.enqueue(next, Load { packet, host, octets });
                 }
                 None
             }
         }
     }
 
-    /// The channel has its way with a packet, and whoever captures sees it.
-    fn cross(&mut self, direction: u32, entry: &Entry) -> Option<PacketId> {
-        let link = &mut self.directions[direction as usize];
-        let transmitted = Instant::from_nanos(link.transmitted_at(entry.arrival));
+    /// The channel in front of a host's transport has its way with a packet.
+    fn come_in(&mut self, direction: u32, host: u32, id: PacketId) -> Option<PacketId> {
+        let packet = self.packets.get(id);
+        let way = self.outlets[packet.origin as usize].way;
+        if way == Way::Forward && self.data(id).1 == 0 {
+            return Some(id);
+        }
+        let Some(channel) = &mut self.inputs[host as usize][usize::from(way == Way::Reverse)] else { return Some(id) };
+        let octets = packet.octets;
         let mut flips = std::mem::take(&mut self.flips);
-        let fate = link.channel.pass(entry.octets, transmitted, &mut flips);
+        let fate = channel.pass(octets, Instant::from_nanos(self.now), &mut flips);
         let packet = match fate {
-            Fate::Intact => {
-                self.tap(direction, entry.packet, None);
-                Some(entry.packet)
-            }
+            Fate::Intact => Some(id),
             Fate::Erased => {
-                self.directions[direction as usize].dropped.add(Cause::Erased);
-                self.tap(direction, entry.packet, Some("lost: erased by the channel"));
-                self.discard(entry.packet, Cause::Erased, direction);
+                self.discard(id, Cause::Erased, direction);
                 None
             }
             Fate::Damaged => {
-                self.directions[direction as usize].damaged += 1;
-                self.damage(direction, entry.packet, &flips);
+                self.damage(direction, id, &flips);
+                Some(id.damaged())
+            }
+        };
+        self.flips = flips;
+        let packet = packet?;
+        if packet.is_damaged() {
+            self.inspect(direction, packet)?;
+        }
+        Some(packet)
+    }
+
+    /// A packet is lost on a link direction.
+    fn lose(&mut self, direction: u32, packet: PacketId, cause: Cause, comment: &str) {
+        self.directions[direction as usize].traffic.dropped.add(cause);
+        self.tap(direction, packet, Some(comment));
+        self.discard(packet, cause, direction);
+    }
+
+    /// The channel has its way with a packet whose transmission ended at `transmitted`, and whoever captures sees it.
+    fn cross(&mut self, direction: u32, load: Load, transmitted: u64) -> Option<PacketId> {
+        let link = &mut self.directions[direction as usize];
+        let mut flips = std::mem::take(&mut self.flips);
+        let fate = link.channel.pass(load.octets, Instant::from_nanos(transmitted), &mut flips);
+        let packet = match fate {
+            Fate::Intact => {
+                self.tap(direction, load.packet, None);
+                Some(load.packet)
+            }
+            Fate::Erased => {
+                self.lose(direction, load.packet, Cause::Erased, "lost: erased by the channel");
+                None
+            }
+            Fate::Damaged => {
+                link.traffic.damaged += 1;
+                self.damage(direction, load.packet, &flips);
                 if !self.taps[direction as usize].is_empty() {
                     let bits: Vec<_> = flips.iter().map(u32::to_string).collect();
                     let comment = format!("damaged by the channel: {} of the IP packet flipped", plural(&bits));
-                    self.tap(direction, entry.packet, Some(&comment));
+                    self.tap(direction, load.packet, Some(&comment));
                 }
-                Some(entry.packet.damaged())
+                Some(load.packet.damaged())
             }
         };
         self.flips = flips;
@@ -333,9 +417,25 @@ impl Network {
 
     /// All packets that have left an endpoint and not ended.
     pub fn under_way(&self) -> impl Iterator<Item = PacketId> + '_ {
-        let on_links = self.directions.iter().flat_map(Direction::under_way).map(|entry| entry.packet);
+        let on_links = self.on_links().map(|(_, packet)| packet);
         let at_hosts = self.outlets.iter().filter_map(|outlet| outlet.overhead.as_ref());
         on_links.chain(at_hosts.flat_map(|overhead| &overhead.waiting).map(|(_, packet, _)| *packet))
+    }
+
+    /// All packets in queues and on links, with their directions.
+    fn on_links(&self) -> impl Iterator<Item = (u32, PacketId)> + '_ {
+        let on_wires = self.directions.iter().enumerate().flat_map(|(number, direction)| {
+            let wire = if let Line::Wire(wire) = &direction.line { Some(wire) } else { None };
+            wire.into_iter().flat_map(move |wire| wire.under_way().map(move |entry| (number as u32, entry.packet)))
+        });
+        on_wires.chain(self.radio.under_way())
+    }
+
+    /// For each link direction, the number of its packets that are under way.
+    pub fn in_flight(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.directions.len()];
+        self.on_links().for_each(|(direction, _)| counts[direction as usize] += 1);
+        counts
     }
 }
 

@@ -187,11 +187,11 @@ pub struct LinkRecord {
     pub delivered_octets: u64,
     /// Packets that the channel damaged.
     pub damaged: u64,
-    /// Packets lost here: full queue or erased by the channel.
+    /// Packets lost here: full queue, erased by the channel, or given up by a station.
     pub dropped: CauseCounts,
     /// Packets in the queue, in transmission or on the way at the end of the run.
     pub in_flight: u64,
-    /// Time spent transmitting.
+    /// Time spent transmitting, control frames included.
     pub busy: Duration,
     /// Mean number of packets that waited (the one in transmission not counted).
     pub mean_queue_packets: f64,
@@ -203,6 +203,21 @@ pub struct LinkRecord {
     pub max_queue_octets: u64,
     /// How often an error pattern came to its end.
     pub pattern_ends: u64,
+    /// What happened to frames, if the link leads through the air.
+    pub air: Option<AirCounts>,
+}
+
+/// Frames from one station to another. Several frames may carry one packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AirCounts {
+    /// Frames sent, RTS, CTS and ACK frames included.
+    pub frames: u64,
+    /// Of those, the ones that the other station could not decode because it heard something else or was sending itself.
+    pub collided: u64,
+    /// Of those, the ones that it would have decoded but for noise: the link's channel.
+    pub noise: u64,
+    /// Exchanges of this direction's data that failed and were tried again. One that is given up is not tried again.
+    pub retries: u64,
 }
 
 /// A sender at a moment.

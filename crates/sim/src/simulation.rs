@@ -170,6 +170,11 @@ impl Simulation {
                 Target::Timer(socket) => hosts.timer(net, socket),
                 Target::Source(source) => hosts.emit(net, source),
                 Target::Outlet(outlet) => net.release(outlet),
+                Target::Station(_) | Target::Transmission(_) => {
+                    if let Some(packet) = net.on_air(event.target()) {
+                        hosts.deliver(net, packet);
+                    }
+                }
             }
             for (outlet, fate) in net.fates.drain(..) {
                 hosts.sockets[outlet as usize].tcp.reveal(&fate);

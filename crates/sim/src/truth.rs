@@ -19,11 +19,15 @@ pub enum Cause {
     NoFlow,
     /// Damage sent it to an address that no route leads to.
     NoRoute,
+    /// A radio station gave it up after its retry limit, and its receiver never got it. At least one of the failed attempts was not
+    /// due to noise: a frame of the exchange met another on the air, or its receiver was deaf or bound not to answer. If noise alone
+    /// did it, the cause is [`Cause::Erased`]. One that is given up although it arrived (its acknowledgements were lost) is no loss.
+    Collision,
 }
 
 impl Cause {
     /// All causes, in the order of their columns.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::QueueFull,
         Self::Erased,
         Self::IpHeaderDamaged,
@@ -31,6 +35,7 @@ impl Cause {
         Self::PayloadDamaged,
         Self::NoFlow,
         Self::NoRoute,
+        Self::Collision,
     ];
 
     /// The name in tables.
@@ -43,6 +48,7 @@ impl Cause {
             Self::PayloadDamaged => "payload-damaged",
             Self::NoFlow => "no-flow",
             Self::NoRoute => "no-route",
+            Self::Collision => "collision",
         }
     }
 
@@ -55,9 +61,10 @@ impl Cause {
         }
     }
 
-    /// Whether the loss says that the network was overloaded. Every other cause says that a channel disturbed the packet.
+    /// Whether the loss says that the network was overloaded: a full queue, or stations that contend for the air (our reading; counted
+    /// apart, so that anyone can read it otherwise). Every other cause says that a channel disturbed the packet.
     pub const fn is_congestion(self) -> bool {
-        matches!(self, Self::QueueFull)
+        matches!(self, Self::QueueFull | Self::Collision)
     }
 }
 
@@ -125,6 +132,6 @@ mod tests {
             (0..=index).for_each(|_| counts.add(cause));
         }
         assert!(counts.iter().enumerate().all(|(index, (_, count))| count == index as u64 + 1));
-        assert_eq!(counts.total(), 28);
+        assert_eq!(counts.total(), 36);
     }
 }

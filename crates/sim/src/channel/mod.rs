@@ -6,12 +6,14 @@
 mod bits;
 mod gilbert;
 mod pattern;
+mod spaced;
 
 pub use pattern::{Pattern, PatternError};
 
 use crate::random::Stream;
 use bits::{Gaps, NextError};
 use gilbert::Chain;
+use spaced::Spaced;
 use std::sync::Arc;
 use whyloss_transport::{Duration, Instant};
 
@@ -47,6 +49,13 @@ pub enum Errors {
         /// Packet error ratio, in `[0, 1]`.
         probability: f64,
     },
+    /// On packets at distances of `1/rate` in the mean, counted in packets.
+    Spaced {
+        /// Share of packets in error, in `[0, 1]`; with [`Spacing::Exponential`] a little less.
+        rate: f64,
+        /// The law of the distances.
+        spacing: Spacing,
+    },
     /// On every packet that finds a two-state Markov chain (Gilbert 1960) in its bad state. The chain starts in the good state and
     /// steps before it is asked.
     Gilbert {
@@ -57,6 +66,18 @@ pub enum Errors {
         /// What makes the chain step.
         step: Step,
     },
+}
+
+/// The law of the distances from one packet in error to the next, and from the beginning to the first; our reading of the names
+/// "deterministic", "uniform" and "exponential" by which simulators call their error models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spacing {
+    /// Always `1/rate`, rounded.
+    Regular,
+    /// Uniform on `1..=2/rate - 1`, the end rounded.
+    Uniform,
+    /// Exponential with mean `1/rate`, rounded up, which adds half a packet to the mean.
+    Exponential,
 }
 
 /// What makes a Markov chain step.
@@ -125,6 +146,7 @@ enum Model {
     Perfect,
     Bits(NextError),
     Packets { probability: f64, stream: Stream },
+    Spaced(Spaced),
     Chain(Chain),
 }
 
@@ -139,6 +161,7 @@ impl ChannelSpec {
                 unfit("pattern", "empty".to_owned(), "a pattern of at least one bit")
             }
             Errors::Packets { probability: p } if !probability(*p) => unfit("probability", p.to_string(), "a number from 0 to 1"),
+            Errors::Spaced { rate, .. } if !probability(*rate) => unfit("rate", rate.to_string(), "a number from 0 to 1"),
             Errors::Gilbert { stay_good: p, .. } if !probability(*p) => unfit("stay_good", p.to_string(), "a number from 0 to 1"),
             Errors::Gilbert { stay_bad: p, .. } if !probability(*p) => unfit("stay_bad", p.to_string(), "a number from 0 to 1"),
             Errors::Gilbert { step: Step::Time(Duration::ZERO), .. } => {
@@ -159,6 +182,7 @@ impl Channel {
             Errors::Bits { ber } => Model::Bits(NextError::new(Gaps::Random { ber: *ber, stream: stream() })),
             Errors::Pattern { pattern, at_end } => Model::Bits(NextError::new(Gaps::pattern(pattern.clone(), *at_end))),
             Errors::Packets { probability } => Model::Packets { probability: *probability, stream: stream() },
+            Errors::Spaced { rate, spacing } => Model::Spaced(Spaced::new(*rate, *spacing, stream())),
             Errors::Gilbert { stay_good, stay_bad, step } => Model::Chain(Chain::new(*stay_good, *stay_bad, *step, stream())),
         };
         Ok(Self { model, effect: spec.effect, flips: Stream::new(seed, run, component, "flips") })
@@ -179,6 +203,7 @@ impl Channel {
             Model::Perfect => false,
             Model::Bits(next) => next.cross(bits, flips),
             Model::Packets { probability, stream } => stream.unit() < *probability,
+            Model::Spaced(spaced) => spaced.hits(),
             Model::Chain(chain) => chain.is_bad(end),
         };
         match (hit, self.effect) {
@@ -249,6 +274,8 @@ mod tests {
         assert_eq!(message(Errors::Bits { ber: 1.0 }), "ber is 1; allowed is a number from 0 to below 1");
         assert_eq!(message(Errors::Bits { ber: f64::NAN }), "ber is NaN; allowed is a number from 0 to below 1");
         assert_eq!(message(Errors::Packets { probability: -0.1 }), "probability is -0.1; allowed is a number from 0 to 1");
+        let spaced = Errors::Spaced { rate: 1.5, spacing: Spacing::Regular };
+        assert_eq!(message(spaced), "rate is 1.5; allowed is a number from 0 to 1");
         let gilbert = |stay_good, stay_bad, step| Errors::Gilbert { stay_good, stay_bad, step };
         assert_eq!(message(gilbert(2.0, 0.5, Step::Packet)), "stay_good is 2; allowed is a number from 0 to 1");
         assert_eq!(message(gilbert(0.5, 2.0, Step::Packet)), "stay_bad is 2; allowed is a number from 0 to 1");

@@ -1,14 +1,16 @@
 //! From a scenario file to a network in full: shorthands written out, defaults filled in, everything checked.
 
 use crate::error::{nearest, InputError};
-use crate::format::{Channel, Direction, Document, Effect, Flow, PatternEnd, Shape, CHANNEL_ERRORS};
-use crate::quantity::{Capacity, Rate, Span};
+use crate::format::{Chain, Channel, Direction, Document, Effect, Flow, Input, PatternEnd, Shape, CHANNEL_ERRORS};
+use crate::quantity::{Capacity, Length, Rate, Span};
 use std::collections::BTreeSet;
 use whyloss_transport::scheme::SelectionError;
 use whyloss_transport::tcp::{Config, PROFILES};
 
 /// The simulated time at which a run of sized transfers ends if the scenario does not say.
 pub const DEFAULT_DURATION: Span = Span(3_600_000_000_000);
+
+const NETWORKS: &str = "[path], [dumbbell], [chain], or [[host]], [[router]] and [[link]]";
 
 /// A network written out.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,12 +24,16 @@ pub struct Network {
 }
 
 /// A host or router.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Its name.
     pub name: String,
     /// Whether flows can start and end here.
     pub host: bool,
+    /// Its place in metres, if it is a radio station.
+    pub position: Option<[f64; 2]>,
+    /// What happens to packets that have arrived at a host.
+    pub input: Input,
 }
 
 /// A link.
@@ -37,8 +43,8 @@ pub struct Link {
     pub name: String,
     /// Its ends, by position in [`Network::nodes`].
     pub ends: [usize; 2],
-    /// Forward and reverse.
-    pub ways: [Way; 2],
+    /// Forward and reverse; `None` through the air.
+    pub ways: Option<[Way; 2]>,
 }
 
 /// One direction of a link.
@@ -74,38 +80,37 @@ impl Network {
     pub fn new(document: &Document) -> Result<Self, InputError> {
         let mut network = Self { nodes: Vec::new(), links: Vec::new(), transfers: Vec::new() };
         let free = !(document.host.is_empty() && document.router.is_empty() && document.link.is_empty());
-        match (&document.path, &document.dumbbell, free) {
-            (Some(path), None, false) => network.path(path)?,
-            (None, Some(dumbbell), false) => network.dumbbell(dumbbell, &document.flow)?,
-            (None, None, true) => network.free(document)?,
-            (None, None, false) => {
-                return Err(
-                    InputError::new("there is no network").allowed("[path], [dumbbell], or [[host]], [[router]] and [[link]]")
-                )
-            }
+        match (&document.path, &document.dumbbell, &document.chain, free) {
+            (Some(path), None, None, false) => network.path(path)?,
+            (None, Some(dumbbell), None, false) => network.dumbbell(dumbbell, &document.flow)?,
+            (None, None, Some(chain), false) => network.chain(chain)?,
+            (None, None, None, true) => network.free(document)?,
+            (None, None, None, false) => return Err(InputError::new("there is no network").allowed(NETWORKS)),
             _ => {
                 let mut found = Vec::new();
                 found.extend(document.path.is_some().then_some("[path]"));
                 found.extend(document.dumbbell.is_some().then_some("[dumbbell]"));
+                found.extend(document.chain.is_some().then_some("[chain]"));
                 found.extend(free.then_some("[[host]], [[router]] or [[link]]"));
                 return Err(InputError::new("there is more than one network")
                     .found(found.join(" and "))
-                    .allowed("one of [path], [dumbbell], or [[host]], [[router]] and [[link]]"));
+                    .allowed(format!("one of {NETWORKS}")));
             }
         }
+        network.radio(document)?;
         network.transfers(document)?;
         network.check_output(document)?;
         Ok(network)
     }
 
     fn node(&mut self, name: impl Into<String>, host: bool) -> usize {
-        self.nodes.push(Node { name: name.into(), host });
+        self.nodes.push(Node { name: name.into(), host, position: None, input: Input::default() });
         self.nodes.len() - 1
     }
 
     fn link(&mut self, name: impl Into<String>, ends: [usize; 2], shape: &Shape, field: &str) -> Result<(), InputError> {
         let ways = [way(shape, shape.forward.as_ref(), field, "forward")?, way(shape, shape.reverse.as_ref(), field, "reverse")?];
-        self.links.push(Link { name: name.into(), ends, ways });
+        self.links.push(Link { name: name.into(), ends, ways: Some(ways) });
         Ok(())
     }
 
@@ -141,13 +146,70 @@ impl Network {
         Ok(())
     }
 
+    fn chain(&mut self, chain: &Chain) -> Result<(), InputError> {
+        if !(1..=1000).contains(&chain.hops) {
+            return Err(InputError::default().at("chain.hops").found(chain.hops.to_string()).allowed("1 to 1000"));
+        }
+        if let Some(input) = &chain.input {
+            check_input(input, "chain.input")?;
+        }
+        for number in 0..=chain.hops {
+            let end = number == 0 || number == chain.hops;
+            let node = self.node(format!("node{number}"), end);
+            self.nodes[node].position = Some([chain.spacing.metres() * f64::from(number), 0.0]);
+            if let (true, Some(input)) = (end, &chain.input) {
+                self.nodes[node].input = input.clone();
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins the radio stations that are within reach of each other.
+    fn radio(&mut self, document: &Document) -> Result<(), InputError> {
+        let stations: Vec<_> = self.stations().collect();
+        if stations.is_empty() {
+            return match document.radio {
+                Some(_) => Err(InputError::new("there is no radio station")
+                    .at("radio")
+                    .allowed("[chain], or a `position` for some [[host]] or [[router]]")),
+                None => Ok(()),
+            };
+        }
+        let radio = document.radio.clone().unwrap_or_default();
+        if let Some(channel) = &radio.channel {
+            check_channel(channel, "radio.channel")?;
+            check_no_pattern(channel, "radio.channel")?;
+        }
+        let spec = radio.spec();
+        spec.check().map_err(|error| {
+            InputError::default().at(format!("radio.{}", error.field)).found(error.found).allowed(error.allowed)
+        })?;
+        for (index, &(a, here)) in stations.iter().enumerate() {
+            for &(b, _) in stations[index + 1..].iter().filter(|(_, there)| spec.reaches(here, *there)) {
+                let name = format!("{}-{}", self.nodes[a].name, self.nodes[b].name);
+                if self.links.iter().any(|other| other.name == name) {
+                    let problem = format!("two links are called `{name}`, one of them a radio link");
+                    return Err(InputError::new(problem).allowed("a name of its own for each [[link]]"));
+                }
+                self.links.push(Link { name, ends: [a, b], ways: None });
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes with a radio, and their places in metres.
+    pub fn stations(&self) -> impl Iterator<Item = (usize, [f64; 2])> + '_ {
+        self.nodes.iter().enumerate().filter_map(|(number, node)| Some((number, node.position?)))
+    }
+
     fn free(&mut self, document: &Document) -> Result<(), InputError> {
-        let hosts = document.host.iter().map(|host| (&host.name, true, "host"));
-        let routers = document.router.iter().map(|router| (&router.name, false, "router"));
+        let hosts = document.host.iter().map(|host| (&host.name, true, "host", host.position, host.input.clone()));
+        let routers = document.router.iter().map(|router| (&router.name, false, "router", router.position, None));
         let mut seen = BTreeSet::new();
         let mut position = [0_usize; 2];
-        for (name, host, kind) in hosts.chain(routers) {
-            let field = format!("{kind}[{}].name", position[usize::from(host)]);
+        for (name, host, kind, place, input) in hosts.chain(routers) {
+            let item = format!("{kind}[{}]", position[usize::from(host)]);
+            let field = format!("{item}.name");
             position[usize::from(host)] += 1;
             if name.is_empty() {
                 return Err(InputError::default().at(field).found("\"\"").allowed("a name"));
@@ -155,7 +217,12 @@ impl Network {
             if !seen.insert(name) {
                 return Err(InputError::new("two nodes have the same name").at(field).found(format!("\"{name}\"")));
             }
-            self.node(name, host);
+            let node = self.node(name, host);
+            self.nodes[node].position = place.map(|place| place.map(Length::metres));
+            if let Some(input) = input {
+                check_input(&input, &format!("{item}.input"))?;
+                self.nodes[node].input = input;
+            }
         }
         for (index, link) in document.link.iter().enumerate() {
             let field = format!("link[{index}]");
@@ -205,6 +272,7 @@ impl Network {
                 let from = match (&flow.from, &document.path, &document.dumbbell) {
                     (Some(name), _, _) => self.find(name, |node| node.host).map_err(|e| e.at(format!("{field}.from")))?,
                     (None, Some(_), _) => self.find("server", |node| node.host)?,
+                    (None, None, None) if document.chain.is_some() => 0,
                     (None, None, Some(_)) => {
                         next_pair += 1;
                         self.nth("sender", pair)
@@ -214,6 +282,7 @@ impl Network {
                 let to = match (&flow.to, &document.path, &document.dumbbell) {
                     (Some(name), _, _) => self.find(name, |node| node.host).map_err(|e| e.at(format!("{field}.to")))?,
                     (None, Some(_), _) => self.find("client", |node| node.host)?,
+                    (None, None, None) if document.chain.is_some() => self.nodes.len() - 1,
                     (None, None, Some(_)) => self.nth("receiver", pair),
                     (None, None, None) => return Err(self.missing_end(&field, "to")),
                 };
@@ -322,7 +391,8 @@ fn way(shape: &Shape, direction: Option<&Direction>, field: &str, name: &str) ->
 }
 
 fn check_channel(channel: &Channel, field: &str) -> Result<(), InputError> {
-    let given = [channel.ber.is_some(), channel.pattern.is_some(), channel.loss.is_some(), channel.markov.is_some()];
+    let Channel { ber, pattern, loss, spaced, markov, .. } = channel;
+    let given = [ber.is_some(), pattern.is_some(), loss.is_some(), spaced.is_some(), markov.is_some()];
     let given: Vec<_> = CHANNEL_ERRORS.iter().zip(given).filter(|(_, given)| *given).map(|(name, _)| *name).collect();
     if given.len() > 1 {
         return Err(InputError::new("more than one kind of error")
@@ -342,10 +412,30 @@ fn check_channel(channel: &Channel, field: &str) -> Result<(), InputError> {
     Ok(())
 }
 
+/// A pattern belongs to one direction of one link.
+fn check_no_pattern(channel: &Channel, field: &str) -> Result<(), InputError> {
+    if channel.pattern.is_some() {
+        return Err(InputError::new("a pattern is possible for wires only").at(format!("{field}.pattern")));
+    }
+    Ok(())
+}
+
+fn check_input(input: &Input, field: &str) -> Result<(), InputError> {
+    for (channel, name) in [(&input.data, "data"), (&input.acks, "acks")] {
+        if let Some(channel) = channel {
+            let field = format!("{field}.{name}");
+            check_channel(channel, &field)?;
+            check_no_pattern(channel, &field)?;
+        }
+    }
+    Ok(())
+}
+
 impl Channel {
     /// What an error does, said or not.
     pub fn effective(&self) -> Effect {
-        self.effect.unwrap_or(if self.loss.is_some() || self.markov.is_some() { Effect::Erase } else { Effect::Damage })
+        let by_packet = self.loss.is_some() || self.spaced.is_some() || self.markov.is_some();
+        self.effect.unwrap_or(if by_packet { Effect::Erase } else { Effect::Damage })
     }
 
     /// What comes after a pattern, said or not.

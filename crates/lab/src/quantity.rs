@@ -53,6 +53,14 @@ const SIZE: Measure = Measure {
     max: 9e15,
 };
 
+const LENGTH: Measure = Measure {
+    what: "a distance that is not negative",
+    example: "200 m",
+    units: &[("mm", 1.0), ("cm", 10.0), ("m", 1e3), ("km", 1e6)],
+    min: 0.0,
+    max: 1e10,
+};
+
 const PACKETS: Measure = Measure { what: "", example: "", units: &[("pkt", 1.0), ("pkts", 1.0)], min: 1.0, max: 1e9 };
 
 const CAPACITY_ALLOWED: &str =
@@ -186,6 +194,18 @@ quantity!(
     /// A number of octets.
     Size, SIZE, ["1 MB", "64 KiB"]
 );
+
+quantity!(
+    /// A distance in millimetres.
+    Length, LENGTH, ["200 m", "1.5 km"]
+);
+
+impl Length {
+    /// Metres.
+    pub fn metres(self) -> f64 {
+        self.0 as f64 / 1000.0
+    }
+}
 
 impl From<Rate> for BitRate {
     fn from(rate: Rate) -> Self {
@@ -412,6 +432,7 @@ mod tests {
         assert_eq!(Capacity::parse("99 pkt"), Ok(Capacity::Packets(99)));
         assert_eq!(Capacity::parse("64 KiB"), Ok(Capacity::Octets(65_536)));
         assert_eq!(Probability::parse("2 %"), Ok(Probability(0.02)));
+        assert_eq!(Length::parse("1.5 km"), Ok(Length(1_500_000)));
     }
 
     #[test]
@@ -435,6 +456,9 @@ mod tests {
         }
         for nanos in [0, 1, 1_500, 10_000_000, 90_000_000_000, 3_600_000_000_000] {
             assert_eq!(Span::parse(&Span(nanos).to_string()), Ok(Span(nanos)));
+        }
+        for millimetres in [0, 5, 200_000, 1_500_000] {
+            assert_eq!(Length::parse(&Length(millimetres).to_string()), Ok(Length(millimetres)));
         }
         for octets in [1, 1000, 1024, 65_535, 1 << 20, 3_000_000] {
             assert_eq!(Size::parse(&Size(octets).to_string()), Ok(Size(octets)));

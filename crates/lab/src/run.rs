@@ -2,6 +2,7 @@
 
 use crate::control::{Control, Progress};
 use crate::error::{Error, InputError};
+use crate::format::Law;
 use crate::format::{Channel, Effect, Flow, PatternEnd};
 use crate::network::{self, Transfer};
 use crate::patterns::Patterns;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
     Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, End, Errors, Limits, LinkSpec, NodeId, Outcome, QueueLimit,
-    RunError, Simulation, Step, StripedTransfer, TcpFlow, Way,
+    RunError, Simulation, Spacing, Step, StripedTransfer, TcpFlow, Way,
 };
 use whyloss_transport::differentiation::AT_RECEIVER;
 use whyloss_transport::{Duration, Instant};
@@ -106,11 +107,24 @@ impl World {
             .collect();
         let mut links = Vec::with_capacity(network.links.len());
         for (index, link) in network.links.iter().enumerate() {
+            let Some(ways) = &link.ways else { continue };
             let [forward, reverse] = [0, 1].map(|way| {
                 let pattern = patterns.iter().find(|p| (p.link, p.way) == (index, way));
-                link_spec(&link.ways[way], pattern)
+                link_spec(&ways[way], pattern)
             });
             links.push(builder.link(nodes[link.ends[0]], nodes[link.ends[1]], forward, reverse));
+        }
+        let stations: Vec<_> = network.stations().map(|(node, position)| (nodes[node], position)).collect();
+        if !stations.is_empty() {
+            let radio = document.radio.clone().unwrap_or_default();
+            links.extend(builder.radio(radio.spec(), &stations).into_iter().map(|(link, _)| link));
+        }
+        for (node, host) in nodes.iter().zip(&network.nodes) {
+            for (way, channel) in [(Way::Forward, &host.input.data), (Way::Reverse, &host.input.acks)] {
+                if let Some(channel) = channel {
+                    builder.input(*node, way, channel.spec(None));
+                }
+            }
         }
         let mut schemes = Vec::with_capacity(network.transfers.len());
         let mut sizes = Vec::with_capacity(network.transfers.len());
@@ -177,36 +191,52 @@ fn link_spec(way: &network::Way, pattern: Option<&LinkPattern>) -> LinkSpec {
     LinkSpec {
         rate: way.rate.into(),
         delay: way.delay.into(),
-        queue: match way.queue {
-            Capacity::Packets(count) => QueueLimit::Packets(count as u32),
-            Capacity::Octets(octets) => QueueLimit::Octets(octets),
-        },
-        channel: way.channel.as_ref().map_or_else(ChannelSpec::default, |channel| channel_spec(channel, pattern)),
+        queue: way.queue.into(),
+        channel: way.channel.as_ref().map_or_else(ChannelSpec::default, |channel| channel.spec(pattern)),
     }
 }
 
-fn channel_spec(channel: &Channel, pattern: Option<&LinkPattern>) -> ChannelSpec {
-    let errors = if let Some(ber) = channel.ber {
-        Errors::Bits { ber: ber.0 }
-    } else if let Some(pattern) = pattern {
-        let at_end = match channel.end() {
-            PatternEnd::Repeat => AtEnd::Repeat,
-            PatternEnd::Clean => AtEnd::Clean,
+impl From<Capacity> for QueueLimit {
+    fn from(capacity: Capacity) -> Self {
+        match capacity {
+            Capacity::Packets(count) => Self::Packets(count as u32),
+            Capacity::Octets(octets) => Self::Octets(octets),
+        }
+    }
+}
+
+impl Channel {
+    /// What the simulator makes of it, with the pattern that it names.
+    pub(crate) fn spec(&self, pattern: Option<&LinkPattern>) -> ChannelSpec {
+        let errors = if let Some(ber) = self.ber {
+            Errors::Bits { ber: ber.0 }
+        } else if let Some(pattern) = pattern {
+            let at_end = match self.end() {
+                PatternEnd::Repeat => AtEnd::Repeat,
+                PatternEnd::Clean => AtEnd::Clean,
+            };
+            Errors::Pattern { pattern: pattern.pattern.clone(), at_end }
+        } else if let Some(loss) = self.loss {
+            Errors::Packets { probability: loss.0 }
+        } else if let Some(spaced) = &self.spaced {
+            let spacing = match spaced.law {
+                Law::Deterministic => Spacing::Regular,
+                Law::Uniform => Spacing::Uniform,
+                Law::Exponential => Spacing::Exponential,
+            };
+            Errors::Spaced { rate: spaced.rate.0, spacing }
+        } else if let Some(markov) = &self.markov {
+            let step = markov.every.map_or(Step::Packet, |every| Step::Time(every.into()));
+            Errors::Gilbert { stay_good: markov.stay_good.0, stay_bad: markov.stay_bad.0, step }
+        } else {
+            Errors::None
         };
-        Errors::Pattern { pattern: pattern.pattern.clone(), at_end }
-    } else if let Some(loss) = channel.loss {
-        Errors::Packets { probability: loss.0 }
-    } else if let Some(markov) = &channel.markov {
-        let step = markov.every.map_or(Step::Packet, |every| Step::Time(every.into()));
-        Errors::Gilbert { stay_good: markov.stay_good.0, stay_bad: markov.stay_bad.0, step }
-    } else {
-        Errors::None
-    };
-    let effect = match channel.effective() {
-        Effect::Erase => whyloss_sim::Effect::Erase,
-        Effect::Damage => whyloss_sim::Effect::Damage,
-    };
-    ChannelSpec { errors, effect }
+        let effect = match self.effective() {
+            Effect::Erase => whyloss_sim::Effect::Erase,
+            Effect::Damage => whyloss_sim::Effect::Damage,
+        };
+        ChannelSpec { errors, effect }
+    }
 }
 
 fn add_flow(

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use whyloss_sim::Pattern;
 
 /// Fields of which a table holds one at most.
-const EXCLUSIVE: &[(&str, &[&str])] = &[("channel", CHANNEL_ERRORS)];
+const EXCLUSIVE: &[(&str, &[&str])] = &[("channel", CHANNEL_ERRORS), ("data", CHANNEL_ERRORS), ("acks", CHANNEL_ERRORS)];
 
 /// A network, what is sent over it, and what is written down: checked and complete.
 ///
@@ -122,7 +122,7 @@ impl Scenario {
     pub(crate) fn patterns(&self, run: u32, cache: &Patterns) -> Result<Vec<LinkPattern>, Error> {
         let mut found = Vec::new();
         for (link, spec) in self.network.links.iter().enumerate() {
-            for (way, spec) in spec.ways.iter().enumerate() {
+            for (way, spec) in spec.ways.iter().flatten().enumerate() {
                 let Some(Channel { pattern: Some(template), .. }) = &spec.channel else { continue };
                 let path = self.base.join(for_run(template, run));
                 let field = format!("{}.pattern", spec.channel_field);
@@ -265,7 +265,7 @@ mod tests {
     fn an_argument_may_leave_out_quotes() {
         let scenario = Scenario::from_toml(MINIMAL, "t").unwrap();
         let changed = scenario.with_argument("path.rate=384 kbps").unwrap();
-        assert_eq!(changed.network().links[1].ways[0].rate.0, 384_000);
+        assert_eq!(changed.network().links[1].ways.as_ref().unwrap()[0].rate.0, 384_000);
         let error = scenario.with_argument("path.rte=384 kbps").unwrap_err();
         assert!(error.to_string().starts_with("--set: path.rte: unknown field (did you mean `rate`?)"), "{error}");
     }

@@ -1,13 +1,16 @@
 //! The scenario file, field by field. The JSON Schema in `docs/` is generated from these types.
 
 mod flow;
+mod radio;
 mod tcp;
 mod topology;
 
 pub use flow::{Datagrams, Flow, Parameter};
+pub use radio::{Chain, Input, Locking, Radio};
 pub use tcp::{AckPolicy, Granularity, Recovery, ReportResponse, Tcp};
 pub use topology::{
-    Access, Channel, Direction, Dumbbell, Effect, Host, Link, Markov, Path, PatternEnd, Router, Shape, CHANNEL_ERRORS,
+    Access, Channel, Direction, Dumbbell, Effect, Host, Law, Link, Markov, Path, PatternEnd, Router, Shape, Spaced,
+    CHANNEL_ERRORS,
 };
 
 use crate::quantity::Span;
@@ -16,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 /// A scenario: a network, what is sent over it, and what is written down.
 ///
-/// The network is `[path]` (one shaped link), `[dumbbell]` (one bottleneck, many pairs), or free: `[[host]]`, `[[router]]`, `[[link]]`.
+/// The network is `[path]` (one shaped link), `[dumbbell]` (one bottleneck, many pairs), `[chain]` (radio stations in a row), or free:
+/// `[[host]]`, `[[router]]`, `[[link]]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Document {
@@ -28,6 +32,12 @@ pub struct Document {
     /// Pairs of hosts that share one bottleneck.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dumbbell: Option<Dumbbell>,
+    /// Radio stations in a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain: Option<Chain>,
+    /// The radio channel of `[chain]`, or of the nodes of a free network that have a position.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub radio: Option<Radio>,
     /// Hosts of a free network.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub host: Vec<Host>,

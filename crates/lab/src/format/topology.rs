@@ -1,6 +1,7 @@
 //! Hosts, routers, links, and the shorthands for networks that everyone needs.
 
-use crate::quantity::{Capacity, Probability, Rate, Span};
+use super::Input;
+use crate::quantity::{Capacity, Length, Probability, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,12 @@ use serde::{Deserialize, Serialize};
 pub struct Host {
     /// Its name.
     pub name: String,
+    /// Where it stands, if it has a radio: two coordinates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<[Length; 2]>,
+    /// What happens to packets that have arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Input>,
 }
 
 /// A router: it forwards packets on the way with the fewest links.
@@ -18,6 +25,9 @@ pub struct Host {
 pub struct Router {
     /// Its name.
     pub name: String,
+    /// Where it stands, if it has a radio: two coordinates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<[Length; 2]>,
 }
 
 /// Defines a struct with the given fields and, after them, everything that shapes a link.
@@ -153,7 +163,7 @@ pub struct Direction {
     pub channel: Option<Channel>,
 }
 
-/// What a link does to packets: one of `ber`, `pattern`, `loss`, `markov`, or nothing.
+/// What a link does to packets: one of `ber`, `pattern`, `loss`, `spaced`, `markov`, or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Channel {
@@ -167,11 +177,14 @@ pub struct Channel {
     /// Every packet is in error with this probability, independently, whatever its length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Probability>,
+    /// Packets at certain distances are in error, counted in packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spaced: Option<Spaced>,
     /// Every packet that meets a two-state chain in its bad state is in error (Gilbert 1960).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub markov: Option<Markov>,
     /// What an error does: `"damage"` flips bits and lets the packet travel on (if nothing is said, with `ber` and `pattern`); `"erase"`
-    /// loses it without a trace (if nothing is said, with `loss` and `markov`).
+    /// loses it without a trace (if nothing is said, with `loss`, `spaced` and `markov`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
     /// What comes after the last bit of a pattern: `"repeat"` the pattern, if nothing is said, or `"clean"`, no more errors.
@@ -180,7 +193,29 @@ pub struct Channel {
 }
 
 /// The fields of [`Channel`] of which one at most can be given. Setting one by an override takes the others away.
-pub const CHANNEL_ERRORS: &[&str] = &["ber", "pattern", "loss", "markov"];
+pub const CHANNEL_ERRORS: &[&str] = &["ber", "pattern", "loss", "spaced", "markov"];
+
+/// Errors at certain distances.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spaced {
+    /// Share of packets in error: the distance from one to the next is 1/rate packets in the mean.
+    pub rate: Probability,
+    /// The law of the distances.
+    pub law: Law,
+}
+
+/// The law of the distances from one packet in error to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Law {
+    /// Always 1/rate packets, rounded.
+    Deterministic,
+    /// Any number from 1 to 2/rate - 1 is as likely.
+    Uniform,
+    /// Exponential with mean 1/rate, rounded up.
+    Exponential,
+}
 
 /// A two-state chain that starts in its good state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

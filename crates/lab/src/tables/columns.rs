@@ -265,6 +265,7 @@ table! {
         packets_in_flight: always u64 = r.item.packets.in_flight, "Packets under way at the end. Sent = delivered + dropped + in flight.";
         packets_dropped: always u64 = r.item.packets.dropped.total(), "Packets that did not arrive, by any cause.";
         packets_dropped_queue: always u64 = r.item.packets.dropped.get(Cause::QueueFull), "Packets that found a queue full.";
+        packets_dropped_collision: always u64 = r.item.packets.dropped.get(Cause::Collision), "Packets that a radio station gave up after its retry limit.";
     }
 }
 
@@ -325,9 +326,11 @@ table! {
         receiver_duplicates: maybe u64 = r.receiver(|s| s.duplicates_received), "Segments with data that brought nothing new.";
         receiver_reports_sent: maybe u64 = r.receiver(|s| s.reports_sent), "Reports of damage sent.";
         forward_dropped_queue: always u64 = r.item.forward.dropped.get(Cause::QueueFull), "Packets from sender to receiver that found a queue full.";
-        forward_dropped_other: always u64 = r.item.forward.dropped.total() - r.item.forward.dropped.get(Cause::QueueFull), "Packets from sender to receiver that a channel took.";
+        forward_dropped_collision: always u64 = r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a radio station gave up after its retry limit.";
+        forward_dropped_other: always u64 = r.item.forward.dropped.total() - r.item.forward.dropped.get(Cause::QueueFull) - r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a channel took.";
         reverse_dropped_queue: always u64 = r.item.reverse.dropped.get(Cause::QueueFull), "Packets from receiver to sender that found a queue full.";
-        reverse_dropped_other: always u64 = r.item.reverse.dropped.total() - r.item.reverse.dropped.get(Cause::QueueFull), "Packets from receiver to sender that a channel took.";
+        reverse_dropped_collision: always u64 = r.item.reverse.dropped.get(Cause::Collision), "Packets from receiver to sender that a radio station gave up after its retry limit.";
+        reverse_dropped_other: always u64 = r.item.reverse.dropped.total() - r.item.reverse.dropped.get(Cause::QueueFull) - r.item.reverse.dropped.get(Cause::Collision), "Packets from receiver to sender that a channel took.";
     }
 }
 
@@ -423,7 +426,8 @@ table! {
         delivered_octets: always u64 = r.item.delivered_octets, "Octets that reached the other end.";
         damaged_packets: always u64 = r.item.damaged, "Packets that the channel damaged.";
         dropped_queue: always u64 = r.item.dropped.get(Cause::QueueFull), "Packets that found the queue full.";
-        dropped_erased: always u64 = r.item.dropped.get(Cause::Erased), "Packets that the channel erased.";
+        dropped_erased: always u64 = r.item.dropped.get(Cause::Erased), "Packets that the channel erased, or whose every attempt noise spoiled.";
+        dropped_collision: always u64 = r.item.dropped.get(Cause::Collision), "Packets that a radio station gave up after its retry limit.";
         in_flight_packets: always u64 = r.item.in_flight, "Packets in the queue, in transmission or on the way at the end of the run.";
         busy_ns: always u64 = r.item.busy.as_nanos(), "Time spent transmitting.";
         mean_queue_packets: always f64 = r.item.mean_queue_packets, "Mean number of packets that waited.";
@@ -431,6 +435,10 @@ table! {
         max_queue_packets: always u64 = r.item.max_queue_packets, "Most packets that waited.";
         max_queue_octets: always u64 = r.item.max_queue_octets, "Most octets that waited.";
         pattern_ends: always u64 = r.item.pattern_ends, "How often an error pattern came to its end.";
+        frames: maybe u64 = r.item.air.map(|air| air.frames), "Frames sent through the air in this direction, RTS, CTS and ACK frames included.";
+        frames_collided: maybe u64 = r.item.air.map(|air| air.collided), "Of those, the ones that the other end could not decode because it heard something else or was sending itself.";
+        frames_noise: maybe u64 = r.item.air.map(|air| air.noise), "Of those, the ones that noise spoiled.";
+        retries: maybe u64 = r.item.air.map(|air| air.retries), "Exchanges for packets of this direction that failed and were tried again.";
     }
 }
 

@@ -346,7 +346,7 @@ table! {
         sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When that transmission left.";
         trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `tail-probe`, `timeout`.";
         episode: always u32 = r.item.record.episode, "Number of the recovery episode, from 0 in each flow; the rows of an episode come in the order in which they were noticed.";
-        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`; `arrived` if the sender was wrong; `in-flight` if still under way at the end.";
+        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`; `arrived` if the sender was wrong; `in-flight` if still under way at the end.";
         true_class: maybe text = class(r.item.truth), "`congestion` or `corruption`; null if the segment was not lost.";
         dropped_at_ns: maybe u64 = r.item.dropped.map(|(at, _, _)| at.as_nanos()), "When it was really lost.";
         dropped_link: maybe text = r.item.dropped.map(|(_, link, _)| r.of.link(link)), "Link on which it was lost.";

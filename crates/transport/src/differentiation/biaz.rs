@@ -1,6 +1,8 @@
 //! Biaz: a packet that the last hop corrupted has used its time there, one that was dropped before has not.
 
+use super::common::{remembered, WINDOW};
 use super::{Cause, Gap, GapDifferentiator, Verdict};
+use crate::estimate::{Extremes, Spacing};
 use crate::receiver::Arrival;
 use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::time::Duration;
@@ -17,18 +19,29 @@ const NOTES: Notes = Notes {
              T_min. The score is the distance beyond the lower bound in T_min, so that one run draws the whole trade-off in `upper`.",
 };
 
+/// How long `T_min` is remembered.
+pub(super) const T_MIN: Parameter = Parameter {
+    name: "t_min",
+    summary: "T_min: the shortest of the whole connection, or of a window without what is shorter than half the median.",
+    kind: Kind::Choice(&["lifetime", "windowed"]),
+};
+
 /// Biaz & Vaidya 1999.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
     name: "biaz",
     summary: "Corruption if the gap lasted as long as the missing packets take on the slowest link.",
     reference: "Biaz & Vaidya 1999",
     notes: NOTES,
-    parameters: &[Parameter {
-        name: "upper",
-        summary: "Upper bound of the gap, in T_min beyond n.",
-        kind: Kind::Number { default: 2.0, min: 1.0, max: 100.0 },
-    }],
-    build: |arguments| Box::new(Biaz::new(arguments.number("upper"))),
+    parameters: &[
+        Parameter {
+            name: "upper",
+            summary: "Upper bound of the gap, in T_min beyond n.",
+            kind: Kind::Number { default: 2.0, min: 1.0, max: 100.0 },
+        },
+        T_MIN,
+        WINDOW,
+    ],
+    build: |arguments| Box::new(Biaz::new(arguments.number("upper"), remembered(arguments, "t_min"))),
 };
 
 /// The tighter bound of Cen, Cosman & Voelker 2003.
@@ -36,11 +49,15 @@ pub(super) const MODIFIED: Part<dyn GapDifferentiator> = Part {
     name: "mbiaz",
     summary: "Biaz with a tighter upper bound.",
     reference: "Cen, Cosman & Voelker 2003",
-    parameters: &[Parameter {
-        name: "upper",
-        summary: "Upper bound of the gap, in T_min beyond n.",
-        kind: Kind::Number { default: 1.25, min: 1.0, max: 100.0 },
-    }],
+    parameters: &[
+        Parameter {
+            name: "upper",
+            summary: "Upper bound of the gap, in T_min beyond n.",
+            kind: Kind::Number { default: 1.25, min: 1.0, max: 100.0 },
+        },
+        T_MIN,
+        WINDOW,
+    ],
     ..PART
 };
 
@@ -51,36 +68,88 @@ const TOLERANCE: Duration = Duration::from_nanos(1);
 #[derive(Debug)]
 pub struct Biaz {
     upper: f64,
-    t_min: Option<Duration>,
+    spacing: Spacing,
 }
 
 impl Biaz {
     /// `upper` is the bound in `T_min` beyond n.
-    pub fn new(upper: f64) -> Self {
-        Self { upper, t_min: None }
+    pub fn new(upper: f64, t_min: Extremes) -> Self {
+        Self { upper, spacing: Spacing::new(t_min) }
+    }
+
+    /// `T_min`, once it is known.
+    pub(super) fn t_min(&self) -> Option<Duration> {
+        self.spacing.min()
+    }
+
+    /// The score at which the verdict changes.
+    pub(super) fn threshold(&self) -> f64 {
+        1.0 / self.upper
     }
 }
 
 impl GapDifferentiator for Biaz {
     fn on_arrival(&mut self, arrival: &Arrival) {
-        let in_sequence = arrival.gap.is_none() && !arrival.duplicate && arrival.len == arrival.view.full_segment;
-        if let (true, Some(spacing)) = (in_sequence, arrival.spacing) {
-            self.t_min = Some(self.t_min.map_or(spacing, |t_min| t_min.min(spacing)));
-        }
+        self.spacing.on_arrival(arrival);
     }
 
     fn judge(&mut self, gap: &Gap, arrival: &Arrival) -> Verdict {
-        let (Some(t_min), Some(spacing)) = (self.t_min.filter(|t| t.as_nanos() > 0), arrival.spacing) else {
+        let (Some(t_min), Some(spacing)) = (self.spacing.min(), arrival.spacing) else {
             return Verdict { cause: Cause::Unknown, score: 0.0 };
         };
         let slots = spacing.as_nanos() as f64 / t_min.as_nanos() as f64;
         let missing = f64::from(gap.missing);
-        if spacing + TOLERANCE < t_min * u64::from(gap.missing + 1) {
+        if spacing + TOLERANCE < t_min * (u64::from(gap.missing) + 1) {
             return Verdict { cause: Cause::Congestion, score: 0.0 };
         }
         // How far beyond n the gap reaches: 1 is the lower bound, and the further beyond it the likelier is congestion.
         let beyond = (slots - missing).max(1.0);
         let cause = if beyond < self.upper { Cause::Corruption } else { Cause::Congestion };
         Verdict { cause, score: 1.0 / beyond }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::differentiation::line::Line;
+
+    /// The verdict on a gap of `missing` packets that lasts `gap` µs where packets take 10 ms.
+    fn judged(upper: f64, missing: u64, gap: u64) -> Verdict {
+        let mut line = Line::new(Biaz::new(upper, Extremes::Lifetime));
+        for n in 0..4 {
+            line.packet(n, 10_000 * n, 0);
+        }
+        line.packet(4 + missing, 30_000 + gap, 0).unwrap()
+    }
+
+    #[test]
+    fn the_gap_lasts_as_long_as_what_is_missing() {
+        use Cause::{Congestion, Corruption};
+        for (upper, missing, gap, cause) in [
+            (1.25, 1, 20_000, Corruption),
+            (1.25, 1, 22_400, Corruption),
+            (1.25, 1, 22_500, Congestion),
+            (1.25, 1, 19_900, Congestion),
+            (1.25, 3, 40_000, Corruption),
+            (1.25, 3, 42_500, Congestion),
+            (2.0, 1, 25_000, Corruption),
+            (2.0, 1, 29_900, Corruption),
+            (2.0, 1, 30_000, Congestion),
+            (2.0, 2, 39_900, Corruption),
+            (2.0, 2, 29_900, Congestion),
+        ] {
+            let verdict = judged(upper, missing, gap);
+            assert_eq!(verdict.cause, cause, "{missing} missing in {gap} µs, upper {upper}");
+            assert_eq!(verdict.score > 1.0 / upper, cause == Corruption);
+        }
+        assert_eq!(judged(1.25, 1, 40_000).score, 1.0 / 3.0);
+    }
+
+    #[test]
+    fn without_a_packet_in_sequence_it_knows_nothing() {
+        let mut line = Line::new(Biaz::new(2.0, Extremes::Lifetime));
+        line.packet(0, 0, 0);
+        assert_eq!(line.packet(2, 10_000, 0), Some(Verdict { cause: Cause::Unknown, score: 0.0 }));
     }
 }

@@ -7,7 +7,7 @@ use crate::time::Duration;
 
 pub(super) const EXTREMES: Parameter = Parameter {
     name: "extremes",
-    summary: "How long the smallest and the largest round-trip time are remembered: as long as the connection lasts, as published, or for a window \
+    summary: "How long the smallest and the largest time are remembered: as long as the connection lasts, as published, or for a window \
               that leaves single spikes out.",
     kind: Kind::Choice(&["lifetime", "windowed"]),
 };
@@ -20,10 +20,15 @@ pub(super) const WINDOW: Parameter = Parameter {
 
 /// The estimate that [`EXTREMES`] and [`WINDOW`] ask for.
 pub(super) fn queue_usage(arguments: &Arguments) -> QueueUsage {
-    QueueUsage::new(match arguments.word("extremes") {
+    QueueUsage::new(remembered(arguments, "extremes"))
+}
+
+/// What the choice `name` between "lifetime" and "windowed", and [`WINDOW`], ask for.
+pub(super) fn remembered(arguments: &Arguments, name: &str) -> Extremes {
+    match arguments.word(name) {
         "windowed" => windowed(arguments),
         _ => Extremes::Lifetime,
-    })
+    }
 }
 
 pub(super) fn windowed(arguments: &Arguments) -> Extremes {

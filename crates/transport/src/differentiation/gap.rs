@@ -35,3 +35,22 @@ pub struct Gap {
     /// Number of full segments that fit into it, rounded up: what the literature calls n.
     pub missing: u32,
 }
+
+/// A differentiator chosen at run time is one like any other.
+impl<T: GapDifferentiator + ?Sized> GapDifferentiator for Box<T> {
+    fn drop_precedence(&self) -> Option<u32> {
+        (**self).drop_precedence()
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival) {
+        (**self).on_arrival(arrival);
+    }
+
+    fn on_damaged(&mut self, damaged: &Damaged) {
+        (**self).on_damaged(damaged);
+    }
+
+    fn judge(&mut self, gap: &Gap, arrival: &Arrival) -> Verdict {
+        (**self).judge(gap, arrival)
+    }
+}

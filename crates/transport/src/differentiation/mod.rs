@@ -18,10 +18,14 @@ mod relds;
 mod reported;
 #[cfg(test)]
 mod script;
+mod spike;
 #[cfg(test)]
 mod tests;
+mod trend;
 mod veno;
 mod west;
+mod zbs;
+mod zigzag;
 
 pub use biaz::Biaz;
 pub use casablanca::Casablanca;
@@ -36,8 +40,12 @@ pub use oracle::Oracle;
 pub use relayed::Relayed;
 pub use relds::{MovingThreshold, Relds};
 pub use reported::{Evidence, Reported, Trust};
+pub use spike::{Settings as SpikeSettings, Spike};
+pub use trend::Trend;
 pub use veno::{Evaluated, Veno};
 pub use west::{RateGap, West};
+pub use zbs::Zbs;
+pub use zigzag::ZigZag;
 
 use crate::path::{self, Ack, Fate, Loss, Sent};
 use crate::scheme::Part;
@@ -143,4 +151,5 @@ pub static TABLE: &[Part<dyn LossDifferentiator>] = &[
 ];
 
 /// All differentiators that work at the receiver. The position in this table is the classifier's number on the wire.
-pub static AT_RECEIVER: &[Part<dyn GapDifferentiator>] = &[biaz::PART, biaz::MODIFIED, casablanca::PART];
+pub static AT_RECEIVER: &[Part<dyn GapDifferentiator>] =
+    &[biaz::PART, biaz::MODIFIED, casablanca::PART, spike::PART, zigzag::PART, zbs::PART, trend::PART];

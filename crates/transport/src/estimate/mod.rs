@@ -1,7 +1,8 @@
-//! What a sender can measure of its path: shared by the congestion controls and differentiators that need the same quantity.
+//! What sender and receiver can measure of their path: shared by the congestion controls and differentiators that need the same quantity.
 //!
-//! Each estimator is fed with every [`Ack`](crate::path::Ack) and answers without side effects. None allocates for an
-//! acknowledgement, and each costs a constant number of operations for one, taken over many.
+//! Each estimator of a sender is fed with every [`Ack`](crate::path::Ack), each of a receiver with every
+//! [`Arrival`](crate::receiver::Arrival), and answers without side effects. None allocates for one, and each costs a constant number of
+//! operations for one, taken over many.
 
 mod backlog;
 mod bandwidth;
@@ -10,13 +11,19 @@ mod queue_usage;
 mod rate;
 mod receiver_clock;
 mod recent;
+mod remembered;
 mod rounds;
+mod spacing;
+mod trips;
 
 pub use backlog::{backlog, Backlog, Round};
 pub use bandwidth::{Bandwidth, Filter};
 pub use jitter::{Clock, Jitter, Span};
-pub use queue_usage::{Extremes, QueueUsage};
+pub use queue_usage::QueueUsage;
 pub use rate::{BottleneckRate, RoundRate};
 pub use receiver_clock::ReceiverClock;
 pub use recent::{Extent, Recent};
+pub use remembered::{Extremes, Remembered};
 pub use rounds::Rounds;
+pub use spacing::Spacing;
+pub use trips::Trips;

@@ -3,42 +3,17 @@
 //! `u = (RTT - RTT_min) / (RTT_max - RTT_min)` underlies West, CERL, `LDA_EQ` and others. They differ in their thresholds; what makes
 //! or breaks all of them is how the extremes are kept.
 
-use super::{Extent, Recent};
+use super::{Extremes, Remembered};
 use crate::path::{Ack, Path};
-use crate::time::{Duration, Instant};
+use crate::time::Duration;
 
-/// Parts of the window that are forgotten one at a time.
-const SLOTS: usize = 12;
-
-/// How long the extremes of the round-trip time are remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extremes {
-    /// As long as the connection lasts, every sample counting: what the publications say.
-    Lifetime,
-    /// For this long, give or take a twelfth. A single sample above `SRTT + 8 * RTTVAR` is no maximum, and a timeout makes the minimum
-    /// be sought anew: our reading of what keeps a rerouted path or one delay spike from spoiling the estimate for good.
-    Windowed(Duration),
-}
-
-/// The latest round-trip time sample between its extremes.
+/// The latest round-trip time sample between its extremes. Windowed extremes take no notice of a single sample above `SRTT + 8 * RTTVAR`,
+/// and seek the minimum anew after a timeout.
 #[derive(Clone, Debug)]
 pub struct QueueUsage {
     latest: Option<Duration>,
     samples: u64,
-    extremes: Kept,
-}
-
-#[derive(Clone, Debug)]
-enum Kept {
-    Lifetime(Extent),
-    Windowed(Box<Windowed>),
-}
-
-#[derive(Clone, Debug)]
-struct Windowed {
-    recent: Recent<SLOTS>,
-    slot: Duration,
-    began: Instant,
+    remembered: Remembered,
     /// A sample above this is suspicious.
     credible: Duration,
     /// The sample before was suspicious.
@@ -48,17 +23,8 @@ struct Windowed {
 impl QueueUsage {
     /// No samples yet.
     pub fn new(extremes: Extremes) -> Self {
-        let extremes = match extremes {
-            Extremes::Lifetime => Kept::Lifetime(Extent::default()),
-            Extremes::Windowed(window) => Kept::Windowed(Box::new(Windowed {
-                recent: Recent::default(),
-                slot: (window / SLOTS as u64).max(Duration::from_nanos(1)),
-                began: Instant::ZERO,
-                credible: Duration::MAX,
-                suspicion: false,
-            })),
-        };
-        Self { latest: None, samples: 0, extremes }
+        let remembered = Remembered::new(extremes);
+        Self { latest: None, samples: 0, remembered, credible: Duration::MAX, suspicion: false }
     }
 
     /// An acknowledgement arrived; returns its sample.
@@ -66,22 +32,21 @@ impl QueueUsage {
         if let Some(rtt) = ack.delay {
             self.latest = Some(rtt);
             self.samples += 1;
-            match &mut self.extremes {
-                Kept::Lifetime(extent) => extent.insert(rtt.as_nanos()),
-                Kept::Windowed(windowed) => windowed.insert(rtt, ack.path.now),
+            let suspicious = rtt > self.credible;
+            if suspicious && !self.suspicion && self.remembered.forgets() {
+                self.remembered.insert_low(rtt.as_nanos(), ack.path.now);
+            } else {
+                self.remembered.insert(rtt.as_nanos(), ack.path.now);
             }
+            self.suspicion = suspicious;
         }
-        if let Kept::Windowed(windowed) = &mut self.extremes {
-            windowed.credible = credible(ack.path);
-        }
+        self.credible = credible(ack.path);
         ack.delay
     }
 
     /// The retransmission timer has expired: the path may have become another one.
     pub fn on_timeout(&mut self) {
-        if let Kept::Windowed(windowed) = &mut self.extremes {
-            windowed.recent.forget_lows();
-        }
+        self.remembered.forget_lows();
     }
 
     /// The latest sample.
@@ -89,26 +54,19 @@ impl QueueUsage {
         self.latest
     }
 
-    fn extent(&self) -> Extent {
-        match &self.extremes {
-            Kept::Lifetime(extent) => *extent,
-            Kept::Windowed(windowed) => windowed.recent.extent(),
-        }
-    }
-
     /// The smallest sample; zero if there is none.
     pub fn min(&self) -> Duration {
-        Duration::from_nanos(self.extent().min().unwrap_or(0))
+        Duration::from_nanos(self.remembered.extent().min().unwrap_or(0))
     }
 
     /// The largest sample that counts; zero if there is none.
     pub fn max(&self) -> Duration {
-        Duration::from_nanos(self.extent().max())
+        Duration::from_nanos(self.remembered.extent().max())
     }
 
     /// The mean sample; zero if there is none.
     pub fn mean(&self) -> Duration {
-        Duration::from_nanos(self.extent().mean())
+        Duration::from_nanos(self.remembered.extent().mean())
     }
 
     /// Samples so far.
@@ -123,7 +81,7 @@ impl QueueUsage {
 
     /// Where the latest sample stands between the extremes, in `[0, 1]`; `None` if they are less than `range` apart or equal.
     pub fn usage(&self, range: Duration) -> Option<f64> {
-        let extent = self.extent();
+        let extent = self.remembered.extent();
         let min = extent.min()?;
         let between = Duration::from_nanos(extent.max().saturating_sub(min));
         if between < range || between == Duration::ZERO {
@@ -131,27 +89,6 @@ impl QueueUsage {
         }
         let waiting = self.latest?.saturating_sub(Duration::from_nanos(min));
         Some((waiting.as_nanos() as f64 / between.as_nanos() as f64).min(1.0))
-    }
-}
-
-impl Windowed {
-    fn insert(&mut self, rtt: Duration, now: Instant) {
-        let mut slots = 0;
-        while now.since(self.began) >= self.slot && slots <= SLOTS {
-            self.recent.advance();
-            self.began += self.slot;
-            slots += 1;
-        }
-        if slots > SLOTS {
-            self.began = now; // silent for longer than the window
-        }
-        let suspicious = rtt > self.credible;
-        if suspicious && !self.suspicion {
-            self.recent.insert_low(rtt.as_nanos());
-        } else {
-            self.recent.insert(rtt.as_nanos());
-        }
-        self.suspicion = suspicious;
     }
 }
 
@@ -163,6 +100,7 @@ fn credible(path: &Path) -> Duration {
 mod tests {
     use super::*;
     use crate::segment::Options;
+    use crate::time::Instant;
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Call = Callable[..., Ended]
 
-COMMANDS = ["run", "sweep", "reproduce", "papers", "schemes", "describe", "report"]
+COMMANDS = ["run", "sweep", "score", "roc", "reproduce", "papers", "schemes", "describe", "report"]
 
 
 def test_help_teaches(whyloss: Call) -> None:

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     from whyloss.figures import Curve, Figure
 
-__all__ = ["draw", "save"]
+__all__ = ["STYLE", "draw", "export", "save"]
 
+#: The settings that all pictures share.
 # matplotlib types the names of its settings one by one; a plain dict is not one of them.
-_STYLE: Any = {
+STYLE: Any = {
     "svg.hashsalt": "whyloss",  # else ids in the file are random
     "svg.fonttype": "path",  # looks the same where the font is missing
     "font.family": "DejaVu Sans",  # comes with matplotlib
@@ -36,16 +37,24 @@ _MARGIN = 1.04
 
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Writes ``stem.svg`` and ``stem.png`` and returns their paths."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(5.6, 3.7), layout="constrained")
         FigureCanvasAgg(canvas)
         draw(figure, canvas.add_subplot())
         # More than three names do not fit beside each other.
         canvas.legend(loc="outside lower center", ncols=3 if len(figure.measured()) <= 3 else 2, fontsize=8)
         svg, png = stem.with_suffix(".svg"), stem.with_suffix(".png")
-        canvas.savefig(svg, metadata={"Date": None, "Creator": "whyloss"})
-        canvas.savefig(png, dpi=160, metadata={"Software": "whyloss"})
+        export(canvas, svg)
+        export(canvas, png)
     return [svg, png]
+
+
+def export(canvas: Canvas, path: Path) -> None:
+    """Writes ``canvas`` as SVG or PNG, whichever ``path`` ends in, without anything that differs from day to day."""
+    if path.suffix == ".png":
+        canvas.savefig(path, dpi=160, metadata={"Software": "whyloss"})
+    else:
+        canvas.savefig(path, format="svg", metadata={"Date": None, "Creator": "whyloss"})
 
 
 def draw(figure: Figure, axes: Axes) -> None:

@@ -11,7 +11,7 @@ import click
 
 import whyloss
 from whyloss import _native
-from whyloss.cli import catalogue, papers, runs
+from whyloss.cli import catalogue, papers, runs, scores
 from whyloss.cli.console import INTERRUPTED, complain, say
 from whyloss.pack import PackError
 
@@ -28,6 +28,7 @@ def app() -> None:
       whyloss reproduce garcia2004 --quick   a paper: its figures, and a verdict on each of its claims
       whyloss run SCENARIO.toml              one scenario: who got what, what was lost and why
       whyloss sweep SWEEP.toml               many runs on all cores; stop it and it resumes
+      whyloss score out/NAME                 how good the differentiators were that listened
       whyloss describe queue                 what a field of a scenario means
 
     Results go to standard output, progress and messages to standard error. Exit status: 0 done, 1 failed, 2 bad
@@ -38,6 +39,8 @@ def app() -> None:
 for command in (
     runs.run,
     runs.sweep,
+    scores.score,
+    scores.roc,
     papers.reproduce,
     papers.papers,
     catalogue.schemes,

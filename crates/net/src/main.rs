@@ -221,6 +221,7 @@ fn report_stats(stats: &Stats) -> Value {
         "reductions": stats.reductions,
         "timeouts": stats.timeouts,
         "spurious_timeouts": stats.spurious_timeouts,
+        "forgiven_timeouts": stats.forgiven_timeouts,
         "undos": stats.undos,
         "tail_probes": stats.tail_probes,
         "losses": stats.losses,

@@ -396,6 +396,7 @@ fn blank(name: String, start: Instant, outlet: u32) -> Flow {
         closing: None,
         failed: false,
         octets: 0,
+        unassessed: Vec::new(),
     }
 }
 

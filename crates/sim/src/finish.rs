@@ -3,7 +3,8 @@
 use crate::build::Way;
 use crate::direction::Line;
 use crate::hosts::{File, Flow, Socket};
-use crate::record::{FlowRecord, LinkRecord, LossRow, PacketCounts, Records, StripedRecord};
+use crate::network::Network;
+use crate::record::{DropRecord, FlowRecord, LinkRecord, LossRow, PacketCounts, Records, StripedRecord, TimeoutRow};
 use crate::simulation::{RunError, Simulation};
 use crate::truth::Truth;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -49,8 +50,15 @@ impl Simulation {
         let mut records = std::mem::take(&mut self.records);
         records.ended_at = now;
         records.events = self.events;
-        records.losses = self.losses();
-        records.timeouts = std::mem::take(&mut self.hosts.timeouts);
+        let losses = std::mem::take(&mut self.hosts.losses);
+        let timeouts = std::mem::take(&mut self.hosts.timeouts);
+        let gaps = GapIndex::new(std::mem::take(&mut self.hosts.gaps));
+        let fates = Fates::new(&self.net);
+        records.losses = self.losses(losses, &gaps, &fates);
+        records.timeouts = timeouts
+            .into_iter()
+            .map(|row| TimeoutRow { truth: fates.truth(row.flow, row.record.offset, row.record.sent_at), ..row })
+            .collect();
         records.flows = self.hosts.flows.iter().map(|flow| self.flow(flow, now)).collect();
         records.striped = self.hosts.files.iter().map(|file| striped(file, now)).collect();
         let in_flight = self.net.in_flight();
@@ -61,27 +69,13 @@ impl Simulation {
     }
 
     /// Puts what senders noticed beside what really happened.
-    fn losses(&mut self) -> Vec<LossRow> {
-        let net = &self.net;
-        let drops = net.drops.iter().filter(|drop| drop.way == Way::Forward && drop.len > 0);
-        let dropped: HashMap<_, _> = drops.map(|drop| ((drop.flow, drop.offset, drop.sent_at), drop)).collect();
-        let under_way = net.under_way().map(|id| {
-            let packet = net.packets.get(id);
-            (net.outlets[packet.origin as usize].flow as usize, net.data(id).0, packet.sent_at)
-        });
-        let under_way: HashSet<_> = under_way.collect();
-        let gaps = GapIndex::new(std::mem::take(&mut self.hosts.gaps));
+    fn losses(&self, losses: Vec<(u32, LossRecord)>, gaps: &GapIndex, fates: &Fates<'_>) -> Vec<LossRow> {
         let judges: Vec<_> = self.hosts.flows.iter().map(|flow| self.hosts.receiver_shadows(flow).len()).collect();
-        let rows = std::mem::take(&mut self.hosts.losses).into_iter().map(|(flow, mut record)| {
+        let rows = losses.into_iter().map(|(flow, mut record)| {
             let flow = flow as usize;
             gaps.join(flow, judges[flow], &mut record);
-            let key = (flow, record.offset, record.sent_at);
-            let drop = dropped.get(&key);
-            let truth = match drop {
-                Some(drop) => Truth::Lost(drop.cause),
-                None if under_way.contains(&key) => Truth::InFlight,
-                None => Truth::Arrived,
-            };
+            let drop = fates.drop(flow, record.offset, record.sent_at);
+            let truth = fates.truth(flow, record.offset, record.sent_at);
             LossRow { flow, record, truth, dropped: drop.map(|drop| (drop.at, drop.link, drop.link_way)) }
         });
         rows.collect()
@@ -175,6 +169,38 @@ impl GapIndex {
         match gap {
             Some(gap) => record.shadows.extend_from_slice(&gap.verdicts),
             None => record.shadows.extend(std::iter::repeat_n(unknown, judges)),
+        }
+    }
+}
+
+/// What became of every transmission of data that did not simply arrive, by flow, offset and time of sending.
+struct Fates<'a> {
+    dropped: HashMap<(usize, u64, Instant), &'a DropRecord>,
+    under_way: HashSet<(usize, u64, Instant)>,
+}
+
+impl<'a> Fates<'a> {
+    fn new(net: &'a Network) -> Self {
+        let drops = net.drops.iter().filter(|drop| drop.way == Way::Forward && drop.len > 0);
+        let under_way = net.under_way().map(|id| {
+            let packet = net.packets.get(id);
+            (net.outlets[packet.origin as usize].flow as usize, net.data(id).0, packet.sent_at)
+        });
+        Self {
+            dropped: drops.map(|drop| ((drop.flow, drop.offset, drop.sent_at), drop)).collect(),
+            under_way: under_way.collect(),
+        }
+    }
+
+    fn drop(&self, flow: usize, offset: u64, sent_at: Instant) -> Option<&'a DropRecord> {
+        self.dropped.get(&(flow, offset, sent_at)).copied()
+    }
+
+    fn truth(&self, flow: usize, offset: u64, sent_at: Instant) -> Truth {
+        match self.drop(flow, offset, sent_at) {
+            Some(drop) => Truth::Lost(drop.cause),
+            None if self.under_way.contains(&(flow, offset, sent_at)) => Truth::InFlight,
+            None => Truth::Arrived,
         }
     }
 }

@@ -7,11 +7,12 @@ use crate::octets::{Content, Route, DATAGRAM_HEADERS};
 use crate::packet::PacketId;
 use crate::record::TimeoutRow;
 use crate::striped::Striped;
-use crate::truth::Cause;
+use crate::truth::{Cause, Truth};
 use std::collections::HashMap;
 use whyloss_transport::differentiation::GapDifferentiator;
 use whyloss_transport::segment::synthetic_octet;
 use whyloss_transport::tcp::{self, Closing, GapRecord, LossRecord, State};
+use whyloss_transport::timeout::Outcome;
 use whyloss_transport::{Command, Endpoint, Input, Instant, Integrity, Payload};
 
 const NEVER: u64 = u64::MAX;
@@ -73,6 +74,8 @@ pub(crate) struct Flow {
     pub closing: Option<Closing>,
     pub failed: bool,
     pub octets: u64,
+    /// Its timeouts of which nobody knows yet whether they were right, by their position in [`Hosts::timeouts`].
+    pub unassessed: Vec<usize>,
 }
 
 /// A striped transfer while it runs.
@@ -250,7 +253,20 @@ impl Hosts {
             tcp::Event::Closed(closing) => self.on_closed(number, sends, closing),
             tcp::Event::Loss(record) if sends => self.losses.push((number, *record)),
             tcp::Event::Timeout(record) if sends => {
-                self.timeouts.push(TimeoutRow { flow: number as usize, record: *record });
+                flow.unassessed.push(self.timeouts.len());
+                self.timeouts.push(TimeoutRow {
+                    flow: number as usize,
+                    record: *record,
+                    outcome: Outcome::Undecided,
+                    assessed: None,
+                    truth: Truth::Arrived,
+                });
+            }
+            tcp::Event::TimeoutAssessed(outcome) if sends => {
+                for index in flow.unassessed.drain(..) {
+                    let row = &mut self.timeouts[index];
+                    (row.outcome, row.assessed) = (outcome, Some(now));
+                }
             }
             tcp::Event::Gap(record) if !sends => self.gaps.push((number, *record)),
             _ => {}

@@ -3,6 +3,7 @@
 use crate::build::{LinkId, Way};
 use crate::truth::{Cause, CauseCounts, Truth};
 use whyloss_transport::tcp::{Closing, LossRecord, Stats, TimeoutRecord};
+use whyloss_transport::timeout::Outcome;
 use whyloss_transport::{Duration, Instant};
 
 /// Everything that a run recorded. Flows, links and transfers are referred to by their index here.
@@ -145,6 +146,12 @@ pub struct TimeoutRow {
     pub flow: usize,
     /// What the sender recorded.
     pub record: TimeoutRecord,
+    /// What the sender made of it in the end.
+    pub outcome: Outcome,
+    /// When it had made up its mind.
+    pub assessed: Option<Instant>,
+    /// What really happened to the transmission whose acknowledgement did not come.
+    pub truth: Truth,
 }
 
 /// A packet that did not arrive.

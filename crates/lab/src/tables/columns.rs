@@ -315,7 +315,8 @@ table! {
         reductions: maybe u64 = r.sender(|s| s.reductions), "Of those, how many reduced the window.";
         ecn_reductions: maybe u64 = r.sender(|s| s.ecn_reductions), "Reductions for ECN.";
         timeouts: maybe u64 = r.sender(|s| s.timeouts), "Retransmission timeouts.";
-        spurious_timeouts: maybe u64 = r.sender(|s| s.spurious_timeouts), "Timeouts that the sender itself found spurious.";
+        spurious_timeouts: maybe u64 = r.sender(|s| s.spurious_timeouts), "Repairs after a timeout that the sender itself found spurious.";
+        forgiven_timeouts: maybe u64 = r.sender(|s| s.forgiven_timeouts), "Repairs after a timeout that the sender itself put down to a loss without congestion.";
         undos: maybe u64 = r.sender(|s| s.undos), "Reductions undone.";
         tail_probes: maybe u64 = r.sender(|s| s.tail_probes), "Tail loss probes.";
         duplicate_acks: maybe u64 = r.sender(|s| s.duplicate_acks), "Duplicate acknowledgements received.";
@@ -368,6 +369,11 @@ table! {
         verdict: always text = r.item.record.verdict.cause.name(), "Verdict of the ruling differentiator on the first outstanding segment.";
         score: always f64 = r.item.record.verdict.score, "Its score.";
         collapsed: always flag = r.item.record.collapsed, "Whether the window collapsed.";
+        outcome: always text = r.item.outcome.name(), "What the sender made of it in the end: `genuine` (congestion), `forgiven` (a loss, but not to congestion), `spurious` (nothing was lost); `undecided` if the connection or the run was over first.";
+        assessed_ns: maybe u64 = r.item.assessed.map(Instant::as_nanos), "When it had made up its mind; null if undecided.";
+        sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When the first outstanding segment last left.";
+        true_cause: always text = r.item.truth.name(), "What really happened to that transmission; see `true_cause` of `losses`.";
+        true_class: maybe text = class(r.item.truth), "`congestion` or `corruption`; null if it was not lost.";
     }
 }
 

@@ -7,6 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use whyloss_transport::scheme::{Selection, SelectionError};
 use whyloss_transport::segment::synthetic_octet;
 use whyloss_transport::tcp::{Closing, LossRecord, TimeoutRecord};
+use whyloss_transport::timeout::Outcome;
 use whyloss_transport::{Config, Duration, Endpoint, Instant, Payload, Ports};
 
 /// What a host is and what its application does.
@@ -148,6 +149,8 @@ pub struct Told {
     pub losses: Vec<LossRecord>,
     /// Every retransmission timeout.
     pub timeouts: Vec<TimeoutRecord>,
+    /// What became of them: one entry a repair.
+    pub outcomes: Vec<Outcome>,
     /// When reductions were undone.
     pub undone: Vec<Instant>,
 }

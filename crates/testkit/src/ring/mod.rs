@@ -360,6 +360,7 @@ impl Ring {
                     match other {
                         Event::Loss(record) => told.losses.push(*record),
                         Event::Timeout(record) => told.timeouts.push(*record),
+                        Event::TimeoutAssessed(outcome) => told.outcomes.push(outcome),
                         Event::Undone => told.undone.push(now),
                         _ => {}
                     }

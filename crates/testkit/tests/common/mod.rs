@@ -55,6 +55,7 @@ impl Bulk {
         simulation.into_records().flows.remove(0)
     }
 
+    #[allow(dead_code)] // not every test that includes this module asks for it
     /// The mean goodput of `runs` runs in bit/s.
     pub fn goodput(&self, runs: u64) -> f64 {
         (0..runs).map(|run| self.run(run).goodput_bps).sum::<f64>() / runs as f64

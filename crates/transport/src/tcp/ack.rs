@@ -8,16 +8,17 @@ use crate::differentiation::Cause;
 use crate::path::{Ack, Reported, ReportedSegment, Trigger};
 use crate::segment::{CauseReport, Flags, Report, Segment};
 use crate::time::{Duration, Instant};
-use crate::timeout::{AfterTimeout, Assessment};
 
 /// What one acknowledgement said, besides its number.
 #[derive(Debug, Default)]
-struct News {
-    acked: u64,
-    delivered: Delivered,
+pub(super) struct News {
+    pub acked: u64,
+    pub delivered: Delivered,
     duplicate: bool,
     /// A D-SACK range.
-    dsack: Option<(u64, u64)>,
+    pub dsack: Option<(u64, u64)>,
+    /// For how long nothing had been heard.
+    pub silence: Duration,
     /// It carries a report that was not heard before.
     new_report: bool,
     flight_before: u64,
@@ -28,7 +29,9 @@ struct News {
 impl Endpoint {
     pub(super) fn process_ack(&mut self, now: Instant, segment: &Segment, ack: u64, start: u64) {
         let una = self.snd.una;
-        let mut news = News { flight_before: self.snd.flight(), ..News::default() };
+        let silence = now.since(self.snd.quiet_since);
+        self.snd.quiet_since = now;
+        let mut news = News { flight_before: self.snd.flight(), silence, ..News::default() };
         news.delivered.watch = match self.snd.phase {
             Phase::Timeout { recover, .. } => recover,
             _ => 0,
@@ -213,6 +216,7 @@ impl Endpoint {
             shadow.on_ack(&ack);
         }
         self.parts.reaction.on_ack(&ack);
+        self.parts.timeout.on_ack(&ack);
     }
 
     /// The outstanding segment that a report names.
@@ -292,16 +296,7 @@ impl Endpoint {
                     self.recover_without_sack(now, news);
                 }
             }
-            Phase::Timeout { recover, assessing, head_end } => {
-                if let Some(number) = assessing {
-                    self.assess_timeout(now, segment, news, number + 1, recover, head_end);
-                }
-                if self.snd.una >= recover && matches!(self.snd.phase, Phase::Timeout { .. }) {
-                    self.snd.phase = Phase::Open;
-                    self.snd.dup_acks = 0;
-                    self.snd.board.restart_examination();
-                }
-            }
+            Phase::Timeout { .. } => self.on_ack_after_timeout(now, segment, news),
         }
         if self.config.rack && self.agreed.sack {
             self.detect_by_rack(now);
@@ -345,54 +340,6 @@ impl Endpoint {
         }
     }
 
-    /// Was the timeout right (RFC 5682, RFC 3522)?
-    fn assess_timeout(&mut self, now: Instant, segment: &Segment, news: &News, number: u32, recover: u64, head_end: u64) {
-        let beyond = self.snd.una > recover || self.snd.board.highest_sacked() > recover;
-        let room = (self.snd.una + self.snd.wnd).saturating_sub(self.snd.nxt);
-        let ack = make_ack(&self.path, segment, news, &self.snd.phase);
-        let assessment = self.parts.timeout.assess(&AfterTimeout {
-            ack: &ack,
-            number,
-            recover,
-            head_end,
-            beyond_recover: beyond,
-            original_delivered: news.delivered.original_before_watch,
-            new_data_possible: self.snd.unsent() > 0 && room >= u64::from(self.snd.mss).min(self.snd.unsent()),
-            retransmission_tsval: self.snd.rtx_tsval,
-            dsack: news.dsack.is_some_and(|(left, _)| left < head_end),
-        });
-        let Phase::Timeout { assessing, .. } = &mut self.snd.phase else { return };
-        match assessment {
-            Assessment::Undecided => {
-                *assessing = Some(number);
-                self.snd.frto_credit = if news.acked > 0 { 2 } else { 0 };
-            }
-            Assessment::Genuine => {
-                *assessing = None;
-                self.snd.frto_credit = 0;
-                if number > 1 && self.snd.nxt > recover {
-                    // RFC 5682, 2.1 step 3a: the two new segments must not keep the retransmissions back.
-                    self.window.set_cwnd(self.window.cwnd().max(3 * u64::from(self.snd.mss)));
-                }
-                for index in 0..self.snd.board.len() {
-                    let sent = self.snd.board.get(index);
-                    if sent.in_network() && !sent.was_retransmitted() && sent.end() <= recover {
-                        self.snd.board.mark_lost(index);
-                    }
-                }
-            }
-            Assessment::Spurious => {
-                self.stats.spurious_timeouts += 1;
-                self.snd.frto_credit = 0;
-                let delayed = news.delivered.newest_once.map(|sent| now.since(sent));
-                self.undo_reduction(now);
-                if let Some(delayed) = delayed {
-                    self.snd.rtt.on_spurious(delayed);
-                }
-            }
-        }
-    }
-
     /// Undoes a reduction that D-SACKs or timestamps prove wrong.
     fn consider_undo(&mut self, now: Instant, segment: &Segment, news: &News) {
         if !self.config.undo {
@@ -431,7 +378,7 @@ impl Endpoint {
         }
         self.refresh_path(now);
         let mut ack = make_ack(&self.path, segment, news, &self.snd.phase);
-        ack.in_recovery |= repairing;
+        ack.in_recovery |= repairing || self.snd.ramp.is_some();
         ack.window_limited = !self.config.window_validation || 2 * news.flight_before > self.window.cwnd();
         self.parts.congestion.on_ack(&mut self.window, &ack);
     }
@@ -464,7 +411,7 @@ impl Endpoint {
     }
 }
 
-fn make_ack<'a>(path: &'a crate::path::Path, segment: &'a Segment, news: &News, phase: &Phase) -> Ack<'a> {
+pub(super) fn make_ack<'a>(path: &'a crate::path::Path, segment: &'a Segment, news: &News, phase: &Phase) -> Ack<'a> {
     Ack {
         path,
         acked: news.acked,

@@ -215,6 +215,7 @@ impl Endpoint {
         self.timers.cancel_retransmission();
         self.timers.touch_keep_alive(now, self.config.keep_alive);
         self.snd.last_sent = now;
+        self.snd.quiet_since = now;
         self.refresh_path(now);
         self.parts.congestion.on_established(&mut self.window, &self.path);
         self.events.push_back(Event::Connected);

@@ -1,10 +1,11 @@
 //! One TCP connection (RFC 9293).
 //!
 //! [`Endpoint`] is the face; behind it one file holds one thought: opening and closing (`handshake`), arriving segments (`input`),
-//! acknowledgements (`ack`), loss detection and recovery (`recovery`, `rack`, `prr`, `bulk`, `undo`), timers (`timers`) and what leaves
-//! (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`) know nothing of each other.
+//! acknowledgements (`ack`, `after_timeout`), loss detection and recovery (`recovery`, `rack`, `prr`, `bulk`, `undo`), timers (`timers`)
+//! and what leaves (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`) know nothing of each other.
 
 mod ack;
+mod after_timeout;
 mod arrivals;
 mod assembler;
 mod bulk;

@@ -2,7 +2,7 @@
 
 use super::rack::TailProbe;
 use super::record::State;
-use super::sides::Phase;
+use super::sides::{Phase, Stage};
 use super::Endpoint;
 use crate::path::Sent;
 use crate::segment::{Dscp, Ecn, Flags, Options, RareOptions, Segment, Timestamps};
@@ -223,7 +223,7 @@ impl Endpoint {
 
     /// While a timeout is being assessed only F-RTO's credit lets new data out.
     fn frto_permits(&self) -> bool {
-        !matches!(self.snd.phase, Phase::Timeout { assessing: Some(_), .. })
+        !matches!(self.snd.phase, Phase::Timeout { stage: Stage::Awaiting(_), .. })
     }
 
     /// What counts against the window: everything outstanding, or in recovery what is believed to be in the network.

@@ -4,6 +4,7 @@ use crate::differentiation::Verdict;
 use crate::path::Trigger;
 use crate::segment::{Integrity, Payload, Segment};
 use crate::time::Instant;
+use crate::timeout::Outcome;
 
 /// Port numbers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +60,8 @@ pub enum Event {
     Loss(Box<LossRecord>),
     /// The retransmission timer expired.
     Timeout(Box<TimeoutRecord>),
+    /// What became of all the timeouts that were told since the last such event.
+    TimeoutAssessed(Outcome),
     /// An earlier reduction was undone.
     Undone,
     /// Segments are missing before one that arrived. Told only if differentiators listen at the receiver.
@@ -138,6 +141,8 @@ pub struct TimeoutRecord {
     pub consecutive: u32,
     /// Offset in the data stream of the first outstanding octet.
     pub offset: u64,
+    /// When the first outstanding segment last left. With `offset` it names the transmission uniquely.
+    pub sent_at: Instant,
     /// The timeout that expired, with back-off, in nanoseconds.
     pub rto_ns: u64,
     /// The ruling verdict.
@@ -183,8 +188,10 @@ pub struct Stats {
     pub reductions: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Timeouts found spurious.
+    /// Timeouts found spurious: repairs that were taken back, however often the timer had expired by then.
     pub spurious_timeouts: u64,
+    /// Timeouts found to be losses without congestion, likewise.
+    pub forgiven_timeouts: u64,
     /// Reductions undone.
     pub undos: u64,
     /// Tail loss probes sent.

@@ -3,13 +3,14 @@
 use super::prr::Prr;
 use super::record::{Event, Judgement, LossRecord};
 use super::scoreboard::Sent;
-use super::sides::{Phase, Sender};
+use super::sides::{Phase, Sender, Stage};
 use super::undo::Undo;
 use super::{Endpoint, Recovery, ReportResponse};
 use crate::differentiation::Cause;
 use crate::path::{Loss, Path, Trigger};
 use crate::reaction::{Repair, Response};
 use crate::time::Instant;
+use crate::timeout::Outcome;
 
 /// The event that a record tells of.
 fn loss_of<'a>(path: &'a Path, base: u64, record: &LossRecord, first_of_episode: bool) -> Loss<'a> {
@@ -164,13 +165,16 @@ impl Endpoint {
             Response::Scale(factor) => (before.cwnd() as f64 * factor) as u64,
             Response::Limit(octets) => octets,
         };
+        self.stop_climbing();
         self.window.set_ssthresh(threshold);
         Some(self.window.ssthresh().min(before.cwnd()))
     }
 
     /// Begins fast recovery; returns whether the window was reduced.
     fn enter_fast_recovery(&mut self, now: Instant, response: Response) -> bool {
-        let before = (self.window.cwnd(), self.window.ssthresh());
+        let cwnd = self.snd.ramp.map_or(self.window.cwnd(), |ramp| ramp.target);
+        let before = (cwnd, self.window.ssthresh());
+        self.stop_climbing();
         // RFC 5681, 3.2 step 2: what limited transmit sent does not count.
         self.path.flight = self.path.flight.saturating_sub(self.snd.limited);
         self.parts.congestion.save();
@@ -197,7 +201,7 @@ impl Endpoint {
         let mss = u64::from(snd.mss);
         let exit_cwnd = target.unwrap_or(before.0);
         if !self.agreed.sack && self.config.recovery == Recovery::Tahoe && reduced {
-            snd.phase = Phase::Timeout { recover: snd.nxt, assessing: None, head_end: snd.una };
+            snd.phase = Phase::Timeout { recover: snd.nxt, stage: Stage::Genuine, head_end: snd.una };
             self.window.set_cwnd(mss);
             snd.board.mark_all_lost();
             self.timers.arm_retransmission(now + snd.rtt.rto());
@@ -241,6 +245,10 @@ impl Endpoint {
     pub(super) fn undo_reduction(&mut self, now: Instant) {
         let Some(undo) = self.snd.undo.take() else { return };
         self.stats.undos += 1;
+        if let Phase::Timeout { stage: Stage::Awaiting(_) | Stage::Repairing(_), .. } = self.snd.phase {
+            self.stats.spurious_timeouts += 1;
+            self.events.push_back(Event::TimeoutAssessed(Outcome::Spurious));
+        }
         self.window.set_cwnd(undo.cwnd.max(self.window.cwnd()));
         self.window.set_ssthresh(undo.ssthresh.max(self.window.ssthresh()));
         self.snd.phase = Phase::Open;

@@ -1,5 +1,6 @@
 //! The two halves of a connection: what it sends and what it receives.
 
+use super::after_timeout::Ramp;
 use super::arrivals::Arrivals;
 use super::assembler::Assembler;
 use super::bulk::Bulk;
@@ -72,6 +73,8 @@ pub(super) struct Sender {
     pub prr: Option<Prr>,
     pub rack: Rack,
     pub undo: Option<Undo>,
+    /// A window that comes back after a forgiven timeout.
+    pub ramp: Option<Ramp>,
     /// Timeouts in a row without progress.
     pub expiries: u32,
     /// SYN retransmissions.
@@ -86,6 +89,8 @@ pub(super) struct Sender {
     pub probe_due: bool,
     /// Send a keep-alive probe at the next opportunity.
     pub keep_alive_due: bool,
+    /// When the peer was last heard of; after a timeout not before its segment was sent.
+    pub quiet_since: Instant,
     /// When data last left, for restart after idling.
     pub last_sent: Instant,
     /// An ECN reduction has been made for data below this position.
@@ -123,11 +128,24 @@ pub(super) enum Phase {
     Timeout {
         /// `SND.NXT` at the timeout.
         recover: u64,
-        /// Acknowledgements so far while the timeout is being assessed; `None` once it has been.
-        assessing: Option<u32>,
+        /// How far its assessment has come.
+        stage: Stage,
         /// End of the segment that was retransmitted first.
         head_end: u64,
     },
+}
+
+/// How far the assessment of a timeout has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Only the first segment is repaired, after so many acknowledgements.
+    Awaiting(u32),
+    /// The repair goes on, after so many acknowledgements.
+    Repairing(u32),
+    /// It was congestion.
+    Genuine,
+    /// It was a loss, but not congestion.
+    Forgiven,
 }
 
 impl Sender {
@@ -160,6 +178,7 @@ impl Sender {
             prr: None,
             rack: Rack::default(),
             undo: None,
+            ramp: None,
             expiries: 0,
             syn_expiries: 0,
             probes: 0,
@@ -167,6 +186,7 @@ impl Sender {
             probe_outstanding: false,
             probe_due: false,
             keep_alive_due: false,
+            quiet_since: Instant::ZERO,
             last_sent: Instant::ZERO,
             ecn_recover: iss,
             cwr_due: false,

@@ -1,7 +1,7 @@
 //! The timers of a connection and what their expiry does.
 
 use super::record::{Closing, Event, State, TimeoutRecord};
-use super::sides::Phase;
+use super::sides::{Phase, Stage};
 use super::undo::Undo;
 use super::Endpoint;
 use crate::path::Trigger;
@@ -16,6 +16,8 @@ pub(super) struct Timers {
     is_probe: bool,
     delayed_ack: Instant,
     reordering: Instant,
+    /// A window that comes back takes its next step.
+    ramp: Instant,
     persist: Instant,
     keep_alive: Instant,
     keep_alive_probes: u32,
@@ -30,6 +32,7 @@ impl Default for Timers {
             is_probe: false,
             delayed_ack: Instant::MAX,
             reordering: Instant::MAX,
+            ramp: Instant::MAX,
             persist: Instant::MAX,
             keep_alive: Instant::MAX,
             keep_alive_probes: 0,
@@ -49,6 +52,7 @@ impl Timers {
             .retransmission
             .min(self.delayed_ack)
             .min(self.reordering)
+            .min(self.ramp)
             .min(self.persist)
             .min(self.keep_alive)
             .min(self.time_wait);
@@ -78,6 +82,10 @@ impl Timers {
 
     pub fn set_reordering(&mut self, at: Option<Instant>) {
         self.reordering = at.unwrap_or(Instant::MAX);
+    }
+
+    pub fn set_ramp(&mut self, at: Option<Instant>) {
+        self.ramp = at.unwrap_or(Instant::MAX);
     }
 
     pub fn persist_armed(&self) -> bool {
@@ -126,6 +134,9 @@ impl Endpoint {
         }
         if due(&mut self.timers.reordering, now) {
             self.detect_by_rack(now);
+        }
+        if due(&mut self.timers.ramp, now) {
+            self.climb(now);
         }
         if due(&mut self.timers.retransmission, now) {
             if self.timers.is_probe {
@@ -193,25 +204,29 @@ impl Endpoint {
             return self.finish(Closing::TimedOut);
         }
         self.stats.timeouts += 1;
+        self.stop_climbing();
         let expired = self.snd.rtt.rto();
         if self.snd.board.first().is_some_and(super::scoreboard::Sent::is_sacked) {
             self.snd.board.forget_sacks(); // the receiver has reneged (RFC 2018, 8)
         }
         self.refresh_path(now);
-        let repeated = matches!(self.snd.phase, Phase::Timeout { .. });
+        // A forgiven timeout has its window back: the next one begins anew.
+        let repeated = matches!(self.snd.phase, Phase::Timeout { stage, .. } if stage != Stage::Forgiven);
         let inflation = self.snd.inflation;
         let mut records = self.judge(&[0], Trigger::Timeout);
         let verdict = records[0].1.verdict;
+        let head = *self.snd.board.get(0);
+        self.snd.quiet_since = self.snd.quiet_since.max(head.first_at);
         let response = self.parts.timeout.on_timeout(&Timeout {
             path: &self.path,
             consecutive: self.snd.expiries,
+            silence: now.since(self.snd.quiet_since),
             verdict: &verdict,
             sack: self.agreed.sack,
             timestamps: self.agreed.timestamps,
             in_recovery: repeated,
         });
 
-        let head = *self.snd.board.get(0);
         if !repeated {
             self.snd.undo = Some(Undo {
                 cwnd: self.window.cwnd().max(self.snd.fast_exit_cwnd().unwrap_or(0)),
@@ -249,7 +264,7 @@ impl Endpoint {
         self.snd.dup_acks = 0;
         self.snd.frto_credit = 0;
         self.snd.recover = self.snd.nxt;
-        self.snd.phase = Phase::Timeout { recover: self.snd.nxt, assessing: Some(0), head_end: head.end() };
+        self.snd.phase = Phase::Timeout { recover: self.snd.nxt, stage: Stage::Awaiting(0), head_end: head.end() };
         if response.head_only {
             self.snd.board.mark_lost(0);
         } else {
@@ -264,6 +279,7 @@ impl Endpoint {
             at: now,
             consecutive: self.snd.expiries,
             offset: self.snd.offset(head.start),
+            sent_at: head.last_at,
             rto_ns: expired.as_nanos(),
             verdict,
             collapsed,

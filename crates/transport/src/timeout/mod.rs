@@ -1,26 +1,34 @@
 //! What a retransmission timeout does. One file a policy.
 
+mod aware;
 mod eifel;
+mod fixed_rto;
 mod frto;
 mod standard;
 #[cfg(test)]
 mod tests;
 
+pub use aware::Aware;
 pub use eifel::Eifel;
+pub use fixed_rto::FixedRto;
 pub use frto::FRto;
 pub use standard::Standard;
 
 use crate::differentiation::Verdict;
 use crate::path::{Ack, Path};
 use crate::scheme::Part;
+use crate::time::Duration;
 use std::fmt;
 
 /// Decides what an expired retransmission timer does, and whether it was right.
 pub trait TimeoutPolicy: fmt::Debug + Send {
+    /// An acknowledgement arrived, at any time: what is to be measured is measured here. Called before [`assess`](Self::assess).
+    fn on_ack(&mut self, _ack: &Ack) {}
+
     /// The timer expired with data outstanding.
     fn on_timeout(&mut self, timeout: &Timeout) -> TimeoutResponse;
 
-    /// An acknowledgement arrived while the timeout is not yet assessed.
+    /// An acknowledgement arrived while the timeout is not yet assessed for good.
     fn assess(&mut self, ack: &AfterTimeout) -> Assessment;
 }
 
@@ -31,6 +39,8 @@ pub struct Timeout<'a> {
     pub path: &'a Path,
     /// Number of expiries in a row without progress, this one included: 1 for the first.
     pub consecutive: u32,
+    /// For how long nothing has been heard of the peer while data was outstanding.
+    pub silence: Duration,
     /// The ruling differentiator's verdict on the first outstanding segment.
     pub verdict: &'a Verdict,
     /// Whether SACK is in use.
@@ -68,6 +78,8 @@ pub struct AfterTimeout<'a> {
     pub ack: &'a Ack<'a>,
     /// Which acknowledgement since the timeout this is: 1 for the first.
     pub number: u32,
+    /// For how long nothing had been heard of the peer before it.
+    pub silence: Duration,
     /// `SND.NXT` at the timeout.
     pub recover: u64,
     /// End of the segment that the timeout retransmitted first (RFC 5682, 2.1 step 2a).
@@ -90,11 +102,63 @@ pub enum Assessment {
     /// Not yet decided: retransmit nothing more and wait for the next acknowledgement. If this one advanced `SND.UNA`, up to two new
     /// segments may leave meanwhile (RFC 5682, 2.1 step 2b); if it did not, nothing does (RFC 5682, 3.1 step 2).
     Undecided,
-    /// Something was lost: go on with the retransmissions.
+    /// Something was lost, and why is not yet known: go on as for congestion, and ask again with the next acknowledgement. If the
+    /// repair ends first, it was congestion.
+    Repairing,
+    /// Something was lost, to congestion for all that is known: go on with the retransmissions.
     Genuine,
+    /// Something was lost, but not to congestion: window and threshold come back. Only what is missing is sent again: with SACK what
+    /// was not reported, without it one segment for each acknowledgement that advances.
+    Forgiven(Pardon),
     /// Nothing was lost: undo.
     Spurious,
 }
 
+/// How far a timeout is forgiven.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pardon {
+    /// How often the window is halved on its way back.
+    pub halvings: u32,
+    /// Whether the timer's back-off is taken back too, instead of with the next sample of the round-trip time.
+    pub timer: bool,
+    /// How the window comes back.
+    pub exit: Exit,
+}
+
+/// How a forgiven window comes back without a burst: nothing clocks out what it would let go at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Exit {
+    /// What is in the network and an initial window; then slow start up to the old window (as RFC 4015, 3.2).
+    #[default]
+    SlowStart,
+    /// One segment after the other over one smoothed round-trip time.
+    Paced,
+}
+
+/// What became of a timeout in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Not known: no acknowledgement decided it before the connection or the run was over.
+    Undecided,
+    /// Taken for congestion.
+    Genuine,
+    /// Taken for a loss without congestion.
+    Forgiven,
+    /// Nothing was lost.
+    Spurious,
+}
+
+impl Outcome {
+    /// The name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Undecided => "undecided",
+            Self::Genuine => "genuine",
+            Self::Forgiven => "forgiven",
+            Self::Spurious => "spurious",
+        }
+    }
+}
+
 /// All timeout policies.
-pub static TABLE: &[Part<dyn TimeoutPolicy>] = &[standard::PART, frto::PART, eifel::PART];
+pub static TABLE: &[Part<dyn TimeoutPolicy>] = &[standard::PART, frto::PART, eifel::PART, aware::PART, fixed_rto::PART];

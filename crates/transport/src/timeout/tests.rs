@@ -1,10 +1,13 @@
 //! Decision tables: every branch of the detection algorithms.
 
-use super::Assessment::{Genuine, Spurious, Undecided};
-use super::{AfterTimeout, Assessment, Eifel, FRto, Standard, Timeout, TimeoutPolicy, TimeoutWindow};
+use super::Assessment::{Forgiven, Genuine, Spurious, Undecided};
+use super::{
+    AfterTimeout, Assessment, Aware, Eifel, Exit, FRto, FixedRto, Pardon, Standard, Timeout, TimeoutPolicy, TimeoutWindow,
+};
 use crate::differentiation::{Cause, Verdict};
 use crate::path::{Ack, Path};
 use crate::segment::{Options, Timestamps};
+use crate::time::{Duration, Instant};
 
 /// The timer expires with 1000..11000 outstanding; 1000..2000 is retransmitted with `TSval` 500.
 const UNA: u64 = 1000;
@@ -63,6 +66,7 @@ fn expire(policy: &mut dyn TimeoutPolicy, expiry: Expiry) -> bool {
     let response = policy.on_timeout(&Timeout {
         path: &path,
         consecutive: 1,
+        silence: Duration::from_secs(1),
         verdict: &Verdict { cause: Cause::Unknown, score: 0.0 },
         sack: expiry.sack,
         timestamps: expiry.timestamps,
@@ -74,7 +78,19 @@ fn expire(policy: &mut dyn TimeoutPolicy, expiry: Expiry) -> bool {
 }
 
 fn answer(policy: &mut dyn TimeoutPolicy, number: u32, answer: Answer) -> Assessment {
-    let path = Path { una: answer.una, nxt: RECOVER + 2000, ..Path::default() };
+    answer_with(policy, number, answer, Instant::ZERO, Duration::from_millis(1100))
+}
+
+fn answer_at(policy: &mut dyn TimeoutPolicy, number: u32, answer: Answer, now: Instant) -> Assessment {
+    answer_with(policy, number, answer, now, Duration::from_millis(1100))
+}
+
+fn answer_after(policy: &mut dyn TimeoutPolicy, number: u32, answer: Answer, silence: Duration) -> Assessment {
+    answer_with(policy, number, answer, Instant::ZERO, silence)
+}
+
+fn answer_with(policy: &mut dyn TimeoutPolicy, number: u32, answer: Answer, now: Instant, silence: Duration) -> Assessment {
+    let path = Path { una: answer.una, nxt: RECOVER + 2000, now, ..Path::default() };
     let timestamps = answer.echo.map(|echo| Timestamps { value: 0, echo });
     let options = Options { timestamps, ..Options::default() };
     let ack = Ack {
@@ -93,6 +109,7 @@ fn answer(policy: &mut dyn TimeoutPolicy, number: u32, answer: Answer) -> Assess
     policy.assess(&AfterTimeout {
         ack: &ack,
         number,
+        silence,
         recover: RECOVER,
         head_end: HEAD_END,
         beyond_recover: answer.beyond,
@@ -224,4 +241,164 @@ fn eifel_compares_timestamps_across_their_wrap() {
 fn eifel_without_timestamps_is_standard() {
     let expiry = Expiry { timestamps: false, ..FIRST };
     check(&mut Eifel::default(), expiry, false, &[(advance(UNA, 3000), Genuine)]);
+}
+
+const RTO: Duration = Duration::from_secs(1);
+
+/// An expiry as verdict-aware policies see it.
+#[derive(Clone, Copy)]
+struct Judged {
+    cause: Cause,
+    consecutive: u32,
+    silence: Duration,
+    at: Instant,
+    expiry: Expiry,
+}
+
+const CORRUPTION: Judged =
+    Judged { cause: Cause::Corruption, consecutive: 1, silence: RTO, at: Instant::from_nanos(100_000_000_000), expiry: FIRST };
+
+/// A first expiry without timestamps and without anything new to send, so that the first acknowledgement decides.
+const PLAIN: Judged = Judged { expiry: Expiry { timestamps: false, ..FIRST }, ..CORRUPTION };
+const ADVANCE: Answer = Answer {
+    una: RECOVER,
+    acked: RECOVER - UNA,
+    duplicate: false,
+    original: true,
+    beyond: false,
+    new_data: false,
+    echo: None,
+    dsack: false,
+};
+
+fn expire_judged(policy: &mut dyn TimeoutPolicy, judged: Judged) -> super::TimeoutResponse {
+    let path = Path { una: UNA, nxt: RECOVER, rto: RTO, now: judged.at, ..Path::default() };
+    policy.on_timeout(&Timeout {
+        path: &path,
+        consecutive: judged.consecutive,
+        silence: judged.silence,
+        verdict: &Verdict { cause: judged.cause, score: 0.0 },
+        sack: judged.expiry.sack,
+        timestamps: judged.expiry.timestamps,
+        in_recovery: judged.expiry.in_recovery,
+    })
+}
+
+fn aware() -> Aware {
+    Aware::new(3, 4.0, Exit::SlowStart)
+}
+
+const FORGIVEN: Assessment = Forgiven(Pardon { halvings: 0, timer: false, exit: Exit::SlowStart });
+
+#[test]
+fn aware_forgives_what_is_judged_corruption_and_safe_to_believe() {
+    let table: &[(&str, Judged, Assessment)] = &[
+        ("corruption", PLAIN, FORGIVEN),
+        ("congestion", Judged { cause: Cause::Congestion, ..PLAIN }, Genuine),
+        ("no verdict is congestion", Judged { cause: Cause::Unknown, ..PLAIN }, Genuine),
+        ("the second in a row", Judged { consecutive: 2, ..PLAIN }, FORGIVEN),
+        ("the third in a row", Judged { consecutive: 3, ..PLAIN }, Genuine),
+        ("a silence of four timeouts", Judged { silence: RTO * 4, ..PLAIN }, FORGIVEN),
+        ("an outage", Judged { silence: RTO * 4 + Duration::from_nanos(1), ..PLAIN }, Genuine),
+        (
+            "within the repair of a timeout that was not forgiven",
+            Judged { expiry: Expiry { in_recovery: true, ..PLAIN.expiry }, ..PLAIN },
+            Genuine,
+        ),
+    ];
+    for (what, judged, expected) in table {
+        let mut policy = aware();
+        let response = expire_judged(&mut policy, *judged);
+        assert_eq!(response.window, TimeoutWindow::Collapse, "{what}");
+        assert!(response.back_off, "{what}");
+        assert_eq!(response.head_only, *expected == FORGIVEN, "{what}");
+        assert_eq!(answer(&mut policy, 1, ADVANCE), *expected, "{what}");
+    }
+}
+
+#[test]
+fn aware_takes_a_repair_with_one_unforgivable_expiry_for_congestion() {
+    let again = |consecutive| Judged { consecutive, expiry: Expiry { in_recovery: true, ..PLAIN.expiry }, ..PLAIN };
+    for (causes, expected) in [
+        ([Cause::Corruption, Cause::Corruption], FORGIVEN),
+        ([Cause::Congestion, Cause::Corruption], Genuine),
+        ([Cause::Corruption, Cause::Congestion], Genuine),
+    ] {
+        let mut policy = aware();
+        expire_judged(&mut policy, Judged { cause: causes[0], ..PLAIN });
+        expire_judged(&mut policy, Judged { cause: causes[1], ..again(2) });
+        assert_eq!(answer(&mut policy, 1, ADVANCE), expected, "{causes:?}");
+    }
+}
+
+#[test]
+fn aware_forgives_once_a_timeout() {
+    let mut policy = aware();
+    expire_judged(&mut policy, PLAIN);
+    let at = |at| Judged { at, ..PLAIN };
+    let mut pardoned = PLAIN.at + Duration::from_millis(70);
+    let acknowledge = |policy: &mut Aware, now| answer_at(policy, 1, ADVANCE, now);
+    assert_eq!(acknowledge(&mut policy, pardoned), FORGIVEN);
+    for (after_ms, expected) in [(999, Genuine), (1000, FORGIVEN), (999, Genuine), (1001, FORGIVEN)] {
+        let now = pardoned + Duration::from_millis(after_ms);
+        expire_judged(&mut policy, at(now));
+        assert_eq!(acknowledge(&mut policy, now), expected);
+        if expected == FORGIVEN {
+            pardoned = now;
+        }
+    }
+}
+
+#[test]
+fn aware_waits_until_the_loss_is_certain() {
+    // The peer says nothing for so long after the expiry that it may as well have been away.
+    let mut policy = aware();
+    expire_judged(&mut policy, PLAIN);
+    assert_eq!(answer_after(&mut policy, 1, ADVANCE, RTO * 5), Genuine);
+    // F-RTO: two new segments leave; a duplicate says that something was lost, an advance that nothing was.
+    let forward = advance(UNA, HEAD_END);
+    for (last, expected) in [(duplicate(HEAD_END), FORGIVEN), (advance(HEAD_END, 4000), Spurious)] {
+        let mut policy = aware();
+        expire_judged(&mut policy, PLAIN);
+        assert_eq!(answer(&mut policy, 1, forward), Undecided);
+        assert_eq!(answer(&mut policy, 2, last), expected);
+    }
+    // A duplicate first: the loss is certain, but not yet repaired.
+    let mut policy = aware();
+    expire_judged(&mut policy, PLAIN);
+    assert_eq!(answer(&mut policy, 1, duplicate(UNA)), Undecided);
+    assert_eq!(answer(&mut policy, 2, forward), FORGIVEN);
+    // Timestamps: what the first acknowledgement that advances echoes.
+    for (cause, echo, expected) in [
+        (Cause::Corruption, RETRANSMISSION - 1, Spurious),
+        (Cause::Corruption, RETRANSMISSION, FORGIVEN),
+        (Cause::Congestion, RETRANSMISSION - 1, Spurious),
+        (Cause::Congestion, RETRANSMISSION, Genuine),
+    ] {
+        let mut policy = aware();
+        expire_judged(&mut policy, Judged { cause, ..CORRUPTION });
+        assert_eq!(answer(&mut policy, 1, Answer { echo: Some(echo), ..duplicate(UNA) }), Undecided);
+        assert_eq!(answer(&mut policy, 2, Answer { echo: Some(echo), ..advance(UNA, 3000) }), expected, "{cause:?} {echo}");
+    }
+}
+
+#[test]
+fn fixed_rto_doubles_as_often_as_it_is_said_to() {
+    let doublings = |policy: &mut FixedRto, cause: Cause| -> String {
+        let expiry = |consecutive| expire_judged(policy, Judged { cause, consecutive, ..PLAIN }).back_off;
+        (1..=7).map(expiry).map(|doubles| if doubles { 'x' } else { '-' }).collect()
+    };
+    let (congestion, corruption) = (Cause::Congestion, Cause::Corruption);
+    for (limit, first_doubles, any_verdict, cause, expected) in [
+        (3, true, true, congestion, "x---xxx"),
+        (0, true, true, congestion, "x------"),
+        (3, false, true, congestion, "---xxxx"),
+        (0, false, true, corruption, "-------"),
+        (3, false, false, corruption, "---xxxx"),
+        (3, false, false, congestion, "xxxxxxx"),
+    ] {
+        let mut policy = FixedRto { limit, first_doubles, any_verdict };
+        assert_eq!(doublings(&mut policy, cause), expected);
+        assert_eq!(answer(&mut policy, 1, ADVANCE), Genuine);
+    }
 }

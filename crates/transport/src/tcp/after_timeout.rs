@@ -1,0 +1,185 @@
+//! After a retransmission timeout: was it right, and what follows (RFC 5682, RFC 3522, RFC 4015).
+
+use super::ack::{make_ack, News};
+use super::record::Event;
+use super::sides::{Phase, Stage};
+use super::Endpoint;
+use crate::segment::Segment;
+use crate::time::{Duration, Instant};
+use crate::timeout::{AfterTimeout, Assessment, Exit, Outcome, Pardon};
+
+/// A window that comes back one segment after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ramp {
+    /// Time between two segments.
+    step: Duration,
+    /// The window to arrive at.
+    pub target: u64,
+}
+
+impl Endpoint {
+    pub(super) fn on_ack_after_timeout(&mut self, now: Instant, segment: &Segment, news: &News) {
+        let Phase::Timeout { recover, stage, .. } = self.snd.phase else { return };
+        match stage {
+            Stage::Awaiting(acks) | Stage::Repairing(acks) => self.assess_timeout(now, segment, news, acks + 1),
+            Stage::Forgiven if news.acked > 0 => self.mark_missing(recover),
+            Stage::Forgiven | Stage::Genuine => {}
+        }
+        let Phase::Timeout { stage, .. } = self.snd.phase else { return };
+        if self.snd.una >= recover {
+            if matches!(stage, Stage::Awaiting(_) | Stage::Repairing(_)) {
+                self.events.push_back(Event::TimeoutAssessed(Outcome::Genuine));
+            }
+            self.snd.phase = Phase::Open;
+            self.snd.dup_acks = 0;
+            self.snd.board.restart_examination();
+        }
+    }
+
+    fn assess_timeout(&mut self, now: Instant, segment: &Segment, news: &News, number: u32) {
+        let Phase::Timeout { recover, stage, head_end } = self.snd.phase else { return };
+        let awaiting = matches!(stage, Stage::Awaiting(_));
+        let beyond = self.snd.una > recover || self.snd.board.highest_sacked() > recover;
+        let room = (self.snd.una + self.snd.wnd).saturating_sub(self.snd.nxt);
+        let ack = make_ack(&self.path, segment, news, &self.snd.phase);
+        let assessment = self.parts.timeout.assess(&AfterTimeout {
+            ack: &ack,
+            number,
+            silence: news.silence,
+            recover,
+            head_end,
+            beyond_recover: beyond,
+            original_delivered: news.delivered.original_before_watch,
+            new_data_possible: self.snd.unsent() > 0 && room >= u64::from(self.snd.mss).min(self.snd.unsent()),
+            retransmission_tsval: self.snd.rtx_tsval,
+            dsack: news.dsack.is_some_and(|(left, _)| left < head_end),
+        });
+        match assessment {
+            Assessment::Undecided if awaiting => {
+                self.set_stage(Stage::Awaiting(number));
+                self.snd.frto_credit = if news.acked > 0 { 2 } else { 0 };
+            }
+            Assessment::Undecided | Assessment::Repairing => {
+                self.set_stage(Stage::Repairing(number));
+                self.go_on_repairing(awaiting, number, recover);
+            }
+            Assessment::Forgiven(pardon) if self.snd.undo.is_some() => self.forgive_timeout(now, pardon, awaiting, recover),
+            Assessment::Spurious if self.snd.undo.is_some() => {
+                self.snd.frto_credit = 0;
+                let delayed = news.delivered.newest_once.map(|sent| now.since(sent));
+                self.undo_reduction(now);
+                if let Some(delayed) = delayed {
+                    self.snd.rtt.on_spurious(delayed);
+                }
+            }
+            Assessment::Genuine | Assessment::Forgiven(_) | Assessment::Spurious => {
+                self.set_stage(Stage::Genuine);
+                self.events.push_back(Event::TimeoutAssessed(Outcome::Genuine));
+                self.go_on_repairing(awaiting, number, recover);
+            }
+        }
+    }
+
+    fn set_stage(&mut self, to: Stage) {
+        if let Phase::Timeout { stage, .. } = &mut self.snd.phase {
+            *stage = to;
+        }
+    }
+
+    /// Everything that was outstanding at the timeout is to be sent again, if that has not begun.
+    fn go_on_repairing(&mut self, awaiting: bool, number: u32, recover: u64) {
+        if !awaiting {
+            return;
+        }
+        self.snd.frto_credit = 0;
+        if number > 1 && self.snd.nxt > recover {
+            // RFC 5682, 2.1 step 3a: the two new segments must not keep the retransmissions back.
+            self.window.set_cwnd(self.window.cwnd().max(3 * u64::from(self.snd.mss)));
+        }
+        self.mark_unrepaired(recover);
+    }
+
+    fn mark_unrepaired(&mut self, recover: u64) {
+        for index in 0..self.snd.board.len() {
+            let sent = self.snd.board.get(index);
+            if sent.in_network() && !sent.was_retransmitted() && sent.end() <= recover {
+                self.snd.board.mark_lost(index);
+            }
+        }
+    }
+
+    /// What was sent before the timeout and is not acknowledged by now is missing: all of it where the receiver says what it has, else
+    /// the first segment, as after a partial acknowledgement (RFC 6582, 3.2).
+    fn mark_missing(&mut self, recover: u64) {
+        if self.agreed.sack {
+            self.mark_unrepaired(recover);
+        } else if self.snd.una < recover {
+            if let Some(head) = self.snd.board.first().filter(|head| head.in_network() && !head.was_retransmitted()) {
+                debug_assert_eq!(head.start, self.snd.una);
+                self.snd.board.mark_lost(0);
+                self.snd.force_head = true;
+            }
+        }
+    }
+
+    /// Window and threshold come back, little by little; the back-off stays unless the pardon says otherwise.
+    fn forgive_timeout(&mut self, now: Instant, pardon: Pardon, awaiting: bool, recover: u64) {
+        let Some(undo) = self.snd.undo.take() else { return };
+        self.stats.forgiven_timeouts += 1;
+        self.set_stage(Stage::Forgiven);
+        self.snd.frto_credit = 0;
+        if awaiting {
+            // Nothing but the first segment was sent again, so duplicates will not be of our making (RFC 6582, 3.2 step 1).
+            self.snd.recover = recover - 1;
+        }
+        if !self.agreed.sack {
+            self.snd.board.unmark_lost();
+        }
+        self.mark_missing(recover);
+        if pardon.timer {
+            self.snd.rtt.reset_backoff();
+        }
+        let mss = u64::from(self.snd.mss);
+        let before = self.window.cwnd();
+        let target = (undo.cwnd >> pardon.halvings.min(63)).max(before);
+        let pipe = self.snd.pipe();
+        match pardon.exit {
+            Exit::SlowStart => {
+                self.window.set_ssthresh(undo.ssthresh.max(target));
+                let initial = u64::from(self.config.initial_window) * mss;
+                self.window.set_cwnd(target.min(pipe + initial).max(before));
+            }
+            Exit::Paced => {
+                self.window.set_ssthresh(undo.ssthresh);
+                self.window.set_cwnd(target.min(pipe + mss).max(before));
+                let steps = (target - self.window.cwnd()).div_ceil(mss);
+                if steps > 0 {
+                    let step = self.snd.rtt.srtt().unwrap_or_default() / steps;
+                    self.snd.ramp = Some(Ramp { step, target });
+                    self.timers.set_ramp(Some(now + step));
+                }
+            }
+        }
+        self.refresh_path(now);
+        self.parts.congestion.on_undo(&mut self.window, &self.path);
+        self.events.push_back(Event::TimeoutAssessed(Outcome::Forgiven));
+    }
+
+    /// The next segment of a window that comes back.
+    pub(super) fn climb(&mut self, now: Instant) {
+        let Some(ramp) = self.snd.ramp else { return };
+        let next = self.window.cwnd() + u64::from(self.snd.mss);
+        self.window.set_cwnd(next.min(ramp.target).max(self.window.cwnd()));
+        if next < ramp.target {
+            self.timers.set_ramp(Some(now + ramp.step));
+        } else {
+            self.stop_climbing();
+        }
+    }
+
+    /// Something happened that the window must heed.
+    pub(super) fn stop_climbing(&mut self) {
+        self.snd.ramp = None;
+        self.timers.set_ramp(None);
+    }
+}

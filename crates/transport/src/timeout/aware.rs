@@ -1,0 +1,134 @@
+//! Verdict-aware timeouts: a timeout that the differentiator puts down to corruption does not cost the window.
+
+use super::{AfterTimeout, Assessment, Eifel, Exit, FRto, Pardon, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
+use crate::differentiation::Cause;
+use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::time::{Duration, Instant};
+
+/// Its row.
+pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
+    name: "aware",
+    summary: "Forgives a timeout whose first segment is judged corruption: the back-off stays, the window comes back.",
+    reference: "own design, after the conclusion of Park & Chung 2010; RFC 3522, RFC 4015, RFC 5682, RFC 6298",
+    notes: Notes {
+        idea: "Loss differentiation gains nothing while timeouts collapse the window whatever the verdict. So the verdict rules here \
+               too, within rules that keep a dead or congested path from being hammered.",
+        formula: "forgive if cause = corruption, fewer than `in_a_row` expiries, silence <= `outage` RTO, and one RTO since the last \
+                  pardon; then cwnd = min(old cwnd, pipe + IW), ssthresh = max(old ssthresh, old cwnd)",
+        threshold: "",
+        fails: "As often as the verdict does: a congestion loss judged corruption keeps the window for one RTO. Without timestamps a \
+                spurious timeout is only found if the verdict is corruption, since F-RTO changes what is sent.",
+        errata: "",
+    },
+    parameters: &[
+        Parameter {
+            name: "in_a_row",
+            summary: "Expiries in a row from which on nothing is forgiven.",
+            kind: Kind::Number { default: 3.0, min: 1.0, max: 16.0 },
+        },
+        Parameter {
+            name: "outage",
+            summary: "Silence of the peer beyond which nothing is forgiven, in retransmission timeouts without back-off.",
+            kind: Kind::Number { default: 4.0, min: 1.0, max: 64.0 },
+        },
+        Parameter {
+            name: "exit",
+            summary: "How the window comes back: in slow start from what is in the network and an initial window, or paced over one SRTT.",
+            kind: Kind::Choice(&["slow-start", "paced"]),
+        },
+    ],
+    build: |arguments| {
+        let exit = if arguments.word("exit") == "paced" { Exit::Paced } else { Exit::SlowStart };
+        Box::new(Aware::new(arguments.number("in_a_row") as u32, arguments.number("outage"), exit))
+    },
+};
+
+/// Asks three things of a timeout: did the original arrive late (Eifel with timestamps, F-RTO without)? Then it is undone. Was the
+/// first segment judged corruption, and is it safe to believe that? Then the window comes back, the timer stays backed off. Else it is
+/// the standard timeout, step by step.
+///
+/// What makes it safe, whatever the verdicts: the timer always backs off, so a dead path sees the packets that it would see without
+/// the verdict; a repair in which any expiry was not forgivable is congestion as a whole; and no pardon follows another within one RTO.
+#[derive(Debug)]
+pub struct Aware {
+    in_a_row: u32,
+    outage: f64,
+    exit: Exit,
+    eifel: Eifel,
+    frto: FRto,
+    /// Every expiry of this repair was forgivable.
+    forgivable: bool,
+    timestamps: bool,
+    /// What F-RTO has settled, and whether an acknowledgement has advanced.
+    settled: bool,
+    advanced: bool,
+    /// The timeout without back-off when the timer expired.
+    rto: Duration,
+    last_pardon: Option<Instant>,
+}
+
+impl Aware {
+    /// Forgives fewer than `in_a_row` expiries in a row, after a silence of at most `outage` timeouts.
+    pub fn new(in_a_row: u32, outage: f64, exit: Exit) -> Self {
+        Self {
+            in_a_row,
+            outage,
+            exit,
+            eifel: Eifel::default(),
+            frto: FRto::default(),
+            forgivable: false,
+            timestamps: false,
+            settled: false,
+            advanced: false,
+            rto: Duration::ZERO,
+            last_pardon: None,
+        }
+    }
+
+    fn is_outage(&self, silence: Duration) -> bool {
+        silence.as_secs_f64() > self.outage * self.rto.as_secs_f64()
+    }
+
+    /// Whether the original arrived late. Undecided until then, genuine if not.
+    fn original(&mut self, after: &AfterTimeout) -> Assessment {
+        if self.timestamps {
+            return self.eifel.assess(after);
+        }
+        if self.settled || !self.forgivable {
+            return Assessment::Genuine;
+        }
+        let assessment = self.frto.assess(after);
+        self.settled = assessment != Assessment::Undecided;
+        assessment
+    }
+}
+
+impl TimeoutPolicy for Aware {
+    fn on_timeout(&mut self, timeout: &Timeout) -> TimeoutResponse {
+        self.rto = timeout.path.rto;
+        self.timestamps = timeout.timestamps;
+        let (now, rto) = (timeout.path.now, self.rto);
+        let safe = timeout.consecutive < self.in_a_row
+            && !self.is_outage(timeout.silence)
+            && self.last_pardon.is_none_or(|at| now.since(at) >= rto);
+        let corruption = timeout.verdict.cause == Cause::Corruption;
+        self.forgivable = safe && corruption && (self.forgivable || !timeout.in_recovery);
+        (self.settled, self.advanced) = (false, false);
+        self.eifel.on_timeout(timeout);
+        self.frto.on_timeout(timeout);
+        TimeoutResponse { window: TimeoutWindow::Collapse, back_off: true, head_only: self.forgivable }
+    }
+
+    fn assess(&mut self, after: &AfterTimeout) -> Assessment {
+        self.forgivable &= !self.is_outage(after.silence);
+        self.advanced |= after.ack.acked > 0;
+        match self.original(after) {
+            Assessment::Genuine if self.forgivable && self.advanced => {
+                self.last_pardon = Some(after.ack.path.now);
+                Assessment::Forgiven(Pardon { halvings: 0, timer: false, exit: self.exit })
+            }
+            Assessment::Genuine if self.forgivable => Assessment::Undecided,
+            other => other,
+        }
+    }
+}

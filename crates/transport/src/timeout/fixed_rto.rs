@@ -1,0 +1,70 @@
+//! Fixed RTO: expiries in a row do not double the timer again and again.
+
+use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
+use crate::differentiation::Cause;
+use crate::scheme::{Kind, Notes, Parameter, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
+    name: "fixed-rto",
+    summary: "Expiries in a row leave the timer as it is after the first, so that a path that comes back is noticed soon.",
+    reference: "Dyer & Boppana 2001; Yang et al. (TCP Westwood with Bulk Repeat)",
+    notes: Notes {
+        idea: "A second expiry in a row says that the route is broken, not that it is fuller than before: waiting ever longer only \
+               delays the moment at which the sender notices that the route is back.",
+        formula: "RTO doubles at the first expiry (Dyer & Boppana), not at the next `limit` (all if 0), and again from then on",
+        threshold: "",
+        fails: "On a path that is dead from congestion it keeps on sending where the others fall silent: one segment each RTO, up to \
+                `limit` more than they, without bound if `limit` is 0. Back-off is a safety rule of RFC 6298 and RFC 8085; this breaks it.",
+        errata: "The guard of three expiries is our reading of Bulk Repeat; Dyer & Boppana have none (`limit` = 0).",
+    },
+    parameters: &[
+        Parameter {
+            name: "limit",
+            summary: "Expiries in a row that leave the timer alone; those after them double it. 0: no limit.",
+            kind: Kind::Number { default: 3.0, min: 0.0, max: 64.0 },
+        },
+        Parameter {
+            name: "first_doubles",
+            summary: "Whether the first expiry doubles the timer (Dyer & Boppana) or counts among those that do not (Bulk Repeat).",
+            kind: Kind::Flag { default: true },
+        },
+        Parameter {
+            name: "any_verdict",
+            summary: "Whether the timer is fixed whatever the verdict (Dyer & Boppana) or for corruption only (Bulk Repeat).",
+            kind: Kind::Flag { default: true },
+        },
+    ],
+    build: |arguments| {
+        Box::new(FixedRto {
+            limit: arguments.number("limit") as u32,
+            first_doubles: arguments.flag("first_doubles"),
+            any_verdict: arguments.flag("any_verdict"),
+        })
+    },
+};
+
+/// Dyer & Boppana 2001: when the timer expires twice without an acknowledgement between, the timeout is not doubled a second time and
+/// stays until the segment is acknowledged. Bulk Repeat: expiries judged corruption do not double it.
+#[derive(Debug)]
+pub struct FixedRto {
+    /// Expiries in a row that do not double the timer; 0: all.
+    pub limit: u32,
+    /// Whether the first expiry doubles it.
+    pub first_doubles: bool,
+    /// Whether it is fixed whatever the verdict.
+    pub any_verdict: bool,
+}
+
+impl TimeoutPolicy for FixedRto {
+    fn on_timeout(&mut self, timeout: &Timeout) -> TimeoutResponse {
+        let applies = self.any_verdict || timeout.verdict.cause == Cause::Corruption;
+        let doubled = u32::from(self.first_doubles);
+        let fixed = timeout.consecutive > doubled && (self.limit == 0 || timeout.consecutive <= doubled + self.limit);
+        TimeoutResponse { window: TimeoutWindow::Collapse, back_off: !(applies && fixed), head_only: false }
+    }
+
+    fn assess(&mut self, _after: &AfterTimeout) -> Assessment {
+        Assessment::Genuine
+    }
+}

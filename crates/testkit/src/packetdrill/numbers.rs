@@ -84,6 +84,7 @@ impl Numbers {
             },
             options,
             payload,
+            ..Segment::default()
         }
     }
 

@@ -12,6 +12,7 @@
 
 mod budget;
 pub mod congestion;
+pub mod datagram;
 pub mod differentiation;
 pub mod estimate;
 pub mod path;

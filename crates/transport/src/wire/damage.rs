@@ -56,7 +56,7 @@ pub struct Damaged {
 
 /// Reads any byte string as an IP packet. Payload and unknown options are slices of `octets`.
 pub fn examine(octets: &Bytes) -> Arrival {
-    let ip::Datagram { header, traffic_class, body } = match ip::read(octets) {
+    let ip::Datagram { header, traffic_class, body } = match ip::read(octets, ip::TCP) {
         Ok(datagram) => datagram,
         Err(error) => return Arrival::Discarded(error),
     };

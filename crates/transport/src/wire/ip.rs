@@ -1,4 +1,4 @@
-//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers in front of TCP.
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers in front of a transport protocol.
 //!
 //! Sent headers are plain: no options, no extension headers, "don't fragment". An IPv4 packet that is never fragmented needs no
 //! identification (RFC 6864, 4.1), so it is 0.
@@ -11,6 +11,8 @@ use std::ops::Range;
 
 /// Protocol number of TCP.
 pub const TCP: u8 = 6;
+/// Protocol number of DCCP (RFC 4340, 19.1).
+pub const DCCP: u8 = 33;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -80,11 +82,16 @@ impl Addresses {
 
     /// The sum over the pseudo-header of a TCP segment of `len` octets (RFC 9293, 3.1; RFC 8200, 8.1).
     pub fn pseudo_header(&self, len: usize) -> Sum {
+        self.pseudo_header_of(TCP, len)
+    }
+
+    /// The sum over the pseudo-header of `len` octets of another transport protocol.
+    pub fn pseudo_header_of(&self, protocol: u8, len: usize) -> Sum {
         let addresses = match self {
             Self::V4 { src, dst } => Sum::default().with(&src.octets()).with(&dst.octets()),
             Self::V6 { src, dst } => Sum::default().with(&src.octets()).with(&dst.octets()),
         };
-        addresses.with_u16(u16::from(TCP)).with(&(len as u32).to_be_bytes())
+        addresses.with_u16(u16::from(protocol)).with(&(len as u32).to_be_bytes())
     }
 }
 
@@ -98,8 +105,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Appends the header of a packet with `len` octets of TCP.
-    pub(super) fn write(&self, dscp: Dscp, ecn: Ecn, len: u16, out: &mut Vec<u8>) {
+    /// Appends the header of a packet with `len` octets of `protocol`.
+    pub(super) fn write(&self, protocol: u8, dscp: Dscp, ecn: Ecn, len: u16, out: &mut Vec<u8>) {
         let traffic_class = dscp.0 << 2 | ecn as u8;
         match self.addresses {
             Addresses::V4 { src, dst } => {
@@ -109,7 +116,7 @@ impl Header {
                 header[2..4].copy_from_slice(&(len + 20).to_be_bytes());
                 header[6] = 0x40;
                 header[8] = self.hop_limit;
-                header[9] = TCP;
+                header[9] = protocol;
                 header[12..16].copy_from_slice(&src.octets());
                 header[16..20].copy_from_slice(&dst.octets());
                 let checksum = Sum::default().with(&header).finish();
@@ -121,7 +128,7 @@ impl Header {
                 header[0] = 0x60 | traffic_class >> 4;
                 header[1] = traffic_class << 4;
                 header[4..6].copy_from_slice(&len.to_be_bytes());
-                header[6] = TCP;
+                header[6] = protocol;
                 header[7] = self.hop_limit;
                 header[8..24].copy_from_slice(&src.octets());
                 header[24..40].copy_from_slice(&dst.octets());
@@ -131,26 +138,26 @@ impl Header {
     }
 }
 
-/// An IP packet with TCP in it.
+/// An IP packet with the wanted protocol in it.
 pub(super) struct Datagram {
     pub(super) header: Header,
     /// Traffic class, formerly type of service.
     pub(super) traffic_class: u8,
-    /// Where the TCP segment stands.
+    /// Where the transport header and its data stand.
     pub(super) body: Range<usize>,
 }
 
-/// Reads the headers up to TCP. Octets behind the packet's own length (link padding) are left out.
-pub(super) fn read(octets: &[u8]) -> Result<Datagram, Error> {
+/// Reads the headers up to `protocol`. Octets behind the packet's own length (link padding) are left out.
+pub(super) fn read(octets: &[u8], protocol: u8) -> Result<Datagram, Error> {
     match octets.first().map(|first| first >> 4) {
         None => Err(Error::Truncated { needed: 20, found: 0 }),
-        Some(4) => read_v4(octets),
-        Some(6) => read_v6(octets),
+        Some(4) => read_v4(octets, protocol),
+        Some(6) => read_v6(octets, protocol),
         Some(version) => Err(Error::Version(version)),
     }
 }
 
-fn read_v4(octets: &[u8]) -> Result<Datagram, Error> {
+fn read_v4(octets: &[u8], protocol: u8) -> Result<Datagram, Error> {
     let found = octets.len();
     let header: &[u8; 20] = octets.first_chunk().ok_or(Error::Truncated { needed: 20, found })?;
     let header_len = usize::from(header[0] & 0x0F) * 4;
@@ -172,7 +179,7 @@ fn read_v4(octets: &[u8]) -> Result<Datagram, Error> {
     if u16::from_be_bytes([header[6], header[7]]) & 0x3FFF != 0 {
         return Err(Error::Fragment);
     }
-    if header[9] != TCP {
+    if header[9] != protocol {
         return Err(Error::Protocol(header[9]));
     }
     let address = |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
@@ -183,7 +190,7 @@ fn read_v4(octets: &[u8]) -> Result<Datagram, Error> {
     })
 }
 
-fn read_v6(octets: &[u8]) -> Result<Datagram, Error> {
+fn read_v6(octets: &[u8], protocol: u8) -> Result<Datagram, Error> {
     let found = octets.len();
     let header: &[u8; 40] = octets.first_chunk().ok_or(Error::Truncated { needed: 40, found })?;
     let total = 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
@@ -196,14 +203,14 @@ fn read_v6(octets: &[u8]) -> Result<Datagram, Error> {
     Ok(Datagram {
         header: Header { addresses: Addresses::V6 { src: address(8), dst: address(24) }, hop_limit: header[7] },
         traffic_class: header[0] << 4 | header[1] >> 4,
-        body: skip_extensions(packet, header[6])?..total,
+        body: skip_extensions(packet, header[6], protocol)?..total,
     })
 }
 
-/// Where TCP begins in an IPv6 packet whose first next-header field is `next`.
-fn skip_extensions(packet: &[u8], mut next: u8) -> Result<usize, Error> {
+/// Where `protocol` begins in an IPv6 packet whose first next-header field is `next`.
+fn skip_extensions(packet: &[u8], mut next: u8, protocol: u8) -> Result<usize, Error> {
     let mut at = 40;
-    while next != TCP {
+    while next != protocol {
         // RFC 8200, 4.3: hop-by-hop options stand first or not at all.
         if !matches!(next, ROUTING | FRAGMENT | DESTINATION_OPTIONS) && (next != HOP_BY_HOP || at != 40) {
             return Err(Error::Protocol(next));

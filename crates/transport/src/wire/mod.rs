@@ -19,6 +19,7 @@
 
 pub mod checksum;
 pub mod damage;
+pub mod dccp;
 pub mod ip;
 pub mod options;
 pub mod report;
@@ -78,8 +79,8 @@ pub enum Error {
     /// An IPv6 routing header that has not reached its final destination.
     #[error("an IPv6 routing header with {0} segments left")]
     Routing(u8),
-    /// Not TCP.
-    #[error("protocol {0}, not TCP (6)")]
+    /// Not the protocol that is wanted.
+    #[error("protocol {0}; known are TCP (6) and DCCP (33)")]
     Protocol(u8),
     /// Fewer than 20 octets of TCP.
     #[error("a TCP segment of {0} octets; its header has at least 20")]
@@ -118,7 +119,7 @@ pub fn emit(header: &ip::Header, segment: &Segment, out: &mut Vec<u8>) -> Result
         return Err(EmitError::TooLong(len));
     }
     out.reserve(header.addresses.header_len() + len);
-    header.write(segment.dscp, segment.ecn, len as u16, out);
+    header.write(ip::TCP, segment.dscp, segment.ecn, len as u16, out);
     tcp::write(&header.addresses, segment, out);
     Ok(())
 }

@@ -382,7 +382,7 @@ proptest! {
     #[test]
     fn arbitrary_segments_read_as_they_are_written(header in header(), octets in prop::collection::vec(any::<u8>(), 20..120)) {
         let mut packet = Vec::new();
-        header.write(Dscp::DEFAULT, Ecn::NotCapable, octets.len() as u16, &mut packet);
+        header.write(ip::TCP, Dscp::DEFAULT, Ecn::NotCapable, octets.len() as u16, &mut packet);
         let start = packet.len();
         packet.extend(octets);
         packet[start + 16..start + 18].fill(0);

@@ -1,0 +1,136 @@
+//! What can be set of a connection.
+
+use crate::time::Duration;
+
+/// The congestion control of a half-connection (RFC 4340, 10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ccid {
+    /// TCP-like (RFC 4341).
+    #[default]
+    Two,
+    /// TCP-friendly rate control (RFC 4342).
+    Three,
+}
+
+/// What damaged data says to the congestion control.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// The same as an ECN mark (RFC 4340, 11.7.2).
+    #[default]
+    Rfc,
+    /// Nothing: the packet counts as received. Not conformant; for comparison with schemes that differentiate.
+    Differentiating,
+}
+
+impl Mode {
+    /// The names, in the order of the variants.
+    pub const NAMES: &'static [&'static str] = &["rfc", "differentiating"];
+
+    /// The mode of that name; conformant if there is none.
+    pub fn named(name: &str) -> Self {
+        if name == Self::NAMES[1] {
+            Self::Differentiating
+        } else {
+            Self::Rfc
+        }
+    }
+}
+
+/// How the responses to losses and to dropped data go together (RFC 4340, 11.7.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Combination {
+    /// The smaller of the two windows.
+    #[default]
+    Minimum,
+    /// Both reductions.
+    Sum,
+}
+
+impl Combination {
+    /// The names, in the order of the variants.
+    pub const NAMES: &'static [&'static str] = &["minimum", "sum"];
+
+    /// The combination of that name; the smaller window if there is none.
+    pub fn named(name: &str) -> Self {
+        if name == Self::NAMES[1] {
+            Self::Sum
+        } else {
+            Self::Minimum
+        }
+    }
+}
+
+/// One end of a connection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The congestion control that it wants for both directions.
+    pub ccid: Ccid,
+    /// What damaged data says.
+    pub mode: Mode,
+    /// How responses go together.
+    pub combination: Combination,
+    /// Data in a full packet, in octets: `s` of the rate equation and the unit in which the window is told.
+    pub packet: u32,
+    /// Checksum coverage of data packets, 0 to 15, if the other side accepts it: 0 all data, 1 none, `n` the first `(n - 1) * 4` octets.
+    pub coverage: u8,
+    /// Send Data Checksum options if the other side checks them.
+    pub data_checksum: bool,
+    /// The application takes damaged data.
+    pub accept_corrupt: bool,
+    /// ECN: data packets are sent as capable, marks are read.
+    pub ecn: bool,
+    /// Service code.
+    pub service: u32,
+    /// Packets beyond the newest that the other side may be ahead (RFC 4340, 7.5.2).
+    pub sequence_window: u64,
+    /// The first sequence number, 48 bits.
+    pub initial_seq: u64,
+    /// Octets of the IP header: 20 or 40.
+    pub ip_header: u32,
+    /// Datagrams that wait for the congestion control. What does not fit is refused.
+    pub send_queue: usize,
+    /// The timeout before the first round-trip time sample.
+    pub initial_rto: Duration,
+    /// Lower bound of the timeout.
+    pub min_rto: Duration,
+    /// Upper bound of the timeout.
+    pub max_rto: Duration,
+    /// How long the acknowledgement of a data packet may wait for another one (RFC 4340, 11.3).
+    pub delayed_ack: Duration,
+    /// How long an unanswered Request, Ack or Close is repeated; `None` for ever.
+    pub give_up: Option<Duration>,
+    /// CCID 3: the share of an old round-trip time in the new average, `q` of RFC 5348, 4.3.
+    pub rtt_memory: f64,
+    /// CCID 3: old loss intervals count less in a long one without losses (RFC 5348, 5.5).
+    pub history_discounting: bool,
+    /// CCID 3: sending follows the square root of the latest round-trip time (RFC 5348, 4.5).
+    pub oscillation_prevention: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            ccid: Ccid::Two,
+            mode: Mode::Rfc,
+            combination: Combination::Minimum,
+            packet: 1440,
+            coverage: 1,
+            data_checksum: true,
+            accept_corrupt: false,
+            ecn: false,
+            service: 0,
+            sequence_window: 4096,
+            initial_seq: 1,
+            ip_header: 20,
+            send_queue: 64,
+            initial_rto: Duration::from_secs(1),
+            min_rto: Duration::from_millis(200),
+            max_rto: Duration::from_secs(64),
+            delayed_ack: Duration::from_millis(200),
+            give_up: Some(Duration::from_secs(480)),
+            rtt_memory: 0.9,
+            history_discounting: true,
+            oscillation_prevention: false,
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! DCCP (RFC 4340): datagrams with congestion control, CCID 2 (RFC 4341) and CCID 3 (RFC 4342).
+//!
+//! An [`Endpoint`] is one end of a connection, driven as the one of [`tcp`](crate::tcp) is: it has no clock and no socket. Data packets
+//! may be lost; the receiver reports the fate of each with Ack Vectors, and with Data Dropped options why it could not use the data of
+//! one that arrived. The sender tells its driver of each packet that it takes for lost, as TCP does.
+
+mod ccid;
+mod ccid2;
+mod config;
+mod endpoint;
+mod history;
+mod input;
+mod negotiation;
+mod output;
+mod received;
+mod rtt;
+
+#[cfg(test)]
+mod tests;
+
+pub use ccid::View;
+pub use config::{Ccid, Combination, Config, Mode};
+pub use endpoint::{Command, Datagram, Endpoint, Event, Input};

@@ -1,0 +1,3 @@
+//! Transports that carry datagrams.
+
+pub mod dccp;

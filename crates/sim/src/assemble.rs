@@ -1,16 +1,17 @@
 //! From a [`Builder`] to a [`Simulation`]: everything is checked, then put in its place.
 
 use crate::build::{
-    Air, Amount, BuildError, Builder, CbrFlow, End, Flow as FlowSpec, Input as HostInput, LineSpec, LinkSpec, NodeId,
-    StripedTransfer, TcpFlow, Way,
+    Air, Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Flow as FlowSpec, Input as HostInput, LineSpec, LinkSpec, NodeId,
+    StripedTransfer, Supply, TcpFlow, Way,
 };
 use crate::capture::{Capture, Tap};
 use crate::channel::{Channel, ChannelError};
+use crate::dccp;
 use crate::direction::{Direction, Line};
 use crate::events::{Event, Target, MAX_TARGETS};
 use crate::hosts::{File, Flow, Hosts, Opening, Socket, Source};
 use crate::link::{Transmitter, Wire};
-use crate::network::{Network, Outlet, Overhead, Place};
+use crate::network::{Network, Outlet, Overhead, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
 use crate::radio::Hop;
 use crate::random::Stream;
@@ -20,7 +21,7 @@ use crate::simulation::Simulation;
 use crate::striped::Striped;
 use crate::QueueLimit;
 use std::collections::HashSet;
-use whyloss_transport::{BitRate, Command, Duration, Endpoint, Input, Instant, Ports};
+use whyloss_transport::{datagram, BitRate, Command, Duration, Endpoint, Input, Instant, Ports};
 
 const FIRST_PORT: u16 = 1024;
 
@@ -87,17 +88,24 @@ pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
     for input in &inputs {
         assembly.input(input)?;
     }
-    // Sources have their outlets behind those of the sockets.
-    let mut datagrams = Vec::new();
+    // DCCP sockets have their outlets behind those of the TCP sockets, sources behind those.
+    let (mut dccp, mut datagrams) = (Vec::new(), Vec::new());
     for flow in flows {
         match flow {
             FlowSpec::Tcp(flow) => assembly.tcp(*flow)?,
             FlowSpec::Striped(transfer) => assembly.striped(transfer)?,
+            FlowSpec::Dccp(flow) => {
+                assembly.state.flows.push(Flow { protocol: Protocol::Dccp, ..blank(flow.name.clone(), flow.start, 0) });
+                dccp.push((assembly.state.flows.len() - 1, flow));
+            }
             FlowSpec::Cbr(flow) => {
                 assembly.state.flows.push(blank(flow.name.clone(), flow.start, 0));
                 datagrams.push((assembly.state.flows.len() - 1, flow));
             }
         }
+    }
+    for (number, flow) in dccp {
+        assembly.dccp(number, *flow)?;
     }
     for (number, flow) in datagrams {
         assembly.cbr(number, &flow)?;
@@ -327,7 +335,7 @@ impl Assembly {
         self.state.transfers += usize::from(amount.is_some());
         let opening = Opening::Produce(amount.unwrap_or(u64::MAX));
         let outlet = self.net.outlets.len() as u32;
-        let flow = Flow { amount, datagrams: false, ..blank(name, start, outlet) };
+        let flow = Flow { amount, protocol: Protocol::Tcp, ..blank(name, start, outlet) };
         self.connect(flow, [from, to], (sender, receiver), opening, None)
     }
 
@@ -347,11 +355,68 @@ impl Assembly {
                 return Err(unfit(&item, "chunk", found, "no more than the send buffer of each connection"));
             }
             let outlet = self.net.outlets.len() as u32;
-            let flow = Flow { striped: Some(file), datagrams: false, ..blank(format!("{name}/{number}"), start, outlet) };
+            let flow = Flow { striped: Some(file), protocol: Protocol::Tcp, ..blank(format!("{name}/{number}"), start, outlet) };
             self.connect(flow, [from, to], ends, Opening::Stripe, Some((file, number as u32)))?;
         }
         self.state.files.push(File { name, start, octets, finished: None, failed: false, stripes });
         self.state.transfers += 1;
+        Ok(())
+    }
+
+    fn dccp(&mut self, number: usize, spec: DccpFlow) -> Result<(), BuildError> {
+        let DccpFlow { name, from, to, start, stop, supply, sender, receiver } = spec;
+        let item = format!("flow {name}");
+        let packet = sender.packet;
+        if packet == 0 || packet > 64_000 {
+            return Err(unfit(&item, "packet", packet.to_string(), "1 to 64,000 octets of data"));
+        }
+        if sender.coverage > 15 || usize::from(sender.coverage.saturating_sub(1)) * 4 > packet as usize {
+            return Err(unfit(&item, "coverage", sender.coverage.to_string(), "0 to 15, and no more than the data of a packet"));
+        }
+        if supply == Supply::Rate(BitRate::from_bps(0)) {
+            return Err(unfit(&item, "rate", "0 bps".to_owned(), "a rate above 0 bps"));
+        }
+        if start >= stop {
+            return Err(unfit(&item, "stop", stop.to_string(), "a time after its start"));
+        }
+        let header = sender.ip_header;
+        if ![20, 40].contains(&header) || receiver.ip_header != header {
+            let found = format!("{header} and {}", receiver.ip_header);
+            return Err(unfit(&item, "ip_header", found, "20 (IPv4) or 40 (IPv6), the same at both ends"));
+        }
+        let pair = self.pair(&name, from, to, header == 40)?;
+        let [local, remote] = pair.route.ports;
+        let first = self.net.outlets.len() as u32;
+        self.state.flows[number].outlet = first;
+        let sides = [
+            (Way::Forward, pair.route, datagram::dccp::Endpoint::new(sender, Ports { local, remote })),
+            (
+                Way::Reverse,
+                pair.route.reversed(),
+                datagram::dccp::Endpoint::new(receiver, Ports { local: remote, remote: local }),
+            ),
+        ];
+        for (side, (way, route, end)) in sides.into_iter().enumerate() {
+            let index = first + side as u32;
+            let outlet = Outlet { protocol: Protocol::Dccp, ..Outlet::new(number as u32, way, route, 0) };
+            self.outlet(&name, pair.nodes[side], outlet);
+            self.state.ports.insert(route, index ^ 1);
+            self.state.dccp.push(dccp::Socket::new(end, (way == Way::Forward).then_some((start, supply))));
+        }
+        let event = Event::new(start.as_nanos(), self.net.events.next_order(), Target::Timer(first));
+        self.net.events.push(event);
+        // The application: it supplies data at its rate, and it closes.
+        let pace = Transmitter::new(match supply {
+            Supply::Rate(rate) => rate,
+            Supply::Saturated => BitRate::from_bps(u64::MAX),
+        });
+        let (begin, stop) = (if supply == Supply::Saturated { stop } else { start }, stop.as_nanos());
+        self.state.sources.push(Source { outlet: first, octets: packet, stop, sent: 0, pace });
+        if begin.as_nanos() < u64::MAX {
+            let source = self.state.sources.len() as u32 - 1;
+            let event = Event::new(begin.as_nanos(), self.net.events.next_order(), Target::Source(source));
+            self.net.events.push(event);
+        }
         Ok(())
     }
 
@@ -368,7 +433,7 @@ impl Assembly {
         }
         let pair = self.pair(&spec.name, spec.from, spec.to, false)?;
         let outlet = self.net.outlets.len() as u32;
-        let from = Outlet { datagrams: true, ..Outlet::new(number as u32, Way::Forward, pair.route, 0) };
+        let from = Outlet { protocol: Protocol::Udp, ..Outlet::new(number as u32, Way::Forward, pair.route, 0) };
         self.outlet(&spec.name, spec.from, from);
         self.state.ports.insert(pair.route, outlet);
         self.state.flows[number].outlet = outlet;
@@ -388,7 +453,7 @@ fn blank(name: String, start: Instant, outlet: u32) -> Flow {
         amount: None,
         striped: None,
         outlet,
-        datagrams: true,
+        protocol: Protocol::Udp,
         connected: None,
         first_data: None,
         last_data: None,

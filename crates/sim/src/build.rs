@@ -5,6 +5,7 @@ use crate::radio::RadioSpec;
 use crate::simulation::Simulation;
 use std::fmt;
 use std::io::Write;
+use whyloss_transport::datagram::dccp;
 use whyloss_transport::tcp::Config;
 use whyloss_transport::{BitRate, Duration, Instant, Parts};
 
@@ -119,6 +120,36 @@ pub struct CbrFlow {
     pub octets: u32,
 }
 
+/// Datagrams over one DCCP connection.
+#[derive(Clone, Debug)]
+pub struct DccpFlow {
+    /// Its name, unique among the flows.
+    pub name: String,
+    /// The host that opens the connection and sends the data.
+    pub from: NodeId,
+    /// The host that receives it.
+    pub to: NodeId,
+    /// When the connection is opened.
+    pub start: Instant,
+    /// When the connection is closed.
+    pub stop: Instant,
+    /// How much is sent. Every packet has [`Config::packet`](dccp::Config::packet) octets of data.
+    pub supply: Supply,
+    /// The sender's end.
+    pub sender: dccp::Config,
+    /// The receiver's end.
+    pub receiver: dccp::Config,
+}
+
+/// What an application gives to a DCCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supply {
+    /// As much as the congestion control lets go.
+    Saturated,
+    /// Data at this rate. What finds the send queue full is not sent.
+    Rate(BitRate),
+}
+
 /// A file over several TCP connections at once, put together again in order at the receiver.
 ///
 /// The file is cut into chunks. Whenever an open connection has less than a chunk left to send and its send buffer has room for one, it
@@ -195,6 +226,7 @@ pub(crate) struct Air {
 pub(crate) enum Flow {
     Tcp(Box<TcpFlow>),
     Cbr(CbrFlow),
+    Dccp(Box<DccpFlow>),
     Striped(StripedTransfer),
 }
 
@@ -203,6 +235,7 @@ impl Flow {
         match self {
             Self::Tcp(flow) => &flow.name,
             Self::Cbr(flow) => &flow.name,
+            Self::Dccp(flow) => &flow.name,
             Self::Striped(transfer) => &transfer.name,
         }
     }
@@ -270,6 +303,11 @@ impl Builder {
     /// Adds a flow of datagrams.
     pub fn cbr(&mut self, flow: CbrFlow) {
         self.flows.push(Flow::Cbr(flow));
+    }
+
+    /// Adds a DCCP flow.
+    pub fn dccp(&mut self, flow: DccpFlow) {
+        self.flows.push(Flow::Dccp(Box::new(flow)));
     }
 
     /// Adds a striped transfer.

@@ -3,7 +3,7 @@
 use crate::build::Way;
 use crate::direction::Line;
 use crate::hosts::{File, Flow, Socket};
-use crate::network::Network;
+use crate::network::{Network, Protocol};
 use crate::record::{DropRecord, FlowRecord, LinkRecord, LossRow, PacketCounts, Records, StripedRecord, TimeoutRow};
 use crate::simulation::{RunError, Simulation};
 use crate::truth::Truth;
@@ -83,8 +83,16 @@ impl Simulation {
 
     fn flow(&self, flow: &Flow, now: Instant) -> FlowRecord {
         let number = flow.outlet as usize;
-        let sockets = if flow.datagrams { None } else { self.hosts.sockets.get(number..number + 2) };
-        let reverse = if flow.datagrams { PacketCounts::default() } else { self.net.outlets[number + 1].counts };
+        let sockets = if flow.protocol == Protocol::Tcp { self.hosts.sockets.get(number..number + 2) } else { None };
+        let dccp = if flow.protocol == Protocol::Dccp { self.hosts.dccp_pair(flow.outlet) } else { None };
+        let udp = flow.protocol == Protocol::Udp;
+        let reverse = if udp { PacketCounts::default() } else { self.net.outlets[number + 1].counts };
+        let stats = |end: usize| match (sockets, dccp) {
+            (Some(sockets), _) => Some(*sockets[end].tcp.stats()),
+            (None, Some(dccp)) => Some(*dccp[end].end.stats()),
+            (None, None) => None,
+        };
+        let corrupted = dccp.map_or(0, |dccp| dccp[1].corrupted);
         let names = |sockets: &[Socket]| {
             let at_receiver = self.hosts.receiver_shadows(flow).iter().map(|(name, _)| name.clone());
             sockets[0].tcp.parts().shadows.iter().map(|(name, _)| name.clone()).chain(at_receiver).collect()
@@ -99,10 +107,10 @@ impl Simulation {
             finished: flow.finished,
             closing: flow.closing,
             octets_delivered: flow.octets,
-            octets_corrupted: sockets.map_or(0, |sockets| sockets[1].corrupted),
+            octets_corrupted: sockets.map_or(corrupted, |sockets| sockets[1].corrupted),
             goodput_bps: goodput(flow.octets, flow.start, flow.finished.unwrap_or(now)),
-            sender: sockets.map(|sockets| *sockets[0].tcp.stats()),
-            receiver: sockets.map(|sockets| *sockets[1].tcp.stats()),
+            sender: stats(0),
+            receiver: stats(1),
             shadows: sockets.map_or_else(Vec::new, names),
             forward: self.net.outlets[number].counts,
             reverse,

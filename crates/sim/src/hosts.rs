@@ -1,21 +1,21 @@
 //! What happens at the hosts: connections, applications and datagram sources.
 
+use crate::dccp;
 use crate::events::{Event, Target};
 use crate::link::Transmitter;
-use crate::network::Network;
+use crate::network::{Network, Protocol};
 use crate::octets::{Content, Route, DATAGRAM_HEADERS};
 use crate::packet::PacketId;
 use crate::record::TimeoutRow;
 use crate::striped::Striped;
-use crate::truth::{Cause, Truth};
+use crate::truth::Cause;
 use std::collections::HashMap;
 use whyloss_transport::differentiation::GapDifferentiator;
 use whyloss_transport::segment::synthetic_octet;
 use whyloss_transport::tcp::{self, Closing, GapRecord, LossRecord, State};
-use whyloss_transport::timeout::Outcome;
 use whyloss_transport::{Command, Endpoint, Input, Instant, Integrity, Payload};
 
-const NEVER: u64 = u64::MAX;
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// One end of a TCP connection at its host. The sender of flow data has an even number, its receiver the next one; both numbers are
 /// also those of their outlets.
@@ -46,7 +46,7 @@ pub(crate) enum Opening {
     Stripe,
 }
 
-/// A source of datagrams.
+/// A source of datagrams: plain ones, or data for a DCCP socket.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub outlet: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Flow {
     pub striped: Option<u32>,
     /// The sender's socket, or the source's outlet.
     pub outlet: u32,
-    pub datagrams: bool,
+    pub protocol: Protocol,
     pub connected: Option<Instant>,
     pub first_data: Option<Instant>,
     pub last_data: Option<Instant>,
@@ -92,6 +92,8 @@ pub(crate) struct File {
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
     pub sockets: Vec<Socket>,
+    /// Ends of DCCP connections; their outlets come behind those of `sockets`.
+    pub dccp: Vec<dccp::Socket>,
     pub sources: Vec<Source>,
     pub flows: Vec<Flow>,
     pub files: Vec<File>,
@@ -115,8 +117,10 @@ impl Hosts {
         let packet = net.packets.get(id);
         let origin = packet.origin;
         let to = origin ^ 1;
-        // Sources have numbers beyond those of the sockets.
-        let Some(socket) = self.sockets.get_mut(to as usize) else { return self.deliver_datagram(net, id) };
+        // DCCP sockets have numbers beyond those of the TCP sockets, and sources beyond those.
+        let Some(socket) = self.sockets.get_mut(to as usize) else {
+            return if self.is_dccp(to) { self.deliver_dccp(net, id) } else { self.deliver_datagram(net, id) };
+        };
         socket.tcp.handle(Instant::from_nanos(net.now), Input::Segment(&packet.segment, Integrity::Intact));
         net.outlets[origin as usize].counts.delivered += 1;
         net.packets.remove(id);
@@ -157,6 +161,7 @@ impl Hosts {
                 }
                 self.pump(net, to);
             }
+            Content::Dccp(route, packet, data) => self.deliver_damaged_dccp(net, id, route, &packet, data, place),
             Content::Datagram(route, intact) => match place {
                 Some(_) if !self.ports.contains_key(&route) => net.discard_damaged(id, Cause::NoFlow),
                 Some(cause) if !intact => net.discard_damaged(id, cause),
@@ -171,7 +176,7 @@ impl Hosts {
 
     /// A timer event of a socket.
     pub fn timer(&mut self, net: &mut Network, index: u32) {
-        let socket = &mut self.sockets[index as usize];
+        let Some(socket) = self.sockets.get_mut(index as usize) else { return self.dccp_timer(net, index) };
         if socket.armed != net.now {
             return;
         }
@@ -254,13 +259,7 @@ impl Hosts {
             tcp::Event::Loss(record) if sends => self.losses.push((number, *record)),
             tcp::Event::Timeout(record) if sends => {
                 flow.unassessed.push(self.timeouts.len());
-                self.timeouts.push(TimeoutRow {
-                    flow: number as usize,
-                    record: *record,
-                    outcome: Outcome::Undecided,
-                    assessed: None,
-                    truth: Truth::Arrived,
-                });
+                self.timeouts.push(TimeoutRow::new(number, *record));
             }
             tcp::Event::TimeoutAssessed(outcome) if sends => {
                 for index in flow.unassessed.drain(..) {
@@ -274,7 +273,7 @@ impl Hosts {
     }
 
     /// A connection is over. If its data has not arrived by then, it never will.
-    fn on_closed(&mut self, number: u32, sends: bool, closing: Closing) {
+    pub fn on_closed(&mut self, number: u32, sends: bool, closing: Closing) {
         let flow = &mut self.flows[number as usize];
         if sends || closing != Closing::Normal {
             flow.closing = flow.closing.or(Some(closing));
@@ -329,6 +328,9 @@ impl Hosts {
 
     /// A source sends its next datagram.
     pub fn emit(&mut self, net: &mut Network, index: u32) {
+        if self.is_dccp(self.sources[index as usize].outlet) {
+            return self.supply(net, index);
+        }
         let source = &mut self.sources[index as usize];
         let (outlet, octets, number) = (source.outlet, source.octets, source.sent);
         source.sent += 1;
@@ -342,14 +344,14 @@ impl Hosts {
 
     /// The differentiators in shadow at a flow's receiver.
     pub fn receiver_shadows(&self, flow: &Flow) -> &[(String, Box<dyn GapDifferentiator>)] {
-        let receiver = if flow.datagrams { None } else { self.sockets.get(flow.outlet as usize + 1) };
+        let receiver = if flow.protocol != Protocol::Tcp { None } else { self.sockets.get(flow.outlet as usize + 1) };
         receiver.map_or(&[], |socket| &socket.tcp.parts().receiver_shadows)
     }
 
     /// Flows that are not over although nothing is left to happen.
     pub fn stalled(&self) -> Vec<String> {
         let over = |flow: &&Flow| match flow.striped.map(|file| &self.files[file as usize]) {
-            _ if flow.datagrams || flow.closing.is_some() => false,
+            _ if flow.protocol != Protocol::Tcp || flow.closing.is_some() => false,
             Some(file) => file.finished.is_none() && !file.failed,
             None => flow.finished.is_none(),
         };
@@ -382,7 +384,7 @@ fn feed(files: &mut [File], socket: &mut Socket, now: Instant) -> bool {
 }
 
 /// How many of the `len` octets from `at` on in `piece` are not those of the synthetic stream from `position` on.
-fn mismatches(piece: &Payload, at: u64, len: u64, position: u64) -> u64 {
+pub(crate) fn mismatches(piece: &Payload, at: u64, len: u64, position: u64) -> u64 {
     let wrong = |octet: &dyn Fn(u64) -> u8| (0..len).filter(|&i| octet(at + i) != synthetic_octet(position + i)).count() as u64;
     match piece {
         Payload::Empty => 0,

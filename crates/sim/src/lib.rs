@@ -9,6 +9,7 @@ mod assemble;
 mod build;
 mod capture;
 pub mod channel;
+mod dccp;
 mod direction;
 mod events;
 mod finish;
@@ -26,7 +27,10 @@ mod simulation;
 mod striped;
 mod truth;
 
-pub use build::{Amount, BuildError, Builder, CbrFlow, End, LinkId, LinkSpec, NodeId, QueueLimit, StripedTransfer, TcpFlow, Way};
+pub use build::{
+    Amount, BuildError, Builder, CbrFlow, DccpFlow, End, LinkId, LinkSpec, NodeId, QueueLimit, StripedTransfer, Supply, TcpFlow,
+    Way,
+};
 pub use channel::{AtEnd, Channel, ChannelError, ChannelSpec, Effect, Errors, Fate, Pattern, PatternError, Spacing, Step};
 pub use radio::{Locking, Propagation, RadioSpec};
 pub use record::{

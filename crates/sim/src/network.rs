@@ -16,6 +16,7 @@ use crate::truth::Cause;
 use std::collections::VecDeque;
 use whyloss_transport::path;
 use whyloss_transport::wire::damage::flip_bits;
+use whyloss_transport::wire::dccp;
 use whyloss_transport::{Instant, Payload, Segment};
 
 /// Where a link direction leads.
@@ -27,13 +28,22 @@ pub(crate) enum Place {
     Router(u32),
 }
 
+/// What travels in the packets of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Tcp,
+    Dccp,
+    /// Plain datagrams of a source.
+    Udp,
+}
+
 /// Where the packets of one endpoint or source enter the network.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     /// The flow that it belongs to, and whether it is its sender or its receiver.
     pub flow: u32,
     pub way: Way,
-    pub datagrams: bool,
+    pub protocol: Protocol,
     pub route: Route,
     /// The first link.
     pub exit: u32,
@@ -70,7 +80,7 @@ impl Outlet {
         Self {
             flow,
             way,
-            datagrams: false,
+            protocol: Protocol::Tcp,
             route,
             exit: NOWHERE,
             ip_header: if route.v6 { 40 } else { 20 },
@@ -121,6 +131,14 @@ impl Network {
         self.emerge(outlet, segment, octets);
     }
 
+    /// A DCCP endpoint sends a packet.
+    pub fn send_dccp(&mut self, outlet: u32, packet: dccp::Packet) {
+        let octets = self.outlets[outlet as usize].ip_header + packet.len() as u32;
+        let id = self.keep(outlet, Segment::default(), octets);
+        self.packets.get_mut(id).dccp = Some(Box::new(packet));
+        self.enter(outlet, id, octets);
+    }
+
     /// A source sends its datagram number `number`.
     pub fn send_datagram(&mut self, outlet: u32, number: u64, octets: u32) {
         let len = octets - octets::DATAGRAM_HEADERS;
@@ -131,10 +149,21 @@ impl Network {
     /// A packet leaves an endpoint or a source.
     #[inline]
     fn emerge(&mut self, outlet: u32, segment: Segment, octets: u32) {
+        let packet = self.keep(outlet, segment, octets);
+        self.enter(outlet, packet, octets);
+    }
+
+    /// From now on the network answers for this packet.
+    #[inline]
+    fn keep(&mut self, outlet: u32, segment: Segment, octets: u32) -> PacketId {
+        self.outlets[outlet as usize].counts.sent += 1;
+        self.packets.insert(segment, Instant::from_nanos(self.now), outlet, octets)
+    }
+
+    /// A packet goes to its first link, after the host's overhead.
+    #[inline]
+    fn enter(&mut self, outlet: u32, packet: PacketId, octets: u32) {
         let from = &mut self.outlets[outlet as usize];
-        from.counts.sent += 1;
-        let sent_at = Instant::from_nanos(self.now);
-        let packet = self.packets.insert(segment, sent_at, outlet, octets);
         if let Some(overhead) = &mut from.overhead {
             overhead.last = overhead.last.max(self.now + overhead.stream.below(overhead.max));
             let event = Event::new(overhead.last, self.events.next_order(), Target::Outlet(outlet));
@@ -331,7 +360,10 @@ impl Network {
             return raw.octets.clone();
         }
         let from = &self.outlets[packet.origin as usize];
-        octets::emit(&packet.segment, from.route, from.datagrams)
+        match &packet.dccp {
+            Some(dccp) => octets::emit_dccp(dccp, from.route),
+            None => octets::emit(&packet.segment, from.route, from.protocol == Protocol::Udp),
+        }
     }
 
     /// A node looks at a damaged packet; returns the host that it goes to. Discards it if the IP header shows its damage.
@@ -396,10 +428,16 @@ impl Network {
     pub fn data(&self, id: PacketId) -> (u64, u32) {
         let packet = self.packets.get(id);
         let from = &self.outlets[packet.origin as usize];
+        if let Some(dccp) = packet.dccp.as_ref().filter(|_| packet.raw.is_none()) {
+            return match dccp.payload {
+                Payload::Synthetic { offset, len } => (offset, len),
+                ref payload => (0, payload.len() as u32),
+            };
+        }
         match (&packet.raw, &packet.segment.payload) {
             (Some(raw), _) => raw.data,
             (None, Payload::Empty) => (0, 0),
-            (None, Payload::Synthetic { offset, len }) if from.datagrams => (*offset, *len),
+            (None, Payload::Synthetic { offset, len }) if from.protocol == Protocol::Udp => (*offset, *len),
             (None, payload) => (packet.segment.seq.near(from.position) - from.first, payload.len() as u32),
         }
     }

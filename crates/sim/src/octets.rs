@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use whyloss_transport::wire::checksum::Sum;
 use whyloss_transport::wire::damage::{examine, Arrival};
-use whyloss_transport::wire::{self, ip};
+use whyloss_transport::wire::{self, dccp, ip};
 use whyloss_transport::{Integrity, Payload, Segment};
 
 /// Octets of the headers of a datagram: IPv4 and UDP.
@@ -67,6 +67,14 @@ pub(crate) fn emit(segment: &Segment, route: Route, datagram: bool) -> Vec<u8> {
     out
 }
 
+/// The octets of an undamaged DCCP packet.
+pub(crate) fn emit_dccp(packet: &dccp::Packet, route: Route) -> Vec<u8> {
+    let mut out = Vec::new();
+    let header = ip::Header { addresses: route.addresses(), hop_limit: HOP_LIMIT };
+    dccp::emit(&header, packet, &mut out).expect("what the engine sends has a form on the wire");
+    out
+}
+
 /// A UDP datagram (RFC 768) over IPv4.
 fn emit_datagram(payload: &Payload, route: Route, out: &mut Vec<u8>) {
     let octets = (payload.len() + DATAGRAM_HEADERS as usize) as u16;
@@ -115,6 +123,8 @@ pub(crate) enum Reading {
 pub(crate) enum Content {
     /// A TCP segment on this route with what is known of it; intact if the damage does not show.
     Tcp(Route, Box<Segment>, Integrity),
+    /// A DCCP packet on this route whose header checksum holds, with what is known of its data.
+    Dccp(Route, Box<dccp::Packet>, dccp::Data),
     /// A datagram on this route; `true` if the damage does not show.
     Datagram(Route, bool),
     /// Nothing.
@@ -123,8 +133,10 @@ pub(crate) enum Content {
 
 /// Reads a packet that a channel has damaged.
 pub(crate) fn read(octets: &[u8]) -> Reading {
-    if octets[0] == 0x45 && octets[9] == UDP {
-        return read_datagram(octets);
+    match protocol(octets) {
+        UDP if octets[0] == 0x45 => return read_datagram(octets),
+        ip::DCCP => return read_dccp(octets),
+        _ => {}
     }
     let (header, content) = match examine(&Bytes::copy_from_slice(octets)) {
         Arrival::Intact(packet) => (packet.header, Some((packet.segment, Integrity::Intact))),
@@ -137,6 +149,22 @@ pub(crate) fn read(octets: &[u8]) -> Reading {
     let content = content.map_or(Content::Garbage, |(segment, integrity)| {
         let route = Route { hosts, ports: [segment.src_port, segment.dst_port], v6 };
         Content::Tcp(route, Box::new(segment), integrity)
+    });
+    Reading::To(hosts[1], content)
+}
+
+/// What the IP header says that it carries.
+fn protocol(octets: &[u8]) -> u8 {
+    octets[if octets[0] >> 4 == 6 { 6 } else { 9 }]
+}
+
+fn read_dccp(octets: &[u8]) -> Reading {
+    let (header, arrival) = dccp::examine(&Bytes::copy_from_slice(octets));
+    let Some(header) = header else { return Reading::Unreadable };
+    let hosts = [host_of(header.addresses.src()), host_of(header.addresses.dst())];
+    let v6 = matches!(header.addresses, ip::Addresses::V6 { .. });
+    let content = arrival.map_or(Content::Garbage, |dccp::Arrival { packet, data, .. }| {
+        Content::Dccp(Route { hosts, ports: [packet.src_port, packet.dst_port], v6 }, Box::new(packet), data)
     });
     Reading::To(hosts[1], content)
 }
@@ -154,13 +182,16 @@ fn read_datagram(octets: &[u8]) -> Reading {
 
 /// Where a packet is damaged: the outermost part that is hit. `None` if it is as it was sent.
 pub(crate) fn place(original: &[u8], now: &[u8]) -> Option<Cause> {
-    let ip = if original[0] >> 4 == 6 { 40 } else { 20 };
-    let protocol = if ip == 40 { original[6] } else { original[9] };
-    let transport = if protocol == UDP { 8 } else { usize::from(original[ip + 12] >> 4) * 4 };
+    let start = if original[0] >> 4 == 6 { 40 } else { 20 };
+    let transport = match protocol(original) {
+        UDP => 8,
+        ip::DCCP => usize::from(original[start + 4]) * 4,
+        _ => usize::from(original[start + 12] >> 4) * 4,
+    };
     let first = original.iter().zip(now).position(|(before, after)| before != after)?;
     Some(match first {
-        at if at < ip => Cause::IpHeaderDamaged,
-        at if at < ip + transport => Cause::TransportHeaderDamaged,
+        at if at < start => Cause::IpHeaderDamaged,
+        at if at < start + transport => Cause::TransportHeaderDamaged,
         _ => Cause::PayloadDamaged,
     })
 }

@@ -1,5 +1,6 @@
 //! Packets under way.
 
+use whyloss_transport::wire::dccp;
 use whyloss_transport::{Instant, Segment};
 
 /// A packet: written once when it is sent, read once when it arrives. In between, links carry its number.
@@ -7,6 +8,8 @@ use whyloss_transport::{Instant, Segment};
 pub(crate) struct Packet {
     /// A TCP segment; of a datagram only the payload counts.
     pub segment: Segment,
+    /// A DCCP packet; the segment says nothing then.
+    pub dccp: Option<Box<dccp::Packet>>,
     /// The octets, once it is damaged.
     pub raw: Option<Box<Raw>>,
     pub sent_at: Instant,
@@ -69,7 +72,7 @@ impl Packets {
             place.octets = octets;
             return PacketId(index);
         }
-        self.places.push(Packet { segment, raw: None, sent_at, origin, octets });
+        self.places.push(Packet { segment, dccp: None, raw: None, sent_at, origin, octets });
         PacketId(self.places.len() as u32 - 1)
     }
 
@@ -84,8 +87,10 @@ impl Packets {
     /// The packet has gone. Its segment stays in place until the place is used again.
     #[inline]
     pub fn remove(&mut self, id: PacketId) {
+        let place = &mut self.places[id.index()];
+        place.dccp = None;
         if id.is_damaged() {
-            self.places[id.index()].raw = None;
+            place.raw = None;
         }
         self.free.push(id.index() as u32);
     }

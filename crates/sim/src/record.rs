@@ -154,6 +154,13 @@ pub struct TimeoutRow {
     pub truth: Truth,
 }
 
+impl TimeoutRow {
+    /// A timeout of which nothing is known yet but that it happened.
+    pub(crate) const fn new(flow: u32, record: TimeoutRecord) -> Self {
+        Self { flow: flow as usize, record, outcome: Outcome::Undecided, assessed: None, truth: Truth::Arrived }
+    }
+}
+
 /// A packet that did not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropRecord {

@@ -3,7 +3,7 @@
 use crate::build::{BuildError, Builder};
 use crate::events::Target;
 use crate::hosts::Hosts;
-use crate::network::{way, Network};
+use crate::network::{way, Network, Protocol};
 use crate::record::{FlowSample, LinkSample, Records};
 use crate::{assemble, LinkId};
 use std::ops::ControlFlow;
@@ -189,7 +189,15 @@ impl Simulation {
         let now = self.next_sample;
         let at = Instant::from_nanos(now);
         self.next_sample = now.saturating_add(interval.as_nanos());
-        for (number, flow) in self.hosts.flows.iter().enumerate().filter(|(_, flow)| !flow.datagrams) {
+        for (number, flow) in self.hosts.flows.iter().enumerate() {
+            match flow.protocol {
+                Protocol::Tcp => {}
+                Protocol::Dccp => {
+                    self.records.flow_samples.push(self.hosts.dccp_sample(at, number));
+                    continue;
+                }
+                Protocol::Udp => continue,
+            }
             let tcp = &self.hosts.sockets[flow.outlet as usize].tcp;
             self.records.flow_samples.push(FlowSample {
                 at,

@@ -1,3 +1,4 @@
 //! Transports that carry datagrams.
 
 pub mod dccp;
+pub mod tfrc;

@@ -41,8 +41,10 @@ pub(super) struct Expiry {
     pub after: Duration,
     /// Expiries in a row.
     pub consecutive: u32,
-    /// Whether everything outstanding is to be given up.
-    pub abandon: bool,
+    /// What left up to this time is to be given up.
+    pub abandon_before: Instant,
+    /// Whether the window collapsed.
+    pub collapsed: bool,
 }
 
 /// What can be told of a sender at any time.
@@ -61,6 +63,9 @@ pub struct View {
 /// The sending side of a half-connection.
 pub(super) trait Sender: fmt::Debug + Send {
     fn permit(&self, now: Instant, outstanding: usize) -> Permit;
+
+    /// The handshake gave a round-trip time.
+    fn prime(&mut self, now: Instant, rtt: Duration);
 
     /// A data packet left; `more` says whether another one waits.
     fn on_sent(&mut self, now: Instant, sent: &Sent, outstanding: usize, more: bool);

@@ -130,6 +130,10 @@ impl Sender for Ccid2 {
         }
     }
 
+    fn prime(&mut self, _now: Instant, rtt: Duration) {
+        self.rtt.sample(rtt);
+    }
+
     fn on_sent(&mut self, now: Instant, _sent: &Sent, outstanding: usize, more: bool) {
         // RFC 4341, 5.1 with RFC 2861: after an idle period the window is no longer known to be right.
         let idle = self.last_sent.is_some_and(|last| outstanding == 1 && now.since(last) > self.rtt.rto());
@@ -170,7 +174,7 @@ impl Sender for Ccid2 {
         self.timer
     }
 
-    fn on_timeout(&mut self, _now: Instant, newest: u64) -> Expiry {
+    fn on_timeout(&mut self, now: Instant, newest: u64) -> Expiry {
         let after = self.rtt.rto();
         self.timer = None;
         self.expiries += 1;
@@ -181,7 +185,7 @@ impl Sender for Ccid2 {
         self.limited = true;
         self.rtt.back_off();
         self.acks.limit(self.cwnd);
-        Expiry { after, consecutive: self.expiries, abandon: true }
+        Expiry { after, consecutive: self.expiries, abandon_before: now, collapsed: true }
     }
 
     fn ack_ratio(&self) -> Option<u16> {
@@ -347,8 +351,9 @@ mod tests {
         let sent = Sent::new(1, 0, 1000, Instant::ZERO);
         ccid.on_sent(Instant::ZERO, &sent, 1, false);
         assert_eq!(ccid.timeout(), Some(Instant::ZERO + Duration::from_secs(1)));
-        let expiry = ccid.on_timeout(Instant::ZERO + Duration::from_secs(1), 7);
-        assert_eq!(expiry, Expiry { after: Duration::from_secs(1), consecutive: 1, abandon: true });
+        let now = Instant::ZERO + Duration::from_secs(1);
+        let expiry = ccid.on_timeout(now, 7);
+        assert_eq!(expiry, Expiry { after: Duration::from_secs(1), consecutive: 1, abandon_before: now, collapsed: true });
         assert_eq!((ccid.cwnd, ccid.ssthresh, ccid.recover), (1, 10, 7));
         ccid.on_sent(Instant::ZERO + Duration::from_secs(1), &sent, 1, false);
         assert_eq!(ccid.timeout(), Some(Instant::ZERO + Duration::from_secs(3)));
@@ -376,16 +381,8 @@ mod tests {
         let mut window = |acks: &mut AckControl, gap: u64| {
             seq += 1 + gap;
             let ack = acks.end;
-            let feedback = Feedback {
-                now: Instant::ZERO,
-                seq,
-                ack,
-                newest: ack + 24,
-                fates: &[],
-                rtt: None,
-                options: &[],
-                outstanding: 24,
-            };
+            let feedback =
+                Feedback { now: Instant::ZERO, seq, ack, newest: ack + 24, fates: &[], rtt: None, options: &[], outstanding: 24 };
             acks.on_feedback(&feedback, 24);
             acks.ratio
         };

@@ -2,6 +2,8 @@
 
 use super::ccid::{Permit, Sender, View};
 use super::ccid2::Ccid2;
+use super::ccid3_receiver::Receiver;
+use super::ccid3_sender::Ccid3;
 use super::history::{Fate, History, Sent};
 use super::negotiation::Negotiation;
 use super::received::Received;
@@ -104,6 +106,8 @@ pub struct Endpoint {
     pub(super) sender: Box<dyn Sender>,
     pub(super) history: History,
     pub(super) received: Received,
+    /// What CCID 3 measures of the other side's packets.
+    pub(super) rate: Option<Receiver>,
     /// Data packets that wait for an acknowledgement, and when the first of them has waited long enough.
     pub(super) unacked: u32,
     pub(super) ack_at: Option<Instant>,
@@ -128,6 +132,8 @@ pub struct Endpoint {
     pub(super) stats: Stats,
     pub(super) refused: u64,
     episode: Option<u32>,
+    /// When the latest Request left.
+    pub(super) request_at: Instant,
 }
 
 /// The 64-bit position of a first sequence number: high enough that nothing before it is negative.
@@ -148,6 +154,7 @@ impl Endpoint {
             sender: sender(config.ccid, &config),
             history: History::default(),
             received: Received::default(),
+            rate: None,
             unacked: 0,
             ack_at: None,
             ack_now: false,
@@ -166,6 +173,7 @@ impl Endpoint {
             stats: Stats::default(),
             refused: 0,
             episode: None,
+            request_at: Instant::ZERO,
             config,
             ports,
         }
@@ -272,6 +280,9 @@ impl Endpoint {
         if ccid != self.config.ccid {
             self.sender = sender(ccid, &self.config);
         }
+        if self.negotiation.remote(Feature::CCID) == 3 {
+            self.rate = Some(Receiver::new(self.received.newest() + 1));
+        }
         self.ack_of_ack_at = now;
         self.events.push_back(Event::Connected);
     }
@@ -336,9 +347,6 @@ impl Endpoint {
     fn expire(&mut self, now: Instant) {
         let first = self.history.first().copied();
         let expiry = self.sender.on_timeout(now, self.gss);
-        if !expiry.abandon {
-            return;
-        }
         let verdict = Verdict { cause: Cause::Unknown, score: 0.0 };
         if let Some(first) = first {
             self.stats.timeouts += 1;
@@ -346,13 +354,14 @@ impl Endpoint {
                 at: now,
                 consecutive: expiry.consecutive,
                 offset: first.offset,
+                sent_at: first.at,
                 rto_ns: expiry.after.as_nanos(),
                 verdict,
-                collapsed: true,
+                collapsed: expiry.collapsed,
             })));
         }
-        for (nth, sent) in self.history.abandon().into_iter().enumerate() {
-            let judgement = if nth == 0 { Judgement::Reduced } else { Judgement::Covered };
+        for (nth, sent) in self.history.abandon(expiry.abandon_before).into_iter().enumerate() {
+            let judgement = if nth == 0 && expiry.collapsed { Judgement::Reduced } else { Judgement::Covered };
             self.record(now, &sent, Trigger::Timeout, verdict, judgement);
         }
     }
@@ -429,6 +438,7 @@ impl Endpoint {
 
 fn sender(ccid: Ccid, config: &Config) -> Box<dyn Sender> {
     match ccid {
-        Ccid::Two | Ccid::Three => Box::new(Ccid2::new(config)),
+        Ccid::Two => Box::new(Ccid2::new(config)),
+        Ccid::Three => Box::new(Ccid3::new(config)),
     }
 }

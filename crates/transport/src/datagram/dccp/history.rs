@@ -122,10 +122,12 @@ impl History {
         }
     }
 
-    /// Gives up everything that is outstanding.
-    pub fn abandon(&mut self) -> Vec<Sent> {
-        self.outstanding = 0;
-        self.packets.drain(..).filter(|sent| !sent.received).collect()
+    /// Gives up what left at `before` or earlier and is outstanding.
+    pub fn abandon(&mut self, before: Instant) -> Vec<Sent> {
+        let end = self.packets.partition_point(|sent| sent.at <= before);
+        let given_up: Vec<_> = self.packets.drain(..end).filter(|sent| !sent.received).collect();
+        self.outstanding -= given_up.len();
+        given_up
     }
 }
 
@@ -224,7 +226,7 @@ mod tests {
     fn senseless_vectors_do_no_harm() {
         let mut history = history(1..=3);
         assert_eq!(acked(&mut history, 2, &[0x3F, 0x3F, 0xFF, 0x7F], &[0xFF, 0x80]).len(), 2);
-        assert_eq!(history.abandon().len(), 1);
+        assert_eq!(history.abandon(Instant::MAX).len(), 1);
         assert_eq!(history.outstanding(), 0);
     }
 

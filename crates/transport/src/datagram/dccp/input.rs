@@ -1,9 +1,11 @@
 //! What an endpoint makes of a packet (RFC 4340, 8.5).
 
 use super::ccid::Feedback;
+use super::ccid3_receiver::Receiver;
 use super::endpoint::{Datagram, Endpoint, State};
 use super::history::Fate;
 use super::received::Received;
+use super::Mode;
 use crate::segment::Ecn;
 use crate::tcp::{Closing, Judgement};
 use crate::time::{Duration, Instant};
@@ -66,6 +68,9 @@ impl Endpoint {
                 self.ack_now = true;
                 self.retry_from(now, Duration::from_millis(200));
                 self.established(now);
+                if ack == self.gss {
+                    self.sender.prime(now, now.since(self.request_at));
+                }
             }
             Kind::Reset { .. } => self.over(Closing::Refused),
             _ => {}
@@ -183,9 +188,10 @@ impl Endpoint {
             }
             mandatory = *option == Opt::Mandatory;
         }
-        let asked = packet.options.iter().any(|option| {
-            matches!(option, Opt::Feature(FeatureOption::ChangeLocal(..) | FeatureOption::ChangeRemote(..)))
-        });
+        let asked = packet
+            .options
+            .iter()
+            .any(|option| matches!(option, Opt::Feature(FeatureOption::ChangeLocal(..) | FeatureOption::ChangeRemote(..))));
         // The answer goes with the next acknowledgement; that should not wait for the next window.
         if asked && self.is_open() {
             self.ack_now = true;
@@ -206,6 +212,10 @@ impl Endpoint {
             self.stats.duplicates_received += u64::from(carries);
             return;
         }
+        let octets = if carries { packet.payload.len() as u32 } else { 0 };
+        // What counts as a mark is a loss event (RFC 5348, 5.3; RFC 4340, 11.7.2).
+        let bad = marked || dropped.is_some_and(|code| self.counts(code));
+        let heard = self.rate.as_mut().map(|rate| rate.on_packet(now, seq, packet.ccval, octets, bad));
         if !carries {
             return;
         }
@@ -214,6 +224,12 @@ impl Endpoint {
             self.stats.octets_delivered += packet.payload.len() as u64;
             self.arrived.push_back(Datagram { payload: packet.payload.clone(), corrupt: dropped.is_some() });
         }
+        if let Some(heard) = heard {
+            self.ack_now |= heard;
+            let patience = self.rate.as_ref().and_then(Receiver::round_trip).unwrap_or(self.config.delayed_ack);
+            self.ack_at = self.ack_at.or(Some(now + patience.min(self.config.delayed_ack)));
+            return;
+        }
         self.unacked += 1;
         let ratio = self.negotiation.remote(Feature::ACK_RATIO);
         if ratio > 0 && u64::from(self.unacked) >= ratio {
@@ -221,6 +237,11 @@ impl Endpoint {
         } else if self.ack_at.is_none() {
             self.ack_at = Some(now + self.config.delayed_ack);
         }
+    }
+
+    /// Whether dropped data is congestion.
+    fn counts(&self, code: DropCode) -> bool {
+        code.counts_as_mark() && !(self.config.mode == Mode::Differentiating && code.is_corruption())
     }
 
     /// Why the data of a packet cannot be used as it is.

@@ -6,6 +6,8 @@
 
 mod ccid;
 mod ccid2;
+mod ccid3_receiver;
+mod ccid3_sender;
 mod config;
 mod endpoint;
 mod history;

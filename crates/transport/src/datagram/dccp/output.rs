@@ -11,6 +11,9 @@ impl Endpoint {
     /// The next packet to send, if there is one.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         if let Some(kind) = self.control.pop_front() {
+            if let Kind::Request { .. } = kind {
+                self.request_at = now;
+            }
             return Some(self.packet(now, kind, Payload::Empty));
         }
         if self.is_open() {
@@ -37,25 +40,21 @@ impl Endpoint {
 
     /// Without data to carry it, it is a packet of its own.
     fn ack_of_ack_is_late(&self, now: Instant) -> bool {
-        self.ack_of_ack && now.since(self.ack_of_ack_at) >= self.sender.srtt().unwrap_or_default() * 4 + Duration::from_millis(100)
+        self.ack_of_ack
+            && now.since(self.ack_of_ack_at) >= self.sender.srtt().unwrap_or_default() * 4 + Duration::from_millis(100)
     }
 
     fn data(&mut self, now: Instant) -> Packet {
-        let payload = match self.queue.pop_front() {
-            Some(payload) => payload,
-            None => {
-                let (len, left) = self.produce;
-                if left != u64::MAX {
-                    self.produce.1 -= 1;
-                }
-                Payload::Synthetic { offset: self.offset, len }
+        let payload = self.queue.pop_front().unwrap_or_else(|| {
+            let (len, left) = &mut self.produce;
+            if *left != u64::MAX {
+                *left -= 1;
             }
-        };
+            Payload::Synthetic { offset: self.offset, len: *len }
+        });
         // RFC 4340, 8.1.5: everything that a client sends in PARTOPEN carries an acknowledgement.
-        let acks = self.state == State::PartOpen
-            || self.ack_now
-            || self.ack_of_ack_is_due(now)
-            || self.negotiation.is_urgent(now);
+        let acks =
+            self.state == State::PartOpen || self.ack_now || self.ack_of_ack_is_due(now) || self.negotiation.is_urgent(now);
         let ack = self.ack();
         let kind = if acks { Kind::DataAck { ack } } else { Kind::Data };
         let sent = Sent::new(self.gss + 1, self.offset, payload.len() as u32, now);
@@ -116,6 +115,9 @@ impl Endpoint {
         (self.ack_now, self.ack_at, self.unacked) = (false, None, 0);
         if !self.hears_data {
             return;
+        }
+        if let Some(rate) = self.rate.as_mut().filter(|rate| rate.has_news()) {
+            rate.report(now, options);
         }
         if self.negotiation.local(Feature::SEND_ACK_VECTOR) == 1 {
             self.received.report(options);

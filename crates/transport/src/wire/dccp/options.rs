@@ -197,7 +197,9 @@ impl Opt {
             Self::DataChecksum => out.extend_from_slice(&crc.to_be_bytes()),
             Self::LossIntervals { skip, intervals } => {
                 out.push(*skip);
-                intervals.iter().for_each(|interval| interval.write(out));
+                for interval in intervals {
+                    interval.write(out);
+                }
             }
             Self::Unknown(_, data) => out.extend_from_slice(data),
         }

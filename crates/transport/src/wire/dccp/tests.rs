@@ -68,17 +68,7 @@ fn the_example_of_data_dropped_reads_by_its_run_lengths() {
     let buffer = Some(DropCode::RECEIVE_BUFFER);
     assert_eq!(
         said,
-        [
-            (100, None),
-            (99, buffer),
-            (98, None),
-            (97, None),
-            (96, None),
-            (95, None),
-            (94, buffer),
-            (93, buffer),
-            (92, buffer)
-        ]
+        [(100, None), (99, buffer), (98, None), (97, None), (96, None), (95, None), (94, buffer), (93, buffer), (92, buffer)]
     );
     assert_eq!(blocks.map(Block::octet), [0, 160, 3, 162]);
     assert_eq!(Block::Dropped(DropCode::CORRUPT, 1).octet(), 0xB0);
@@ -181,8 +171,12 @@ fn option() -> impl Strategy<Value = Opt> {
     let run = any::<u8>().prop_map(Run::read);
     let block = any::<u8>().prop_map(Block::read);
     let most = (1u32 << 24) - 1;
-    let interval = (0..=most, any::<bool>(), 0..=most >> 1, 0..=most)
-        .prop_map(|(lossless, nonce, lossy, data)| LossInterval { lossless, nonce, lossy, data });
+    let interval = (0..=most, any::<bool>(), 0..=most >> 1, 0..=most).prop_map(|(lossless, nonce, lossy, data)| LossInterval {
+        lossless,
+        nonce,
+        lossy,
+        data,
+    });
     prop_oneof![
         Just(Opt::Mandatory),
         Just(Opt::SlowReceiver),

@@ -1,0 +1,252 @@
+//! DCCP over one link in the simulator.
+
+use std::ops::ControlFlow;
+use whyloss_sim::{
+    Builder, Cause, ChannelSpec, DccpFlow, Effect, Errors, FlowRecord, Limits, LinkSpec, QueueLimit, Records, Supply, Truth,
+};
+use whyloss_transport::datagram::dccp::{Ccid, Config, Mode};
+use whyloss_transport::datagram::tfrc;
+use whyloss_transport::differentiation;
+use whyloss_transport::path::Trigger;
+use whyloss_transport::tcp::{Closing, Judgement};
+use whyloss_transport::{BitRate, Duration, Instant};
+
+/// One flow from host to host over 10 Mbit/s and 40 ms there and back.
+#[derive(Clone)]
+struct Path {
+    config: Config,
+    supply: Supply,
+    errors: Errors,
+    effect: Effect,
+    queue: u32,
+    seconds: u64,
+    seed: u64,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        let config = Config::default();
+        let (supply, errors, effect) = (Supply::Saturated, Errors::None, Effect::Erase);
+        Self { config, supply, errors, effect, queue: 50, seconds: 60, seed: 1 }
+    }
+}
+
+const RATE: u64 = 10_000_000;
+
+impl Path {
+    fn run(&self) -> Records {
+        let mut builder = Builder::new(self.seed, 0);
+        let (from, to) = (builder.host("from"), builder.host("to"));
+        let way = |errors: &Errors, effect| LinkSpec {
+            rate: BitRate::from_bps(RATE),
+            delay: Duration::from_millis(20),
+            queue: QueueLimit::Packets(self.queue),
+            channel: ChannelSpec { errors: errors.clone(), effect },
+        };
+        builder.link(from, to, way(&self.errors, self.effect), way(&Errors::None, Effect::Erase));
+        builder.dccp(DccpFlow {
+            name: "flow".to_owned(),
+            from,
+            to,
+            start: Instant::ZERO,
+            stop: Instant::MAX,
+            supply: self.supply,
+            sender: self.config.clone(),
+            receiver: self.config.clone(),
+        });
+        builder.sample_every(Duration::from_millis(100));
+        let mut simulation = builder.build().unwrap();
+        let limits = Limits { until: Some(Instant::ZERO + Duration::from_secs(self.seconds)) };
+        simulation.run(&limits, |_| ControlFlow::Continue(())).unwrap();
+        simulation.into_records()
+    }
+
+    fn flow(&self) -> FlowRecord {
+        self.run().flows.remove(0)
+    }
+
+    /// The mean goodput of a few seeds, in bit/s.
+    fn goodput(&self) -> f64 {
+        let seeds = 1..=4;
+        seeds.clone().map(|seed| Self { seed, ..self.clone() }.flow().goodput_bps).sum::<f64>() / seeds.count() as f64
+    }
+}
+
+fn config(ccid: Ccid, mode: Mode) -> Config {
+    Config { ccid, mode, ..Config::default() }
+}
+
+fn loss(probability: f64) -> Errors {
+    Errors::Packets { probability }
+}
+
+#[test]
+fn a_lossless_link_is_filled() {
+    for ccid in [Ccid::Two, Ccid::Three] {
+        let flow = Path { config: config(ccid, Mode::Rfc), ..Path::default() }.flow();
+        // 1440 of at most 1500 octets are data.
+        let most = RATE as f64 * 1440.0 / (1440 + 20 + 16 + 8) as f64;
+        assert!((0.93 * most..=most).contains(&flow.goodput_bps), "{ccid:?}: {}", flow.goodput_bps);
+        // A Request and a Response there and back: 40 ms and the transmissions.
+        let connected = flow.connected.unwrap().as_secs_f64();
+        assert!((0.040..0.041).contains(&connected), "{connected}");
+        println!("{ccid:?}: {:.0} of {most:.0}", flow.goodput_bps);
+        assert!(flow.forward.balanced() && flow.reverse.balanced());
+    }
+}
+
+#[test]
+fn every_loss_has_its_cause() {
+    for ccid in [Ccid::Two, Ccid::Three] {
+        let path = Path {
+            config: config(ccid, Mode::Rfc),
+            errors: Errors::Bits { ber: 1e-6 },
+            effect: Effect::Damage,
+            ..Path::default()
+        };
+        let records = path.run();
+        let flow = &records.flows[0];
+        let (mut reported, mut inferred) = (0, 0);
+        for loss in &records.losses {
+            match (loss.record.trigger, loss.truth) {
+                // Damage to the data alone arrives and is reported; nothing else is.
+                (Trigger::Report, Truth::Lost(Cause::PayloadDamaged)) => {
+                    assert_eq!(loss.record.verdict.cause, differentiation::Cause::Corruption);
+                    reported += 1;
+                }
+                (Trigger::DuplicateAcks | Trigger::Timeout, Truth::Lost(cause)) => {
+                    assert_ne!(cause, Cause::PayloadDamaged);
+                    assert_ne!(loss.record.verdict.cause, differentiation::Cause::Corruption);
+                    inferred += 1;
+                }
+                // A timeout gives up what is merely late.
+                (Trigger::Timeout, _) => {}
+                other => panic!("{other:?}: {loss:?}"),
+            }
+        }
+        let damaged = flow.forward.dropped.get(Cause::PayloadDamaged);
+        assert!(reported > 20 && inferred > 0, "{ccid:?}: {reported} reported, {inferred} inferred");
+        assert!(damaged >= reported && damaged - reported < 20, "{ccid:?}: {reported} of {damaged} reported");
+        assert_eq!(flow.receiver.unwrap().damaged_received, damaged);
+        assert_eq!((flow.octets_corrupted, flow.forward.damaged_unnoticed), (0, 0));
+    }
+}
+
+/// Without a Data Checksum nobody notices damage outside the coverage; with full coverage it is an unexplained loss.
+#[test]
+fn what_no_checksum_covers_arrives_damaged() {
+    let errors = Errors::Bits { ber: 1e-6 };
+    let path = |coverage, data_checksum| Path {
+        config: Config { coverage, data_checksum, ..Config::default() },
+        errors: errors.clone(),
+        effect: Effect::Damage,
+        ..Path::default()
+    };
+    let open = path(1, false).flow();
+    assert!(open.octets_corrupted > 0 && open.forward.damaged_unnoticed > 0, "{open:?}");
+    assert_eq!(open.forward.dropped.get(Cause::PayloadDamaged), 0);
+    let covered = path(0, true).run();
+    assert!(covered.losses.iter().all(|loss| loss.record.trigger != Trigger::Report));
+    assert!(covered.flows[0].forward.dropped.get(Cause::PayloadDamaged) > 0);
+    assert_eq!(covered.flows[0].octets_corrupted, 0);
+    let taken = Path { config: Config { accept_corrupt: true, ..Config::default() }, ..path(1, true) }.flow();
+    assert!(taken.octets_corrupted > 0);
+    assert_eq!((taken.forward.damaged_unnoticed, taken.forward.dropped.get(Cause::PayloadDamaged)), (0, 0));
+}
+
+/// A differentiating sender goes on where a conformant one slows down, if the link damages; where it erases there is nothing to tell
+/// the difference by.
+#[test]
+fn differentiation_helps_where_packets_are_damaged() {
+    for ccid in [Ccid::Two, Ccid::Three] {
+        let goodput = |mode, effect| Path { config: config(ccid, mode), errors: loss(0.01), effect, ..Path::default() }.goodput();
+        let [conformant, differentiating] = [Mode::Rfc, Mode::Differentiating].map(|mode| goodput(mode, Effect::Damage));
+        println!("{ccid:?}: {conformant:.0} conformant, {differentiating:.0} differentiating");
+        assert!(differentiating > 1.5 * conformant, "{ccid:?}: {conformant} and {differentiating}");
+        let [conformant, differentiating] = [Mode::Rfc, Mode::Differentiating].map(|mode| goodput(mode, Effect::Erase));
+        assert_eq!(conformant, differentiating, "{ccid:?}");
+    }
+}
+
+#[test]
+fn what_is_kept_is_damage() {
+    let path =
+        Path { config: config(Ccid::Two, Mode::Differentiating), errors: loss(0.01), effect: Effect::Damage, ..Path::default() };
+    let records = path.run();
+    let kept: Vec<_> = records.losses.iter().filter(|loss| loss.record.judgement == Judgement::Kept).collect();
+    assert!(kept.len() > 50);
+    assert!(kept.iter().all(|loss| loss.truth == Truth::Lost(Cause::PayloadDamaged)));
+}
+
+/// RFC 4341 is TCP in packets: with delayed acknowledgements its goodput under random loss is near the square-root law.
+#[test]
+fn ccid_2_follows_the_square_root_law() {
+    let p = 0.005;
+    let path = Path { errors: loss(p), seconds: 120, queue: 1000, ..Path::default() };
+    let goodput = path.goodput();
+    // 1.22 / sqrt(p) packets a round trip of 40 ms; halving once a window, growth by one a window.
+    let law = 1440.0 * 8.0 / 0.0425 * (1.5 / p).sqrt();
+    println!("{goodput:.0} of {law:.0}");
+    assert!((0.75 * law..1.1 * law).contains(&goodput), "{goodput} of {law}");
+}
+
+/// CCID 3 sends as the equation says for the loss events that there were.
+#[test]
+fn ccid_3_follows_its_equation() {
+    for p in [0.003, 0.01, 0.03, 0.1] {
+        let path = Path { config: config(Ccid::Three, Mode::Rfc), errors: loss(p), seconds: 600, queue: 1000, ..Path::default() };
+        let records = path.run();
+        let flow = &records.flows[0];
+        let events = records.losses.iter().filter(|loss| loss.record.judgement == Judgement::Reduced).count();
+        let event_rate = events as f64 / flow.forward.sent as f64;
+        // 40 ms and the transmission of a packet; the queue stays empty.
+        let equation = 8.0 * tfrc::rate(1440.0, 0.0413, event_rate);
+        let ratio = flow.goodput_bps / (1.0 - p) / equation;
+        println!("loss {p}: event rate {event_rate:.5}, {:.0} of {equation:.0} bit/s, {ratio:.3}", flow.goodput_bps);
+        assert!((0.87..1.13).contains(&ratio), "loss {p}: {ratio}");
+    }
+}
+
+#[test]
+fn an_application_slower_than_the_path_gets_through_unhindered() {
+    for ccid in [Ccid::Two, Ccid::Three] {
+        let supply = Supply::Rate(BitRate::from_bps(500_000));
+        let flow = Path { config: config(ccid, Mode::Rfc), supply, ..Path::default() }.flow();
+        assert!((495_000.0..=500_500.0).contains(&flow.goodput_bps), "{ccid:?}: {}", flow.goodput_bps);
+        assert_eq!(flow.forward.dropped.total(), 0);
+    }
+}
+
+#[test]
+fn a_flow_stops_when_it_is_told_to() {
+    let mut builder = Builder::new(1, 0);
+    let (from, to) = (builder.host("from"), builder.host("to"));
+    let way = || LinkSpec {
+        rate: BitRate::from_bps(RATE),
+        delay: Duration::from_millis(5),
+        queue: QueueLimit::Packets(50),
+        channel: ChannelSpec::default(),
+    };
+    builder.link(from, to, way(), way());
+    for (name, supply) in [("saturated", Supply::Saturated), ("paced", Supply::Rate(BitRate::from_bps(100_000)))] {
+        builder.dccp(DccpFlow {
+            name: name.to_owned(),
+            from,
+            to,
+            start: Instant::ZERO + Duration::from_secs(1),
+            stop: Instant::ZERO + Duration::from_secs(3),
+            supply,
+            sender: Config::default(),
+            receiver: Config::default(),
+        });
+    }
+    let mut simulation = builder.build().unwrap();
+    let limits = Limits { until: Some(Instant::ZERO + Duration::from_secs(20)) };
+    simulation.run(&limits, |_| ControlFlow::Continue(())).unwrap();
+    for flow in simulation.into_records().flows {
+        assert_eq!(flow.closing, Some(Closing::Normal), "{}", flow.name);
+        let last = flow.last_data.unwrap().as_secs_f64();
+        assert!((2.8..3.2).contains(&last), "{}: {last}", flow.name);
+        assert_eq!(flow.forward.in_flight + flow.reverse.in_flight, 0);
+    }
+}

@@ -273,7 +273,7 @@ proptest! {
 fn goodput_under_erasure() {
     let modern = Config { mss: 1024 + 12, max_window: Some(16 * SEGMENT), receive_buffer: 16_384, ..Config::modern() };
     for (profile, config) in [("qualnet", Config::qualnet()), ("modern", modern)] {
-        println!("{profile}: goodput in kbit/s (timeouts, forgiven) in 200 s, mean of 20 runs");
+        println!("{profile}: goodput in kbit/s (timeouts, forgiven) in 200 s, mean of 10 runs");
         for loss in [0.01, 0.02, 0.03, 0.04, 0.05, 0.06] {
             print!("{:>3.0} %", loss * 100.0);
             for part in timeout::TABLE {
@@ -288,7 +288,7 @@ fn goodput_under_erasure() {
                         loss,
                         lasts: Duration::from_secs(200),
                     };
-                    let runs: Vec<_> = (0..20).map(|run| bulk.run(run)).collect();
+                    let runs: Vec<_> = (0..10).map(|run| bulk.run(run)).collect();
                     let mean = |of: &dyn Fn(usize) -> f64| (0..runs.len()).map(of).sum::<f64>() / runs.len() as f64;
                     let goodput = mean(&|run| runs[run].goodput_bps) / 1000.0;
                     let timeouts = mean(&|run| runs[run].sender.unwrap().timeouts as f64);

@@ -1,6 +1,7 @@
 //! Verdict-aware timeouts: a timeout that the differentiator puts down to corruption does not cost the window.
 
-use super::{AfterTimeout, Assessment, Eifel, Exit, FRto, Pardon, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
+use super::original::Original;
+use super::{AfterTimeout, Assessment, Exit, Pardon, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
 use crate::differentiation::Cause;
 use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::time::{Duration, Instant};
@@ -54,13 +55,10 @@ pub struct Aware {
     in_a_row: u32,
     outage: f64,
     exit: Exit,
-    eifel: Eifel,
-    frto: FRto,
+    original: Original,
     /// Every expiry of this repair was forgivable.
     forgivable: bool,
-    timestamps: bool,
-    /// What F-RTO has settled, and whether an acknowledgement has advanced.
-    settled: bool,
+    /// An acknowledgement has advanced since.
     advanced: bool,
     /// The timeout without back-off when the timer expired.
     rto: Duration,
@@ -74,11 +72,8 @@ impl Aware {
             in_a_row,
             outage,
             exit,
-            eifel: Eifel::default(),
-            frto: FRto::default(),
+            original: Original::default(),
             forgivable: false,
-            timestamps: false,
-            settled: false,
             advanced: false,
             rto: Duration::ZERO,
             last_pardon: None,
@@ -88,41 +83,26 @@ impl Aware {
     fn is_outage(&self, silence: Duration) -> bool {
         silence.as_secs_f64() > self.outage * self.rto.as_secs_f64()
     }
-
-    /// Whether the original arrived late. Undecided until then, genuine if not.
-    fn original(&mut self, after: &AfterTimeout) -> Assessment {
-        if self.timestamps {
-            return self.eifel.assess(after);
-        }
-        if self.settled || !self.forgivable {
-            return Assessment::Genuine;
-        }
-        let assessment = self.frto.assess(after);
-        self.settled = assessment != Assessment::Undecided;
-        assessment
-    }
 }
 
 impl TimeoutPolicy for Aware {
     fn on_timeout(&mut self, timeout: &Timeout) -> TimeoutResponse {
         self.rto = timeout.path.rto;
-        self.timestamps = timeout.timestamps;
         let (now, rto) = (timeout.path.now, self.rto);
         let safe = timeout.consecutive < self.in_a_row
             && !self.is_outage(timeout.silence)
             && self.last_pardon.is_none_or(|at| now.since(at) >= rto);
         let corruption = timeout.verdict.cause == Cause::Corruption;
         self.forgivable = safe && corruption && (self.forgivable || !timeout.in_recovery);
-        (self.settled, self.advanced) = (false, false);
-        self.eifel.on_timeout(timeout);
-        self.frto.on_timeout(timeout);
+        self.advanced = false;
+        self.original.on_timeout(timeout, self.forgivable);
         TimeoutResponse { window: TimeoutWindow::Collapse, back_off: true, head_only: self.forgivable }
     }
 
     fn assess(&mut self, after: &AfterTimeout) -> Assessment {
         self.forgivable &= !self.is_outage(after.silence);
         self.advanced |= after.ack.acked > 0;
-        match self.original(after) {
+        match self.original.assess(after) {
             Assessment::Genuine if self.forgivable && self.advanced => {
                 self.last_pardon = Some(after.ack.path.now);
                 Assessment::Forgiven(Pardon { halvings: 0, timer: false, exit: self.exit })

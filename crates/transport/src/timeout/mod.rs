@@ -4,6 +4,8 @@ mod aware;
 mod eifel;
 mod fixed_rto;
 mod frto;
+mod nrt;
+mod original;
 mod standard;
 #[cfg(test)]
 mod tests;
@@ -12,6 +14,7 @@ pub use aware::Aware;
 pub use eifel::Eifel;
 pub use fixed_rto::FixedRto;
 pub use frto::FRto;
+pub use nrt::Nrt;
 pub use standard::Standard;
 
 use crate::differentiation::Verdict;
@@ -161,4 +164,5 @@ impl Outcome {
 }
 
 /// All timeout policies.
-pub static TABLE: &[Part<dyn TimeoutPolicy>] = &[standard::PART, frto::PART, eifel::PART, aware::PART, fixed_rto::PART];
+pub static TABLE: &[Part<dyn TimeoutPolicy>] =
+    &[standard::PART, frto::PART, eifel::PART, aware::PART, nrt::PART, fixed_rto::PART];

@@ -2,7 +2,7 @@
 
 use super::Assessment::{Forgiven, Genuine, Spurious, Undecided};
 use super::{
-    AfterTimeout, Assessment, Aware, Eifel, Exit, FRto, FixedRto, Pardon, Standard, Timeout, TimeoutPolicy, TimeoutWindow,
+    AfterTimeout, Assessment, Aware, Eifel, Exit, FRto, FixedRto, Nrt, Pardon, Standard, Timeout, TimeoutPolicy, TimeoutWindow,
 };
 use crate::differentiation::{Cause, Verdict};
 use crate::path::{Ack, Path};
@@ -401,4 +401,67 @@ fn fixed_rto_doubles_as_often_as_it_is_said_to() {
         assert_eq!(doublings(&mut policy, cause), expected);
         assert_eq!(answer(&mut policy, 1, ADVANCE), Genuine);
     }
+}
+
+/// What NRT makes of a timeout on a path of 100 to 200 ms, after a last sample of `before`, when the acknowledgements of the repair
+/// bring these samples in milliseconds. The last one ends the repair.
+fn nrt(before: u64, repair: &[u64], ece: bool, judged: Judged) -> Vec<Assessment> {
+    let ms = Duration::from_millis;
+    let mut policy = Nrt::new(0.5, 8, ms(2), 3.0);
+    let options = Options::default();
+    let mut hear = |policy: &mut Nrt, now: Instant, rtt: u64, ece: bool| {
+        let path = Path { now, ..Path::default() };
+        let sent = (now.as_nanos() > ms(rtt).as_nanos()).then(|| Instant::from_nanos(now.as_nanos() - ms(rtt).as_nanos()));
+        policy.on_ack(&Ack {
+            path: &path,
+            acked: 1000,
+            delivered: 1000,
+            rtt: None,
+            delay: Some(ms(rtt)),
+            newest_sent_at: sent,
+            duplicate: false,
+            ece,
+            in_recovery: false,
+            window_limited: true,
+            options: &options,
+        });
+    };
+    for rtt in [100, 200, before] {
+        hear(&mut policy, judged.at, rtt, false);
+    }
+    let path = Path { una: UNA, nxt: RECOVER, rto: RTO, now: judged.at, cwnd: 3000, mss: 1000, ..Path::default() };
+    let response = policy.on_timeout(&Timeout {
+        path: &path,
+        consecutive: judged.consecutive,
+        silence: judged.silence,
+        verdict: &Verdict { cause: judged.cause, score: 0.0 },
+        sack: false,
+        timestamps: true,
+        in_recovery: false,
+    });
+    assert!(response.back_off && response.head_only);
+    let heard = (1..).zip(repair).map(|(number, &rtt)| {
+        let last = number as usize == repair.len();
+        hear(&mut policy, judged.at + ms(500), rtt, ece);
+        let una = if last { RECOVER } else { UNA + 1000 * u64::from(number) };
+        answer(&mut policy, number, Answer { una, acked: 1000, echo: Some(RETRANSMISSION), ..ADVANCE })
+    });
+    heard.collect()
+}
+
+#[test]
+fn nrt_forgives_when_the_queues_are_empty_before_and_after() {
+    use super::Assessment::Repairing;
+    let all = Forgiven(Pardon { halvings: 0, timer: true, exit: Exit::SlowStart });
+    // A window of three segments waits for three samples.
+    assert_eq!(nrt(149, &[149, 100, 200, 200], false, CORRUPTION)[..3], [Repairing, Repairing, all]);
+    assert_eq!(nrt(149, &[150, 100, 150, 100], false, CORRUPTION)[..3], [Repairing, Repairing, Genuine], "the median is 150");
+    assert_eq!(nrt(149, &[120], false, CORRUPTION), [all], "the repair ends first");
+    assert_eq!(nrt(150, &[100], false, CORRUPTION), [Genuine], "half full before");
+    assert_eq!(nrt(100, &[100], true, CORRUPTION), [Genuine], "ECN");
+    assert_eq!(nrt(100, &[600], false, CORRUPTION), [Genuine], "no sample: it was sent before the silence");
+    let half = Forgiven(Pardon { halvings: 1, timer: true, exit: Exit::SlowStart });
+    assert_eq!(nrt(100, &[100], false, Judged { consecutive: 2, silence: RTO * 2, ..CORRUPTION }), [half]);
+    assert_eq!(nrt(100, &[100], false, Judged { consecutive: 3, ..CORRUPTION }), [Genuine]);
+    assert_eq!(nrt(100, &[100], false, Judged { silence: RTO * 3, ..CORRUPTION }), [Genuine], "an outage");
 }

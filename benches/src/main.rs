@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod differentiators;
 mod memory;
 mod peers;
 mod report;
@@ -41,23 +42,33 @@ enum What {
         name: String,
         /// Seconds of the world.
         seconds: u64,
+        /// Differentiators in shadow.
+        shadows: Vec<String>,
     },
+    /// Measures the differentiators only.
+    Differentiators,
 }
 
 fn main() -> std::io::Result<()> {
     let arguments = Arguments::parse();
-    if let Some(What::World { name, seconds }) = arguments.what {
+    if let Some(What::World { name, seconds, shadows }) = &arguments.what {
         let world = if name.eq_ignore_ascii_case("w1") { W1 } else { W2 };
-        let (took, _) = world.run(seconds);
+        let (took, _) = world.run(*seconds, shadows);
         println!("{} {} {:.6}", took.packets, took.events, took.cpu_s);
         return Ok(());
     }
     let mut entries = Vec::new();
+    if let Some(What::Differentiators) = arguments.what {
+        report::print(&differentiators::measure(arguments.repetitions));
+        return Ok(());
+    }
     for world in [W1, W2] {
         eprintln!("{}: {}", world.name, world.what);
         entries.extend(speed(&world, arguments.repetitions, !arguments.alone));
         entries.extend(peers::instructions(&world));
     }
+    eprintln!("differentiators");
+    entries.extend(differentiators::measure(arguments.repetitions));
     eprintln!("memory");
     let profiler = dhat::Profiler::builder().testing().build();
     entries.push(Entry::new("memory/idle-connection", memory::idle_connection(), "bytes").limit("target", 4096.0));
@@ -70,7 +81,7 @@ fn main() -> std::io::Result<()> {
 }
 
 fn speed(world: &Dumbbell, repetitions: usize, with_peers: bool) -> Vec<Entry> {
-    let mut runs: Vec<_> = (0..repetitions.max(1)).map(|_| world.run(world.seconds).0).collect();
+    let mut runs: Vec<_> = (0..repetitions.max(1)).map(|_| world.run(world.seconds, &[]).0).collect();
     runs.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
     let took = runs[runs.len() / 2];
     let name = |what: &str| format!("speed/{}/{what}", world.name);

@@ -61,7 +61,7 @@ fn exchange(now: Instant, a: &mut Endpoint, b: &mut Endpoint) {
 /// Bytes of the whole world W2 per flow at its busiest, both ends, packets under way and links included.
 pub fn busy_flow() -> f64 {
     let before = dhat::HeapStats::get().curr_bytes;
-    let mut world = W2.build();
+    let mut world = W2.build(&[]);
     let limits = Limits { until: Some(Instant::ZERO + Duration::from_secs(2)) };
     world.run(&limits, |_| ControlFlow::Continue(())).expect("the run ends");
     let held = dhat::HeapStats::get().curr_bytes - before;

@@ -85,22 +85,23 @@ fn build_ns3() -> Option<PathBuf> {
 
 /// Instructions per packet at the bottleneck, by callgrind.
 pub fn instructions(world: &Dumbbell) -> Option<Entry> {
-    if !installed("valgrind") {
-        eprintln!("  without instruction counts: they need the Debian package `valgrind`");
-        return None;
-    }
     // The difference of two lengths takes the set-up and the start-up phase out.
     let unit = (world.seconds / 30).max(1);
-    let (short, long) = (count(world, unit)?, count(world, 2 * unit)?);
+    let (short, long) = (count(world, unit, &[])?, count(world, 2 * unit, &[])?);
     let per_packet = (long.1 - short.1) / (long.0 - short.0);
     Some(Entry::new(format!("instructions/{}/packet", world.name), per_packet, "Ir"))
 }
 
-fn count(world: &Dumbbell, seconds: u64) -> Option<(f64, f64)> {
+/// Packets at the bottleneck and instructions of a run with these differentiators in shadow.
+pub fn count(world: &Dumbbell, seconds: u64, shadows: &[String]) -> Option<(f64, f64)> {
+    if !installed("valgrind") {
+        eprintln!("  without instruction counts: they need the Debian package `valgrind`");
+        return None;
+    }
     let program = std::env::current_exe().ok()?;
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
-    command.args(["world", world.name, &seconds.to_string()]);
+    command.args(["world", world.name, &seconds.to_string()]).args(shadows);
     let output = command.stdin(Stdio::null()).output().ok()?;
     let packets = String::from_utf8_lossy(&output.stdout).split_whitespace().next()?.parse().ok()?;
     let log = String::from_utf8_lossy(&output.stderr).into_owned();

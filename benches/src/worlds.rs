@@ -63,8 +63,8 @@ pub struct Took {
 }
 
 impl Dumbbell {
-    /// Builds the world.
-    pub fn build(&self) -> Simulation {
+    /// Builds the world, with these differentiators in shadow on every flow.
+    pub fn build(&self, shadows: &[String]) -> Simulation {
         let rate = BitRate::from_bps(self.mbps * 1_000_000);
         let link = |delay_ms, loss| LinkSpec {
             rate,
@@ -82,9 +82,10 @@ impl Dumbbell {
             let (from, to) = (net.host(format!("s{i}")), net.host(format!("d{i}")));
             net.link(from, left, link(self.access_ms, 0.0), link(self.access_ms, 0.0));
             net.link(right, to, link(self.access_ms, self.loss), link(self.access_ms, self.loss));
-            let end = || {
+            let end = |shadows: &[String]| {
                 let mut config = Config { receive_buffer: 10_000_000, auto_read: true, ..Config::ns2() };
-                let parts = Selection::scheme(self.scheme).build(&mut config).expect("the scheme exists");
+                let selection = Selection { shadows: shadows.to_vec(), ..Selection::scheme(self.scheme) };
+                let parts = selection.build(&mut config).expect("the scheme exists");
                 End { config, parts }
             };
             net.tcp(TcpFlow {
@@ -94,16 +95,16 @@ impl Dumbbell {
                 // Multiples of the golden ratio spread over the first second and keep in step with nothing.
                 start: Instant::ZERO + Duration::from_nanos(u64::from(i) * 618_033_989 % 1_000_000_000),
                 amount: Amount::Unlimited,
-                sender: end(),
-                receiver: end(),
+                sender: end(shadows),
+                receiver: end(&[]),
             });
         }
         net.build().expect("the world is sound")
     }
 
     /// Lets `seconds` of the world pass.
-    pub fn run(&self, seconds: u64) -> (Took, Records) {
-        let mut world = self.build();
+    pub fn run(&self, seconds: u64, shadows: &[String]) -> (Took, Records) {
+        let mut world = self.build(shadows);
         let before = clock::own();
         let limits = Limits { until: Some(Instant::ZERO + Duration::from_secs(seconds)) };
         world.run(&limits, |_| ControlFlow::Continue(())).expect("the run ends");

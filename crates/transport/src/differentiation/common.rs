@@ -45,6 +45,15 @@ pub(super) fn falling(statistic: f64) -> f64 {
     1.0 / (1.0 + statistic.max(0.0))
 }
 
+/// A score for a statistic of either sign that grows with corruption: from 0 through 1/2 at 0 towards 1.
+pub(super) fn squash(statistic: f64) -> f64 {
+    if statistic < 0.0 {
+        0.5 * falling(-statistic)
+    } else {
+        1.0 - 0.5 * falling(statistic)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +62,9 @@ mod tests {
     fn a_score_never_leaves_its_scale() {
         for (statistic, score) in [(f64::NEG_INFINITY, 1.0), (-1.0, 1.0), (0.0, 1.0), (3.0, 0.25), (f64::INFINITY, 0.0)] {
             assert_eq!(falling(statistic), score);
+        }
+        for (statistic, score) in [(f64::NEG_INFINITY, 0.0), (-1.0, 0.25), (0.0, 0.5), (1.0, 0.75), (f64::INFINITY, 1.0)] {
+            assert_eq!(squash(statistic), score);
         }
     }
 }

@@ -5,23 +5,31 @@ mod casablanca;
 mod cerl;
 mod coin;
 mod common;
+mod ecn;
 mod gap;
+mod gradient;
 mod jtcp;
 mod lda_eq;
+mod limd_h;
 #[cfg(test)]
 mod line;
 mod ncpld;
+mod newreno_ff;
 mod none;
 mod oracle;
+#[cfg(test)]
+mod properties;
 mod relayed;
 mod relds;
 mod reported;
+mod santa_cruz;
 #[cfg(test)]
 mod script;
 mod spike;
 #[cfg(test)]
 mod tests;
 mod trend;
+mod vegas;
 mod veno;
 mod west;
 mod zbs;
@@ -31,17 +39,23 @@ pub use biaz::Biaz;
 pub use casablanca::Casablanca;
 pub use cerl::{Capacity, Cerl};
 pub use coin::Coin;
+pub use ecn::{Ecn, Jersey, Marks};
 pub use gap::{Gap, GapDifferentiator};
+pub use gradient::{Gradient, Quantity};
 pub use jtcp::{Jtcp, Ratio};
 pub use lda_eq::{LdaEq, QueueRate};
+pub use limd_h::{Class, LimdH};
 pub use ncpld::{Curve, Knee, Ncpld};
+pub use newreno_ff::{Chart, NewRenoFf};
 pub use none::None;
 pub use oracle::Oracle;
 pub use relayed::Relayed;
 pub use relds::{MovingThreshold, Relds};
 pub use reported::{Evidence, Reported, Trust};
+pub use santa_cruz::SantaCruz;
 pub use spike::{Settings as SpikeSettings, Spike};
 pub use trend::Trend;
+pub use vegas::Vegas;
 pub use veno::{Evaluated, Veno};
 pub use west::{RateGap, West};
 pub use zbs::Zbs;
@@ -55,6 +69,38 @@ use std::fmt;
 ///
 /// It only looks: nothing it is given can change the connection. So any number of differentiators can listen in shadow and judge the
 /// same losses as the ruling one.
+///
+/// ```
+/// use whyloss_transport::differentiation::{LossDifferentiator, Verdict};
+/// use whyloss_transport::path::Loss;
+///
+/// /// The first transmission is lost to corruption, later ones to congestion.
+/// #[derive(Debug)]
+/// struct Optimist;
+///
+/// impl LossDifferentiator for Optimist {
+///     fn judge(&mut self, loss: &Loss) -> Verdict {
+///         Verdict::by_threshold(if loss.transmission == 0 { 1.0 } else { 0.0 }, 0.5)
+///     }
+/// }
+/// ```
+///
+/// The window is out of its reach:
+///
+/// ```compile_fail,E0594
+/// use whyloss_transport::differentiation::{LossDifferentiator, Verdict};
+/// use whyloss_transport::path::Loss;
+///
+/// #[derive(Debug)]
+/// struct Intruder;
+///
+/// impl LossDifferentiator for Intruder {
+///     fn judge(&mut self, loss: &Loss) -> Verdict {
+///         loss.path.cwnd = 1_000_000;
+///         Verdict::UNKNOWN
+///     }
+/// }
+/// ```
 pub trait LossDifferentiator: fmt::Debug + Send {
     /// Whether the connection has to negotiate loss reports on its SYN.
     fn wants_reports(&self) -> bool {
@@ -148,6 +194,14 @@ pub static TABLE: &[Part<dyn LossDifferentiator>] = &[
     relds::PART,
     lda_eq::PART,
     cerl::PART,
+    newreno_ff::PART,
+    limd_h::PART,
+    santa_cruz::PART,
+    vegas::PART,
+    gradient::THROUGHPUT,
+    gradient::DELAY,
+    ecn::PART,
+    ecn::JERSEY,
 ];
 
 /// All differentiators that work at the receiver. The position in this table is the classifier's number on the wire.

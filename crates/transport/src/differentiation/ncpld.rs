@@ -20,7 +20,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         fails: "The knee of a single queue is RTT_min itself, so the threshold is nothing but tolerance: any queue of other flows, and any jitter beyond \
                 it, makes every loss congestion.",
         errata: "The published threshold could not be recovered; all three are our readings. B is the largest rate between two acknowledgements in ten \
-                 round trips. R3 groups rounds by window, a quarter of an octave each.",
+                 round trips. R3 groups rounds by window, a quarter of an octave each; groups of fewer than three rounds do not \
+                 count.",
     },
     parameters: &[
         Parameter {
@@ -89,6 +90,9 @@ pub enum Knee {
     },
 }
 
+/// Rounds from which on a group of windows can be the knee.
+const FEWEST: f64 = 3.0;
+
 /// Throughput and delay of each window, from one measurement a round.
 #[derive(Debug, Default)]
 pub struct Curve {
@@ -119,7 +123,7 @@ impl Bin {
 
     /// Throughput divided by delay.
     fn power(&self) -> f64 {
-        if self.rounds > 0.0 {
+        if self.rounds >= FEWEST {
             self.rate / self.rtt
         } else {
             0.0
@@ -161,7 +165,7 @@ impl Curve {
 
     /// Mean and standard deviation of the round-trip time at the knee, in seconds.
     fn knee(&self) -> Option<(f64, f64)> {
-        let best = self.bins.iter().max_by(|a, b| a.power().total_cmp(&b.power())).filter(|bin| bin.rounds > 0.0)?;
+        let best = self.bins.iter().max_by(|a, b| a.power().total_cmp(&b.power())).filter(|bin| bin.power() > 0.0)?;
         Some((best.mean(), best.deviation()))
     }
 }

@@ -117,7 +117,7 @@ impl Script {
         self.judge_as(Trigger::Timeout, true)
     }
 
-    fn judge_as(&mut self, trigger: Trigger, first_of_episode: bool) -> Verdict {
+    pub fn judge_as(&mut self, trigger: Trigger, first_of_episode: bool) -> Verdict {
         let verdict = self.differentiator.judge(&Loss {
             path: &self.path,
             start: self.path.una,

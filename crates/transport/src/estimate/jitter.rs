@@ -133,13 +133,19 @@ impl Jitter {
         &self.complete
     }
 
+    /// The round under way, once it has covered at least half of a window of `window` segments.
+    pub fn under_way(&self, window: f64, mss: u32) -> Option<&Span> {
+        (self.current.acks >= FEWEST && 2.0 * self.current.segments(mss) >= window).then_some(&self.current)
+    }
+
     /// The last round trip: the round under way once it has covered at least half of a window of `window` segments, else the last complete one.
     pub fn latest(&self, window: f64, mss: u32) -> &Span {
-        if self.current.acks >= FEWEST && 2.0 * self.current.segments(mss) >= window {
-            &self.current
-        } else {
-            &self.complete
-        }
+        self.under_way(window, mss).unwrap_or(&self.complete)
+    }
+
+    /// By how many segments the queue grew in a span: [`Span::ratio`] of the segments that it holds.
+    pub fn growth(&self, span: &Span, mss: u32) -> Option<f64> {
+        Some(self.ratio(span, mss)? * span.segments(mss))
     }
 
     /// [`Span::ratio`] of one of its spans.

@@ -163,6 +163,31 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "newreno-ff",
+        summary: "Does not reduce its window for a loss if a round-trip time of the last window was out of control.",
+        reference: "Barman & Matta 2002",
+        differentiator: "newreno-ff",
+        reaction: "keep",
+        ..PLAIN
+    },
+    Scheme {
+        name: "santa-cruz",
+        summary: "Does not reduce its window for a loss unless the queue has grown in each of the last two round trips.",
+        reference: "Parsa & Garcia-Luna-Aceves 2000",
+        differentiator: "santa-cruz",
+        reaction: "keep",
+        ..PLAIN
+    },
+    Scheme {
+        name: "ecn-ld",
+        summary: "Does not reduce its window for a loss that no mark announced, once the path has marked.",
+        reference: "after RFC 3168 and Ramakrishnan & Floyd 1999",
+        differentiator: "ecn",
+        reaction: "keep",
+        adjust: |config| config.ecn = true,
+        ..PLAIN
+    },
+    Scheme {
         name: "checksum-ld",
         summary: "The receiver reports segments that arrive damaged; the sender repairs them without reducing its window.",
         reference: "Garcia & Brunstrom 2004",

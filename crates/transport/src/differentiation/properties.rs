@@ -1,0 +1,190 @@
+//! What every row promises of its scores: they do not know the threshold, and the threshold does nothing but cut them.
+
+use super::script::Script;
+use super::{Cause, LossDifferentiator, Verdict, TABLE};
+use crate::path::Trigger;
+use crate::scheme::{Arguments, Kind, Parameter, Part, Value};
+use crate::time::Duration;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use std::collections::BTreeMap;
+
+/// Values to try within a parameter's range.
+const GRID: [f64; 21] =
+    [-2.0, -0.5, 0.0, 0.05, 0.1, 0.15, 0.25, 0.4, 0.5, 0.55, 0.7, 0.9, 1.0, 1.25, 2.0, 3.0, 5.0, 8.0, 12.0, 30.0, 300.0];
+
+/// Something that a sender sees.
+#[derive(Clone, Debug)]
+enum Step {
+    /// So many microseconds pass, and an acknowledgement of a segment comes that left so long ago.
+    Ack { pause_us: u64, delay_us: Option<u64>, duplicate: bool, ece: bool },
+    /// The window, in segments, and the threshold change.
+    Window { segments: u64 },
+    /// A loss.
+    Loss { timeout: bool, first: bool },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let delay = prop_oneof![8 => (50_000..150_000u64).prop_map(Some), 1 => (150_000..900_000u64).prop_map(Some), 1 => Just(None)];
+    prop_oneof![
+        20 => (1_000..25_000u64, delay, prop::bool::weighted(0.1), prop::bool::weighted(0.05))
+            .prop_map(|(pause_us, delay_us, duplicate, ece)| Step::Ack { pause_us, delay_us, duplicate, ece }),
+        1 => (1..40u64).prop_map(|segments| Step::Window { segments }),
+        2 => (prop::bool::weighted(0.1), any::<bool>()).prop_map(|(timeout, first)| Step::Loss { timeout, first }),
+    ]
+}
+
+/// The verdicts of a differentiator on the losses of a trace.
+fn verdicts(differentiator: Box<dyn LossDifferentiator>, trace: &[Step]) -> Vec<Verdict> {
+    let mut sender = Script::new(differentiator);
+    sender.path.srtt = Some(Duration::from_millis(100));
+    sender.path.rttvar = Duration::from_millis(20);
+    let mut out = Vec::new();
+    for step in trace {
+        match *step {
+            Step::Ack { pause_us, delay_us, duplicate, ece } => {
+                sender.ece = ece;
+                sender.pause(pause_us as f64 / 1e3);
+                let delay = delay_us.map(|us| us as f64 / 1e3);
+                match (duplicate, delay) {
+                    (false, Some(delay)) => sender.ack(delay),
+                    (_, delay) => sender.duplicate(delay),
+                };
+            }
+            Step::Window { segments } => {
+                sender.path.ssthresh = segments * 500;
+                sender.window(segments);
+            }
+            Step::Loss { timeout, first } => {
+                let trigger = if timeout { Trigger::Timeout } else { Trigger::DuplicateAcks };
+                out.push(sender.judge_as(trigger, first));
+            }
+        }
+    }
+    out
+}
+
+/// The parameters that a row's notes name before the colon: those whose value cuts the score. What they name behind it moves the accuracies
+/// too, but by moving the score.
+fn thresholds(part: &Part<dyn LossDifferentiator>) -> (Vec<&'static Parameter>, Vec<&'static Parameter>) {
+    let (of_score, others) = part.notes.threshold.split_once(':').unwrap_or((part.notes.threshold, ""));
+    let named = |text: &str| {
+        let words: Vec<_> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        part.parameters.iter().filter(|parameter| words.contains(&parameter.name)).collect()
+    };
+    let quoted: String = others.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(" ");
+    (named(of_score), named(&quoted))
+}
+
+/// Every combination of a row's choices, as far as one choice goes.
+fn readings(part: &Part<dyn LossDifferentiator>) -> Vec<BTreeMap<String, Value>> {
+    let choices = part.parameters.iter().flat_map(|parameter| match parameter.kind {
+        Kind::Choice(words) => words.iter().map(|word| (parameter.name, Value::from(*word))).collect::<Vec<_>>(),
+        Kind::Flag { .. } => vec![(parameter.name, true.into()), (parameter.name, false.into())],
+        Kind::Number { .. } => Vec::new(),
+    });
+    let single = choices.map(|(name, value)| BTreeMap::from([(name.to_owned(), value)]));
+    std::iter::once(BTreeMap::new()).chain(single).collect()
+}
+
+/// The verdicts for each value of a parameter, in its order.
+fn sweep(
+    part: &Part<dyn LossDifferentiator>,
+    reading: &BTreeMap<String, Value>,
+    parameter: &Parameter,
+    trace: &[Step],
+) -> Vec<Vec<Verdict>> {
+    let Kind::Number { min, max, .. } = parameter.kind else { panic!("{}: {} is no number", part.name, parameter.name) };
+    let values = GRID.iter().copied().filter(|value| (min..=max).contains(value));
+    let run = |value: f64| {
+        let mut given = reading.clone();
+        given.insert(parameter.name.to_owned(), value.into());
+        verdicts((part.build)(&Arguments::check(part, &given).unwrap()), trace)
+    };
+    values.map(run).collect()
+}
+
+/// Along the sweep every loss changes its class at most once, and all in the same direction.
+fn is_monotone(sweep: &[Vec<Verdict>]) -> bool {
+    let (mut rises, mut falls) = (false, false);
+    for loss in 0..sweep[0].len() {
+        let decided = sweep.iter().map(|verdicts| verdicts[loss].cause).filter(|cause| *cause != Cause::Unknown);
+        let corruption: Vec<_> = decided.map(|cause| cause == Cause::Corruption).collect();
+        rises |= corruption.windows(2).any(|pair| !pair[0] && pair[1]);
+        falls |= corruption.windows(2).any(|pair| pair[0] && !pair[1]);
+    }
+    !(rises && falls)
+}
+
+/// Whatever is called corruption scores at least as high as whatever is called congestion.
+fn is_cut_of_scores(verdicts: &[Verdict]) -> bool {
+    let scores = |cause| verdicts.iter().filter(move |verdict| verdict.cause == cause).map(|verdict| verdict.score);
+    scores(Cause::Corruption).fold(f64::INFINITY, f64::min) >= scores(Cause::Congestion).fold(f64::NEG_INFINITY, f64::max)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_threshold_cuts_the_scores_and_does_nothing_else(trace in prop::collection::vec(step(), 100..500)) {
+        for part in TABLE {
+            let (of_score, others) = thresholds(part);
+            for reading in readings(part) {
+                for parameter in &of_score {
+                    let sweep = sweep(part, &reading, parameter, &trace);
+                    let what = format!("{} {} {reading:?}", part.name, parameter.name);
+                    for verdicts in &sweep {
+                        let scores = |verdicts: &[Verdict]| verdicts.iter().map(|verdict| verdict.score).collect::<Vec<_>>();
+                        prop_assert_eq!(scores(verdicts), scores(&sweep[0]), "{}: the score knows the threshold", what);
+                        prop_assert!(is_cut_of_scores(verdicts), "{}: the score is not what decides", what);
+                        let silent = |verdict: &Verdict| verdict.cause != Cause::Unknown || verdict.score == 0.0;
+                        prop_assert!(verdicts.iter().all(silent), "{}: a score without evidence", what);
+                    }
+                    prop_assert!(is_monotone(&sweep), "{}", what);
+                }
+                for parameter in &others {
+                    let sweep = sweep(part, &reading, parameter, &trace);
+                    prop_assert!(is_monotone(&sweep), "{} {} {:?}", part.name, parameter.name, reading);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_threshold_is_found_in_the_notes() {
+    let names = |name: &str| {
+        let (of_score, others) = thresholds(TABLE.iter().find(|part| part.name == name).unwrap());
+        [of_score, others].map(|parameters| parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>())
+    };
+    assert_eq!(names("ncpld"), [vec!["kappa", "g", "deviations"], vec![]]);
+    assert_eq!(names("west"), [vec!["alpha"], vec!["beta"]]);
+    assert_eq!(names("coin"), [vec!["p"], vec![]]);
+    assert_eq!(names("jersey"), [Vec::<&str>::new(), vec![]]);
+}
+
+/// A trace with both kinds of verdicts: else the property above says nothing.
+#[test]
+fn the_sweeps_reach_both_ends() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let trace = prop::collection::vec(step(), 4000).new_tree(&mut runner).unwrap().current();
+    for part in TABLE {
+        for parameter in thresholds(part).0 {
+            let reading = match (part.name, parameter.name) {
+                ("ncpld", "g") => BTreeMap::from([("reading".to_owned(), "r2".into())]),
+                ("ncpld", "deviations") => BTreeMap::from([("reading".to_owned(), "r3".into())]),
+                // This trace loses so much that every episode follows another one within a window.
+                ("limd-h", "margin") => BTreeMap::from([("escalate".to_owned(), false.into())]),
+                _ => BTreeMap::new(),
+            };
+            let share = |verdicts: &Vec<Verdict>| {
+                let decided: Vec<_> = verdicts.iter().filter(|verdict| verdict.cause != Cause::Unknown).collect();
+                let corruption = decided.iter().filter(|verdict| verdict.cause == Cause::Corruption).count();
+                corruption as f64 / decided.len() as f64
+            };
+            let shares: Vec<_> = sweep(part, &reading, parameter, &trace).iter().map(share).collect();
+            let (first, last) = (shares[0], shares[shares.len() - 1]);
+            assert!((first - last).abs() > 0.1, "{} {}: {shares:?}", part.name, parameter.name);
+        }
+    }
+}

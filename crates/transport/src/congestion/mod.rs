@@ -6,6 +6,7 @@ mod hystart;
 mod newreno;
 mod none;
 mod reno;
+mod santa_cruz;
 mod slow_start;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ pub use gaimd::Gaimd;
 pub use newreno::NewReno;
 pub use none::None;
 pub use reno::Reno;
+pub use santa_cruz::SantaCruz;
 pub use vegas::Vegas;
 pub use veno::Veno;
 pub use westwood::Westwood;
@@ -164,6 +166,7 @@ pub static TABLE: &[Part<dyn CongestionControl>] = &[
     gaimd::PART,
     vegas::PART,
     veno::PART,
+    santa_cruz::PART,
     westwood::PART,
     westwood_plus::PART,
     none::PART,

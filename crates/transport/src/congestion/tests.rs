@@ -1,6 +1,6 @@
 //! Window growth on a scripted acknowledgement clock, against closed forms.
 
-use super::{CongestionControl, Cubic, Gaimd, NewReno, None, Reno, Vegas, Veno, Westwood, Window};
+use super::{CongestionControl, Cubic, Gaimd, NewReno, None, Reno, SantaCruz, Vegas, Veno, Westwood, Window};
 use crate::estimate::Filter;
 use crate::path::{Ack, Path, Sent};
 use crate::segment::Options;
@@ -501,4 +501,61 @@ fn veno_grows_at_half_the_pace_with_a_queue() {
         clock.lose(&mut cc);
         assert_eq!(clock.segments(), 10.0, "congestion halves: what is random is the reaction's");
     }
+}
+
+/// A first-in first-out bottleneck, segment by segment: what remains in its queue after `seconds`, least and most over the second half.
+fn queue_of(cc: &mut dyn CongestionControl, seconds: u64) -> (u64, u64) {
+    let (service, base) = (Duration::from_millis(1), Duration::from_millis(100));
+    let octets = u64::from(MSS);
+    let mut window = Window::new(MSS, 2 * octets, u64::MAX);
+    let mut path = Path { mss: MSS, srtt: Some(base), ..Path::default() };
+    let mut under_way = std::collections::VecDeque::new();
+    let (mut free_at, mut least, mut most) = (Instant::ZERO, u64::MAX, 0);
+    let end = Instant::ZERO + Duration::from_secs(seconds);
+    while path.now < end {
+        while path.nxt + octets <= path.una + window.cwnd() {
+            free_at = free_at.max(path.now) + service;
+            under_way.push_back((path.now, free_at + base - service));
+            path.nxt += octets;
+        }
+        if path.now >= Instant::ZERO + Duration::from_secs(seconds / 2) {
+            let waiting = free_at.since(path.now).as_nanos() / service.as_nanos();
+            (least, most) = (least.min(waiting), most.max(waiting));
+        }
+        let (sent, acked) = under_way.pop_front().unwrap();
+        path.now = acked;
+        path.una += octets;
+        path.delivered += octets;
+        (path.flight, path.cwnd, path.ssthresh) = (path.nxt - path.una, window.cwnd(), window.ssthresh());
+        let rtt = acked.since(sent);
+        let ack = Ack {
+            path: &path,
+            acked: octets,
+            delivered: octets,
+            rtt: Some(rtt),
+            delay: Some(rtt),
+            newest_sent_at: Some(sent),
+            duplicate: false,
+            ece: false,
+            in_recovery: false,
+            window_limited: true,
+            options: &Options::default(),
+        };
+        cc.on_ack(&mut window, &ack);
+    }
+    (least, most)
+}
+
+#[test]
+fn who_watches_the_queue_keeps_it_short() {
+    let (least, most) = queue_of(&mut vegas(), 60);
+    assert!(least >= 1 && most <= 5, "vegas: {least} to {most}");
+    for n_op in [3.0, 8.0] {
+        let (least, most) = queue_of(&mut SantaCruz::new(n_op, 0.5), 60);
+        let target = n_op as u64;
+        // One more is in service, and the first two segments are too few to be counted.
+        assert!(least >= target && most <= target + 3, "santa-cruz for {n_op}: {least} to {most}");
+    }
+    let (_, most) = queue_of(&mut Veno::new(3.0), 60);
+    assert!(most > 100, "veno fills it: {most}");
 }

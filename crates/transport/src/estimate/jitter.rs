@@ -66,6 +66,11 @@ impl Span {
     /// `D / (R_B - R_A)` from its first to its last segment, in `(-inf, 1]`; `None` if that says nothing: too few acknowledgements, or no time
     /// between them. `tick` is that of the receiver's clock.
     pub fn ratio(&self, tick: Option<Duration>, mss: u32) -> Option<f64> {
+        self.apart(tick, mss).map(|(left, arrived)| (arrived - left) / arrived)
+    }
+
+    /// How far apart its first and its last segment left and arrived, in nanoseconds; the latter is not 0. `None` as for [`Span::ratio`].
+    fn apart(&self, tick: Option<Duration>, mss: u32) -> Option<(f64, f64)> {
         let (first, last) = self.ends.filter(|_| self.acks >= FEWEST)?;
         let left_apart = last.sent.since(first.sent).as_nanos() as f64;
         let by_receiver = || {
@@ -74,7 +79,7 @@ impl Span {
             (2.0 * tick * self.segments(mss) <= apart).then_some(apart)
         };
         let apart = by_receiver().unwrap_or_else(|| last.acked.since(first.acked).as_nanos() as f64);
-        (apart > 0.0).then(|| (apart - left_apart) / apart)
+        (apart > 0.0).then_some((left_apart, apart))
     }
 
     /// The mean of that ratio over all neighbours, by the sender's clock.
@@ -88,6 +93,7 @@ impl Span {
 pub struct Jitter {
     clock: Clock,
     each: bool,
+    contiguous: bool,
     receiver: ReceiverClock,
     rounds: Rounds,
     newest: Instant,
@@ -101,6 +107,7 @@ impl Jitter {
         Self {
             clock,
             each,
+            contiguous: false,
             receiver: ReceiverClock::default(),
             rounds: Rounds::default(),
             newest: Instant::ZERO,
@@ -109,11 +116,19 @@ impl Jitter {
         }
     }
 
+    /// Lets each round begin where the one before ended, for those who add rounds up: what happens between two of them counts, too.
+    pub fn contiguous(self) -> Self {
+        Self { contiguous: true, ..self }
+    }
+
     /// An acknowledgement arrived; returns whether it ends a round. Its own sample belongs to the round that it begins.
     pub fn on_ack(&mut self, ack: &Ack) -> bool {
         let over = self.rounds.on_ack(ack.path);
         if over {
             self.complete = std::mem::take(&mut self.current);
+            if let (true, Some((_, last))) = (self.contiguous, self.complete.ends) {
+                self.current.add(last, false);
+            }
         }
         let now = ack.path.now;
         let ticks = match (self.clock, ack.options.timestamps) {
@@ -146,6 +161,11 @@ impl Jitter {
     /// By how many segments the queue grew in a span: [`Span::ratio`] of the segments that it holds.
     pub fn growth(&self, span: &Span, mss: u32) -> Option<f64> {
         Some(self.ratio(span, mss)? * span.segments(mss))
+    }
+
+    /// How far apart the first and the last segment of `span` left and arrived, in nanoseconds; the latter is not 0.
+    pub fn apart(&self, span: &Span, mss: u32) -> Option<(f64, f64)> {
+        span.apart(self.receiver.tick(), mss)
     }
 
     /// [`Span::ratio`] of one of its spans.
@@ -209,6 +229,33 @@ mod tests {
             assert_eq!(ack(&mut jitter, n + 1, 10 * n, 200 + 10 * n, 12, None), n == 5);
         }
         assert_eq!(half(&jitter), Some(0.0), "its last three segments arrived as they left");
+    }
+
+    #[test]
+    fn contiguous_rounds_miss_nothing_between_them() {
+        for (contiguous, expected) in [(false, 0.0), (true, 20.0)] {
+            let mut jitter = Jitter::new(Clock::Sender, false);
+            if contiguous {
+                jitter = jitter.contiguous();
+            }
+            // Ten segments a round, one every 10 ms; from the second round on all arrive 20 ms later.
+            let mut added = 0.0;
+            for n in 0..40 {
+                let late = if n >= 10 { 20 } else { 0 };
+                if ack(&mut jitter, n + 1, 10 * n, 100 + 10 * n + late, n / 10 * 10 + 10, None) {
+                    let span = jitter.complete();
+                    let apart = if n <= 10 || !contiguous {
+                        90.0
+                    } else if n <= 20 {
+                        120.0
+                    } else {
+                        100.0
+                    };
+                    added += jitter.ratio(span, 1000).unwrap() * apart;
+                }
+            }
+            assert!((added - expected).abs() < 1e-9, "contiguous {contiguous}: {added}");
+        }
     }
 
     #[test]

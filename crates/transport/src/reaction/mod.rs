@@ -4,6 +4,7 @@ mod bandwidth;
 mod bulk_repeat;
 mod graded;
 mod keep;
+mod limd_h;
 mod probabilistic;
 mod reduce;
 mod scale;
@@ -14,6 +15,7 @@ pub use bandwidth::Bandwidth;
 pub use bulk_repeat::BulkRepeat;
 pub use graded::Graded;
 pub use keep::Keep;
+pub use limd_h::LimdH;
 pub use probabilistic::Probabilistic;
 pub use reduce::Reduce;
 pub use scale::Scale;
@@ -63,4 +65,4 @@ pub enum Response {
 
 /// All reactions.
 pub static TABLE: &[Part<dyn Reaction>] =
-    &[reduce::PART, keep::PART, scale::PART, bandwidth::PART, graded::PART, probabilistic::PART, bulk_repeat::PART];
+    &[reduce::PART, keep::PART, scale::PART, bandwidth::PART, graded::PART, probabilistic::PART, bulk_repeat::PART, limd_h::PART];

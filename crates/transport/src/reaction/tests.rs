@@ -1,6 +1,6 @@
 //! What each reaction makes of a verdict.
 
-use super::{Bandwidth, BulkRepeat, Graded, Keep, Probabilistic, Reaction, Reduce, Repair, Response, Scale};
+use super::{Bandwidth, BulkRepeat, Graded, Keep, LimdH, Probabilistic, Reaction, Reduce, Repair, Response, Scale};
 use crate::differentiation::{Cause, Verdict};
 use crate::estimate::Filter;
 use crate::path::{Ack, Loss, Path, Trigger};
@@ -37,11 +37,19 @@ fn only_corruption_is_answered_mildly() {
         (Box::new(Keep), Response::Keep),
         (Box::new(Scale::new(0.8)), Response::Scale(0.8)),
         (Box::new(BulkRepeat), Response::Keep),
+        (Box::new(LimdH::new(0.1)), Response::Keep),
     ] {
         assert_eq!(respond(&mut *reaction, Cause::Corruption, 1.0), mild);
         assert_eq!(respond(&mut *reaction, Cause::Congestion, 0.0), Response::Reduce);
         assert_eq!(respond(&mut *reaction, Cause::Unknown, 0.0), Response::Reduce);
     }
+}
+
+#[test]
+fn limd_h_steps_back_where_congestion_is_not_certain() {
+    let mut reaction = LimdH::new(0.1);
+    assert_eq!(respond(&mut reaction, Cause::Congestion, 0.5), Response::Scale(0.9));
+    assert_eq!(respond(&mut reaction, Cause::Unknown, 0.5), Response::Reduce);
 }
 
 #[test]

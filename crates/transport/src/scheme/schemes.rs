@@ -139,6 +139,47 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "veno",
+        summary: "Vegas' backlog halves the pace of growth, and tells random losses, for which the window falls to 4/5 only.",
+        reference: "Fu & Liew 2003",
+        congestion: "veno",
+        differentiator: "veno",
+        reaction: "scale",
+        ..PLAIN
+    },
+    Scheme {
+        name: "jtcp",
+        summary: "Does not reduce its window for a loss unless the jitter of a round trip shows a queue that grows.",
+        reference: "Wu & Chen 2004",
+        differentiator: "jtcp",
+        reaction: "keep",
+        timeout: "regain",
+        ..PLAIN
+    },
+    Scheme {
+        name: "cerl",
+        summary: "Does not reduce its window for a loss while the queue is well below the most that it ever held.",
+        reference: "El-Ocla 2010",
+        differentiator: "cerl",
+        reaction: "keep",
+        ..PLAIN
+    },
+    Scheme {
+        name: "tcpw-br",
+        summary: "Westwood that neither falls nor waits for losses without congestion, and repeats in bulk.",
+        reference: "Yang, Wang, Gerla & Sanadidi 2005",
+        congestion: "westwood",
+        differentiator: "west",
+        reaction: "bulk-repeat",
+        timeout: "fixed-rto",
+        parameters: &[
+            ("fixed-rto", "first_doubles", Preset::Flag(false)),
+            ("fixed-rto", "any_verdict", Preset::Flag(false)),
+            ("fixed-rto", "regain", Preset::Flag(true)),
+        ],
+        ..PLAIN
+    },
+    Scheme {
         name: "lda-eq",
         summary: "Does not reduce its window for a loss while the queues of the path are at most half full.",
         reference: "Park & Chung 2010, after Park, Chung & Sreekumari 2009",

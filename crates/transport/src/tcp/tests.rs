@@ -144,14 +144,13 @@ fn one_loss_is_one_fast_retransmit_and_one_reduction() {
     }
 }
 
-/// Losses at regular distances in one window, all taken for corruption, without SACK.
-fn scattered_losses(reaction: &str) -> (Instant, Stats) {
-    let lost = [60, 64, 68, 72, 76];
-    let config = Config { auto_read: true, ..Config::freebsd45() };
-    let mut pair = Pair::new("newreno", &config, &lost);
+/// A client whose losses are all taken for corruption.
+fn forgiving(timeout: &str, reaction: &str, config: &Config, lost: &[u64]) -> Pair {
+    let mut pair = Pair::new("newreno", config, lost);
     let selection = Selection {
         differentiator: Some("coin".to_owned()),
         reaction: Some(reaction.to_owned()),
+        timeout: Some(timeout.to_owned()),
         parameters: BTreeMap::from([("coin".to_owned(), BTreeMap::from([("p".to_owned(), Value::Number(1.0))]))]),
         ..Selection::scheme("newreno")
     };
@@ -160,6 +159,29 @@ fn scattered_losses(reaction: &str) -> (Instant, Stats) {
     pair.ends[0] = Endpoint::new(config, parts, Ports { local: 1, remote: 2 });
     pair.ends[0].handle(Instant::ZERO, Input::Command(Command::Connect));
     pair.run(secs(1));
+    pair
+}
+
+#[test]
+fn slow_start_regains_the_window_after_a_timeout_without_congestion() {
+    let config = Config { auto_read: true, initial_ssthresh: Some(16 * 1448), ..Config::freebsd45() };
+    let windows = ["standard", "regain"].map(|timeout| {
+        let lost: Vec<u64> = (40..=80).collect();
+        let mut pair = forgiving(timeout, "keep", &config, &lost);
+        pair.ends[0].handle(pair.now, Input::Command(Command::Produce(10_000_000)));
+        while pair.ends[0].stats().timeouts == 0 {
+            pair.run(pair.now + Duration::from_millis(10));
+        }
+        assert_eq!(pair.ends[0].window().cwnd(), 1448, "{timeout}");
+        pair.ends[0].window().ssthresh()
+    });
+    assert!(windows[1] > 16 * 1448 && windows[1] >= windows[0] + windows[0] / 2, "{windows:?}");
+}
+
+/// Losses at regular distances in one window, all taken for corruption, without SACK.
+fn scattered_losses(reaction: &str) -> (Instant, Stats) {
+    let config = Config { auto_read: true, ..Config::freebsd45() };
+    let mut pair = forgiving("standard", reaction, &config, &[60, 64, 68, 72, 76]);
     pair.ends[0].handle(pair.now, Input::Command(Command::Produce(300_000)));
     while pair.ends[0].octets_acknowledged() < 300_000 {
         assert!(pair.now < secs(60));

@@ -240,13 +240,16 @@ impl Endpoint {
             self.snd.episodes += 1;
             self.parts.congestion.save();
         }
-        let collapsed = response.window == TimeoutWindow::Collapse;
+        let collapsed = response.window != TimeoutWindow::Keep;
         if collapsed {
             // RFC 5681, 3.1: a segment that times out again leaves the threshold alone.
             if !(repeated && head.was_retransmitted()) {
                 // What duplicate acknowledgements report as gone is not in flight, though fast recovery let as much more out for it.
                 self.path.flight = self.path.flight.saturating_sub(inflation);
-                let threshold = self.parts.congestion.timeout_threshold(&self.window, &self.path);
+                let threshold = match response.window {
+                    TimeoutWindow::Regain => self.snd.fast_exit_cwnd().unwrap_or(self.window.cwnd()),
+                    _ => self.parts.congestion.timeout_threshold(&self.window, &self.path),
+                };
                 self.window.set_ssthresh(threshold);
             }
             self.window.set_cwnd(u64::from(self.snd.mss));

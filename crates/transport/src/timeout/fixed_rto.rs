@@ -16,7 +16,8 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
         threshold: "",
         fails: "On a path that is dead from congestion it keeps on sending where the others fall silent: one segment each RTO, up to \
                 `limit` more than they, without bound if `limit` is 0. Back-off is a safety rule of RFC 6298 and RFC 8085; this breaks it.",
-        errata: "The guard of three expiries is our reading of Bulk Repeat; Dyer & Boppana have none (`limit` = 0).",
+        errata: "The guard of three expiries is our reading of Bulk Repeat; Dyer & Boppana have none (`limit` = 0). Bulk Repeat keeps the \
+                 window; here (`regain`) slow start leads back to it, because nothing clocks out what it would let go at once.",
     },
     parameters: &[
         Parameter {
@@ -34,12 +35,18 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
             summary: "Whether the timer is fixed whatever the verdict (Dyer & Boppana) or for corruption only (Bulk Repeat).",
             kind: Kind::Flag { default: true },
         },
+        Parameter {
+            name: "regain",
+            summary: "Whether slow start leads back to the old window after a timeout judged corruption (Bulk Repeat keeps it).",
+            kind: Kind::Flag { default: false },
+        },
     ],
     build: |arguments| {
         Box::new(FixedRto {
             limit: arguments.number("limit") as u32,
             first_doubles: arguments.flag("first_doubles"),
             any_verdict: arguments.flag("any_verdict"),
+            regain: arguments.flag("regain"),
         })
     },
 };
@@ -54,14 +61,21 @@ pub struct FixedRto {
     pub first_doubles: bool,
     /// Whether it is fixed whatever the verdict.
     pub any_verdict: bool,
+    /// Whether slow start leads back to the old window after a timeout judged corruption.
+    pub regain: bool,
 }
 
 impl TimeoutPolicy for FixedRto {
     fn on_timeout(&mut self, timeout: &Timeout) -> TimeoutResponse {
-        let applies = self.any_verdict || timeout.verdict.cause == Cause::Corruption;
+        let corruption = timeout.verdict.cause == Cause::Corruption;
+        let applies = self.any_verdict || corruption;
         let doubled = u32::from(self.first_doubles);
         let fixed = timeout.consecutive > doubled && (self.limit == 0 || timeout.consecutive <= doubled + self.limit);
-        TimeoutResponse { window: TimeoutWindow::Collapse, back_off: !(applies && fixed), head_only: false }
+        TimeoutResponse {
+            window: if corruption && self.regain { TimeoutWindow::Regain } else { TimeoutWindow::Collapse },
+            back_off: !(applies && fixed),
+            head_only: false,
+        }
     }
 
     fn assess(&mut self, _after: &AfterTimeout) -> Assessment {

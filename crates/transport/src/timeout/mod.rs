@@ -6,6 +6,7 @@ mod fixed_rto;
 mod frto;
 mod nrt;
 mod original;
+mod regain;
 mod standard;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ pub use eifel::Eifel;
 pub use fixed_rto::FixedRto;
 pub use frto::FRto;
 pub use nrt::Nrt;
+pub use regain::Regain;
 pub use standard::Standard;
 
 use crate::differentiation::Verdict;
@@ -70,6 +72,8 @@ pub struct TimeoutResponse {
 pub enum TimeoutWindow {
     /// One segment; the threshold is the congestion control's (RFC 5681, 3.1).
     Collapse,
+    /// One segment; the threshold is the window that there was, so that slow start regains it.
+    Regain,
     /// Window and threshold stay.
     Keep,
 }
@@ -165,4 +169,4 @@ impl Outcome {
 
 /// All timeout policies.
 pub static TABLE: &[Part<dyn TimeoutPolicy>] =
-    &[standard::PART, frto::PART, eifel::PART, aware::PART, nrt::PART, fixed_rto::PART];
+    &[standard::PART, frto::PART, eifel::PART, aware::PART, nrt::PART, fixed_rto::PART, regain::PART];

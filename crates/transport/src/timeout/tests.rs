@@ -2,7 +2,8 @@
 
 use super::Assessment::{Forgiven, Genuine, Spurious, Undecided};
 use super::{
-    AfterTimeout, Assessment, Aware, Eifel, Exit, FRto, FixedRto, Nrt, Pardon, Standard, Timeout, TimeoutPolicy, TimeoutWindow,
+    AfterTimeout, Assessment, Aware, Eifel, Exit, FRto, FixedRto, Nrt, Pardon, Regain, Standard, Timeout, TimeoutPolicy,
+    TimeoutWindow,
 };
 use crate::differentiation::{Cause, Verdict};
 use crate::path::{Ack, Path};
@@ -397,7 +398,7 @@ fn fixed_rto_doubles_as_often_as_it_is_said_to() {
         (3, false, false, corruption, "---xxxx"),
         (3, false, false, congestion, "xxxxxxx"),
     ] {
-        let mut policy = FixedRto { limit, first_doubles, any_verdict };
+        let mut policy = FixedRto { limit, first_doubles, any_verdict, regain: false };
         assert_eq!(doublings(&mut policy, cause), expected);
         assert_eq!(answer(&mut policy, 1, ADVANCE), Genuine);
     }
@@ -464,4 +465,19 @@ fn nrt_forgives_when_the_queues_are_empty_before_and_after() {
     assert_eq!(nrt(100, &[100], false, Judged { consecutive: 2, silence: RTO * 2, ..CORRUPTION }), [half]);
     assert_eq!(nrt(100, &[100], false, Judged { consecutive: 3, ..CORRUPTION }), [Genuine]);
     assert_eq!(nrt(100, &[100], false, Judged { silence: RTO * 3, ..CORRUPTION }), [Genuine], "an outage");
+}
+
+#[test]
+fn slow_start_leads_back_only_without_congestion() {
+    let mut bulk_repeat = FixedRto { limit: 3, first_doubles: false, any_verdict: false, regain: true };
+    for policy in [&mut Regain as &mut dyn TimeoutPolicy, &mut bulk_repeat] {
+        for (cause, window) in [
+            (Cause::Corruption, TimeoutWindow::Regain),
+            (Cause::Congestion, TimeoutWindow::Collapse),
+            (Cause::Unknown, TimeoutWindow::Collapse),
+        ] {
+            assert_eq!(expire_judged(policy, Judged { cause, ..PLAIN }).window, window, "{cause:?} {policy:?}");
+        }
+        assert_eq!(answer(policy, 1, ADVANCE), Genuine);
+    }
 }

@@ -410,7 +410,7 @@ fn nrt(before: u64, repair: &[u64], ece: bool, judged: Judged) -> Vec<Assessment
     let ms = Duration::from_millis;
     let mut policy = Nrt::new(0.5, 8, ms(2), 3.0);
     let options = Options::default();
-    let mut hear = |policy: &mut Nrt, now: Instant, rtt: u64, ece: bool| {
+    let hear = |policy: &mut Nrt, now: Instant, rtt: u64, ece: bool| {
         let path = Path { now, ..Path::default() };
         let sent = (now.as_nanos() > ms(rtt).as_nanos()).then(|| Instant::from_nanos(now.as_nanos() - ms(rtt).as_nanos()));
         policy.on_ack(&Ack {

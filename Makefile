@@ -1,6 +1,6 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough.
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rust test-python bench fuzz lint format build generated lock wheel clean distclean
+.PHONY: help demo test test-rust test-python bench fuzz lint format build generated model lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -53,6 +53,13 @@ generated: build ## Write again what is generated from the code: pages and schem
 	UPDATE=1 $(CARGO) test --quiet --locked -p whyloss-lab documents
 	$(BIN)/python tools/models.py
 
+model: ## Train the learned differentiator anew on simulated worlds; writes its Rust table and docs/learned.md
+	mkdir -p out
+	$(CARGO) run --release --locked -p whyloss-training -- --worlds 100 --out out/losses.csv
+	test -x $(VENV)-training/bin/python || $(PYTHON) -m venv $(VENV)-training
+	$(VENV)-training/bin/python -m pip install --quiet --disable-pip-version-check --requirement training/requirements.txt
+	$(VENV)-training/bin/python training/fit.py out/losses.csv
+
 wheel: $(VENV)/.installed ## Build a wheel for distribution in dist/
 	$(BIN)/maturin build --release --locked --out dist
 
@@ -68,7 +75,7 @@ clean: ## Remove build products and results, keep the Python environment
 	rm -f python/whyloss/_native*.so
 
 distclean: clean ## Remove everything that is not in the repository
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VENV)-training
 
 $(VENV)/.installed: requirements.lock
 	@test -n "$(PYTHON)" || { echo 'error: Python 3.11 or newer is needed; name it with make PYTHON=/path/to/python' >&2; exit 1; }

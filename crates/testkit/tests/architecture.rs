@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("python", &["transport", "sim", "lab"]),
     ("testkit", &["transport", "sim", "lab"]),
     ("bench", &["transport", "sim"]),
+    ("training", &["transport", "sim"]),
 ];
 
 /// Outside crates, by the start of their name, that only some of ours may mention.

@@ -10,6 +10,7 @@ mod gap;
 mod gradient;
 mod jtcp;
 mod lda_eq;
+pub mod learned;
 mod limd_h;
 #[cfg(test)]
 mod line;
@@ -202,6 +203,7 @@ pub static TABLE: &[Part<dyn LossDifferentiator>] = &[
     gradient::DELAY,
     ecn::PART,
     ecn::JERSEY,
+    learned::PART,
 ];
 
 /// All differentiators that work at the receiver. The position in this table is the classifier's number on the wire.

@@ -1,0 +1,88 @@
+//! The differentiator that this project has trained: gradient-boosted trees over what a sender can know of its path.
+//!
+//! [`features`] says what is measured, `model` is the trained table, written by `training/fit.py` from the losses of simulated worlds.
+
+pub mod features;
+mod model;
+#[cfg(test)]
+mod tests;
+
+use self::features::{Features, COUNT};
+use super::{Cause, LossDifferentiator, Verdict};
+use crate::path::{Ack, Loss};
+use crate::scheme::{Kind, Notes, Parameter, Part};
+
+/// Its row.
+pub(super) const PART: Part<dyn LossDifferentiator> = Part {
+    name: "learned",
+    summary: "Gradient-boosted trees over all that a sender can measure, trained on simulated worlds.",
+    reference: "this project; after El Khayat, Geurts & Leduc 2005",
+    notes: Notes {
+        idea: "Each published signal says something of the queue, and none says enough: how full it was when the neighbours of the lost packet passed, how \
+               full it usually is when packets are lost, how the window and the rate stand to their past. Trees weigh them together.",
+        formula: "corruption iff P(corruption | features) > threshold; the score is that probability, calibrated for even odds of both causes",
+        threshold: "threshold: the larger, the higher A_c and the lower A_w",
+        fails: "The first losses of a connection, when nothing is known yet; paths that look like none of the training worlds. See docs/learned.md for the \
+                families of worlds that it was not trained on.",
+        errata: "The probability holds for worlds in which both causes are equally frequent; with other odds o = P(corruption)/P(congestion) it is \
+                 p o / (p o + 1 - p).",
+    },
+    parameters: &[Parameter {
+        name: "threshold",
+        summary: "The probability of corruption above which a loss is taken for corruption.",
+        kind: Kind::Number { default: model::THRESHOLD, min: 0.0, max: 1.0 },
+    }],
+    build: |arguments| Box::new(Learned { features: Features::default(), threshold: arguments.number("threshold") }),
+};
+
+/// Version of the trained model: counts how often it was trained anew.
+pub const VERSION: u32 = model::VERSION;
+
+/// A node of a tree. A sample goes to `low` if its feature is at most `threshold`, else to `high`; a leaf has itself for both and its value for
+/// a threshold.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    feature: u8,
+    low: u16,
+    high: u16,
+    threshold: f32,
+}
+
+/// Marks a leaf.
+const LEAF: u8 = u8::MAX;
+
+/// The probability of corruption.
+#[must_use]
+pub fn probability(features: &[f32; COUNT]) -> f64 {
+    let mut sum = 0.0;
+    for &root in model::ROOTS {
+        let mut node = &model::NODES[usize::from(root)];
+        while node.feature != LEAF {
+            let low = features[usize::from(node.feature)] <= node.threshold;
+            node = &model::NODES[usize::from(if low { node.low } else { node.high })];
+        }
+        sum += f64::from(node.threshold);
+    }
+    // Platt 1999: the sum of the trees is calibrated by a line before the logistic function.
+    1.0 / (1.0 + libm::exp(-(model::SLOPE * sum + model::INTERCEPT)))
+}
+
+/// The state of one connection.
+#[derive(Debug)]
+pub struct Learned {
+    features: Features,
+    threshold: f64,
+}
+
+impl LossDifferentiator for Learned {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.features.on_ack(ack);
+    }
+
+    fn judge(&mut self, loss: &Loss) -> Verdict {
+        match self.features.observe(loss) {
+            Some(features) => Verdict::by_threshold(probability(&features), self.threshold),
+            None => Verdict { cause: Cause::Unknown, score: 0.0 },
+        }
+    }
+}

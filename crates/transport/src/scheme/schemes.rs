@@ -212,9 +212,18 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "limd-h",
+        summary: "Halves, steps back or keeps its window by the history of rates (reconstructed).",
+        reference: "after Kim, Lu & Bharghavan 1999",
+        differentiator: "limd-h",
+        reaction: "limd-h",
+        ..PLAIN
+    },
+    Scheme {
         name: "santa-cruz",
-        summary: "Does not reduce its window for a loss unless the queue has grown in each of the last two round trips.",
+        summary: "Keeps a few segments in the queue, and its window for a loss unless the queue has grown in each of the last two round trips.",
         reference: "Parsa & Garcia-Luna-Aceves 2000",
+        congestion: "santa-cruz",
         differentiator: "santa-cruz",
         reaction: "keep",
         ..PLAIN

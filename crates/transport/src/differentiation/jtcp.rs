@@ -136,11 +136,11 @@ mod tests {
 
     #[test]
     fn more_than_one_segment_of_growth_is_congestion() {
-        let clock = ("clock", "sender".into());
-        assert_eq!(sender(9, &[clock.clone()]).judge().cause, Corruption, "0.1 <= 1/9");
-        assert_eq!(sender(11, &[clock.clone()]).judge().cause, Congestion, "0.1 > 1/11");
-        assert_eq!(sender(11, &[clock.clone(), ("k", 2.0.into())]).judge().cause, Corruption, "0.1 <= 2/11");
-        let score = sender(11, &[clock]).judge().score;
+        let clock = [("clock", "sender".into())];
+        assert_eq!(sender(9, &clock).judge().cause, Corruption, "0.1 <= 1/9");
+        assert_eq!(sender(11, &clock).judge().cause, Congestion, "0.1 > 1/11");
+        assert_eq!(sender(11, &[clock[0].clone(), ("k", 2.0.into())]).judge().cause, Corruption, "0.1 <= 2/11");
+        let score = sender(11, &clock).judge().score;
         assert!((score - 1.0 / 2.1).abs() < 1e-6, "{score}");
     }
 

@@ -55,7 +55,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
             min_range: Duration::from_secs_f64(arguments.number("min_range_ms") / 1e3),
             rate: match arguments.word("reading") {
                 "e2" => QueueRate::Share,
-                "e3" => QueueRate::Octets { rate: BottleneckRate::default(), backlog: 0.0, largest: 0.0 },
+                "e3" => QueueRate::Octets { rate: Box::default(), backlog: 0.0, largest: 0.0 },
                 _ => QueueRate::Place,
             },
             usage: queue_usage(arguments),
@@ -88,7 +88,7 @@ pub enum QueueRate {
     /// E3: octets that wait, in proportion to the most that ever did.
     Octets {
         /// The rate of the bottleneck.
-        rate: BottleneckRate,
+        rate: Box<BottleneckRate>,
         /// Octets that wait now.
         backlog: f64,
         /// The most that ever waited.

@@ -78,6 +78,7 @@ impl LossDifferentiator for Cerl {
         match (self.capacity, usage) {
             (_, None) => Verdict::UNKNOWN,
             (Capacity::Share(a), Some(u)) => Verdict::decided(u < a, 1.0 - u),
+            (Capacity::Dynamic, Some(_)) if min == 0.0 => Verdict::decided(false, 0.0),
             (Capacity::Dynamic, Some(u)) => Verdict::decided(u < min / mean, falling(u * mean / min)),
         }
     }

@@ -112,7 +112,7 @@ impl LossDifferentiator for LdaEq {
         let known = self.usage.samples() >= self.min_samples;
         let quantity = self.usage.usage(self.min_range).filter(|_| known).and_then(|place| match &self.rate {
             QueueRate::Place => Some(place),
-            QueueRate::Share => Some(self.usage.waiting()?.as_nanos() as f64 / self.usage.latest()?.as_nanos() as f64),
+            QueueRate::Share => Some(self.usage.waiting()?.as_nanos() as f64 / self.usage.latest()?.as_nanos().max(1) as f64),
             QueueRate::Octets { backlog, largest, .. } => (*largest > 0.0).then(|| backlog / largest),
         });
         if loss.trigger == Trigger::Timeout {

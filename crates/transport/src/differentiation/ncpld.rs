@@ -193,7 +193,7 @@ impl LossDifferentiator for Ncpld {
                 let service = service.as_secs_f64();
                 Verdict::decided(waiting < kappa * service, falling(waiting / service))
             }),
-            Knee::Power { g } => Verdict::decided(rtt < g * min, min / rtt),
+            Knee::Power { g } => Verdict::decided(rtt < g * min, if rtt > 0.0 { min / rtt } else { 0.0 }),
             Knee::Curve { deviations, curve } => curve.knee().map_or(Verdict::UNKNOWN, |(mean, deviation)| {
                 // Rounds of one length would make every sample infinitely far away.
                 let above = (rtt - mean) / deviation.max(1e-9);

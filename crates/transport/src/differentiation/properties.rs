@@ -151,6 +151,23 @@ proptest! {
     }
 }
 
+/// [`Script`] refuses a score outside of its scale.
+#[test]
+fn a_path_without_delay_breaks_no_score() {
+    let ack = |pause_us, delay_us| Step::Ack { pause_us, delay_us: Some(delay_us), duplicate: false, ece: false };
+    let calm = [ack(0, 0), ack(1, 0), Step::Loss { timeout: false, first: true }];
+    let jump = [ack(0, 100_000), Step::Window { segments: 1 }, Step::Loss { timeout: true, first: true }];
+    for delays in [0, 100_000] {
+        let varied = [ack(1, delays), Step::Loss { timeout: false, first: false }];
+        let trace: Vec<_> = [&calm[..], &varied[..], &calm[..], &jump[..]].concat().into_iter().cycle().take(400).collect();
+        for part in TABLE {
+            for reading in readings(part) {
+                verdicts((part.build)(&Arguments::check(part, &reading).unwrap()), &trace);
+            }
+        }
+    }
+}
+
 #[test]
 fn every_threshold_is_found_in_the_notes() {
     let names = |name: &str| {

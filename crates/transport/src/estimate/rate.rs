@@ -47,9 +47,10 @@ impl BottleneckRate {
         (max > 0).then_some(max)
     }
 
-    /// How long the bottleneck takes to serve `octets`, if its rate is known.
+    /// How long the bottleneck takes to serve `octets`, if its rate is known; never zero.
     pub fn service_time(&self, octets: u32) -> Option<Duration> {
-        Some(Duration::from_nanos(u64::from(octets) * 1_000_000_000 / self.octets_per_second()?))
+        let nanos = u64::from(octets) * 1_000_000_000 / self.octets_per_second()?;
+        Some(Duration::from_nanos(nanos.max(1)))
     }
 }
 

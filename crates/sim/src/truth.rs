@@ -54,10 +54,10 @@ impl Cause {
 
     /// The cause in the terms of differentiation.
     pub const fn true_cause(self) -> TrueCause {
-        if self.is_congestion() {
-            TrueCause::Congestion
-        } else {
-            TrueCause::Corruption
+        match self {
+            Self::Collision => TrueCause::Collision,
+            _ if self.is_congestion() => TrueCause::Congestion,
+            _ => TrueCause::Corruption,
         }
     }
 

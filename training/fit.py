@@ -421,7 +421,7 @@ def main() -> None:
     gain = dict(zip(losses.names, model.booster_.feature_importance("gain"), strict=True))
     total = sum(gain.values())
     importance = {name: round(value / total, 4) for name, value in sorted(gain.items(), key=lambda item: -item[1])}
-    print("importance", {k: v for k, v in list(importance.items())[:12]})
+    print("importance", dict(list(importance.items())[:12]))
     if not arguments.dry:
         trained = sorted(set(families) - set(HELD_OUT))
         note = f"Version {arguments.version}: {TREES} trees of up to {LEAVES} leaves, {int(train.sum())} losses of the families {', '.join(trained)}."

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from whyloss.pack import Pack, Series
+    from whyloss.pack import Pack, Patterns, Series
     from whyloss.results import Results
 
 __all__ = ["Done", "Request", "quantities", "run"]
@@ -83,7 +83,7 @@ def run(
     The pattern files are written to ``out/patterns``, the sweeps with them to ``out/sweeps``. Finished runs are kept in
     ``store``.
     """
-    patterns = _write_patterns(pack, repetitions, out / "patterns")
+    patterns = _write_patterns(pack.patterns, repetitions, out / "patterns") if pack.patterns else {}
     jobs = _jobs(pack, requests, repetitions, patterns)
     total = sum(job.size() for job in jobs)
     tables, done, transfers = [], 0, 0
@@ -102,16 +102,16 @@ def run(
     return Done(Measurements(pl.concat(tables), axes), done, transfers)
 
 
-def _write_patterns(pack: Pack, repetitions: int, folder: Path) -> dict[float, str]:
+def _write_patterns(wanted: Patterns, repetitions: int, folder: Path) -> dict[float, str]:
     """Writes the files that are not there yet and returns for each ratio the path with ``{run}`` in it."""
     paths = {}
-    for index, ratio in enumerate(pack.patterns.ratios):
+    for index, ratio in enumerate(wanted.ratios):
         place = folder / f"ber-{ratio:.3e}"
         place.mkdir(parents=True, exist_ok=True)
         for number in range(repetitions):
             path = place / f"{number:02}.bits"
             if not path.exists():
-                _native.write_pattern(path, ratio, pack.patterns.bits, _seed(pack.patterns.seed, index, number))
+                _native.write_pattern(path, ratio, wanted.bits, _seed(wanted.seed, index, number))
         paths[ratio] = str(place.resolve() / "{run:02}.bits")
     return paths
 

@@ -23,6 +23,8 @@ class Style:
     """``circle``, ``square``, ``diamond`` or ``triangle``."""
     filled: bool = True
     dashed: bool = False
+    line: bool = True
+    """Whether the points are joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,9 @@ class Figure:
     y_label: str
     curves: tuple[Curve, ...]
     y_limit: float | None = None
+    x_ticks: tuple[str, ...] = ()
+    """Names of the positions 0, 1, 2, … if the horizontal axis shows things instead of a quantity."""
+    y_from_zero: bool = True
     printed: bool = True
     """Whether the paper prints it; the others it only mentions."""
 

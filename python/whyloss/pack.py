@@ -12,7 +12,7 @@ from whyloss.figures import Style
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ClaimSpec", "FigureSpec", "Pack", "PackError", "PaperInfo", "Patterns", "Reference", "Series"]
+__all__ = ["ClaimSpec", "FigureSpec", "Pack", "PackError", "PaperInfo", "Patterns", "Reference", "Series", "Study"]
 
 T = TypeVar("T")
 
@@ -47,6 +47,18 @@ class Patterns:
 
 
 @dataclass(frozen=True, slots=True)
+class Study:
+    """A sweep that is run as a whole; the pack's ``study.py`` says what is measured in it and draws it."""
+
+    name: str
+    title: str
+    sweep: str
+    """Name of the file in ``sweeps/``."""
+    quick: dict[str, list[Any]]
+    """For ``--quick``: the steps of an axis that are run; of an axis that is not named, all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
     """What one curve shows."""
 
@@ -71,6 +83,10 @@ class FigureSpec:
     """What it fixes: values of the sweeps' axes."""
     series: tuple[str, ...]
     labels: dict[str, str]
+    studies: tuple[str, ...] = ()
+    """The studies that it takes, if ``draw`` draws it."""
+    draw: str = ""
+    """The function of ``study.py`` that draws it."""
     caption: str = ""
     y_limit: float | None = None
     printed: bool = True
@@ -95,6 +111,8 @@ class ClaimSpec:
     figures: tuple[str, ...]
     """The figures whose runs its test needs."""
     test: str
+    studies: tuple[str, ...] = ()
+    """The studies that its test needs beside those of its figures."""
     runs: Curves | None = None
     """What its test needs beside figures."""
 
@@ -113,7 +131,8 @@ class Pack:
 
     folder: Path
     paper: PaperInfo
-    patterns: Patterns
+    patterns: Patterns | None
+    studies: dict[str, Study]
     x_label: str
     y_label: str
     series: dict[str, Series]
@@ -142,23 +161,29 @@ class _Reader:
     document: dict[str, Any]
 
     def pack(self, folder: Path) -> Pack:
-        known = {"paper", "patterns", "x", "y", "series", "figure", "claim", "reference"}
+        known = {"paper", "patterns", "study", "x", "y", "series", "figure", "claim", "reference"}
         self._only("the file", self.document, known)
+        studies = self._named("study", Study, "name", quick={})
         series = self._named("series", Series, "name")
-        figures = self._named("figure", FigureSpec, "id", labels={})
+        figures = self._named("figure", FigureSpec, "id", labels={}, at={}, series=[])
         claims = self._named("claim", ClaimSpec, "id")
         for figure in figures.values():
             self._exist(f"figure {figure.id}: series", [*figure.series, *figure.labels], series)
+            self._exist(f"figure {figure.id}: studies", figure.studies, studies)
+            if bool(figure.draw) != bool(figure.studies) or bool(figure.draw) == bool(figure.series):
+                raise PackError(f"{self.path}: figure {figure.id}: give either series, or studies and draw")
         for claim in claims.values():
             self._exist(f"claim {claim.id}: figures", claim.figures, figures)
             self._exist(f"claim {claim.id}: runs", claim.runs.series if claim.runs else (), series)
+            self._exist(f"claim {claim.id}: studies", claim.studies, studies)
         reference = self.document.get("reference")
         return Pack(
             folder=folder,
             paper=self._make("paper", PaperInfo, self._table("paper")),
-            patterns=self._make("patterns", Patterns, self._table("patterns")),
-            x_label=str(self._table("x").get("label", "")),
-            y_label=str(self._table("y").get("label", "")),
+            patterns=self._make("patterns", Patterns, self._table("patterns")) if series else None,
+            studies=studies,
+            x_label=str(self._table("x").get("label", "")) if series else "",
+            y_label=str(self._table("y").get("label", "")) if series else "",
             series=series,
             figures=figures,
             claims=claims,

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import csv
 import difflib
-import importlib.util
+import importlib
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import whyloss
-from whyloss import experiments, plots, report
+from whyloss import experiments, plots, report, studies
 from whyloss.claims import Claim, judge
 from whyloss.figures import Curve, Figure, Style
 from whyloss.pack import ClaimSpec, FigureSpec, Pack, PackError
 from whyloss.stats import Mean, mean
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from whyloss.measurements import Measurements
 
 __all__ = ["Paper", "Reproduction", "list_papers", "load"]
 
@@ -127,7 +124,7 @@ class Paper:
         chosen = self._choose(figures)
         count = repetitions or (self.pack.paper.quick_repetitions if quick else self.pack.paper.repetitions)
         out.mkdir(parents=True, exist_ok=True)
-        done = experiments.run(self.pack, self._requests(chosen), count, out, store, progress)
+        done = self._measure(chosen, count, quick, out, store, progress)
         claims, skipped = self._judge(done.measurements, chosen)
         drawn = tuple(self._draw(figure, done.measurements) for figure in chosen)
         record = self._record(claims, skipped, drawn, quick, count)
@@ -137,6 +134,24 @@ class Paper:
             "wall_time": f"{time.monotonic() - began:.0f} s on {os.cpu_count()} cores",
         }
         return self._write(claims, skipped, drawn, record, out)
+
+    def _measure(
+        self,
+        chosen: list[FigureSpec],
+        count: int,
+        quick: bool,
+        out: Path,
+        store: Path | None,
+        progress: Progress | None,
+    ) -> experiments.Done | studies.Done:
+        if not self.pack.studies:
+            return experiments.run(self.pack, self._requests(chosen), count, out, store, progress)
+        wanted = {name for figure in chosen for name in figure.studies}
+        wanted.update(name for claim in self._judged(chosen) for name in claim.studies)
+        return studies.run(self.pack, self._study(), wanted, count, quick, store, progress)
+
+    def _study(self) -> ModuleType:
+        return _module(self.pack.folder / "study.py")
 
     def _choose(self, figures: Iterable[str] | None) -> list[FigureSpec]:
         if figures is None:
@@ -156,7 +171,7 @@ class Paper:
         curves += [(name, claim.runs.at) for claim in self._judged(chosen) if claim.runs for name in claim.runs.series]
         return [experiments.Request(name, tuple(sorted(at.items()))) for name, at in curves]
 
-    def _judge(self, data: Measurements, chosen: list[FigureSpec]) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
+    def _judge(self, data: Any, chosen: list[FigureSpec]) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
         tests = _module(self.pack.folder / "claims.py")
         specs = self._judged(chosen)
         judged = [
@@ -165,7 +180,10 @@ class Paper:
         skipped = self.pack.claims.keys() - {spec.id for spec in specs}
         return tuple(judged), tuple(name for name in self.pack.claims if name in skipped)
 
-    def _draw(self, spec: FigureSpec, data: Measurements) -> Figure:
+    def _draw(self, spec: FigureSpec, data: Any) -> Figure:
+        if spec.draw:
+            figure: Figure = getattr(self._study(), spec.draw)(spec, data)
+            return figure
         curves = []
         for name in spec.series:
             series = self.pack.series[name]
@@ -212,7 +230,7 @@ class Paper:
                 "whyloss": whyloss.__version__,
                 "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
                 "repetitions": count,
-                "seed": self.pack.patterns.seed,
+                **({"seed": self.pack.patterns.seed} if self.pack.patterns else {}),
             },
         }
 
@@ -242,12 +260,18 @@ def _region(claim: Claim) -> dict[str, Any]:
 
 
 def _module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"whyloss_paper_{path.parent.name}", path)
-    if spec is None or spec.loader is None or not path.is_file():
+    """The Python file of a paper, as a module of a package that is its folder: its files can import each other."""
+    if not path.is_file():
         raise PackError(f"{path}: there is no such file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    name = f"whyloss_paper_{path.parent.name}"
+    package = sys.modules.get(name)
+    if package is None or list(package.__path__) != [str(path.parent)]:
+        for loaded in [module for module in sys.modules if module == name or module.startswith(f"{name}.")]:
+            del sys.modules[loaded]
+        package = ModuleType(name)
+        package.__path__ = [str(path.parent)]
+        sys.modules[name] = package
+    return importlib.import_module(f"{name}.{path.stem}")
 
 
 def _reference(pack: Pack, spec: FigureSpec) -> list[Curve]:
@@ -275,11 +299,13 @@ def _plain_figure(figure: Figure) -> dict[str, Any]:
             {
                 "label": curve.label,
                 "reference": curve.reference,
-                "style": {name: getattr(curve.style, name) for name in ("colour", "marker", "filled", "dashed")},
+                "style": {
+                    name: getattr(curve.style, name) for name in ("colour", "marker", "filled", "dashed", "line")
+                },
                 **{column: [_finite(row[column]) for row in rows] for column in ("x", "y", "low", "high", "n")},
             }
         )
-    names = ("id", "title", "caption", "x_label", "y_label", "y_limit", "printed")
+    names = ("id", "title", "caption", "x_label", "y_label", "y_limit", "x_ticks", "y_from_zero", "printed")
     return {**{name: getattr(figure, name) for name in names}, "curves": curves}
 
 

@@ -33,6 +33,8 @@ STYLE: Any = {
 }
 _MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 _MARGIN = 1.04
+#: Below this the horizontal axis counts in millionths.
+_SMALL = 1e-3
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
@@ -64,9 +66,15 @@ def draw(figure: Figure, axes: Axes) -> None:
     axes.set_title(figure.title, fontsize=10, loc="left")
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
-    axes.set_ylim(0, None if figure.y_limit is None else figure.y_limit * _MARGIN)
+    if figure.y_from_zero:
+        axes.set_ylim(0, None if figure.y_limit is None else figure.y_limit * _MARGIN)
     axes.set_axisbelow(True)
-    axes.ticklabel_format(axis="x", style="sci", scilimits=(-6, -6), useMathText=True)
+    if figure.x_ticks:
+        axes.set_xticks(range(len(figure.x_ticks)), figure.x_ticks, fontsize=8, rotation=30, ha="right")
+    else:
+        small = max((abs(x) for curve in figure.measured() for x in curve.x), default=0) < _SMALL
+        limits = (-6, -6) if small else (-3, 4)
+        axes.ticklabel_format(axis="x", style="sci", scilimits=limits, useMathText=True)
 
 
 def _curve(curve: Curve, axes: Axes) -> None:
@@ -86,7 +94,7 @@ def _curve(curve: Curve, axes: Axes) -> None:
         marker=_MARKERS[curve.style.marker],
         markersize=5,
         markerfacecolor=curve.style.colour if curve.style.filled else "white",
-        linestyle="--" if curve.style.dashed else "-",
+        linestyle="none" if not curve.style.line else "--" if curve.style.dashed else "-",
         linewidth=1.3,
         elinewidth=1,
         capsize=2.5,

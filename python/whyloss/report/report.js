@@ -23,7 +23,7 @@ function traces(figure, index) {
   const unit = 10 ** scale(figure);
   figure.curves.forEach((curve, number) => {
     if (curve.reference && !choice.reference) return;
-    const { colour: tone, marker, filled, dashed } = curve.style;
+    const { colour: tone, marker, filled, dashed, line } = curve.style;
     const key = `${index}/${number}`;
     const xs = curve.x.map((x) => x * unit);
     const show = visible.has(key) ? visible.get(key) : true;
@@ -38,7 +38,7 @@ function traces(figure, index) {
       });
     }
     out.push({
-      ...group, meta: key, name: curve.label, x: xs, y: curve.y, mode: "lines+markers",
+      ...group, meta: key, name: curve.label, x: xs, y: curve.y, mode: line === false ? "markers" : "lines+markers",
       line: { color: tone, width: curve.reference ? 1.2 : 2, dash: dashed ? "dot" : "solid" },
       marker: {
         color: filled ? tone : colour("--paper"), size: curve.reference ? 6 : 8,
@@ -63,6 +63,8 @@ function legend(figure) {
 }
 
 function layout(figure) {
+  const names = figure.x_ticks?.length ? { tickvals: figure.x_ticks.map((_, i) => i), ticktext: figure.x_ticks } : {};
+  const zero = figure.y_from_zero === false ? "normal" : "tozero";
   const axis = { gridcolor: colour("--grid"), zerolinecolor: colour("--line"), linecolor: colour("--line") };
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
@@ -70,9 +72,11 @@ function layout(figure) {
     margin: { l: 54, r: 12, t: 8, b: 56 + legend(figure) }, hovermode: narrow.matches ? "closest" : "x unified",
     hoverlabel: { bgcolor: colour("--paper"), bordercolor: colour("--line"), font: { color: colour("--ink") } },
     legend: { orientation: "h", y: 0, yref: "container", x: 0, yanchor: "bottom" },
-    xaxis: { ...axis, title: { text: figure.x_label + power(scale(figure)), standoff: 6 }, rangemode: "tozero", hoverformat: ".4~g" },
+    xaxis: {
+      ...axis, ...names, title: { text: figure.x_label + power(scale(figure)), standoff: 6 }, rangemode: names.tickvals ? "normal" : "tozero", hoverformat: ".4~g",
+    },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--soft"), activecolor: colour("--accent") },
-    yaxis: { ...axis, title: { text: figure.y_label, standoff: 6 }, range: figure.y_limit ? [0, figure.y_limit * 1.04] : undefined, rangemode: "tozero" },
+    yaxis: { ...axis, title: { text: figure.y_label, standoff: 6 }, range: figure.y_limit && zero === "tozero" ? [0, figure.y_limit * 1.04] : undefined, rangemode: zero },
   };
 }
 

@@ -1,8 +1,11 @@
 //! What differentiators at the receiver are worth where the truth is known.
 
 use std::ops::ControlFlow;
-use whyloss_sim::{Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, QueueLimit, Records, TcpFlow, Truth};
+use whyloss_sim::{
+    Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, Outcome, QueueLimit, Records, TcpFlow, Truth,
+};
 use whyloss_transport::differentiation::Cause;
+use whyloss_transport::path::Trigger;
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::tcp::Config;
 use whyloss_transport::{BitRate, Duration, Instant};
@@ -37,6 +40,56 @@ fn corrupted(records: &Records) -> (u32, u32) {
     first.fold((0, 0), |(right, all), loss| (right + u32::from(loss.record.verdict.cause == Cause::Corruption), all + 1))
 }
 
+/// The scheme over a link with bit errors in both directions, each packet damaged with the probability of `ber` a bit.
+fn over_bit_errors(scheme: &str, config: &Config, run: u64) -> Records {
+    let mut builder = Builder::new(5, run);
+    let (from, to) = (builder.host("a"), builder.host("b"));
+    let link = LinkSpec {
+        rate: BitRate::from_bps(1_000_000),
+        delay: Duration::from_millis(20),
+        queue: QueueLimit::Packets(1000),
+        channel: ChannelSpec { errors: Errors::Bits { ber: 1e-5 }, effect: Effect::Damage },
+    };
+    builder.link(from, to, link.clone(), link);
+    let end = || {
+        let mut config = config.clone();
+        let parts = Selection::scheme(scheme).build(&mut config).unwrap();
+        End { config, parts }
+    };
+    let amount = Amount::Octets(1_000_000);
+    builder.tcp(TcpFlow { name: "f".into(), from, to, start: Instant::ZERO, amount, sender: end(), receiver: end() });
+    let mut simulation = builder.build().unwrap();
+    let until = Some(Instant::ZERO + Duration::from_secs(600));
+    assert_eq!(simulation.run(&Limits { until }, |_| ControlFlow::Continue(())).unwrap(), Outcome::Completed);
+    simulation.into_records()
+}
+
+#[test]
+fn hack_knows_damaged_payloads() {
+    let (mut known, mut damaged) = (0, 0);
+    for config in [Config::modern(), Config::freebsd45()] {
+        for run in 0..5 {
+            let records = over_bit_errors("hack", &config, run);
+            for loss in &records.losses {
+                let verdict = loss.record.verdict.cause;
+                match loss.truth {
+                    // Reports are damaged too, and timer or RACK may come before them.
+                    Truth::Lost(whyloss_sim::Cause::PayloadDamaged) if loss.record.trigger != Trigger::Timeout => {
+                        damaged += 1;
+                        known += u32::from(verdict == Cause::Corruption);
+                    }
+                    // Which of several transmissions a report means is a guess, whether there was damage is not.
+                    Truth::Arrived if loss.record.transmission == 0 => {
+                        assert_ne!(verdict, Cause::Corruption, "run {run}: {loss:?}")
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert!(damaged > 500 && f64::from(known) > 0.95 * f64::from(damaged), "{known} of {damaged}");
+}
+
 #[test]
 fn casablanca_recognises_three_of_four() {
     // One packet in four is marked, and a marked one that the channel takes is mistaken for congestion (Biaz & Vaidya 2005: A_w > 75 %).
@@ -53,4 +106,22 @@ fn casablanca_recognises_three_of_four() {
         let deviation = (expected * (1.0 - expected) / f64::from(all)).sqrt();
         assert!((share - expected).abs() < 3.0 * deviation + 0.01, "{right} of {all} is not {expected}");
     }
+}
+
+/// The share of lost first transmissions on which the sender heard what the receiver thought.
+fn heard(acknowledgements_lost: f64) -> f64 {
+    let selection = Selection { shadows: vec!["casablanca".into()], ..Selection::scheme("casablanca") };
+    let records = over_one_link(&selection, [0.003, acknowledgements_lost], 300);
+    let first = records.losses.iter().filter(|loss| loss.record.transmission == 0 && loss.truth != Truth::Arrived);
+    let (same, all) = first
+        .fold((0, 0), |(same, all), loss| (same + u32::from(loss.record.verdict.cause == loss.record.shadows[0].cause), all + 1));
+    assert!(all > 300, "{all}");
+    f64::from(same) / f64::from(all)
+}
+
+#[test]
+fn verdicts_survive_the_loss_of_acknowledgements() {
+    // Where two holes are open, only the lower one's verdict is on the way.
+    let (none_lost, third_lost) = (heard(0.0), heard(0.3));
+    assert!(none_lost > 0.9 && third_lost > 0.9, "{none_lost} with all acknowledgements, {third_lost} with two of three");
 }

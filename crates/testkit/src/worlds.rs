@@ -73,6 +73,8 @@ pub struct PathPlan {
     pub header_damage: f64,
     /// Probability of a CE mark; a drop for what is not ECN-capable.
     pub mark: f64,
+    /// Probability that somebody forges reports in it.
+    pub forged: f64,
     /// An outage: its start and its length in milliseconds.
     pub outage_ms: Option<(u64, u64)>,
 }
@@ -178,6 +180,7 @@ impl PathPlan {
             .fault_data_randomly(Fault::Damage(Integrity::PayloadDamaged), self.payload_damage)
             .fault_randomly(Fault::Damage(Integrity::HeaderSuspect), self.header_damage)
             .fault_data_randomly(Fault::Mark, self.mark)
+            .fault_randomly(Fault::Forge, self.forged)
             .fault(Fault::Strip(stripped), move |_| stripped != Strip::default());
         if let Some((rate, queue)) = self.bottleneck {
             link = link.bottleneck(BitRate::from_bps(rate * 1000), queue);

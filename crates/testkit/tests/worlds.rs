@@ -121,8 +121,9 @@ fn path() -> impl Strategy<Value = PathPlan> {
     let outage = proptest::option::weighted(0.2, (0u64..3000, 1u64..8000));
     let late = (chance(0.2), 1u64..150_000);
     let duplicate = (chance(0.1), 0u64..100_000);
-    (0u64..150_000, bottleneck, chance(0.04), late, duplicate, chance(0.02), chance(0.02), chance(0.02), outage).prop_map(
-        |(delay_us, bottleneck, loss, late, duplicate, payload_damage, header_damage, mark, outage_ms)| PathPlan {
+    let faults = (chance(0.02), chance(0.02), chance(0.02), chance(0.5));
+    (0u64..150_000, bottleneck, chance(0.04), late, duplicate, faults, outage).prop_map(
+        |(delay_us, bottleneck, loss, late, duplicate, (payload_damage, header_damage, mark, forged), outage_ms)| PathPlan {
             delay_us,
             bottleneck,
             loss,
@@ -131,6 +132,7 @@ fn path() -> impl Strategy<Value = PathPlan> {
             payload_damage,
             header_damage,
             mark,
+            forged,
             outage_ms,
         },
     )

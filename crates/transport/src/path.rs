@@ -3,7 +3,7 @@
 //! The parts of a connection never see the connection itself. They see these structs, so a field can be added without touching any
 //! of them. Positions are 64-bit stream positions (see [`crate::seq`]), lengths are octets.
 
-use crate::segment::{Options, Report};
+use crate::segment::{Options, Report, Wave};
 use crate::time::{Duration, Instant};
 
 /// The sender's view of the path at the moment of an event.
@@ -54,6 +54,8 @@ pub struct Sent {
     pub transmission: u32,
     /// Whether nothing was outstanding before.
     pub was_idle: bool,
+    /// The wave that it carries, if segments carry waves; a retransmission carries the one under way.
+    pub wave: Option<Wave>,
 }
 
 /// An acknowledgement arrived.
@@ -167,6 +169,8 @@ pub struct Reported<'a> {
     pub path: &'a Path,
     /// The report as it came.
     pub report: &'a Report,
+    /// Whether the report was not heard before: reports are repeated.
+    pub news: bool,
     /// The outstanding transmission that the report names.
     pub segment: Option<ReportedSegment>,
 }

@@ -229,8 +229,21 @@ pub struct Options {
     pub sack: SackBlocks,
     /// The value that a loss report has to echo (kind 253, sub-type `NONCE`); on data segments of the hardened checksum scheme.
     pub nonce: Option<u32>,
+    /// A checksum of the header alone (kind 253, sub-type `HEADER_CHECK`), on data segments of TCP HACK. The wire format computes it.
+    pub header_check: bool,
+    /// The wave that the segment belongs to (kind 253, sub-type `WAVE`); on data segments of TCP-Real.
+    pub wave: Option<Wave>,
     /// Everything that few segments carry.
     pub rare: Option<Box<RareOptions>>,
+}
+
+/// A wave of TCP-Real: segments that belong together (Tsaoussidis & Zhang 2002).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wave {
+    /// Its number, modulo 256.
+    pub number: u8,
+    /// Its size in segments.
+    pub size: u8,
 }
 
 /// Options that few segments carry.
@@ -254,6 +267,10 @@ pub enum Report {
     Corruption(CorruptionReport),
     /// What a differentiator at the receiver thinks of the lowest open hole.
     Cause(CauseReport),
+    /// The header of a damaged segment has arrived intact.
+    HeaderIntact(HeaderReport),
+    /// The rate at which the last complete wave arrived.
+    Rate(RateReport),
 }
 
 /// The verdict of a differentiator at the receiver on the lowest hole that is open (the layout is ours).
@@ -268,6 +285,24 @@ pub struct CauseReport {
     /// Left edge of the hole in octets from the acknowledgement number. The option carries it rounded down to a multiple of 16, at most
     /// 1,048,560.
     pub hole_offset: u32,
+}
+
+/// The rate at which a wave arrived (Tsaoussidis & Zhang 2002).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateReport {
+    /// Number of the wave.
+    pub wave: u8,
+    /// Its rate on a scale where 255 is the highest that the receiver has seen.
+    pub rate: u8,
+}
+
+/// "A segment arrived damaged, and the checksum of its header holds" (Balan et al. 2002; the layout is ours).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderReport {
+    /// First octet of the segment.
+    pub seq: Seq,
+    /// Which such segment of this connection it was, modulo 256: tells a repeated report from another segment.
+    pub count: u8,
 }
 
 /// "A segment of this connection arrived with a broken checksum" (Garcia & Brunstrom 2004; the layout is ours).

@@ -5,8 +5,12 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use whyloss_transport::segment::{Ecn, Flags, Integrity, Segment};
-use whyloss_transport::{BitRate, Duration, Instant};
+use whyloss_transport::differentiation::Cause;
+use whyloss_transport::segment::{
+    CauseReport, CorruptionReport, Ecn, Flags, HeaderReport, Integrity, PositionBasis, RateReport, Report, ReportedPosition,
+    Segment, Wave,
+};
+use whyloss_transport::{BitRate, Duration, Instant, Seq};
 
 /// What can happen to a segment on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub enum Fault {
     Mark,
     /// A middlebox removes options.
     Strip(Strip),
+    /// Somebody puts a wave and a report of any kind and content into it.
+    Forge,
 }
 
 /// The options that a middlebox removes.
@@ -219,6 +225,7 @@ impl Link {
                 }
                 Fault::Mark => segment.ecn = Ecn::CongestionExperienced,
                 Fault::Strip(what) => strip(&mut segment, what),
+                Fault::Forge => forge(&mut segment, rng),
             }
         }
         self.count.copies += copies.len() as u64;
@@ -271,6 +278,30 @@ impl Link {
     }
 }
 
+fn forge(segment: &mut Segment, rng: &mut Pcg64Mcg) {
+    let near = |seq: Seq, rng: &mut Pcg64Mcg| seq + rng.random_range(0..100_000);
+    let report = match rng.random_range(0..4) {
+        0 => Report::Rate(RateReport { wave: rng.random(), rate: rng.random() }),
+        1 => Report::HeaderIntact(HeaderReport { seq: near(segment.ack, rng), count: rng.random() }),
+        2 => {
+            let cause = [Cause::Unknown, Cause::Congestion, Cause::Corruption][rng.random_range(0..3)];
+            let hole_offset = rng.random_range(0..1 << 17) * 16;
+            Report::Cause(CauseReport { cause, classifier: rng.random_range(0..16), count: rng.random(), hole_offset })
+        }
+        _ => {
+            let basis = PositionBasis::SeqConfirmed;
+            let position = Some(ReportedPosition { seq: near(segment.ack, rng), len: 1460, basis });
+            Report::Corruption(CorruptionReport { count: rng.random(), position, ..CorruptionReport::default() })
+        }
+    };
+    let options = &mut segment.options;
+    if !segment.payload.is_empty() {
+        options.wave = Some(Wave { number: rng.random(), size: rng.random() });
+    }
+    options.rare.get_or_insert_default().report = Some(report);
+    options.fit();
+}
+
 fn strip(segment: &mut Segment, what: Strip) {
     let options = &mut segment.options;
     if what.sack {
@@ -285,6 +316,8 @@ fn strip(segment: &mut Segment, what: Strip) {
     }
     if what.reports {
         options.nonce = None;
+        options.header_check = false;
+        options.wave = None;
         if let Some(rare) = &mut options.rare {
             rare.report = None;
             rare.reports_permitted = false;

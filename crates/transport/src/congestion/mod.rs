@@ -8,6 +8,7 @@ mod none;
 mod reno;
 mod santa_cruz;
 mod slow_start;
+mod tcp_real;
 #[cfg(test)]
 mod tests;
 mod vegas;
@@ -21,18 +22,25 @@ pub use newreno::NewReno;
 pub use none::None;
 pub use reno::Reno;
 pub use santa_cruz::SantaCruz;
+pub use tcp_real::TcpReal;
 pub use vegas::Vegas;
 pub use veno::Veno;
 pub use westwood::Westwood;
 
 use crate::path::{Ack, Path, Sent};
 use crate::scheme::{Kind, Parameter, Part};
+use crate::tcp::Formation;
 use std::fmt;
 
 /// Decides how the window grows, and how far it shrinks when it has to.
 ///
 /// *Whether* it has to shrink is not decided here: that is for the differentiator's verdict and the reaction.
 pub trait CongestionControl: fmt::Debug + Send {
+    /// Whether each data segment has to carry the wave that it belongs to, and what forms waves.
+    fn wants_waves(&self) -> Option<Formation> {
+        Option::None
+    }
+
     /// The connection is established and `window` holds the initial window.
     fn on_established(&mut self, _window: &mut Window, _path: &Path) {}
 
@@ -169,5 +177,6 @@ pub static TABLE: &[Part<dyn CongestionControl>] = &[
     santa_cruz::PART,
     westwood::PART,
     westwood_plus::PART,
+    tcp_real::PART,
     none::PART,
 ];

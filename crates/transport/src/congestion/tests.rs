@@ -288,7 +288,7 @@ fn the_curve_waits_for_an_application_that_pauses() {
     clock.window_limited = false;
     (0..50).for_each(|_| clock.round(&mut cc));
     clock.path.now += Duration::from_secs(5);
-    cc.on_sent(&Sent { now: clock.path.now, start: 0, len: MSS, transmission: 0, was_idle: true });
+    cc.on_sent(&Sent { now: clock.path.now, start: 0, len: MSS, transmission: 0, was_idle: true, wave: Option::None });
     clock.window_limited = true;
     assert_eq!(clock.segments(), before);
     (0..20).for_each(|_| clock.round(&mut cc));

@@ -8,6 +8,7 @@ mod common;
 mod ecn;
 mod gap;
 mod gradient;
+mod hack;
 mod jtcp;
 mod lda_eq;
 pub mod learned;
@@ -27,6 +28,7 @@ mod santa_cruz;
 #[cfg(test)]
 mod script;
 mod spike;
+mod tcp_real;
 #[cfg(test)]
 mod tests;
 mod trend;
@@ -43,6 +45,7 @@ pub use coin::Coin;
 pub use ecn::{Ecn, Jersey, Marks};
 pub use gap::{Gap, GapDifferentiator};
 pub use gradient::{Gradient, Quantity};
+pub use hack::Hack;
 pub use jtcp::{Jtcp, Ratio};
 pub use lda_eq::{LdaEq, QueueRate};
 pub use limd_h::{Class, LimdH};
@@ -55,6 +58,8 @@ pub use relds::{MovingThreshold, Relds};
 pub use reported::{Evidence, Reported, Trust};
 pub use santa_cruz::SantaCruz;
 pub use spike::{Settings as SpikeSettings, Spike};
+pub use tcp_real::TcpReal;
+pub(crate) use tcp_real::{formation, WAVES};
 pub use trend::Trend;
 pub use vegas::Vegas;
 pub use veno::{Evaluated, Veno};
@@ -64,6 +69,7 @@ pub use zigzag::ZigZag;
 
 use crate::path::{self, Ack, Fate, Loss, Sent};
 use crate::scheme::Part;
+use crate::tcp::Formation;
 use std::fmt;
 
 /// Judges the cause of each loss.
@@ -111,6 +117,16 @@ pub trait LossDifferentiator: fmt::Debug + Send {
     /// Whether each data segment has to carry a nonce that reports must echo.
     fn wants_nonce(&self) -> bool {
         false
+    }
+
+    /// Whether each data segment has to carry a checksum of its header.
+    fn wants_header_check(&self) -> bool {
+        false
+    }
+
+    /// Whether each data segment has to carry the wave that it belongs to, and what forms waves.
+    fn wants_waves(&self) -> Option<Formation> {
+        Option::None
     }
 
     /// Whether it wants to hear what really became of packets.
@@ -188,6 +204,8 @@ pub static TABLE: &[Part<dyn LossDifferentiator>] = &[
     coin::PART,
     oracle::PART,
     reported::PART,
+    hack::PART,
+    tcp_real::PART,
     ncpld::PART,
     veno::PART,
     west::PART,

@@ -48,7 +48,7 @@ impl Script {
     fn fill(&mut self) {
         while self.path.nxt < self.path.una + self.path.cwnd {
             let start = self.path.nxt.max(self.path.una);
-            let sent = Sent { now: self.path.now, start, len: MSS as u32, transmission: 0, was_idle: false };
+            let sent = Sent { now: self.path.now, start, len: MSS as u32, transmission: 0, was_idle: false, wave: None };
             self.differentiator.on_sent(&sent);
             self.path.nxt = start + MSS;
         }

@@ -31,7 +31,7 @@ impl Sender {
 
     fn report(&mut self, report: CorruptionReport, segment: impl Into<Option<ReportedSegment>>) -> &mut Self {
         let report = Report::Corruption(report);
-        self.differentiator.on_report(&path::Reported { path: &self.path, report: &report, segment: segment.into() });
+        self.differentiator.on_report(&path::Reported { path: &self.path, report: &report, news: true, segment: segment.into() });
         self
     }
 

@@ -15,6 +15,7 @@ mod remembered;
 mod rounds;
 mod spacing;
 mod trips;
+pub(crate) mod wave_rates;
 
 pub use backlog::{backlog, Backlog, Round};
 pub use bandwidth::{Bandwidth, Filter};
@@ -27,3 +28,4 @@ pub use remembered::{Extremes, Remembered};
 pub use rounds::Rounds;
 pub use spacing::Spacing;
 pub use trips::Trips;
+pub use wave_rates::WaveRates;

@@ -1,14 +1,18 @@
 //! What a receiver measures and reports. One file an agent.
 
 mod checksum;
+mod hack;
 mod loss_cause;
 mod plain;
 #[cfg(test)]
 mod tests;
+mod waves;
 
 pub use checksum::Checksum;
+pub use hack::Hack;
 pub use loss_cause::LossCause;
 pub use plain::Plain;
+pub use waves::Waves;
 
 use crate::differentiation::Gap;
 use crate::scheme::Part;
@@ -95,4 +99,4 @@ pub struct Damaged<'a> {
 }
 
 /// All receiver agents.
-pub static TABLE: &[Part<dyn ReceiverAgent>] = &[plain::PART, checksum::PART];
+pub static TABLE: &[Part<dyn ReceiverAgent>] = &[plain::PART, checksum::PART, hack::PART, waves::PART];

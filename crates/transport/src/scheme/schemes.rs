@@ -1,7 +1,7 @@
 //! The schemes of the literature.
 
 use super::Value;
-use crate::tcp::{Config, Recovery};
+use crate::tcp::{Config, Recovery, ReportResponse};
 
 /// Parts put together under one name.
 #[derive(Debug)]
@@ -260,6 +260,27 @@ pub static SCHEMES: &[Scheme] = &[
             ("reported", "rate_limit", Preset::Flag(true)),
             ("reported", "p_wl_max", Preset::Number(0.3)),
         ],
+        ..PLAIN
+    },
+    Scheme {
+        name: "hack",
+        summary: "Headers have a checksum of their own, so the receiver can name damaged segments; the sender repairs them at once without reducing its window.",
+        reference: "Balan et al. 2002",
+        differentiator: "hack",
+        reaction: "keep",
+        receiver: "hack",
+        adjust: |config| config.report_response = ReportResponse::Immediate,
+        ..PLAIN
+    },
+    Scheme {
+        name: "tcp-real",
+        summary: "The receiver measures at which rate waves of segments arrive; losses without a fall of that rate leave the window alone.",
+        reference: "Tsaoussidis & Zhang 2002",
+        congestion: "tcp-real",
+        differentiator: "tcp-real",
+        reaction: "keep",
+        timeout: "aware",
+        receiver: "waves",
         ..PLAIN
     },
     Scheme {

@@ -143,14 +143,15 @@ impl Endpoint {
     }
 
     fn take_report_count(&mut self, segment: &Segment) -> bool {
-        let Some(Report::Corruption(report)) = segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) else {
+        if !self.agreed.reports {
             return false;
-        };
-        let new = self.agreed.reports && self.snd.last_report != Some(report.count);
-        if new {
-            self.snd.last_report = Some(report.count);
-            self.stats.reports_received += 1;
         }
+        let new = match segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
+            Some(Report::Corruption(report)) => self.snd.last_report.replace(report.count) != Some(report.count),
+            Some(Report::HeaderIntact(report)) => self.snd.header_reports.is_news(report.count),
+            _ => false,
+        };
+        self.stats.reports_received += u64::from(new);
         new
     }
 
@@ -226,6 +227,11 @@ impl Endpoint {
                 let position = corruption.position?.seq.near(self.snd.una);
                 (self.snd.board.find(position)?, Some(position))
             }
+            Report::HeaderIntact(report) => {
+                let position = report.seq.near(self.snd.una);
+                (self.snd.board.find(position)?, Some(position))
+            }
+            Report::Rate(_) => return None,
             // The offset counts in units of 16 octets, rounded down.
             Report::Cause(CauseReport { hole_offset: 0, .. }) => (self.snd.board.find(self.snd.una)?, None),
             Report::Cause(cause) => (self.snd.board.find(self.snd.una + u64::from(cause.hole_offset) + 15)?, None),
@@ -241,7 +247,7 @@ impl Endpoint {
         let index = self.reported_segment(report);
         let echo = match report {
             Report::Corruption(corruption) => corruption.echo,
-            Report::Cause(_) => None,
+            _ => None,
         };
         let segment = index.map(|index| {
             let sent = self.snd.board.get(index);
@@ -258,7 +264,7 @@ impl Endpoint {
                 nonce: nonces.then(|| self.nonce(sent.start, transmission)),
             }
         });
-        let reported = Reported { path: &self.path, report, segment };
+        let reported = Reported { path: &self.path, report, news: new, segment };
         self.parts.differentiator.on_report(&reported);
         for (_, shadow) in &mut self.parts.shadows {
             shadow.on_report(&reported);

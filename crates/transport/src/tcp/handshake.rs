@@ -4,7 +4,8 @@ use super::record::{Closing, Event, State};
 use super::sides::first_position;
 use super::Endpoint;
 use crate::congestion::Window;
-use crate::segment::{Flags, Options, RareOptions, Segment};
+use crate::scheme::Parts;
+use crate::segment::{Flags, Options, RareOptions, Segment, Wave};
 use crate::seq::Seq;
 use crate::time::Instant;
 
@@ -107,7 +108,8 @@ impl Endpoint {
     }
 
     fn wants_reports(&self) -> bool {
-        self.parts.receiver.wants_reports() || self.parts.differentiator.wants_reports()
+        let Parts { receiver, differentiator, congestion, .. } = &self.parts;
+        receiver.wants_reports() || differentiator.wants_reports() || congestion.wants_waves().is_some()
     }
 
     fn own_shift(&self) -> u8 {
@@ -185,7 +187,9 @@ impl Endpoint {
         let peer_mss = u32::from(options.mss.unwrap_or(if self.config.ip_header == 40 { 1220 } else { 536 })).max(64);
         let smss = u32::from(self.config.mss).min(peer_mss);
         self.snd.smss = smss;
-        self.snd.mss = smss - self.data_options(now, self.nonces().then_some(0)).encoded_len() as u32;
+        let wave = self.wave_formation().map(|_| Wave::default());
+        let options = Options { wave, ..self.data_options(now, self.nonces().then_some(0), true) };
+        self.snd.mss = smss - options.encoded_len() as u32;
         self.snd.wnd = u64::from(segment.window); // never scaled on a SYN
         self.snd.max_wnd = self.snd.wnd;
         self.snd.wl = (self.rcv.irs, self.snd.iss);

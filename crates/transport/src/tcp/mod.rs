@@ -12,6 +12,7 @@ mod bulk;
 mod config;
 mod endpoint;
 mod handshake;
+mod heard;
 mod input;
 mod output;
 mod prr;
@@ -24,10 +25,12 @@ mod send_buffer;
 mod sides;
 mod timers;
 mod undo;
+mod waves;
 
 pub use config::{AckPolicy, Config, Granularity, Profile, Recovery, ReportResponse, PROFILES};
 pub use endpoint::Endpoint;
 pub use record::{Closing, Command, Event, GapRecord, Input, Judgement, LossRecord, Ports, State, Stats, TimeoutRecord};
+pub use waves::Formation;
 
 #[cfg(test)]
 mod models;

@@ -3,9 +3,10 @@
 use super::rack::TailProbe;
 use super::record::State;
 use super::sides::{Phase, Stage};
+use super::waves::Formation;
 use super::Endpoint;
 use crate::path::Sent;
-use crate::segment::{Dscp, Ecn, Flags, Options, RareOptions, Segment, Timestamps};
+use crate::segment::{Dscp, Ecn, Flags, Options, RareOptions, Segment, Timestamps, Wave};
 use crate::seq::Seq;
 use crate::time::Instant;
 use siphasher::sip::SipHasher13;
@@ -313,13 +314,14 @@ impl Endpoint {
         if fin {
             flags |= Flags::FIN;
         }
+        let wave = self.wave(now, len, transmission);
         if len > 0 {
             if start + u64::from(len) == self.snd.buffer.end() {
                 flags |= Flags::PSH;
             }
             self.stats.data_segments_sent += 1;
             self.stats.data_octets_sent += u64::from(len);
-            let sent = Sent { now, start, len, transmission, was_idle };
+            let sent = Sent { now, start, len, transmission, was_idle, wave };
             self.parts.congestion.on_sent(&sent);
             self.parts.differentiator.on_sent(&sent);
             for (_, shadow) in &mut self.parts.shadows {
@@ -334,7 +336,7 @@ impl Endpoint {
             }
         }
         let nonce = (self.nonces() && len > 0).then(|| self.nonce(start, transmission));
-        let options = self.data_options(now, nonce);
+        let options = Options { wave, ..self.data_options(now, nonce, len > 0) };
         let payload = self.snd.buffer.slice(start, len);
         let mut segment = Segment {
             seq: Seq::from(start),
@@ -349,6 +351,28 @@ impl Endpoint {
         segment
     }
 
+    /// What forms waves, if data segments carry them.
+    pub(super) fn wave_formation(&self) -> Option<Formation> {
+        let wanted = self.parts.differentiator.wants_waves().or_else(|| self.parts.congestion.wants_waves());
+        wanted.filter(|_| self.agreed.reports)
+    }
+
+    /// The wave of data that has just been put on the scoreboard.
+    fn wave(&mut self, now: Instant, len: u32, transmission: u32) -> Option<Wave> {
+        let formation = self.wave_formation().filter(|_| len > 0)?;
+        if transmission > 0 {
+            return Some(self.snd.waves.current());
+        }
+        let own = u64::from(len);
+        let room = match formation {
+            Formation::Window => self.window.cwnd().min(self.snd.wnd),
+            Formation::Burst => (self.window.cwnd() + self.snd.inflation).saturating_sub(self.in_network()) + own,
+        };
+        let mss = u64::from(self.snd.mss);
+        let segments = (room / mss).min((self.snd.unsent() + own).div_ceil(mss));
+        Some(self.snd.waves.next(formation, now, segments))
+    }
+
     /// The mark of the data at `start`. It depends on the position alone, not on the transmission: the receiver has to know the mark of
     /// what did not arrive (our reading of Biaz & Vaidya 2005).
     fn drop_precedence(&self, start: u64, len: u32) -> Dscp {
@@ -361,9 +385,11 @@ impl Endpoint {
         }
     }
 
-    /// The options that every data segment carries.
-    pub(super) fn data_options(&self, now: Instant, nonce: Option<u32>) -> Options {
-        Options { timestamps: self.agreed.timestamps.then(|| self.timestamps(now)), nonce, ..Options::default() }
+    /// The options that every segment carries, and those of `data`.
+    pub(super) fn data_options(&self, now: Instant, nonce: Option<u32>, data: bool) -> Options {
+        let timestamps = self.agreed.timestamps.then(|| self.timestamps(now));
+        let header_check = data && self.agreed.reports && self.parts.differentiator.wants_header_check();
+        Options { timestamps, nonce, header_check, ..Options::default() }
     }
 
     pub(super) fn timestamps(&self, now: Instant) -> Timestamps {
@@ -374,7 +400,7 @@ impl Endpoint {
         // The octet that probes a closed window lies outside of it, and what follows it would not be heard.
         let seq = if self.snd.probe_outstanding { self.snd.una } else { self.snd.nxt };
         let mut segment = Segment { seq: Seq::from(seq), flags: Flags::ACK, ..self.blank() };
-        segment.options = self.data_options(now, None);
+        segment.options = self.data_options(now, None, false);
         let view = self.rcv.view(now, self.agreed);
         if let Some(report) = self.parts.receiver.report(&view).filter(|_| self.agreed.reports) {
             segment.options.rare = Some(Box::new(RareOptions { report: Some(report), ..RareOptions::default() }));

@@ -4,12 +4,14 @@ use super::after_timeout::Ramp;
 use super::arrivals::Arrivals;
 use super::assembler::Assembler;
 use super::bulk::Bulk;
+use super::heard::Heard;
 use super::prr::Prr;
 use super::rack::Rack;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::undo::Undo;
+use super::waves::Waves;
 use super::Config;
 use crate::receiver::ReceiveView;
 use crate::time::Instant;
@@ -99,6 +101,9 @@ pub(super) struct Sender {
     pub cwr_due: bool,
     /// The count of the last report that was heard.
     pub last_report: Option<u8>,
+    /// The reports of intact headers that were heard.
+    pub header_reports: Heard,
+    pub waves: Waves,
     /// The application has filled more than half of the buffer and wants to hear when there is room again.
     pub crowded: bool,
     /// One rescue retransmission was made while `SND.UNA` was not beyond this (RFC 6675's `RescueRxt`).
@@ -191,6 +196,8 @@ impl Sender {
             ecn_recover: iss,
             cwr_due: false,
             last_report: None,
+            header_reports: Heard::default(),
+            waves: Waves::default(),
             crowded: false,
             rescued_until: 0,
             rtx_tsval: None,

@@ -62,6 +62,8 @@ impl Options {
         let mut len = self.sack_len();
         len += if self.timestamps.is_some() { 10 } else { 0 };
         len += if self.nonce.is_some() { report::NONCE_LEN } else { 0 };
+        len += if self.wave.is_some() { report::WAVE_LEN } else { 0 };
+        len += if self.header_check { report::HEADER_CHECK_LEN } else { 0 };
         len += if self.mss.is_some() { 4 } else { 0 };
         len += if self.window_scale.is_some() { 3 } else { 0 };
         len += if self.sack_permitted { 2 } else { 0 };
@@ -81,7 +83,7 @@ impl Options {
     }
 
     /// Drops what a header has no room for, the least useful first: unknown options; SACK blocks from the last on; the bits of a
-    /// SNACK, then the SNACK; the loss report; the nonce. What opens a connection and timestamps always stay, and fit.
+    /// SNACK, then the SNACK; the loss report; the wave; the header checksum; the nonce. What opens a connection and timestamps always stay, and fit.
     ///
     /// A SACK block that does not fit now is repeated later (RFC 2018, 4); a loss report is worth more the earlier it comes.
     pub fn fit(&mut self) {
@@ -106,6 +108,12 @@ impl Options {
                 rare.report = None;
             }
             self.rare = (*rare != RareOptions::default()).then_some(rare);
+        }
+        if self.packed_len() > MAX_LEN {
+            self.wave = None;
+        }
+        if self.packed_len() > MAX_LEN {
+            self.header_check = false;
         }
         if self.packed_len() > MAX_LEN {
             self.nonce = None;
@@ -212,6 +220,30 @@ impl Options {
     }
 }
 
+/// Where the checksum of the header stands among the options of a TCP header, if it is there: the last one, as for any option.
+pub(super) fn header_check_at(options: &[u8]) -> Option<usize> {
+    let mut found = None;
+    let mut at = 0;
+    while let Some(&kind) = options.get(at) {
+        match kind {
+            END_OF_OPTIONS => break,
+            NO_OPERATION => at += 1,
+            _ => {
+                let len = usize::from(options.get(at + 1).copied().unwrap_or(0));
+                if len < 2 {
+                    break;
+                }
+                let Some(option) = options.get(at..at + len) else { break };
+                if kind == report::KIND && report::is_header_check(&option[2..]) {
+                    found = Some(at + len - 2);
+                }
+                at += len;
+            }
+        }
+    }
+    found
+}
+
 impl RareOptions {
     fn packed_len(&self) -> usize {
         let mut len = if self.reports_permitted { report::PERMITTED_LEN } else { 0 };
@@ -237,7 +269,7 @@ impl RareOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::{CorruptionReport, PositionBasis, Report, ReportedPosition, SackBlocks};
+    use crate::segment::{CorruptionReport, HeaderReport, PositionBasis, RateReport, Report, ReportedPosition, SackBlocks, Wave};
 
     fn parse(octets: &[u8]) -> (Options, Option<Malformed>) {
         Options::parse(&Bytes::copy_from_slice(octets))
@@ -290,6 +322,39 @@ mod tests {
             &Options { nonce: Some(0xA1A2_A3A4), ..Options::default() },
             &[1, 1, 1, 253, 9, 0x57, 0x4C, 6, 0xA1, 0xA2, 0xA3, 0xA4],
         );
+    }
+
+    #[test]
+    fn a_header_checksum_is_left_to_the_segment_and_found_again() {
+        let options = Options { header_check: true, timestamps: TIMES, ..Options::default() };
+        let octets = [1, 1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 253, 7, 0x57, 0x4C, 8, 0, 0];
+        both_ways(&options, &octets);
+        assert_eq!(header_check_at(&octets), Some(18));
+        for elsewhere in [
+            &[253, 7, 0x57, 0x4D, 8, 0, 0, 0][..],
+            &[253, 7, 0x57, 0x4C, 8, 0],
+            &[253, 1],
+            &[253],
+            &[0, 253, 7, 0x57, 0x4C, 8, 0, 0],
+        ] {
+            assert_eq!(header_check_at(elsewhere), None, "{elsewhere:02x?}");
+        }
+    }
+
+    #[test]
+    fn waves_and_their_rates() {
+        let options = Options { wave: Some(Wave { number: 3, size: 200 }), ..Options::default() };
+        both_ways(&options, &[1, 253, 7, 0x57, 0x4C, 1, 3, 200]);
+        let report = Some(Report::Rate(RateReport { wave: 3, rate: 255 }));
+        let rare = Some(Box::new(RareOptions { report, ..RareOptions::default() }));
+        both_ways(&Options { rare, ..Options::default() }, &[1, 253, 7, 0x57, 0x4C, 2, 3, 255]);
+    }
+
+    #[test]
+    fn reports_of_intact_headers() {
+        let report = Report::HeaderIntact(HeaderReport { seq: Seq(0x1112_1314), count: 9 });
+        let rare = Some(Box::new(RareOptions { report: Some(report), ..RareOptions::default() }));
+        both_ways(&Options { rare, ..Options::default() }, &[1, 1, 253, 10, 0x57, 0x4C, 9, 9, 0x11, 0x12, 0x13, 0x14]);
     }
 
     #[test]

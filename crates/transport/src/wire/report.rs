@@ -36,8 +36,27 @@
 //!
 //! It is repeated on every acknowledgement until the hole is filled: a lost acknowledgement loses no verdict.
 //!
-//! Sub-types 1, 2, 3 and 5 are set aside for waves (TCP-Real), rates of waves, congestion information (Selective-TCP) and explicit
-//! loss notification. An option with another sub-type, length or experiment identifier is unknown.
+//! **Header checksum** (sub-type 8, length 7, on data segments; Balan et al. 2002): octets 5–6 are the Internet checksum over pseudo-header
+//! and TCP header with all options, with the TCP checksum and these two octets taken as zero. A damaged segment for which it holds has
+//! an intact header.
+//!
+//! **Header intact** (sub-type 9, length 10, on acknowledgements): "a segment arrived damaged, and the checksum of its header holds."
+//!
+//! | octet | |
+//! | ---: | --- |
+//! | 5 | which such segment of this connection it was, modulo 256 |
+//! | 6–9 | sequence number of its first octet |
+//!
+//! It is repeated, with others in turn, until the data has arrived; an acknowledgement with a number that the sender has not seen is no
+//! duplicate acknowledgement.
+//!
+//! **Wave** (sub-type 1, length 7, on data segments; Tsaoussidis & Zhang 2002): octet 5 is the number of the wave, modulo 256, octet 6 its
+//! size in segments.
+//!
+//! **Rate** (sub-type 2, length 7, on acknowledgements): octet 5 is the number of the last complete wave, octet 6 the rate at which it
+//! arrived: 255 is the highest that the receiver has seen. Repeated until another wave is complete.
+//!
+//! Sub-types 3 and 5 are set aside for congestion information (Selective-TCP) and explicit loss notification. An option with another sub-type, length or experiment identifier is unknown.
 //!
 //! What fits into the 40 octets beside timestamps (10):
 //!
@@ -46,14 +65,18 @@
 //! | nothing more | 10 | 3 |
 //! | nonce | 19 | 2 |
 //! | report, count only | 17 | 2 |
+//! | wave, rate or header checksum | 17 | 2 |
 //! | loss cause | 19 | 2 |
+//! | header intact | 20 | 2 |
 //! | report with position, or with echo | 21 | 2 |
 //! | report with position and echo | 25 | 1 |
 //! | nonce and report with position | 30 | 1 |
 //! | nonce and report with position and echo | 34 | 0 |
 
 use crate::differentiation::Cause;
-use crate::segment::{CauseReport, CorruptionReport, Options, PositionBasis, Report, ReportedPosition};
+use crate::segment::{
+    CauseReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report, ReportedPosition, Wave,
+};
 use crate::seq::Seq;
 
 /// Option kind shared by experiments (RFC 6994).
@@ -65,9 +88,13 @@ pub const EXPERIMENT_ID: u16 = 0x574C;
 /// The unit in which a report gives the length of a segment, in octets.
 pub const LENGTH_UNIT: u16 = 128;
 
+const WAVE: u8 = 1;
+const RATE: u8 = 2;
 const CORRUPTION: u8 = 4;
 const NONCE: u8 = 6;
 const CAUSE: u8 = 7;
+const HEADER_CHECK: u8 = 8;
+const HEADER_INTACT: u8 = 9;
 
 const SEQ_CONFIRMED: u8 = 0x80;
 const ORDER_INFERRED: u8 = 0x40;
@@ -84,6 +111,8 @@ const OFFSET_UNIT: u32 = 16;
 
 pub(super) const PERMITTED_LEN: usize = 4;
 pub(super) const NONCE_LEN: usize = 9;
+pub(super) const HEADER_CHECK_LEN: usize = 7;
+pub(super) const WAVE_LEN: usize = 7;
 
 /// Octets of a report.
 pub(super) fn report_len(report: &Report) -> usize {
@@ -92,6 +121,8 @@ pub(super) fn report_len(report: &Report) -> usize {
             7 + if report.position.is_some() { 4 } else { 0 } + if report.echo.is_some() { 4 } else { 0 }
         }
         Report::Cause(_) => 9,
+        Report::HeaderIntact(_) => 10,
+        Report::Rate(_) => 7,
     }
 }
 
@@ -101,6 +132,16 @@ pub(super) fn read(options: &mut Options, data: &[u8]) -> bool {
     match data {
         [] => options.rare.get_or_insert_default().reports_permitted = true,
         &[NONCE, a, b, c, d] => options.nonce = Some(u32::from_be_bytes([a, b, c, d])),
+        &[WAVE, number, size] => options.wave = Some(Wave { number, size }),
+        &[RATE, wave, rate] => {
+            options.rare.get_or_insert_default().report = Some(Report::Rate(RateReport { wave, rate }));
+        }
+        // Whether it holds is asked where octets are damaged.
+        [HEADER_CHECK, _, _] => options.header_check = true,
+        &[HEADER_INTACT, count, a, b, c, d] => {
+            let report = HeaderReport { seq: Seq(u32::from_be_bytes([a, b, c, d])), count };
+            options.rare.get_or_insert_default().report = Some(Report::HeaderIntact(report));
+        }
         [CORRUPTION, flags, count, rest @ ..] => {
             let Some(report) = read_corruption(*flags, *count, rest) else { return false };
             options.rare.get_or_insert_default().report = Some(Report::Corruption(report));
@@ -112,6 +153,11 @@ pub(super) fn read(options: &mut Options, data: &[u8]) -> bool {
         _ => return false,
     }
     true
+}
+
+/// Whether the data of an option of kind 253 is a checksum of the header.
+pub(super) fn is_header_check(data: &[u8]) -> bool {
+    matches!(data.strip_prefix(&EXPERIMENT_ID.to_be_bytes()), Some([HEADER_CHECK, _, _]))
 }
 
 fn read_corruption(flags: u8, count: u8, rest: &[u8]) -> Option<CorruptionReport> {
@@ -158,6 +204,14 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
         out.push(NONCE);
         out.extend_from_slice(&nonce.to_be_bytes());
     }
+    if let Some(Wave { number, size }) = options.wave {
+        head(WAVE_LEN, out);
+        out.extend_from_slice(&[WAVE, number, size]);
+    }
+    if options.header_check {
+        head(HEADER_CHECK_LEN, out);
+        out.extend_from_slice(&[HEADER_CHECK, 0, 0]);
+    }
     let Some(rare) = &options.rare else { return };
     if rare.reports_permitted {
         head(PERMITTED_LEN, out);
@@ -167,6 +221,11 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
         match report {
             Report::Corruption(report) => write_corruption(report, out),
             Report::Cause(report) => write_cause(report, out),
+            Report::Rate(report) => out.extend_from_slice(&[RATE, report.wave, report.rate]),
+            Report::HeaderIntact(report) => {
+                out.extend_from_slice(&[HEADER_INTACT, report.count]);
+                out.extend_from_slice(&report.seq.0.to_be_bytes());
+            }
         }
     }
 }

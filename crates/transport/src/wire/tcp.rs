@@ -40,8 +40,33 @@ pub(super) fn write(addresses: &Addresses, segment: &Segment, out: &mut Vec<u8>)
     segment.options.write(out);
     debug_assert_eq!(out.len() - start, header_len);
     segment.payload.write_to(out);
+    if segment.options.header_check {
+        let len = out.len() - start;
+        if let Some((at, checksum)) = header_check(addresses, &out[start..start + header_len], len) {
+            out[start + at..start + at + 2].copy_from_slice(&checksum.to_be_bytes());
+        }
+    }
     let checksum = addresses.pseudo_header(out.len() - start).with(&out[start..]).finish();
     out[start + 16..start + 18].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Where the checksum of `header` stands in it and what it has to be, if it has one: over the pseudo-header of a segment of `len` octets and
+/// the header with all options, the TCP checksum and this one taken as zero (Balan et al. 2002; what counts as zero is our reading).
+fn header_check(addresses: &Addresses, header: &[u8], len: usize) -> Option<(usize, u16)> {
+    let at = MIN_HEADER + options::header_check_at(header.get(MIN_HEADER..)?)?;
+    let mut copy = [0; 60];
+    let copy = copy.get_mut(..header.len())?;
+    copy.copy_from_slice(header);
+    copy[16..18].fill(0);
+    copy[at..at + 2].fill(0);
+    Some((at, addresses.pseudo_header(len).with(copy).finish()))
+}
+
+/// Whether the segment carries a checksum of its header that holds.
+pub(super) fn header_holds(addresses: &Addresses, segment: &[u8]) -> bool {
+    let offset = segment.get(12).map_or(0, |octet| usize::from(octet >> 4) * 4);
+    let checked = segment.get(..offset).and_then(|header| Some((header, header_check(addresses, header, segment.len())?)));
+    checked.is_some_and(|(header, (at, checksum))| header[at..at + 2] == checksum.to_be_bytes())
 }
 
 /// Reads the segment at `body` of `packet`, whose checksum holds. `fixed` is its beginning.

@@ -6,8 +6,8 @@ use super::options::MAX_LEN;
 use super::*;
 use crate::differentiation::Cause;
 use crate::segment::{
-    CauseReport, CorruptionReport, Dscp, Ecn, Flags, Options, Payload, PositionBasis, RareOptions, Report, ReportedPosition,
-    SackBlocks, Snack, Timestamps,
+    CauseReport, CorruptionReport, Dscp, Ecn, Flags, HeaderReport, Options, Payload, PositionBasis, RareOptions, RateReport,
+    Report, ReportedPosition, SackBlocks, Snack, Timestamps, Wave,
 };
 use crate::seq::Seq;
 use proptest::option::of;
@@ -266,6 +266,18 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn header_intact()(seq: u32, count: u8) -> Report {
+        Report::HeaderIntact(HeaderReport { seq: Seq(seq), count })
+    }
+}
+
+prop_compose! {
+    fn rate()(wave: u8, rate: u8) -> Report {
+        Report::Rate(RateReport { wave, rate })
+    }
+}
+
+prop_compose! {
     fn snack()(hole1_offset: u16, hole1_size: u16, bits in prop::collection::vec(any::<u8>(), 0..10)) -> Snack {
         Snack { hole1_offset, hole1_size, bits: bits.into() }
     }
@@ -274,7 +286,7 @@ prop_compose! {
 prop_compose! {
     fn rare()(
         reports_permitted: bool,
-        report in of(prop_oneof![corruption(), cause()]),
+        report in of(prop_oneof![corruption(), cause(), header_intact(), rate()]),
         snack in of(snack()),
         unknown in prop::collection::vec((30..=69u8, prop::collection::vec(any::<u8>(), 0..10).prop_map(Bytes::from)), 0..3),
     ) -> RareOptions {
@@ -291,11 +303,14 @@ prop_compose! {
         timestamps: Option<(u32, u32)>,
         sack in sack_blocks(),
         nonce: Option<u32>,
+        header_check: bool,
+        wave: Option<(u8, u8)>,
         rare in of(rare()),
     ) -> Options {
         let timestamps = timestamps.map(|(value, echo)| Timestamps { value, echo });
+        let wave = wave.map(|(number, size)| Wave { number, size });
         let rare = rare.filter(|rare| *rare != RareOptions::default()).map(Box::new);
-        Options { mss, window_scale, sack_permitted, timestamps, sack, nonce, rare }
+        Options { mss, window_scale, sack_permitted, timestamps, sack, nonce, header_check, wave, rare }
     }
 }
 

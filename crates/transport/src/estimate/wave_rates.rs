@@ -1,0 +1,149 @@
+//! The rates of waves that a receiver reports (Tsaoussidis & Zhang 2002).
+
+use crate::path::{Ack, Sent};
+use crate::segment::Report;
+
+/// Waves of so many segments or fewer say nothing. (The publication's text has "less than four", its figures "larger than 4".)
+const TOO_SMALL: u8 = 4;
+
+/// The latest rates, and the highest and lowest of an epoch. Rates are what reports carry: 255 is the highest that the receiver has seen.
+#[derive(Clone, Debug)]
+pub struct WaveRates {
+    /// Sizes of waves by number; 0 for those that were not sent.
+    sizes: [u8; 256],
+    reported: Option<u8>,
+    previous: Option<u8>,
+    current: Option<u8>,
+    lowest: u8,
+    highest: u8,
+    updates: u32,
+}
+
+impl Default for WaveRates {
+    fn default() -> Self {
+        Self { sizes: [0; 256], reported: None, previous: None, current: None, lowest: u8::MAX, highest: 0, updates: 0 }
+    }
+}
+
+impl WaveRates {
+    /// A segment with data left.
+    pub fn on_sent(&mut self, sent: &Sent) {
+        if let Some(wave) = sent.wave {
+            self.sizes[usize::from(wave.number)] = wave.size;
+        }
+    }
+
+    /// An acknowledgement arrived; returns whether it reports a wave that says something and was not reported before.
+    pub fn on_ack(&mut self, ack: &Ack) -> bool {
+        let Some(Report::Rate(report)) = ack.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) else { return false };
+        // An acknowledgement that was overtaken reports an earlier wave.
+        if self.reported.is_some_and(|reported| report.wave.wrapping_sub(reported).wrapping_sub(1) >= 127) {
+            return false;
+        }
+        self.reported = Some(report.wave);
+        self.previous = self.current;
+        if self.sizes[usize::from(report.wave)] <= TOO_SMALL {
+            return false;
+        }
+        let rate = report.rate.max(1);
+        self.current = Some(rate);
+        self.lowest = self.lowest.min(rate);
+        self.highest = self.highest.max(rate);
+        self.updates += 1;
+        true
+    }
+
+    /// The latest rate by the one before; 1 if there are no two.
+    pub fn ratio(&self) -> f64 {
+        match (self.current, self.previous) {
+            (Some(current), Some(previous)) => f64::from(current) / f64::from(previous),
+            _ => 1.0,
+        }
+    }
+
+    /// Waves in this epoch.
+    pub const fn updates(&self) -> u32 {
+        self.updates
+    }
+
+    /// The highest rate of the epoch by the lowest, if the latest is nearer to the lowest.
+    pub fn fall(&self) -> Option<f64> {
+        let (current, lowest, highest) = (self.current.filter(|_| self.updates > 0)?, self.lowest, self.highest);
+        let low = i32::from(current) - i32::from(lowest) < i32::from(highest) - i32::from(current);
+        low.then(|| f64::from(highest) / f64::from(lowest))
+    }
+
+    /// Begins a new epoch.
+    pub fn begin_epoch(&mut self) {
+        (self.lowest, self.highest, self.updates) = (u8::MAX, 0, 0);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::path::Path;
+    use crate::segment::{Options, RareOptions, RateReport, Wave};
+    use crate::time::Instant;
+
+    /// A segment of a wave.
+    pub(crate) fn sent(number: u8, size: u8) -> Sent {
+        Sent { now: Instant::ZERO, start: 0, len: 1000, transmission: 0, was_idle: false, wave: Some(Wave { number, size }) }
+    }
+
+    /// The options of an acknowledgement that reports a rate.
+    pub(crate) fn reporting(wave: u8, rate: u8) -> Options {
+        let report = Some(Report::Rate(RateReport { wave, rate }));
+        Options { rare: Some(Box::new(RareOptions { report, ..RareOptions::default() })), ..Options::default() }
+    }
+
+    /// An acknowledgement of 1000 octets.
+    pub(crate) fn ack<'a>(path: &'a Path, options: &'a Options) -> Ack<'a> {
+        Ack {
+            path,
+            acked: 1000,
+            delivered: 1000,
+            rtt: None,
+            delay: None,
+            newest_sent_at: None,
+            duplicate: false,
+            ece: false,
+            in_recovery: false,
+            window_limited: true,
+            options,
+        }
+    }
+
+    fn report(rates: &mut WaveRates, wave: u8, rate: u8) -> bool {
+        rates.on_ack(&ack(&Path::default(), &reporting(wave, rate)))
+    }
+
+    #[test]
+    fn each_wave_counts_once_and_small_ones_not() {
+        let mut rates = WaveRates::default();
+        for (number, size) in [(254, 10), (255, 4), (0, 5), (1, 5)] {
+            rates.on_sent(&sent(number, size));
+        }
+        assert_eq!((report(&mut rates, 254, 200), rates.ratio()), (true, 1.0));
+        assert_eq!(report(&mut rates, 254, 100), false, "again");
+        assert_eq!((report(&mut rates, 255, 50), rates.ratio()), (false, 1.0), "too small: as if nothing had changed");
+        assert_eq!((report(&mut rates, 0, 100), rates.ratio()), (true, 0.5));
+        assert_eq!(report(&mut rates, 254, 10), false, "overtaken");
+        assert_eq!(report(&mut rates, 7, 10), false, "never sent");
+        assert_eq!((rates.updates(), rates.highest, rates.lowest), (2, 200, 100));
+        rates.begin_epoch();
+        assert_eq!((rates.updates(), rates.fall()), (0, None));
+    }
+
+    #[test]
+    fn it_has_fallen_if_it_is_nearer_to_the_lowest() {
+        for (latest, fall) in [(100, Some(4.0)), (200, None), (150, None), (149, Some(4.0))] {
+            let mut rates = WaveRates::default();
+            for (wave, rate) in (0u8..).zip([240, 60, latest]) {
+                rates.on_sent(&sent(wave, 9));
+                assert!(report(&mut rates, wave, rate));
+            }
+            assert_eq!(rates.fall(), fall);
+        }
+    }
+}

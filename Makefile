@@ -1,6 +1,6 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough.
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rust test-python bench fuzz lint format build generated model lock wheel clean distclean
+.PHONY: help demo test test-rust test-python bench fuzz lint format build generated tradeoffs model lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -52,6 +52,10 @@ generated: build ## Write again what is generated from the code: pages and schem
 	UPDATE=1 $(CARGO) test --quiet --locked -p whyloss-transport --test schemes_page
 	UPDATE=1 $(CARGO) test --quiet --locked -p whyloss-lab documents
 	$(BIN)/python tools/models.py
+	$(BIN)/python tools/differentiators.py
+
+tradeoffs: build ## Measure all differentiators on the benchmark again; writes docs/differentiators
+	$(BIN)/python tools/differentiators.py --measure
 
 model: ## Train the learned differentiator anew on simulated worlds; writes its Rust table and docs/learned.md
 	mkdir -p out

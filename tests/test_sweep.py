@@ -60,6 +60,12 @@ def test_only_keeps_some_points_and_says_what_there_is(small: Path) -> None:
         sweep.only("rat", ["1 Mbps"])
 
 
+def test_an_axis_does_not_take_the_name_of_a_column(small: Path) -> None:
+    sweep = wl.Sweep(wl.Scenario.load(small)).vary("flow[0].scheme", ["newreno", "sack"])
+    with pytest.raises(wl.InputError, match='this column exists already; found "scheme"'):
+        sweep.run()
+
+
 def test_a_point_that_is_no_scenario_is_told_before_anything_runs(small: Path, tmp_path: Path) -> None:
     sweep = wl.Sweep(wl.Scenario.load(small)).vary("path.rate", ["1 Mbps", "0 Mbps"])
     with pytest.raises(wl.InputError, match="a bit rate above zero"):

@@ -14,6 +14,7 @@ class Description(TypedDict):
     summary: str
     reference: NotRequired[str]
     details: list[tuple[str, str]]
+    notes: NotRequired[list[tuple[str, str]]]
 
 class WhylossError(Exception): ...
 class InputError(WhylossError): ...

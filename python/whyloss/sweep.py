@@ -24,7 +24,8 @@ class Sweep:
     pairs.
 
     >>> sweep = Sweep(Scenario.load("examples/lossy-link.toml"), runs=30)
-    >>> sweep = sweep.vary("path.forward.channel.ber", [1e-6, 1e-5]).vary("flow[0].scheme", ["newreno", "checksum-ld"])
+    >>> sweep = sweep.vary("path.forward.channel.ber", [1e-6, 1e-5])
+    >>> sweep = sweep.vary("flow[0].scheme", ["newreno", "checksum-ld"], name="variant")
     >>> results = sweep.run(store="out/store")
     """
 
@@ -55,7 +56,8 @@ class Sweep:
         Args:
             field: path of a field, such as ``path.forward.channel.ber``.
             values: what it becomes.
-            name: name of the axis's column in the tables; the last part of the path if nothing is said.
+            name: name of the axis's column in the tables, which no table may have already; the last part of the path if
+                nothing is said.
         """
         steps = [(json.dumps(value), [(field, json.dumps(value))]) for value in (plain(value) for value in values)]
         return self._of(self._native.with_axis(name or field.rpartition(".")[2], steps))

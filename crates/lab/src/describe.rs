@@ -5,7 +5,7 @@ use crate::tables::class;
 use serde::Serialize;
 use serde_json::Value as Json;
 use whyloss_sim::{Cause, Truth};
-use whyloss_transport::scheme::{Parameter, Part, Scheme, SCHEMES};
+use whyloss_transport::scheme::{Notes, Parameter, Part, Scheme, SCHEMES};
 use whyloss_transport::{congestion, differentiation, reaction, receiver, tcp, timeout};
 
 /// What a name means.
@@ -23,6 +23,9 @@ pub struct Description {
     /// Name and meaning of what belongs to it: the parts of a scheme, the parameters of a part, the fields of a table, what a field may
     /// be.
     pub details: Vec<(String, String)>,
+    /// What its documentation says beyond that, by heading: `place`, `idea`, `formula`, `threshold`, `fails`, `errata`. Only what there is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<(&'static str, String)>,
 }
 
 /// What may stand in `true_cause` of a loss that happened, with its `true_class`.
@@ -39,8 +42,8 @@ pub fn schemes() -> Vec<Description> {
 pub fn parts() -> Vec<Description> {
     let mut all = Vec::new();
     all.extend(congestion::TABLE.iter().map(|row| part("congestion", row)));
-    all.extend(differentiation::TABLE.iter().map(|row| part("differentiator", row)));
-    all.extend(differentiation::AT_RECEIVER.iter().map(|row| part("differentiator", row)));
+    all.extend(differentiation::TABLE.iter().map(|row| placed(part("differentiator", row), "sender")));
+    all.extend(differentiation::AT_RECEIVER.iter().map(|row| placed(part("differentiator", row), "receiver")));
     all.extend(reaction::TABLE.iter().map(|row| part("reaction", row)));
     all.extend(timeout::TABLE.iter().map(|row| part("timeout", row)));
     all.extend(receiver::TABLE.iter().map(|row| part("receiver", row)));
@@ -68,6 +71,7 @@ pub fn profiles() -> Vec<Description> {
                 summary: "A set of values for every field of `flow.tcp`.".to_owned(),
                 reference: String::new(),
                 details: details.into_iter().map(|(field, value)| (field.to_owned(), value)).collect(),
+                notes: Vec::new(),
             }
         })
         .collect()
@@ -87,7 +91,13 @@ fn scheme(scheme: &Scheme) -> Description {
         summary: scheme.summary.to_owned(),
         reference: scheme.reference.to_owned(),
         details: parts.into_iter().map(|(role, part)| (role.to_owned(), part.to_owned())).collect(),
+        notes: Vec::new(),
     }
+}
+
+fn placed(mut description: Description, place: &str) -> Description {
+    description.notes.insert(0, ("place", place.to_owned()));
+    description
 }
 
 fn part<T: ?Sized>(kind: &'static str, part: &Part<T>) -> Description {
@@ -97,7 +107,14 @@ fn part<T: ?Sized>(kind: &'static str, part: &Part<T>) -> Description {
         summary: part.summary.to_owned(),
         reference: part.reference.to_owned(),
         details: part.parameters.iter().map(|p| (p.name.to_owned(), parameter(p))).collect(),
+        notes: notes(&part.notes),
     }
+}
+
+fn notes(notes: &Notes) -> Vec<(&'static str, String)> {
+    let Notes { idea, formula, threshold, fails, errata } = *notes;
+    let all = [("idea", idea), ("formula", formula), ("threshold", threshold), ("fails", fails), ("errata", errata)];
+    all.into_iter().filter(|(_, text)| !text.is_empty()).map(|(heading, text)| (heading, text.to_owned())).collect()
 }
 
 fn parameter(parameter: &Parameter) -> String {
@@ -171,7 +188,8 @@ fn field(root: &Json, path: &str) -> Option<Description> {
         let meaning = option.get("description").and_then(Json::as_str).unwrap_or_default();
         details.extend(name.or_else(key).map(|name| (name, meaning.to_owned())));
     }
-    Some(Description { name: path.to_owned(), kind: "field", summary: summary.to_owned(), reference: String::new(), details })
+    let (name, summary) = (path.to_owned(), summary.to_owned());
+    Some(Description { name, kind: "field", summary, reference: String::new(), details, notes: Vec::new() })
 }
 
 /// Follows references, lists and options to the schema of what is inside.
@@ -232,6 +250,14 @@ mod tests {
     fn parameters_tell_their_default() {
         let details = parts().into_iter().flat_map(|part| part.details).collect::<Vec<_>>();
         assert!(!details.is_empty() && details.iter().all(|(_, meaning)| meaning.contains("Default: ")), "{details:?}");
+    }
+
+    #[test]
+    fn a_differentiator_tells_where_it_works_and_where_it_fails() {
+        let told = parts().into_iter().find(|part| part.name == "spike" && part.kind == "differentiator").unwrap();
+        let headings: Vec<_> = told.notes.iter().map(|(heading, _)| *heading).collect();
+        assert_eq!(headings, ["place", "idea", "formula", "threshold", "fails", "errata"]);
+        assert_eq!(told.notes[0].1, "receiver");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::decode::decode;
 use crate::error::{nearest, Error, InputError, Place};
 use crate::quantity::{Rate, Size, Span};
 use crate::scenario::{anchor, read_tree, Scenario};
+use crate::tables;
 use crate::tree::{Node, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -201,15 +202,7 @@ impl Sweep {
         for (index, axis) in document.axis.iter().enumerate() {
             let field = format!("axis[{index}]");
             let axis = axis.expand(&field, tree, folder).map_err(placed)?;
-            if axes.iter().any(|other| other.name == axis.name) || RESERVED.contains(&axis.name.as_str()) {
-                return Err(placed(
-                    InputError::new("this column exists already")
-                        .at(format!("{field}.name"))
-                        .found(format!("\"{}\"", axis.name))
-                        .allowed("a name of its own for each axis"),
-                )
-                .into());
-            }
+            fresh(&axis.name, &axes).map_err(|error| placed(error.at(format!("{field}.name"))))?;
             axes.push(axis);
         }
         Ok(Self {
@@ -267,6 +260,9 @@ impl Sweep {
 
     /// Writes out all points and checks each of them.
     pub fn plan(&self) -> Result<Plan, Error> {
+        for (index, axis) in self.axes.iter().enumerate() {
+            fresh(&axis.name, &self.axes[..index]).map_err(|error| error.at("the name of an axis"))?;
+        }
         let count: usize = self.axes.iter().map(|axis| axis.steps.len()).product();
         let mut points = Vec::with_capacity(count);
         for index in 0..count {
@@ -292,9 +288,16 @@ impl Sweep {
     }
 }
 
-/// Names of columns that tables have anyway.
-const RESERVED: &[&str] =
-    &["run", "point", "seed", "flow", "transfer", "entry", "scheme", "link", "direction", "verdict", "score"];
+/// Checks that tables have no column called `name` before an axis after `axes` gets one.
+fn fresh(name: &str, axes: &[Axis]) -> Result<(), InputError> {
+    let tables = tables::columns();
+    let mut columns = tables.iter().flat_map(|(_, columns)| columns).map(|column| column.name);
+    if name == "point" || columns.any(|column| column == name) || axes.iter().any(|axis| axis.name == name) {
+        let error = InputError::new("this column exists already").found(format!("\"{name}\""));
+        return Err(error.allowed("a name of its own for each axis"));
+    }
+    Ok(())
+}
 
 impl AxisDocument {
     fn expand(&self, at: &str, tree: &Node, folder: &Path) -> Result<Axis, InputError> {

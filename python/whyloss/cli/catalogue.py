@@ -100,5 +100,7 @@ def _show(description: _native.Description) -> None:
         for name, meaning in description["details"]:
             row(listing, f"  {name}", " ".join(meaning.split()))
         screen.print(listing)
+    for heading, text in description.get("notes", []):
+        screen.print(f"  [dim]{heading}:[/] {escape(text)}")
     if kind in USES:
         screen.print(f"  [dim]in a scenario:[/] {escape(USES[kind].format(description['name']))}")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from whyloss.plots import STYLE, export
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -38,17 +38,22 @@ _DASHES = ("-", "--", ":", "-.")
 _NEAR = 0.002
 
 
-def roc(scores: Sequence[Score], path: Path, title: str = "") -> None:
+def _differentiator(score: Score) -> str:
+    return score.differentiator
+
+
+def roc(scores: Sequence[Score], path: Path, title: str = "", name: Callable[[Score], str] = _differentiator) -> None:
     """Draws A_w over A_c of each of ``scores``, with the point at which it ran, into an SVG or PNG file.
 
-    Scores without a curve, as one class of losses is missing, are left out.
+    In the legend, ``name`` and the area under the curve. Scores without a curve, as one class of losses is missing, are
+    left out.
     """
     with mpl.rc_context(STYLE):
         canvas, axes = _square(len(scores), title)
         axes.plot([0, 100], [100, 0], color="#9aa3ad", linewidth=0.8, linestyle=(0, (1, 2)))
         for position, score in enumerate(scores):
             if score.tradeoff.defined:
-                _curve(axes, score, _look(position))
+                _curve(axes, score, name(score), _look(position))
         axes.set_xlabel("A_c: congestion losses judged right, %")
         axes.set_ylabel("A_w: corruption losses judged right, %")
         _finish(canvas, axes, len(scores))
@@ -75,9 +80,9 @@ def reliability(calibrations: Mapping[str, Calibration], path: Path, title: str 
         export(canvas, path)
 
 
-def _curve(axes: Axes, score: Score, look: dict[str, Any]) -> None:
+def _curve(axes: Axes, score: Score, name: str, look: dict[str, Any]) -> None:
     curve = score.tradeoff.corners(_NEAR)
-    label = f"{score.differentiator} ({score.tradeoff.auc:.3f})"
+    label = f"{name} ({score.tradeoff.auc:.3f})"
     axes.plot(100 * curve.a_c, 100 * curve.a_w, label=label, **look)
     a_c, a_w = score.confusion.a_c, score.confusion.a_w
     if a_c is not None and a_w is not None:

@@ -17,7 +17,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use columns::{batches, class, Origin};
+pub(crate) use columns::{all as columns, batches, class, Origin};
 
 /// The tables of one run or of many.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use whyloss_testkit::ring::{Closes, Fault, Link, Ring, Setup, Side};
 use whyloss_transport::scheme::{Selection, Value};
 use whyloss_transport::tcp::TimeoutRecord;
@@ -116,6 +116,38 @@ fn a_forgiven_window_comes_back_without_a_burst() {
                 assert!(ring.now().since(before) <= srtt * 2, "{}", ring.now().since(before));
             }
         }
+    }
+}
+
+/// Without SACK what was outstanding at the timeout is acknowledged at once when the last hole closes. What had left the network long
+/// before must not make room then for a whole window.
+#[test]
+fn what_has_left_the_network_makes_no_room() {
+    for exit in ["slow-start", "paced"] {
+        let selection = with(policy("aware", 1.0), "aware", "exit", Value::Word(exit.to_owned()));
+        let selection = Selection { reaction: Some("keep".to_owned()), ..selection };
+        let left = Arc::new(Mutex::new(Vec::new()));
+        let log = left.clone();
+        // Reno's fast recovery repairs the first of three holes; the timeout the others.
+        let holes = [100, 104, 110].map(|segment| segment * SEGMENT);
+        let forward = Link::new(delay()).bottleneck(BitRate::from_bps(250_000), 50).fault(Fault::Drop, move |passing| {
+            log.lock().unwrap().push(passing.now);
+            passing.offset.is_some_and(|offset| holes.contains(&offset)) && passing.transmission == 0
+        });
+        let mut ring = ring(&selection, &qualnet(), forward);
+        ring.run_until(at_ms(60_000), |ring| !ring.host(Side::Client).told.outcomes.is_empty()).unwrap();
+        let forgiven_at = ring.now();
+        ring.run_until(forgiven_at + Duration::from_secs(5), |_| false).unwrap();
+        let client = ring.host(Side::Client);
+        assert_eq!(
+            (client.told.outcomes.as_slice(), client.endpoint.stats().retransmissions),
+            ([Outcome::Forgiven].as_slice(), 3)
+        );
+        let left = left.lock().unwrap();
+        let burst = left.chunk_by(|a, b| a == b).filter(|burst| burst[0] >= forgiven_at).map(<[_]>::len).max().unwrap();
+        // Two segments that F-RTO let out, an initial window, and what slow start adds for an acknowledgement.
+        assert!(burst <= 5, "{exit}: {burst}");
+        assert!(client.endpoint.window().cwnd() >= 16 * SEGMENT, "the window of before comes back");
     }
 }
 

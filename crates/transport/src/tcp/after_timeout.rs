@@ -102,7 +102,7 @@ impl Endpoint {
     fn mark_unrepaired(&mut self, recover: u64) {
         for index in 0..self.snd.board.len() {
             let sent = self.snd.board.get(index);
-            if sent.in_network() && !sent.was_retransmitted() && sent.end() <= recover {
+            if sent.may_be_missing() && !sent.was_retransmitted() && sent.end() <= recover {
                 self.snd.board.mark_lost(index);
             }
         }
@@ -114,7 +114,7 @@ impl Endpoint {
         if self.agreed.sack {
             self.mark_unrepaired(recover);
         } else if self.snd.una < recover {
-            if let Some(head) = self.snd.board.first().filter(|head| head.in_network() && !head.was_retransmitted()) {
+            if let Some(head) = self.snd.board.first().filter(|head| head.may_be_missing() && !head.was_retransmitted()) {
                 debug_assert_eq!(head.start, self.snd.una);
                 self.snd.board.mark_lost(0);
                 self.snd.force_head = true;
@@ -133,7 +133,9 @@ impl Endpoint {
             self.snd.recover = recover - 1;
         }
         if !self.agreed.sack {
-            self.snd.board.unmark_lost();
+            // The originals did not arrive late, or the timeout would be spurious: after this long they are in the network no more. In
+            // the pipe they would make room for a whole window, which the acknowledgement that covers them would let go at once.
+            self.snd.board.mark_gone(recover);
         }
         self.mark_missing(recover);
         if pardon.timer {

@@ -25,6 +25,8 @@ impl Sent {
     /// Marked lost, and sent again since.
     const REPAIRED: u8 = 4;
     const FIN: u8 = 8;
+    /// No longer in the network, delivered or lost.
+    const GONE: u8 = 16;
 
     pub const fn end(&self) -> u64 {
         self.start + self.len as u64
@@ -45,6 +47,11 @@ impl Sent {
 
     /// Believed to be in the network: neither delivered nor lost.
     pub const fn in_network(&self) -> bool {
+        self.may_be_missing() && !self.is(Self::GONE)
+    }
+
+    /// Not known to be delivered, and no repair is due.
+    pub const fn may_be_missing(&self) -> bool {
         !self.is_sacked() && !self.needs_repair()
     }
 
@@ -102,6 +109,7 @@ pub(super) struct Scoreboard {
     sacked: u64,
     lost: u64,
     repaired: u64,
+    gone: u64,
     /// End of the highest SACKed octet; 0 if none.
     highest_sacked: u64,
     /// No segment below this position needs repair.
@@ -116,9 +124,9 @@ impl Scoreboard {
         self.sacked
     }
 
-    /// Octets outstanding but not believed to be in the network are those SACKed and those lost and not repaired.
+    /// Octets outstanding but not believed to be in the network are those SACKed, those lost and not repaired, and those gone.
     pub const fn absent(&self) -> u64 {
-        self.sacked + self.lost - self.repaired
+        self.sacked + self.lost - self.repaired + self.gone
     }
 
     /// Whether some segment is taken for lost and not yet sent again.
@@ -205,6 +213,9 @@ impl Scoreboard {
                 self.repaired -= len;
             }
         }
+        if flags & Sent::GONE != 0 {
+            self.gone -= len;
+        }
     }
 
     /// Marks `[left, right)` as received. Octets outside what is outstanding are ignored.
@@ -230,7 +241,7 @@ impl Scoreboard {
             let sent = &mut self.entries[index];
             delivered.note(sent);
             let (flags, len) = (sent.flags, u64::from(sent.len));
-            sent.flags = (sent.flags | Sent::SACKED) & !(Sent::LOST | Sent::REPAIRED);
+            sent.flags = (sent.flags | Sent::SACKED) & !(Sent::LOST | Sent::REPAIRED | Sent::GONE);
             self.forget_loss(flags, len);
             self.sacked += len;
             index += 1;
@@ -256,6 +267,10 @@ impl Scoreboard {
             return;
         }
         let len = u64::from(sent.len);
+        if sent.is(Sent::GONE) {
+            sent.flags &= !Sent::GONE;
+            self.gone -= len;
+        }
         if !sent.is(Sent::LOST) {
             sent.flags |= Sent::LOST;
             self.lost += len;
@@ -297,6 +312,23 @@ impl Scoreboard {
         }
     }
 
+    /// Takes everything below `position` that was sent once and is not SACKed for gone: no longer in the network, delivered or lost. It
+    /// is not to be sent again until it is taken for lost.
+    pub fn mark_gone(&mut self, position: u64) {
+        for sent in self.entries.iter_mut().take_while(|sent| sent.end() <= position) {
+            let len = u64::from(sent.len);
+            if sent.was_retransmitted() || sent.is(Sent::SACKED | Sent::GONE) {
+                continue;
+            }
+            if sent.needs_repair() {
+                sent.flags &= !Sent::LOST;
+                self.lost -= len;
+            }
+            sent.flags |= Sent::GONE;
+            self.gone += len;
+        }
+    }
+
     /// Takes everything for lost that is not SACKed.
     pub fn mark_all_lost(&mut self) {
         for index in 0..self.entries.len() {
@@ -327,6 +359,10 @@ impl Scoreboard {
     /// The segment at `index` has been sent again.
     pub fn on_retransmit(&mut self, index: usize, now: Instant) {
         let sent = &mut self.entries[index];
+        if sent.is(Sent::GONE) {
+            sent.flags &= !Sent::GONE;
+            self.gone -= u64::from(sent.len);
+        }
         sent.last_at = now;
         sent.transmissions = sent.transmissions.saturating_add(1);
         if sent.is(Sent::LOST) && !sent.is(Sent::REPAIRED) {

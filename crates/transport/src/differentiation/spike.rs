@@ -80,7 +80,7 @@ pub struct Settings {
 pub struct Spike {
     settings: Settings,
     trips: Trips,
-    in_spike: bool,
+    high: bool,
     /// The largest alpha, with beta in proportion, for which there would be a spike now.
     height: f64,
 }
@@ -89,7 +89,7 @@ impl Spike {
     /// Outside of a spike.
     pub fn new(settings: Settings) -> Self {
         let settings = Settings { beta: settings.beta.min(settings.alpha), ..settings };
-        Self { settings, trips: Trips::new(settings.extremes), in_spike: false, height: 0.0 }
+        Self { settings, trips: Trips::new(settings.extremes), high: false, height: 0.0 }
     }
 
     pub(super) fn trips(&self) -> &Trips {
@@ -108,7 +108,7 @@ impl GapDifferentiator for Spike {
         self.trips.insert(trip, arrival.view.now);
         let Some(usage) = self.trips.usage() else { return };
         let Settings { alpha, beta, .. } = self.settings;
-        self.in_spike = if self.in_spike { usage >= beta } else { usage > alpha };
+        self.high = if self.high { usage >= beta } else { usage > alpha };
         let lasting = if beta > 0.0 { usage * alpha / beta } else { f64::INFINITY };
         self.height = usage.max(self.height.min(lasting));
     }
@@ -118,7 +118,7 @@ impl GapDifferentiator for Spike {
         if !known || arrival.trip.is_none() || self.trips.usage().is_none() {
             return Verdict { cause: Cause::Unknown, score: 0.0 };
         }
-        let cause = if self.in_spike { Cause::Congestion } else { Cause::Corruption };
+        let cause = if self.high { Cause::Congestion } else { Cause::Corruption };
         Verdict { cause, score: 1.0 - self.height }
     }
 }

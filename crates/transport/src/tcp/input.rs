@@ -247,7 +247,9 @@ impl Endpoint {
         if shadows.is_empty() {
             return;
         }
-        shadows.iter_mut().for_each(|(_, shadow)| shadow.on_arrival(&arrival));
+        for (_, shadow) in shadows.iter_mut() {
+            shadow.on_arrival(&arrival);
+        }
         if let Some(gap) = &gap {
             let verdicts = shadows.iter_mut().map(|(_, shadow)| shadow.judge(gap, &arrival)).collect();
             let offset = gap.start - (self.rcv.irs + 1);

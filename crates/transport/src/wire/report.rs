@@ -220,7 +220,7 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
         head(report_len(report), out);
         match report {
             Report::Corruption(report) => write_corruption(report, out),
-            Report::Cause(report) => write_cause(report, out),
+            Report::Cause(report) => write_cause(*report, out),
             Report::Rate(report) => out.extend_from_slice(&[RATE, report.wave, report.rate]),
             Report::HeaderIntact(report) => {
                 out.extend_from_slice(&[HEADER_INTACT, report.count]);
@@ -230,7 +230,7 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
     }
 }
 
-fn write_cause(report: &CauseReport, out: &mut Vec<u8>) {
+fn write_cause(report: CauseReport, out: &mut Vec<u8>) {
     let verdict = match report.cause {
         Cause::Unknown => 0,
         Cause::Corruption => VERDICT_CORRUPTION,

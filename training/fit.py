@@ -31,7 +31,7 @@ REPORT = ROOT / "training/report.json"
 PAGE = ROOT / "docs/learned.md"
 CURVES = ROOT / "docs/figures/learned-reliability.svg"
 FIRST_FEATURE, FEATURES = 6, 33
-TREES, LEAVES, SEED = 120, 24, 1
+TREES, LEAVES, SEED = 90, 20, 1
 #: The accuracy on congestion losses that the operating point has to keep.
 A_C = 0.95
 #: How much better than the best published one it has to be, in A_t.
@@ -95,7 +95,7 @@ def fit(losses: Losses, rows: Bools) -> lightgbm.LGBMClassifier:
     model = lightgbm.LGBMClassifier(
         n_estimators=TREES,
         num_leaves=LEAVES,
-        learning_rate=0.09,
+        learning_rate=0.11,
         min_child_samples=200,
         subsample=0.7,
         subsample_freq=1,

@@ -70,7 +70,7 @@ fn each() -> Vec<Entry> {
 fn acknowledge(differentiator: &mut dyn LossDifferentiator, path: &mut Path, n: u64) {
     path.now = Instant::ZERO + Duration::from_millis(1000 + n * 2);
     let start = path.nxt;
-    differentiator.on_sent(&Sent { now: path.now, start, len: MSS as u32, transmission: 0, was_idle: false });
+    differentiator.on_sent(&Sent { now: path.now, start, len: MSS as u32, transmission: 0, was_idle: false, wave: None });
     let delay = Duration::from_micros(50_000 + (n * 37) % 50_000);
     path.una += MSS;
     path.nxt += MSS;

@@ -92,7 +92,7 @@ impl Default for Extremes {
     }
 }
 
-/// Follows a connection and describes its losses. Times are in seconds.
+/// Follows a connection and describes its losses. Times are in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Features {
     samples: [Sample; SAMPLES],
@@ -182,6 +182,11 @@ impl Default for Features {
     }
 }
 
+/// Nanoseconds as a number to calculate with.
+fn nanos(span: Duration) -> f64 {
+    span.as_nanos() as f64
+}
+
 /// Where `value` lies between `low` and `high`; 0 if they are one.
 fn between(value: f64, (low, high): (f64, f64)) -> f64 {
     if high > low {
@@ -202,7 +207,7 @@ impl Features {
         self.delivered += segments;
         self.loss_rate *= 1.0 - (segments / 256.0).min(1.0);
         if let Some(last) = self.last_ack.replace(now) {
-            self.gap = now.since(last).as_secs_f64();
+            self.gap = nanos(now.since(last));
             self.mean_gap = if self.mean_gap > 0.0 { self.mean_gap + (self.gap - self.mean_gap) / 16.0 } else { self.gap };
             if self.gap > 0.0 {
                 self.shortest_gap = self.shortest_gap.min(self.gap);
@@ -211,7 +216,7 @@ impl Features {
         }
         if let Some(delay) = ack.delay {
             let sent_at = now.as_nanos().saturating_sub(delay.as_nanos());
-            self.on_delay(now, sent_at, delay.as_secs_f64());
+            self.on_delay(now, sent_at, nanos(delay));
         }
         if ack.path.una >= self.round_end {
             self.end_round(ack);
@@ -263,7 +268,7 @@ impl Features {
 
     fn end_round(&mut self, ack: &Ack) {
         let (begin, delivered) = self.round_begin;
-        let span = ack.path.now.since(begin).as_secs_f64();
+        let span = nanos(ack.path.now.since(begin));
         if span > 0.0 && delivered > 0 {
             self.rate = (ack.path.delivered - delivered) as f64 / span;
             self.best_rate = self.best_rate.max(self.rate);
@@ -323,7 +328,7 @@ impl Features {
         let usage = between(before, all);
         let queue = before - self.shortest;
         let window = path.cwnd as f64 / f64::from(path.mss.max(1));
-        let srtt = path.srtt.map_or(before, Duration::as_secs_f64).max(1e-9);
+        let srtt = path.srtt.map_or(before, nanos).max(1.0);
         let known = self.count.min(32);
         let lower = (0..known).filter(|&age| self.sample(age).delay < before).count();
         let usual = self.usual;
@@ -334,10 +339,10 @@ impl Features {
             between(before, self.recent.range()),
             between(after, all),
             (after - before) / srtt,
-            queue / self.shortest.max(1e-9),
-            window * queue / before.max(1e-9),
-            path.rttvar.as_secs_f64() / srtt,
-            (self.mean(0, 4) - self.mean(4, 4)) / (self.longest - self.shortest).max(1e-9),
+            queue / self.shortest.max(1.0),
+            window * queue / before.max(1.0),
+            nanos(path.rttvar) / srtt,
+            (self.mean(0, 4) - self.mean(4, 4)) / (self.longest - self.shortest).max(1.0),
             lower as f64 / known as f64,
             if self.best_rate > 0.0 { self.rate / self.best_rate } else { NONE },
             if_usual(window / usual.window.max(1.0)),
@@ -345,13 +350,13 @@ impl Features {
             self.event.since / window.max(1.0),
             self.loss_rate,
             f64::from(self.event.losses),
-            flag(self.echo_at.is_some_and(|at| path.now.since(at).as_secs_f64() < srtt)),
+            flag(self.echo_at.is_some_and(|at| nanos(path.now.since(at)) < srtt)),
             if self.mean_gap > 0.0 { self.gap / self.mean_gap } else { NONE },
-            self.event.previous.map_or(NONE, |at| path.now.since(at).as_secs_f64() / srtt),
+            self.event.previous.map_or(NONE, |at| nanos(path.now.since(at)) / srtt),
             if_usual(usual.usage),
             if usual.events > 0 { usage - usual.usage } else { 0.0 },
             if_usual(usual.spread),
-            self.jitter / (self.longest - self.shortest).max(1e-9),
+            self.jitter / (self.longest - self.shortest).max(1.0),
             self.rises,
             between(self.peak.0.max(self.peak.1), all),
             libm::log(window.max(1.0)),
@@ -359,7 +364,7 @@ impl Features {
             flag(loss.trigger == Trigger::Timeout),
             flag(loss.transmission > 0),
             if self.shortest_gap.is_finite() { self.gap / self.shortest_gap } else { NONE },
-            if_usual(queue / usual.queue.max(1e-6)),
+            if_usual(queue / usual.queue.max(1e3)),
             self.slots_at_hole,
             if self.shortest_spacing.is_finite() { self.spacing / self.shortest_spacing } else { NONE },
             f64::from(self.holes),

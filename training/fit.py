@@ -249,7 +249,6 @@ def write(
         "}",
         "",
         "#[rustfmt::skip]",
-        "#[allow(clippy::excessive_precision, clippy::unreadable_literal)]",
         "pub(super) static NODES: &[Node] = &[",
     ]
     row = "   "
@@ -267,7 +266,6 @@ def write(
         "#[cfg(test)]",
         "#[rustfmt::skip]",
     ]
-    lines += ["#[allow(clippy::excessive_precision, clippy::unreadable_literal)]"]
     lines += ["pub(super) static EXAMPLES: &[([f32; super::COUNT], f64)] = &["]
     lines += [
         f"    ([{', '.join(map(number, row))}], {p!r}),"

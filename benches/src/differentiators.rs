@@ -114,6 +114,6 @@ fn instructions() -> Vec<Entry> {
         let per_packet = Entry::new(format!("instructions/W1/shadow/{name}"), cost(shadows)?, "Ir");
         Some(per_packet.limit("target", share * alone / packets))
     };
-    let single = all().into_iter().filter_map(|name| entry(&name, &[name.clone()], SHARE_OF_ONE));
+    let single = all().into_iter().filter_map(|name| entry(&name, std::slice::from_ref(&name), SHARE_OF_ONE));
     single.chain(entry("all", &all(), SHARE_OF_ALL)).collect()
 }

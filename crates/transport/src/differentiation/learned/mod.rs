@@ -3,6 +3,7 @@
 //! [`features`] says what is measured, `model` is the trained table, written by `training/fit.py` from the losses of simulated worlds.
 
 pub mod features;
+#[allow(clippy::unreadable_literal, clippy::excessive_precision)] // numbers as they were trained
 mod model;
 #[cfg(test)]
 mod tests;

@@ -42,7 +42,7 @@ impl Script {
     }
 
     fn ack(&mut self, delay_ms: u64) -> &mut Self {
-        self.path.now = self.path.now + Duration::from_millis(1);
+        self.path.now += Duration::from_millis(1);
         self.path.delivered += MSS;
         self.path.una += MSS;
         self.path.nxt = self.path.una + 10 * MSS;
@@ -66,7 +66,7 @@ impl Script {
 
     /// A loss of a segment sent `ago_ms` ago.
     fn lose(&mut self, ago_ms: u64) -> Option<[f32; COUNT]> {
-        self.path.now = self.path.now + Duration::from_micros(1);
+        self.path.now += Duration::from_micros(1);
         let sent_at = Instant::from_nanos((self.path.now.as_nanos()).saturating_sub(ago_ms * 1_000_000));
         self.features.observe(&Loss {
             path: &self.path,

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p whyloss-training -- --worlds 60 --out losses.csv`, then `training/fit.py losses.csv`.
 
+#![forbid(unsafe_code)]
+
 mod observe;
 mod worlds;
 

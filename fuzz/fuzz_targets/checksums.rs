@@ -2,12 +2,37 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use whyloss_transport::wire::checksum::Sum;
-use whyloss_transport::wire::ip::Addresses;
+use whyloss_transport::wire::ip::{Addresses, DCCP};
 
 /// Puts the right header and TCP checksums into a packet without IPv6 extension headers, as far as it has the fields for it.
 /// Returns where TCP begins.
+#[allow(dead_code, reason = "not every target speaks TCP")]
 pub fn repair(packet: &mut [u8]) -> Option<usize> {
-    let (addresses, start, end) = match packet.first()? >> 4 {
+    let (addresses, start, end) = repair_ip(packet)?;
+    let segment = packet.get_mut(start..end).filter(|segment| segment.len() >= 20)?;
+    segment[16..18].fill(0);
+    let checksum = addresses.pseudo_header(segment.len()).with(segment).finish();
+    segment[16..18].copy_from_slice(&checksum.to_be_bytes());
+    Some(start)
+}
+
+/// The same for DCCP, with a header checksum that covers no data.
+#[allow(dead_code, reason = "not every target speaks DCCP")]
+pub fn repair_dccp(packet: &mut [u8]) -> Option<usize> {
+    let (addresses, start, end) = repair_ip(packet)?;
+    let len = end.checked_sub(start)?;
+    let dccp = packet.get_mut(start..end).filter(|dccp| dccp.len() >= 16)?;
+    dccp[5] = dccp[5] & 0xF0 | 1;
+    dccp[6..8].fill(0);
+    let header = usize::from(dccp[4]) * 4;
+    let checksum = addresses.pseudo_header_of(DCCP, len).with(dccp.get(..header)?).finish();
+    dccp[6..8].copy_from_slice(&checksum.to_be_bytes());
+    Some(start)
+}
+
+/// Puts the right checksum into an IPv4 header. Returns addresses, and where the body of the packet begins and ends.
+fn repair_ip(packet: &mut [u8]) -> Option<(Addresses, usize, usize)> {
+    Some(match packet.first()? >> 4 {
         4 if packet.len() >= 20 => {
             let start = usize::from(packet[0] & 0x0F) * 4;
             packet[10..12].fill(0);
@@ -23,10 +48,5 @@ pub fn repair(packet: &mut [u8]) -> Option<usize> {
             (Addresses::V6 { src: address(8), dst: address(24) }, 40, total)
         }
         _ => return None,
-    };
-    let segment = packet.get_mut(start..end).filter(|segment| segment.len() >= 20)?;
-    segment[16..18].fill(0);
-    let checksum = addresses.pseudo_header(segment.len()).with(segment).finish();
-    segment[16..18].copy_from_slice(&checksum.to_be_bytes());
-    Some(start)
+    })
 }

@@ -6,14 +6,14 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use whyloss_sim::{Cause, Truth};
 use whyloss_transport::scheme::{Notes, Parameter, Part, Scheme, SCHEMES};
-use whyloss_transport::{congestion, differentiation, reaction, receiver, tcp, timeout};
+use whyloss_transport::{congestion, datagram, differentiation, reaction, receiver, tcp, timeout};
 
 /// What a name means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Description {
     /// The name.
     pub name: String,
-    /// What it is: `scheme`, `congestion`, `differentiator`, `reaction`, `timeout`, `receiver`, `profile`, `field`.
+    /// What it is: `scheme`, `congestion`, `differentiator`, `reaction`, `timeout`, `receiver`, `datagram`, `profile`, `field`.
     pub kind: &'static str,
     /// What it does or means.
     pub summary: String,
@@ -47,6 +47,7 @@ pub fn parts() -> Vec<Description> {
     all.extend(reaction::TABLE.iter().map(|row| part("reaction", row)));
     all.extend(timeout::TABLE.iter().map(|row| part("timeout", row)));
     all.extend(receiver::TABLE.iter().map(|row| part("receiver", row)));
+    all.extend(datagram::TABLE.iter().map(|row| part("datagram", row)));
     all
 }
 
@@ -142,7 +143,7 @@ pub fn describe(name: &str) -> Result<Vec<Description>, Error> {
     names.sort();
     names.dedup();
     let near = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
-    let schemes: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
+    let schemes: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).chain(datagram::TABLE.iter().map(|row| row.name)).collect();
     Err(InputError::new("nothing is called that")
         .found(format!("\"{name}\""))
         .nearest(near)
@@ -229,6 +230,15 @@ mod tests {
     fn a_scheme_names_its_parts() {
         let found = describe("checksum-ld").unwrap();
         assert!(found[0].details.contains(&("receiver".to_owned(), "checksum".to_owned())));
+    }
+
+    #[test]
+    fn datagram_transports_tell_their_modes() {
+        for name in ["dccp-ccid2", "dccp-ccid3"] {
+            let found = describe(name).unwrap();
+            assert_eq!(found[0].kind, "datagram");
+            assert!(found[0].details.iter().any(|(field, meaning)| field == "mode" && meaning.contains("rfc, differentiating")));
+        }
     }
 
     #[test]

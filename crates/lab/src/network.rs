@@ -4,7 +4,8 @@ use crate::error::{nearest, InputError};
 use crate::format::{Chain, Channel, Direction, Document, Effect, Flow, Input, PatternEnd, Shape, CHANNEL_ERRORS};
 use crate::quantity::{Capacity, Length, Rate, Span};
 use std::collections::BTreeSet;
-use whyloss_transport::scheme::SelectionError;
+use whyloss_transport::datagram::{self, dccp};
+use whyloss_transport::scheme::{Arguments, SelectionError};
 use whyloss_transport::tcp::{Config, PROFILES};
 
 /// The simulated time at which a run of sized transfers ends if the scenario does not say.
@@ -474,6 +475,15 @@ fn check_flow(flow: &Flow, field: &str) -> Result<(), InputError> {
         }
         return Ok(());
     }
+    if flow.datagram_scheme().is_some() {
+        return check_dccp(flow, field);
+    }
+    if flow.dccp.is_some() {
+        let names: Vec<_> = datagram::TABLE.iter().map(|row| row.name).collect();
+        return Err(InputError::new("`dccp` says nothing without a scheme that is DCCP")
+            .at(at("dccp"))
+            .allowed(format!("scheme = {}", names.join(" or "))));
+    }
     match flow.striped {
         Some(0) => return Err(InputError::default().at(at("striped")).found("0").allowed("1 connection or more")),
         Some(_) if flow.size.is_none() => {
@@ -489,6 +499,31 @@ fn check_flow(flow: &Flow, field: &str) -> Result<(), InputError> {
             .found(format!("\"{}\"", flow.chunk))
             .allowed(format!("at most {} B", config.send_buffer)));
     }
+    Ok(())
+}
+
+/// A DCCP flow says nothing that only TCP has, and its parameters fit.
+fn check_dccp(flow: &Flow, field: &str) -> Result<(), InputError> {
+    let plain = Flow::default();
+    let same = Flow {
+        name: String::new(),
+        from: None,
+        to: None,
+        count: 1,
+        start: plain.start,
+        start_spread: plain.start_spread,
+        scheme: None,
+        dccp: None,
+        parameters: plain.parameters.clone(),
+        ..flow.clone()
+    };
+    if same != plain {
+        return Err(InputError::new("DCCP knows nothing of TCP")
+            .at(format!("{field}.scheme"))
+            .found(format!("\"{}\" with fields of TCP", flow.scheme.as_deref().unwrap_or_default()))
+            .allowed("name, from, to, count, start, start_spread, dccp, parameters"));
+    }
+    flow.dccp_config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })?;
     Ok(())
 }
 
@@ -522,6 +557,39 @@ fn check_config(config: &Config) -> Result<(), InputError> {
 }
 
 impl Flow {
+    /// The configuration of both ends of a DCCP flow. Fields of errors are relative to the flow.
+    pub fn dccp_config(&self) -> Result<dccp::Config, InputError> {
+        let row = self.datagram_scheme().ok_or_else(|| InputError::new("no DCCP scheme").at("scheme"))?;
+        if let Some(other) = self.parameters.keys().find(|name| *name != row.name) {
+            return Err(InputError::new("parameters for a part that is not chosen")
+                .at(format!("parameters.{other}"))
+                .allowed(row.name));
+        }
+        let arguments = Arguments::check(row, &self.values_of(row.name)).map_err(|error| self.name_field(error.into()))?;
+        let given = self.dccp.clone().unwrap_or_default();
+        if !(1..=64_000).contains(&given.packet.0) {
+            return Err(InputError::default()
+                .at("dccp.packet")
+                .found(format!("\"{}\"", given.packet))
+                .allowed("1 B to 64000 B of data"));
+        }
+        let config = dccp::Config { packet: given.packet.0 as u32, ..*(row.build)(&arguments) };
+        let covered = u32::from(config.coverage.saturating_sub(1)) * 4;
+        if covered > config.packet {
+            return Err(InputError::new("more data is covered than a packet has")
+                .at(format!("parameters.{}.coverage", row.name))
+                .found(config.coverage.to_string())
+                .allowed(format!("at most {}", config.packet / 4 + 1)));
+        }
+        if given.rate.is_some_and(|rate| rate.0 == 0) {
+            return Err(InputError::default().at("dccp.rate").found("\"0 bps\"").allowed("a rate above zero"));
+        }
+        if given.stop.is_some_and(|stop| stop <= self.start) {
+            return Err(InputError::new("it stops before it starts").at("dccp.stop").allowed("a time after `start`"));
+        }
+        Ok(config)
+    }
+
     /// The configuration of both ends: the profile, as the scheme changes it, as `tcp` changes that. Fields of errors are relative to the
     /// flow.
     pub fn config(&self) -> Result<Config, InputError> {
@@ -555,6 +623,11 @@ impl Flow {
                 let given = [&self.congestion, &self.differentiator, &self.reaction, &self.timeout, &self.receiver];
                 let own =
                     role == "scheme" || field.starts_with("shadows") || given.iter().any(|part| part.as_ref() == Some(&name));
+                // DCCP is a choice too where a whole scheme is named.
+                let datagrams: Vec<_> =
+                    if role == "scheme" { datagram::TABLE.iter().map(|row| row.name).collect() } else { Vec::new() };
+                let allowed = std::iter::once(allowed.as_str()).chain(datagrams.iter().copied()).collect::<Vec<_>>().join(", ");
+                let nearest = nearest.or_else(|| crate::error::nearest(&name, datagrams.iter().copied()));
                 InputError::new(format!("no such {role}"))
                     .at(if own { field } else { "scheme".to_owned() })
                     .found(format!("\"{name}\""))

@@ -15,8 +15,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
-    Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, End, Errors, Limits, LinkSpec, NodeId, Outcome, QueueLimit,
-    RunError, Simulation, Spacing, Step, StripedTransfer, TcpFlow, Way,
+    Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, DccpFlow, End, Errors, Limits, LinkSpec, NodeId, Outcome,
+    QueueLimit, RunError, Simulation, Spacing, Step, StripedTransfer, Supply, TcpFlow, Way,
 };
 use whyloss_transport::differentiation::AT_RECEIVER;
 use whyloss_transport::{Duration, Instant};
@@ -255,6 +255,14 @@ fn add_flow(
     if let Some(cbr) = &flow.cbr {
         let stop = Instant::ZERO + Duration::from(cbr.stop.unwrap_or_else(|| scenario.duration()));
         builder.cbr(CbrFlow { name, from, to, start, stop, rate: cbr.rate.into(), octets: cbr.packet.0 as u32 });
+        return Ok(());
+    }
+    if flow.datagram_scheme().is_some() {
+        let given = flow.dccp.clone().unwrap_or_default();
+        let stop = given.stop.map_or(Instant::MAX, |stop| Instant::ZERO + Duration::from(stop));
+        let supply = given.rate.map_or(Supply::Saturated, |rate| Supply::Rate(rate.into()));
+        let config = flow.dccp_config()?;
+        builder.dccp(DccpFlow { name, from, to, start, stop, supply, sender: config.clone(), receiver: config });
         return Ok(());
     }
     match (flow.striped, flow.size) {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use whyloss_transport::scheme::{Kind, Part, SCHEMES};
-use whyloss_transport::{congestion, differentiation, reaction, receiver, timeout};
+use whyloss_transport::{congestion, datagram, differentiation, reaction, receiver, timeout};
 
 fn part<T: ?Sized>(page: &mut String, part: &Part<T>) {
     writeln!(page, "### `{}`\n\n{} ({})\n", part.name, part.summary, part.reference).unwrap();
@@ -47,6 +47,7 @@ fn page() -> String {
     role(&mut page, "Reactions", "reaction", reaction::TABLE);
     role(&mut page, "Timeout policies", "timeout", timeout::TABLE);
     role(&mut page, "Receiver agents", "receiver", receiver::TABLE);
+    role(&mut page, "Datagrams with congestion control", "scheme", datagram::TABLE);
     format!("{}\n", page.trim_end())
 }
 

@@ -23,9 +23,12 @@ ROLES = {
     "receiver": "Receiver agent: what the receiver measures and reports",
 }
 
+DATAGRAM = "Datagrams with congestion control, instead of TCP"
+
 USES = {
     "scheme": 'scheme = "{}" in a [[flow]]',
     "profile": 'profile = "{}" in a [[flow]]',
+    "datagram": 'scheme = "{}" in a [[flow]]',
     **{role: role + ' = "{}" in a [[flow]]' for role in ROLES},
 }
 
@@ -33,6 +36,7 @@ DETAILS = {
     "scheme": "its parts",
     "profile": "some of its values",
     "field": "inside",
+    "datagram": "its parameters",
     **dict.fromkeys(ROLES, "its parameters"),
 }
 
@@ -49,7 +53,7 @@ def schemes(as_json: bool) -> None:
         tell_json({"schemes": _native.schemes(), "parts": _native.parts(), "profiles": _native.profiles()})
         return
     _list("Schemes", _native.schemes())
-    for role, title in ROLES.items():
+    for role, title in [*ROLES.items(), ("datagram", DATAGRAM)]:
         _list(f"\n{title}", [part for part in _native.parts() if part["kind"] == role])
     names = ", ".join(profile["name"] for profile in _native.profiles())
     screen.print(f"\n[bold]Profiles: which TCP it is before the scheme[/]\n{escape(names)}")

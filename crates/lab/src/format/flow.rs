@@ -5,7 +5,8 @@ use crate::quantity::{Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use whyloss_transport::scheme::Selection;
+use whyloss_transport::datagram::{self, dccp};
+use whyloss_transport::scheme::{Part, Selection, Value};
 
 /// One flow, or several of a kind: TCP with a scheme or with single parts, or datagrams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,9 +38,12 @@ pub struct Flow {
     /// Datagrams at a constant bit rate instead of TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cbr: Option<Datagrams>,
+    /// What the application gives to a DCCP connection, where the scheme is one: full packets without end if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dccp: Option<Dccp>,
     /// Which TCP it is before the scheme: a set of values for `tcp`.
     pub profile: String,
-    /// A named scheme: parts that the literature puts together under one name.
+    /// A named scheme: parts that the literature puts together under one name; or `dccp-ccid2` or `dccp-ccid3` for DCCP instead of TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
     /// How the window moves, instead of the scheme's.
@@ -80,6 +84,7 @@ impl Default for Flow {
             striped: None,
             chunk: Size(16_384),
             cbr: None,
+            dccp: None,
             profile: "modern".to_owned(),
             scheme: None,
             congestion: None,
@@ -97,11 +102,6 @@ impl Default for Flow {
 impl Flow {
     /// The chosen parts.
     pub fn selection(&self) -> Selection {
-        let value = |value: &Parameter| match value {
-            Parameter::Flag(flag) => whyloss_transport::scheme::Value::Flag(*flag),
-            Parameter::Number(number) => whyloss_transport::scheme::Value::Number(*number),
-            Parameter::Word(word) => whyloss_transport::scheme::Value::Word(word.clone()),
-        };
         Selection {
             scheme: self.scheme.clone(),
             congestion: self.congestion.clone(),
@@ -110,13 +110,28 @@ impl Flow {
             reaction: self.reaction.clone(),
             timeout: self.timeout.clone(),
             receiver: self.receiver.clone(),
-            parameters: self
-                .parameters
-                .iter()
-                .map(|(part, given)| (part.clone(), given.iter().map(|(name, v)| (name.clone(), value(v))).collect()))
-                .collect(),
+            parameters: self.parameters.iter().map(|(part, given)| (part.clone(), values(given))).collect(),
         }
     }
+
+    /// The row of its scheme, if that is DCCP.
+    pub fn datagram_scheme(&self) -> Option<&'static Part<dccp::Config>> {
+        datagram::TABLE.iter().find(|row| self.scheme.as_deref() == Some(row.name))
+    }
+
+    /// The parameters given for a part.
+    pub fn values_of(&self, part: &str) -> BTreeMap<String, Value> {
+        self.parameters.get(part).map(values).unwrap_or_default()
+    }
+}
+
+fn values(given: &BTreeMap<String, Parameter>) -> BTreeMap<String, Value> {
+    let value = |value: &Parameter| match value {
+        Parameter::Flag(flag) => Value::Flag(*flag),
+        Parameter::Number(number) => Value::Number(*number),
+        Parameter::Word(word) => Value::Word(word.clone()),
+    };
+    given.iter().map(|(name, given)| (name.clone(), value(given))).collect()
 }
 
 /// Datagrams of one size at a constant bit rate.
@@ -130,6 +145,26 @@ pub struct Datagrams {
     /// No packet leaves at or after this time; the end of the run if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
+}
+
+/// What the application of a DCCP flow sends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Dccp {
+    /// Data in each packet. The headers take 44 to 60 octets more.
+    pub packet: Size,
+    /// Bit rate of the data; as much as the congestion control lets go if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// When the connection is closed; not before the end of the run if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Span>,
+}
+
+impl Default for Dccp {
+    fn default() -> Self {
+        Self { packet: Size(1440), rate: None, stop: None }
+    }
 }
 
 /// The value of a part's parameter.

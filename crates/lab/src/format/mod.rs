@@ -5,7 +5,7 @@ mod radio;
 mod tcp;
 mod topology;
 
-pub use flow::{Datagrams, Flow, Parameter};
+pub use flow::{Datagrams, Dccp, Flow, Parameter};
 pub use radio::{Chain, Input, Locking, Radio};
 pub use tcp::{AckPolicy, Granularity, Recovery, ReportResponse, Tcp};
 pub use topology::{

@@ -47,6 +47,7 @@ fn table(cases: &[(&str, String)], told: impl Fn(&str) -> String) -> String {
 fn scenarios() {
     let path = |lines: &str| format!("{PATH}{lines}\n{FLOW}");
     let flow = |lines: &str| format!("{PATH}[[flow]]\nsize = '1 MB'\n{lines}\n");
+    let dccp = |lines: &str| format!("[scenario]\nduration = '1 s'\n{PATH}[[flow]]\nscheme = 'dccp-ccid2'\n{lines}\n");
     let free = |lines: &str| format!("{FREE}{lines}\n");
     let cases: Vec<(&str, String)> = vec![
         ("no TOML", "[path\nrate = 1".into()),
@@ -113,6 +114,16 @@ fn scenarios() {
         ("an acknowledgement policy without its delay", flow("tcp.ack_policy = 'delayed'")),
         ("an acknowledgement policy with a wrong delay", flow("tcp.ack_policy = { delayed = 100 }")),
         ("timers that contradict each other", flow("tcp.min_rto = '2 min'")),
+        ("a size for DCCP", flow("scheme = 'dccp-ccid2'")),
+        ("DCCP's field without its scheme", flow("scheme = 'sack'\ndccp.packet = '1 kB'")),
+        ("an unknown mode of DCCP", dccp("parameters.dccp-ccid2.mode = 'lenient'")),
+        ("an unknown parameter of DCCP", dccp("parameters.dccp-ccid2.modus = 'rfc'")),
+        ("parameters of the other DCCP", dccp("parameters.dccp-ccid3.mode = 'rfc'")),
+        ("a part of TCP for DCCP", dccp("congestion = 'cubic'")),
+        ("more coverage than data", dccp("dccp.packet = '8 B'\nparameters.dccp-ccid2.coverage = 15")),
+        ("packets without data", dccp("dccp.packet = '0 B'")),
+        ("DCCP that stops before it starts", dccp("start = '2 s'\ndccp.stop = '1 s'")),
+        ("a scheme that is nearly DCCP", flow("scheme = 'dccp-ccid4'")),
         (
             "datagrams with a scheme",
             format!(

@@ -57,6 +57,28 @@ fn a_run_moves_its_data_and_says_so() {
 }
 
 #[test]
+fn dccp_fills_the_same_tables() {
+    let toml = "[scenario]\nduration = '20 s'\n[path]\nrate = '2 Mbps'\ndelay = '20 ms'\nqueue = '20 pkt'\n\
+                forward.channel.ber = 1e-6\n[[flow]]\nscheme = 'dccp-ccid2'\n[output]\nsample = '1 s'\n";
+    let modes = ["rfc", "differentiating"].map(|mode| {
+        let scenario = Scenario::from_toml(toml, "t").unwrap();
+        let scenario = scenario.with_override("flow[0].parameters.dccp-ccid2.mode", mode).unwrap();
+        let tables = run(&scenario, &RunOptions::default(), &mut Control::default()).unwrap();
+        assert_eq!(column::<StringArray>(&tables.flows, "scheme").value(0), "dccp-ccid2");
+        assert!(column::<UInt64Array>(&tables.flows, "losses").value(0) > 0);
+        assert!(tables.samples.num_rows() > 15);
+        // Damage is reported, full queues are inferred: the verdicts are right.
+        let truth = column::<StringArray>(&tables.losses, "true_class").iter();
+        let wrong = truth
+            .zip(column::<StringArray>(&tables.losses, "verdict"))
+            .filter(|(truth, verdict)| truth.is_some() && *verdict == Some("corruption") && truth != verdict);
+        assert_eq!(wrong.count(), 0);
+        column::<Float64Array>(&tables.flows, "goodput_bps").value(0)
+    });
+    assert!(modes[1] > modes[0], "{modes:?}");
+}
+
+#[test]
 fn threads_do_not_change_a_bit() {
     let (one, _) = watched(&plan(), &options(None, 1));
     let (two, _) = watched(&plan(), &options(None, 2));

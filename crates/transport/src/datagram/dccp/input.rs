@@ -15,6 +15,7 @@ use crate::wire::dccp::{Data, DropCode, Feature, FeatureOption, Kind, Opt, Packe
 const MAX_SYNCS: u32 = 8;
 /// Reset codes (RFC 4340, 5.6).
 const CLOSED: u8 = 1;
+const NO_CONNECTION: u8 = 3;
 const MANDATORY_ERROR: u8 = 6;
 
 impl Endpoint {
@@ -22,7 +23,7 @@ impl Endpoint {
         self.stats.segments_received += 1;
         self.stats.damaged_received += u64::from(data == Data::Damaged);
         match self.state {
-            State::Closed => {}
+            State::Closed => self.on_stray(now, packet),
             State::Listen => {
                 if let Kind::Request { .. } = packet.kind {
                     self.on_request(now, packet);
@@ -30,6 +31,14 @@ impl Endpoint {
             }
             State::Request => self.on_response(now, packet),
             _ => self.on_known(now, packet, data),
+        }
+    }
+
+    /// RFC 4340, 8.3.1: what comes after the end is answered with a Reset, so that a lost one does not keep the other side waiting.
+    fn on_stray(&mut self, now: Instant, packet: &Packet) {
+        let had_connection = self.isr > 0;
+        if had_connection && !matches!(packet.kind, Kind::Reset { .. }) && self.may_sync(now) {
+            self.control.push_back(Kind::Reset { ack: packet.seq, code: NO_CONNECTION, data: [0; 3] });
         }
     }
 
@@ -106,7 +115,8 @@ impl Endpoint {
             return;
         }
         if let Kind::Reset { code, .. } = packet.kind {
-            self.over(if code == CLOSED { Closing::Normal } else { Closing::Reset });
+            let expected = code == CLOSED || self.state == State::Closing;
+            self.over(if expected { Closing::Normal } else { Closing::Reset });
             return;
         }
         self.advance(now, &packet.kind);
@@ -147,13 +157,18 @@ impl Endpoint {
     }
 
     fn sync(&mut self, now: Instant, about: Seq48) {
+        if self.may_sync(now) {
+            self.control.push_back(Kind::Sync { ack: about });
+        }
+    }
+
+    /// Whether the rate limit admits another answer to a packet out of place.
+    fn may_sync(&mut self, now: Instant) -> bool {
         if now.since(self.syncs.0) >= Duration::from_secs(1) {
             self.syncs = (now, 0);
         }
-        if self.syncs.1 < MAX_SYNCS {
-            self.syncs.1 += 1;
-            self.control.push_back(Kind::Sync { ack: about });
-        }
+        self.syncs.1 += 1;
+        self.syncs.1 <= MAX_SYNCS
     }
 
     /// The state after a valid packet.

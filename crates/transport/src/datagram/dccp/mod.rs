@@ -16,6 +16,7 @@ mod negotiation;
 mod output;
 mod received;
 mod rtt;
+mod table;
 
 #[cfg(test)]
 mod tests;
@@ -23,3 +24,4 @@ mod tests;
 pub use ccid::View;
 pub use config::{Ccid, Combination, Config, Mode};
 pub use endpoint::{Command, Datagram, Endpoint, Event, Input};
+pub use table::{CCID_2, CCID_3};

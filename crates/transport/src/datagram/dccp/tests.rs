@@ -149,6 +149,19 @@ fn a_server_closes_through_the_client() {
 }
 
 #[test]
+fn a_lost_reset_does_not_keep_anyone_waiting() {
+    for seed in 0..20 {
+        let mut pair = Pair::new(&Config::default(), Wire::default(), seed);
+        pair.command(0, Command::Produce { octets: 500, packets: 5 });
+        pair.run(seconds(1));
+        pair.wire.loss = 0.3;
+        pair.command(0, Command::Close);
+        assert!(!pair.run(seconds(1000)));
+        assert_eq!(pair.events[0].last(), Some(&Event::Closed(Closing::Normal)), "seed {seed}");
+    }
+}
+
+#[test]
 fn nobody_answers() {
     let mut pair = Pair::new(&Config::default(), Wire { loss: 1.0, ..Wire::default() }, 1);
     assert!(!pair.run(seconds(10_000)));

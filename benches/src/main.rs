@@ -3,6 +3,7 @@
 //! `make bench` runs it. Speed is told as ratios within one run, or as instruction counts: both mean something on another machine.
 #![forbid(unsafe_code)]
 
+mod chain;
 mod clock;
 mod differentiators;
 mod memory;
@@ -10,7 +11,9 @@ mod peers;
 mod report;
 mod worlds;
 
+use chain::Chain;
 use clap::{Parser, Subcommand};
+use peers::Ns3Radio;
 use report::Entry;
 use std::path::PathBuf;
 use worlds::{Dumbbell, W1, W2};
@@ -38,7 +41,7 @@ struct Arguments {
 enum What {
     /// Runs one world once and prints packets, events and processor seconds. Instruction counters run this.
     World {
-        /// w1 or w2.
+        /// w1, w2 or w3.
         name: String,
         /// Seconds of the world.
         seconds: u64,
@@ -47,26 +50,47 @@ enum What {
     },
     /// Measures the differentiators only.
     Differentiators,
+    /// Prints the goodput of radio chains of 1 to 5 hops, beside ns-3's where it is installed, as CSV.
+    Chain {
+        /// Runs of each.
+        #[arg(default_value_t = 5)]
+        runs: u64,
+    },
 }
 
 fn main() -> std::io::Result<()> {
     let arguments = Arguments::parse();
-    if let Some(What::World { name, seconds, shadows }) = &arguments.what {
-        let world = if name.eq_ignore_ascii_case("w1") { W1 } else { W2 };
-        let (took, _) = world.run(*seconds, shadows);
-        println!("{} {} {:.6}", took.packets, took.events, took.cpu_s);
-        return Ok(());
+    match arguments.what {
+        Some(What::World { name, seconds, .. }) if name.eq_ignore_ascii_case("w3") => {
+            let took = Chain::w3().run(0, seconds).0;
+            println!("{} {} {:.6}", took.packets, took.events, took.cpu_s);
+            return Ok(());
+        }
+        Some(What::World { name, seconds, shadows }) => {
+            let world = if name.eq_ignore_ascii_case("w1") { W1 } else { W2 };
+            let (took, _) = world.run(seconds, &shadows);
+            println!("{} {} {:.6}", took.packets, took.events, took.cpu_s);
+            return Ok(());
+        }
+        Some(What::Chain { runs }) => {
+            chain::table(runs.max(1));
+            return Ok(());
+        }
+        Some(What::Differentiators) => {
+            report::print(&differentiators::measure(arguments.repetitions));
+            return Ok(());
+        }
+        None => {}
     }
     let mut entries = Vec::new();
-    if let Some(What::Differentiators) = arguments.what {
-        report::print(&differentiators::measure(arguments.repetitions));
-        return Ok(());
-    }
     for world in [W1, W2] {
         eprintln!("{}: {}", world.name, world.what);
         entries.extend(speed(&world, arguments.repetitions, !arguments.alone));
         entries.extend(peers::instructions(&world));
     }
+    let w3 = Chain::w3();
+    eprintln!("{}: {}", w3.name, w3.what);
+    entries.extend(speed_of_chain(&w3, arguments.repetitions, !arguments.alone));
     eprintln!("differentiators");
     entries.extend(differentiators::measure(arguments.repetitions));
     eprintln!("memory");
@@ -99,4 +123,20 @@ fn speed(world: &Dumbbell, repetitions: usize, with_peers: bool) -> Vec<Entry> {
         Entry::new(name("time-per-packet-and-hop"), per_hop, "ns").limit("target", 100.0),
         Entry::new(name("events-per-second"), took.events as f64 / took.cpu_s, "event/s"),
     ]
+}
+
+fn speed_of_chain(world: &Chain, repetitions: usize, with_peers: bool) -> Vec<Entry> {
+    let mut runs: Vec<_> = (0..repetitions.max(1)).map(|_| world.run(0, world.seconds).0).collect();
+    runs.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
+    let took = runs[runs.len() / 2];
+    let name = |what: &str| format!("speed/{}/{what}", world.name);
+    let mut pace = Entry::new(name("simulated-seconds-per-second"), world.seconds as f64 / took.cpu_s, "s/s");
+    let mut packets = Entry::new(name("packets-per-second"), took.packets as f64 / took.cpu_s, "packet/s");
+    if let Some(ns3) =
+        with_peers.then(|| peers::ns3_chain(world, Ns3Radio { threshold: false, sense: false }, world.seconds, 0)).flatten()
+    {
+        pace = pace.peer("ns-3", world.seconds as f64 / ns3.cpu_s);
+        packets = packets.peer("ns-3", ns3.packets / ns3.cpu_s);
+    }
+    vec![pace, packets, Entry::new(name("events-per-second"), took.events as f64 / took.cpu_s, "event/s")]
 }

@@ -1,5 +1,6 @@
 //! The same worlds in ns-2 and ns-3, and instruction counts by callgrind: each only where the tool is installed.
 
+use crate::chain::Chain;
 use crate::clock;
 use crate::report::Entry;
 use crate::worlds::Dumbbell;
@@ -53,10 +54,7 @@ pub fn ns2(world: &Dumbbell) -> Option<f64> {
 
 /// Packets per second at the bottleneck in ns-3.
 pub fn ns3(world: &Dumbbell) -> Option<f64> {
-    let Some(program) = build_ns3() else {
-        eprintln!("  without ns-3: it is the Debian package `libns3-dev` (and a C++ compiler and pkg-config)");
-        return None;
-    };
+    let program = build_ns3("ns3_dumbbell", &["point-to-point"], &[])?;
     let mut command = Command::new(program);
     command.arg(if world.scheme == "sack" { "1" } else { "0" });
     command.args(arguments(world, (world.seconds / NS3_SHARE).max(1)));
@@ -64,19 +62,59 @@ pub fn ns3(world: &Dumbbell) -> Option<f64> {
     Some(packets / cpu)
 }
 
-fn build_ns3() -> Option<PathBuf> {
-    let program = std::env::temp_dir().join("whyloss-bench-ns3-dumbbell");
-    let source = here("ns3_dumbbell.cc");
+/// What ns-3 makes of a chain.
+#[derive(Clone, Copy, Debug)]
+pub struct Ns3Chain {
+    pub packets: f64,
+    pub cpu_s: f64,
+    pub goodput_kbps: f64,
+}
+
+/// The radio of an ns-3 station.
+#[derive(Clone, Copy, Debug)]
+pub struct Ns3Radio {
+    /// A frame survives where it is 10 dB above everything else, instead of by the error rates of its modulation.
+    pub threshold: bool,
+    /// It senses and suffers what it cannot decode.
+    pub sense: bool,
+}
+
+/// Lets `seconds` of a chain pass in ns-3.
+pub fn ns3_chain(chain: &Chain, radio: Ns3Radio, seconds: u64, run: u64) -> Option<Ns3Chain> {
+    let defines: &[&str] = if radio.threshold { &["THRESHOLD"] } else { &[] };
+    let mut command = Command::new(build_ns3("ns3_chain", &["mobility", "wifi"], defines)?);
+    let numbers = [u64::from(chain.hops), u64::from(chain.rts), chain.window, run, seconds, u64::from(radio.sense)];
+    command.args(numbers.iter().map(ToString::to_string));
+    let output = command.stdin(Stdio::null()).output().ok().filter(|output| output.status.success())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut numbers = text.split_whitespace().map(str::parse);
+    let mut next = || numbers.next()?.ok();
+    Some(Ns3Chain { packets: next()?, cpu_s: next()?, goodput_kbps: next()? })
+}
+
+/// Compiles a program of this folder against ns-3, once.
+fn build_ns3(name: &str, modules: &[&str], defines: &[&str]) -> Option<PathBuf> {
+    let program = compile_ns3(name, modules, defines);
+    if program.is_none() {
+        eprintln!("  without ns-3: it is the Debian package `libns3-dev` (and a C++ compiler and pkg-config)");
+    }
+    program
+}
+
+fn compile_ns3(name: &str, modules: &[&str], defines: &[&str]) -> Option<PathBuf> {
+    let program = std::env::temp_dir().join(format!("whyloss-bench-{name}{}", defines.concat()));
+    let source = here(&format!("{name}.cc"));
     let newer = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
     if newer(&program) > newer(&source) {
         return Some(program);
     }
-    let modules = ["applications", "core", "internet", "network", "point-to-point", "traffic-control"];
+    let modules = ["applications", "core", "internet", "network", "traffic-control"].iter().chain(modules);
     let mut ask = Command::new("pkg-config");
-    ask.args(["--cflags", "--libs"]).args(modules.iter().map(|module| format!("ns3-{module}"))).stderr(Stdio::null());
+    ask.args(["--cflags", "--libs"]).args(modules.map(|module| format!("ns3-{module}"))).stderr(Stdio::null());
     let flags = ask.output().ok().filter(|output| output.status.success())?;
     eprintln!("  compiling the ns-3 program once");
     let mut build = Command::new("c++");
+    build.args(defines.iter().map(|define| format!("-D{define}")));
     build.args(["-O2", "-DNDEBUG", "-o"]).arg(&program).arg(&source);
     // The package also names development libraries by path that it does not depend on and that nothing here needs.
     build.args(String::from_utf8_lossy(&flags.stdout).split_whitespace().filter(|word| word.starts_with('-')));

@@ -167,7 +167,7 @@ impl Assembly {
         for &(node, position) in &air.stations {
             let name = self.node_name(node)?.to_owned();
             let item = format!("station {name}");
-            if position.iter().any(|metres| !(metres.abs() <= 1e7)) {
+            if position.iter().any(|metres| metres.is_nan() || metres.abs() > 1e7) {
                 return Err(unfit(&item, "position", format!("{position:?}"), "coordinates up to 10,000 km"));
             }
             if names.iter().any(|(other, _)| *other == name) {

@@ -247,7 +247,7 @@ impl Network {
                     arrived = arrived.or(self.land(direction, load));
                 }
                 Outcome::GivenUp { direction, packet, cause } => {
-                    self.lose(direction, packet, cause, "lost: given up after the retry limit")
+                    self.lose(direction, packet, cause, "lost: given up after the retry limit");
                 }
             }
         }

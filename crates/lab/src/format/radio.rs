@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use whyloss_sim::{ChannelSpec, Propagation, QueueLimit, RadioSpec};
 
-/// Stations in a row, `hops` hops of `spacing` each: host `node0`, routers `node1`, `node2`, … and a host at the other end. Flows that
-/// do not say `from` and `to` go from `node0` to the other end. `[radio]` says what stations they are.
+/// Stations in a row, `hops` hops of `spacing` each: host `node0`, routers `node1`, `node2`, … and a host at the other end. Flows
+/// that do not say `from` and `to` go from `node0` to the other end. `[radio]` says what stations they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Chain {
@@ -38,11 +38,11 @@ pub struct Input {
     pub acks: Option<Channel>,
 }
 
-/// An IEEE 802.11 radio channel and the stations on it: the nodes that have a `position`, or those of `[chain]`. Each pair of stations
-/// that can decode each other is a link, called by the names of its ends with a hyphen between them.
+/// An IEEE 802.11 radio channel and the stations on it: the nodes that have a `position`, or those of `[chain]`. Each pair of
+/// stations that can decode each other is a link, called by the names of its ends with a hyphen between them.
 ///
-/// If nothing is said, it is 802.11b with long preambles at 2 Mbit/s and the radio of ns-2: reception up to 250 m, carrier sense up to
-/// 550 m.
+/// If nothing is said, it is 802.11b with long preambles at 2 Mbit/s and the radio of ns-2: reception up to 250 m, carrier sense up
+/// to 550 m.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Radio {
@@ -54,8 +54,8 @@ pub struct Radio {
     pub rts: OrNone<Size>,
     /// Interface queue of each station, for all its neighbours together. The packet in service is not counted.
     pub queue: Capacity,
-    /// What noise does to the frames from each station to each other: a frame that it hits is lost, and its sender tries again. Patterns
-    /// are not possible here.
+    /// What noise does to the frames from each station to each other: a frame that it hits is lost, and its sender tries again.
+    /// Patterns are not possible here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<Channel>,
     /// Time of preamble and PLCP header in front of every frame.
@@ -66,7 +66,8 @@ pub struct Radio {
     pub sifs: Span,
     /// Idle time before backoff slots count.
     pub difs: Span,
-    /// The same after a frame that was sensed but not decoded: SIFS, DIFS and the time of an ACK frame.
+    /// The same after a frame that the station listened to (see `locking`) and could not decode: SIFS, DIFS and the time of an ACK
+    /// frame.
     pub eifs: Span,
     /// How long a signal must last before a station notices it; less than a slot.
     pub cca: Span,
@@ -102,7 +103,8 @@ pub struct Radio {
     pub floor_w: f64,
     /// Thermal noise at every receiver in watts.
     pub noise_w: f64,
-    /// Least ratio of a frame's power to noise and all other signals together at which it can be decoded; 10 is 10 dB.
+    /// Least ratio of a frame's power to noise and all other signals together at which it can be decoded; 10 is 10 dB. Spreading
+    /// lets frames at 1 and 2 Mbps get by with less than 1.
     pub capture: f64,
     /// Which of several signals a receiver listens to.
     pub locking: Locking,

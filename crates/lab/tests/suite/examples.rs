@@ -1,7 +1,10 @@
 //! The examples that teach the format are correct.
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::Array;
 use std::path::{Path, PathBuf};
-use whyloss_lab::{Scenario, Sweep};
+use whyloss_lab::{run, Control, RunOptions, Scenario, Sweep};
 
 fn examples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -32,4 +35,25 @@ fn shorthands_are_written_out() {
     assert_eq!((dumbbell.network().transfers.len(), dumbbell.network().links.len()), (10, 21));
     let path = of("lossy-link.toml");
     assert_eq!(path.network().links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>(), ["access", "path"]);
+    let chain = of("radio-chain.toml");
+    let names: Vec<_> = chain.network().links.iter().map(|link| link.name.as_str()).collect();
+    assert_eq!(names, ["node0-node1", "node1-node2", "node2-node3", "node3-node4", "node4-node5"]);
+    let transfer = &chain.network().transfers[0];
+    assert_eq!((transfer.from, transfer.to), (0, 5));
+}
+
+#[test]
+fn radio_links_tell_of_their_frames() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let scenario = Scenario::load(folder.join("radio-cell.toml")).unwrap().with_override("scenario.duration", "5 s").unwrap();
+    let tables = run(&scenario, &RunOptions::default(), &mut Control::default()).unwrap();
+    let column = |name: &str| tables.links.column_by_name(name).unwrap().as_primitive::<UInt64Type>().clone();
+    let (frames, collided, given_up) = (column("frames"), column("frames_collided"), column("dropped_collision"));
+    // Each wire and each radio link has two directions; the wire comes first and knows nothing of frames.
+    assert_eq!(frames.len(), 6);
+    assert!((0..2).all(|row| frames.is_null(row)) && (2..6).all(|row| frames.is_valid(row)));
+    let lost: u64 = (2..6).map(|row| given_up.value(row)).sum();
+    let total = tables.runs.column_by_name("packets_dropped_collision").unwrap().as_primitive::<UInt64Type>().value(0);
+    assert!(total > 0 && total == lost, "{total} {lost}");
+    assert!((2..6).map(|row| collided.value(row)).sum::<u64>() > total);
 }

@@ -6,7 +6,7 @@ use core::f64::consts::PI;
 /// Metres per second.
 const LIGHT: f64 = 299_792_458.0;
 
-/// Equal transmitters with antennas without gain, over flat ground. The default is ns-2's radio, a 914 MHz WaveLAN.
+/// Equal transmitters with antennas without gain, over flat ground. The default is ns-2's radio at 914 MHz.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Propagation {
     /// Transmitted power in watts.

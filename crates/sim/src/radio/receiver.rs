@@ -31,7 +31,7 @@ struct Lock {
 pub(super) enum Heard {
     /// A frame.
     Frame,
-    /// Something that kept the medium busy and could not be decoded.
+    /// A frame that the receiver listened to and could not decode.
     Noise,
     /// Nothing worth mentioning.
     Nothing,
@@ -87,7 +87,8 @@ impl Receiver {
                     Heard::Noise
                 }
             }
-            _ if !self.transmitting && signal.power >= spec.sense_w => Heard::Noise,
+            // A receiver that stays with whatever it senses takes all of it for frames.
+            _ if spec.locking == Locking::Sensed && !self.transmitting && signal.power >= spec.sense_w => Heard::Noise,
             _ => Heard::Nothing,
         }
     }
@@ -136,21 +137,21 @@ mod tests {
     #[test]
     fn the_first_frame_survives_what_is_10_db_weaker() {
         use Heard::{Frame, Noise, Nothing};
-        for locking in [Locking::Sensed, Locking::Decodable, Locking::Strongest] {
-            assert_eq!(overlap(locking, NEAR, FAR), [Frame, Noise]);
+        for (locking, sensed) in [(Locking::Sensed, Noise), (Locking::Decodable, Nothing), (Locking::Strongest, Nothing)] {
+            assert_eq!(overlap(locking, NEAR, FAR), [Frame, sensed]);
             assert_eq!(overlap(locking, NEAR, FAINT), [Frame, Nothing]);
-            assert_eq!(overlap(locking, NEAR, NEAR), [Noise, Noise]);
+            assert_eq!(overlap(locking, NEAR, NEAR), [Noise, sensed]);
             assert_eq!(overlap(locking, FAINT, NEAR), [Nothing, Frame]);
         }
     }
 
     #[test]
     fn what_comes_second_and_stronger_depends_on_the_receiver() {
-        use Heard::{Frame, Noise};
+        use Heard::{Frame, Noise, Nothing};
         assert_eq!(overlap(Locking::Sensed, FAR, NEAR), [Noise, Noise]);
-        assert_eq!(overlap(Locking::Decodable, FAR, NEAR), [Noise, Frame]);
-        assert_eq!(overlap(Locking::Decodable, NEAR, 20.0 * NEAR), [Noise, Noise]);
-        assert_eq!(overlap(Locking::Strongest, NEAR, 20.0 * NEAR), [Noise, Frame]);
+        assert_eq!(overlap(Locking::Decodable, FAR, NEAR), [Nothing, Frame]);
+        assert_eq!(overlap(Locking::Decodable, NEAR, 20.0 * NEAR), [Noise, Nothing]);
+        assert_eq!(overlap(Locking::Strongest, NEAR, 20.0 * NEAR), [Nothing, Frame]);
     }
 
     #[test]

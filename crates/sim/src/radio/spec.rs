@@ -7,8 +7,8 @@ use whyloss_transport::{BitRate, Duration};
 
 /// An IEEE 802.11 radio channel with the distributed coordination function (DCF) and the stations on it.
 ///
-/// [`RadioSpec::default`] is 802.11b with long preambles at 2 Mbit/s and the radio of ns-2: reception up to 250 m, carrier sense up to
-/// 550 m, and a receiver that stays with the first signal that it senses.
+/// [`RadioSpec::default`] is 802.11b with long preambles at 2 Mbit/s and the radio of ns-2: reception up to 250 m, carrier sense up
+/// to 550 m, and a receiver that stays with the first signal that it senses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioSpec {
     /// Bit rate of data frames: 1, 2, 5.5 or 11 Mbit/s in 802.11b.
@@ -23,11 +23,11 @@ pub struct RadioSpec {
     pub sifs: Duration,
     /// Idle time before backoff slots count.
     pub difs: Duration,
-    /// The same after a frame that was sensed but not decoded.
+    /// The same after a frame that the station listened to (see [`RadioSpec::locking`]) and could not decode.
     pub eifs: Duration,
-    /// How long a signal must last before a station notices that the medium is busy. What began less than this before a station's own
-    /// slot does not stop it: this is what makes two stations with equal backoffs collide in spite of the distance between them.
-    /// 15 us (aCCATime) in 802.11b; ns-2 and ns-3 notice at once.
+    /// How long a signal must last before a station notices that the medium is busy. What began less than this before a station's
+    /// own slot does not stop it: this is what makes two stations with equal backoffs collide in spite of the distance between
+    /// them. 15 us (aCCATime) in 802.11b; ns-2 and ns-3 notice at once.
     pub cca: Duration,
     /// First contention window: a backoff is uniform in `0..=cw_min` slots.
     pub cw_min: u32,
@@ -61,7 +61,8 @@ pub struct RadioSpec {
     pub floor_w: f64,
     /// Thermal noise at every receiver in watts.
     pub noise_w: f64,
-    /// Least ratio of a frame's power to noise and all other signals together at which it can be decoded; 10 is 10 dB.
+    /// Least ratio of a frame's power to noise and all other signals together at which it can be decoded; 10 is 10 dB. Spreading
+    /// lets frames at 1 and 2 Mbit/s get by with less than 1.
     pub capture: f64,
     /// Which signal a receiver listens to.
     pub locking: Locking,
@@ -174,8 +175,8 @@ impl RadioSpec {
         if !(self.noise_w >= 0.0 && self.noise_w < self.sense_w) {
             return unfit("noise_w", self.noise_w.to_string(), "from 0 W to below sense_w");
         }
-        if !(self.capture >= 1.0 && self.capture.is_finite()) {
-            return unfit("capture", self.capture.to_string(), "a ratio of at least 1");
+        if !(self.capture > 0.0 && self.capture.is_finite()) {
+            return unfit("capture", self.capture.to_string(), "a ratio above 0");
         }
         self.propagation.check()?;
         self.channel.check()

@@ -15,6 +15,7 @@ pub mod learned;
 mod limd_h;
 #[cfg(test)]
 mod line;
+mod nce;
 mod ncpld;
 mod newreno_ff;
 mod none;
@@ -49,6 +50,7 @@ pub use hack::Hack;
 pub use jtcp::{Jtcp, Ratio};
 pub use lda_eq::{LdaEq, QueueRate};
 pub use limd_h::{Class, LimdH};
+pub use nce::Nce;
 pub use ncpld::{Curve, Knee, Ncpld};
 pub use newreno_ff::{Chart, NewRenoFf};
 pub use none::None;
@@ -213,6 +215,7 @@ pub static TABLE: &[Part<dyn LossDifferentiator>] = &[
     relds::PART,
     lda_eq::PART,
     cerl::PART,
+    nce::PART,
     newreno_ff::PART,
     limd_h::PART,
     santa_cruz::PART,

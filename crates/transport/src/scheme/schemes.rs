@@ -204,6 +204,23 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "tcp-nce",
+        summary: "Does not reduce its window for a loss while few segments wait at the bottleneck (reconstruction, without its retransmission delay).",
+        reference: "after Sreekumari & Chung 2011",
+        differentiator: "nce",
+        reaction: "keep",
+        ..PLAIN
+    },
+    Scheme {
+        name: "tcp-nrt",
+        summary: "Reduces its window neither for a loss nor for a timeout while the queues of the path are at most half full (reconstruction).",
+        reference: "after Sreekumari & Chung 2013",
+        differentiator: "lda-eq",
+        reaction: "keep",
+        timeout: "nrt",
+        ..PLAIN
+    },
+    Scheme {
         name: "newreno-ff",
         summary: "Does not reduce its window for a loss if a round-trip time of the last window was out of control.",
         reference: "Barman & Matta 2002",

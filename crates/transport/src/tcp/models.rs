@@ -71,7 +71,7 @@ proptest! {
 
     /// The scoreboard's sums against a sum over its segments.
     #[test]
-    fn the_scoreboard_counts_what_its_segments_say(actions in prop::collection::vec((0..6u8, 0..30u64, 1..400u64), 1..150)) {
+    fn the_scoreboard_counts_what_its_segments_say(actions in prop::collection::vec((0..7u8, 0..30u64, 1..400u64), 1..150)) {
         let mut board = Scoreboard::default();
         let (mut una, mut nxt, mut clock) = (1000u64, 1000u64, 0u64);
         let mut delivered = 0;
@@ -99,6 +99,11 @@ proptest! {
                     if let Some(index) = board.find(position) {
                         board.mark_lost(index);
                     }
+                }
+                5 => {
+                    board.mark_gone(position);
+                    let unclear = |sent: &&Sent| sent.end() <= position && !sent.was_retransmitted();
+                    prop_assert!(board.iter().filter(unclear).all(|sent| !sent.in_network() && !sent.needs_repair()));
                 }
                 _ => {
                     if let Some(index) = board.next_repair() {

@@ -1,7 +1,8 @@
 //! From a scenario file to a network in full: shorthands written out, defaults filled in, everything checked.
 
 use crate::error::{nearest, InputError};
-use crate::format::{Chain, Channel, Direction, Document, Effect, Flow, Input, PatternEnd, Shape, CHANNEL_ERRORS};
+use crate::format::{Chain, Channel, Direction, Discipline, Document, Effect, Flow, Input, PatternEnd, Shape, CHANNEL_ERRORS};
+use crate::middlebox::Placed;
 use crate::quantity::{Capacity, Length, Rate, Span};
 use std::collections::BTreeSet;
 use whyloss_transport::datagram::{self, dccp};
@@ -20,6 +21,8 @@ pub struct Network {
     pub nodes: Vec<Node>,
     /// Links in the order of the scenario.
     pub links: Vec<Link>,
+    /// Agents at routers.
+    pub middleboxes: Vec<Placed>,
     /// One entry for each thing that is sent: a TCP flow, a striped transfer, a stream of datagrams.
     pub transfers: Vec<Transfer>,
 }
@@ -57,6 +60,8 @@ pub struct Way {
     pub delay: Span,
     /// Queue in front of the transmitter.
     pub queue: Capacity,
+    /// What it does beside dropping at the tail.
+    pub discipline: Option<Discipline>,
     /// What it does to packets.
     pub channel: Option<Channel>,
     /// The field of the scenario that `channel` comes from.
@@ -79,7 +84,7 @@ pub struct Transfer {
 impl Network {
     /// Writes out the network of `document`.
     pub fn new(document: &Document) -> Result<Self, InputError> {
-        let mut network = Self { nodes: Vec::new(), links: Vec::new(), transfers: Vec::new() };
+        let mut network = Self { nodes: Vec::new(), links: Vec::new(), middleboxes: Vec::new(), transfers: Vec::new() };
         let free = !(document.host.is_empty() && document.router.is_empty() && document.link.is_empty());
         match (&document.path, &document.dumbbell, &document.chain, free) {
             (Some(path), None, None, false) => network.path(path)?,
@@ -99,6 +104,7 @@ impl Network {
             }
         }
         network.radio(document)?;
+        network.place_middleboxes(&document.middlebox)?;
         network.transfers(document)?;
         network.check_output(document)?;
         Ok(network)
@@ -382,10 +388,17 @@ fn way(shape: &Shape, direction: Option<&Direction>, field: &str, name: &str) ->
     if let Some(channel) = &channel {
         check_channel(channel, &channel_field)?;
     }
+    let discipline = own.discipline.as_ref().or(shape.discipline.as_ref()).cloned();
+    if let Some((flaw, found, allowed)) = discipline.as_ref().and_then(|discipline| discipline.spec().flaw()) {
+        let field = if own.discipline.is_some() { format!("{field}.{name}") } else { field.to_owned() };
+        let kind = if matches!(discipline, Some(Discipline::Red(_))) { "red" } else { "warn" };
+        return Err(InputError::default().at(format!("{field}.discipline.{kind}.{flaw}")).found(found).allowed(allowed));
+    }
     Ok(Way {
         rate,
         delay: own.delay.or(shape.delay).unwrap_or_default(),
         queue: own.queue.or(shape.queue).unwrap_or(Capacity::Packets(100)),
+        discipline,
         channel,
         channel_field,
     })

@@ -126,6 +126,16 @@ impl World {
                 }
             }
         }
+        for (link, spec) in links.iter().zip(&network.links) {
+            for (way, own) in [Way::Forward, Way::Reverse].into_iter().zip(spec.ways.iter().flatten()) {
+                if let Some(discipline) = &own.discipline {
+                    builder.discipline(*link, way, discipline.spec());
+                }
+            }
+        }
+        for middlebox in &network.middleboxes {
+            builder.middlebox(nodes[middlebox.at], links[middlebox.link], middlebox.kind);
+        }
         let mut schemes = Vec::with_capacity(network.transfers.len());
         let mut sizes = Vec::with_capacity(network.transfers.len());
         for transfer in &network.transfers {

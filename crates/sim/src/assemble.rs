@@ -1,8 +1,8 @@
 //! From a [`Builder`] to a [`Simulation`]: everything is checked, then put in its place.
 
 use crate::build::{
-    Air, Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Flow as FlowSpec, Input as HostInput, LineSpec, LinkSpec, NodeId,
-    StripedTransfer, Supply, TcpFlow, Way,
+    Air, Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Flow as FlowSpec, Input as HostInput, LineSpec, Link, LinkId,
+    LinkSpec, Node, NodeId, StripedTransfer, Supply, TcpFlow, Way,
 };
 use crate::capture::{Capture, Tap};
 use crate::channel::{Channel, ChannelError};
@@ -11,8 +11,10 @@ use crate::direction::{Direction, Line};
 use crate::events::{Event, Target, MAX_TARGETS};
 use crate::hosts::{File, Flow, Hosts, Opening, Socket, Source};
 use crate::link::{Transmitter, Wire};
+use crate::middlebox::{Assisted, Attached, Meter, Middlebox};
 use crate::network::{Network, Outlet, Overhead, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
+use crate::queue::{Discipline, Manager};
 use crate::radio::Hop;
 use crate::random::Stream;
 use crate::record::Records;
@@ -26,7 +28,8 @@ use whyloss_transport::{datagram, BitRate, Command, Duration, Endpoint, Input, I
 const FIRST_PORT: u16 = 1024;
 
 pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
-    let Builder { seed, run, nodes, links, airs, flows, send_overhead, sampling, captures, inputs } = builder;
+    let Builder { seed, run, nodes, links, airs, flows, send_overhead, sampling, captures, inputs, disciplines, middleboxes } =
+        builder;
     distinct("node", nodes.iter().map(|node| node.name.as_str()))?;
     distinct("flow", flows.iter().map(FlowSpec::name))?;
     let hosts: Vec<u32> = (0..nodes.len() as u32).filter(|&node| nodes[node as usize].host).collect();
@@ -82,6 +85,12 @@ pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
     }
     assembly.net.routes = Routes::new(&nodes, &links, &hosts);
     assembly.net.taps = vec![Vec::new(); assembly.net.directions.len()];
+    for (link, way, discipline) in disciplines {
+        assembly.discipline(link, way, discipline)?;
+    }
+    for (at, link, middlebox) in middleboxes {
+        assembly.middlebox(&nodes, &links, at, link, middlebox)?;
+    }
     for capture in captures {
         assembly.capture(capture)?;
     }
@@ -195,6 +204,55 @@ impl Assembly {
         Ok(())
     }
 
+    fn discipline(&mut self, link: LinkId, way: Way, discipline: Discipline) -> Result<(), BuildError> {
+        let direction = 2 * link.0 as usize + usize::from(way == Way::Reverse);
+        let name = self.link_names.get(direction);
+        let item = format!("queue of link {}", name.map_or_else(|| format!("number {}", link.0), String::clone));
+        let Some(Direction { line: Line::Wire(_), manager, .. }) = self.net.directions.get_mut(direction) else {
+            return Err(unfit(&item, "link", "no wire".to_owned(), "a wire of this builder"));
+        };
+        if let Some((field, found, allowed)) = discipline.flaw() {
+            return Err(unfit(&item, field, found, allowed));
+        }
+        let stream = Stream::new(self.seed, self.run, &item, "early drops");
+        *manager = Some(Box::new(Manager::new(discipline, stream)));
+        Ok(())
+    }
+
+    fn middlebox(&mut self, nodes: &[Node], links: &[Link], at: NodeId, link: LinkId, kind: Middlebox) -> Result<(), BuildError> {
+        let item = format!("middlebox at {}", self.node_name(at)?);
+        if nodes[at.0 as usize].host {
+            return Err(unfit(&item, "node", "a host".to_owned(), "a router"));
+        }
+        let side = links.get(link.0 as usize).and_then(|link| link.ends.iter().position(|end| *end == at));
+        let Some(side) = side else {
+            return Err(unfit(&item, "link", format!("number {}", link.0), "a link of this router"));
+        };
+        let outgoing = 2 * link.0 + side as u32;
+        if let Middlebox::Survival { window } = kind {
+            if window == 0 {
+                return Err(unfit(&item, "window", "0 packets".to_owned(), "at least 1 packet"));
+            }
+            for direction in [outgoing, outgoing ^ 1] {
+                self.net.directions[direction as usize].meter.get_or_insert_with(|| Box::new(Meter::new(window)));
+            }
+        }
+        let attached = Attached { outgoing, agent: kind.agent() };
+        let assisted = &mut self.net.assisted;
+        if let Some(router) = assisted.iter_mut().find(|router| router.node == at.0) {
+            router.agents.push(attached);
+            return Ok(());
+        }
+        assisted.push(Assisted { node: at.0, agents: vec![attached] });
+        let router = Place::Assisted(assisted.len() as u32 - 1);
+        for place in &mut self.net.places {
+            if matches!(place, Place::Router(node) if *node == at.0) {
+                *place = router;
+            }
+        }
+        Ok(())
+    }
+
     fn capture(&mut self, capture: crate::build::Capture) -> Result<(), BuildError> {
         let number = self.net.captures.len();
         let first = capture.link.0 as usize * 2;
@@ -254,6 +312,7 @@ impl Assembly {
             }
             match self.net.places[direction as usize] {
                 Place::Router(next) => node = next,
+                Place::Assisted(router) => node = self.net.assisted[router as usize].node,
                 Place::Host(end) => return end == host,
             }
         }

@@ -1,6 +1,8 @@
 //! Putting a network together.
 
 use crate::channel::ChannelSpec;
+use crate::middlebox::Middlebox;
+use crate::queue::Discipline;
 use crate::radio::RadioSpec;
 use crate::simulation::Simulation;
 use std::fmt;
@@ -186,6 +188,8 @@ pub struct Builder {
     pub(crate) sampling: Option<Duration>,
     pub(crate) captures: Vec<Capture>,
     pub(crate) inputs: Vec<Input>,
+    pub(crate) disciplines: Vec<(LinkId, Way, Discipline)>,
+    pub(crate) middleboxes: Vec<(NodeId, LinkId, Middlebox)>,
 }
 
 /// A channel in front of a host's transport.
@@ -293,6 +297,17 @@ impl Builder {
     fn join(&mut self, ends: [NodeId; 2], line: LineSpec) -> LinkId {
         self.links.push(Link { ends, line });
         LinkId(self.links.len() as u32 - 1)
+    }
+
+    /// Lets the queue in front of one direction of a wire do more than drop at its tail.
+    pub fn discipline(&mut self, link: LinkId, way: Way, discipline: Discipline) {
+        self.disciplines.push((link, way, discipline));
+    }
+
+    /// Puts an agent to work at a router, for what crosses one of the router's links. Of several agents at one router the first that was
+    /// added is the first to see a segment.
+    pub fn middlebox(&mut self, at: NodeId, link: LinkId, middlebox: Middlebox) {
+        self.middleboxes.push((at, link, middlebox));
     }
 
     /// Adds a TCP flow.

@@ -2,6 +2,8 @@
 
 use crate::channel::Channel;
 use crate::link::Wire;
+use crate::middlebox::Meter;
+use crate::queue::Manager;
 use crate::radio::Hop;
 use crate::truth::CauseCounts;
 
@@ -11,6 +13,10 @@ pub(crate) struct Direction {
     pub traffic: Traffic,
     pub channel: Channel,
     pub line: Line,
+    /// How often its channel damages or erases, if someone wants to know.
+    pub meter: Option<Box<Meter>>,
+    /// What its queue does beside dropping at the tail.
+    pub manager: Option<Box<Manager>>,
 }
 
 /// What carries the packets.
@@ -53,10 +59,18 @@ impl Traffic {
     }
 }
 
+impl Traffic {
+    /// A packet waits so many nanoseconds less than was noted.
+    pub fn take_wait(&mut self, span: u64, octets: u32) {
+        self.waited -= u128::from(span);
+        self.waited_octets -= u128::from(span) * u128::from(octets);
+    }
+}
+
 impl Direction {
     /// A direction that nothing has crossed yet.
     pub fn new(channel: Channel, line: Line) -> Self {
-        Self { traffic: Traffic::default(), channel, line }
+        Self { traffic: Traffic::default(), channel, line, meter: None, manager: None }
     }
 
     /// Packets and octets that wait at `now`. A packet whose transmission starts at this very moment does not wait any more.

@@ -15,9 +15,11 @@ mod events;
 mod finish;
 mod hosts;
 mod link;
+mod middlebox;
 mod network;
 mod octets;
 mod packet;
+mod queue;
 mod radio;
 mod random;
 mod record;
@@ -32,6 +34,8 @@ pub use build::{
     Way,
 };
 pub use channel::{AtEnd, Channel, ChannelError, ChannelSpec, Effect, Errors, Fate, Pattern, PatternError, Spacing, Step};
+pub use middlebox::Middlebox;
+pub use queue::{Discipline, Red};
 pub use radio::{Locking, Propagation, RadioSpec};
 pub use record::{
     AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LossRow, PacketCounts, Records, StripedRecord,

@@ -141,6 +141,45 @@ impl Wire {
         Ok(first.then_some(arrival))
     }
 
+    /// Whether the queue has room for a packet at `now`.
+    pub fn has_room(&mut self, now: u64, octets: u32) -> bool {
+        let (packets, waiting) = self.waiting(now);
+        self.free_at <= now
+            || match self.limit {
+                QueueLimit::Unlimited => true,
+                QueueLimit::Packets(limit) => packets < u64::from(limit),
+                QueueLimit::Octets(limit) => waiting + u64::from(octets) <= limit,
+            }
+    }
+
+    /// How many packets of `octets` octets could have been sent by `now` since there was nothing to do.
+    pub fn idle_packets(&self, now: u64, octets: u32) -> f64 {
+        let idle = now.saturating_sub(self.free_at);
+        idle as f64 * self.transmitter.rate.as_bps() as f64 / (8e9 * f64::from(octets))
+    }
+
+    /// The packets that wait at `now`, the newest first, each with its place.
+    pub fn waiting_packets(&mut self, now: u64) -> impl Iterator<Item = (usize, PacketId)> + '_ {
+        self.waiting(now);
+        let started = self.started;
+        self.ring.iter().enumerate().skip(started).rev().map(|(place, entry)| (place, entry.packet))
+    }
+
+    /// Takes the packet in `place`, which waits at `now`, out of the queue; those behind it move up.
+    pub fn remove(&mut self, traffic: &mut Traffic, now: u64, place: usize) {
+        let Some(gone) = self.ring.remove(place) else { return };
+        let span = gone.arrival - self.delay - gone.start;
+        self.free_at -= span;
+        self.waiting_octets -= u64::from(gone.octets);
+        traffic.busy -= span;
+        traffic.take_wait(gone.start - now, gone.octets);
+        for entry in self.ring.iter_mut().skip(place) {
+            entry.start -= span;
+            entry.arrival -= span;
+            traffic.take_wait(span, entry.octets);
+        }
+    }
+
     /// Takes the packet that arrives at the other end, and the one that will arrive next.
     pub fn arrive(&mut self) -> Option<(Entry, Option<&Entry>)> {
         let entry = self.ring.pop_front()?;
@@ -250,6 +289,29 @@ mod tests {
         // Waiting: 8 + 16 + 16 ms of 28.
         assert_eq!(wire.1.waited, 40 * u128::from(ms));
         assert_eq!((wire.1.max_packets, wire.1.max_octets, wire.1.busy), (2, 2000, 28 * ms));
+    }
+
+    #[test]
+    fn what_is_taken_out_lets_the_others_move_up() {
+        let ms = 1_000_000;
+        let queue = QueueLimit::Packets(3);
+        let (mut with, mut without) = (Tested::new(1_000_000, queue), Tested::new(1_000_000, queue));
+        [1000, 1000, 500, 250].iter().for_each(|&octets| assert!(with.offer(0, octets).is_ok()));
+        [1000, 500, 250].iter().for_each(|&octets| assert!(without.offer(0, octets).is_ok()));
+        assert!(!with.0.has_room(3 * ms, 100));
+        let places: Vec<_> = with.0.waiting_packets(3 * ms).map(|(place, _)| place).collect();
+        assert_eq!(places, [3, 2, 1], "the first is in transmission");
+        let Tested(wire, traffic) = &mut with;
+        wire.remove(traffic, 3 * ms, 1);
+        assert!(wire.has_room(3 * ms, 100));
+        assert_eq!(with.0.waiting(3 * ms), (2, 750));
+        // What has gone has waited for 3 ms.
+        assert_eq!((with.1.waited, with.1.busy), (without.1.waited + 3 * u128::from(ms), without.1.busy));
+        let arrivals = |Tested(wire, _): &mut Tested| -> Vec<_> {
+            std::iter::from_fn(|| wire.arrive().map(|(entry, _)| (entry.start, entry.arrival))).collect()
+        };
+        assert_eq!(with.offer(3 * ms, 100), without.offer(3 * ms, 100));
+        assert_eq!(arrivals(&mut with), arrivals(&mut without));
     }
 
     #[test]

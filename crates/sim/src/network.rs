@@ -6,6 +6,7 @@ use crate::channel::{Channel, Fate};
 use crate::direction::{Direction, Line};
 use crate::events::{Event, Events, Target};
 use crate::link::{Load, QueueFull};
+use crate::middlebox::Assisted;
 use crate::octets::{self, Content, Reading, Route};
 use crate::packet::{PacketId, Packets, Raw};
 use crate::radio::{Outcome, Radio, Surroundings};
@@ -26,6 +27,8 @@ pub(crate) enum Place {
     Host(u32),
     /// The router that is this node.
     Router(u32),
+    /// A router with agents: this entry of [`Network::assisted`].
+    Assisted(u32),
 }
 
 /// What travels in the packets of a flow.
@@ -100,6 +103,7 @@ pub(crate) struct Network {
     pub directions: Vec<Direction>,
     pub radio: Radio,
     pub places: Vec<Place>,
+    pub assisted: Vec<Assisted>,
     pub packets: Packets,
     pub routes: Routes,
     pub outlets: Vec<Outlet>,
@@ -189,11 +193,15 @@ impl Network {
         self.enqueue(exit, Load { packet, host, octets });
     }
 
-    /// A packet comes to the queue of a link direction.
-    fn enqueue(&mut self, direction: u32, load: Load) {
+    /// A packet comes to the queue of a link direction. Returns whether the queue takes it.
+    pub fn enqueue(&mut self, direction: u32, load: Load) -> bool {
+        let link = &mut self.directions[direction as usize];
+        link.traffic.offered += 1;
+        link.traffic.offered_octets += u64::from(load.octets);
+        if link.manager.is_some() && !self.manage(direction, load) {
+            return false;
+        }
         let Direction { traffic, line, .. } = &mut self.directions[direction as usize];
-        traffic.offered += 1;
-        traffic.offered_octets += u64::from(load.octets);
         let taken = match line {
             Line::Wire(wire) => {
                 let order = self.events.next_order();
@@ -209,8 +217,16 @@ impl Network {
             }
         };
         if taken == Err(QueueFull) {
-            self.lose(direction, load.packet, Cause::QueueFull, "dropped: the queue is full");
+            self.drop_from_queue(direction, load.packet, Cause::QueueFull);
         }
+        taken.is_ok()
+    }
+
+    /// A queue drops a packet.
+    pub fn drop_from_queue(&mut self, direction: u32, packet: PacketId, cause: Cause) {
+        self.tell_agents(direction, packet);
+        let comment = if cause == Cause::Aqm { "dropped: the queue is managed" } else { "dropped: the queue is full" };
+        self.lose(direction, packet, cause, comment);
     }
 
     /// The first packet of a wire arrives at its end. Returns it if that is a host.
@@ -274,6 +290,10 @@ impl Network {
                 }
                 None
             }
+            Place::Assisted(router) => {
+                self.visit(router, direction, Load { packet, host, octets });
+                None
+            }
         }
     }
 
@@ -319,6 +339,9 @@ impl Network {
         let link = &mut self.directions[direction as usize];
         let mut flips = std::mem::take(&mut self.flips);
         let fate = link.channel.pass(load.octets, Instant::from_nanos(transmitted), &mut flips);
+        if let Some(meter) = &mut link.meter {
+            meter.note(fate != Fate::Intact);
+        }
         let packet = match fate {
             Fate::Intact => {
                 self.tap(direction, load.packet, None);
@@ -393,7 +416,7 @@ impl Network {
     }
 
     /// Ends a packet's journey with its true cause. `direction` is where it was lost or which brought it here.
-    fn discard(&mut self, id: PacketId, cause: Cause, direction: u32) {
+    pub fn discard(&mut self, id: PacketId, cause: Cause, direction: u32) {
         let (offset, len) = self.data(id);
         let packet = self.packets.get(id);
         let from = &mut self.outlets[packet.origin as usize];

@@ -42,8 +42,10 @@ pub struct Records {
 /// What became of packets. `sent = delivered + dropped + in_flight`, always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {
-    /// Left an endpoint.
+    /// Left an endpoint, or a middlebox that spoke in its name.
     pub sent: u64,
+    /// Of those, sent by middleboxes.
+    pub inserted: u64,
     /// Reached the endpoint that they were meant for, as far as it could tell intact.
     pub delivered: u64,
     /// Of those, damaged in a way that no checksum noticed.
@@ -62,6 +64,7 @@ impl PacketCounts {
 
     pub(crate) fn add(&mut self, other: &Self) {
         self.sent += other.sent;
+        self.inserted += other.inserted;
         self.delivered += other.delivered;
         self.damaged_unnoticed += other.damaged_unnoticed;
         self.dropped.merge(&other.dropped);

@@ -23,11 +23,13 @@ pub enum Cause {
     /// due to noise: a frame of the exchange met another on the air, or its receiver was deaf or bound not to answer. If noise alone
     /// did it, the cause is [`Cause::Erased`]. One that is given up although it arrived (its acknowledgements were lost) is no loss.
     Collision,
+    /// A queue dropped it before it was full (active queue management).
+    Aqm,
 }
 
 impl Cause {
     /// All causes, in the order of their columns.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::QueueFull,
         Self::Erased,
         Self::IpHeaderDamaged,
@@ -36,6 +38,7 @@ impl Cause {
         Self::NoFlow,
         Self::NoRoute,
         Self::Collision,
+        Self::Aqm,
     ];
 
     /// The name in tables.
@@ -49,6 +52,7 @@ impl Cause {
             Self::NoFlow => "no-flow",
             Self::NoRoute => "no-route",
             Self::Collision => "collision",
+            Self::Aqm => "aqm",
         }
     }
 
@@ -61,10 +65,10 @@ impl Cause {
         }
     }
 
-    /// Whether the loss says that the network was overloaded: a full queue, or stations that contend for the air (our reading; counted
+    /// Whether the loss says that the network was overloaded: a queue, or stations that contend for the air (our reading; counted
     /// apart, so that anyone can read it otherwise). Every other cause says that a channel disturbed the packet.
     pub const fn is_congestion(self) -> bool {
-        matches!(self, Self::QueueFull | Self::Collision)
+        matches!(self, Self::QueueFull | Self::Aqm | Self::Collision)
     }
 }
 
@@ -132,6 +136,6 @@ mod tests {
             (0..=index).for_each(|_| counts.add(cause));
         }
         assert!(counts.iter().enumerate().all(|(index, (_, count))| count == index as u64 + 1));
-        assert_eq!(counts.total(), 36);
+        assert_eq!(counts.total(), 45);
     }
 }

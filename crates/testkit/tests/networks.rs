@@ -5,8 +5,8 @@ use proptest::sample::select;
 use proptest::test_runner::Config as Cases;
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, FlowRecord, Limits, LinkSpec, Outcome, QueueLimit, Records, Step,
-    TcpFlow,
+    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, FlowRecord, Limits, LinkSpec, Middlebox, Outcome, QueueLimit,
+    Records, Step, TcpFlow,
 };
 use whyloss_transport::scheme::{Selection, SCHEMES};
 use whyloss_transport::{differentiation, tcp, BitRate, Config, Duration, Instant};
@@ -20,6 +20,8 @@ struct Dumbbell {
     flows: Vec<FlowPlan>,
     datagrams_kbps: Option<u64>,
     overhead_us: u64,
+    /// Agents at the router `right`, for the bottleneck or for the link to the first receiver.
+    agents: Vec<(Middlebox, bool)>,
 }
 
 #[derive(Clone, Debug)]
@@ -62,7 +64,7 @@ impl Dumbbell {
     fn run(&self, watched: Watched) -> Records {
         let mut builder = Builder::new(self.seed, 0);
         let (left, right) = (builder.router("left"), builder.router("right"));
-        builder.link(left, right, self.bottleneck.0.spec(), self.bottleneck.1.spec());
+        let bottleneck = builder.link(left, right, self.bottleneck.0.spec(), self.bottleneck.1.spec());
         let shadows: Vec<String> = match watched {
             Watched::No => Vec::new(),
             Watched::Yes => {
@@ -70,12 +72,13 @@ impl Dumbbell {
                 differentiation::TABLE.iter().map(|part| part.name).chain(at_receiver).map(str::to_owned).collect()
             }
         };
-        let mut ends = None;
+        let (mut ends, mut first_receiver) = (None, None);
         for (nth, plan) in self.flows.iter().enumerate() {
             let access = self.access[nth % self.access.len()].spec();
             let (from, to) = (builder.host(format!("from{nth}")), builder.host(format!("to{nth}")));
             builder.link(from, left, access.clone(), access.clone());
-            builder.link(right, to, access.clone(), access);
+            let last = builder.link(right, to, access.clone(), access);
+            first_receiver.get_or_insert(last);
             let end = || {
                 let mut config =
                     Config { max_retransmissions: None, ..Config::profile(plan.profile).expect("it is in the table") };
@@ -104,6 +107,10 @@ impl Dumbbell {
                 rate: BitRate::from_bps(kbps * 1000),
                 octets: 500,
             });
+        }
+        for &(agent, last_hop) in &self.agents {
+            let link = first_receiver.filter(|_| last_hop).unwrap_or(bottleneck);
+            builder.middlebox(right, link, agent);
         }
         builder.send_overhead(Duration::from_micros(self.overhead_us));
         if watched == Watched::Yes {
@@ -172,16 +179,17 @@ fn dumbbell() -> impl Strategy<Value = Dumbbell> {
         .prop_map(|(profile, scheme, octets, start_ms)| FlowPlan { profile, scheme, octets, start_ms });
     let flows = proptest::collection::vec(flow, 1..5);
     let access = proptest::collection::vec(link(50_000), 1..4);
-    (any::<u64>(), (link(5_000), link(5_000)), access, flows, proptest::option::of(50u64..300), select(vec![0u64, 500])).prop_map(
-        |(seed, bottleneck, access, flows, datagrams_kbps, overhead_us)| Dumbbell {
+    let agents = proptest::collection::vec((select(Middlebox::ALL), any::<bool>()), 0..3);
+    (any::<u64>(), (link(5_000), link(5_000)), access, flows, proptest::option::of(50u64..300), select(vec![0u64, 500]), agents)
+        .prop_map(|(seed, bottleneck, access, flows, datagrams_kbps, overhead_us, agents)| Dumbbell {
             seed,
             bottleneck,
             access,
             flows,
             datagrams_kbps,
             overhead_us,
-        },
-    )
+            agents,
+        })
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 //! The parts of a connection never see the connection itself. They see these structs, so a field can be added without touching any
 //! of them. Positions are 64-bit stream positions (see [`crate::seq`]), lengths are octets.
 
-use crate::segment::{Options, Report, Wave};
+use crate::segment::{Hop, Options, Report, Wave};
 use crate::time::{Duration, Instant};
 
 /// The sender's view of the path at the moment of an event.
@@ -160,6 +160,19 @@ pub enum TrueCause {
     Corruption,
     /// A shared radio channel gave it up after too many collisions.
     Collision,
+}
+
+/// A base station says that data has come over the first hop, or is about to be sent over the last.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed<'a> {
+    /// The path.
+    pub path: &'a Path,
+    /// The hop.
+    pub hop: Hop,
+    /// Position of the first octet.
+    pub start: u64,
+    /// Octets.
+    pub len: u32,
 }
 
 /// A loss report of the receiver arrived, after the acknowledgement that carried it has been processed.

@@ -255,6 +255,8 @@ pub struct RareOptions {
     pub report: Option<Report>,
     /// SCPS selective negative acknowledgement (kind 21).
     pub snack: Option<Snack>,
+    /// What routers on the way say (kind 253).
+    pub notices: Notices,
     /// Options that we do not know, as `(kind, data)` in the order of the header. Never acted upon.
     pub unknown: Vec<(u8, Bytes)>,
 }
@@ -271,6 +273,57 @@ pub enum Report {
     HeaderIntact(HeaderReport),
     /// The rate at which the last complete wave arrived.
     Rate(RateReport),
+    /// The probability to survive the path undamaged that routers measured, as the latest data brought it, in units of 1/65535.
+    Survival(u16),
+}
+
+/// What routers on the way tell the ends. A router may put a notice into any segment that has room for it; an end that does not expect it
+/// does not act upon it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Notices {
+    /// On acknowledgements: data that was lost on a wireless link.
+    pub explicit_loss: Option<ExplicitLoss>,
+    /// On data: how many segments with data of this flow and direction a base station has sent over its wireless link so far, this one
+    /// included, modulo 2^32 (Chen et al. 2002; the layout is ours).
+    pub forwarded: Option<u32>,
+    /// On control segments, which carry nothing else: a base station has seen a segment of the other direction.
+    pub hop: Option<HopNotice>,
+    /// On data: the probability that a packet survives the links so far undamaged, in units of 1/65535. The sender begins with 65535, routers
+    /// multiply (Krishnan et al. 2004; the layout is ours).
+    pub survival: Option<u16>,
+}
+
+/// The acknowledgement of a base station, to the sender of the data alone (Cobb & Agrawal 1995; the layout is ours).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HopNotice {
+    /// Which hop.
+    pub hop: Hop,
+    /// First octet of the data that it saw.
+    pub seq: Seq,
+    /// Octets.
+    pub len: u16,
+}
+
+/// A wireless hop at one end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// The first: the data has come over it.
+    First,
+    /// The last: the data is about to be sent over it.
+    Last,
+}
+
+/// Explicit loss notification (Balakrishnan & Katz 1998; the layout is ours): this data of the other direction was lost on a wireless link,
+/// not in a queue.
+///
+/// The original is one bit and speaks of the segment at the acknowledgement number. This one names the data, so that it can speak of
+/// each of several holes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExplicitLoss {
+    /// First octet.
+    pub seq: Seq,
+    /// Octets.
+    pub len: u16,
 }
 
 /// The verdict of a differentiator at the receiver on the lowest hole that is open (the layout is ours).

@@ -1,11 +1,15 @@
 //! The scenario file, field by field. The JSON Schema in `docs/` is generated from these types.
 
+mod discipline;
 mod flow;
+mod middlebox;
 mod radio;
 mod tcp;
 mod topology;
 
+pub use discipline::{Discipline, Red, Warn};
 pub use flow::{Datagrams, Dccp, Flow, Parameter};
+pub use middlebox::{Middlebox, MiddleboxKind};
 pub use radio::{Chain, Input, Locking, Radio};
 pub use tcp::{AckPolicy, Granularity, Recovery, ReportResponse, Tcp};
 pub use topology::{
@@ -47,6 +51,9 @@ pub struct Document {
     /// Links of a free network.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<Link>,
+    /// Agents at routers, in the order in which they see a segment.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub middlebox: Vec<Middlebox>,
     /// What is sent: one entry for each kind of flow.
     pub flow: Vec<Flow>,
     /// What is written down beside flows, losses and links.

@@ -1,5 +1,6 @@
 //! Hosts, routers, links, and the shorthands for networks that everyone needs.
 
+use super::discipline::Discipline;
 use super::Input;
 use crate::quantity::{Capacity, Length, Probability, Rate, Span};
 use schemars::JsonSchema;
@@ -48,6 +49,9 @@ macro_rules! shaped {
             /// in transmission is not counted.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub queue: Option<Capacity>,
+            /// What the queue does beside dropping at the tail; nothing if nothing is said.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub discipline: Option<Discipline>,
             /// What the link does to packets; nothing if nothing is said.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub channel: Option<Channel>,
@@ -67,6 +71,7 @@ macro_rules! shaped {
                     rate: self.rate,
                     delay: self.delay,
                     queue: self.queue,
+                    discipline: self.discipline.clone(),
                     channel: self.channel.clone(),
                     forward: self.forward.clone(),
                     reverse: self.reverse.clone(),
@@ -158,6 +163,9 @@ pub struct Direction {
     /// Queue in front of this direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Capacity>,
+    /// What the queue in this direction does beside dropping at the tail, instead of what it does in both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discipline: Option<Discipline>,
     /// What the link does to packets in this direction, instead of what it does in both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<Channel>,

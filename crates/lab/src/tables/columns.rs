@@ -8,7 +8,8 @@ use arrow_schema::{DataType, Field, Schema};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use whyloss_sim::{
-    Cause, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, Outcome, Records, TimeoutRow, Truth,
+    Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, Outcome, Records,
+    TimeoutRow, Truth,
 };
 use whyloss_transport::tcp::{Closing, Judgement, Stats};
 use whyloss_transport::{Duration, Instant};
@@ -227,6 +228,11 @@ const fn judgement_name(judgement: Judgement) -> &'static str {
     }
 }
 
+/// Packets that queues dropped, because they were full or early.
+const fn queued(dropped: &CauseCounts) -> u64 {
+    dropped.get(Cause::QueueFull) + dropped.get(Cause::Aqm)
+}
+
 /// Name of the class of what really happened; `None` if the segment was not lost.
 pub const fn class(truth: Truth) -> Option<&'static str> {
     match truth {
@@ -264,7 +270,7 @@ table! {
         packets_damaged_unnoticed: always u64 = r.item.packets.damaged_unnoticed, "Of those, packets damaged in a way that no checksum noticed.";
         packets_in_flight: always u64 = r.item.packets.in_flight, "Packets under way at the end. Sent = delivered + dropped + in flight.";
         packets_dropped: always u64 = r.item.packets.dropped.total(), "Packets that did not arrive, by any cause.";
-        packets_dropped_queue: always u64 = r.item.packets.dropped.get(Cause::QueueFull), "Packets that found a queue full.";
+        packets_dropped_queue: always u64 = queued(&r.item.packets.dropped), "Packets that a queue dropped.";
         packets_dropped_collision: always u64 = r.item.packets.dropped.get(Cause::Collision), "Packets that a radio station gave up after its retry limit.";
     }
 }
@@ -326,12 +332,12 @@ table! {
         receiver_damaged: maybe u64 = r.receiver(|s| s.damaged_received), "Damaged segments that reached the receiver's connection.";
         receiver_duplicates: maybe u64 = r.receiver(|s| s.duplicates_received), "Segments with data that brought nothing new.";
         receiver_reports_sent: maybe u64 = r.receiver(|s| s.reports_sent), "Reports of damage sent.";
-        forward_dropped_queue: always u64 = r.item.forward.dropped.get(Cause::QueueFull), "Packets from sender to receiver that found a queue full.";
+        forward_dropped_queue: always u64 = queued(&r.item.forward.dropped), "Packets from sender to receiver that a queue dropped.";
         forward_dropped_collision: always u64 = r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a radio station gave up after its retry limit.";
-        forward_dropped_other: always u64 = r.item.forward.dropped.total() - r.item.forward.dropped.get(Cause::QueueFull) - r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a channel took.";
-        reverse_dropped_queue: always u64 = r.item.reverse.dropped.get(Cause::QueueFull), "Packets from receiver to sender that found a queue full.";
+        forward_dropped_other: always u64 = r.item.forward.dropped.total() - queued(&r.item.forward.dropped) - r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a channel took.";
+        reverse_dropped_queue: always u64 = queued(&r.item.reverse.dropped), "Packets from receiver to sender that a queue dropped.";
         reverse_dropped_collision: always u64 = r.item.reverse.dropped.get(Cause::Collision), "Packets from receiver to sender that a radio station gave up after its retry limit.";
-        reverse_dropped_other: always u64 = r.item.reverse.dropped.total() - r.item.reverse.dropped.get(Cause::QueueFull) - r.item.reverse.dropped.get(Cause::Collision), "Packets from receiver to sender that a channel took.";
+        reverse_dropped_other: always u64 = r.item.reverse.dropped.total() - queued(&r.item.reverse.dropped) - r.item.reverse.dropped.get(Cause::Collision), "Packets from receiver to sender that a channel took.";
     }
 }
 
@@ -347,7 +353,7 @@ table! {
         sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When that transmission left.";
         trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `tail-probe`, `timeout`.";
         episode: always u32 = r.item.record.episode, "Number of the recovery episode, from 0 in each flow; the rows of an episode come in the order in which they were noticed.";
-        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`; `arrived` if the sender was wrong; `in-flight` if still under way at the end.";
+        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`, `aqm` (a queue dropped it before it was full); `arrived` if the sender was wrong; `in-flight` if still under way at the end.";
         true_class: maybe text = class(r.item.truth), "`congestion` or `corruption`; null if the segment was not lost.";
         dropped_at_ns: maybe u64 = r.item.dropped.map(|(at, _, _)| at.as_nanos()), "When it was really lost.";
         dropped_link: maybe text = r.item.dropped.map(|(_, link, _)| r.of.link(link)), "Link on which it was lost.";
@@ -431,7 +437,7 @@ table! {
         delivered_packets: always u64 = r.item.delivered, "Packets that reached the other end, damaged ones included.";
         delivered_octets: always u64 = r.item.delivered_octets, "Octets that reached the other end.";
         damaged_packets: always u64 = r.item.damaged, "Packets that the channel damaged.";
-        dropped_queue: always u64 = r.item.dropped.get(Cause::QueueFull), "Packets that found the queue full.";
+        dropped_queue: always u64 = queued(&r.item.dropped), "Packets that the queue dropped.";
         dropped_erased: always u64 = r.item.dropped.get(Cause::Erased), "Packets that the channel erased, or whose every attempt noise spoiled.";
         dropped_collision: always u64 = r.item.dropped.get(Cause::Collision), "Packets that a radio station gave up after its retry limit.";
         in_flight_packets: always u64 = r.item.in_flight, "Packets in the queue, in transmission or on the way at the end of the run.";

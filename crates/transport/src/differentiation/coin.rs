@@ -45,7 +45,7 @@ impl LossDifferentiator for Coin {
 }
 
 /// A number in `[0, 1)` that depends on nothing but the arguments: `SplitMix64`'s finaliser (Steele, Lea & Flood 2014) over their mix.
-fn uniform(seed: u64, start: u64, transmission: u32) -> f64 {
+pub(super) fn uniform(seed: u64, start: u64, transmission: u32) -> f64 {
     let mut x =
         seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ start.wrapping_mul(0xD6E8_FEB8_6659_FD93) ^ u64::from(transmission) << 56;
     for multiplier in [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB] {

@@ -1,11 +1,14 @@
 //! Why a segment was lost. One file an algorithm.
 
+mod ack_hop;
 mod biaz;
 mod casablanca;
 mod cerl;
+mod ceten;
 mod coin;
 mod common;
 mod ecn;
+mod eln;
 mod gap;
 mod gradient;
 mod hack;
@@ -29,6 +32,7 @@ mod santa_cruz;
 #[cfg(test)]
 mod script;
 mod spike;
+mod syndrome;
 mod tcp_real;
 #[cfg(test)]
 mod tests;
@@ -39,11 +43,14 @@ mod west;
 mod zbs;
 mod zigzag;
 
+pub use ack_hop::AckHop;
 pub use biaz::Biaz;
 pub use casablanca::Casablanca;
 pub use cerl::{Capacity, Cerl};
+pub use ceten::Ceten;
 pub use coin::Coin;
 pub use ecn::{Ecn, Jersey, Marks};
+pub use eln::Eln;
 pub use gap::{Gap, GapDifferentiator};
 pub use gradient::{Gradient, Quantity};
 pub use hack::Hack;
@@ -131,6 +138,11 @@ pub trait LossDifferentiator: fmt::Debug + Send {
         Option::None
     }
 
+    /// Whether each data segment has to carry a field in which routers multiply its probability to survive their links.
+    fn wants_survival(&self) -> bool {
+        false
+    }
+
     /// Whether it wants to hear what really became of packets.
     fn wants_truth(&self) -> bool {
         false
@@ -147,6 +159,9 @@ pub trait LossDifferentiator: fmt::Debug + Send {
 
     /// The receiver reported on a loss.
     fn on_report(&mut self, _reported: &path::Reported) {}
+
+    /// A base station has seen a segment.
+    fn on_passed(&mut self, _passed: &path::Passed) {}
 
     /// Why was this lost?
     fn judge(&mut self, loss: &Loss) -> Verdict;
@@ -225,8 +240,11 @@ pub static TABLE: &[Part<dyn LossDifferentiator>] = &[
     ecn::PART,
     ecn::JERSEY,
     learned::PART,
+    eln::PART,
+    ack_hop::PART,
+    ceten::PART,
 ];
 
 /// All differentiators that work at the receiver. The position in this table is the classifier's number on the wire.
 pub static AT_RECEIVER: &[Part<dyn GapDifferentiator>] =
-    &[biaz::PART, biaz::MODIFIED, casablanca::PART, spike::PART, zigzag::PART, zbs::PART, trend::PART];
+    &[biaz::PART, biaz::MODIFIED, casablanca::PART, spike::PART, zigzag::PART, zbs::PART, trend::PART, syndrome::PART];

@@ -4,6 +4,7 @@ mod checksum;
 mod hack;
 mod loss_cause;
 mod plain;
+mod survival;
 #[cfg(test)]
 mod tests;
 mod waves;
@@ -12,6 +13,7 @@ pub use checksum::Checksum;
 pub use hack::Hack;
 pub use loss_cause::LossCause;
 pub use plain::Plain;
+pub use survival::Survival;
 pub use waves::Waves;
 
 use crate::differentiation::Gap;
@@ -99,4 +101,4 @@ pub struct Damaged<'a> {
 }
 
 /// All receiver agents.
-pub static TABLE: &[Part<dyn ReceiverAgent>] = &[plain::PART, checksum::PART, hack::PART, waves::PART];
+pub static TABLE: &[Part<dyn ReceiverAgent>] = &[plain::PART, checksum::PART, hack::PART, waves::PART, survival::PART];

@@ -308,4 +308,46 @@ pub static SCHEMES: &[Scheme] = &[
         reaction: "keep",
         ..PLAIN
     },
+    Scheme {
+        name: "eln",
+        summary: "A base station marks what its wireless link has lost; the sender repairs it without reducing its window.",
+        reference: "Balakrishnan & Katz 1998",
+        differentiator: "eln",
+        reaction: "keep",
+        ..PLAIN
+    },
+    Scheme {
+        name: "syndrome",
+        summary: "A base station numbers what it sends over its wireless link; the receiver tells by the numbers where a segment was lost.",
+        reference: "Chen et al. 2002",
+        differentiator: "syndrome",
+        reaction: "keep",
+        ..PLAIN
+    },
+    Scheme {
+        name: "ack-hop",
+        summary: "Base stations acknowledge what comes over the first and what goes over the last wireless hop.",
+        reference: "Cobb & Agrawal 1995",
+        differentiator: "ack-hop",
+        reaction: "keep",
+        ..PLAIN
+    },
+    Scheme {
+        name: "ceten-c",
+        summary: "Routers tell how likely corruption is; the sender throws a coin with the share of congestion among its losses.",
+        reference: "Krishnan et al. 2004; Eddy, Ostermann & Allman 2004",
+        differentiator: "ceten",
+        reaction: "keep",
+        receiver: "survival",
+        ..PLAIN
+    },
+    Scheme {
+        name: "ceten-a",
+        summary: "Routers tell how likely corruption is; the sender reduces by as much as congestion has a share in its losses.",
+        reference: "Krishnan et al. 2004; Eddy, Ostermann & Allman 2004",
+        differentiator: "ceten",
+        reaction: "graded",
+        receiver: "survival",
+        ..PLAIN
+    },
 ];

@@ -223,6 +223,7 @@ impl Endpoint {
     /// The outstanding segment that a report names.
     fn reported_segment(&self, report: &Report) -> Option<usize> {
         let (index, start) = match report {
+            Report::Survival(_) => return None,
             Report::Corruption(corruption) => {
                 let position = corruption.position?.seq.near(self.snd.una);
                 (self.snd.board.find(position)?, Some(position))

@@ -200,6 +200,11 @@ impl Endpoint {
         self.agreed.reports && self.parts.differentiator.wants_nonce()
     }
 
+    /// Whether our data segments carry a field for the probability to survive the path.
+    pub(super) fn survivals(&self) -> bool {
+        self.agreed.reports && self.parts.differentiator.wants_survival()
+    }
+
     /// Our SYN has been acknowledged and the peer's has come.
     pub(super) fn establish(&mut self, now: Instant, segment: &Segment) {
         self.state = State::Established;

@@ -4,8 +4,9 @@ use super::arrivals::Timing;
 use super::assembler::Arrived;
 use super::record::{Closing, Event, GapRecord, State};
 use super::{AckPolicy, Endpoint};
+use crate::path::Passed;
 use crate::receiver::{Arrival, Damaged};
-use crate::segment::{Ecn, Flags, Integrity, Segment};
+use crate::segment::{Ecn, Flags, HopNotice, Integrity, Segment};
 use crate::time::{Duration, Instant};
 
 /// RFC 7323, 5.5: after this long without a segment the remembered timestamp proves nothing.
@@ -15,6 +16,11 @@ impl Endpoint {
     pub(super) fn on_segment(&mut self, now: Instant, segment: &Segment) {
         self.stats.segments_received += 1;
         self.path.now = now;
+        if let Some(notice) = segment.options.rare.as_ref().and_then(|rare| rare.notices.hop) {
+            if !segment.flags.contains(Flags::ACK) {
+                return self.on_hop_notice(&notice);
+            }
+        }
         match self.state {
             State::Closed => {}
             State::Listen => self.on_segment_in_listen(now, segment),
@@ -35,6 +41,20 @@ impl Endpoint {
         if self.parts.receiver.on_damaged(&Damaged { view, segment, integrity }) {
             self.rcv.ack_now = true;
             self.rcv.damage_seen = true;
+        }
+    }
+
+    /// A control segment of a base station. It acknowledges nothing: only differentiators hear it.
+    fn on_hop_notice(&mut self, notice: &HopNotice) {
+        let start = notice.seq.near(self.snd.una);
+        if start + u64::from(notice.len) <= self.snd.una || start >= self.snd.nxt {
+            return;
+        }
+        self.refresh_path(self.path.now);
+        let passed = Passed { path: &self.path, hop: notice.hop, start, len: u32::from(notice.len) };
+        self.parts.differentiator.on_passed(&passed);
+        for (_, shadow) in &mut self.parts.shadows {
+            shadow.on_passed(&passed);
         }
     }
 

@@ -6,7 +6,7 @@ use super::sides::{Phase, Stage};
 use super::waves::Formation;
 use super::Endpoint;
 use crate::path::Sent;
-use crate::segment::{Dscp, Ecn, Flags, Options, RareOptions, Segment, Timestamps, Wave};
+use crate::segment::{Dscp, Ecn, Flags, Notices, Options, RareOptions, Segment, Timestamps, Wave};
 use crate::seq::Seq;
 use crate::time::Instant;
 use siphasher::sip::SipHasher13;
@@ -389,7 +389,11 @@ impl Endpoint {
     pub(super) fn data_options(&self, now: Instant, nonce: Option<u32>, data: bool) -> Options {
         let timestamps = self.agreed.timestamps.then(|| self.timestamps(now));
         let header_check = data && self.agreed.reports && self.parts.differentiator.wants_header_check();
-        Options { timestamps, nonce, header_check, ..Options::default() }
+        let rare = (data && self.survivals()).then(|| {
+            let notices = Notices { survival: Some(u16::MAX), ..Notices::default() };
+            Box::new(RareOptions { notices, ..RareOptions::default() })
+        });
+        Options { timestamps, nonce, header_check, rare, ..Options::default() }
     }
 
     pub(super) fn timestamps(&self, now: Instant) -> Timestamps {

@@ -21,6 +21,7 @@ pub mod checksum;
 pub mod damage;
 pub mod dccp;
 pub mod ip;
+pub mod notices;
 pub mod options;
 pub mod report;
 mod snack;

@@ -15,8 +15,8 @@
 //! Options stand packed: nothing but the whole is aligned to 32 bits. The padding is no-operations. In the header of a SYN it
 //! follows the options, in any other it precedes them, so that timestamps alone stand as RFC 7323, appendix A shows them.
 
-use super::report;
-use crate::segment::{Options, RareOptions, Snack, Timestamps};
+use super::{notices, report};
+use crate::segment::{Notices, Options, RareOptions, Snack, Timestamps};
 use crate::seq::Seq;
 use bytes::Bytes;
 use std::ops::Range;
@@ -56,9 +56,9 @@ impl Options {
         self.packed_len().next_multiple_of(4)
     }
 
-    /// Octets without padding.
+    /// Octets without padding. What has more than [`MAX_LEN`] does not fit a header.
     #[inline]
-    fn packed_len(&self) -> usize {
+    pub fn packed_len(&self) -> usize {
         let mut len = self.sack_len();
         len += if self.timestamps.is_some() { 10 } else { 0 };
         len += if self.nonce.is_some() { report::NONCE_LEN } else { 0 };
@@ -82,7 +82,7 @@ impl Options {
         }
     }
 
-    /// Drops what a header has no room for, the least useful first: unknown options; SACK blocks from the last on; the bits of a
+    /// Drops what a header has no room for, the least useful first: unknown options and notices; SACK blocks from the last on; the bits of a
     /// SNACK, then the SNACK; the loss report; the wave; the header checksum; the nonce. What opens a connection and timestamps always stay, and fit.
     ///
     /// A SACK block that does not fit now is repeated later (RFC 2018, 4); a loss report is worth more the earlier it comes.
@@ -92,6 +92,7 @@ impl Options {
         }
         if let Some(rare) = &mut self.rare {
             rare.unknown.clear();
+            rare.notices = Notices::default();
         }
         let others = self.packed_len() - self.sack_len();
         self.sack.truncate(MAX_LEN.saturating_sub(others + 2) / 8);
@@ -248,6 +249,7 @@ impl RareOptions {
     fn packed_len(&self) -> usize {
         let mut len = if self.reports_permitted { report::PERMITTED_LEN } else { 0 };
         len += self.report.as_ref().map_or(0, report::report_len);
+        len += notices::packed_len(&self.notices);
         len += self.snack.as_ref().map_or(0, |snack| 6 + snack.bits.len());
         len + self.unknown.iter().map(|(_, data)| 2 + data.len()).sum::<usize>()
     }
@@ -269,7 +271,10 @@ impl RareOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::{CorruptionReport, HeaderReport, PositionBasis, RateReport, Report, ReportedPosition, SackBlocks, Wave};
+    use crate::segment::{
+        CorruptionReport, ExplicitLoss, HeaderReport, Hop, HopNotice, PositionBasis, RateReport, Report, ReportedPosition,
+        SackBlocks, Wave,
+    };
 
     fn parse(octets: &[u8]) -> (Options, Option<Malformed>) {
         Options::parse(&Bytes::copy_from_slice(octets))
@@ -355,6 +360,30 @@ mod tests {
         let report = Report::HeaderIntact(HeaderReport { seq: Seq(0x1112_1314), count: 9 });
         let rare = Some(Box::new(RareOptions { report: Some(report), ..RareOptions::default() }));
         both_ways(&Options { rare, ..Options::default() }, &[1, 1, 253, 10, 0x57, 0x4C, 9, 9, 0x11, 0x12, 0x13, 0x14]);
+    }
+
+    #[test]
+    fn a_notice_of_explicit_loss() {
+        let notices = Notices { explicit_loss: Some(ExplicitLoss { seq: Seq(0x1112_1314), len: 1448 }), ..Notices::default() };
+        let rare = Some(Box::new(RareOptions { notices, ..RareOptions::default() }));
+        let octets = [1, 253, 11, 0x57, 0x4C, 5, 0x11, 0x12, 0x13, 0x14, 0x05, 0xA8];
+        both_ways(&Options { rare, ..Options::default() }, &octets);
+    }
+
+    #[test]
+    fn notices_of_routers() {
+        let with = |notices| {
+            let rare = Some(Box::new(RareOptions { notices, ..RareOptions::default() }));
+            Options { rare, ..Options::default() }
+        };
+        let none = Notices::default();
+        both_ways(&with(Notices { forwarded: Some(0x0102_0304), ..none }), &[1, 1, 1, 253, 9, 0x57, 0x4C, 12, 1, 2, 3, 4]);
+        let hop = Some(HopNotice { hop: Hop::Last, seq: Seq(0x1112_1314), len: 1448 });
+        both_ways(&with(Notices { hop, ..none }), &[253, 12, 0x57, 0x4C, 13, 1, 0x11, 0x12, 0x13, 0x14, 0x05, 0xA8]);
+        both_ways(&with(Notices { survival: Some(0xFAE0), ..none }), &[1, 253, 7, 0x57, 0x4C, 10, 0xFA, 0xE0]);
+        let report = Some(Report::Survival(0xFAE0));
+        let rare = Some(Box::new(RareOptions { report, ..RareOptions::default() }));
+        both_ways(&Options { rare, ..Options::default() }, &[1, 253, 7, 0x57, 0x4C, 11, 0xFA, 0xE0]);
     }
 
     #[test]
@@ -450,13 +479,18 @@ mod tests {
     fn what_fits_least_goes_first() {
         let report = Report::Corruption(corruption(Some(POSITION), Some(5)));
         let snack = |bits| Some(Snack { hole1_offset: 1, hole1_size: 2, bits: Bytes::from(vec![0xAA; bits]) });
-        let rare =
-            RareOptions { reports_permitted: true, report: Some(report), snack: snack(34), unknown: vec![(30, Bytes::new())] };
+        let rare = RareOptions {
+            reports_permitted: true,
+            report: Some(report),
+            snack: snack(34),
+            unknown: vec![(30, Bytes::new())],
+            ..RareOptions::default()
+        };
         let full = Options { timestamps: TIMES, sack: sack(4), nonce: None, rare: Some(Box::new(rare)), ..Options::default() };
 
         let mut options = full.clone();
         options.fit();
-        let kept = RareOptions { reports_permitted: true, report: Some(report), snack: snack(5), unknown: vec![] };
+        let kept = RareOptions { reports_permitted: true, report: Some(report), snack: snack(5), ..RareOptions::default() };
         assert_eq!(options, Options { sack: sack(0), rare: Some(Box::new(kept.clone())), ..full.clone() });
 
         let mut options = Options { nonce: Some(1), ..full.clone() };

@@ -36,6 +36,8 @@
 //!
 //! It is repeated on every acknowledgement until the hole is filled: a lost acknowledgement loses no verdict.
 //!
+//! **Survival** (sub-type 11, length 7, on acknowledgements): octets 5–6 repeat what the latest data brought (sub-type 10).
+//!
 //! **Header checksum** (sub-type 8, length 7, on data segments; Balan et al. 2002): octets 5–6 are the Internet checksum over pseudo-header
 //! and TCP header with all options, with the TCP checksum and these two octets taken as zero. A damaged segment for which it holds has
 //! an intact header.
@@ -56,7 +58,8 @@
 //! **Rate** (sub-type 2, length 7, on acknowledgements): octet 5 is the number of the last complete wave, octet 6 the rate at which it
 //! arrived: 255 is the highest that the receiver has seen. Repeated until another wave is complete.
 //!
-//! Sub-types 3 and 5 are set aside for congestion information (Selective-TCP) and explicit loss notification. An option with another sub-type, length or experiment identifier is unknown.
+//! Sub-type 3 is set aside for congestion information (Selective-TCP). What routers say has sub-types of its own: see
+//! [`notices`](super::notices). An option with another sub-type, length or experiment identifier is unknown.
 //!
 //! What fits into the 40 octets beside timestamps (10):
 //!
@@ -73,6 +76,7 @@
 //! | nonce and report with position | 30 | 1 |
 //! | nonce and report with position and echo | 34 | 0 |
 
+use super::notices;
 use crate::differentiation::Cause;
 use crate::segment::{
     CauseReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report, ReportedPosition, Wave,
@@ -95,6 +99,7 @@ const NONCE: u8 = 6;
 const CAUSE: u8 = 7;
 const HEADER_CHECK: u8 = 8;
 const HEADER_INTACT: u8 = 9;
+const SURVIVAL: u8 = 11;
 
 const SEQ_CONFIRMED: u8 = 0x80;
 const ORDER_INFERRED: u8 = 0x40;
@@ -123,6 +128,7 @@ pub(super) fn report_len(report: &Report) -> usize {
         Report::Cause(_) => 9,
         Report::HeaderIntact(_) => 10,
         Report::Rate(_) => 7,
+        Report::Survival(_) => 7,
     }
 }
 
@@ -150,7 +156,10 @@ pub(super) fn read(options: &mut Options, data: &[u8]) -> bool {
             let report = read_cause(flags, count, u16::from_be_bytes([high, low]));
             options.rare.get_or_insert_default().report = Some(Report::Cause(report));
         }
-        _ => return false,
+        &[SURVIVAL, high, low] => {
+            options.rare.get_or_insert_default().report = Some(Report::Survival(u16::from_be_bytes([high, low])));
+        }
+        [sub_type, data @ ..] => return notices::read(options, *sub_type, data),
     }
     true
 }
@@ -216,6 +225,7 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
     if rare.reports_permitted {
         head(PERMITTED_LEN, out);
     }
+    notices::write(&rare.notices, out);
     if let Some(report) = &rare.report {
         head(report_len(report), out);
         match report {
@@ -225,6 +235,10 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
             Report::HeaderIntact(report) => {
                 out.extend_from_slice(&[HEADER_INTACT, report.count]);
                 out.extend_from_slice(&report.seq.0.to_be_bytes());
+            }
+            Report::Survival(survival) => {
+                let [high, low] = survival.to_be_bytes();
+                out.extend_from_slice(&[SURVIVAL, high, low]);
             }
         }
     }
@@ -241,7 +255,7 @@ fn write_cause(report: CauseReport, out: &mut Vec<u8>) {
     out.extend_from_slice(&offset.to_be_bytes());
 }
 
-fn head(len: usize, out: &mut Vec<u8>) {
+pub(super) fn head(len: usize, out: &mut Vec<u8>) {
     let [a, b] = EXPERIMENT_ID.to_be_bytes();
     out.extend_from_slice(&[KIND, len as u8, a, b]);
 }

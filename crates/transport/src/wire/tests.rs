@@ -6,8 +6,8 @@ use super::options::MAX_LEN;
 use super::*;
 use crate::differentiation::Cause;
 use crate::segment::{
-    CauseReport, CorruptionReport, Dscp, Ecn, Flags, HeaderReport, Options, Payload, PositionBasis, RareOptions, RateReport,
-    Report, ReportedPosition, SackBlocks, Snack, Timestamps, Wave,
+    CauseReport, CorruptionReport, Dscp, Ecn, ExplicitLoss, Flags, HeaderReport, Hop, HopNotice, Notices, Options, Payload,
+    PositionBasis, RareOptions, RateReport, Report, ReportedPosition, SackBlocks, Snack, Timestamps, Wave,
 };
 use crate::seq::Seq;
 use proptest::option::of;
@@ -284,13 +284,27 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn notices()(
+        explicit_loss in of((any::<u32>(), any::<u16>())),
+        forwarded: Option<u32>,
+        hop in of((any::<bool>(), any::<u32>(), any::<u16>())),
+        survival: Option<u16>,
+    ) -> Notices {
+        let explicit_loss = explicit_loss.map(|(seq, len)| ExplicitLoss { seq: Seq(seq), len });
+        let hop = hop.map(|(last, seq, len)| HopNotice { hop: if last { Hop::Last } else { Hop::First }, seq: Seq(seq), len });
+        Notices { explicit_loss, forwarded, hop, survival }
+    }
+}
+
+prop_compose! {
     fn rare()(
         reports_permitted: bool,
-        report in of(prop_oneof![corruption(), cause(), header_intact(), rate()]),
+        report in of(prop_oneof![corruption(), cause(), header_intact(), rate(), any::<u16>().prop_map(Report::Survival)]),
         snack in of(snack()),
+        notices in notices(),
         unknown in prop::collection::vec((30..=69u8, prop::collection::vec(any::<u8>(), 0..10).prop_map(Bytes::from)), 0..3),
     ) -> RareOptions {
-        RareOptions { reports_permitted, report, snack, unknown }
+        RareOptions { reports_permitted, report, snack, notices, unknown }
     }
 }
 

@@ -1,0 +1,67 @@
+//! Middleboxes of a scenario: checked, and handed to the simulator.
+
+use crate::error::{nearest, InputError};
+use crate::format::{Middlebox, MiddleboxKind};
+use crate::network::Network;
+
+/// A middlebox in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// The router, by position in [`Network::nodes`].
+    pub at: usize,
+    /// The link, by position in [`Network::links`].
+    pub link: usize,
+    /// What it does.
+    pub kind: whyloss_sim::Middlebox,
+}
+
+impl Network {
+    /// Finds routers and links of the scenario's middleboxes.
+    pub(crate) fn place_middleboxes(&mut self, all: &[Middlebox]) -> Result<(), InputError> {
+        for (index, middlebox) in all.iter().enumerate() {
+            let placed = self.place(middlebox).map_err(|error| {
+                let field = format!("middlebox[{index}].{}", error.field);
+                error.at(field)
+            })?;
+            self.middleboxes.push(placed);
+        }
+        Ok(())
+    }
+
+    fn place(&self, middlebox: &Middlebox) -> Result<Placed, InputError> {
+        let wrong = |problem: &str, field: &str, found: &str, names: Vec<&str>| {
+            let near = nearest(found, names.iter().copied());
+            let allowed = if names.is_empty() { "there is none".to_owned() } else { names.join(", ") };
+            InputError::new(problem).at(field).found(format!("\"{found}\"")).nearest(near).allowed(allowed)
+        };
+        let routers = || self.nodes.iter().filter(|node| !node.host).map(|node| node.name.as_str()).collect();
+        let at = self.nodes.iter().position(|node| node.name == middlebox.at);
+        let at = match at {
+            Some(at) if !self.nodes[at].host => at,
+            Some(_) => return Err(wrong("a host, not a router", "at", &middlebox.at, routers())),
+            None => return Err(wrong("no such router", "at", &middlebox.at, routers())),
+        };
+        let ends_here = || self.links.iter().filter(|link| link.ends.contains(&at)).map(|link| link.name.as_str()).collect();
+        let link = self.links.iter().position(|link| link.name == middlebox.link);
+        let link = match link {
+            Some(link) if self.links[link].ends.contains(&at) => link,
+            Some(_) => return Err(wrong("the link does not end at this router", "link", &middlebox.link, ends_here())),
+            None => return Err(wrong("no such link", "link", &middlebox.link, ends_here())),
+        };
+        match middlebox.window {
+            Some(_) if middlebox.kind != MiddleboxKind::Ceten => {
+                return Err(InputError::new("only `ceten` measures over a window").at("window"));
+            }
+            Some(0) => return Err(InputError::default().at("window").found("0").allowed("1 packet or more")),
+            _ => {}
+        }
+        let kind = match middlebox.kind {
+            MiddleboxKind::Eln => whyloss_sim::Middlebox::ExplicitLoss,
+            MiddleboxKind::Syndrome => whyloss_sim::Middlebox::ForwardCount,
+            MiddleboxKind::AckHop => whyloss_sim::Middlebox::HopNotices,
+            MiddleboxKind::Ceten => whyloss_sim::Middlebox::Survival { window: middlebox.window.unwrap_or(1000) },
+            MiddleboxKind::Strip => whyloss_sim::Middlebox::StripOptions,
+        };
+        Ok(Placed { at, link, kind })
+    }
+}

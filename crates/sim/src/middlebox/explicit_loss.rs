@@ -1,0 +1,262 @@
+//! Explicit loss notification (Balakrishnan & Katz 1998): the base station knows which data its wireless link has lost.
+//!
+//! Of data that comes over the link it remembers the holes. Of data that leaves over the link it remembers what the link's queue has
+//! taken, as a snoop agent does; what the receiver then misses, the link has lost.
+//!
+//! Our reading of the marks: an acknowledgement names one piece of data that is missing, and of several the one that was named least often,
+//! so that each hole under SACK gets its turn. A hole in what came over the link is certain and named on any acknowledgement that has room,
+//! because with SACK and RACK (RFC 8985) a single one can make the sender judge; of what left over the link only what duplicates, partial
+//! acknowledgements or SACK blocks show to be missing is named.
+
+use super::{notify, Agent, Crossing};
+use std::collections::BTreeMap;
+use whyloss_transport::segment::{ExplicitLoss, Flags};
+use whyloss_transport::{Segment, Seq};
+
+/// The agent.
+#[derive(Debug, Default)]
+pub(crate) struct ExplicitLosses {
+    /// By the outlet that the data left.
+    flows: BTreeMap<u32, Flow>,
+}
+
+/// The data of one flow in one direction.
+#[derive(Debug)]
+struct Flow {
+    kind: Kind,
+    /// The end of the data that has come farthest.
+    highest: u64,
+    acknowledged: u64,
+    /// The end of the latest retransmission, and of all data before it: once the former is acknowledged, the latter has come or is lost.
+    repair: (u64, u64),
+    /// By the first octet, neither acknowledged.
+    pieces: BTreeMap<u64, Piece>,
+}
+
+/// What the pieces of a flow are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// What has not come over the link.
+    Holes,
+    /// What the queue of the link has taken.
+    Taken,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    end: u64,
+    /// How often it was named.
+    named: u32,
+}
+
+impl Flow {
+    fn new(kind: Kind, seq: Seq) -> Self {
+        // One wrap above zero, so that a position a little below is still a number.
+        let start = (1 << 32) | u64::from(seq.0);
+        Self { kind, highest: start, acknowledged: start, repair: (start, start), pieces: BTreeMap::new() }
+    }
+
+    /// Data came over the link: it is not missing any more, but what lies between it and what came before is.
+    fn arrives(&mut self, start: u64, end: u64) {
+        if start > self.highest {
+            self.pieces.insert(self.highest, Piece { end: start, named: 0 });
+        }
+        self.cut(start, end);
+        self.highest = self.highest.max(end);
+    }
+
+    /// Data leaves over the link.
+    fn leaves(&mut self, start: u64, end: u64) {
+        if start < self.highest {
+            self.repair = (end, self.highest);
+        }
+        if end > self.acknowledged {
+            self.pieces.insert(start, Piece { end, named: 0 });
+        }
+        self.highest = self.highest.max(end);
+    }
+
+    /// Takes a range out of the pieces.
+    fn cut(&mut self, start: u64, end: u64) {
+        let overlapping: Vec<_> =
+            self.pieces.range(..end).filter(|(_, piece)| piece.end > start).map(|(&at, &p)| (at, p)).collect();
+        for (at, piece) in overlapping {
+            self.pieces.remove(&at);
+            if at < start {
+                self.pieces.insert(at, Piece { end: start, ..piece });
+            }
+            if piece.end > end {
+                self.pieces.insert(end, piece);
+            }
+        }
+    }
+
+    /// Names one missing piece on an acknowledgement, if there is one and the header has room for the notice.
+    fn name_missing(&mut self, ack: &mut Segment) {
+        let Some(start) = self.missing(ack) else { return };
+        let Some(piece) = self.pieces.get_mut(&start) else { return };
+        let len = (piece.end - start).min(u64::from(u16::MAX)) as u16;
+        if notify(ack, |notices| notices.explicit_loss = Some(ExplicitLoss { seq: Seq::from(start), len })) {
+            piece.named += 1;
+        }
+    }
+
+    /// The piece to name on an acknowledgement: of those that are known to be missing the one that was named least often.
+    fn missing(&mut self, ack: &Segment) -> Option<u64> {
+        let una = ack.ack.near(self.acknowledged);
+        let duplicate = una == self.acknowledged && ack.is_empty() && !ack.flags.intersects(Flags::SYN | Flags::FIN);
+        if una > self.acknowledged {
+            self.acknowledged = una;
+            self.cut(0, una);
+        }
+        let mut beyond = match self.kind {
+            Kind::Holes => u64::MAX,
+            // Without SACK: a duplicate, or a partial acknowledgement (RFC 6582), says that what it asks for is missing.
+            Kind::Taken if duplicate || (self.repair.0..self.repair.1).contains(&una) => una + 1,
+            Kind::Taken => una,
+        };
+        for (left, right) in ack.options.sack.as_slice().iter().map(|(l, r)| (l.near(una), r.near(una))) {
+            if left < right && left > una {
+                self.cut(left, right);
+                beyond = beyond.max(left);
+            }
+        }
+        if una >= beyond {
+            return None;
+        }
+        self.pieces.range(una..beyond).min_by_key(|(at, piece)| (piece.named, **at)).map(|(&at, _)| at)
+    }
+}
+
+/// First and last position of the sequence space that a segment takes.
+fn range(flow: &Flow, segment: &Segment) -> (u64, u64) {
+    let start = segment.seq.near(flow.highest);
+    (start, start + u64::from(segment.seq_len()))
+}
+
+impl Agent for ExplicitLosses {
+    fn pass(&mut self, crossing: &Crossing, segment: &mut Segment) {
+        if segment.flags.contains(Flags::ACK) {
+            if let Some(flow) = self.flows.get_mut(&(crossing.from ^ 1)) {
+                flow.name_missing(segment);
+            }
+        }
+        if segment.seq_len() == 0 || !(crossing.arrived || crossing.leaves) {
+            return;
+        }
+        let kind = if crossing.arrived { Kind::Holes } else { Kind::Taken };
+        let flow = self.flows.entry(crossing.from).or_insert_with(|| Flow::new(kind, segment.seq));
+        let (start, end) = range(flow, segment);
+        match flow.kind {
+            Kind::Holes => flow.arrives(start, end),
+            Kind::Taken => flow.leaves(start, end),
+        }
+    }
+
+    fn dropped(&mut self, from: u32, segment: &Segment) {
+        if let Some(flow) = self.flows.get_mut(&from) {
+            let (start, end) = range(flow, segment);
+            flow.cut(start, end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyloss_transport::segment::SackBlocks;
+    use whyloss_transport::Payload;
+
+    const UP: Crossing = Crossing { from: 0, arrived: true, leaves: false, corruption: 0.0 };
+    const DOWN: Crossing = Crossing { from: 0, arrived: false, leaves: true, corruption: 0.0 };
+    const BACK: Crossing = Crossing { from: 1, arrived: false, leaves: true, corruption: 0.0 };
+
+    fn data(n: u32) -> Segment {
+        Segment {
+            seq: Seq(n * 100),
+            flags: Flags::ACK,
+            payload: Payload::Synthetic { offset: 0, len: 100 },
+            ..Segment::default()
+        }
+    }
+
+    fn ack(n: u32, sacked: &[(u32, u32)]) -> Segment {
+        let mut segment = Segment { ack: Seq(n * 100), flags: Flags::ACK, ..Segment::default() };
+        let mut sack = SackBlocks::default();
+        sacked.iter().for_each(|(left, right)| assert!(sack.push(Seq(left * 100), Seq(right * 100))));
+        segment.options.sack = sack;
+        segment
+    }
+
+    /// What an acknowledgement is told: number of the first segment and of segments.
+    fn told(agent: &mut ExplicitLosses, mut ack: Segment) -> Option<(u32, u16)> {
+        agent.pass(&BACK, &mut ack);
+        ack.options.rare.and_then(|rare| rare.notices.explicit_loss).map(|loss| (loss.seq.0 / 100, loss.len / 100))
+    }
+
+    #[test]
+    fn a_hole_on_the_way_up_is_named_on_duplicates_until_it_is_filled() {
+        let mut agent = ExplicitLosses::default();
+        [0, 1, 4, 5].iter().for_each(|&n| agent.pass(&UP, &mut data(n)));
+        assert_eq!(told(&mut agent, ack(1, &[])), Some((2, 2)));
+        assert_eq!(told(&mut agent, ack(2, &[])), Some((2, 2)));
+        agent.pass(&UP, &mut data(2));
+        assert_eq!(told(&mut agent, ack(2, &[])), Some((3, 1)), "the first retransmission has come");
+        assert_eq!(told(&mut agent, ack(3, &[(4, 6)])), Some((3, 1)));
+        agent.pass(&UP, &mut data(3));
+        assert_eq!(told(&mut agent, ack(3, &[(4, 6)])), None);
+    }
+
+    #[test]
+    fn what_the_wired_part_loses_is_not_named() {
+        let mut agent = ExplicitLosses::default();
+        (0..6).for_each(|n| agent.pass(&UP, &mut data(n)));
+        assert_eq!(told(&mut agent, ack(2, &[])), None);
+        assert_eq!(told(&mut agent, ack(2, &[])), None);
+        assert_eq!(told(&mut agent, ack(2, &[(3, 5)])), None);
+    }
+
+    #[test]
+    fn on_the_way_down_only_what_the_link_took_is_named() {
+        let mut agent = ExplicitLosses::default();
+        [0, 1, 3, 4, 5].iter().for_each(|&n| agent.pass(&DOWN, &mut data(n)));
+        agent.dropped(0, &data(4));
+        // 2 was lost before, 4 by the queue, 1 by the link.
+        assert_eq!(told(&mut agent, ack(1, &[(3, 4), (5, 6)])), Some((1, 1)));
+        assert_eq!(told(&mut agent, ack(2, &[(3, 4), (5, 6)])), None);
+        assert_eq!(told(&mut agent, ack(4, &[(5, 6)])), None);
+    }
+
+    #[test]
+    fn on_the_way_down_without_sack_duplicates_and_partial_acknowledgements_ask() {
+        let mut agent = ExplicitLosses::default();
+        (0..6).for_each(|n| agent.pass(&DOWN, &mut data(n)));
+        assert_eq!(told(&mut agent, ack(1, &[])), None, "it may still come");
+        assert_eq!(told(&mut agent, ack(1, &[])), Some((1, 1)));
+        agent.pass(&DOWN, &mut data(1));
+        assert_eq!(told(&mut agent, ack(3, &[])), Some((3, 1)), "what was sent before the repair has come or is lost");
+        agent.pass(&DOWN, &mut data(3));
+        agent.pass(&DOWN, &mut data(6));
+        assert_eq!(told(&mut agent, ack(6, &[])), None);
+    }
+
+    #[test]
+    fn holes_take_turns() {
+        let mut agent = ExplicitLosses::default();
+        [0, 2, 4].iter().for_each(|&n| agent.pass(&UP, &mut data(n)));
+        let both = [(2, 3), (4, 5)];
+        let named: Vec<_> = (0..4).filter_map(|_| told(&mut agent, ack(1, &both))).map(|(n, _)| n).collect();
+        assert_eq!(named, [1, 3, 1, 3]);
+    }
+
+    #[test]
+    fn a_notice_that_does_not_fit_stays_out() {
+        let mut agent = ExplicitLosses::default();
+        [0, 2, 4, 6].iter().for_each(|&n| agent.pass(&UP, &mut data(n)));
+        let mut three = ack(1, &[(2, 3), (4, 5), (6, 7)]);
+        three.options.timestamps = Some(whyloss_transport::segment::Timestamps::default());
+        let before = three.clone();
+        agent.pass(&BACK, &mut three);
+        assert_eq!(three, before);
+    }
+}

@@ -1,0 +1,37 @@
+//! First-hop and last-hop acknowledgements (Cobb & Agrawal 1995): the base station tells the sender what it has seen.
+
+use super::{Agent, Crossing};
+use whyloss_transport::segment::{Flags, Hop, HopNotice, Notices, Options, RareOptions};
+use whyloss_transport::Segment;
+
+/// The agent.
+#[derive(Debug)]
+pub(crate) struct HopNotices;
+
+impl Agent for HopNotices {
+    fn pass(&mut self, _crossing: &Crossing, _segment: &mut Segment) {}
+
+    /// A control segment has no ACK flag, and its sequence number is the one that the sender expects: a TCP that does not know it
+    /// drops it without an answer (RFC 9293, 3.10.7.4).
+    fn passed(&mut self, crossing: &Crossing, segment: &Segment, taken: bool) -> Option<Segment> {
+        let hop = match crossing {
+            Crossing { arrived: true, .. } => Hop::First,
+            Crossing { leaves: true, .. } if taken => Hop::Last,
+            _ => return None,
+        };
+        if segment.is_empty() {
+            return None;
+        }
+        let notice = HopNotice { hop, seq: segment.seq, len: segment.payload.len().min(usize::from(u16::MAX)) as u16 };
+        let notices = Notices { hop: Some(notice), ..Notices::default() };
+        let rare = Some(Box::new(RareOptions { notices, ..RareOptions::default() }));
+        Some(Segment {
+            src_port: segment.dst_port,
+            dst_port: segment.src_port,
+            seq: segment.ack,
+            flags: Flags::default(),
+            options: Options { rare, ..Options::default() },
+            ..Segment::default()
+        })
+    }
+}

@@ -1,0 +1,283 @@
+//! Queues that do more than drop at the tail: they warn, drop early, or choose whom to drop.
+//!
+//! What they decide comes before the drop-tail queue of the wire, whose limit still holds; a plain queue pays nothing for them.
+
+use crate::direction::{Direction, Line};
+use crate::link::Load;
+use crate::network::Network;
+use crate::packet::PacketId;
+use crate::random::Stream;
+use crate::truth::Cause;
+use whyloss_transport::segment::{Dscp, Ecn};
+
+/// What a queue does with packets that come to it, before its limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Discipline {
+    /// Marks every ECN-capable packet while the average queue is above a threshold: the congestion warning of TCP-Jersey (Xu, Tian &
+    /// Ansari 2004).
+    Warn {
+        /// Packets.
+        threshold: f64,
+        /// Weight of a new sample in the average; 1 for the queue as it is.
+        weight: f64,
+    },
+    /// Random early detection (Floyd & Jacobson 1993).
+    Red(Red),
+    /// On overflow drops the newest waiting packet of high drop precedence (AF12) in favour of one that has not (Biaz & Vaidya 2005).
+    Biased,
+}
+
+/// The parameters of RED. The defaults are those of ns-2 from 2001 to 2002.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Red {
+    /// Average queue in packets from which packets are dropped or marked.
+    pub min: f64,
+    /// Average queue in packets at which the probability is `max_p`.
+    pub max: f64,
+    /// Weight of a new sample in the average.
+    pub weight: f64,
+    /// Probability at `max`.
+    pub max_p: f64,
+    /// From `max` to twice `max` the probability rises to 1 (Floyd's gentle variant); else it is 1 from `max` on.
+    pub gentle: bool,
+    /// Marks ECN-capable packets instead of dropping them, except where the probability is 1.
+    pub mark: bool,
+}
+
+impl Default for Red {
+    fn default() -> Self {
+        Self { min: 5.0, max: 15.0, weight: 0.002, max_p: 0.1, gentle: true, mark: false }
+    }
+}
+
+impl Discipline {
+    /// What makes no sense in it: field, what was found, what is allowed.
+    pub fn flaw(&self) -> Option<(&'static str, String, &'static str)> {
+        let positive = |value: f64| value > 0.0 && value <= 1e9;
+        let share = |value: f64| value > 0.0 && value <= 1.0;
+        match *self {
+            Self::Warn { threshold, .. } if !(0.0..=1e9).contains(&threshold) => {
+                Some(("threshold", threshold.to_string(), "0 to 1,000,000,000 packets"))
+            }
+            Self::Warn { weight, .. } | Self::Red(Red { weight, .. }) if !share(weight) => {
+                Some(("weight", weight.to_string(), "a number above 0, at most 1"))
+            }
+            Self::Red(red) if !positive(red.min) => Some(("min", red.min.to_string(), "a number of packets above 0")),
+            Self::Red(red) if !(positive(red.max) && red.max > red.min) => Some(("max", red.max.to_string(), "more than min")),
+            Self::Red(red) if !share(red.max_p) => Some(("max_p", red.max_p.to_string(), "a number above 0, at most 1")),
+            _ => None,
+        }
+    }
+}
+
+/// What is to become of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Pass,
+    /// Mark it if it is ECN-capable.
+    Mark,
+    /// Mark it if it is ECN-capable, drop it if not.
+    MarkOrDrop,
+    Drop,
+    /// If there is no room, make it by dropping a packet of high precedence.
+    Displace,
+}
+
+/// A discipline at work.
+#[derive(Debug)]
+pub(crate) struct Manager {
+    discipline: Discipline,
+    average: f64,
+    /// Packets since the last that was marked or dropped early.
+    count: f64,
+    stream: Stream,
+}
+
+/// A queue as a packet finds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// Packets that wait.
+    pub packets: u64,
+    /// How many packets the transmitter could have sent since it has nothing to do; 0 if it is busy.
+    pub idle: f64,
+}
+
+impl Manager {
+    pub const fn new(discipline: Discipline, stream: Stream) -> Self {
+        Self { discipline, average: 0.0, count: 0.0, stream }
+    }
+
+    pub fn decide(&mut self, found: Found) -> Decision {
+        let red = match self.discipline {
+            Discipline::Biased => return Decision::Displace,
+            Discipline::Warn { threshold, weight } => {
+                self.update(weight, found);
+                return if self.average > threshold { Decision::Mark } else { Decision::Pass };
+            }
+            Discipline::Red(red) => red,
+        };
+        self.update(red.weight, found);
+        if self.average < red.min || found.packets == 0 {
+            self.count = 0.0;
+            return Decision::Pass;
+        }
+        self.count += 1.0;
+        let probability = red.probability(self.average);
+        if probability >= 1.0 {
+            self.count = 0.0;
+            return Decision::Drop;
+        }
+        if self.stream.unit() >= spread(probability, self.count) {
+            return Decision::Pass;
+        }
+        self.count = 0.0;
+        if red.mark {
+            Decision::MarkOrDrop
+        } else {
+            Decision::Drop
+        }
+    }
+
+    /// The average decays while the queue is idle as if small queues had been seen (Floyd & Jacobson 1993, section 4).
+    fn update(&mut self, weight: f64, found: Found) {
+        if found.idle > 0.0 {
+            self.average *= libm::pow(1.0 - weight, found.idle);
+        }
+        self.average += weight * (found.packets as f64 - self.average);
+    }
+}
+
+impl Red {
+    /// The probability for an average queue of at least `min`.
+    fn probability(&self, average: f64) -> f64 {
+        if average < self.max {
+            self.max_p * (average - self.min) / (self.max - self.min)
+        } else if self.gentle && average < 2.0 * self.max {
+            self.max_p + (1.0 - self.max_p) * (average - self.max) / self.max
+        } else {
+            1.0
+        }
+    }
+}
+
+/// Octets of the packets in which idle time is counted, as in ns-2.
+const MEAN_PACKET: u32 = 500;
+
+impl Network {
+    /// Lets the manager of a queue decide on a packet that comes to it. Returns whether the packet goes on to the queue.
+    pub(crate) fn manage(&mut self, direction: u32, load: Load) -> bool {
+        let link = &mut self.directions[direction as usize];
+        let (Some(manager), Line::Wire(wire)) = (&mut link.manager, &mut link.line) else { return true };
+        let found = Found { packets: wire.waiting(self.now).0, idle: wire.idle_packets(self.now, MEAN_PACKET) };
+        match manager.decide(found) {
+            Decision::Pass => true,
+            Decision::Mark => {
+                self.mark(load.packet);
+                true
+            }
+            Decision::MarkOrDrop if self.mark(load.packet) => true,
+            Decision::MarkOrDrop | Decision::Drop => {
+                self.drop_from_queue(direction, load.packet, Cause::Aqm);
+                false
+            }
+            Decision::Displace => {
+                self.displace(direction, load);
+                true
+            }
+        }
+    }
+
+    /// Sets "congestion experienced" on a packet that is ECN-capable. A router does not look into a packet that is damaged.
+    fn mark(&mut self, id: PacketId) -> bool {
+        let ecn = &mut self.packets.get_mut(id).segment.ecn;
+        let capable = *ecn != Ecn::NotCapable && !id.is_damaged();
+        if capable {
+            *ecn = Ecn::CongestionExperienced;
+        }
+        capable
+    }
+
+    /// Makes room for a packet by dropping waiting packets of high precedence, unless it is such a packet itself or there is none.
+    fn displace(&mut self, direction: u32, load: Load) {
+        if self.packets.get(load.packet).segment.dscp == Dscp::AF12 {
+            return;
+        }
+        loop {
+            let Self { now, directions, packets, .. } = self;
+            let Direction { traffic, line: Line::Wire(wire), .. } = &mut directions[direction as usize] else { return };
+            if wire.has_room(*now, load.octets) {
+                return;
+            }
+            let victim = wire.waiting_packets(*now).find(|(_, id)| packets.get(*id).segment.dscp == Dscp::AF12);
+            let Some((place, id)) = victim else { return };
+            wire.remove(traffic, *now, place);
+            self.drop_from_queue(direction, id, Cause::QueueFull);
+        }
+    }
+}
+
+/// Spaces drops evenly: with ns-2's `wait`, none in the first `1 / p` packets after the last one, one for certain in `2 / p`.
+fn spread(p: f64, count: f64) -> f64 {
+    match count * p {
+        x if x < 1.0 => 0.0,
+        x if x < 2.0 => p / (2.0 - x),
+        _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manager(discipline: Discipline) -> Manager {
+        Manager::new(discipline, Stream::new(1, 0, "queue", "test"))
+    }
+
+    const fn found(packets: u64) -> Found {
+        Found { packets, idle: 0.0 }
+    }
+
+    #[test]
+    fn the_probability_rises_to_max_p_and_gently_to_1() {
+        let red = Red::default();
+        for (average, expected) in [(5.0, 0.0), (10.0, 0.05), (15.0, 0.1), (22.5, 0.55), (30.0, 1.0)] {
+            assert!((red.probability(average) - expected).abs() < 1e-12, "{average}");
+        }
+        assert_eq!(Red { gentle: false, ..red }.probability(15.0), 1.0);
+    }
+
+    #[test]
+    fn drops_are_spread() {
+        assert_eq!((spread(0.1, 9.0), spread(0.1, 20.0)), (0.0, 1.0));
+        assert!((spread(0.1, 15.0) - 0.2).abs() < 1e-12);
+        // A constant average of 10 packets drops with probability 0.05, one between 20 and 40 packets after the last.
+        let mut red = manager(Discipline::Red(Red { weight: 1.0, ..Red::default() }));
+        let at: Vec<_> = (0..10_000).filter(|_| red.decide(found(10)) == Decision::Drop).collect();
+        assert!(at.len() > 250 && at.windows(2).all(|pair| (20..=40).contains(&(pair[1] - pair[0]))), "{at:?}");
+    }
+
+    #[test]
+    fn the_average_follows_and_decays() {
+        let mut warn = manager(Discipline::Warn { threshold: 5.0, weight: 0.5 });
+        // 5, 7.5: not above the threshold, above it.
+        assert_eq!([warn.decide(found(10)), warn.decide(found(10))], [Decision::Pass, Decision::Mark]);
+        // Two idle packet times: 7.5 / 4, and a queue of 0 halves it again.
+        warn.decide(Found { packets: 0, idle: 2.0 });
+        assert!((warn.average - 7.5 / 8.0).abs() < 1e-12, "{}", warn.average);
+    }
+
+    #[test]
+    fn senseless_values_are_found() {
+        let red = Red::default();
+        for (discipline, field) in [
+            (Discipline::Warn { threshold: f64::NAN, weight: 1.0 }, "threshold"),
+            (Discipline::Warn { threshold: 1.0, weight: 0.0 }, "weight"),
+            (Discipline::Red(Red { min: 0.0, ..red }), "min"),
+            (Discipline::Red(Red { max: 5.0, ..red }), "max"),
+            (Discipline::Red(Red { max_p: 1.5, ..red }), "max_p"),
+        ] {
+            assert_eq!(discipline.flaw().map(|(field, ..)| field), Some(field));
+        }
+        assert_eq!(Discipline::Red(red).flaw(), None);
+    }
+}

@@ -166,7 +166,7 @@ mod tests {
         Line::new((PART.build)(&Arguments::check(&PART, &BTreeMap::new()).unwrap()))
     }
 
-    /// The spacings and the trip of the last packet, in T_min of 1 ms, and who is asked then.
+    /// The spacings and the trip of the last packet, in `T_min` of 1 ms, and who is asked then.
     fn asked(spacings: u64, trip: f64) -> Option<Asked> {
         let arguments = Arguments::check(&PART, &BTreeMap::new()).unwrap();
         let extremes = crate::estimate::Extremes::Lifetime;

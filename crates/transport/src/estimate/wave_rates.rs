@@ -125,11 +125,11 @@ pub(crate) mod tests {
             rates.on_sent(&sent(number, size));
         }
         assert_eq!((report(&mut rates, 254, 200), rates.ratio()), (true, 1.0));
-        assert_eq!(report(&mut rates, 254, 100), false, "again");
+        assert!(!report(&mut rates, 254, 100), "again");
         assert_eq!((report(&mut rates, 255, 50), rates.ratio()), (false, 1.0), "too small: as if nothing had changed");
         assert_eq!((report(&mut rates, 0, 100), rates.ratio()), (true, 0.5));
-        assert_eq!(report(&mut rates, 254, 10), false, "overtaken");
-        assert_eq!(report(&mut rates, 7, 10), false, "never sent");
+        assert!(!report(&mut rates, 254, 10), "overtaken");
+        assert!(!report(&mut rates, 7, 10), "never sent");
         assert_eq!((rates.updates(), rates.highest, rates.lowest), (2, 200, 100));
         rates.begin_epoch();
         assert_eq!((rates.updates(), rates.fall()), (0, None));

@@ -190,7 +190,7 @@ fn the_sweeps_reach_both_ends() {
             let reading = match (part.name, parameter.name) {
                 ("ncpld", "g") => BTreeMap::from([("reading".to_owned(), "r2".into())]),
                 ("ncpld", "deviations") => BTreeMap::from([("reading".to_owned(), "r3".into())]),
-                // What it listens to, reports of waves, is not in this trace; its own tests sweep it.
+                // What it listens to, reports of waves, is not in this trace; its own tests move it.
                 ("tcp-real", _) => continue,
                 // This trace loses so much that every episode follows another one within a window.
                 ("limd-h", "margin") => BTreeMap::from([("escalate".to_owned(), false.into())]),

@@ -383,10 +383,8 @@ def figure_6(spec: FigureSpec, data: Data) -> Figure:
         if name in PARAMETER:
             even = int(np.argmax(a_c + a_w))
             safe = int(np.flatnonzero(a_c >= SAFE)[-1])
-            advice.append(
-                f"{label}: {_at(name, cuts[even])} (A_w {a_w[even]:.0%}, A_c {a_c[even]:.0%}); "
-                f"{_at(name, cuts[safe])} (A_w {a_w[safe]:.0%})"
-            )
+            strict = f"{_at(name, cuts[safe])} (A_w {a_w[safe]:.0%})" if safe else "none that finds any corruption"
+            advice.append(f"{label}: {_at(name, cuts[even])} (A_w {a_w[even]:.0%}, A_c {a_c[even]:.0%}); {strict}")
     caption = (
         f"{spec.caption} Thresholds for equal costs of both mistakes; and for A_c ≥ {SAFE:.0%}. {'. '.join(advice)}."
     )

@@ -344,7 +344,7 @@ impl Hosts {
 
     /// The differentiators in shadow at a flow's receiver.
     pub fn receiver_shadows(&self, flow: &Flow) -> &[(String, Box<dyn GapDifferentiator>)] {
-        let receiver = if flow.protocol != Protocol::Tcp { None } else { self.sockets.get(flow.outlet as usize + 1) };
+        let receiver = if flow.protocol == Protocol::Tcp { self.sockets.get(flow.outlet as usize + 1) } else { None };
         receiver.map_or(&[], |socket| &socket.tcp.parts().receiver_shadows)
     }
 

@@ -296,8 +296,12 @@ mod tests {
         let ms = 1_000_000;
         let queue = QueueLimit::Packets(3);
         let (mut with, mut without) = (Tested::new(1_000_000, queue), Tested::new(1_000_000, queue));
-        [1000, 1000, 500, 250].iter().for_each(|&octets| assert!(with.offer(0, octets).is_ok()));
-        [1000, 500, 250].iter().for_each(|&octets| assert!(without.offer(0, octets).is_ok()));
+        for octets in [1000, 1000, 500, 250] {
+            assert!(with.offer(0, octets).is_ok());
+        }
+        for octets in [1000, 500, 250] {
+            assert!(without.offer(0, octets).is_ok());
+        }
         assert!(!with.0.has_room(3 * ms, 100));
         let places: Vec<_> = with.0.waiting_packets(3 * ms).map(|(place, _)| place).collect();
         assert_eq!(places, [3, 2, 1], "the first is in transmission");

@@ -80,7 +80,7 @@ fn hack_knows_damaged_payloads() {
                     }
                     // Which of several transmissions a report means is a guess, whether there was damage is not.
                     Truth::Arrived if loss.record.transmission == 0 => {
-                        assert_ne!(verdict, Cause::Corruption, "run {run}: {loss:?}")
+                        assert_ne!(verdict, Cause::Corruption, "run {run}: {loss:?}");
                     }
                     _ => {}
                 }

@@ -183,7 +183,9 @@ mod tests {
     fn ack(n: u32, sacked: &[(u32, u32)]) -> Segment {
         let mut segment = Segment { ack: Seq(n * 100), flags: Flags::ACK, ..Segment::default() };
         let mut sack = SackBlocks::default();
-        sacked.iter().for_each(|(left, right)| assert!(sack.push(Seq(left * 100), Seq(right * 100))));
+        for (left, right) in sacked {
+            assert!(sack.push(Seq(left * 100), Seq(right * 100)));
+        }
         segment.options.sack = sack;
         segment
     }
@@ -197,7 +199,9 @@ mod tests {
     #[test]
     fn a_hole_on_the_way_up_is_named_on_duplicates_until_it_is_filled() {
         let mut agent = ExplicitLosses::default();
-        [0, 1, 4, 5].iter().for_each(|&n| agent.pass(&UP, &mut data(n)));
+        for n in [0, 1, 4, 5] {
+            agent.pass(&UP, &mut data(n));
+        }
         assert_eq!(told(&mut agent, ack(1, &[])), Some((2, 2)));
         assert_eq!(told(&mut agent, ack(2, &[])), Some((2, 2)));
         agent.pass(&UP, &mut data(2));
@@ -219,7 +223,9 @@ mod tests {
     #[test]
     fn on_the_way_down_only_what_the_link_took_is_named() {
         let mut agent = ExplicitLosses::default();
-        [0, 1, 3, 4, 5].iter().for_each(|&n| agent.pass(&DOWN, &mut data(n)));
+        for n in [0, 1, 3, 4, 5] {
+            agent.pass(&DOWN, &mut data(n));
+        }
         agent.dropped(0, &data(4));
         // 2 was lost before, 4 by the queue, 1 by the link.
         assert_eq!(told(&mut agent, ack(1, &[(3, 4), (5, 6)])), Some((1, 1)));
@@ -243,7 +249,9 @@ mod tests {
     #[test]
     fn holes_take_turns() {
         let mut agent = ExplicitLosses::default();
-        [0, 2, 4].iter().for_each(|&n| agent.pass(&UP, &mut data(n)));
+        for n in [0, 2, 4] {
+            agent.pass(&UP, &mut data(n));
+        }
         let both = [(2, 3), (4, 5)];
         let named: Vec<_> = (0..4).filter_map(|_| told(&mut agent, ack(1, &both))).map(|(n, _)| n).collect();
         assert_eq!(named, [1, 3, 1, 3]);
@@ -252,7 +260,9 @@ mod tests {
     #[test]
     fn a_notice_that_does_not_fit_stays_out() {
         let mut agent = ExplicitLosses::default();
-        [0, 2, 4, 6].iter().for_each(|&n| agent.pass(&UP, &mut data(n)));
+        for n in [0, 2, 4, 6] {
+            agent.pass(&UP, &mut data(n));
+        }
         let mut three = ack(1, &[(2, 3), (4, 5), (6, 7)]);
         three.options.timestamps = Some(whyloss_transport::segment::Timestamps::default());
         let before = three.clone();

@@ -58,9 +58,13 @@ mod tests {
     fn a_meter_forgets() {
         let mut meter = Meter::new(4);
         assert_eq!(meter.share(), 0.0);
-        [true, false].into_iter().for_each(|corrupted| meter.note(corrupted));
+        for corrupted in [true, false] {
+            meter.note(corrupted);
+        }
         assert_eq!(meter.share(), 0.5);
-        [false, false, false].into_iter().for_each(|corrupted| meter.note(corrupted));
+        for corrupted in [false, false, false] {
+            meter.note(corrupted);
+        }
         assert_eq!(meter.share(), 0.0);
         meter.note(true);
         assert_eq!(meter.share(), 0.25);

@@ -223,7 +223,6 @@ impl Endpoint {
     /// The outstanding segment that a report names.
     fn reported_segment(&self, report: &Report) -> Option<usize> {
         let (index, start) = match report {
-            Report::Survival(_) => return None,
             Report::Corruption(corruption) => {
                 let position = corruption.position?.seq.near(self.snd.una);
                 (self.snd.board.find(position)?, Some(position))
@@ -232,7 +231,7 @@ impl Endpoint {
                 let position = report.seq.near(self.snd.una);
                 (self.snd.board.find(position)?, Some(position))
             }
-            Report::Rate(_) => return None,
+            Report::Rate(_) | Report::Survival(_) => return None,
             // The offset counts in units of 16 octets, rounded down.
             Report::Cause(CauseReport { hole_offset: 0, .. }) => (self.snd.board.find(self.snd.una)?, None),
             Report::Cause(cause) => (self.snd.board.find(self.snd.una + u64::from(cause.hole_offset) + 15)?, None),

@@ -18,7 +18,7 @@ impl Endpoint {
         self.path.now = now;
         if let Some(notice) = segment.options.rare.as_ref().and_then(|rare| rare.notices.hop) {
             if !segment.flags.contains(Flags::ACK) {
-                return self.on_hop_notice(&notice);
+                return self.on_hop_notice(notice);
             }
         }
         match self.state {
@@ -45,7 +45,7 @@ impl Endpoint {
     }
 
     /// A control segment of a base station. It acknowledges nothing: only differentiators hear it.
-    fn on_hop_notice(&mut self, notice: &HopNotice) {
+    fn on_hop_notice(&mut self, notice: HopNotice) {
         let start = notice.seq.near(self.snd.una);
         if start + u64::from(notice.len) <= self.snd.una || start >= self.snd.nxt {
             return;

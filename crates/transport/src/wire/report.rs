@@ -127,8 +127,7 @@ pub(super) fn report_len(report: &Report) -> usize {
         }
         Report::Cause(_) => 9,
         Report::HeaderIntact(_) => 10,
-        Report::Rate(_) => 7,
-        Report::Survival(_) => 7,
+        Report::Rate(_) | Report::Survival(_) => 7,
     }
 }
 

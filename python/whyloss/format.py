@@ -21,16 +21,28 @@ What an error does to its packet.
 """
 
 
-@dataclass(kw_only=True)
-class Host:
-    """
-    A host: flows start and end here.
-    """
+Law: TypeAlias = Literal["deterministic", "uniform", "exponential"]
+"""
+The law of the distances from one packet in error to the next.
+"""
 
-    name: str
-    """
-    Its name.
-    """
+
+Length: TypeAlias = str
+"""
+a distance that is not negative such as "200 m", in mm, cm, m or km
+"""
+
+
+Locking: TypeAlias = Literal["sensed", "decodable", "strongest"]
+"""
+Which of several signals a receiver listens to.
+"""
+
+
+MiddleboxKind: TypeAlias = Literal["eln", "syndrome", "ack-hop", "ceten", "strip"]
+"""
+What a middlebox does.
+"""
 
 
 Parameter: TypeAlias = bool | float | str
@@ -63,6 +75,38 @@ Fast recovery without SACK.
 """
 
 
+@dataclass(kw_only=True)
+class Red:
+    """
+    The parameters of RED; where nothing is said those of ns-2 from 2001 to 2002.
+    """
+
+    gentle: bool | None = True
+    """
+    From `max` to twice `max` the probability rises to 1; otherwise it is 1 from `max` on.
+    """
+    mark: bool | None = False
+    """
+    Marks ECN-capable packets instead of dropping them, except where the probability is 1.
+    """
+    max: float | None = 15.0
+    """
+    Average queue in packets at which the probability is `max_p`.
+    """
+    max_p: float | None = 0.1
+    """
+    Probability at `max`.
+    """
+    min: float | None = 5.0
+    """
+    Average queue in packets from which packets are dropped or marked.
+    """
+    weight: float | None = 0.002
+    """
+    Weight of a new sample in the average.
+    """
+
+
 ReportResponse: TypeAlias = Literal["lazy", "immediate"]
 """
 What the sender does when a report names an outstanding segment as damaged.
@@ -79,6 +123,10 @@ class Router:
     """
     Its name.
     """
+    position: list[Length] | None = None
+    """
+    Where it stands, if it has a radio: two coordinates.
+    """
 
 
 Size: TypeAlias = str
@@ -90,6 +138,22 @@ a number of octets above zero such as "64 KiB", in B, kB, MB, GB, KiB, MiB or Gi
 SizeOrNone: TypeAlias = Size | Literal["none"]
 
 
+@dataclass(kw_only=True)
+class Spaced:
+    """
+    Errors at certain distances.
+    """
+
+    law: Law
+    """
+    The law of the distances.
+    """
+    rate: Probability
+    """
+    Share of packets in error: the distance from one to the next is 1/rate packets in the mean.
+    """
+
+
 Span: TypeAlias = str
 """
 a time that is not negative such as "10 ms", in ns, us, µs, ms, s, min or h
@@ -97,6 +161,22 @@ a time that is not negative such as "10 ms", in ns, us, µs, ms, s, min or h
 
 
 SpanOrNone: TypeAlias = Span | Literal["none"]
+
+
+@dataclass(kw_only=True)
+class Warn:
+    """
+    The congestion warning of TCP-Jersey (Xu, Tian & Ansari 2004).
+    """
+
+    threshold: float
+    """
+    Average queue in packets above which all packets are marked.
+    """
+    weight: float | None = 0.002
+    """
+    Weight of a new sample in the average; 1 for the queue as it is, 0.002 if nothing is said.
+    """
 
 
 Uint32OrNone: TypeAlias = int | Literal["none"]
@@ -155,6 +235,50 @@ class Datagrams:
     """
     No packet leaves at or after this time; the end of the run if nothing is said.
     """
+
+
+@dataclass(kw_only=True)
+class Dccp:
+    """
+    What the application of a DCCP flow sends.
+    """
+
+    packet: Size | None = "1440 B"
+    """
+    Data in each packet. The headers take 44 to 60 octets more.
+    """
+    rate: Rate | None = None
+    """
+    Bit rate of the data; as much as the congestion control lets go if nothing is said.
+    """
+    stop: Span | None = None
+    """
+    When the connection is closed; not before the end of the run if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Discipline1:
+    """
+    Marks every ECN-capable packet while the average queue is above a threshold: the congestion warning of TCP-Jersey.
+    """
+
+    warn: Warn
+
+
+@dataclass(kw_only=True)
+class Discipline2:
+    """
+    Random early detection (Floyd & Jacobson 1993).
+    """
+
+    red: Red
+
+
+Discipline: TypeAlias = Literal["biased"] | Discipline1 | Discipline2
+"""
+What a queue does beside dropping at the tail: `"biased"`, `{ warn = { … } }` or `{ red = { … } }`.
+"""
 
 
 @dataclass(kw_only=True)
@@ -228,6 +352,30 @@ class Markov:
     every: Span | None = None
     """
     The chain steps whenever this time has passed; with every packet if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Middlebox:
+    """
+    An agent at a router, for the TCP segments that cross one of the router's links. Damaged packets pass it untouched.
+    """
+
+    at: str
+    """
+    The router. `[path]` has `emulator`, `[dumbbell]` has `left` and `right`.
+    """
+    kind: MiddleboxKind
+    """
+    What it does.
+    """
+    link: str
+    """
+    The name of the link: of a base station the wireless one. It must end at the router.
+    """
+    window: int | None = None
+    """
+    `ceten` only: packets over which the link's rate of corruption is measured; 1000 if nothing is said.
     """
 
 
@@ -432,7 +580,7 @@ class Tcp:
 @dataclass(kw_only=True)
 class Channel:
     """
-    What a link does to packets: one of `ber`, `pattern`, `loss`, `markov`, or nothing.
+    What a link does to packets: one of `ber`, `pattern`, `loss`, `spaced`, `markov`, or nothing.
     """
 
     ber: Probability | None = None
@@ -442,7 +590,7 @@ class Channel:
     effect: Effect | None = None
     """
     What an error does: `"damage"` flips bits and lets the packet travel on (if nothing is said, with `ber` and `pattern`); `"erase"`
-    loses it without a trace (if nothing is said, with `loss` and `markov`).
+    loses it without a trace (if nothing is said, with `loss`, `spaced` and `markov`).
     """
     loss: Probability | None = None
     """
@@ -461,6 +609,10 @@ class Channel:
     """
     What comes after the last bit of a pattern: `"repeat"` the pattern, if nothing is said, or `"clean"`, no more errors.
     """
+    spaced: Spaced | None = None
+    """
+    Packets at certain distances are in error, counted in packets.
+    """
 
 
 @dataclass(kw_only=True)
@@ -476,6 +628,10 @@ class Direction:
     delay: Span | None = None
     """
     Propagation delay in this direction.
+    """
+    discipline: Discipline | None = None
+    """
+    What the queue in this direction does beside dropping at the tail, instead of what it does in both.
     """
     queue: Capacity | None = None
     """
@@ -509,6 +665,10 @@ class Flow:
     """
     How many flows of this kind.
     """
+    dccp: Dccp | None = None
+    """
+    What the application gives to a DCCP connection, where the scheme is one: full packets without end if nothing is said.
+    """
     differentiator: str | None = None
     """
     Why a segment was lost: the one that rules, instead of the scheme's.
@@ -539,7 +699,7 @@ class Flow:
     """
     scheme: str | None = None
     """
-    A named scheme: parts that the literature puts together under one name.
+    A named scheme: parts that the literature puts together under one name; or `dccp-ccid2` or `dccp-ccid3` for DCCP instead of TCP.
     """
     shadows: list[str] | None = None
     """
@@ -576,6 +736,23 @@ class Flow:
 
 
 @dataclass(kw_only=True)
+class Input:
+    """
+    Errors end to end: what happens to packets that have arrived at a host, before its transport sees them. No link repairs them.
+    Patterns are not possible here.
+    """
+
+    acks: Channel | None = None
+    """
+    What happens to the answers to data that the host sends.
+    """
+    data: Channel | None = None
+    """
+    What happens to packets with data that the host receives. No other packets count.
+    """
+
+
+@dataclass(kw_only=True)
 class Link:
     """
     A link between two nodes. What stands here holds for both directions; `forward` and `reverse` say what differs.
@@ -592,6 +769,10 @@ class Link:
     delay: Span | None = None
     """
     One-way propagation delay; `"0 ms"` if nothing is said.
+    """
+    discipline: Discipline | None = None
+    """
+    What the queue does beside dropping at the tail; nothing if nothing is said.
     """
     forward: Direction | None = None
     """
@@ -636,6 +817,10 @@ class Path:
     """
     One-way propagation delay; `"0 ms"` if nothing is said.
     """
+    discipline: Discipline | None = None
+    """
+    What the queue does beside dropping at the tail; nothing if nothing is said.
+    """
     forward: Direction | None = None
     """
     What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
@@ -657,6 +842,137 @@ class Path:
 
 
 @dataclass(kw_only=True)
+class Radio:
+    """
+    An IEEE 802.11 radio channel and the stations on it: the nodes that have a `position`, or those of `[chain]`. Each pair of
+    stations that can decode each other is a link, called by the names of its ends with a hyphen between them.
+
+    If nothing is said, it is 802.11b with long preambles at 2 Mbit/s and the radio of ns-2: reception up to 250 m, carrier sense up
+    to 550 m.
+    """
+
+    ack_octets: int | None = 14
+    """
+    Octets of an ACK frame.
+    """
+    basic_rate: Rate | None = "1 Mbps"
+    """
+    Bit rate of RTS, CTS and ACK frames.
+    """
+    capture: float | None = 10.0
+    """
+    Least ratio of a frame's power to noise and all other signals together at which it can be decoded; 10 is 10 dB. Spreading
+    lets frames at 1 and 2 Mbps get by with less than 1.
+    """
+    cca: Span | None = "15 us"
+    """
+    How long a signal must last before a station notices it; less than a slot.
+    """
+    channel: Channel | None = None
+    """
+    What noise does to the frames from each station to each other: a frame that it hits is lost, and its sender tries again.
+    Patterns are not possible here.
+    """
+    cts_octets: int | None = 14
+    """
+    Octets of a CTS frame.
+    """
+    cw_max: int | None = 1023
+    """
+    Largest contention window; it goes from w to 2w + 1 with every failure.
+    """
+    cw_min: int | None = 31
+    """
+    First contention window: a backoff is uniform from 0 to this many slots.
+    """
+    difs: Span | None = "50 us"
+    """
+    Idle time before backoff slots count.
+    """
+    eifs: Span | None = "364 us"
+    """
+    The same after a frame that the station listened to (see `locking`) and could not decode: SIFS, DIFS and the time of an ACK
+    frame.
+    """
+    floor_w: float | None = 4.4e-13
+    """
+    A signal weaker than this, in watts, does not exist for its receiver.
+    """
+    frequency_hz: float | None = 914000000.0
+    """
+    Carrier frequency in hertz.
+    """
+    header_octets: int | None = 28
+    """
+    Octets of MAC header and frame check sequence of a data frame.
+    """
+    height_m: float | None = 1.5
+    """
+    Height of the antennas above ground in metres; 0 for free space.
+    """
+    llc_octets: int | None = 8
+    """
+    Octets of LLC and SNAP headers of a data frame.
+    """
+    locking: Locking | None = "sensed"
+    """
+    Which of several signals a receiver listens to.
+    """
+    long_retries: Uint32OrNone | None = 4
+    """
+    Attempts before a packet whose RTS was answered is given up.
+    """
+    noise_w: float | None = 4.4e-13
+    """
+    Thermal noise at every receiver in watts.
+    """
+    power_w: float | None = 0.2818
+    """
+    Transmitted power in watts.
+    """
+    preamble: Span | None = "192 us"
+    """
+    Time of preamble and PLCP header in front of every frame.
+    """
+    queue: Capacity | None = "50 pkt"
+    """
+    Interface queue of each station, for all its neighbours together. The packet in service is not counted.
+    """
+    rate: Rate | None = "2 Mbps"
+    """
+    Bit rate of data frames: 1, 2, 5.5 or 11 Mbps in 802.11b.
+    """
+    receive_w: float | None = 3.652e-10
+    """
+    Least power in watts at which a frame can be decoded.
+    """
+    rts: SizeOrNone | None = "1 B"
+    """
+    Data frames of at least this length, MAC header included, begin with RTS/CTS: `"1 B"` for all, `"none"` for none.
+    """
+    rts_octets: int | None = 20
+    """
+    Octets of an RTS frame.
+    """
+    sense_w: float | None = 1.559e-11
+    """
+    Power in watts, of all signals together, from which on the medium is busy.
+    """
+    short_retries: Uint32OrNone | None = 7
+    """
+    Attempts before a packet without RTS/CTS, or an RTS, is given up.
+    """
+    sifs: Span | None = "10 us"
+    """
+    Short interframe space: between the frames of one exchange.
+    """
+    slot: Span | None = "20 us"
+    """
+    Time of a backoff slot.
+    """
+
+
+@dataclass(kw_only=True)
 class Shape:
     """
     What shapes a link. What stands here holds for both directions; `forward` and `reverse` say what differs.
@@ -669,6 +985,10 @@ class Shape:
     delay: Span | None = None
     """
     One-way propagation delay; `"0 ms"` if nothing is said.
+    """
+    discipline: Discipline | None = None
+    """
+    What the queue does beside dropping at the tail; nothing if nothing is said.
     """
     forward: Direction | None = None
     """
@@ -687,6 +1007,27 @@ class Shape:
     reverse: Direction | None = None
     """
     What is different in the reverse direction.
+    """
+
+
+@dataclass(kw_only=True)
+class Chain:
+    """
+    Stations in a row, `hops` hops of `spacing` each: host `node0`, routers `node1`, `node2`, … and a host at the other end. Flows
+    that do not say `from` and `to` go from `node0` to the other end. `[radio]` says what stations they are.
+    """
+
+    hops: int
+    """
+    Number of hops.
+    """
+    input: Input | None = None
+    """
+    What happens to packets that have arrived at `node0` or at the other end.
+    """
+    spacing: Length | None = "200 m"
+    """
+    Distance from each station to the next; `"200 m"` if nothing is said.
     """
 
 
@@ -717,13 +1058,38 @@ class Dumbbell:
 
 
 @dataclass(kw_only=True)
+class Host:
+    """
+    A host: flows start and end here.
+    """
+
+    name: str
+    """
+    Its name.
+    """
+    input: Input | None = None
+    """
+    What happens to packets that have arrived.
+    """
+    position: list[Length] | None = None
+    """
+    Where it stands, if it has a radio: two coordinates.
+    """
+
+
+@dataclass(kw_only=True)
 class Document:
     """
     A scenario: a network, what is sent over it, and what is written down.
 
-    The network is `[path]` (one shaped link), `[dumbbell]` (one bottleneck, many pairs), or free: `[[host]]`, `[[router]]`, `[[link]]`.
+    The network is `[path]` (one shaped link), `[dumbbell]` (one bottleneck, many pairs), `[chain]` (radio stations in a row), or free:
+    `[[host]]`, `[[router]]`, `[[link]]`.
     """
 
+    chain: Chain | None = None
+    """
+    Radio stations in a row.
+    """
     dumbbell: Dumbbell | None = None
     """
     Pairs of hosts that share one bottleneck.
@@ -740,6 +1106,10 @@ class Document:
     """
     Links of a free network.
     """
+    middlebox: list[Middlebox] | None = None
+    """
+    Agents at routers, in the order in which they see a segment.
+    """
     output: Output | None = field(default_factory=lambda: Output(drops=False))
     """
     What is written down beside flows, losses and links.
@@ -747,6 +1117,10 @@ class Document:
     path: Path | None = None
     """
     A server and a client joined by one shaped link, as with a link emulator between two machines.
+    """
+    radio: Radio | None = None
+    """
+    The radio channel of `[chain]`, or of the nodes of a free network that have a position.
     """
     router: list[Router] | None = None
     """

@@ -26,7 +26,8 @@ one with `differentiator = "â€¦"`, or lets any number listen with `shadows = ["â
 nothing. [Scoring](../scoring.md) says what A_c, A_w, A_t and the area under the curve are.
 
 Measured on {congestion} losses by congestion and {corruption} by corruption in {runs} runs of the
-[benchmark](benchmark/README.md), with default parameters:
+[benchmark](benchmark/README.md), with default parameters. Those that need help from the network or from options
+on data get none there and stay silent, which counts as congestion:
 """
 
 

@@ -365,7 +365,7 @@ def figure_5(spec: FigureSpec, data: Data) -> Figure:
         )
         for group, colour, marker in groups
     ]
-    return _figure(spec, curves, "", "Improvement over TCP, geometric mean (%)", x_ticks=LADDER, y_from_zero=False)
+    return _figure(spec, curves, "", "Improvement over TCP (%)", x_ticks=LADDER, y_from_zero=False)
 
 
 def figure_6(spec: FigureSpec, data: Data) -> Figure:

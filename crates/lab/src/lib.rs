@@ -18,11 +18,13 @@
 /// The Arrow crates that the tables are made with, for those who bind them to another language.
 pub use {arrow_array, arrow_schema};
 
+mod channels;
 mod control;
 mod decode;
 mod describe;
 mod error;
 mod execute;
+mod flows;
 pub mod format;
 mod middlebox;
 mod network;

@@ -1,0 +1,61 @@
+//! What a channel may say.
+
+use crate::error::InputError;
+use crate::format::{Channel, Effect, Input, PatternEnd, CHANNEL_ERRORS};
+use crate::quantity::Span;
+
+/// Checks that a channel has one kind of error at most, and numbers that make sense.
+pub(crate) fn check_channel(channel: &Channel, field: &str) -> Result<(), InputError> {
+    let Channel { ber, pattern, loss, spaced, markov, .. } = channel;
+    let given = [ber.is_some(), pattern.is_some(), loss.is_some(), spaced.is_some(), markov.is_some()];
+    let given: Vec<_> = CHANNEL_ERRORS.iter().zip(given).filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    if given.len() > 1 {
+        return Err(InputError::new("more than one kind of error")
+            .at(field)
+            .found(given.join(" and "))
+            .allowed(format!("one of {}", CHANNEL_ERRORS.join(", "))));
+    }
+    if channel.ber.is_some_and(|ber| ber.0 >= 1.0) {
+        return Err(InputError::default().at(format!("{field}.ber")).found("1").allowed("a number from 0 to below 1"));
+    }
+    if channel.pattern_end.is_some() && channel.pattern.is_none() {
+        return Err(InputError::new("`pattern_end` says nothing without a pattern").at(format!("{field}.pattern_end")));
+    }
+    if channel.markov.as_ref().is_some_and(|markov| markov.every == Some(Span(0))) {
+        return Err(InputError::default().at(format!("{field}.markov.every")).found("\"0 s\"").allowed("a time above zero"));
+    }
+    Ok(())
+}
+
+/// A pattern belongs to one direction of one link.
+pub(crate) fn check_no_pattern(channel: &Channel, field: &str) -> Result<(), InputError> {
+    if channel.pattern.is_some() {
+        return Err(InputError::new("a pattern is possible for wires only").at(format!("{field}.pattern")));
+    }
+    Ok(())
+}
+
+/// Checks the channels of a host's IP input.
+pub(crate) fn check_input(input: &Input, field: &str) -> Result<(), InputError> {
+    for (channel, name) in [(&input.data, "data"), (&input.acks, "acks")] {
+        if let Some(channel) = channel {
+            let field = format!("{field}.{name}");
+            check_channel(channel, &field)?;
+            check_no_pattern(channel, &field)?;
+        }
+    }
+    Ok(())
+}
+
+impl Channel {
+    /// What an error does, said or not.
+    pub fn effective(&self) -> Effect {
+        let by_packet = self.loss.is_some() || self.spaced.is_some() || self.markov.is_some();
+        self.effect.unwrap_or(if by_packet { Effect::Erase } else { Effect::Damage })
+    }
+
+    /// What comes after a pattern, said or not.
+    pub fn end(&self) -> PatternEnd {
+        self.pattern_end.unwrap_or(PatternEnd::Repeat)
+    }
+}

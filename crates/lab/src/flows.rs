@@ -1,0 +1,216 @@
+//! What a flow may say, and what it means for both ends.
+
+use crate::error::{nearest, InputError};
+use crate::format::Flow;
+use whyloss_transport::datagram::{self, dccp};
+use whyloss_transport::scheme::{Arguments, SelectionError};
+use whyloss_transport::tcp::{Config, PROFILES};
+
+/// Whether `flow` says nothing beside when it runs between which hosts, and what `except` takes out of it.
+fn says_only(flow: &Flow, except: impl FnOnce(&mut Flow)) -> bool {
+    let plain = Flow::default();
+    let mut rest = Flow {
+        name: String::new(),
+        from: None,
+        to: None,
+        count: plain.count,
+        start: plain.start,
+        start_spread: plain.start_spread,
+        ..flow.clone()
+    };
+    except(&mut rest);
+    rest == plain
+}
+
+/// Checks everything that a flow says.
+pub(crate) fn check_flow(flow: &Flow, field: &str) -> Result<(), InputError> {
+    let at = |name: &str| format!("{field}.{name}");
+    if flow.count == 0 {
+        return Err(InputError::default().at(at("count")).found("0").allowed("1 or more"));
+    }
+    if let Some(cbr) = &flow.cbr {
+        if !says_only(flow, |rest| rest.cbr = None) {
+            return Err(InputError::new("datagrams know nothing of TCP")
+                .at(at("cbr"))
+                .allowed("name, from, to, count, start, start_spread"));
+        }
+        if !(29..=65_535).contains(&cbr.packet.0) {
+            return Err(InputError::default()
+                .at(at("cbr.packet"))
+                .found(format!("\"{}\"", cbr.packet))
+                .allowed("29 B to 65535 B, 28 B of headers included"));
+        }
+        return Ok(());
+    }
+    if flow.datagram_scheme().is_some() {
+        return check_dccp(flow, field);
+    }
+    if flow.dccp.is_some() {
+        let names: Vec<_> = datagram::TABLE.iter().map(|row| row.name).collect();
+        return Err(InputError::new("`dccp` says nothing without a scheme that is DCCP")
+            .at(at("dccp"))
+            .allowed(format!("scheme = {}", names.join(" or "))));
+    }
+    match flow.striped {
+        Some(0) => return Err(InputError::default().at(at("striped")).found("0").allowed("1 connection or more")),
+        Some(_) if flow.size.is_none() => {
+            return Err(InputError::new("missing: striped data needs a size").at(at("size")).allowed("a size such as \"1 MB\""))
+        }
+        _ => {}
+    }
+    let config = flow.config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })?;
+    check_config(&config).map_err(|error| InputError { field: format!("{field}.tcp.{}", error.field), ..error })?;
+    if flow.striped.is_some() && flow.chunk.0 > config.send_buffer {
+        return Err(InputError::new("a chunk does not fit the send buffer")
+            .at(at("chunk"))
+            .found(format!("\"{}\"", flow.chunk))
+            .allowed(format!("at most {} B", config.send_buffer)));
+    }
+    Ok(())
+}
+
+/// A DCCP flow says nothing that only TCP has, and its parameters fit.
+fn check_dccp(flow: &Flow, field: &str) -> Result<(), InputError> {
+    let dccp_alone = |rest: &mut Flow| {
+        rest.scheme = None;
+        rest.dccp = None;
+        rest.parameters.clear();
+    };
+    if !says_only(flow, dccp_alone) {
+        return Err(InputError::new("DCCP knows nothing of TCP")
+            .at(format!("{field}.scheme"))
+            .found(format!("\"{}\" with fields of TCP", flow.scheme.as_deref().unwrap_or_default()))
+            .allowed("name, from, to, count, start, start_spread, dccp, parameters"));
+    }
+    flow.dccp_config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })?;
+    Ok(())
+}
+
+fn check_config(config: &Config) -> Result<(), InputError> {
+    let wrong = |field: &str, found: String, allowed: &str| Err(InputError::default().at(field).found(found).allowed(allowed));
+    if config.mss < 64 {
+        return wrong("mss", config.mss.to_string(), "64 to 65535 octets");
+    }
+    if config.initial_window == 0 {
+        return wrong("initial_window", "0".to_owned(), "1 segment or more");
+    }
+    if config.dup_threshold == 0 {
+        return wrong("dup_threshold", "0".to_owned(), "1 or more");
+    }
+    if config.max_backoff == 0 {
+        return wrong("max_backoff", "0".to_owned(), "1 or more");
+    }
+    if !matches!(config.ip_header, 20 | 40) {
+        return wrong("ip_header", config.ip_header.to_string(), "20 or 40");
+    }
+    if config.min_rto > config.max_rto {
+        return wrong("min_rto", format!("\"{}\"", config.min_rto), "at most max_rto");
+    }
+    if config.receive_buffer < u64::from(config.mss) {
+        return wrong("receive_buffer", format!("\"{} B\"", config.receive_buffer), "at least one segment (mss)");
+    }
+    if config.send_buffer < u64::from(config.mss) {
+        return wrong("send_buffer", format!("\"{} B\"", config.send_buffer), "at least one segment (mss)");
+    }
+    Ok(())
+}
+
+impl Flow {
+    /// The configuration of both ends of a DCCP flow. Fields of errors are relative to the flow.
+    pub fn dccp_config(&self) -> Result<dccp::Config, InputError> {
+        let row = self.datagram_scheme().ok_or_else(|| InputError::new("no DCCP scheme").at("scheme"))?;
+        if let Some(other) = self.parameters.keys().find(|name| *name != row.name) {
+            return Err(InputError::new("parameters for a part that is not chosen")
+                .at(format!("parameters.{other}"))
+                .allowed(row.name));
+        }
+        let arguments = Arguments::check(row, &self.values_of(row.name)).map_err(|error| self.name_field(error.into()))?;
+        let given = self.dccp.clone().unwrap_or_default();
+        if !(1..=64_000).contains(&given.packet.0) {
+            return Err(InputError::default()
+                .at("dccp.packet")
+                .found(format!("\"{}\"", given.packet))
+                .allowed("1 B to 64000 B of data"));
+        }
+        let config = dccp::Config { packet: given.packet.0 as u32, ..*(row.build)(&arguments) };
+        let covered = u32::from(config.coverage.saturating_sub(1)) * 4;
+        if covered > config.packet {
+            return Err(InputError::new("more data is covered than a packet has")
+                .at(format!("parameters.{}.coverage", row.name))
+                .found(config.coverage.to_string())
+                .allowed(format!("at most {}", config.packet / 4 + 1)));
+        }
+        if given.rate.is_some_and(|rate| rate.0 == 0) {
+            return Err(InputError::default().at("dccp.rate").found("\"0 bps\"").allowed("a rate above zero"));
+        }
+        if given.stop.is_some_and(|stop| stop <= self.start) {
+            return Err(InputError::new("it stops before it starts").at("dccp.stop").allowed("a time after `start`"));
+        }
+        Ok(config)
+    }
+
+    /// The configuration of both ends: the profile, as the scheme changes it, as `tcp` changes that. Fields of errors are relative to the
+    /// flow.
+    pub fn config(&self) -> Result<Config, InputError> {
+        let mut config = Config::profile(&self.profile).ok_or_else(|| {
+            let names: Vec<_> = PROFILES.iter().map(|(name, _)| *name).collect();
+            InputError::new("no such profile")
+                .at("profile")
+                .found(format!("\"{}\"", self.profile))
+                .nearest(nearest(&self.profile, names.iter().copied()))
+                .allowed(names.join(", "))
+        })?;
+        self.selection().build(&mut config).map_err(|error| self.name_field(error))?;
+        Ok(self.tcp.apply(&config))
+    }
+
+    fn name_field(&self, error: SelectionError) -> InputError {
+        match error {
+            SelectionError::Unknown { role, name, nearest, allowed } => {
+                let field = match role {
+                    "scheme" => "scheme".to_owned(),
+                    "congestion control" => "congestion".to_owned(),
+                    "reaction" => "reaction".to_owned(),
+                    "timeout policy" => "timeout".to_owned(),
+                    "receiver agent" => "receiver".to_owned(),
+                    _ => match self.shadows.iter().position(|shadow| *shadow == name) {
+                        Some(position) if self.differentiator.as_ref() != Some(&name) => format!("shadows[{position}]"),
+                        _ => "differentiator".to_owned(),
+                    },
+                };
+                // A scheme may name a part that does not exist yet; then it is the scheme that is at fault.
+                let given = [&self.congestion, &self.differentiator, &self.reaction, &self.timeout, &self.receiver];
+                let own =
+                    role == "scheme" || field.starts_with("shadows") || given.iter().any(|part| part.as_ref() == Some(&name));
+                // DCCP is a choice too where a whole scheme is named.
+                let datagrams: Vec<_> =
+                    if role == "scheme" { datagram::TABLE.iter().map(|row| row.name).collect() } else { Vec::new() };
+                let allowed = std::iter::once(allowed.as_str()).chain(datagrams.iter().copied()).collect::<Vec<_>>().join(", ");
+                let nearest = nearest.or_else(|| crate::error::nearest(&name, datagrams.iter().copied()));
+                InputError::new(format!("no such {role}"))
+                    .at(if own { field } else { "scheme".to_owned() })
+                    .found(format!("\"{name}\""))
+                    .nearest(nearest)
+                    .allowed(allowed)
+            }
+            SelectionError::Argument(error) => {
+                use whyloss_transport::scheme::ArgumentError;
+                match error {
+                    ArgumentError::Unknown { part, name, allowed } => {
+                        let near = nearest(&name, allowed.split(", ")).map(str::to_owned);
+                        InputError::new("unknown parameter")
+                            .at(format!("parameters.{part}.{name}"))
+                            .nearest(near)
+                            .allowed(allowed)
+                    }
+                    ArgumentError::Unfit { part, name, found, allowed } => {
+                        InputError::default().at(format!("parameters.{part}.{name}")).found(found).allowed(allowed)
+                    }
+                }
+            }
+            SelectionError::Unused { name, chosen } => {
+                InputError::new("parameters for a part that is not chosen").at(format!("parameters.{name}")).allowed(chosen)
+            }
+        }
+    }
+}

@@ -54,8 +54,6 @@ def _highest(data: Data) -> Iterator[Test]:
     for name in PAPER:
         if name != "lda-eq":
             a_w, a_c, a_t = accuracies(data, "M", name)
-            assert isinstance(a_w, Mean)
-            assert isinstance(a_c, Mean)
             error = 0.5 * float(np.hypot(a_w.error, a_c.error))
             estimate = Mean(best - a_t, error, min(a_w.n, a_c.n))
             yield Comparison(f"A_t of lda-eq less that of {name}", estimate, Region(low=0.0), "%", SCENARIOS)
@@ -76,7 +74,6 @@ def _accuracy_by_hops(data: Data) -> Iterator[Test]:
     for name, region in (("veno", Region(0.0, 4.5)), ("jtcp", Region(65.0, 95.0))):
         for hops, runs in _hops(data, "W", name):
             a_w = share(runs, "corruption_right", "corruption")  # type: ignore[arg-type]
-            assert isinstance(a_w, Mean)
             percent = Mean(100 * a_w.value, 100 * a_w.error, a_w.n)
             yield Comparison(f"A_w of {name}, {hops} hops", percent, region, "%", SCENARIOS)
 
@@ -128,7 +125,6 @@ def misclassification_in_c(data: Data) -> Test:
     tests: list[Test] = []
     for hops, runs in _hops(data, "C", "jtcp"):
         right = share(runs, "congestion_right", "congestion")  # type: ignore[arg-type]
-        assert isinstance(right, Mean)
         missed = Mean(100 - 100 * right.value, 100 * right.error, right.n)
         tests.append(Comparison(f"M_c of jtcp, {hops} hops", missed, Region(73.0, 100.0), "%", SCENARIOS))
     return every(tests)

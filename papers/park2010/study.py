@@ -1,10 +1,10 @@
 """What is measured in Park & Chung's groups of scenarios, and how their figures are drawn.
 
-Everything is counted after the warm-up of 35 s. A *decision* is a loss on which a sender had to decide by itself: the
-first of a fast recovery. Its truth is what became of that very transmission. Losses that the retransmission timer found
-are counted apart, because the paper's differentiators are not asked about them. What the radio gave up after too many
+Everything is counted after the warm-up of 35 s. What is scored are the first losses of fast recoveries, on which a
+sender decides; their truth is what became of that very transmission. Losses that the retransmission timer found are
+counted apart, because the paper's differentiators are not asked about them. What the radio gave up after too many
 collisions counts as the paper counts it: its W group has wireless losses alone and its C group congestion losses alone.
-In the M group it counts as a wireless loss. How many there were is a column of its own.
+In the M group it counts as a wireless loss.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from whyloss import scoring
 from whyloss.figures import Curve, Figure, Style
-from whyloss.stats import LEVEL, Estimate, Mean, mean
+from whyloss.stats import LEVEL, Estimate, Exact, Mean, mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from numpy.typing import NDArray
 
     from whyloss.pack import FigureSpec
     from whyloss.results import Results
@@ -46,27 +45,19 @@ KEY = ("point", "run")
 
 
 def reduce(study: str, results: Results) -> dict[str, pl.DataFrame]:
-    """Counts: ``runs`` has one row a run; ``losses`` one a decision of plain TCP, with everybody's scores."""
-    flows = results.flows.to_polars()
+    """Counts: ``runs`` has one row a run; ``losses`` those of plain TCP, with the scores of all who listened."""
     axes = results.transfers.columns[2 : results.transfers.columns.index("transfer")]
-    points = flows.select("point", *axes).unique()
-    collisions = "congestion" if study.startswith("C") else "corruption"
-    true_class = pl.when(pl.col("true_cause") == "collision").then(pl.lit(collisions)).otherwise(pl.col("true_class"))
-    losses = (
-        results.losses.to_polars().filter(pl.col("at_ns") >= WARM_UP_NS).with_columns(true_class.alias("true_class"))
-    )
-    timeouts = results.timeouts.to_polars().filter(pl.col("at_ns") >= WARM_UP_NS)
-    runs = _goodput(results).join(_counts(losses), on=KEY, how="left")
-    runs = runs.join(timeouts.group_by(KEY).agg(pl.len().alias("timeouts")), on=KEY, how="left")
+    points = results.flows.to_polars().select("point", *axes).unique()
+    losses = results.losses.to_polars().filter(pl.col("at_ns") >= WARM_UP_NS)
+    runs = _goodput(results).join(_counts(judged(study, losses)), on=KEY, how="left")
     runs = runs.join(points, on="point").with_columns(pl.selectors.numeric().fill_null(0))
-    asked = losses.filter(_decision())
-    if "variant" in asked.columns:
-        asked = asked.filter(pl.col("variant") == "tcp")
-    return {"runs": runs.sort("point", "run"), "losses": asked}
+    plain = losses.filter(pl.col("variant") == "tcp")
+    return {"runs": runs.sort("point", "run"), "losses": plain}
 
 
-def _decision() -> pl.Expr:
-    return (pl.col("judgement") != "covered") & (pl.col("trigger") != "timeout")
+def judged(group: str, losses: pl.DataFrame) -> scoring.Judged:
+    """Losses counted as the paper counts them in a group."""
+    return scoring.read(losses).with_rules(collisions="congestion" if group.startswith("C") else "corruption")
 
 
 def _goodput(results: Results) -> pl.DataFrame:
@@ -83,28 +74,25 @@ def _goodput(results: Results) -> pl.DataFrame:
     return joined.select(*KEY, ((pl.col("end") - pl.col("begin")) * 8 / 1000 / seconds).alias("goodput_kbps"))
 
 
-def _counts(losses: pl.DataFrame) -> pl.DataFrame:
-    """One row a run: decisions and timeouts by their truth, and how the ruling differentiator judged."""
-    decision, timeout = _decision(), pl.col("trigger") == "timeout"
-    congestion, corruption = pl.col("true_class") == "congestion", pl.col("true_class") == "corruption"
-    nothing = pl.col("true_class").is_null()
-    reduced = pl.col("judgement") == "reduced"
-    as_corruption = pl.col("verdict") == "corruption"
-    return losses.group_by(KEY).agg(
-        decision.sum().alias("fast_retransmits"),
-        (decision & reduced).sum().alias("halvings"),
-        (decision & nothing).sum().alias("fast_spurious"),
-        (decision & congestion).sum().alias("congestion"),
-        (decision & congestion & ~as_corruption).sum().alias("congestion_right"),
-        (decision & corruption).sum().alias("corruption"),
-        (decision & corruption & as_corruption).sum().alias("corruption_right"),
-        (timeout & congestion).sum().alias("timeouts_congestion"),
-        (timeout & corruption).sum().alias("timeouts_corruption"),
-        (timeout & nothing).sum().alias("timeouts_spurious"),
-        (congestion.sum() + corruption.sum()).alias("losses"),
-        congestion.sum().alias("losses_congestion"),
-        (pl.col("true_cause") == "collision").sum().alias("losses_collision"),
-    )
+def _counts(losses: scoring.Judged) -> pl.DataFrame:
+    """One row a run: how the ruling differentiator judged, and what senders acted on."""
+    rows = []
+    for run, part in losses.split(KEY):
+        fast, late = part.events("fast"), part.events("timeout")
+        halved = {"halvings": fast.reduced, "timeouts": late.total, "timeouts_spurious": late.spurious}
+        rows.append({**run, **_right(part.confusion(scoring.RULING)), **halved})
+    return pl.DataFrame(rows)
+
+
+def _right(confusion: scoring.Confusion) -> dict[str, int]:
+    """Losses of each cause, and how many of them were taken for what they are."""
+    congestion, corruption = confusion.total("congestion"), confusion.total("corruption")
+    return {
+        "congestion": congestion,
+        "congestion_right": congestion - confusion["congestion", "corruption"],
+        "corruption": corruption,
+        "corruption_right": confusion["corruption", "corruption"],
+    }
 
 
 # --- what figures and claims ask for ---------------------------------------------------------------------------------
@@ -133,13 +121,7 @@ def improvement(data: Data, group: str, name: str, base: str = "tcp") -> pl.Data
     return joined.with_columns((100 * (pl.col("goodput_kbps") / pl.col("base") - 1)).alias("gain"))
 
 
-def pooled(runs: pl.DataFrame, right: str, all_: str) -> float:
-    """A share of pooled counts; not a number if there is nothing to count."""
-    count = runs[all_].sum()
-    return runs[right].sum() / count if count else float("nan")
-
-
-def share(runs: pl.DataFrame, right: str, all_: str) -> Estimate:
+def share(runs: pl.DataFrame, right: str, all_: str) -> Mean:
     """The share of decisions that were right: pooled over the runs, with the spread of a ratio of sums between runs."""
     top, bottom = runs[right].to_numpy().astype(float), runs[all_].to_numpy().astype(float)
     n = int((bottom > 0).sum())
@@ -151,35 +133,16 @@ def share(runs: pl.DataFrame, right: str, all_: str) -> Estimate:
     return Mean(float(ratio), float(error), n)
 
 
-def shadow_counts(data: Data, group: str, name: str) -> pl.DataFrame:
-    """How a differentiator judged plain TCP's losses: one row a scenario and run."""
-    losses = data[group]["losses"]
-    right_c = (pl.col("true_class") == "congestion") & (pl.col(f"verdict_{name}") != "corruption")
-    right_w = (pl.col("true_class") == "corruption") & (pl.col(f"verdict_{name}") == "corruption")
-    return losses.group_by(KEY).agg(
-        right_c.sum().alias("congestion_right"),
-        (pl.col("true_class") == "congestion").sum().alias("congestion"),
-        right_w.sum().alias("corruption_right"),
-        (pl.col("true_class") == "corruption").sum().alias("corruption"),
-    )
-
-
-def accuracies(data: Data, group: str, name: str) -> tuple[Estimate, Estimate, float]:
-    """A_w, A_c and A_t in percent of a differentiator on plain TCP's losses; of ``tcp`` itself by definition."""
-    if name == "tcp":
-        return Mean(0.0, 0.0, 2), Mean(100.0, 0.0, 2), 50.0
-    counts = shadow_counts(data, group, name)
+def accuracies(data: Data, group: str, name: str) -> tuple[Mean, Mean, float]:
+    """A_w, A_c and A_t in percent of a differentiator on plain TCP's losses."""
+    losses = judged(group, data[group]["losses"])
+    counts = pl.DataFrame([_right(part.confusion(name)) for _, part in losses.split(KEY)])
     a_w, a_c = share(counts, "corruption_right", "corruption"), share(counts, "congestion_right", "congestion")
     return _percent(a_w), _percent(a_c), 50 * (a_w.value + a_c.value)
 
 
-def _percent(estimate: Estimate) -> Mean:
-    assert isinstance(estimate, Mean)
+def _percent(estimate: Mean) -> Mean:
     return Mean(100 * estimate.value, 100 * estimate.error, estimate.n)
-
-
-def _exact(value: float) -> Mean:
-    return Mean(value, 0.0, 2)
 
 
 # --- the figures -----------------------------------------------------------------------------------------------------
@@ -205,22 +168,24 @@ def _bars(label: str, values: Iterable[Estimate], colour: str, marker: str, fill
 
 
 def figure_1(spec: FigureSpec, data: Data) -> Figure:
-    """Accuracy of each differentiator on the same losses."""
+    """Accuracy of each differentiator on the same losses; TCP's follow from what it assumes."""
     names = ("tcp", *PAPER)
-    rows = [accuracies(data, "M", name) for name in names]
+    scored = [accuracies(data, "M", name) for name in PAPER]
+    runs = len(variant(data, "M", "tcp"))
+    rows: list[tuple[Estimate, Estimate, float]] = [(Exact(0.0, runs), Exact(100.0, runs), 50.0), *scored]
     curves = [
         _bars("A_w", (row[0] for row in rows), ORANGE, "circle"),
         _bars("A_c", (row[1] for row in rows), BLUE, "square"),
-        _bars("A_t", (_exact(row[2]) for row in rows), GREEN, "diamond", filled=False),
+        _bars("A_t", (Exact(row[2], row[0].n) for row in rows), GREEN, "diamond", filled=False),
     ]
     return _figure(spec, curves, "", "Accuracy (%)", x_ticks=tuple(LABELS[name] for name in names))
 
 
 def _by_hops(runs: pl.DataFrame, label: str, estimate: Any, colour: str, marker: str) -> Curve:
-    groups = sorted(runs.group_by("hops"), key=lambda item: int(item[0][0]))  # type: ignore[call-overload]
+    groups = sorted(runs.group_by("hops"), key=lambda item: int(item[0][0]))
     return Curve(
         label,
-        tuple(float(key[0]) for key, _ in groups),  # type: ignore[arg-type]
+        tuple(float(key[0]) for key, _ in groups),
         tuple(estimate(group) for _, group in groups),
         Style(colour, marker),
     )
@@ -295,9 +260,9 @@ def figure_4(spec: FigureSpec, data: Data) -> Figure:
     """Least, mean and largest improvement in the M group."""
     gains = [improvement(data, "M", name)["gain"] for name in PAPER]
     curves = [
-        _bars("lowest", (_exact(float(gain.min())) for gain in gains), GREY, "triangle", filled=False),  # type: ignore[arg-type]
+        _bars("lowest", (Exact(float(gain.min()), len(gain)) for gain in gains), GREY, "triangle", filled=False),  # type: ignore[arg-type]
         _bars("mean", (mean(gain.to_numpy()) for gain in gains), ORANGE, "circle"),
-        _bars("highest", (_exact(float(gain.max())) for gain in gains), GREY, "square", filled=False),  # type: ignore[arg-type]
+        _bars("highest", (Exact(float(gain.max()), len(gain)) for gain in gains), GREY, "square", filled=False),  # type: ignore[arg-type]
     ]
     ticks = tuple(LABELS[name] for name in PAPER)
     return _figure(spec, curves, "", "Improvement over TCP (%)", x_ticks=ticks, y_from_zero=False)
@@ -371,20 +336,16 @@ def figure_5(spec: FigureSpec, data: Data) -> Figure:
 def figure_6(spec: FigureSpec, data: Data) -> Figure:
     """The whole trade-off of each differentiator on the losses of the M group, and the thresholds to take from it."""
     colours = ("#2f72b8", "#d5622a", "#2b9a6c", "#8b5cf6", "#b45309", "#0f766e", "#be123c", "#6b7280")
-    losses = data["M"]["losses"].filter(pl.col("true_class").is_not_null())
-    truth = (losses["true_class"] == "corruption").to_numpy()
+    losses = judged("M", data["M"]["losses"])
     curves, advice = [], []
     for name, colour in zip((*PAPER, "learned", "coin"), colours, strict=True):
-        cuts, a_c, a_w = _tradeoff(losses[f"score_{name}"].to_numpy(), truth)
-        shown = np.unique(np.linspace(0, len(cuts) - 1, 60).astype(int))
+        tradeoff = losses.tradeoff(name)
+        shown = tradeoff.corners(0.01)
         label = LABELS.get(name, name)
-        ys = tuple(_exact(100 * float(a_w[i])) for i in shown)
-        curves.append(Curve(label, tuple(100 * float(a_c[i]) for i in shown), ys, Style(colour, "circle")))
+        ys = tuple(Exact(100 * float(a_w), losses.runs) for a_w in shown.a_w)
+        curves.append(Curve(label, tuple(100 * float(a_c) for a_c in shown.a_c), ys, Style(colour, "circle")))
         if name in PARAMETER:
-            even = int(np.argmax(a_c + a_w))
-            safe = int(np.flatnonzero(a_c >= SAFE)[-1])
-            strict = f"{_at(name, cuts[safe])} (A_w {a_w[safe]:.0%})" if safe else "none that finds any corruption"
-            advice.append(f"{label}: {_at(name, cuts[even])} (A_w {a_w[even]:.0%}, A_c {a_c[even]:.0%}); {strict}")
+            advice.append(f"{label}: {_at(name, tradeoff.best)}; {_at(name, tradeoff.bounded(SAFE))}")
     caption = (
         f"{spec.caption} Thresholds for equal costs of both mistakes; and for A_c ≥ {SAFE:.0%}. {'. '.join(advice)}."
     )
@@ -405,19 +366,9 @@ PARAMETER: dict[str, tuple[str, Callable[[float], float]]] = {
 }
 
 
-def _at(name: str, score: float) -> str:
+def _at(name: str, point: scoring.Point | None) -> str:
+    """A point of a trade-off in the terms of the differentiator."""
+    if point is None or point.a_w == 0:
+        return "none that finds any corruption"
     parameter, value = PARAMETER[name]
-    return f"{parameter} = {value(max(float(score), 1e-9)):.3g}"
-
-
-def _tradeoff(
-    score: NDArray[np.float64], truth: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Thresholds from strict to lenient with A_c and A_w at each: corruption is what scores at least the threshold."""
-    order = np.argsort(-score, kind="stable")
-    ranked, corrupted = score[order], truth[order]
-    last = np.append(ranked[1:] != ranked[:-1], True)
-    a_w = np.cumsum(corrupted)[last] / max(int(corrupted.sum()), 1)
-    a_c = 1 - np.cumsum(~corrupted)[last] / max(int((~corrupted).sum()), 1)
-    top = np.array([1.0 + 1e-9])
-    return np.concatenate([top, ranked[last]]), np.append(1.0, a_c), np.append(0.0, a_w)
+    return f"{parameter} = {value(max(point.threshold, 1e-9)):.3g} (A_w {point.a_w:.0%}, A_c {point.a_c:.0%})"

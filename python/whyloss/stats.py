@@ -61,6 +61,18 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True)
+class Exact:
+    """A number without a spread: it holds by definition, or it is an extreme or a pooled share of what was run."""
+
+    value: float
+    n: int
+
+    def interval(self, level: float = LEVEL) -> tuple[float, float]:  # noqa: ARG002
+        """The number itself, twice."""
+        return self.value, self.value
+
+
+@dataclass(frozen=True, slots=True)
 class Proportion:
     """How often something happened in ``n`` independent trials; its interval is Clopper and Pearson's (1934)."""
 

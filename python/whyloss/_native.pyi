@@ -43,6 +43,23 @@ class Results:
     def table(self, name: str) -> Table: ...
     def write_parquet(self, folder: Path) -> None: ...
 
+#: Data that one host is to send to another over TCP.
+Errand = TypedDict(
+    "Errand",
+    {
+        "name": str,
+        "entry": int,
+        "from": str,
+        "to": str,
+        "start_s": float,
+        "octets": int | None,
+        "connections": int,
+        "chunk": int,
+        "scheme": str,
+        "tcp": dict[str, Any],
+    },
+)
+
 class Scenario:
     @staticmethod
     def load(path: Path) -> Scenario: ...
@@ -56,6 +73,8 @@ class Scenario:
     @property
     def name(self) -> str: ...
     def to_json(self) -> str: ...
+    def duration_s(self) -> float: ...
+    def agenda(self, run: int) -> list[Errand]: ...
     def run(
         self, run: int, captures: Path | None = None, progress: Callable[[Progress], object] | None = None
     ) -> Results: ...

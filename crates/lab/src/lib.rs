@@ -18,6 +18,7 @@
 /// The Arrow crates that the tables are made with, for those who bind them to another language.
 pub use {arrow_array, arrow_schema};
 
+mod agenda;
 mod channels;
 mod control;
 mod decode;
@@ -37,6 +38,7 @@ mod sweep;
 pub mod tables;
 mod tree;
 
+pub use agenda::Errand;
 pub use control::{Cancel, Control, Progress};
 pub use describe::{causes, describe, parts, profiles, schemes, Description};
 pub use error::{Error, InputError, Place};

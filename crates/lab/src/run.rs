@@ -1,5 +1,6 @@
 //! One run: from a scenario to its tables.
 
+use crate::agenda;
 use crate::control::{Control, Progress};
 use crate::error::{Error, InputError};
 use crate::format::Law;
@@ -141,7 +142,7 @@ impl World {
         for transfer in &network.transfers {
             let flow = &document.flow[transfer.flow];
             add_flow(&mut builder, scenario, transfer, flow, &nodes, options.run)?;
-            schemes.push(scheme_name(flow));
+            schemes.push(agenda::scheme_name(flow));
             sizes.push(flow.size.map(|size| size.0));
         }
         if document.scenario.send_overhead.0 > 0 {
@@ -258,9 +259,7 @@ fn add_flow(
     run: u32,
 ) -> Result<(), Error> {
     let (from, to) = (nodes[transfer.from], nodes[transfer.to]);
-    let seed = scenario.document().scenario.seed;
-    let spread = random_below(flow.start_spread.0, seed, run, &transfer.name);
-    let start = Instant::ZERO + Duration::from(flow.start) + Duration::from_nanos(spread);
+    let start = Instant::ZERO + agenda::start(scenario, transfer, run);
     let name = transfer.name.clone();
     if let Some(cbr) = &flow.cbr {
         let stop = Instant::ZERO + Duration::from(cbr.stop.unwrap_or_else(|| scenario.duration()));
@@ -311,24 +310,4 @@ impl Flow {
         named.iter().any(|own| own.as_deref() == Some(part))
             || scheme.is_some_and(|s| [s.congestion, s.differentiator, s.reaction, s.timeout, s.receiver].contains(&part))
     }
-}
-
-/// What tables call the algorithms of a flow.
-fn scheme_name(flow: &Flow) -> String {
-    if flow.cbr.is_some() {
-        return "cbr".to_owned();
-    }
-    let parts = [&flow.congestion, &flow.differentiator, &flow.reaction, &flow.timeout, &flow.receiver];
-    let named: Vec<&str> = flow.scheme.iter().chain(parts.into_iter().flatten()).map(String::as_str).collect();
-    if named.is_empty() {
-        return flow.profile.clone();
-    }
-    named.join("+")
-}
-
-/// A number below `bound` that follows from its arguments alone; 0 if `bound` is.
-fn random_below(bound: u64, seed: u64, run: u32, name: &str) -> u64 {
-    let digest = blake3::hash(format!("start {seed} {run} {name}").as_bytes());
-    let draw = u64::from_le_bytes(digest.as_bytes()[..8].try_into().expect("a hash is longer"));
-    ((u128::from(draw) * u128::from(bound)) >> 64) as u64
 }

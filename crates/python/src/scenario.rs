@@ -5,8 +5,9 @@ use crate::error::raise;
 use crate::interrupt;
 use crate::table::Results;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::path::PathBuf;
-use whyloss_lab::{RunOptions, Scenario as LabScenario};
+use whyloss_lab::{Errand, RunOptions, Scenario as LabScenario};
 
 /// A network, what is sent over it, and what is written down: checked and complete. It never changes.
 #[pyclass(frozen, module = "whyloss._native")]
@@ -72,10 +73,55 @@ impl Scenario {
         self.0.to_json().to_string()
     }
 
+    /// When a run ends at the latest, in seconds.
+    fn duration_s(&self) -> f64 {
+        self.0.duration().0 as f64 / 1e9
+    }
+
+    /// What is sent in run `run`: one dictionary a transfer.
+    fn agenda<'py>(&self, py: Python<'py>, run: u32) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let errands = self.0.agenda(run).map_err(|error| raise(&error.into()))?;
+        errands.iter().map(|errand| describe(py, errand)).collect()
+    }
+
     /// Runs it once.
     #[pyo3(signature = (run, captures = None, progress = None))]
     fn run(&self, py: Python<'_>, run: u32, captures: Option<PathBuf>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Results> {
         let options = RunOptions { run, captures };
         interrupt::run(py, progress, |control| whyloss_lab::run(&self.0, &options, control)).map(Results::from)
     }
+}
+
+fn describe<'py>(py: Python<'py>, errand: &Errand) -> PyResult<Bound<'py, PyDict>> {
+    let config = &errand.config;
+    let tcp = PyDict::new(py);
+    tcp.set_item("mss", config.mss)?;
+    tcp.set_item("initial_window", config.initial_window)?;
+    tcp.set_item("receive_buffer", config.receive_buffer)?;
+    tcp.set_item("send_buffer", config.send_buffer)?;
+    tcp.set_item("min_rto_s", config.min_rto.as_secs_f64())?;
+    for (name, switch) in [
+        ("sack", config.sack),
+        ("dsack", config.dsack),
+        ("timestamps", config.timestamps),
+        ("window_scaling", config.window_scaling),
+        ("rack", config.rack),
+        ("tlp", config.tlp),
+        ("undo", config.undo),
+        ("ecn", config.ecn),
+    ] {
+        tcp.set_item(name, switch)?;
+    }
+    let row = PyDict::new(py);
+    row.set_item("name", &errand.name)?;
+    row.set_item("entry", errand.entry)?;
+    row.set_item("from", &errand.from)?;
+    row.set_item("to", &errand.to)?;
+    row.set_item("start_s", errand.start.as_secs_f64())?;
+    row.set_item("octets", errand.octets)?;
+    row.set_item("connections", errand.connections)?;
+    row.set_item("chunk", errand.chunk)?;
+    row.set_item("scheme", &errand.scheme)?;
+    row.set_item("tcp", tcp)?;
+    Ok(row)
 }

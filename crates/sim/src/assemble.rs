@@ -1,16 +1,16 @@
 //! From a [`Builder`] to a [`Simulation`]: everything is checked, then put in its place.
 
 use crate::build::{
-    Air, Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Flow as FlowSpec, Input as HostInput, LineSpec, Link, LinkId,
-    LinkSpec, Node, NodeId, StripedTransfer, Supply, TcpFlow, Way,
+    Air, Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Flow as FlowSpec, Input as HostInput, LineSpec, Link, LinkId, Node,
+    NodeId, StripedTransfer, Supply, TcpFlow, Way,
 };
 use crate::capture::{Capture, Tap};
 use crate::channel::{Channel, ChannelError};
 use crate::dccp;
-use crate::direction::{Direction, Line};
+use crate::direction::{Direction, Line, LinkNames};
 use crate::events::{Event, Target, MAX_TARGETS};
 use crate::hosts::{File, Flow, Hosts, Opening, Socket, Source};
-use crate::link::{Transmitter, Wire};
+use crate::link::Transmitter;
 use crate::middlebox::{Assisted, Attached, Meter, Middlebox};
 use crate::network::{Network, Outlet, Overhead, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
@@ -21,7 +21,6 @@ use crate::record::Records;
 use crate::routes::{Routes, NOWHERE};
 use crate::simulation::Simulation;
 use crate::striped::Striped;
-use crate::QueueLimit;
 use std::collections::HashSet;
 use whyloss_transport::{datagram, BitRate, Command, Duration, Endpoint, Input, Instant, Ports};
 
@@ -55,29 +54,26 @@ pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
         assembly.host_numbers[node as usize] = Some(number as u32);
     }
     let first_stations: Vec<_> = airs.iter().map(|air| assembly.air(air)).collect::<Result<_, _>>()?;
-    let mut names = HashSet::new();
+    let mut names = LinkNames::default();
     for link in &links {
         let [a, b] = link.ends;
         for (way, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
-            let name = assembly.link_name(from, to, &mut names)?;
+            let name = names.name(assembly.node_name(from)?, assembly.node_name(to)?);
             let item = format!("link {name}");
             if from == to {
                 return Err(unfit(&item, "ends", "one node twice".to_owned(), "two nodes"));
             }
-            let (channel, line) = match &link.line {
-                LineSpec::Wire(specs) => {
-                    check_wire(&item, &specs[way])?;
-                    (&specs[way].channel, Line::Wire(Wire::new(&specs[way])))
-                }
+            assembly.net.directions.push(match &link.line {
+                LineSpec::Wire(specs) => Direction::of_wire(&specs[way], seed, run, &name)?,
                 LineSpec::Air(air) => {
                     let stations = &airs[*air].stations;
                     let number = |node| stations.iter().position(|&(at, _)| at == node).unwrap_or_default() as u32;
                     let first = first_stations[*air];
-                    (&airs[*air].spec.channel, Line::Air(Hop::new(first + number(from), first + number(to))))
+                    let channel =
+                        Channel::new(&airs[*air].spec.channel, seed, run, &item).map_err(|error| of_item(&item, error))?;
+                    Direction::new(channel, Line::Air(Hop::new(first + number(from), first + number(to))))
                 }
-            };
-            let channel = Channel::new(channel, seed, run, &item).map_err(|error| of_item(&item, error))?;
-            assembly.net.directions.push(Direction::new(channel, line));
+            });
             let place = assembly.host_numbers[to.0 as usize].map_or(Place::Router(to.0), Place::Host);
             assembly.net.places.push(place);
             assembly.link_names.push(name);
@@ -157,18 +153,6 @@ impl Assembly {
         name.ok_or_else(|| unfit("network", "node", format!("number {}", node.0), "a node of this builder"))
     }
 
-    /// `a>b`, with a number if there is more than one such link.
-    fn link_name(&self, from: NodeId, to: NodeId, names: &mut HashSet<String>) -> Result<String, BuildError> {
-        let base = format!("{}>{}", self.node_name(from)?, self.node_name(to)?);
-        let mut name = base.clone();
-        let mut number = 1;
-        while !names.insert(name.clone()) {
-            number += 1;
-            name = format!("{base}#{number}");
-        }
-        Ok(name)
-    }
-
     /// Puts the stations of a radio channel on the air; returns the number of the first.
     fn air(&mut self, air: &Air) -> Result<u32, BuildError> {
         air.spec.check().map_err(|error| of_item("radio", error))?;
@@ -207,15 +191,12 @@ impl Assembly {
     fn discipline(&mut self, link: LinkId, way: Way, discipline: Discipline) -> Result<(), BuildError> {
         let direction = 2 * link.0 as usize + usize::from(way == Way::Reverse);
         let name = self.link_names.get(direction);
-        let item = format!("queue of link {}", name.map_or_else(|| format!("number {}", link.0), String::clone));
         let Some(Direction { line: Line::Wire(_), manager, .. }) = self.net.directions.get_mut(direction) else {
+            let item = format!("queue of link {}", name.map_or_else(|| format!("number {}", link.0), String::clone));
             return Err(unfit(&item, "link", "no wire".to_owned(), "a wire of this builder"));
         };
-        if let Some((field, found, allowed)) = discipline.flaw() {
-            return Err(unfit(&item, field, found, allowed));
-        }
-        let stream = Stream::new(self.seed, self.run, &item, "early drops");
-        *manager = Some(Box::new(Manager::new(discipline, stream)));
+        let name = name.map_or("", String::as_str);
+        *manager = Some(Box::new(Manager::of_link(discipline, self.seed, self.run, name)?));
         Ok(())
     }
 
@@ -521,17 +502,6 @@ fn blank(name: String, start: Instant, outlet: u32) -> Flow {
         failed: false,
         octets: 0,
         unassessed: Vec::new(),
-    }
-}
-
-fn check_wire(item: &str, spec: &LinkSpec) -> Result<(), BuildError> {
-    if spec.rate == BitRate::from_bps(0) {
-        return Err(unfit(item, "rate", spec.rate.to_string(), "a rate above 0 bps"));
-    }
-    match spec.queue {
-        QueueLimit::Packets(0) => Err(unfit(item, "queue", "0 packets".to_owned(), "at least 1 packet")),
-        QueueLimit::Octets(0) => Err(unfit(item, "queue", "0 octets".to_owned(), "at least 1 octet")),
-        _ => Ok(()),
     }
 }
 

@@ -1,11 +1,14 @@
 //! One direction of a link, wire or radio: what crosses it, and what its channel does to that.
 
+use crate::build::{BuildError, LinkSpec, QueueLimit};
 use crate::channel::Channel;
 use crate::link::Wire;
 use crate::middlebox::Meter;
 use crate::queue::Manager;
 use crate::radio::Hop;
 use crate::truth::CauseCounts;
+use std::collections::HashSet;
+use whyloss_transport::BitRate;
 
 /// One direction of a link in use.
 #[derive(Debug)]
@@ -67,7 +70,45 @@ impl Traffic {
     }
 }
 
+/// Names the directions of links, in the order in which they are added: `a>b`, with a number if there is more than one such link.
+/// Random streams follow from these names.
+#[derive(Debug, Default)]
+pub struct LinkNames(HashSet<String>);
+
+impl LinkNames {
+    /// The name of a further direction, from node `from` to node `to`.
+    pub fn name(&mut self, from: &str, to: &str) -> String {
+        let base = format!("{from}>{to}");
+        let mut name = base.clone();
+        let mut number = 1;
+        while !self.0.insert(name.clone()) {
+            number += 1;
+            name = format!("{base}#{number}");
+        }
+        name
+    }
+}
+
 impl Direction {
+    /// The direction of a wire that is called `name`.
+    pub fn of_wire(spec: &LinkSpec, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
+        let item = format!("link {name}");
+        check_wire(&item, spec)?;
+        let channel = Channel::new(&spec.channel, seed, run, &item).map_err(|error| BuildError::Unfit {
+            item,
+            field: error.field,
+            found: error.found,
+            allowed: error.allowed,
+        })?;
+        Ok(Self::new(channel, Line::Wire(Wire::new(spec))))
+    }
+
+    /// A packet of so many octets comes.
+    pub fn note_offer(&mut self, octets: u32) {
+        self.traffic.offered += 1;
+        self.traffic.offered_octets += u64::from(octets);
+    }
+
     /// A direction that nothing has crossed yet.
     pub fn new(channel: Channel, line: Line) -> Self {
         Self { traffic: Traffic::default(), channel, line, meter: None, manager: None }
@@ -79,5 +120,17 @@ impl Direction {
             Line::Wire(wire) => wire.waiting(now),
             Line::Air(hop) => hop.waiting(),
         }
+    }
+}
+
+fn check_wire(item: &str, spec: &LinkSpec) -> Result<(), BuildError> {
+    let unfit = |field, found: String, allowed| Err(BuildError::Unfit { item: item.to_owned(), field, found, allowed });
+    if spec.rate == BitRate::from_bps(0) {
+        return unfit("rate", spec.rate.to_string(), "a rate above 0 bps");
+    }
+    match spec.queue {
+        QueueLimit::Packets(0) => unfit("queue", "0 packets".to_owned(), "at least 1 packet"),
+        QueueLimit::Octets(0) => unfit("queue", "0 octets".to_owned(), "at least 1 octet"),
+        _ => Ok(()),
     }
 }

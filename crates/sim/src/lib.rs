@@ -9,6 +9,7 @@ mod assemble;
 mod build;
 mod capture;
 pub mod channel;
+mod crossing;
 mod dccp;
 mod direction;
 mod events;
@@ -34,6 +35,8 @@ pub use build::{
     Way,
 };
 pub use channel::{AtEnd, Channel, ChannelError, ChannelSpec, Effect, Errors, Fate, Pattern, PatternError, Spacing, Step};
+pub use crossing::{Arrival, Crossing, CrossingCounts, Packet, Passage};
+pub use direction::LinkNames;
 pub use middlebox::Middlebox;
 pub use queue::{Discipline, Red};
 pub use radio::{Locking, Propagation, RadioSpec};

@@ -116,6 +116,8 @@ pub(crate) struct Network {
     /// Who captures each direction.
     pub taps: Vec<Vec<Tap>>,
     pub captures: Vec<Capture>,
+    /// Scratch space for packets that had to make room.
+    displaced: VecDeque<PacketId>,
     /// Scratch space for the positions of flipped bits.
     flips: Vec<u32>,
 }
@@ -196,8 +198,7 @@ impl Network {
     /// A packet comes to the queue of a link direction. Returns whether the queue takes it.
     pub fn enqueue(&mut self, direction: u32, load: Load) -> bool {
         let link = &mut self.directions[direction as usize];
-        link.traffic.offered += 1;
-        link.traffic.offered_octets += u64::from(load.octets);
+        link.note_offer(load.octets);
         if link.manager.is_some() && !self.manage(direction, load) {
             return false;
         }
@@ -222,8 +223,21 @@ impl Network {
         taken.is_ok()
     }
 
+    /// Lets the manager of a queue decide on a packet that comes to it. Returns whether the packet goes on to the queue.
+    fn manage(&mut self, direction: u32, load: Load) -> bool {
+        let Self { now, directions, packets, displaced, .. } = self;
+        let admitted = directions[direction as usize].admit(*now, load, packets, displaced);
+        while let Some(id) = self.displaced.pop_front() {
+            self.drop_from_queue(direction, id, Cause::QueueFull);
+        }
+        if !admitted {
+            self.drop_from_queue(direction, load.packet, Cause::Aqm);
+        }
+        admitted
+    }
+
     /// A queue drops a packet.
-    pub fn drop_from_queue(&mut self, direction: u32, packet: PacketId, cause: Cause) {
+    fn drop_from_queue(&mut self, direction: u32, packet: PacketId, cause: Cause) {
         self.tell_agents(direction, packet);
         let comment = if cause == Cause::Aqm { "dropped: the queue is managed" } else { "dropped: the queue is full" };
         self.lose(direction, packet, cause, comment);

@@ -40,6 +40,11 @@ const DAMAGED: u32 = 1 << 31;
 pub(crate) struct PacketId(u32);
 
 impl PacketId {
+    /// The packet in this place.
+    pub const fn at(index: u32) -> Self {
+        Self(index)
+    }
+
     pub const fn is_damaged(self) -> bool {
         self.0 & DAMAGED != 0
     }
@@ -48,7 +53,7 @@ impl PacketId {
         Self(self.0 | DAMAGED)
     }
 
-    const fn index(self) -> usize {
+    pub const fn index(self) -> usize {
         (self.0 & !DAMAGED) as usize
     }
 }

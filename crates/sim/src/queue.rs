@@ -2,13 +2,13 @@
 //!
 //! What they decide comes before the drop-tail queue of the wire, whose limit still holds; a plain queue pays nothing for them.
 
+use crate::build::BuildError;
 use crate::direction::{Direction, Line};
 use crate::link::Load;
-use crate::network::Network;
-use crate::packet::PacketId;
+use crate::packet::{PacketId, Packets};
 use crate::random::Stream;
-use crate::truth::Cause;
-use whyloss_transport::segment::{Dscp, Ecn};
+use std::collections::VecDeque;
+use whyloss_transport::segment::Ecn;
 
 /// What a queue does with packets that come to it, before its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,7 +72,7 @@ impl Discipline {
 
 /// What is to become of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
+enum Decision {
     Pass,
     /// Mark it if it is ECN-capable.
     Mark,
@@ -95,19 +95,28 @@ pub(crate) struct Manager {
 
 /// A queue as a packet finds it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+struct Found {
     /// Packets that wait.
-    pub packets: u64,
+    packets: u64,
     /// How many packets the transmitter could have sent since it has nothing to do; 0 if it is busy.
-    pub idle: f64,
+    idle: f64,
 }
 
 impl Manager {
-    pub const fn new(discipline: Discipline, stream: Stream) -> Self {
+    const fn new(discipline: Discipline, stream: Stream) -> Self {
         Self { discipline, average: 0.0, count: 0.0, stream }
     }
 
-    pub fn decide(&mut self, found: Found) -> Decision {
+    /// The manager of the queue of link direction `name`.
+    pub fn of_link(discipline: Discipline, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
+        let item = format!("queue of link {name}");
+        if let Some((field, found, allowed)) = discipline.flaw() {
+            return Err(BuildError::Unfit { item, field, found, allowed });
+        }
+        Ok(Self::new(discipline, Stream::new(seed, run, &item, "early drops")))
+    }
+
+    fn decide(&mut self, found: Found) -> Decision {
         let red = match self.discipline {
             Discipline::Biased => return Decision::Displace,
             Discipline::Warn { threshold, weight } => {
@@ -163,33 +172,19 @@ impl Red {
 /// Octets of the packets in which idle time is counted, as in ns-2.
 const MEAN_PACKET: u32 = 500;
 
-impl Network {
-    /// Lets the manager of a queue decide on a packet that comes to it. Returns whether the packet goes on to the queue.
-    pub(crate) fn manage(&mut self, direction: u32, load: Load) -> bool {
-        let link = &mut self.directions[direction as usize];
-        let (Some(manager), Line::Wire(wire)) = (&mut link.manager, &mut link.line) else { return true };
-        let found = Found { packets: wire.waiting(self.now).0, idle: wire.idle_packets(self.now, MEAN_PACKET) };
-        match manager.decide(found) {
-            Decision::Pass => true,
-            Decision::Mark => {
-                self.mark(load.packet);
-                true
-            }
-            Decision::MarkOrDrop if self.mark(load.packet) => true,
-            Decision::MarkOrDrop | Decision::Drop => {
-                self.drop_from_queue(direction, load.packet, Cause::Aqm);
-                false
-            }
-            Decision::Displace => {
-                self.displace(direction, load);
-                true
-            }
-        }
-    }
+/// What a queue sees of packets, and what it does to them.
+pub(crate) trait Goods {
+    /// Sets "congestion experienced" on a packet that is ECN-capable; whether it is. A router does not look into a packet that is
+    /// damaged.
+    fn mark(&mut self, id: PacketId) -> bool;
 
-    /// Sets "congestion experienced" on a packet that is ECN-capable. A router does not look into a packet that is damaged.
+    /// Whether a packet has high drop precedence (AF12).
+    fn is_out(&self, id: PacketId) -> bool;
+}
+
+impl Goods for Packets {
     fn mark(&mut self, id: PacketId) -> bool {
-        let ecn = &mut self.packets.get_mut(id).segment.ecn;
+        let ecn = &mut self.get_mut(id).segment.ecn;
         let capable = *ecn != Ecn::NotCapable && !id.is_damaged();
         if capable {
             *ecn = Ecn::CongestionExperienced;
@@ -197,21 +192,34 @@ impl Network {
         capable
     }
 
-    /// Makes room for a packet by dropping waiting packets of high precedence, unless it is such a packet itself or there is none.
-    fn displace(&mut self, direction: u32, load: Load) {
-        if self.packets.get(load.packet).segment.dscp == Dscp::AF12 {
-            return;
-        }
-        loop {
-            let Self { now, directions, packets, .. } = self;
-            let Direction { traffic, line: Line::Wire(wire), .. } = &mut directions[direction as usize] else { return };
-            if wire.has_room(*now, load.octets) {
-                return;
+    fn is_out(&self, id: PacketId) -> bool {
+        self.get(id).segment.dscp.is_out()
+    }
+}
+
+impl Direction {
+    /// Lets the manager of the queue decide on a packet that comes to it at `now`. Returns whether the packet goes on to the queue;
+    /// if not, it is to be dropped with [`Cause::Aqm`](crate::Cause::Aqm). Those in `displaced` have made room for it and are to be
+    /// dropped with [`Cause::QueueFull`](crate::Cause::QueueFull).
+    pub(crate) fn admit(&mut self, now: u64, load: Load, goods: &mut impl Goods, displaced: &mut VecDeque<PacketId>) -> bool {
+        let Self { traffic, line: Line::Wire(wire), manager: Some(manager), .. } = self else { return true };
+        let found = Found { packets: wire.waiting(now).0, idle: wire.idle_packets(now, MEAN_PACKET) };
+        match manager.decide(found) {
+            Decision::Pass => true,
+            Decision::Mark => {
+                goods.mark(load.packet);
+                true
             }
-            let victim = wire.waiting_packets(*now).find(|(_, id)| packets.get(*id).segment.dscp == Dscp::AF12);
-            let Some((place, id)) = victim else { return };
-            wire.remove(traffic, *now, place);
-            self.drop_from_queue(direction, id, Cause::QueueFull);
+            Decision::MarkOrDrop => goods.mark(load.packet),
+            Decision::Drop => false,
+            Decision::Displace => {
+                while !goods.is_out(load.packet) && !wire.has_room(now, load.octets) {
+                    let Some((place, id)) = wire.waiting_packets(now).find(|(_, id)| goods.is_out(*id)) else { break };
+                    wire.remove(traffic, now, place);
+                    displaced.push_back(id);
+                }
+                true
+            }
         }
     }
 }

@@ -1,0 +1,246 @@
+//! One direction of a wire by itself, without nodes and events: for a driver that has the packets and the clock.
+//!
+//! It is the direction of a link of a [`Simulation`](crate::Simulation): the same queue, transmitter and channel, the same random
+//! streams, so that the same packets at the same times meet the same fate.
+
+use crate::build::{BuildError, LinkSpec};
+use crate::channel::Fate;
+use crate::direction::{Direction, Line};
+use crate::link::{Load, QueueFull};
+use crate::packet::PacketId;
+use crate::queue::{Discipline, Goods, Manager};
+use crate::truth::{Cause, CauseCounts};
+use std::collections::VecDeque;
+use whyloss_transport::segment::{Dscp, Ecn};
+use whyloss_transport::Instant;
+
+/// What a link sees of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The driver's number for it.
+    pub token: u64,
+    /// Length with the IP header.
+    pub octets: u32,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its differentiated services codepoint.
+    pub dscp: Dscp,
+}
+
+/// What has become of a packet, or of one copy of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage<'a> {
+    /// The number that the driver gave to the packet.
+    pub token: u64,
+    /// When: for a packet that arrives, at the other end.
+    pub at: Instant,
+    /// What.
+    pub fate: Arrival<'a>,
+    /// Nothing more will be heard of this packet.
+    pub last: bool,
+}
+
+/// How a packet leaves a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival<'a> {
+    /// It arrives.
+    Here {
+        /// The queue has set "congestion experienced".
+        marked: bool,
+        /// Positions of the bits that the channel has flipped, ascending; bit 0 is the most significant of the first octet.
+        flips: &'a [u32],
+    },
+    /// It does not.
+    Lost(Cause),
+}
+
+/// One direction of a wire.
+///
+/// The driver [offers](Self::offer) packets as they come and [polls](Self::poll) for what has become of them, at the latest at
+/// [`next_event`](Self::next_event). Time does not go backwards.
+#[derive(Debug)]
+pub struct Crossing {
+    direction: Direction,
+    cargo: Cargo,
+    /// Drops that have not been told yet.
+    dropped: VecDeque<(PacketId, Instant, Cause)>,
+    displaced: VecDeque<PacketId>,
+    /// When the next packet arrives at the end.
+    next: Option<u64>,
+    flips: Vec<u32>,
+}
+
+impl Crossing {
+    /// The direction called `name` (see [`LinkNames`](crate::LinkNames)) in run `run` of `seed`.
+    pub fn new(spec: &LinkSpec, discipline: Option<Discipline>, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
+        let mut direction = Direction::of_wire(spec, seed, run, name)?;
+        if let Some(discipline) = discipline {
+            direction.manager = Some(Box::new(Manager::of_link(discipline, seed, run, name)?));
+        }
+        let (cargo, dropped, displaced) = (Cargo::default(), VecDeque::new(), VecDeque::new());
+        Ok(Self { direction, cargo, dropped, displaced, next: None, flips: Vec::new() })
+    }
+
+    /// A packet comes to the queue at `now`.
+    pub fn offer(&mut self, now: Instant, packet: Packet) {
+        let Self { direction, cargo, dropped, displaced, next, .. } = self;
+        let at = now.as_nanos();
+        let load = Load { packet: cargo.insert(packet), host: 0, octets: packet.octets };
+        direction.note_offer(load.octets);
+        let admitted = direction.admit(at, load, cargo, displaced);
+        let mut lose = |id, cause| {
+            direction.traffic.dropped.add(cause);
+            dropped.push_back((id, now, cause));
+        };
+        displaced.drain(..).for_each(|id| lose(id, Cause::QueueFull));
+        if !admitted {
+            lose(load.packet, Cause::Aqm);
+            return;
+        }
+        let Line::Wire(wire) = &mut direction.line else { return };
+        match wire.offer(&mut direction.traffic, at, 0, load) {
+            Ok(Some(arrival)) => *next = Some(arrival),
+            Ok(None) => {}
+            Err(QueueFull) => {
+                direction.traffic.dropped.add(Cause::QueueFull);
+                dropped.push_back((load.packet, now, Cause::QueueFull));
+            }
+        }
+    }
+
+    /// What has become of a packet by `now`, if there is something to tell.
+    pub fn poll(&mut self, now: Instant) -> Option<Passage<'_>> {
+        if let Some((id, at, cause)) = self.dropped.pop_front() {
+            return Some(Passage { token: self.cargo.remove(id).token, at, fate: Arrival::Lost(cause), last: true });
+        }
+        if self.next.is_none_or(|next| next > now.as_nanos()) {
+            return None;
+        }
+        let Line::Wire(wire) = &mut self.direction.line else { return None };
+        let (entry, next) = wire.arrive()?;
+        self.next = next.map(|next| next.arrival);
+        let traffic = &mut self.direction.traffic;
+        let at = Instant::from_nanos(entry.arrival);
+        let transmitted = Instant::from_nanos(wire.transmitted_at(entry.arrival));
+        let Item { token, marked, .. } = self.cargo.remove(entry.packet);
+        let passage = |fate| Some(Passage { token, at, fate, last: true });
+        match self.direction.channel.pass(entry.octets, transmitted, &mut self.flips) {
+            Fate::Erased => {
+                traffic.dropped.add(Cause::Erased);
+                return passage(Arrival::Lost(Cause::Erased));
+            }
+            Fate::Damaged => traffic.damaged += 1,
+            Fate::Intact => {}
+        }
+        traffic.delivered += 1;
+        traffic.delivered_octets += u64::from(entry.octets);
+        passage(Arrival::Here { marked, flips: &self.flips })
+    }
+
+    /// When [`poll`](Self::poll) will have something to tell, if no further packet comes; a time that has passed means now.
+    pub fn next_event(&self) -> Option<Instant> {
+        match self.dropped.front() {
+            Some(&(_, at, _)) => Some(at),
+            None => self.next.map(Instant::from_nanos),
+        }
+    }
+
+    /// Packets and octets that wait for the transmitter at `now`. The packet in transmission does not wait.
+    pub fn waiting(&mut self, now: Instant) -> (u64, u64) {
+        self.direction.waiting(now.as_nanos())
+    }
+
+    /// Packets of which something is still to be told.
+    pub fn under_way(&self) -> usize {
+        self.cargo.len()
+    }
+
+    /// What has crossed so far.
+    pub fn counts(&self) -> CrossingCounts {
+        let traffic = &self.direction.traffic;
+        CrossingCounts {
+            offered: traffic.offered,
+            offered_octets: traffic.offered_octets,
+            delivered: traffic.delivered,
+            delivered_octets: traffic.delivered_octets,
+            damaged: traffic.damaged,
+            marked: self.cargo.marked,
+            dropped: traffic.dropped,
+            max_packets: traffic.max_packets,
+            max_octets: traffic.max_octets,
+        }
+    }
+}
+
+/// What a [`Crossing`] has carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CrossingCounts {
+    /// Packets that came to the queue.
+    pub offered: u64,
+    /// Their octets.
+    pub offered_octets: u64,
+    /// Packets that arrived at the end, damaged ones included.
+    pub delivered: u64,
+    /// Their octets.
+    pub delivered_octets: u64,
+    /// Packets that arrived with bits flipped.
+    pub damaged: u64,
+    /// Packets on which the queue has set "congestion experienced".
+    pub marked: u64,
+    /// Packets that did not arrive.
+    pub dropped: CauseCounts,
+    /// Most packets that waited at once.
+    pub max_packets: u64,
+    /// Most octets that waited at once.
+    pub max_octets: u64,
+}
+
+/// The packets on the link.
+#[derive(Debug, Default)]
+struct Cargo {
+    items: Vec<Item>,
+    free: Vec<u32>,
+    marked: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    token: u64,
+    capable: bool,
+    marked: bool,
+    out: bool,
+}
+
+impl Cargo {
+    fn insert(&mut self, packet: Packet) -> PacketId {
+        let item = Item { token: packet.token, capable: packet.ecn != Ecn::NotCapable, marked: false, out: packet.dscp.is_out() };
+        if let Some(index) = self.free.pop() {
+            self.items[index as usize] = item;
+            return PacketId::at(index);
+        }
+        self.items.push(item);
+        PacketId::at(self.items.len() as u32 - 1)
+    }
+
+    fn remove(&mut self, id: PacketId) -> Item {
+        self.free.push(id.index() as u32);
+        self.items[id.index()]
+    }
+
+    fn len(&self) -> usize {
+        self.items.len() - self.free.len()
+    }
+}
+
+impl Goods for Cargo {
+    fn mark(&mut self, id: PacketId) -> bool {
+        let item = &mut self.items[id.index()];
+        self.marked += u64::from(item.capable && !item.marked);
+        item.marked = item.capable;
+        item.capable
+    }
+
+    fn is_out(&self, id: PacketId) -> bool {
+        self.items[id.index()].out
+    }
+}

@@ -1,0 +1,134 @@
+//! A [`Crossing`] against the same link in a simulation.
+
+use std::ops::ControlFlow;
+use whyloss_sim::{
+    Arrival, Builder, Cause, CbrFlow, ChannelSpec, Crossing, Discipline, Effect, Errors, Limits, LinkId, LinkNames, LinkSpec,
+    Packet, QueueLimit, Records, Red, Step, Way,
+};
+use whyloss_transport::segment::{Dscp, Ecn};
+use whyloss_transport::{BitRate, Duration, Instant};
+
+const OCTETS: u32 = 500;
+const PACKETS: u64 = 4000;
+/// 500 octets at 4 Mbit/s.
+const SPACING: u64 = 1_000_000;
+
+fn spec(queue: QueueLimit, errors: Errors, effect: Effect) -> LinkSpec {
+    let (rate, delay) = (BitRate::from_bps(3_500_000), Duration::from_millis(5));
+    LinkSpec { rate, delay, queue, channel: ChannelSpec { errors, effect } }
+}
+
+fn simulate(spec: &LinkSpec, discipline: Option<Discipline>) -> Records {
+    let mut builder = Builder::new(7, 3);
+    let (from, to) = (builder.host("a"), builder.host("b"));
+    let link = builder.link(from, to, spec.clone(), spec.clone());
+    if let Some(discipline) = discipline {
+        builder.discipline(link, Way::Forward, discipline);
+    }
+    let (start, stop) = (Instant::ZERO, Instant::from_nanos(PACKETS * SPACING));
+    let rate = BitRate::from_bps(4_000_000);
+    builder.cbr(CbrFlow { name: "there".to_owned(), from, to, start, stop, rate, octets: OCTETS });
+    let mut simulation = builder.build().unwrap();
+    simulation.run(&Limits { until: Some(Instant::from_nanos(60_000_000_000)) }, |_| ControlFlow::Continue(())).unwrap();
+    simulation.into_records()
+}
+
+/// Offers the packets of [`simulate`], and polls in the rhythm `every`, as a driver would that sleeps and is woken late.
+fn cross(spec: &LinkSpec, discipline: Option<Discipline>, every: u64) -> (Crossing, Vec<(u64, Instant, Cause)>) {
+    let name = LinkNames::default().name("a", "b");
+    let mut crossing = Crossing::new(spec, discipline, 7, 3, &name).unwrap();
+    let mut lost = Vec::new();
+    let mut arrived = Instant::ZERO;
+    let mut poll = |crossing: &mut Crossing, now| {
+        while let Some(passage) = crossing.poll(now) {
+            assert!(passage.at <= now && passage.last);
+            match passage.fate {
+                Arrival::Lost(cause) => lost.push((passage.token, passage.at, cause)),
+                Arrival::Here { .. } => {
+                    assert!(arrived < passage.at, "in order");
+                    arrived = passage.at;
+                }
+            }
+        }
+    };
+    for token in 0..PACKETS {
+        let now = Instant::from_nanos(token * SPACING);
+        // What is due comes before what arrives; a late driver does otherwise and it does not matter.
+        if token % every == 0 {
+            poll(&mut crossing, now);
+        }
+        crossing.offer(now, Packet { token, octets: OCTETS, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT });
+    }
+    while let Some(at) = crossing.next_event() {
+        poll(&mut crossing, at);
+    }
+    assert_eq!(crossing.under_way(), 0);
+    (crossing, lost)
+}
+
+#[test]
+fn the_same_packets_meet_the_same_fate_as_in_the_simulator() {
+    let queue = QueueLimit::Packets(20);
+    let gilbert = Errors::Gilbert { stay_good: 0.99, stay_bad: 0.6, step: Step::Time(Duration::from_millis(2)) };
+    let red = Discipline::Red(Red { weight: 0.05, ..Red::default() });
+    for (spec, discipline, causes) in [
+        (spec(queue, Errors::None, Effect::Erase), None, &[Cause::QueueFull][..]),
+        (spec(queue, Errors::Packets { probability: 0.01 }, Effect::Erase), None, &[Cause::QueueFull, Cause::Erased]),
+        (spec(QueueLimit::Octets(9000), gilbert, Effect::Erase), None, &[Cause::QueueFull, Cause::Erased]),
+        (spec(QueueLimit::Unlimited, Errors::Bits { ber: 1e-5 }, Effect::Erase), Some(red), &[Cause::Aqm, Cause::Erased]),
+    ] {
+        let records = simulate(&spec, discipline);
+        let mut expected: Vec<_> =
+            records.drops.iter().map(|drop| (drop.sent_at.as_nanos() / SPACING, drop.at, drop.cause)).collect();
+        expected.sort_unstable_by_key(|&(number, ..)| number);
+        assert!(records.drops.iter().all(|drop| drop.link == LinkId(0)));
+        for cause in causes {
+            assert!(expected.iter().any(|(.., found)| found == cause), "{cause:?} in {spec:?}");
+        }
+        for every in [1, 7] {
+            let (crossing, mut lost) = cross(&spec, discipline, every);
+            lost.sort_unstable_by_key(|&(number, ..)| number);
+            assert_eq!(lost, expected, "{spec:?}, polled every {every}");
+            let (counts, link) = (crossing.counts(), &records.links[0]);
+            assert_eq!((counts.offered, counts.delivered, counts.dropped), (link.offered, link.delivered, link.dropped));
+            assert_eq!(counts.max_packets, link.max_queue_packets);
+        }
+    }
+}
+
+#[test]
+fn damaged_bits_are_those_of_the_simulator() {
+    let spec = spec(QueueLimit::Unlimited, Errors::Bits { ber: 1e-5 }, Effect::Damage);
+    let damaged = simulate(&spec, None).links[0].damaged;
+    // 16 Mbit at a ratio of 1e-5: 160 errors, in hardly fewer packets.
+    assert!((120..200).contains(&damaged), "{damaged}");
+    assert_eq!(cross(&spec, None, 3).0.counts().damaged, damaged);
+}
+
+#[test]
+fn only_what_is_capable_is_marked() {
+    let spec = spec(QueueLimit::Unlimited, Errors::None, Effect::Erase);
+    let warn = Discipline::Warn { threshold: 2.5, weight: 1.0 };
+    let mut crossing = Crossing::new(&spec, Some(warn), 1, 0, "a>b").unwrap();
+    for (token, ecn) in [Ecn::Capable0, Ecn::NotCapable].into_iter().cycle().take(10).enumerate() {
+        crossing.offer(Instant::ZERO, Packet { token: token as u64, octets: 100, ecn, dscp: Dscp::DEFAULT });
+    }
+    assert_eq!(crossing.waiting(Instant::ZERO), (9, 900));
+    let far = Instant::from_nanos(1_000_000_000);
+    let mut marked = Vec::new();
+    while let Some(passage) = crossing.poll(far) {
+        if passage.fate == (Arrival::Here { marked: true, flips: &[] }) {
+            marked.push(passage.token);
+        }
+    }
+    // The first is in transmission; the fifth finds three waiting and is the first to find more than 2.5.
+    assert_eq!(marked, [4, 6, 8]);
+    assert_eq!(crossing.counts().marked, 3);
+}
+
+#[test]
+fn bad_links_are_refused() {
+    let bad = LinkSpec { rate: BitRate::from_bps(0), ..spec(QueueLimit::Unlimited, Errors::None, Effect::Erase) };
+    let error = Crossing::new(&bad, None, 1, 0, "a>b").unwrap_err();
+    assert!(error.to_string().contains("link a>b"), "{error}");
+}

@@ -1,0 +1,10 @@
+//! Loss differentiation in a stock Linux kernel: congestion controls in BPF, and what loads, selects and watches them.
+//!
+//! The programs are compiled when this crate is built and lie inside it; where it runs, neither a compiler nor a library is needed.
+//! Without the feature `bpf` the crate has no programs, and everything it can do is to say so ([`Error::NotBuilt`]).
+
+mod error;
+#[cfg(feature = "bpf")]
+pub mod object;
+
+pub use error::{Error, Result};

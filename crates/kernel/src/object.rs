@@ -1,0 +1,137 @@
+//! The objects inside the package, and one of them in the kernel for as long as a value lives.
+
+use crate::{Error, Result};
+use libbpf_rs::{Link, MapCore as _, MapType, Object, ObjectBuilder, PrintLevel};
+use std::sync::Mutex;
+
+/// An object as clang made it.
+#[derive(Debug)]
+pub struct Embedded {
+    /// The name of its source without `.bpf.c`.
+    pub name: &'static str,
+    /// An ELF file.
+    pub octets: &'static [u8],
+}
+
+/// Where an ELF file's headers can be read in place.
+#[repr(align(8))]
+struct Aligned<const N: usize>([u8; N]);
+
+/// All objects of the package.
+pub const OBJECTS: &[Embedded] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
+
+/// A digest over all objects: two packages with the same digest load the same programs.
+pub const DIGEST: &str = env!("WHYLOSS_BPF_DIGEST");
+
+/// What the name of every control begins with.
+pub const PREFIX: &str = "wl_";
+
+/// The octets of a control's name in the kernel, with the zero at its end.
+const NAME_SIZE: usize = 16;
+
+/// How to load an object.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The controls to load, by name; `None` is all that the object has.
+    pub controls: Option<Vec<String>>,
+    /// What stands in the kernel in place of [`PREFIX`]: names of controls are global, and a test that has its own disturbs nobody.
+    pub prefix: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { controls: None, prefix: PREFIX.to_owned() }
+    }
+}
+
+/// A control of a loaded object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Control {
+    /// Its name in this package, which is that of the variable in C.
+    pub name: String,
+    /// Its name in the kernel: at most 15 octets, what `TCP_CONGESTION` takes.
+    pub kernel_name: String,
+}
+
+/// An object in the kernel. Its programs and maps go when this value goes, and all links to them.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The object, for its maps and programs.
+    pub object: Object,
+    controls: Vec<Control>,
+}
+
+impl Loaded {
+    /// Loads the object `name` of the package: every program passes the verifier, nothing is registered yet.
+    pub fn new(name: &str, options: &Options) -> Result<Self> {
+        let embedded = OBJECTS.iter().find(|object| object.name == name).ok_or_else(|| Error::NoObject(name.to_owned()))?;
+        let doing = format!("loading {name}");
+        let mut open = said(&doing, || ObjectBuilder::default().open_memory(embedded.octets))?;
+        let mut controls = Vec::new();
+        for mut map in open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
+            let name = map.name().to_string_lossy().into_owned();
+            if options.controls.as_ref().is_some_and(|wanted| !wanted.contains(&name)) {
+                said(&doing, || map.set_autocreate(false))?;
+                continue;
+            }
+            let kernel_name = rename(map.initial_value_mut().unwrap_or_default(), &options.prefix);
+            controls.push(Control { name, kernel_name });
+        }
+        if let Some(missing) =
+            options.controls.iter().flatten().find(|wanted| controls.iter().all(|control| control.name != **wanted))
+        {
+            let known: Vec<_> = open.maps().filter(|map| map.map_type() == MapType::StructOps).collect();
+            let known: Vec<_> = known.iter().map(|map| map.name().to_string_lossy()).collect();
+            return Err(Error::NoControl { name: missing.clone(), known: known.join(", ") });
+        }
+        let object = said(&doing, || open.load())?;
+        Ok(Self { object, controls })
+    }
+
+    /// The controls that were loaded.
+    pub fn controls(&self) -> &[Control] {
+        &self.controls
+    }
+
+    /// Registers the control `name`, so that connections can take it. It is registered until the link goes; connections that have it
+    /// then keep it.
+    pub fn register(&mut self, name: &str) -> Result<Link> {
+        let map = self.object.maps_mut().find(|map| map.map_type() == MapType::StructOps && map.name() == name);
+        let mut map = map.ok_or_else(|| Error::NoControl {
+            name: name.to_owned(),
+            known: self.controls.iter().map(|control| control.name.as_str()).collect::<Vec<_>>().join(", "),
+        })?;
+        said(&format!("registering {name}"), || map.attach_struct_ops())
+    }
+}
+
+/// Puts `prefix` in the place of [`PREFIX`] in the name that a `tcp_congestion_ops` begins with, and gives the name.
+fn rename(ops: &mut [u8], prefix: &str) -> String {
+    let field = &mut ops[..NAME_SIZE];
+    let old = String::from_utf8_lossy(field).trim_end_matches('\0').to_owned();
+    let mut new = format!("{prefix}{}", old.strip_prefix(PREFIX).unwrap_or(&old));
+    new.truncate(NAME_SIZE - 1);
+    field.fill(0);
+    field[..new.len()].copy_from_slice(new.as_bytes());
+    new
+}
+
+/// What libbpf has said since the current call began; one call at a time.
+static SAID: Mutex<String> = Mutex::new(String::new());
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Does `call` and puts what libbpf says meanwhile into the error.
+pub(crate) fn said<T>(doing: &str, call: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<T> {
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| {
+        SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push_str(&message);
+    })));
+    let result = call();
+    let said = std::mem::take(&mut *SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    drop(guard);
+    result.map_err(|error| Error::Bpf {
+        doing: doing.to_owned(),
+        cause: error.to_string(),
+        said: if said.is_empty() { said } else { format!("\n{}", said.trim_end()) },
+    })
+}

@@ -1,0 +1,36 @@
+//! The running kernel's verifier takes every object, and every control can be registered and goes again.
+#![cfg(feature = "bpf")]
+
+mod support;
+
+use support::{available, can_load};
+use whyloss_kernel::object::{Loaded, Options, OBJECTS};
+
+#[test]
+fn the_verifier_takes_every_object() {
+    if !can_load() {
+        return;
+    }
+    assert!(!OBJECTS.is_empty());
+    for object in OBJECTS {
+        Loaded::new(object.name, &Options::default()).unwrap_or_else(|error| panic!("{}: {error}", object.name));
+    }
+}
+
+#[test]
+fn a_control_is_registered_as_long_as_its_link_lives() {
+    if !can_load() {
+        return;
+    }
+    let options = Options { prefix: "v1_".to_owned(), ..Options::default() };
+    let mut loaded = Loaded::new("controls", &options).expect("loads");
+    assert!(!loaded.controls().is_empty());
+    for control in loaded.controls().to_vec() {
+        assert!(control.name.starts_with("wl_") && control.kernel_name.starts_with("v1_"), "{control:?}");
+        assert!(!available().contains(&control.kernel_name), "{} is there before", control.kernel_name);
+        let link = loaded.register(&control.name).expect("registers");
+        assert!(available().contains(&control.kernel_name), "{} is not there", control.kernel_name);
+        drop(link);
+        assert!(!available().contains(&control.kernel_name), "{} is there after", control.kernel_name);
+    }
+}

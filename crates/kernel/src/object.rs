@@ -85,7 +85,21 @@ impl Loaded {
             return Err(Error::NoControl { name: missing.clone(), known: known.join(", ") });
         }
         let object = said(&doing, || open.load())?;
-        Ok(Self { object, controls })
+        let loaded = Self { object, controls };
+        loaded.begin_counting()?;
+        Ok(loaded)
+    }
+
+    /// Makes the rows that the controls count in: a program adds to a row, but makes none, so that no name fills the map.
+    fn begin_counting(&self) -> Result<()> {
+        let Some(map) = self.object.maps().find(|map| map.name() == "wl_controls") else { return Ok(()) };
+        let zeros = vec![vec![0; map.value_size() as usize]; said("counting the processors", libbpf_rs::num_possible_cpus)?];
+        for control in &self.controls {
+            said("making a row of counters", || {
+                map.update_percpu(&name_field(&control.kernel_name), &zeros, libbpf_rs::MapFlags::ANY)
+            })?;
+        }
+        Ok(())
     }
 
     /// The controls that were loaded.
@@ -111,9 +125,16 @@ fn rename(ops: &mut [u8], prefix: &str) -> String {
     let old = String::from_utf8_lossy(field).trim_end_matches('\0').to_owned();
     let mut new = format!("{prefix}{}", old.strip_prefix(PREFIX).unwrap_or(&old));
     new.truncate(NAME_SIZE - 1);
-    field.fill(0);
-    field[..new.len()].copy_from_slice(new.as_bytes());
+    field.copy_from_slice(&name_field(&new));
     new
+}
+
+/// A control's name as the kernel keeps it.
+pub fn name_field(name: &str) -> [u8; NAME_SIZE] {
+    let mut field = [0; NAME_SIZE];
+    let octets = &name.as_bytes()[..name.len().min(NAME_SIZE - 1)];
+    field[..octets.len()].copy_from_slice(octets);
+    field
 }
 
 /// What libbpf has said since the current call began; one call at a time.

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// What the controls count, for each control and for each connection. The kernel takes no get_info of a BPF control, so `ss -i` cannot
+// show it; `whyloss kernel stat` reads these maps.
+//
+// Objects that include this share both maps: the loader joins maps of one name.
+#ifndef WHYLOSS_COUNTERS_H
+#define WHYLOSS_COUNTERS_H
+
+#include "kernel.h"
+
+// A counter is a line: its name and what it counts. build.rs reads the lines too.
+#define WL_COUNTERS(X)                                                                        \
+	X(connections, "connections that took the control")                                   \
+	X(losses, "recoveries that began with a loss")                                        \
+	X(kept, "of these, taken for corruption: the window was kept")                        \
+	X(timeouts, "retransmission timeouts")                                                \
+	X(timeouts_kept, "of these, taken for corruption: the window was kept")               \
+	X(undone, "reductions that the kernel found to be wrong and took back")               \
+	X(damaged, "damaged segments that came in")                                           \
+	X(reported, "damaged segments reported to the sender")                                \
+	X(heard, "reports that came from the receiver")                                       \
+	X(refused, "reports from the receiver that were not believed")
+
+#define WL_COUNTER_ENUM(name, what) wl_counts_##name,
+enum wl_counter { WL_COUNTERS(WL_COUNTER_ENUM) WL_COUNTER_COUNT };
+
+// What is known of one connection; it lives and dies with the socket.
+struct wl_connection {
+	u64 since_ns;
+	char control[TCP_CA_NAME_MAX];
+	u32 count[WL_COUNTER_COUNT];
+};
+
+struct wl_control {
+	u64 count[WL_COUNTER_COUNT];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct wl_connection);
+} wl_connections SEC(".maps");
+
+// By the control's name in the kernel; the loader makes the rows.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, 64);
+	__type(key, char[TCP_CA_NAME_MAX]);
+	__type(value, struct wl_control);
+} wl_controls SEC(".maps");
+
+struct tcp_congestion_ops___named {
+	char name[TCP_CA_NAME_MAX];
+} __attribute__((preserve_access_index));
+
+static __always_inline void wl_count_control(const char *control, enum wl_counter which)
+{
+	struct wl_control *row = bpf_map_lookup_elem(&wl_controls, control);
+
+	if (row)
+		row->count[which]++;
+}
+
+// Begins to count for a connection: what the `init` of every control calls. A connection that changes its control starts anew.
+static __always_inline void wl_begin(struct sock *sk)
+{
+	struct wl_connection *connection = bpf_sk_storage_get(&wl_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	const char *name = (const char *)inet_csk(sk)->icsk_ca_ops;
+
+	if (!connection)
+		return;
+	__builtin_memset(connection, 0, sizeof(*connection));
+	connection->since_ns = bpf_ktime_get_ns();
+	bpf_probe_read_kernel(connection->control, sizeof(connection->control),
+			      name + bpf_core_field_offset(struct tcp_congestion_ops___named, name));
+	wl_count_control(connection->control, wl_counts_connections);
+	connection->count[wl_counts_connections] = 1;
+}
+
+// Counts one event of a connection that has begun.
+static __always_inline void wl_count(struct sock *sk, enum wl_counter which)
+{
+	struct wl_connection *connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
+
+	if (!connection)
+		return;
+	connection->count[which]++;
+	wl_count_control(connection->control, which);
+}
+
+#endif

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+pub mod courier;
 pub mod digest;
 pub mod exchange;
 pub mod host;

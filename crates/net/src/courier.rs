@@ -1,0 +1,239 @@
+//! Transfers whose data nobody needs: both ends of one, each a host of its own on its own thread, watched from outside.
+
+use crate::host::{Application, Host};
+use nix::time::{clock_gettime, ClockId};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use whyloss_transport::scheme::Selection;
+use whyloss_transport::stack::{ConnectionId, Listener, Notice, Stack, StackError};
+use whyloss_transport::tcp::{Closing, Command, Config, Event, Stats};
+use whyloss_transport::{Duration, Instant, Payload};
+
+/// Data is taken from its connection in pieces of up to this many octets.
+const PIECE: usize = 1 << 16;
+/// How long a host may sleep before it looks whether it shall stop.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What is to be carried.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Octets; without end if nothing is said.
+    pub octets: Option<u64>,
+    /// Over how many connections at once.
+    pub connections: u32,
+    /// Length of the pieces that are dealt out to the connections.
+    pub chunk: u32,
+    /// Algorithms of both ends.
+    pub selection: Selection,
+    /// Configuration of both ends.
+    pub config: Config,
+}
+
+/// What can be seen of a transfer while it runs.
+#[derive(Debug, Default)]
+struct Board {
+    stopped: AtomicBool,
+    delivered: AtomicU64,
+    started: AtomicU64,
+    finished: AtomicU64,
+}
+
+/// A transfer under way. Its hosts stop when it is dropped.
+#[derive(Debug)]
+pub struct Courier {
+    board: Arc<Board>,
+    ends: Vec<JoinHandle<io::Result<Stats>>>,
+}
+
+/// Why a transfer does not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum CourierError {
+    /// The engine refuses to listen or to connect.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+    /// No thread can be started.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Courier {
+    /// Starts to carry `load` from `sender` to `receiver`, which listens on `address`.
+    pub fn start(mut sender: Host, mut receiver: Host, address: SocketAddr, load: &Load) -> Result<Self, CourierError> {
+        let board = Arc::new(Board::default());
+        let Load { octets, connections, chunk, ref selection, ref config } = *load;
+        let listener = Listener { config: config.clone(), selection: selection.clone(), backlog: connections as usize + 1 };
+        receiver.stack().listen(address, listener)?;
+        let receiving = Receiving { board: board.clone(), octets, open: connections, stats: Stats::default() };
+        let mut courier = Self { board: board.clone(), ends: Vec::new() };
+        courier.spawn("receiver", receiver, receiving)?;
+        board.started.store(monotonic_ns(), Ordering::Relaxed);
+        let now = sender.now();
+        let open = (0..connections)
+            .map(|_| Ok((sender.stack().connect(now, address, config.clone(), selection)?, 0)))
+            .collect::<Result<Vec<_>, StackError>>()?;
+        courier.spawn("sender", sender, Sending { left: octets, chunk, closed: 0, open, stats: Stats::default() })?;
+        Ok(courier)
+    }
+
+    /// Octets that have arrived in order.
+    pub fn delivered(&self) -> u64 {
+        self.board.delivered.load(Ordering::Relaxed)
+    }
+
+    /// When the connections were opened, in nanoseconds of the system's monotonic clock.
+    pub fn started_ns(&self) -> u64 {
+        self.board.started.load(Ordering::Relaxed)
+    }
+
+    /// When everything had arrived, in nanoseconds of the system's monotonic clock.
+    pub fn finished_ns(&self) -> Option<u64> {
+        Some(self.board.finished.load(Ordering::Acquire)).filter(|&at| at > 0)
+    }
+
+    /// Stops both ends and gives the counters of the sender's connections, added up.
+    pub fn stop(mut self) -> io::Result<Stats> {
+        self.board.stopped.store(true, Ordering::Relaxed);
+        let mut sender = Stats::default();
+        for end in std::mem::take(&mut self.ends) {
+            sender = end.join().map_err(|_| io::Error::other("a host of the engine panicked"))??;
+        }
+        Ok(sender)
+    }
+
+    fn spawn(&mut self, name: &str, mut host: Host, mut end: impl End) -> io::Result<()> {
+        let board = self.board.clone();
+        let work = move || {
+            while !board.stopped.load(Ordering::Relaxed) {
+                let glance = host.now() + GLANCE;
+                if host.run(&mut end, glance)? {
+                    break;
+                }
+            }
+            Ok(end.stats())
+        };
+        self.ends.push(std::thread::Builder::new().name(name.to_owned()).spawn(work)?);
+        Ok(())
+    }
+}
+
+impl Drop for Courier {
+    fn drop(&mut self) {
+        self.board.stopped.store(true, Ordering::Relaxed);
+        for end in self.ends.drain(..) {
+            let _ = end.join();
+        }
+    }
+}
+
+/// One side of a transfer.
+trait End: Application + Send + 'static {
+    fn stats(&self) -> Stats;
+}
+
+#[derive(Debug)]
+struct Receiving {
+    board: Arc<Board>,
+    octets: Option<u64>,
+    /// Connections that have not ended.
+    open: u32,
+    stats: Stats,
+}
+
+impl Application for Receiving {
+    fn notice(&mut self, now: Instant, stack: &mut Stack, notice: Notice) {
+        let Notice::Event(id, event) = notice else { return };
+        while let Some(data) = stack.read(now, id, PIECE) {
+            let delivered = self.board.delivered.fetch_add(data.len() as u64, Ordering::Relaxed) + data.len() as u64;
+            if self.octets == Some(delivered) {
+                self.board.finished.store(monotonic_ns(), Ordering::Release);
+            }
+        }
+        match event {
+            Event::PeerClosed => stack.command(now, id, Command::Close),
+            Event::Closed(_) => self.open = self.open.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    fn is_done(&self, _stack: &Stack) -> bool {
+        self.open == 0
+    }
+}
+
+impl End for Receiving {
+    fn stats(&self) -> Stats {
+        self.stats
+    }
+}
+
+#[derive(Debug)]
+struct Sending {
+    /// Octets that no connection has taken yet.
+    left: Option<u64>,
+    chunk: u32,
+    closed: usize,
+    /// Each connection, and how much it has taken.
+    open: Vec<(ConnectionId, u64)>,
+    stats: Stats,
+}
+
+impl Sending {
+    /// Gives the next pieces to a connection that has room.
+    fn pump(&mut self, now: Instant, stack: &mut Stack, id: ConnectionId) {
+        let Some((_, taken)) = self.open.iter_mut().find(|(connection, _)| *connection == id) else { return };
+        loop {
+            let piece = self.left.map_or(self.chunk, |left| left.min(u64::from(self.chunk)) as u32);
+            if piece == 0 {
+                stack.command(now, id, Command::Close);
+                return;
+            }
+            if stack.endpoint(id).is_none_or(|endpoint| endpoint.send_space() < u64::from(piece)) {
+                return;
+            }
+            stack.command(now, id, Command::Send(Payload::Synthetic { offset: *taken, len: piece }));
+            *taken += u64::from(piece);
+            self.left = self.left.map(|left| left - u64::from(piece));
+        }
+    }
+}
+
+impl Application for Sending {
+    fn notice(&mut self, now: Instant, stack: &mut Stack, notice: Notice) {
+        let Notice::Event(id, event) = notice else { return };
+        match event {
+            Event::Connected | Event::Writable => self.pump(now, stack, id),
+            Event::Closed(closing) => {
+                self.closed += 1;
+                debug_assert!(closing != Closing::Refused, "the receiver listens before the sender starts");
+            }
+            _ => {}
+        }
+        let mut stats = Stats::default();
+        for endpoint in self.open.iter().filter_map(|(id, _)| stack.endpoint(*id)) {
+            let own = endpoint.stats();
+            stats.retransmissions += own.retransmissions;
+            stats.timeouts += own.timeouts;
+            stats.losses += own.losses;
+            stats.reductions += own.reductions;
+        }
+        self.stats = stats;
+    }
+
+    fn is_done(&self, _stack: &Stack) -> bool {
+        self.closed == self.open.len()
+    }
+}
+
+impl End for Sending {
+    fn stats(&self) -> Stats {
+        self.stats
+    }
+}
+
+/// Nanoseconds of the system's monotonic clock, which other programs read too.
+fn monotonic_ns() -> u64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |now| std::time::Duration::from(now).as_nanos() as u64)
+}

@@ -1,0 +1,60 @@
+//! Transfers between two hosts of the engine, across a path that does everything a path should not.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use support::bed::{Bed, Family, PATIENCE};
+use support::namespace::Namespace;
+use support::relay::Impairment;
+use whyloss_net::courier::{Courier, Load};
+use whyloss_net::{Host, Tun};
+use whyloss_transport::scheme::Selection;
+use whyloss_transport::stack::Settings;
+use whyloss_transport::tcp::Config;
+
+fn host(namespace: &Namespace, address: std::net::IpAddr) -> Host {
+    let tun = namespace.run(|| Tun::open("engine")).expect("a TUN device");
+    Host::new(tun, Settings { addresses: vec![address], mtu: 1500, key: [7; 16] })
+}
+
+fn load(octets: Option<u64>, connections: u32) -> Load {
+    let config = Config::profile("linux").expect("a profile");
+    Load { octets, connections, chunk: 16_384, selection: Selection::default(), config }
+}
+
+fn start(bed: &Bed, load: &Load) -> Courier {
+    let (sender, receiver) = (host(&bed.near, Family::V4.engine()), host(&bed.peer, Family::V4.far_engine()));
+    Courier::start(sender, receiver, SocketAddr::new(Family::V4.far_engine(), 80), load).expect("a transfer")
+}
+
+#[test]
+fn all_of_it_arrives_over_several_connections() {
+    let bad = Impairment { lose: 0.01, flip: 0.01, delay: Duration::from_millis(1), ..Impairment::default() };
+    let Some(bed) = Bed::new([bad; 2], 3) else { return };
+    let octets = 2_000_000;
+    let courier = start(&bed, &load(Some(octets), 3));
+    let began = Instant::now();
+    while courier.finished_ns().is_none() {
+        assert!(began.elapsed() < PATIENCE, "{} of {octets} octets arrived", courier.delivered());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(courier.delivered(), octets);
+    assert!(courier.finished_ns() > Some(courier.started_ns()));
+    let stats = courier.stop().expect("both hosts ran to their end");
+    assert!(stats.retransmissions > 0, "the path loses packets");
+}
+
+#[test]
+fn one_without_end_goes_on_until_it_is_stopped() {
+    let good = Impairment { delay: Duration::from_millis(1), ..Impairment::default() };
+    let Some(bed) = Bed::new([good; 2], 3) else { return };
+    let courier = start(&bed, &load(None, 1));
+    let began = Instant::now();
+    while courier.delivered() < 1_000_000 {
+        assert!(began.elapsed() < PATIENCE, "only {} octets arrived", courier.delivered());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(courier.finished_ns(), None);
+    courier.stop().expect("both hosts ran to their end");
+}

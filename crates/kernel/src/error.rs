@@ -8,6 +8,9 @@ pub enum Error {
         "this whyloss was built without its kernel part: where it is built, clang and the headers of libelf and zlib are needed"
     )]
     NotBuilt,
+    /// Programs cannot be loaded by this user, or not into this kernel.
+    #[error("{0}")]
+    NotHere(String),
     /// There is no object of this name in the package.
     #[error("the package has no object `{0}`")]
     NoObject(String),
@@ -19,6 +22,44 @@ pub enum Error {
         /// What could have been.
         known: String,
     },
+    /// An argument cannot be taken.
+    #[error("{0}")]
+    Input(String),
+    /// Something is loaded already.
+    #[error("loaded already: {controls} (whyloss {version}); `whyloss kernel unload` takes it out")]
+    AlreadyLoaded {
+        /// The names of the controls.
+        controls: String,
+        /// The version of the package that loaded them.
+        version: String,
+    },
+    /// Nothing is loaded.
+    #[error("nothing is loaded; `whyloss kernel load` does it")]
+    NotLoaded,
+    /// What is loaded is not what this package would load.
+    #[error(
+        "what is loaded comes from whyloss {loaded} and other programs than those of this package ({own}): \
+         `whyloss kernel unload`, then `load`"
+    )]
+    Mismatch {
+        /// The version that loaded.
+        loaded: String,
+        /// This version.
+        own: String,
+    },
+    /// A name in the kernel belongs to somebody else.
+    #[error(
+        "the kernel has a control `{0}` already, and it was not loaded here: was it loaded in a container or by another tool?"
+    )]
+    NameTaken(String),
+    /// A file operation failed.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done.
+        doing: String,
+        /// The error of the system.
+        source: std::io::Error,
+    },
     /// The kernel or libbpf refused.
     #[error("{doing}: {cause}{said}")]
     Bpf {
@@ -29,6 +70,13 @@ pub enum Error {
         /// What libbpf or the verifier said, on lines of its own; may be empty.
         said: String,
     },
+}
+
+impl Error {
+    /// Whether the command could not have succeeded on this machine or with these arguments, as opposed to having failed.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::NotBuilt | Self::NotHere(_) | Self::NoObject(_) | Self::NoControl { .. } | Self::Input(_))
+    }
 }
 
 /// What this crate's operations return.

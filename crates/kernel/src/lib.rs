@@ -3,8 +3,18 @@
 //! The programs are compiled when this crate is built and lie inside it; where it runs, neither a compiler nor a library is needed.
 //! Without the feature `bpf` the crate has no programs, and everything it can do is to say so ([`Error::NotBuilt`]).
 
+#[cfg(feature = "bpf")]
+pub mod cgroup;
+#[cfg(feature = "bpf")]
+pub mod check;
 mod error;
 #[cfg(feature = "bpf")]
+pub mod load;
+#[cfg(feature = "bpf")]
 pub mod object;
+#[cfg(feature = "bpf")]
+pub mod place;
+#[cfg(feature = "bpf")]
+pub mod select;
 
 pub use error::{Error, Result};

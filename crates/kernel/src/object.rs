@@ -2,6 +2,8 @@
 
 use crate::{Error, Result};
 use libbpf_rs::{Link, MapCore as _, MapType, Object, ObjectBuilder, PrintLevel};
+use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 /// An object as clang made it.
@@ -36,11 +38,14 @@ pub struct Options {
     pub controls: Option<Vec<String>>,
     /// What stands in the kernel in place of [`PREFIX`]: names of controls are global, and a test that has its own disturbs nobody.
     pub prefix: String,
+    /// A folder in a BPF file system where objects share their maps: a map whose name begins with [`PREFIX`] is taken from there, or put
+    /// there by the first that has it.
+    pub maps: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { controls: None, prefix: PREFIX.to_owned() }
+        Self { controls: None, prefix: PREFIX.to_owned(), maps: None }
     }
 }
 
@@ -84,7 +89,22 @@ impl Loaded {
             let known: Vec<_> = known.iter().map(|map| map.name().to_string_lossy()).collect();
             return Err(Error::NoControl { name: missing.clone(), known: known.join(", ") });
         }
-        let object = said(&doing, || open.load())?;
+        let shared = |name: &OsStr, kind: MapType| {
+            // What holds a control is a map too, but belongs to one object.
+            let is_shared = kind != MapType::StructOps && name.to_string_lossy().starts_with(PREFIX);
+            options.maps.as_ref().filter(|_| is_shared).map(|folder| folder.join(name))
+        };
+        for mut map in open.maps_mut() {
+            if let Some(path) = shared(map.name(), map.map_type()).filter(|path| path.exists()) {
+                said(&doing, || map.reuse_pinned_map(path))?;
+            }
+        }
+        let mut object = said(&doing, || open.load())?;
+        for mut map in object.maps_mut() {
+            if let Some(path) = shared(map.name(), map.map_type()).filter(|path| !path.exists()) {
+                said(&doing, || map.pin(path))?;
+            }
+        }
         let loaded = Self { object, controls };
         loaded.begin_counting()?;
         Ok(loaded)
@@ -117,6 +137,16 @@ impl Loaded {
         })?;
         said(&format!("registering {name}"), || map.attach_struct_ops())
     }
+}
+
+/// The controls of an object, if it is loaded with `prefix`.
+pub fn controls(object: &Embedded, prefix: &str) -> Result<Vec<Control>> {
+    let mut open = said(&format!("reading {}", object.name), || ObjectBuilder::default().open_memory(object.octets))?;
+    let controls = open.maps_mut().filter(|map| map.map_type() == MapType::StructOps).map(|mut map| Control {
+        name: map.name().to_string_lossy().into_owned(),
+        kernel_name: rename(map.initial_value_mut().unwrap_or_default(), prefix),
+    });
+    Ok(controls.collect())
 }
 
 /// Puts `prefix` in the place of [`PREFIX`] in the name that a `tcp_congestion_ops` begins with, and gives the name.

@@ -1,24 +1,73 @@
 //! What tests on the running kernel share.
+// Each test takes what it needs.
+#![allow(dead_code)]
 
 use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use whyloss_kernel::place::Place;
 
 /// Whether programs can be loaded here; if not, says on standard error why the test is skipped.
 pub fn can_load() -> bool {
-    let reason = if !nix::unistd::geteuid().is_root() {
-        "not root"
-    } else if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        "the kernel has no BTF"
-    } else {
-        return true;
-    };
-    let test = std::thread::current().name().unwrap_or("test").to_owned();
-    // Not by `eprintln!`, whose words the test runner keeps to itself.
-    let _ = writeln!(std::io::stderr(), "{test} skipped: {reason}");
-    false
+    match whyloss_kernel::check::loadable() {
+        Ok(()) => true,
+        Err(reason) => {
+            skip(&reason.to_string());
+            false
+        }
+    }
 }
 
-/// The controls that the kernel has now.
-pub fn available() -> Vec<String> {
-    let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("TCP is there");
-    names.split_whitespace().map(str::to_owned).collect()
+/// Says on standard error why a test is skipped. Not by `eprintln!`, whose words the test runner keeps to itself.
+pub fn skip(reason: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ = writeln!(std::io::stderr(), "{test} skipped: {reason}");
+}
+
+/// The controls that the kernel has now whose names begin with `prefix`.
+pub fn available(prefix: &str) -> Vec<String> {
+    whyloss_kernel::check::available().into_iter().filter(|name| name.starts_with(prefix)).collect()
+}
+
+/// A place that no other test and no user of the machine has. Names of controls are global, so each test has its own `prefix`.
+pub fn private_place(prefix: &str) -> Place {
+    let folder = PathBuf::from(format!("/run/whyloss-test-{prefix}{}", std::process::id()));
+    Place { folder, prefix: prefix.to_owned() }
+}
+
+/// Waits until `condition` holds. Gives whether it did within a second: the kernel takes some things away a little later.
+pub fn soon(condition: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs(1);
+    while !condition() {
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+/// How often a test repeats: `quick` times, or as often as `WHYLOSS_SOAK` says (see `make soak`).
+pub fn repetitions(quick: usize) -> usize {
+    std::env::var("WHYLOSS_SOAK").ok().and_then(|count| count.parse().ok()).unwrap_or(quick)
+}
+
+const CHILD: &str = "WHYLOSS_TEST_CHILD";
+
+/// Starts this test program again, to do the job `job` at `place` in its (ignored) test `child`.
+pub fn start_child(job: &str, place: &Place) -> Child {
+    Command::new(std::env::current_exe().expect("the test program"))
+        .args(["--ignored", "--exact", "child"])
+        .env(CHILD, job)
+        .env("WHYLOSS_KERNEL_FOLDER", &place.folder)
+        .env("WHYLOSS_KERNEL_PREFIX", &place.prefix)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the test program starts")
+}
+
+/// The job that this process was started for by [`start_child`].
+pub fn job_of_child() -> Option<String> {
+    std::env::var(CHILD).ok()
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// Chooses the congestion control of new connections by rules. One copy for each control group that has rules.
+#include "kernel.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+// A rule's port is the one that the service has: the remote one of a connection that goes out, the local one of one that comes in; 0 is
+// any. The address is the remote one; IPv4 stands in IPv6's ::ffff:0:0/96, so that a socket of either family meets the same rule.
+struct wl_match {
+	u32 bits;
+	__be16 port;
+	u8 remote[16];
+} __attribute__((packed));
+
+struct wl_rule {
+	char control[TCP_CA_NAME_MAX];
+	u64 connections;
+};
+
+// Of several rules the one with the longest match decides.
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1024);
+	__type(key, struct wl_match);
+	__type(value, struct wl_rule);
+} rules SEC(".maps");
+
+// Connections that a rule was found for. Programs of a control group run before those of the groups around it: the inner rule holds.
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u8);
+} wl_chosen SEC(".maps");
+
+static __always_inline struct wl_rule *find(struct wl_match *match)
+{
+	struct wl_rule *rule;
+
+	match->bits = 8 * (sizeof(match->port) + sizeof(match->remote));
+	rule = bpf_map_lookup_elem(&rules, match);
+	if (rule)
+		return rule;
+	match->port = 0;
+	return bpf_map_lookup_elem(&rules, match);
+}
+
+SEC("sockops")
+int wl_select(struct bpf_sock_ops *ctx)
+{
+	struct wl_match match = {};
+	struct wl_rule *rule;
+	struct tcp_sock *tp;
+	struct bpf_sock *sk;
+	__be32 words[4] = {0, 0, bpf_htonl(0xffff), 0};
+	char control[TCP_CA_NAME_MAX];
+
+	if (ctx->op == BPF_SOCK_OPS_TCP_CONNECT_CB)
+		match.port = bpf_htons(bpf_ntohl(ctx->remote_port));
+	else if (ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+		match.port = bpf_htons(ctx->local_port);
+	else
+		return 1;
+	if (ctx->family == AF_INET6) {
+		words[0] = ctx->remote_ip6[0];
+		words[1] = ctx->remote_ip6[1];
+		words[2] = ctx->remote_ip6[2];
+		words[3] = ctx->remote_ip6[3];
+		// Else clang makes one load of both branches, from a computed place in the context, which the verifier forbids.
+		asm volatile("" ::: "memory");
+	} else {
+		words[3] = ctx->remote_ip4;
+	}
+	__builtin_memcpy(match.remote, words, sizeof(match.remote));
+
+	rule = find(&match);
+	sk = ctx->sk;
+	if (!rule || !sk || bpf_sk_storage_get(&wl_chosen, sk, 0, 0))
+		return 1;
+	// Who asked for a control by setsockopt gets it.
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt))
+		return 1;
+	__builtin_memcpy(control, rule->control, sizeof(control));
+	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, control, sizeof(control)))
+		return 1;
+	__sync_fetch_and_add(&rule->connections, 1);
+	bpf_sk_storage_get(&wl_chosen, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	return 1;
+}

@@ -1,0 +1,258 @@
+//! Loading and unloading: everything or nothing.
+//!
+//! What is loaded are names in a BPF file system (see [`crate::place`]):
+//!
+//! | name | is |
+//! | --- | --- |
+//! | `about` | a map that says which package loaded; first to be removed, so that without it the rest is a remainder |
+//! | `controls/NAME` | the link that keeps a control registered |
+//! | `links/NAME` | the link that keeps another program attached |
+//! | `maps/wl_NAME` | a map |
+//! | `use/CGROUP/` | rules of one control group, see [`crate::select`] |
+
+use crate::cgroup::Cgroups;
+use crate::object::{said, Control, Loaded, Options, DIGEST, OBJECTS};
+use crate::place::{names, remove, subfolder, Draft, Lock, Place};
+use crate::{check, select, Error, Result};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapType, ProgramType};
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+
+/// The octets of each of the two texts in the map `about`.
+const TEXT: usize = 32;
+
+/// What is loaded.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct About {
+    /// The version of the package that loaded it.
+    pub version: String,
+    /// The digest over its objects.
+    pub digest: String,
+}
+
+impl About {
+    /// What this package would load.
+    pub fn own() -> Self {
+        Self { version: env!("CARGO_PKG_VERSION").to_owned(), digest: DIGEST.to_owned() }
+    }
+
+    fn pin(&self, root: &Path) -> Result<()> {
+        let mut options = libbpf_rs::libbpf_sys::bpf_map_create_opts::default();
+        options.sz = std::mem::size_of_val(&options) as _;
+        said("saying what is loaded", || {
+            let mut map = MapHandle::create(MapType::Array, Some("wl_about"), 4, 2 * TEXT as u32, 1, &options)?;
+            let mut value = [0; 2 * TEXT];
+            for (text, field) in [&self.version, &self.digest].into_iter().zip(value.chunks_mut(TEXT)) {
+                field[..text.len().min(TEXT)].copy_from_slice(&text.as_bytes()[..text.len().min(TEXT)]);
+            }
+            map.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY)?;
+            map.freeze()?;
+            map.pin(root.join("about"))
+        })
+    }
+
+    fn read(root: &Path) -> Option<Self> {
+        let map = MapHandle::from_pinned_path(root.join("about")).ok()?;
+        let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+        let text = |at: usize| {
+            let field = value.get(at..at + TEXT).unwrap_or_default();
+            String::from_utf8_lossy(field).trim_end_matches('\0').to_owned()
+        };
+        Some(Self { version: text(0), digest: text(TEXT) })
+    }
+}
+
+/// The programs that are loaded at a place.
+#[derive(Debug)]
+pub struct Installed {
+    /// The place, which nobody else changes meanwhile.
+    pub lock: Lock,
+    /// The BPF file system.
+    pub root: PathBuf,
+    /// Who loaded them.
+    pub about: About,
+}
+
+impl Installed {
+    /// What is loaded at `place`, by whatever version.
+    pub fn any(place: &Place) -> Result<Self> {
+        check::permitted()?;
+        let lock = place.lock()?;
+        let root = place.mounted_on();
+        let Some(about) = About::read(&root) else {
+            lock.tidy();
+            return Err(Error::NotLoaded);
+        };
+        Ok(Self { lock, root, about })
+    }
+
+    /// What is loaded at `place`, which must be what this package loads.
+    pub fn own(place: &Place) -> Result<Self> {
+        let found = Self::any(place)?;
+        let own = About::own();
+        if found.about != own {
+            return Err(Error::Mismatch { loaded: found.about.version, own: own.version });
+        }
+        Ok(found)
+    }
+
+    /// The names that the controls have in the kernel.
+    pub fn controls(&self) -> Vec<String> {
+        names(&self.root.join("controls"))
+    }
+
+    /// The names of the other programs that are attached.
+    pub fn programs(&self) -> Vec<String> {
+        names(&self.root.join("links"))
+    }
+}
+
+/// The name that every control of the package has, in the package and at a place.
+pub fn known(place: &Place) -> Result<Vec<Control>> {
+    let mut known = Vec::new();
+    for object in OBJECTS {
+        known.extend(crate::object::controls(object, &place.prefix)?);
+    }
+    known.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(known)
+}
+
+/// Loads the controls `wanted`, all if it is empty, and what they need beside them. Gives the names that they have in the kernel.
+pub fn load(place: &Place, wanted: &[String]) -> Result<Vec<String>> {
+    check::loadable()?;
+    let known = known(place)?;
+    for name in wanted {
+        if known.iter().all(|control| control.name != *name) {
+            let known = known.iter().map(|control| control.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(Error::NoControl { name: name.clone(), known });
+        }
+    }
+    let lock = place.lock()?;
+    if let Some(about) = About::read(&place.mounted_on()) {
+        let controls = names(&place.mounted_on().join("controls")).join(", ");
+        return Err(Error::AlreadyLoaded { controls, version: about.version });
+    }
+    if place.is_mounted() {
+        // Somebody was killed while unloading.
+        remove_all(&place.mounted_on())?;
+        lock.unmount()?;
+        return load(place, wanted);
+    }
+    let loaded = assemble(place, wanted, &lock);
+    if loaded.is_err() {
+        lock.tidy();
+    }
+    loaded
+}
+
+fn assemble(place: &Place, wanted: &[String], lock: &Lock) -> Result<Vec<String>> {
+    let draft = Draft::new()?;
+    let root = draft.root();
+    let maps = subfolder(&root, "maps")?;
+    let (controls, links) = (subfolder(&root, "controls")?, subfolder(&root, "links")?);
+    subfolder(&root, "use")?;
+    let cgroups = Cgroups::find().ok();
+    // First, because programs of one control group run in the order of their coming: whoever looks at a connection's control should
+    // see the one that was chosen for it.
+    if let Some(cgroups) = &cgroups {
+        select::attach(&root, cgroups.root())?;
+    }
+    let mut names = Vec::new();
+    for object in OBJECTS {
+        let mut in_object = crate::object::controls(object, &place.prefix)?;
+        in_object.retain(|control| wanted.is_empty() || wanted.contains(&control.name));
+        if in_object.is_empty() {
+            continue;
+        }
+        let options = Options {
+            controls: Some(in_object.iter().map(|control| control.name.clone()).collect()),
+            prefix: place.prefix.clone(),
+            maps: Some(maps.clone()),
+        };
+        let mut loaded = Loaded::new(object.name, &options)?;
+        // Kept until they have their names: a link goes with its last reference.
+        let mut attached = attach_programs(&loaded, cgroups.as_ref())?;
+        for control in in_object {
+            let taken = check::available().contains(&control.kernel_name);
+            let link = loaded.register(&control.name).map_err(|error| {
+                if taken {
+                    Error::NameTaken(control.kernel_name.clone())
+                } else {
+                    error
+                }
+            })?;
+            attached.push((controls.join(&control.kernel_name), link));
+            names.push(control.kernel_name);
+        }
+        for (path, link) in &mut attached {
+            let path = if path.is_absolute() { path.clone() } else { links.join(&path) };
+            said(&format!("naming {}", path.display()), || link.pin(&path))?;
+        }
+    }
+    About::own().pin(&root)?;
+    draft.publish(lock)?;
+    names.sort();
+    Ok(names)
+}
+
+/// Attaches what an object has beside its controls: programs of the root control group and of the kernel's tracepoints.
+fn attach_programs(loaded: &Loaded, cgroups: Option<&Cgroups>) -> Result<Vec<(PathBuf, Link)>> {
+    let mut links = Vec::new();
+    for program in loaded.object.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        let doing = format!("attaching {name}");
+        let link = match program.prog_type() {
+            ProgramType::SockOps => {
+                let cgroups = cgroups.ok_or_else(|| Error::NotHere(check::NO_CGROUPS.to_owned()))?;
+                let folder = cgroups.open(cgroups.root())?;
+                said(&doing, || program.attach_cgroup(folder.as_raw_fd()))?
+            }
+            ProgramType::Tracing if program.section().to_string_lossy().starts_with("tp_btf/") => {
+                said(&doing, || program.attach_trace())?
+            }
+            _ => continue,
+        };
+        links.push((name.into(), link));
+    }
+    Ok(links)
+}
+
+/// Takes everything out. Connections that have one of the controls keep it until they end.
+pub fn unload(place: &Place) -> Result<Vec<String>> {
+    check::permitted()?;
+    let lock = place.lock()?;
+    if !place.is_mounted() {
+        lock.tidy();
+        return Err(Error::NotLoaded);
+    }
+    let root = place.mounted_on();
+    let controls = names(&root.join("controls"));
+    remove_all(&root)?;
+    lock.unmount()?;
+    Ok(controls)
+}
+
+/// Removes every name: a mount namespace that has copied the mount keeps none.
+fn remove_all(root: &Path) -> Result<()> {
+    remove(&root.join("about"))?;
+    for cgroup in names(&root.join("use")) {
+        select::detach(root, &cgroup)?;
+    }
+    for folder in ["links", "controls"] {
+        for name in names(&root.join(folder)) {
+            let path = root.join(folder).join(name);
+            if let Ok(link) = Link::open(&path) {
+                // Whoever else may hold it. Links of tracepoints know no detaching: they go with their last reference.
+                let _ = link.detach();
+            }
+            remove(&path)?;
+        }
+    }
+    for name in names(&root.join("maps")) {
+        remove(&root.join("maps").join(name))?;
+    }
+    for folder in ["use", "links", "controls", "maps"] {
+        remove(&root.join(folder))?;
+    }
+    Ok(())
+}

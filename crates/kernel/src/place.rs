@@ -1,0 +1,177 @@
+//! Where the loaded programs are kept while no process of ours runs.
+//!
+//! A BPF object lives as long as something refers to it: a descriptor, or a name in a BPF file system. All names are made in a BPF file
+//! system of our own that is not mounted yet and that only our descriptor holds. Mounting it is one call, and only then the programs
+//! outlive the process: a loader that is killed before leaves nothing, one that is killed after leaves everything.
+
+use crate::{Error, Result};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags};
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// The folder that [`Place::default`] names.
+const FOLDER: &str = "/run/whyloss";
+
+/// Names another folder than [`FOLDER`], and so a second set of programs.
+const FOLDER_VARIABLE: &str = "WHYLOSS_KERNEL_FOLDER";
+
+/// Names another prefix of controls than [`crate::PREFIX`].
+const PREFIX_VARIABLE: &str = "WHYLOSS_KERNEL_PREFIX";
+
+/// A folder for one set of programs, and what their names in the kernel begin with.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Made when it is needed, gone when nothing is loaded.
+    pub folder: PathBuf,
+    /// See [`crate::object::Options::prefix`].
+    pub prefix: String,
+}
+
+impl Default for Place {
+    /// `/run/whyloss` and `wl_`, or what `WHYLOSS_KERNEL_FOLDER` and `WHYLOSS_KERNEL_PREFIX` say: two sets of programs beside each other,
+    /// as tests want them.
+    fn default() -> Self {
+        let folder = std::env::var_os(FOLDER_VARIABLE).map_or_else(|| FOLDER.into(), PathBuf::from);
+        let prefix = std::env::var(PREFIX_VARIABLE).unwrap_or_else(|_| crate::object::PREFIX.to_owned());
+        Self { folder, prefix }
+    }
+}
+
+impl Place {
+    /// The folder that the BPF file system is mounted on.
+    pub fn mounted_on(&self) -> PathBuf {
+        self.folder.join("bpf")
+    }
+
+    /// Whether a BPF file system is mounted there.
+    pub fn is_mounted(&self) -> bool {
+        let above = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
+        let (outside, inside) = (above(&self.folder), above(&self.mounted_on()));
+        inside.is_some() && inside != outside
+    }
+
+    /// Waits until no other command changes the place, and keeps others out until the lock goes.
+    pub fn lock(&self) -> Result<Lock> {
+        loop {
+            fs::create_dir_all(&self.folder).map_err(|error| failed("making", &self.folder, &error))?;
+            let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+            let folder = match rustix::fs::open(&self.folder, flags, Mode::empty()) {
+                Ok(folder) => folder,
+                Err(rustix::io::Errno::NOENT) => continue,
+                Err(error) => return Err(failed("opening", &self.folder, &error.into())),
+            };
+            rustix::fs::flock(&folder, FlockOperation::LockExclusive)
+                .map_err(|error| failed("locking", &self.folder, &error.into()))?;
+            // Whoever had the lock may have taken the folder away with the last program.
+            let ours = rustix::fs::fstat(&folder).map(|found| found.st_ino).ok();
+            if ours.is_some() && fs::metadata(&self.folder).map(|found| found.ino()).ok() == ours {
+                return Ok(Lock { place: self.clone(), _folder: folder });
+            }
+        }
+    }
+}
+
+/// The right to change a [`Place`]. It ends with the process, however that ends.
+#[derive(Debug)]
+pub struct Lock {
+    place: Place,
+    _folder: OwnedFd,
+}
+
+impl Lock {
+    /// The place that is locked.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Takes the empty folders away.
+    pub fn tidy(&self) {
+        if !self.place.is_mounted() {
+            // Whatever stands in the way is not ours.
+            let _ = fs::remove_dir(self.place.mounted_on());
+            let _ = fs::remove_dir(&self.place.folder);
+        }
+    }
+
+    /// Unmounts the BPF file system and takes the folders away. Everything in it must have been removed before: another mount
+    /// namespace may have a copy of the mount, in which every name would live on.
+    pub fn unmount(self) -> Result<()> {
+        let on = self.place.mounted_on();
+        rustix::mount::unmount(&on, UnmountFlags::DETACH).map_err(|error| failed("unmounting", &on, &error.into()))?;
+        self.tidy();
+        Ok(())
+    }
+}
+
+/// A BPF file system that nobody sees yet.
+#[derive(Debug)]
+pub struct Draft {
+    mount: OwnedFd,
+}
+
+impl Draft {
+    /// A new, empty one.
+    pub fn new() -> Result<Self> {
+        let make = || {
+            let context = rustix::mount::fsopen("bpf", FsOpenFlags::FSOPEN_CLOEXEC)?;
+            rustix::mount::fsconfig_set_string(&context, "source", "whyloss")?;
+            rustix::mount::fsconfig_set_string(&context, "mode", "0700")?;
+            rustix::mount::fsconfig_create(&context)?;
+            rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOSUID)
+        };
+        let mount = make()
+            .map_err(|error: rustix::io::Errno| Error::Io { doing: "making a BPF file system".into(), source: error.into() })?;
+        Ok(Self { mount })
+    }
+
+    /// Its root, as long as this value lives.
+    pub fn root(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.mount.as_raw_fd()).into()
+    }
+
+    /// Mounts it: from now on what is in it outlives the process.
+    pub fn publish(self, lock: &Lock) -> Result<()> {
+        let on = lock.place.mounted_on();
+        fs::create_dir_all(&on).map_err(|error| failed("making", &on, &error))?;
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        rustix::mount::move_mount(&self.mount, "", rustix::fs::CWD, &on, flags)
+            .map_err(|error| failed("mounting a BPF file system on", &on, &error.into()))
+    }
+}
+
+/// Makes the folder `name` in a BPF file system and gives its path.
+pub fn subfolder(root: &Path, name: &str) -> Result<PathBuf> {
+    let path = root.join(name);
+    match fs::create_dir(&path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("making", &path, &error)),
+        _ => Ok(path),
+    }
+}
+
+/// The names in a folder of a BPF file system, in order; none if there is no such folder. Those that the kernel puts there itself have
+/// a dot, which no other can have.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| !name.contains('.'));
+    names.sort();
+    names
+}
+
+/// Removes a name, which may be gone already.
+pub fn remove(path: &Path) -> Result<()> {
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    match rustix::fs::unlinkat(rustix::fs::CWD, path, flags) {
+        Err(error) if error != rustix::io::Errno::NOENT => Err(failed("removing", path, &error.into())),
+        _ => Ok(()),
+    }
+}
+
+fn failed(doing: &str, path: &Path, error: &io::Error) -> Error {
+    Error::Io { doing: format!("{doing} {}", path.display()), source: io::Error::new(error.kind(), error.to_string()) }
+}

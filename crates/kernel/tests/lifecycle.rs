@@ -1,0 +1,136 @@
+//! What is loaded stays without a process; what is unloaded, or was never loaded to the end, leaves nothing.
+#![cfg(feature = "bpf")]
+
+mod support;
+
+use std::time::{Duration, Instant};
+use support::{available, can_load, job_of_child, private_place, repetitions, soon, start_child};
+use whyloss_kernel::load::{self, Installed};
+use whyloss_kernel::place::Place;
+use whyloss_kernel::Error;
+
+/// Not a test: what [`start_child`] starts.
+#[test]
+#[ignore = "started by the other tests"]
+fn child() {
+    match job_of_child().as_deref() {
+        Some("load") => drop(load::load(&Place::default(), &[]).expect("loads")),
+        Some("unload") => drop(load::unload(&Place::default()).expect("unloads")),
+        _ => {}
+    }
+}
+
+/// Nothing of the place is left: no control, no mount, no folder.
+fn is_clean(place: &Place) -> bool {
+    soon(|| available(&place.prefix).is_empty()) && !place.folder.exists()
+}
+
+#[test]
+fn load_outlives_the_loader_and_unload_leaves_nothing() {
+    if !can_load() {
+        return;
+    }
+    let place = private_place("l1_");
+    assert!(matches!(load::unload(&place), Err(Error::NotLoaded)));
+    assert!(is_clean(&place), "asking alone has left something");
+
+    assert!(start_child("load", &place).wait().expect("ends").success());
+    let names = available(&place.prefix);
+    assert!(names.contains(&"l1_newreno".to_owned()), "{names:?}");
+    let installed = Installed::own(&place).expect("is loaded");
+    assert_eq!(installed.controls().len(), names.len());
+    drop(installed);
+
+    let again = load::load(&place, &[]).expect_err("loaded already");
+    assert!(matches!(&again, Error::AlreadyLoaded { controls, .. } if controls.contains("l1_newreno")), "{again}");
+
+    let removed = load::unload(&place).expect("unloads");
+    assert_eq!(removed.len(), names.len());
+    assert!(is_clean(&place));
+}
+
+#[test]
+fn what_is_not_asked_for_is_not_loaded() {
+    if !can_load() {
+        return;
+    }
+    let place = private_place("l2_");
+    let wrong = load::load(&place, &["wl_nothing".to_owned()]).expect_err("no such control");
+    assert!(wrong.is_refusal() && wrong.to_string().contains("wl_newreno"), "{wrong}");
+    assert!(is_clean(&place));
+    assert_eq!(load::load(&place, &["wl_newreno".to_owned()]).expect("loads"), ["l2_newreno"]);
+    assert_eq!(available(&place.prefix), ["l2_newreno"]);
+    load::unload(&place).expect("unloads");
+    assert!(is_clean(&place));
+}
+
+#[test]
+fn a_loader_killed_at_any_moment_has_loaded_all_or_nothing() {
+    if !can_load() {
+        return;
+    }
+    let place = private_place("l3_");
+    let begin = Instant::now();
+    assert!(start_child("load", &place).wait().expect("ends").success());
+    let duration = begin.elapsed();
+    let all = available(&place.prefix).len();
+    load::unload(&place).expect("unloads");
+
+    let count = repetitions(40);
+    let mut loaded = 0;
+    for round in 0..count {
+        let mut child = start_child("load", &place);
+        // Evenly over the time that loading takes, and a little more.
+        std::thread::sleep(duration.mul_f64(1.2 * round as f64 / count as f64));
+        child.kill().expect("is killed");
+        child.wait().expect("ends");
+        match Installed::own(&place) {
+            Ok(installed) => {
+                assert_eq!(available(&place.prefix).len(), all, "round {round}: loaded in part");
+                drop(installed);
+                load::unload(&place).expect("unloads");
+                loaded += 1;
+            }
+            Err(error) => assert!(matches!(error, Error::NotLoaded), "round {round}: {error}"),
+        }
+        assert!(is_clean(&place), "round {round} has left {:?}", available(&place.prefix));
+    }
+    assert!(loaded < count, "no loader was killed before its end");
+}
+
+#[test]
+fn an_unloader_killed_at_any_moment_leaves_nothing_that_cannot_be_removed() {
+    if !can_load() {
+        return;
+    }
+    let place = private_place("l4_");
+    let mut duration = Duration::ZERO;
+    let count = repetitions(20);
+    for round in 0..=count {
+        load::load(&place, &[]).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let begin = Instant::now();
+        let mut child = start_child("unload", &place);
+        if round == 0 {
+            assert!(child.wait().expect("ends").success());
+            duration = begin.elapsed();
+            continue;
+        }
+        std::thread::sleep(duration.mul_f64(round as f64 / count as f64));
+        child.kill().expect("is killed");
+        child.wait().expect("ends");
+        if round % 2 == 0 {
+            // The next command finishes it, whichever it is.
+            match load::load(&place, &[]) {
+                Ok(_) | Err(Error::AlreadyLoaded { .. }) => {}
+                Err(error) => panic!("round {round}: {error}"),
+            }
+            load::unload(&place).expect("unloads");
+        } else {
+            match load::unload(&place) {
+                Ok(_) | Err(Error::NotLoaded) => {}
+                Err(error) => panic!("round {round}: {error}"),
+            }
+        }
+        assert!(is_clean(&place), "round {round} has left {:?}", available(&place.prefix));
+    }
+}

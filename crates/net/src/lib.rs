@@ -7,12 +7,16 @@
 pub mod clock;
 pub mod courier;
 pub mod digest;
+pub mod emulate;
 pub mod exchange;
 pub mod host;
 pub mod icmp;
+pub mod namespace;
 pub mod proxy;
+pub mod realtime;
 pub mod tun;
 
 pub use clock::Clock;
+pub use emulate::Emulator;
 pub use host::{Application, Host, HostStats};
 pub use tun::Tun;

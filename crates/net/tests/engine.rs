@@ -7,10 +7,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 use support::bed::{accept, connect, listen, Bed, Family};
-use support::namespace::{missing_tool, skip};
 use support::relay::Impairment;
+use support::skip::skip;
 use support::stream::{exchange, octets, sha256, synthetic, CloseOrder};
 use support::web::{curl, Folder, WebServer};
+use whyloss_net::namespace::missing_tool;
 
 /// A path that does everything a path should not.
 fn bad() -> Impairment {
@@ -127,7 +128,7 @@ fn options_that_the_kernel_does_not_offer_are_done_without() {
         [&["tcp_sack"][..], &["tcp_timestamps"], &["tcp_window_scaling"], &["tcp_sack", "tcp_timestamps", "tcp_window_scaling"]]
     {
         for key in ["tcp_sack", "tcp_timestamps", "tcp_window_scaling"] {
-            bed.peer.sysctl(&format!("ipv4/{key}"), if off.contains(&key) { "0" } else { "1" });
+            bed.peer.sysctl(&format!("ipv4/{key}"), if off.contains(&key) { "0" } else { "1" }).unwrap();
         }
         transfer(&bed, Role::Client, Family::V4, First::Both, 1 << 20, "--time-wait 0");
         transfer(&bed, Role::Server, Family::V4, First::Both, 1 << 20, "--time-wait 0");
@@ -147,7 +148,7 @@ fn congestion_marks_slow_the_engine_down_if_and_only_if_ecn_is_negotiated() {
     let marking = Impairment { mark: 0.01, ..good() };
     for (ours, theirs) in [(true, "1"), (true, "0"), (false, "1")] {
         let Some(bed) = Bed::new([marking; 2], 8) else { return };
-        bed.peer.sysctl("ipv4/tcp_ecn", theirs);
+        bed.peer.sysctl("ipv4/tcp_ecn", theirs).unwrap();
         let negotiated = ours && theirs == "1";
         for role in [Role::Client, Role::Server] {
             let option = if ours { "--ecn --time-wait 0" } else { "--time-wait 0" };

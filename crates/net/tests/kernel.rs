@@ -4,9 +4,10 @@ mod support;
 
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
-use support::namespace::{missing_capability, skip, Namespace};
 use support::relay::{Impairment, Relay};
+use support::skip::skip;
 use support::stream::{exchange, octets, sha256, CloseOrder};
+use whyloss_net::namespace::{missing_capability, Namespace};
 use whyloss_net::Tun;
 
 #[test]
@@ -19,8 +20,8 @@ fn the_kernel_talks_to_itself_over_a_bad_path() {
     let a = left.run(|| Tun::open("path")).unwrap();
     let b = right.run(|| Tun::open("path")).unwrap();
     for (ns, host, peer) in [(&left, 1, 2), (&right, 2, 1)] {
-        ns.ip(&format!("addr add 10.7.0.{host} peer 10.7.0.{peer} dev path"));
-        ns.ip("link set path up");
+        ns.ip(&format!("addr add 10.7.0.{host} peer 10.7.0.{peer} dev path")).unwrap();
+        ns.ip("link set path up").unwrap();
     }
     let impairment = Impairment {
         lose: 0.001,

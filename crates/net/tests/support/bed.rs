@@ -7,13 +7,14 @@
 //!  fd00:7:2::2   fd00:7::1                                        fd00:7:1::1             fd00:7:1::2
 //! ```
 
-use super::namespace::{missing_capability, skip, Namespace};
 use super::relay::{Counts, Impairment, Relay};
+use super::skip::skip;
 use serde_json::Value;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use whyloss_net::namespace::{missing_capability, Namespace};
 use whyloss_net::Tun;
 
 /// Longer than anything takes that works.
@@ -68,21 +69,21 @@ impl Bed {
         let (peer, near) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
         let ends = [&peer, &near].map(|namespace| namespace.run(|| Tun::open("path")).expect("a TUN device"));
         for namespace in [&peer, &near] {
-            namespace.ip("link set path up");
+            namespace.ip("link set path up").unwrap();
         }
-        peer.ip("addr add 10.7.0.1/24 dev path");
-        peer.ip("addr add fd00:7::1/64 dev path nodad");
+        peer.ip("addr add 10.7.0.1/24 dev path").unwrap();
+        peer.ip("addr add fd00:7::1/64 dev path nodad").unwrap();
         for (namespace, own, others) in [(&near, 1, [0, 2]), (&peer, 2, [1, 1])] {
             for other in others {
-                namespace.ip(&format!("route replace 10.7.{other}.0/24 dev path"));
-                namespace.ip(&format!("route replace fd00:7:{other}::/64 dev path"));
+                namespace.ip(&format!("route replace 10.7.{other}.0/24 dev path")).unwrap();
+                namespace.ip(&format!("route replace fd00:7:{other}::/64 dev path")).unwrap();
             }
-            namespace.ip("tuntap add engine mode tun");
-            namespace.ip("link set engine up");
-            namespace.ip(&format!("addr add 10.7.{own}.1/24 dev engine"));
-            namespace.ip(&format!("addr add fd00:7:{own}::1/64 dev engine nodad"));
-            namespace.sysctl("ipv4/ip_forward", "1");
-            namespace.sysctl("ipv6/conf/all/forwarding", "1");
+            namespace.ip("tuntap add engine mode tun").unwrap();
+            namespace.ip("link set engine up").unwrap();
+            namespace.ip(&format!("addr add 10.7.{own}.1/24 dev engine")).unwrap();
+            namespace.ip(&format!("addr add fd00:7:{own}::1/64 dev engine nodad")).unwrap();
+            namespace.sysctl("ipv4/ip_forward", "1").unwrap();
+            namespace.sysctl("ipv6/conf/all/forwarding", "1").unwrap();
         }
         let [a, b] = ends;
         Some(Self { peer, near, relay: Relay::start(a, b, impairments, seed) })

@@ -3,7 +3,7 @@
 
 pub mod bed;
 pub mod capture;
-pub mod namespace;
 pub mod relay;
+pub mod skip;
 pub mod stream;
 pub mod web;

@@ -1,11 +1,11 @@
 //! A web server and a browser of sorts.
 
 use super::bed::PATIENCE;
-use super::namespace::Namespace;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use whyloss_net::namespace::Namespace;
 
 /// A folder of our own among the temporary files; removed when dropped.
 #[derive(Debug)]

@@ -172,6 +172,23 @@ impl ChannelSpec {
     }
 }
 
+impl ChannelSpec {
+    /// The probability that a packet of `octets` octets is damaged or erased, in the mean over all packets; `None` where positions are
+    /// given instead of a probability.
+    pub fn error_probability(&self, octets: u32) -> Option<f64> {
+        Some(match self.errors {
+            // A chain that leaves neither state stays in the good one, where it starts.
+            Errors::None | Errors::Gilbert { stay_good: 1.0, .. } => 0.0,
+            Errors::Bits { ber } => -libm::expm1(f64::from(octets) * 8.0 * libm::log1p(-ber)),
+            Errors::Pattern { .. } => return None,
+            Errors::Packets { probability } => probability,
+            Errors::Spaced { rate, .. } => rate,
+            // The share of the bad state in the stationary distribution.
+            Errors::Gilbert { stay_good, stay_bad, .. } => (1.0 - stay_good) / (2.0 - stay_good - stay_bad),
+        })
+    }
+}
+
 impl Channel {
     /// A channel by `spec` whose random numbers follow from `seed`, `run` and the name of the `component` that it belongs to.
     pub fn new(spec: &ChannelSpec, seed: u64, run: u64, component: &str) -> Result<Self, ChannelError> {

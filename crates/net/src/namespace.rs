@@ -1,12 +1,13 @@
 //! Network namespaces without names.
 //!
-//! Each is kept alive by an open descriptor alone, so that nothing can be left behind: when the test ends, in whatever way, the kernel
-//! takes namespace, devices and routes away.
+//! Each is kept alive by an open descriptor alone, so that nothing can be left behind: when the process ends, in whatever way, the
+//! kernel takes namespace, devices and routes away.
 
 use nix::sched::{setns, unshare, CloneFlags};
 use std::fs::File;
 use std::io::{self, Write};
-use std::process::Command;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::{Command, Stdio};
 
 /// A network namespace; gone when dropped (and when no process is left in it).
 #[derive(Debug)]
@@ -24,7 +25,7 @@ impl Namespace {
         .join()
         .expect("a thread that only opens a namespace")?;
         let namespace = Self { file };
-        namespace.ip("link set lo up");
+        namespace.ip("link set lo up")?;
         Ok(namespace)
     }
 
@@ -32,29 +33,52 @@ impl Namespace {
     pub fn run<T: Send>(&self, job: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
             let handle = scope.spawn(|| {
-                setns(&self.file, CloneFlags::CLONE_NEWNET).expect("entering a namespace that we made");
+                self.enter().expect("entering a namespace that we made");
                 job()
             });
             handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
-    /// Runs `ip` with `arguments` (separated by blanks) inside.
-    ///
-    /// # Panics
-    /// If it fails.
-    pub fn ip(&self, arguments: &str) {
-        let output = self.run(|| Command::new("ip").args(arguments.split_whitespace()).output()).expect("ip can be started");
-        assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    /// Moves the calling thread into the namespace.
+    pub fn enter(&self) -> io::Result<()> {
+        Ok(setns(&self.file, CloneFlags::CLONE_NEWNET)?)
+    }
+
+    /// Runs `ip` inside with `commands`, each a line of arguments separated by blanks. The first that fails ends it.
+    pub fn ip(&self, commands: &str) -> io::Result<()> {
+        let output = self.run(|| {
+            let mut child = Command::new("ip")
+                .args(["-batch", "-"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .map_err(|error| io::Error::new(error.kind(), format!("`ip` (package iproute2) cannot be started: {error}")))?;
+            // An `ip` that has given up does not read to the end; its words say why.
+            let _ = child.stdin.take().expect("its input is ours").write_all(commands.as_bytes());
+            child.wait_with_output()
+        })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let words = String::from_utf8_lossy(&output.stderr);
+        let line = words.rsplit_once("Command failed -:").and_then(|(_, number)| number.trim().parse::<usize>().ok());
+        let command = line.and_then(|line| commands.lines().nth(line - 1)).unwrap_or(commands);
+        Err(io::Error::other(format!("ip {}: {}", command.trim(), words.lines().next().unwrap_or_default())))
     }
 
     /// Sets `/proc/sys/net/KEY`.
-    ///
-    /// # Panics
-    /// If it fails.
-    pub fn sysctl(&self, key: &str, value: &str) {
+    pub fn sysctl(&self, key: &str, value: &str) -> io::Result<()> {
         let path = format!("/proc/sys/net/{key}");
-        self.run(|| std::fs::write(&path, value)).unwrap_or_else(|error| panic!("writing {value} to {path}: {error}"));
+        self.run(|| std::fs::write(&path, value))
+            .map_err(|error| io::Error::new(error.kind(), format!("writing {value} to {path}: {error}")))
+    }
+}
+
+impl AsFd for Namespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 
@@ -81,10 +105,4 @@ pub fn missing_capability() -> Option<String> {
         Ok(Err(error)) => Some(format!("no network namespace can be made: {error} (root is needed)")),
         Err(_) => Some("no network namespace can be made".to_owned()),
     }
-}
-
-/// Says on standard error why a test is skipped. Not by `eprintln!`, whose words the test runner keeps to itself.
-pub fn skip(reason: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ = writeln!(io::stderr(), "{test} skipped: {reason}");
 }

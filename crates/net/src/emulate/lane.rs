@@ -1,0 +1,461 @@
+//! One direction of an emulator: the thread that carries its packets.
+
+use super::audit::{Audit, Errors, HopAudit};
+use super::packet::{self, Header};
+use super::record::{Fate, Record};
+use super::{lock, EmulateError, Hop, Options};
+use crate::realtime::{self, Scheduling};
+use crate::{Clock, Tun};
+use nix::errno::Errno;
+use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+use whyloss_sim::{Arrival, Crossing, CrossingCounts, Packet};
+use whyloss_transport::wire::damage::flip_bits;
+use whyloss_transport::{BitRate, Instant};
+
+/// Packets read before anything else gets its turn.
+const BATCH: usize = 64;
+/// Records handed over at once.
+const CHUNK: usize = 4096;
+/// The longest IP packet.
+const LONGEST: usize = 1 << 16;
+/// More packets than this are left to the device, whose queue then overflows: 1500 octets each, they are 400 MB of memory.
+const MOST_UNDER_WAY: usize = 1 << 18;
+/// How long the owner waits for the thread to say what it has done; then the older numbers do.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// What came out at the full rate is measured over at least this many nanoseconds.
+const SHORTEST_MEASUREMENT: u64 = 10_000_000;
+
+/// What the thread and its owner share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    stopped: AtomicBool,
+    wake: EventFd,
+    /// An audit is wanted. Making one takes as long as several packets, so none is made unasked.
+    wanted: AtomicBool,
+    audit: Mutex<Audit>,
+    published: Condvar,
+}
+
+impl Shared {
+    fn new(wake: EventFd) -> Self {
+        let (stopped, wanted) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { stopped, wake, wanted, audit: Mutex::default(), published: Condvar::new() }
+    }
+
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        // The counter of an event descriptor is far from full.
+        let _ = self.wake.write(1);
+    }
+
+    /// What the thread has done. If it has ended, what it had done then.
+    pub fn audit(&self, running: bool) -> Audit {
+        let mut audit = lock(&self.audit);
+        if running {
+            self.wanted.store(true, Ordering::Release);
+            self.wake();
+            let waited = self.published.wait_timeout_while(audit, PATIENCE, |_| self.wanted.load(Ordering::Acquire));
+            audit = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        audit.clone()
+    }
+}
+
+/// A link of the chain at work.
+#[derive(Debug)]
+struct Stage {
+    name: String,
+    rate: BitRate,
+    crossing: Crossing,
+    chance: Chance,
+}
+
+/// How many errors a channel should have made.
+#[derive(Debug)]
+struct Chance {
+    spec: whyloss_sim::ChannelSpec,
+    /// The length asked for last, and its probability.
+    last: (u32, Option<f64>),
+    crossed: u64,
+    /// Sum of the probabilities; `None` once one is not known.
+    expected: Option<f64>,
+}
+
+impl Chance {
+    fn add(&mut self, octets: u32) {
+        if octets != self.last.0 {
+            self.last = (octets, self.spec.error_probability(octets));
+        }
+        self.crossed += 1;
+        self.expected = self.expected.zip(self.last.1).map(|(sum, more)| sum + more);
+    }
+
+    fn share(&self) -> Option<f64> {
+        self.expected.map(|sum| sum / self.crossed.max(1) as f64)
+    }
+}
+
+/// A packet under way.
+#[derive(Debug)]
+struct Slot {
+    octets: Vec<u8>,
+    record: Record,
+}
+
+/// A measurement of what comes out while packets wait.
+#[derive(Debug, Default)]
+struct Flow {
+    last: Option<(u64, u64)>,
+    nanoseconds: u64,
+    octets: u64,
+}
+
+impl Flow {
+    /// A packet that was due at `due` has left at `left`; `span` is its time of transmission at the slowest link.
+    fn note(&mut self, due: u64, left: u64, octets: u32, span: u64) {
+        if let Some((before, left_before)) = self.last {
+            if due.saturating_sub(before) <= span + 1 {
+                self.nanoseconds += left.saturating_sub(left_before);
+                self.octets += u64::from(octets);
+            }
+        }
+        self.last = Some((due, left));
+    }
+
+    fn rate(&self) -> Option<f64> {
+        (self.nanoseconds >= SHORTEST_MEASUREMENT).then(|| self.octets as f64 * 8e9 / self.nanoseconds as f64)
+    }
+}
+
+/// One direction.
+pub(super) struct Lane {
+    from: Arc<Tun>,
+    to: Arc<Tun>,
+    clock: Clock,
+    direction: u16,
+    stages: Vec<Stage>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    shared: Arc<Shared>,
+    records: Option<Sender<Vec<Record>>>,
+    chunk: Vec<Record>,
+    fifo: Option<u8>,
+    scheduling: Scheduling,
+    started: Instant,
+    received: u64,
+    sent: u64,
+    sent_octets: u64,
+    refused: u64,
+    held_back: bool,
+    errors: Errors,
+    flow: Flow,
+}
+
+impl Lane {
+    pub fn new(from: Arc<Tun>, to: Arc<Tun>, chain: Vec<Hop>, options: &Options, direction: u16) -> Result<Self, EmulateError> {
+        let stages = chain
+            .into_iter()
+            .map(|Hop { name, spec, discipline }| {
+                let crossing = Crossing::new(&spec, discipline, options.seed, options.run, &name)?;
+                let chance = Chance { spec: spec.channel, last: (0, Some(0.0)), crossed: 0, expected: Some(0.0) };
+                Ok(Stage { name, rate: spec.rate, crossing, chance })
+            })
+            .collect::<Result<Vec<_>, EmulateError>>()?;
+        let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
+            .map_err(|error| EmulateError::system("making an event descriptor")(error.into()))?;
+        let scheduling = Scheduling { fifo: None, refused: None };
+        let clock = options.clock;
+        let started = clock.now();
+        let mut lane = Self {
+            from,
+            to,
+            clock,
+            direction,
+            stages,
+            slots: Vec::new(),
+            free: Vec::new(),
+            shared: Arc::new(Shared::new(wake)),
+            records: options.records.clone(),
+            chunk: Vec::new(),
+            fifo: options.fifo,
+            scheduling,
+            started,
+            received: 0,
+            sent: 0,
+            sent_octets: 0,
+            refused: 0,
+            held_back: false,
+            errors: Errors::default(),
+            flow: Flow::default(),
+        };
+        lane.publish(started);
+        Ok(lane)
+    }
+
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// Carries packets until it is told to stop.
+    pub fn run(mut self) -> io::Result<()> {
+        self.scheduling = realtime::prepare(self.fifo);
+        let mut buffer = vec![0; LONGEST];
+        let outcome = self.carry(&mut buffer);
+        self.leave_the_rest();
+        self.publish(self.clock.now());
+        outcome
+    }
+
+    fn carry(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        loop {
+            let mut now = self.advance(self.clock.now())?;
+            let mut quiet = false;
+            for _ in 0..BATCH {
+                if self.slots.len() - self.free.len() >= MOST_UNDER_WAY {
+                    self.held_back = true;
+                    break;
+                }
+                let Some(length) = self.from.receive(buffer)? else {
+                    quiet = true;
+                    break;
+                };
+                now = self.clock.now();
+                self.take(now, &buffer[..length]);
+                now = self.advance(now)?;
+            }
+            if self.shared.wanted.load(Ordering::Acquire) {
+                self.publish(now);
+            }
+            if self.shared.stopped.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if quiet || self.held_back {
+                self.wait()?;
+            }
+        }
+    }
+
+    /// Sleeps until a packet comes, one is due, or the owner wants something.
+    fn wait(&mut self) -> io::Result<()> {
+        let due = self.stages.iter().filter_map(|stage| stage.crossing.next_event()).min();
+        let now = self.clock.now();
+        if due.is_some_and(|due| due <= now) {
+            return Ok(());
+        }
+        let timeout = due.map(|due| TimeSpec::from_duration(Duration::from_nanos(due.as_nanos() - now.as_nanos())));
+        let readable = if self.slots.len() - self.free.len() >= MOST_UNDER_WAY { PollFlags::empty() } else { PollFlags::POLLIN };
+        let mut waiting = [PollFd::new(self.from.as_fd(), readable), PollFd::new(self.shared.wake.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut waiting, timeout, None) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let woken = waiting[1].any().unwrap_or_default();
+        if woken {
+            let _ = self.shared.wake.read();
+        }
+        Ok(())
+    }
+
+    /// A packet has come.
+    fn take(&mut self, now: Instant, octets: &[u8]) {
+        let Some(first) = self.stages.first_mut() else { return };
+        let (found_packets, found_octets) = first.crossing.waiting(now);
+        let header = Header::read(octets);
+        let came = now.as_nanos();
+        let record = Record {
+            number: self.received,
+            direction: self.direction,
+            hop: 0,
+            copy: false,
+            came,
+            due: came,
+            left: came,
+            octets: octets.len() as u32,
+            found_packets: found_packets as u32,
+            found_octets,
+            marked: false,
+            flipped: 0,
+            first_flip: 0,
+            fate: Fate::UnderWay,
+            header,
+        };
+        self.received += 1;
+        let slot = self.store(octets, record);
+        self.stages[0].crossing.offer(now, self.slots[slot as usize].packet(slot));
+    }
+
+    fn store(&mut self, octets: &[u8], record: Record) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            let place = &mut self.slots[slot as usize];
+            place.octets.clear();
+            place.octets.extend_from_slice(octets);
+            place.record = record;
+            return slot;
+        }
+        self.slots.push(Slot { octets: octets.to_vec(), record });
+        self.slots.len() as u32 - 1
+    }
+
+    /// Passes on what is due at `now`; gives the time after that.
+    fn advance(&mut self, mut now: Instant) -> io::Result<Instant> {
+        let last = self.stages.len() - 1;
+        for hop in 0..=last {
+            // Each link hears of everything up to one moment, so that what reaches the next one comes in the order of time.
+            let horizon = now;
+            while let Some(passage) = self.stages[hop].crossing.poll(horizon) {
+                let at = passage.at;
+                let mut slot = passage.token as u32;
+                if !passage.last {
+                    let (octets, record) = (self.slots[slot as usize].octets.clone(), self.slots[slot as usize].record);
+                    slot = if let Some(free) = self.free.pop() {
+                        self.slots[free as usize] = Slot { octets, record };
+                        free
+                    } else {
+                        self.slots.push(Slot { octets, record });
+                        self.slots.len() as u32 - 1
+                    };
+                }
+                let Slot { octets, record } = &mut self.slots[slot as usize];
+                record.hop = hop as u8;
+                record.due = at.as_nanos();
+                match passage.fate {
+                    Arrival::Lost(cause) => {
+                        if cause == whyloss_sim::Cause::Erased {
+                            self.stages[hop].chance.add(record.octets);
+                        }
+                        record.left = record.due;
+                        record.fate = Fate::Lost(cause);
+                        self.finish(slot);
+                    }
+                    Arrival::Here { marked, flips } => {
+                        if marked {
+                            packet::mark(octets);
+                            record.marked = true;
+                        }
+                        if let Some(&first) = flips.first() {
+                            flip_bits(octets, flips.iter().map(|&bit| u64::from(bit)));
+                            if record.flipped == 0 || first < record.first_flip {
+                                record.first_flip = first;
+                                record.fate = Fate::Damaged(record.header.place(first));
+                            }
+                            record.flipped += flips.len() as u32;
+                        }
+                        self.stages[hop].chance.add(record.octets);
+                        if hop == last {
+                            now = self.hand_on(slot)?;
+                        } else {
+                            let packet = self.slots[slot as usize].packet(slot);
+                            self.stages[hop + 1].crossing.offer(at, packet);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(now)
+    }
+
+    /// Writes a packet to the other device; gives the time after that.
+    fn hand_on(&mut self, slot: u32) -> io::Result<Instant> {
+        let Slot { octets, record } = &mut self.slots[slot as usize];
+        let taken = self.to.send(octets)?;
+        let now = self.clock.now();
+        record.left = now.as_nanos();
+        if taken {
+            self.sent += 1;
+            self.sent_octets += u64::from(record.octets);
+            self.errors.add(record.left.saturating_sub(record.due));
+            let span = self.stages.iter().map(|stage| stage.rate.serialise(u64::from(record.octets), 0).0).max();
+            self.flow.note(record.due, record.left, record.octets, span.unwrap_or_default().as_nanos());
+            if record.fate == Fate::UnderWay {
+                record.fate = Fate::Delivered;
+            }
+        } else if record.fate == Fate::UnderWay {
+            // A damaged packet that is no IP packet any more was not the emulator's fault.
+            self.refused += 1;
+            record.fate = Fate::Refused;
+        }
+        self.finish(slot);
+        Ok(now)
+    }
+
+    /// The fate of a packet is known.
+    fn finish(&mut self, slot: u32) {
+        if let Some(records) = &self.records {
+            self.chunk.push(self.slots[slot as usize].record);
+            if self.chunk.len() >= CHUNK {
+                // Whoever does not listen any more does not want to know.
+                let _ = records.send(std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK)));
+            }
+        }
+        self.free.push(slot);
+    }
+
+    /// Says of the packets that are still under way that they are.
+    fn leave_the_rest(&mut self) {
+        let mut idle = vec![false; self.slots.len()];
+        self.free.iter().for_each(|&slot| idle[slot as usize] = true);
+        let mut left: Vec<_> = self.slots.iter().zip(idle).filter(|(_, idle)| !idle).map(|(slot, _)| slot.record).collect();
+        left.sort_unstable_by_key(|record| record.number);
+        if let Some(records) = &self.records {
+            self.chunk.extend(left.into_iter().map(|record| Record { fate: Fate::UnderWay, ..record }));
+            let _ = records.send(std::mem::take(&mut self.chunk));
+        }
+    }
+
+    /// Tells the owner what has been done.
+    fn publish(&mut self, now: Instant) {
+        let hops = self.stages.iter().map(Stage::audit).collect();
+        let ends = [self.stages.first(), self.stages.last()].map(|stage| stage.map_or("", |stage| &stage.name));
+        let name = match ends.map(|name| name.split_once('>').unwrap_or((name, name))) {
+            [(from, _), (_, to)] => format!("{from}>{to}"),
+        };
+        let mut audit = Audit {
+            name,
+            received: self.received,
+            sent: self.sent,
+            sent_octets: self.sent_octets,
+            refused: self.refused,
+            rate_bps: self.stages.iter().map(|stage| stage.rate.as_bps()).min().unwrap_or_default(),
+            achieved_bps: self.flow.rate(),
+            seconds: now.since(self.started).as_secs_f64(),
+            error: self.errors.summary(),
+            waited_for_processor_s: realtime::waited_for_processor().map(|nanoseconds| nanoseconds as f64 / 1e9),
+            scheduling: self.scheduling.clone(),
+            hops,
+            flaws: Vec::new(),
+        };
+        if self.held_back {
+            audit.flaws.push(format!("{}: more than {MOST_UNDER_WAY} packets were under way, more than are kept", audit.name));
+        }
+        *lock(&self.shared.audit) = audit;
+        self.shared.wanted.store(false, Ordering::Release);
+        self.shared.published.notify_all();
+    }
+}
+
+impl Slot {
+    fn packet(&self, token: u32) -> Packet {
+        let Record { octets, marked, header, .. } = self.record;
+        let ecn = if marked { whyloss_transport::segment::Ecn::CongestionExperienced } else { header.ecn };
+        Packet { token: u64::from(token), octets, ecn, dscp: header.dscp }
+    }
+}
+
+impl Stage {
+    fn audit(&self) -> HopAudit {
+        let counts: CrossingCounts = self.crossing.counts();
+        HopAudit::new(&self.name, self.rate.as_bps(), self.chance.share(), &counts)
+    }
+}

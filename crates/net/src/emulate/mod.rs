@@ -1,0 +1,167 @@
+//! A link in real time, between two TUN devices.
+//!
+//! Each direction is a chain of [`Crossing`](whyloss_sim::Crossing)s — the simulator's own queues, transmitters and channels — and a
+//! thread that reads packets from one device, asks the chain what becomes of them, and writes those that arrive to the other device when
+//! they are due. Bits that a channel flips are flipped in the packet.
+
+mod audit;
+mod lane;
+mod packet;
+mod record;
+
+pub use audit::{Audit, Bar, Bounds, ErrorSummary, HopAudit, MAX_P99_ERROR, MAX_REFUSED};
+pub use packet::Header;
+pub use record::{Fate, Record};
+
+use crate::{Clock, Tun};
+use lane::{Lane, Shared};
+use std::io;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use whyloss_sim::{BuildError, Discipline, LinkSpec};
+
+/// The real-time priority that the threads ask for. Those of the kernel that handle interrupts have 50.
+pub const FIFO_PRIORITY: u8 = 20;
+
+/// One link of a chain, in one direction.
+#[derive(Clone, Debug)]
+pub struct Hop {
+    /// Its name, from which its random streams follow; see [`LinkNames`](whyloss_sim::LinkNames).
+    pub name: String,
+    /// What it is like.
+    pub spec: LinkSpec,
+    /// What its queue does beside dropping at the tail.
+    pub discipline: Option<Discipline>,
+}
+
+/// What can be said about an emulator beside its links.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The seed and the run that random streams follow from.
+    pub seed: u64,
+    /// See `seed`.
+    pub run: u64,
+    /// The clock of all times in records and audits.
+    pub clock: Clock,
+    /// The number of the first direction in records; the second has the next.
+    pub first_direction: u16,
+    /// What it may get wrong.
+    pub bounds: Bounds,
+    /// The real-time priority to ask for, 1 to 99; `None` to stay an ordinary thread.
+    pub fifo: Option<u8>,
+    /// Where the truth about each packet goes, some packets at a time.
+    pub records: Option<Sender<Vec<Record>>>,
+}
+
+impl Options {
+    /// No records, default bounds, and [`FIFO_PRIORITY`].
+    pub fn new(seed: u64, run: u64) -> Self {
+        let clock = Clock::start();
+        Self { seed, run, clock, first_direction: 0, bounds: Bounds::default(), fifo: Some(FIFO_PRIORITY), records: None }
+    }
+}
+
+/// Why there is no emulator, or no more.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulateError {
+    /// A link makes no sense.
+    #[error(transparent)]
+    Link(#[from] BuildError),
+    /// The system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl EmulateError {
+    pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        |source| Self::System { what, source }
+    }
+}
+
+/// A link at work; it stops when dropped.
+#[derive(Debug)]
+pub struct Emulator {
+    lanes: Vec<Running>,
+    bounds: Bounds,
+}
+
+#[derive(Debug)]
+struct Running {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Running {
+    fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+}
+
+impl Emulator {
+    /// Puts a link between two devices: `chains[0]` is what packets cross from the first to the second, link by link.
+    pub fn start(ends: [Tun; 2], chains: [Vec<Hop>; 2], options: &Options) -> Result<Self, EmulateError> {
+        let [a, b] = ends.map(Arc::new);
+        let mut emulator = Self { lanes: Vec::new(), bounds: options.bounds };
+        for (way, (chain, [from, to])) in chains.into_iter().zip([[&a, &b], [&b, &a]]).enumerate() {
+            let direction = options.first_direction + way as u16;
+            let lane = Lane::new(Arc::clone(from), Arc::clone(to), chain, options, direction)?;
+            let shared = lane.shared();
+            let thread = std::thread::Builder::new()
+                .name(format!("link {direction}"))
+                .spawn(move || lane.run())
+                .map_err(EmulateError::system("starting a thread"))?;
+            emulator.lanes.push(Running { shared, thread: Some(thread) });
+        }
+        Ok(emulator)
+    }
+
+    /// What both directions have done so far.
+    pub fn audit(&self) -> Vec<Audit> {
+        self.lanes.iter().map(|lane| lane.shared.audit(lane.is_running()).judge(&self.bounds)).collect()
+    }
+
+    /// Whether both directions are at work. They end by themselves only if a device fails.
+    pub fn is_running(&self) -> bool {
+        self.lanes.iter().all(Running::is_running)
+    }
+
+    /// Stops and says what was done. What is still under way does not arrive.
+    pub fn stop(mut self) -> Result<Vec<Audit>, EmulateError> {
+        for lane in &self.lanes {
+            lane.shared.stop();
+        }
+        for lane in &mut self.lanes {
+            let Some(thread) = lane.thread.take() else { continue };
+            match thread.join() {
+                Ok(ended) => ended.map_err(EmulateError::system("carrying packets from device to device"))?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(self.audit())
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        for lane in &self.lanes {
+            lane.shared.stop();
+        }
+        for lane in &mut self.lanes {
+            if let Some(thread) = lane.thread.take() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// A lock whose holder has panicked: counters are as good as they were.
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

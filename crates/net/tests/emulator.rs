@@ -1,0 +1,227 @@
+//! The emulator between two kernels.
+
+mod support;
+
+use nix::sys::socket::{setsockopt, sockopt};
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::sync::mpsc::{channel, Receiver};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::skip::skip;
+use whyloss_net::emulate::{Audit, Bounds, Fate, Hop, Options, Record};
+use whyloss_net::namespace::{missing_capability, Namespace};
+use whyloss_net::{Emulator, Tun};
+use whyloss_sim::{AtEnd, Cause, Channel, ChannelSpec, Discipline, Effect, Errors, LinkSpec, Pattern, QueueLimit};
+use whyloss_transport::{self as transport, BitRate};
+
+fn hop(name: &str, bps: u64, delay_ms: u64, queue: QueueLimit, channel: ChannelSpec) -> Hop {
+    let delay = transport::Duration::from_millis(delay_ms);
+    let spec = LinkSpec { rate: BitRate::from_bps(bps), delay, queue, channel };
+    Hop { name: name.to_owned(), spec, discipline: None }
+}
+
+fn clean(name: &str) -> Hop {
+    hop(name, 1_000_000_000_000, 0, QueueLimit::Unlimited, ChannelSpec::default())
+}
+
+/// Two hosts, 10.7.0.1 and 10.7.0.2, with an emulator between them.
+struct Bed {
+    near: Namespace,
+    far: Namespace,
+    emulator: Emulator,
+    records: Receiver<Vec<Record>>,
+}
+
+impl Bed {
+    /// `None`, with a word to the reader, where this machine cannot.
+    fn new(chains: [Vec<Hop>; 2], seed: u64, bounds: Bounds) -> Option<Self> {
+        if let Some(reason) = missing_capability() {
+            skip(&reason);
+            return None;
+        }
+        let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
+        let ends = [(&near, 1, 2), (&far, 2, 1)].map(|(namespace, own, other)| {
+            let tun = namespace.run(|| Tun::open("wire")).unwrap();
+            // Without IPv6 nobody speaks unasked.
+            namespace.sysctl("ipv6/conf/wire/disable_ipv6", "1").unwrap();
+            namespace.ip(&format!("addr add 10.7.0.{own} peer 10.7.0.{other} dev wire\nlink set wire up multicast off")).unwrap();
+            tun
+        });
+        let (sender, records) = channel();
+        let options = Options { bounds, records: Some(sender), ..Options::new(seed, 0) };
+        let emulator = Emulator::start(ends, chains, &options).unwrap();
+        Some(Self { near, far, emulator, records })
+    }
+
+    /// Waits until `count` packets have come to an end in each direction of `directions`, and stops. Gives the records of the first
+    /// direction.
+    fn finish(self, count: u64) -> (Vec<Audit>, Vec<Record>) {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(5) {
+            let audit = self.emulator.audit();
+            let lost: u64 = audit[0].hops.iter().flat_map(|hop| &hop.dropped).map(|(_, count)| count).sum();
+            if audit[0].sent + audit[0].refused + lost >= count {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let audit = self.emulator.stop().unwrap();
+        let mut records: Vec<_> = self.records.iter().flatten().filter(|record| record.direction == 0).collect();
+        records.sort_unstable_by_key(|record| record.number);
+        (audit, records)
+    }
+
+    /// Sends `count` datagrams of `octets` octets of IP from near to far, `pause` apart, after `warm` more that the kernel needs; gives
+    /// the socket that they go to.
+    fn send(&self, count: u32, octets: usize, pause: Duration) -> UdpSocket {
+        let far = self.far.run(|| UdpSocket::bind("10.7.0.2:4000")).unwrap();
+        setsockopt(&far, sockopt::RcvBufForce, &(64 << 20)).unwrap();
+        let near = self.near.run(|| UdpSocket::bind("10.7.0.1:4000")).unwrap();
+        // Damaged datagrams arrive only if no checksum covers them.
+        setsockopt(&near, sockopt::SndBufForce, &(64 << 20)).unwrap();
+        let start = Instant::now();
+        for number in 0..count {
+            let mut payload = vec![0; octets - 28];
+            payload[..4].copy_from_slice(&number.to_be_bytes());
+            near.send_to(&payload, "10.7.0.2:4000").unwrap();
+            let next = pause * (number + 1);
+            if !pause.is_zero() {
+                std::thread::sleep(next.saturating_sub(start.elapsed()));
+            }
+        }
+        far
+    }
+}
+
+fn losses(records: &[Record]) -> Vec<u64> {
+    records.iter().filter(|record| matches!(record.fate, Fate::Lost(_))).map(|record| record.number).collect()
+}
+
+#[test]
+fn the_pattern_of_losses_is_that_of_the_simulators_channel() {
+    let gilbert = Errors::Gilbert { stay_good: 0.98, stay_bad: 0.5, step: whyloss_sim::Step::Packet };
+    let spec = ChannelSpec { errors: gilbert, effect: Effect::Erase };
+    let there = hop("emulator>client", 100_000_000, 1, QueueLimit::Unlimited, spec.clone());
+    let chains = [vec![clean("server>emulator"), there], vec![clean("client>emulator")]];
+    let Some(bed) = Bed::new(chains, 42, Bounds::default()) else { return };
+    bed.send(2000, 100, Duration::ZERO);
+    let (audit, records) = bed.finish(2000);
+    let mut channel = Channel::new(&spec, 42, 0, "link emulator>client").unwrap();
+    let mut flips = Vec::new();
+    let erased = |_: &u64| channel.pass(100, transport::Instant::ZERO, &mut flips) == whyloss_sim::Fate::Erased;
+    let expected: Vec<_> = (0..2000).filter(erased).collect();
+    assert!(expected.len() > 40);
+    assert_eq!(losses(&records), expected);
+    assert!(records.iter().all(|record| record.fate.cause().is_none_or(|cause| cause == Cause::Erased)));
+    assert_eq!(audit[0].received, 2000);
+    let hop = &audit[0].hops[1];
+    assert_eq!((hop.delivered, &hop.dropped), (2000 - expected.len() as u64, &vec![("erased", expected.len() as u64)]));
+    assert_eq!(hop.expected_error_share.map(|share| (share * 1e6).round()), Some((0.02 / 0.52 * 1e6f64).round()));
+    assert_eq!(hop.error_share, expected.len() as f64 / 2000.0);
+}
+
+#[test]
+fn flipped_bits_arrive_as_the_pattern_says() {
+    // Datagrams of 100 octets, 28 of them headers: of every 800 bits those from 320 on lie behind the number in the payload.
+    let bits: Vec<u64> = (0..200).map(|packet| packet * 800 + 320 + packet * 2).collect();
+    let list: Vec<_> = bits.iter().map(u64::to_string).collect();
+    let text =
+        format!("whyloss bit-error pattern 1\ntotal_bits 160000\nber 0.01\nseed 1\ncount {}\n{}\n", list.len(), list.join("\n"));
+    let pattern = Arc::new(Pattern::parse(text.as_bytes(), "test".as_ref()).unwrap());
+    let errors = Errors::Pattern { pattern, at_end: AtEnd::Clean };
+    let there = hop("a>b", 100_000_000, 0, QueueLimit::Unlimited, ChannelSpec { errors, effect: Effect::Damage });
+    let Some(bed) = Bed::new([vec![there], vec![clean("b>a")]], 1, Bounds::default()) else { return };
+    // A receiver of raw packets sees what the transport's checksum would hide.
+    let raw = bed.far.run(|| {
+        nix::sys::socket::socket(
+            nix::sys::socket::AddressFamily::Inet,
+            nix::sys::socket::SockType::Raw,
+            nix::sys::socket::SockFlag::SOCK_NONBLOCK,
+            nix::sys::socket::SockProtocol::Udp,
+        )
+    });
+    let raw = raw.unwrap();
+    setsockopt(&raw, sockopt::RcvBufForce, &(16 << 20)).unwrap();
+    bed.send(220, 100, Duration::ZERO);
+    let (audit, records) = bed.finish(220);
+    let mut buffer = [0; 200];
+    let mut found = BTreeMap::new();
+    while let Ok(length) =
+        nix::sys::socket::recv(std::os::fd::AsRawFd::as_raw_fd(&raw), &mut buffer, nix::sys::socket::MsgFlags::empty())
+    {
+        assert_eq!(length, 100);
+        let number = u32::from_be_bytes(buffer[28..32].try_into().unwrap());
+        let flipped: Vec<_> = (32 * 8..800).filter(|bit| buffer[bit / 8] & (0x80 >> (bit % 8)) != 0).collect();
+        found.insert(number, flipped);
+    }
+    assert_eq!(found.len(), 220);
+    for (number, flipped) in found {
+        let expected = if number < 200 { vec![320 + number as usize * 2] } else { vec![] };
+        assert_eq!(flipped, expected, "datagram {number}");
+    }
+    assert_eq!(audit[0].hops[0].damaged, 200);
+    for record in &records {
+        let expected = if record.number < 200 { Fate::Damaged(Cause::PayloadDamaged) } else { Fate::Delivered };
+        assert_eq!(record.fate, expected, "{record:?}");
+        assert_eq!(record.header.dst_port, 4000);
+    }
+}
+
+#[test]
+fn a_queue_drops_what_does_not_fit_and_a_link_takes_its_time() {
+    // 1000 octets at 8 Mbit/s take 1 ms.
+    let there = hop("a>b", 8_000_000, 30, QueueLimit::Packets(10), ChannelSpec::default());
+    let Some(bed) = Bed::new([vec![there], vec![clean("b>a")]], 1, Bounds::default()) else { return };
+    bed.send(50, 1000, Duration::ZERO);
+    let (audit, records) = bed.finish(50);
+    // All come within a millisecond or two: one is in transmission, ten wait.
+    let lost = losses(&records);
+    assert!((35..=39).contains(&lost.len()), "{lost:?}");
+    assert_eq!(audit[0].hops[0].dropped, [("queue-full", lost.len() as u64)]);
+    assert_eq!(audit[0].hops[0].max_queue_packets, 10);
+    let arrived: Vec<_> = records.iter().filter(|record| record.fate == Fate::Delivered).collect();
+    for (place, record) in arrived.iter().enumerate() {
+        assert!(record.left >= record.due);
+        let since = record.due - arrived[0].came;
+        if place <= 10 {
+            assert_eq!(since, (place as u64 + 1) * 1_000_000 + 30_000_000);
+        }
+    }
+    assert!(records.iter().filter(|record| record.fate != Fate::Delivered).all(|record| record.found_packets == 10));
+}
+
+#[test]
+fn queues_mark_what_is_capable() {
+    let there = hop("a>b", 8_000_000, 0, QueueLimit::Unlimited, ChannelSpec::default());
+    let there = Hop { discipline: Some(Discipline::Warn { threshold: 3.0, weight: 1.0 }), ..there };
+    let Some(bed) = Bed::new([vec![there], vec![clean("b>a")]], 1, Bounds::default()) else { return };
+    let far = bed.far.run(|| UdpSocket::bind("10.7.0.2:4000")).unwrap();
+    setsockopt(&far, sockopt::Ipv4RecvTtl, &false).unwrap();
+    let near = bed.near.run(|| UdpSocket::bind("10.7.0.1:4000")).unwrap();
+    setsockopt(&near, sockopt::Ipv4Tos, &2).unwrap();
+    for _ in 0..20 {
+        near.send_to(&[0; 972], "10.7.0.2:4000").unwrap();
+    }
+    let (audit, records) = bed.finish(20);
+    let marked = records.iter().filter(|record| record.marked).count();
+    assert!((13..=16).contains(&marked), "{marked}");
+    assert_eq!(audit[0].hops[0].marked, marked as u64);
+    // With a wrong checksum the kernel would have thrown them away.
+    far.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert_eq!(std::iter::from_fn(|| far.recv(&mut [0; 1000]).ok()).count(), 20);
+}
+
+#[test]
+fn an_emulator_that_is_too_late_says_so() {
+    let there = hop("a>b", 100_000_000, 1, QueueLimit::Unlimited, ChannelSpec::default());
+    // Nothing is ever on time to the nanosecond.
+    let strict = Bounds { p99_error: 100, ..Bounds::default() };
+    let Some(bed) = Bed::new([vec![there], vec![clean("b>a")]], 1, strict) else { return };
+    bed.send(200, 1000, Duration::from_micros(200));
+    let (audit, _) = bed.finish(200);
+    assert!(!audit[0].is_valid());
+    assert!(audit[0].flaws[0].starts_with("a>b: 1 % of the packets were handed on more than "), "{:?}", audit[0].flaws);
+    assert_eq!(audit[0].error.histogram.iter().map(|bar| bar.packets).sum::<u64>(), 200);
+    println!("{:#?}", audit[0]);
+}

@@ -30,6 +30,7 @@ fn main() {
             .expect("a string takes everything");
     }
     list.push(']');
+    std::fs::write(out.join("counters.rs"), counters(&sources.join("include/counters.h"))).expect("OUT_DIR can be written");
     std::fs::write(out.join("objects.rs"), list).expect("OUT_DIR can be written");
     println!("cargo::rustc-env=WHYLOSS_BPF_DIGEST={}", &digest.finalize().to_hex()[..32]);
 }
@@ -44,6 +45,20 @@ fn objects(sources: &Path) -> Vec<PathBuf> {
     found.retain(|path| path.to_string_lossy().ends_with(".bpf.c"));
     found.sort();
     found
+}
+
+/// The lines `X(name, "what")` of a header as a Rust table.
+fn counters(header: &Path) -> String {
+    let text = std::fs::read_to_string(header).unwrap_or_else(|error| panic!("{}: {error}", header.display()));
+    let rows =
+        text.lines().filter_map(|line| line.trim().strip_prefix("X(")?.trim_end_matches(['\\', ' ', '\t']).strip_suffix(')'));
+    let rows = rows.filter_map(|row| row.split_once(", "));
+    let mut table = String::from("&[\n");
+    for (name, what) in rows {
+        writeln!(table, "    ({name:?}, {what}),").expect("a string takes everything");
+    }
+    assert!(table.lines().count() > 1, "{} has no counters", header.display());
+    table + "]"
 }
 
 fn compile(clang: &OsString, sources: &Path, source: &Path, object: &Path) {

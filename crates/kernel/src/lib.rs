@@ -16,5 +16,7 @@ pub mod object;
 pub mod place;
 #[cfg(feature = "bpf")]
 pub mod select;
+#[cfg(feature = "bpf")]
+pub mod stat;
 
 pub use error::{Error, Result};

@@ -62,18 +62,24 @@ static __always_inline void wl_count_control(const char *control, enum wl_counte
 		row->count[which]++;
 }
 
+// The name of the control that a connection has now.
+static __always_inline void wl_control_of(const struct sock *sk, char name[TCP_CA_NAME_MAX])
+{
+	const struct tcp_congestion_ops___named *ops = (const void *)BPF_CORE_READ(inet_csk(sk), icsk_ca_ops);
+
+	bpf_core_read(name, TCP_CA_NAME_MAX, &ops->name);
+}
+
 // Begins to count for a connection: what the `init` of every control calls. A connection that changes its control starts anew.
 static __always_inline void wl_begin(struct sock *sk)
 {
 	struct wl_connection *connection = bpf_sk_storage_get(&wl_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	const char *name = (const char *)inet_csk(sk)->icsk_ca_ops;
 
 	if (!connection)
 		return;
 	__builtin_memset(connection, 0, sizeof(*connection));
 	connection->since_ns = bpf_ktime_get_ns();
-	bpf_probe_read_kernel(connection->control, sizeof(connection->control),
-			      name + bpf_core_field_offset(struct tcp_congestion_ops___named, name));
+	wl_control_of(sk, connection->control);
 	wl_count_control(connection->control, wl_counts_connections);
 	connection->count[wl_counts_connections] = 1;
 }

@@ -44,6 +44,14 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
@@ -51,6 +59,9 @@ struct sock_common {
 	u16 skc_num;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
+	struct {
+		struct net *net;
+	} skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 };
@@ -165,6 +176,17 @@ struct sk_buff {
 	unsigned int len;
 	u16 transport_header;
 	u16 network_header;
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
 };
 
 #pragma clang attribute pop

@@ -2,6 +2,8 @@
 // Each test takes what it needs.
 #![allow(dead_code)]
 
+pub mod traffic;
+
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

@@ -1,0 +1,228 @@
+//! Connections under the loader's hands: which control they get, what is counted, and that none suffers.
+#![cfg(feature = "bpf")]
+
+mod support;
+
+use std::net::TcpStream;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use support::traffic::{carry, connect, control_of, set_control, Group, Traffic};
+use support::{available, can_load, private_place, repetitions, skip, soon};
+use whyloss_kernel::cgroup::Cgroups;
+use whyloss_kernel::place::Place;
+use whyloss_kernel::select::{self, Match};
+use whyloss_kernel::stat::{stat, Connection};
+use whyloss_kernel::{load, Error};
+use whyloss_net::namespace::{missing_capability, Namespace};
+
+/// The group is that of the whole process, so one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A namespace, a group and a place with everything loaded; unloaded at the end.
+struct Bed {
+    place: Place,
+    group: Group,
+    inside: Namespace,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Bed {
+    fn new(prefix: &str) -> Option<Self> {
+        if !can_load() {
+            return None;
+        }
+        if let Some(reason) = missing_capability().or_else(|| Cgroups::find().err().map(|error| error.to_string())) {
+            skip(&reason);
+            return None;
+        }
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let group = Group::enter(prefix);
+        let inside = Namespace::new().expect("a namespace");
+        let place = private_place(prefix);
+        load::load(&place, &[]).expect("loads");
+        Some(Self { place, group, inside, _alone: alone })
+    }
+
+    /// From now on connections of this process that match take `control`.
+    fn choose(&self, control: &str, port: Option<u16>, prefix: Option<&str>) {
+        select::add(&self.place, control, &matching(port, prefix), Some(&self.group.folder)).expect("a rule");
+    }
+
+    fn take_back(&self, port: Option<u16>, prefix: Option<&str>) -> Result<(), Error> {
+        select::take_back(&self.place, &matching(port, prefix), Some(&self.group.folder))
+    }
+
+    /// The controls of both ends of a new connection.
+    fn controls(&self, listen: &str, to: &str) -> (String, String) {
+        let (connected, accepted) = connect(&self.inside, listen, to).expect("connects");
+        (control_of(&connected), control_of(&accepted))
+    }
+
+    fn connections(&self) -> Vec<Connection> {
+        stat(&self.place).expect("counts").connections
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        let _ = load::unload(&self.place);
+    }
+}
+
+fn matching(port: Option<u16>, prefix: Option<&str>) -> Match {
+    Match { port, prefix: prefix.map(|text| text.parse().expect("a prefix")) }
+}
+
+#[test]
+fn rules_choose_the_control_of_new_connections() {
+    let Some(bed) = Bed::new("t1_") else { return };
+    let usual = bed.controls("127.0.0.1:0", "127.0.0.1:0");
+    assert!(usual.0 == usual.1 && !usual.0.starts_with("t1_"), "{usual:?}");
+    let both = ("t1_newreno".to_owned(), "t1_newreno".to_owned());
+
+    // By the port of the service, at both ends, whatever the family.
+    bed.choose("wl_newreno", Some(5301), None);
+    assert_eq!(bed.controls("127.0.0.1:5301", "127.0.0.1:0"), both);
+    assert_eq!(bed.controls("[::1]:5301", "[::1]:0"), both);
+    assert_eq!(bed.controls("[::]:5301", "[::1]:0"), both);
+    assert_eq!(bed.controls("[::]:5301", "127.0.0.1:0"), both, "an IPv4 connection to a dual-stack socket");
+    assert_eq!(bed.controls("[::]:5301", "[::ffff:127.0.0.1]:0"), both, "IPv4 from an IPv6 socket");
+    assert_eq!(bed.controls("127.0.0.1:5302", "127.0.0.1:0"), usual);
+
+    // By the remote address: the end that connects has 127.0.0.9 there, the other 127.0.0.1.
+    bed.choose("wl_newreno", None, Some("127.0.0.8/30"));
+    let one = ("t1_newreno".to_owned(), usual.1.clone());
+    assert_eq!(bed.controls("0.0.0.0:5302", "127.0.0.9:0").0, one.0);
+    assert_eq!(bed.controls("0.0.0.0:5302", "127.0.0.12:0"), usual);
+    bed.choose("wl_newreno", None, Some("::1"));
+    assert_eq!(bed.controls("[::1]:5302", "[::1]:0"), both);
+
+    // The more exact rule decides, and a rule can name a control that the kernel has.
+    bed.choose("reno", Some(5303), None);
+    bed.choose("wl_newreno", None, None);
+    assert_eq!(bed.controls("127.0.0.1:5302", "127.0.0.1:0"), both);
+    assert_eq!(bed.controls("127.0.0.1:5303", "127.0.0.1:0"), ("reno".to_owned(), "reno".to_owned()));
+
+    let rules = select::list(&load::Installed::own(&bed.place).expect("is loaded")).expect("rules");
+    let rule = rules.iter().find(|rule| rule.port == Some(5301)).expect("is listed");
+    assert_eq!((rule.control.as_str(), rule.connections), ("t1_newreno", 10));
+    assert_eq!(rules.len(), 5);
+
+    // And back.
+    for (port, prefix) in
+        [(Some(5301), None), (None, Some("127.0.0.8/30")), (None, Some("::1")), (Some(5303), None), (None, None)]
+    {
+        bed.take_back(port, prefix).expect("is taken back");
+    }
+    assert_eq!(bed.controls("127.0.0.1:5301", "127.0.0.1:0"), usual);
+    assert!(bed.take_back(None, None).is_err_and(|error| error.is_refusal()));
+    let wrong = select::add(&bed.place, "wl_nothing", &Match::default(), None).expect_err("no such control");
+    assert!(wrong.is_refusal() && wrong.to_string().contains("t1_newreno"), "{wrong}");
+}
+
+#[test]
+fn who_asks_for_a_control_gets_it() {
+    let Some(bed) = Bed::new("t2_") else { return };
+    bed.choose("wl_newreno", None, None);
+    let accepted = bed.inside.run(|| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("listens");
+        set_control(&listener, "reno").expect("a control that every kernel has");
+        let _connected = TcpStream::connect(listener.local_addr().expect("has one")).expect("connects");
+        listener.accept().expect("accepts").0
+    });
+    assert_eq!(control_of(&accepted), "reno");
+}
+
+#[test]
+fn the_inner_group_decides_and_a_group_that_goes_takes_its_rules_along() {
+    let Some(bed) = Bed::new("t3_") else { return };
+    bed.choose("reno", None, None);
+    let inner = bed.group.folder.join("inner");
+    std::fs::create_dir(&inner).expect("a group");
+    select::add(&bed.place, "wl_newreno", &Match::default(), Some(&inner)).expect("a rule");
+    let own = std::process::id().to_string();
+    std::fs::write(inner.join("cgroup.procs"), &own).expect("moves");
+    let inside = bed.controls("127.0.0.1:0", "127.0.0.1:0");
+    std::fs::write(bed.group.folder.join("cgroup.procs"), &own).expect("moves back");
+    let outside = bed.controls("127.0.0.1:0", "127.0.0.1:0");
+    assert_eq!((inside.0.as_str(), outside.0.as_str()), ("t3_newreno", "reno"));
+    std::fs::remove_dir(&inner).expect("is empty");
+    assert!(soon(|| select::list(&load::Installed::own(&bed.place).expect("is loaded")).expect("rules").len() == 1));
+}
+
+#[test]
+fn counters_tell_of_controls_and_connections() {
+    let Some(bed) = Bed::new("t4_") else { return };
+    bed.choose("wl_newreno", Some(5401), None);
+    assert!(bed.connections().is_empty());
+    let (connected, accepted) = connect(&bed.inside, "[::]:5401", "127.0.0.1:0").expect("connects");
+    carry((&connected, &accepted), 100_000);
+    let found = bed.connections();
+    assert_eq!(found.len(), 2, "{found:?}");
+    let local = connected.local_addr().expect("has one");
+    let ours = found.iter().find(|connection| connection.local == local).expect("is listed");
+    assert_eq!((ours.control.as_str(), ours.remote), ("t4_newreno", "127.0.0.1:5401".parse().expect("an address")));
+    assert!((100_000..=100_001).contains(&ours.acked_bytes), "{ours:?}");
+    assert!(ours.cwnd_segments >= 10 && ours.mss_bytes > 500 && ours.srtt_us > 0, "{ours:?}");
+    assert_eq!((ours.counts["connections"], ours.counts["losses"]), (1, 0));
+    assert_eq!(stat(&bed.place).expect("counts").controls["t4_newreno"]["connections"], 2);
+
+    // Who takes another control is ours no more.
+    set_control(&connected, "reno").expect("changes");
+    assert_eq!(bed.connections().len(), 1);
+    drop((connected, accepted));
+    assert!(soon(|| bed.connections().is_empty()), "{:?}", bed.connections());
+}
+
+#[test]
+fn ten_thousand_connections_leave_nothing_in_the_maps() {
+    let Some(bed) = Bed::new("t5_") else { return };
+    bed.choose("wl_newreno", Some(5501), None);
+    let count = 10_000;
+    bed.inside.run(|| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:5501").expect("listens");
+        for round in 0..count {
+            let connected = TcpStream::connect("127.0.0.1:5501").expect("connects");
+            let (accepted, _) = listener.accept().expect("accepts");
+            // Whoever closes first has to wait before the port is free again: reset instead, so that the ports last.
+            nix::sys::socket::setsockopt(
+                &connected,
+                nix::sys::socket::sockopt::Linger,
+                &nix::libc::linger { l_onoff: 1, l_linger: 0 },
+            )
+            .expect("lingers");
+            if round == count - 1 {
+                assert_eq!(bed.connections().len(), 2);
+            }
+            drop((connected, accepted));
+        }
+    });
+    assert!(soon(|| bed.connections().is_empty()), "{} are left", bed.connections().len());
+    assert_eq!(stat(&bed.place).expect("counts").controls["t5_newreno"]["connections"], 2 * count);
+}
+
+#[test]
+fn connections_live_through_loading_and_unloading() {
+    let Some(bed) = Bed::new("t6_") else { return };
+    let open = || connect(&bed.inside, "127.0.0.1:0", "127.0.0.1:0").expect("connects");
+    let steady = Traffic::over(open());
+    let kept = open();
+    set_control(&kept.0, "t6_newreno").expect("is loaded");
+    let kept = Traffic::over(kept);
+
+    for round in 0..repetitions(20) {
+        // One connection takes the control, one keeps a rule's; both outlive it.
+        bed.choose("wl_newreno", None, None);
+        let chosen = open();
+        assert_eq!(control_of(&chosen.0), "t6_newreno", "round {round}");
+        carry((&chosen.0, &chosen.1), 10_000);
+        load::unload(&bed.place).expect("unloads");
+        assert!(available("t6_").is_empty() && !bed.place.folder.exists(), "round {round}");
+        carry((&chosen.0, &chosen.1), 10_000);
+        assert_eq!(control_of(&chosen.0), "t6_newreno", "round {round}");
+        let after = open();
+        assert!(set_control(&after.0, "t6_newreno").is_err(), "round {round}: still there");
+        carry((&after.0, &after.1), 1000);
+        load::load(&bed.place, &[]).unwrap_or_else(|error| panic!("round {round}: {error}"));
+    }
+    assert!(steady.stop() > 0 && kept.stop() > 0);
+}

@@ -1,6 +1,6 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough.
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rust test-python bench fuzz lint format build generated tradeoffs model lock wheel clean distclean
+.PHONY: help demo test test-rust test-python cores bench fuzz lint format build generated tradeoffs model lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -25,6 +25,9 @@ test-rust:
 
 test-python: build
 	$(BIN)/python -m pytest
+
+cores: ## Compare the kernel controls' integer cores with the engine on a million random connections each
+	WHYLOSS_SEQUENCES=1000000 $(CARGO) test --locked -p whyloss-kernel --test cores -- --nocapture
 
 bench: ## Measure speed and memory, beside ns-2 and ns-3 where they are installed
 	$(CARGO) run --release --locked -p whyloss-bench -- --out bench.json

@@ -9,6 +9,13 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=BPF_CLANG");
+    cc::Build::new()
+        .file("bpf/host.c")
+        .include("bpf")
+        .std("c11")
+        .opt_level(2)
+        .flag("-Wno-unused-parameter")
+        .compile("whyloss_cores");
     if std::env::var_os("CARGO_FEATURE_BPF").is_none() {
         return;
     }

@@ -7,6 +7,7 @@
 pub mod cgroup;
 #[cfg(feature = "bpf")]
 pub mod check;
+pub mod cores;
 mod error;
 #[cfg(feature = "bpf")]
 pub mod load;

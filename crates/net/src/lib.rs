@@ -14,9 +14,11 @@ pub mod icmp;
 pub mod namespace;
 pub mod proxy;
 pub mod realtime;
+pub mod testbed;
 pub mod tun;
 
 pub use clock::Clock;
 pub use emulate::Emulator;
 pub use host::{Application, Host, HostStats};
+pub use testbed::Testbed;
 pub use tun::Tun;

@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 CARGO ?= cargo
 FUZZ_SECONDS ?= 30
 
-NATIVE_SOURCES := $(shell find $(addprefix crates/,transport sim lab python) -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+NATIVE_SOURCES := $(shell find $(addprefix crates/,transport sim lab net python) -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,6 +1,7 @@
 """The Rust extension module."""
 
 from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
@@ -18,6 +19,7 @@ class Description(TypedDict):
 
 class WhylossError(Exception): ...
 class InputError(WhylossError): ...
+class UnavailableError(WhylossError): ...
 
 class Progress:
     @property
@@ -102,6 +104,23 @@ class Sweep:
         threads: int | None = None,
         progress: Callable[[Progress], object] | None = None,
     ) -> Results: ...
+
+class WireHost:
+    def __init__(
+        self,
+        tun: str,
+        addresses: list[IPv4Address | IPv6Address],
+        kernel: list[IPv4Address | IPv6Address],
+        mtu: int,
+        profile: str,
+        scheme: str | None = None,
+        shadows: list[str] = [],
+        ecn: bool = False,
+    ) -> None: ...
+    def serve(
+        self, path: Path, port: int, limit: int | None, watch: Callable[[str, Any], object]
+    ) -> dict[str, Any]: ...
+    def fetch(self, url: str, output: Path | None, watch: Callable[[int, int | None], object]) -> dict[str, Any]: ...
 
 def table_names() -> list[str]: ...
 def causes() -> list[tuple[str, str]]: ...

@@ -6,19 +6,27 @@
 
 pub mod clock;
 pub mod courier;
+pub mod deliver;
+pub mod device;
 pub mod digest;
 pub mod emulate;
 pub mod exchange;
 pub mod host;
+pub mod http;
 pub mod icmp;
+pub mod losses;
 pub mod namespace;
 pub mod proxy;
 pub mod realtime;
+pub mod report;
+pub mod setup;
 pub mod testbed;
 pub mod tun;
 
 pub use clock::Clock;
 pub use emulate::Emulator;
 pub use host::{Application, Host, HostStats};
+pub use losses::Losses;
+pub use setup::{Setup, SetupError};
 pub use testbed::Testbed;
 pub use tun::Tun;

@@ -1,4 +1,4 @@
-//! `whyloss-tun`: the engine on a TUN device.
+//! `whyloss-tun`: the engine on a TUN device, for tests: bulk data both ways, and a proxy. Users have `whyloss serve` and `whyloss fetch`.
 
 use clap::{Args, Parser, Subcommand};
 use serde_json::{json, Value};
@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use whyloss_net::exchange::{self, CloseOrder, Exchange, Synthetic};
 use whyloss_net::proxy::{self, Proxy};
+use whyloss_net::report::{closing_name, counters, device};
 use whyloss_net::{Host, HostStats, Tun};
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::stack::{Listener, Settings, StackError};
-use whyloss_transport::tcp::{Closing, Config, Stats, PROFILES};
+use whyloss_transport::tcp::{Closing, Config, PROFILES};
 use whyloss_transport::{Duration, Instant};
 
 /// A host in user space whose TCP is the whyloss engine. It lives behind a TUN device: give the device an address and a route to this
@@ -177,12 +178,12 @@ fn report_exchange(outcome: &exchange::Outcome, host: HostStats) -> Value {
     json!({
         "local": outcome.tuple.map(|tuple| tuple.local.to_string()),
         "remote": outcome.tuple.map(|tuple| tuple.remote.to_string()),
-        "closing": outcome.closing.map_or("unfinished", name_of),
+        "closing": outcome.closing.map_or("unfinished", closing_name),
         "seconds": seconds,
         "sent": { "octets": outcome.sent.octets(), "sha256": outcome.sent.sha256() },
         "received": { "octets": outcome.received.octets(), "sha256": outcome.received.sha256() },
-        "tcp": report_stats(&outcome.stats),
-        "device": report_host(host),
+        "tcp": counters(&outcome.stats),
+        "device": device(host),
     })
 }
 
@@ -195,54 +196,6 @@ fn report_proxy(outcome: &proxy::Outcome, host: HostStats) -> Value {
         "backward_octets": outcome.backward,
         "retransmissions": outcome.retransmissions,
         "damaged_received": outcome.damaged_received,
-        "device": report_host(host),
+        "device": device(host),
     })
-}
-
-fn report_host(stats: HostStats) -> Value {
-    json!({
-        "received": stats.received,
-        "damaged": stats.damaged,
-        "discarded": stats.discarded,
-        "pings": stats.pings,
-        "sent": stats.sent,
-        "refused": stats.refused,
-    })
-}
-
-fn report_stats(stats: &Stats) -> Value {
-    json!({
-        "segments_sent": stats.segments_sent,
-        "data_segments_sent": stats.data_segments_sent,
-        "data_octets_sent": stats.data_octets_sent,
-        "retransmissions": stats.retransmissions,
-        "retransmitted_octets": stats.retransmitted_octets,
-        "fast_retransmits": stats.fast_retransmits,
-        "reductions": stats.reductions,
-        "timeouts": stats.timeouts,
-        "spurious_timeouts": stats.spurious_timeouts,
-        "forgiven_timeouts": stats.forgiven_timeouts,
-        "undos": stats.undos,
-        "tail_probes": stats.tail_probes,
-        "losses": stats.losses,
-        "ecn_reductions": stats.ecn_reductions,
-        "segments_received": stats.segments_received,
-        "damaged_received": stats.damaged_received,
-        "reports_sent": stats.reports_sent,
-        "reports_received": stats.reports_received,
-        "octets_delivered": stats.octets_delivered,
-        "duplicates_received": stats.duplicates_received,
-        "challenge_acks": stats.challenge_acks,
-        "duplicate_acks": stats.duplicate_acks,
-    })
-}
-
-fn name_of(closing: Closing) -> &'static str {
-    match closing {
-        Closing::Normal => "normal",
-        Closing::Aborted => "aborted",
-        Closing::Reset => "reset",
-        Closing::Refused => "refused",
-        Closing::TimedOut => "timed-out",
-    }
 }

@@ -12,6 +12,13 @@ create_exception!(
     "A scenario, sweep or override is wrong. The message names file, field, what was found and what is allowed."
 );
 
+create_exception!(
+    whyloss,
+    UnavailableError,
+    WhylossError,
+    "This machine, or this user, cannot do it. The message says what is missing."
+);
+
 /// The exception that says what `error` says.
 pub fn raise(error: &Error) -> PyErr {
     match error {

@@ -14,6 +14,7 @@ mod pattern;
 mod scenario;
 mod sweep;
 mod table;
+mod wire;
 
 use pyo3::prelude::*;
 
@@ -23,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use super::catalogue::{causes, describe, parts, profiles, scenario_schema, schemes, sweep_schema};
     #[pymodule_export]
-    use super::error::{InputError, WhylossError};
+    use super::error::{InputError, UnavailableError, WhylossError};
     #[pymodule_export]
     use super::interrupt::Progress;
     #[pymodule_export]
@@ -34,6 +35,8 @@ mod _native {
     use super::sweep::Sweep;
     #[pymodule_export]
     use super::table::{table_names, Results, Table};
+    #[pymodule_export]
+    use super::wire::WireHost;
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -13,7 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("net", &["transport", "sim"]),
     ("kernel", &["transport", "sim"]),
     ("capture", &["transport", "sim"]),
-    ("python", &["transport", "sim", "lab", "kernel"]),
+    ("python", &["transport", "sim", "lab", "net", "kernel"]),
     ("testkit", &["transport", "sim", "lab"]),
     ("bench", &["transport", "sim"]),
     ("training", &["transport", "sim"]),

@@ -11,7 +11,7 @@ import click
 
 import whyloss
 from whyloss import _native
-from whyloss.cli import catalogue, papers, runs, scores
+from whyloss.cli import catalogue, papers, runs, scores, wire
 from whyloss.cli.console import INTERRUPTED, complain, say
 from whyloss.pack import PackError
 
@@ -30,6 +30,7 @@ def app() -> None:
       whyloss sweep SWEEP.toml               many runs on all cores; stop it and it resumes
       whyloss score out/NAME                 how good the differentiators were that listened
       whyloss describe queue                 what a field of a scenario means
+      whyloss serve FILE                     real packets: offer a file over the engine's TCP (needs root)
 
     Results go to standard output, progress and messages to standard error. Exit status: 0 done, 1 failed, 2 bad
     input, 130 interrupted.
@@ -46,6 +47,8 @@ for command in (
     catalogue.schemes,
     catalogue.describe,
     papers.report,
+    wire.serve,
+    wire.fetch,
 ):
     app.add_command(command)
 
@@ -61,7 +64,7 @@ def _run() -> int:
     except click.ClickException as mistake:
         mistake.show()
         return mistake.exit_code
-    except (_native.InputError, PackError) as mistake:
+    except (_native.InputError, _native.UnavailableError, PackError) as mistake:
         complain(str(mistake))
         return 2
     except (KeyboardInterrupt, click.Abort):

@@ -28,7 +28,20 @@ if TYPE_CHECKING:
 
     from whyloss import _native
 
-__all__ = ["Command", "Watch", "as_json", "complain", "row", "say", "screen", "stopping", "table", "tell_json"]
+__all__ = [
+    "Command",
+    "Watch",
+    "as_json",
+    "complain",
+    "err",
+    "rate",
+    "row",
+    "say",
+    "screen",
+    "stopping",
+    "table",
+    "tell_json",
+]
 
 INTERRUPTED = 130
 
@@ -104,6 +117,14 @@ def table(title: str, *columns: str) -> Table:
 def row(into: Table, *cells: object) -> None:
     """Adds a row of plain text."""
     into.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in cells))
+
+
+def rate(bps: float) -> str:
+    """A bit rate for people."""
+    for unit, size in (("Gbps", 1e9), ("Mbps", 1e6), ("kbps", 1e3)):
+        if bps >= size:
+            return f"{bps / size:.4g} {unit}"
+    return f"{bps:.4g} bps"
 
 
 class Watch:

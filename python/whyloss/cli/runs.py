@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import polars as pl
 
-from whyloss.cli.console import Command, Watch, as_json, row, say, screen, stopping, table, tell_json
+from whyloss.cli.console import Command, Watch, as_json, rate, row, say, screen, stopping, table, tell_json
 from whyloss.cli.options import set_option, store_option, threads_option
 from whyloss.scenario import Scenario
 from whyloss.sweep import Sweep
@@ -92,7 +92,7 @@ def _show(results: Results) -> None:
             listing,
             line["transfer"],
             line["scheme"],
-            _rate(line["goodput_bps"]),
+            rate(line["goodput_bps"]),
             _took(line),
             *(line[name] for name in ("losses", "retransmissions", "reductions", "timeouts")),
         )
@@ -109,13 +109,6 @@ def _took(transfer: dict[str, Any]) -> str:
     if transfer["finished_ns"] is None:
         return "unfinished"
     return f"{(transfer['finished_ns'] - transfer['start_ns']) / 1e9:.3f} s"
-
-
-def _rate(bps: float) -> str:
-    for unit, size in (("Gbps", 1e9), ("Mbps", 1e6), ("kbps", 1e3)):
-        if bps >= size:
-            return f"{bps / size:.4g} {unit}"
-    return f"{bps:.4g} bps"
 
 
 @click.command(
@@ -158,9 +151,9 @@ def sweep(file: Path, sets: tuple[str, ...], out: Path | None, store: Path, thre
     else:
         listing = table("", *chosen.axes, "transfer", ">runs", ">goodput", ">95 % interval")
         for point in points:
-            interval = f"{_rate(point['low'])} … {_rate(point['high'])}" if point["n"] > 1 else "one run"
+            interval = f"{rate(point['low'])} … {rate(point['high'])}" if point["n"] > 1 else "one run"
             axes = (point[axis] for axis in chosen.axes)
-            row(listing, *axes, point["transfer"], point["n"], _rate(point["goodput_bps"]), interval)
+            row(listing, *axes, point["transfer"], point["n"], rate(point["goodput_bps"]), interval)
         screen.print(listing)
     say(f"tables: {folder}")
 

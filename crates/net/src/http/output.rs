@@ -1,0 +1,105 @@
+//! Where a fetched file goes.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Octets that are gathered before they are written.
+const BUFFER: usize = 256 << 10;
+
+/// A file that is there once it is complete: until then it bears another name, and nothing if that never happens.
+#[derive(Debug)]
+pub enum Output {
+    /// A file of its own.
+    File {
+        /// What is written to.
+        writer: BufWriter<File>,
+        /// Its name until it is complete.
+        partial: PathBuf,
+        /// Its name after.
+        path: PathBuf,
+        /// Whether it has been renamed.
+        kept: bool,
+    },
+    /// Something that is no ordinary file (`/dev/null`, a pipe).
+    Stream(BufWriter<File>),
+    /// Standard output.
+    Standard(BufWriter<io::Stdout>),
+}
+
+impl Output {
+    /// An output to `path`; `-` is standard output. An ordinary file that is there already will be replaced.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::Standard(BufWriter::with_capacity(BUFFER, io::stdout())));
+        }
+        if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            let file = File::options().write(true).open(path)?;
+            return Ok(Self::Stream(BufWriter::with_capacity(BUFFER, file)));
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".part");
+        let partial = path.with_file_name(name);
+        let writer = BufWriter::with_capacity(BUFFER, File::create(&partial)?);
+        Ok(Self::File { writer, partial, path: path.to_owned(), kept: false })
+    }
+
+    /// The output is complete.
+    pub fn keep(&mut self) -> io::Result<()> {
+        self.flush()?;
+        if let Self::File { partial, path, kept, .. } = self {
+            fs::rename(partial, path)?;
+            *kept = true;
+        }
+        Ok(())
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File { writer, .. } | Self::Stream(writer) => writer.write(octets),
+            Self::Standard(writer) => writer.write(octets),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File { writer, .. } | Self::Stream(writer) => writer.flush(),
+            Self::Standard(writer) => writer.flush(),
+        }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Self::File { partial, kept: false, .. } = self {
+            let _ = fs::remove_file(partial);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_complete_file_replaces_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "old").unwrap();
+        let names = || fs::read_dir(folder.path()).unwrap().count();
+        let mut output = Output::create(&path).unwrap();
+        output.write_all(b"new").unwrap();
+        drop(output);
+        assert_eq!((fs::read(&path).unwrap(), names()), (b"old".to_vec(), 1));
+        let mut output = Output::create(&path).unwrap();
+        output.write_all(b"new").unwrap();
+        output.keep().unwrap();
+        drop(output);
+        assert_eq!((fs::read(&path).unwrap(), names()), (b"new".to_vec(), 1));
+        let mut null = Output::create(Path::new("/dev/null")).unwrap();
+        null.write_all(b"x").unwrap();
+        null.keep().unwrap();
+    }
+}

@@ -1,0 +1,169 @@
+//! `whyloss serve` and `whyloss fetch` against the kernel's web programs, and against each other.
+
+mod support;
+
+use serde_json::Value;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::mpsc;
+use support::bed::{Bed, Family};
+use support::relay::Impairment;
+use support::skip::skip;
+use support::stream::{octets, sha256};
+use support::web::{curl, Folder, WebServer};
+use whyloss_net::deliver::{self, DeliverError, ServerNews};
+use whyloss_net::namespace::{missing_capability, missing_tool, Namespace};
+use whyloss_net::{Setup, SetupError};
+use whyloss_transport::scheme::Selection;
+
+/// Packets are damaged and lost, on both ways.
+const BAD: Impairment = Impairment {
+    lose: 0.001,
+    flip: 0.003,
+    duplicate: 0.001,
+    reorder: 0.002,
+    hold: std::time::Duration::from_millis(2),
+    mark: 0.0,
+    delay: std::time::Duration::from_millis(1),
+};
+
+fn setup(tun: &str, addresses: Vec<IpAddr>, scheme: &str) -> Setup {
+    Setup { tun: tun.to_owned(), addresses, selection: Selection::scheme(scheme), ..Setup::default() }
+}
+
+/// Serves `folder` in `namespace` to `clients` clients while `job` runs with the URLs; gives the report and what the job gave.
+fn serving<T>(
+    namespace: &Namespace,
+    setup: &Setup,
+    folder: &Path,
+    clients: u64,
+    job: impl FnOnce(Vec<String>) -> T,
+) -> (Value, T) {
+    std::thread::scope(|scope| {
+        let (tell, hear) = mpsc::channel();
+        let server = scope.spawn(move || {
+            namespace.run(|| {
+                deliver::serve(setup, folder, 80, Some(clients), |news| {
+                    if let ServerNews::Listening(urls) = news {
+                        tell.send(urls).expect("somebody listens");
+                    }
+                    ControlFlow::Continue(())
+                })
+            })
+        });
+        let done = hear.recv().map(job);
+        let report = server.join().expect("the server's thread").unwrap_or_else(|error| panic!("serving: {error}"));
+        (report, done.expect("the server tells where it listens"))
+    })
+}
+
+fn fetch(namespace: &Namespace, setup: &Setup, url: &str, output: &Path) -> Result<Value, DeliverError> {
+    namespace.run(|| deliver::fetch(setup, url, Some(output), |_| ControlFlow::Continue(())))
+}
+
+#[test]
+fn curl_gets_what_is_served_over_a_device_that_the_server_makes() {
+    if let Some(reason) = missing_capability().or_else(|| missing_tool(&[("curl", "curl")])) {
+        skip(&reason);
+        return;
+    }
+    let namespace = Namespace::new().unwrap();
+    let folder = Folder::new("whyloss-serve");
+    let file = octets(1, 3 << 20);
+    std::fs::write(folder.path().join("a file"), &file).unwrap();
+    std::fs::write(folder.path().join("empty"), "").unwrap();
+    let setup = setup("own", vec![[198, 18, 7, 2].into(), "fd00:18::2".parse().unwrap()], "cubic");
+    let (report, ()) = serving(&namespace, &setup, folder.path(), 7, |urls| {
+        assert_eq!(urls, ["http://198.18.7.2/", "http://[fd00:18::2]/"]);
+        for url in urls {
+            assert_eq!(sha256(&curl(&namespace, &format!("{url}a%20file")).unwrap()), sha256(&file));
+            assert_eq!(curl(&namespace, &format!("{url}empty")).unwrap(), b"");
+            assert_eq!(curl(&namespace, &format!("{url}../../etc/passwd")), Err("404".to_owned()));
+        }
+        let page = String::from_utf8(curl(&namespace, "http://198.18.7.2/").unwrap()).unwrap();
+        assert!(page.contains("href=\"a%20file\""), "{page}");
+    });
+    assert_eq!((&report["clients"], &report["requests"]), (&7.into(), &7.into()), "{report:#}");
+    assert!(report["octets"].as_u64() > Some(6 << 20), "{report:#}");
+    assert!(!namespace.run(|| Path::new("/sys/class/net/own").exists()), "a device that the server made goes with it");
+}
+
+#[test]
+fn files_cross_a_bad_path_from_the_kernel_and_to_it() {
+    let Some(bed) = Bed::new([BAD; 2], 21) else { return };
+    if let Some(reason) = missing_tool(&[("curl", "curl"), ("python3", "python3")]) {
+        skip(&reason);
+        return;
+    }
+    let folder = Folder::new("whyloss-bad-path");
+    let file = octets(2, 8 << 20);
+    std::fs::write(folder.path().join("file"), &file).unwrap();
+    let setup = setup("engine", vec![Family::V4.engine(), Family::V6.engine()], "veno");
+    for family in [Family::V4, Family::V6] {
+        let web = WebServer::start(&bed.peer, SocketAddr::new(family.peer(), 8000), folder.path());
+        let copy = folder.path().join("copy");
+        let report = fetch(&bed.near, &setup, &format!("http://{}/file", web.address()), &copy).unwrap();
+        assert_eq!(sha256(&std::fs::read(&copy).unwrap()), sha256(&file), "{report:#}");
+        assert_eq!(report["octets"], file.len(), "{report:#}");
+        assert!(report["damaged_received"].as_u64() > Some(0), "{report:#}");
+        let missing = fetch(&bed.near, &setup, &format!("http://{}/nothing", web.address()), &copy).unwrap_err();
+        assert!(missing.to_string().contains("404"), "{missing}");
+        assert_eq!(std::fs::read(&copy).unwrap().len(), file.len(), "a failed fetch leaves the old file");
+    }
+    let (report, ()) = serving(&bed.near, &setup, &folder.path().join("file"), 1, |_| {
+        let url = format!("http://{}/file", Family::V4.engine());
+        assert_eq!(sha256(&curl(&bed.peer, &url).unwrap()), sha256(&file));
+    });
+    let sum = |name: &str| -> u64 { report["losses"][name].as_object().unwrap().values().filter_map(Value::as_u64).sum() };
+    let losses = report["losses"]["segments"].as_u64().unwrap();
+    assert!(losses > 5, "{report:#}");
+    assert_eq!((sum("verdicts"), sum("judgements"), sum("triggers")), (losses, losses, losses), "{report:#}");
+}
+
+/// Garcia & Brunstrom 2004: the fetching engine reports what arrives damaged, the serving one keeps its window.
+#[test]
+fn engine_to_engine_the_causes_of_losses_are_told() {
+    let damaging = Impairment { flip: 0.01, ..Impairment::default() };
+    let Some(bed) = Bed::new([Impairment::default(), damaging], 22) else { return };
+    let folder = Folder::new("whyloss-two-engines");
+    let file = octets(3, 8 << 20);
+    std::fs::write(folder.path().join("file"), &file).unwrap();
+    let near = setup("engine", vec![Family::V4.engine()], "checksum-ld");
+    let far = setup("engine", vec![Family::V4.far_engine()], "checksum-ld");
+    let copy = folder.path().join("copy");
+    let (report, fetched) =
+        serving(&bed.near, &near, folder.path(), 1, |urls| fetch(&bed.peer, &far, &format!("{}file", urls[0]), &copy));
+    let fetched = fetched.unwrap();
+    assert_eq!(sha256(&std::fs::read(&copy).unwrap()), sha256(&file), "{fetched:#}");
+    let verdicts = &report["losses"]["verdicts"];
+    assert!(verdicts["corruption"].as_u64() > Some(20), "{report:#}");
+    assert!(report["losses"]["judgements"]["kept"].as_u64() > Some(10), "{report:#}");
+    assert!(fetched["reports_sent"].as_u64() > Some(20), "{fetched:#}");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_in_a_sentence() {
+    if let Some(reason) = missing_capability() {
+        skip(&reason);
+        return;
+    }
+    let namespace = Namespace::new().unwrap();
+    let said = |setup: &Setup, url: &str| match fetch(&namespace, setup, url, Path::new("/dev/null")) {
+        Err(DeliverError::Setup(SetupError::Unavailable(text))) => text,
+        Err(error) => error.to_string(),
+        Ok(report) => panic!("{report:#}"),
+    };
+    let own = setup("own", vec![[198, 18, 7, 2].into()], "cubic");
+    assert_eq!(said(&own, "http://198.18.7.1:9/"), "the server refuses the connection");
+    assert!(said(&own, "https://198.18.7.1/").contains("no TLS"));
+    namespace.ip("tuntap add down mode tun").unwrap();
+    let down = Setup { tun: "down".to_owned(), ..own.clone() };
+    assert_eq!(said(&down, "http://198.18.7.1/"), "device `down` is down; bring it up with `ip link set dev down up`");
+    let loopback = Setup { tun: "lo".to_owned(), ..own.clone() };
+    assert!(said(&loopback, "http://198.18.7.1/").contains("not a TUN device"), "{}", said(&loopback, "http://198.18.7.1/"));
+    namespace.ip("link set dev down up").unwrap();
+    let held = namespace.run(|| whyloss_net::Tun::open("down")).unwrap();
+    assert_eq!(said(&down, "http://198.18.7.1/"), "another program has taken TUN device `down`");
+    drop(held);
+}

@@ -45,36 +45,41 @@ struct Board {
 #[derive(Debug)]
 pub struct Courier {
     board: Arc<Board>,
-    ends: Vec<JoinHandle<io::Result<Stats>>>,
+    ends: Vec<JoinHandle<Result<Stats, CourierError>>>,
 }
 
-/// Why a transfer does not begin.
+/// Why a transfer does not begin, or ends before its time.
 #[derive(Debug, thiserror::Error)]
 pub enum CourierError {
     /// The engine refuses to listen or to connect.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// No thread can be started.
+    /// The system refuses a thread or a packet.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Courier {
-    /// Starts to carry `load` from `sender` to `receiver`, which listens on `address`.
-    pub fn start(mut sender: Host, mut receiver: Host, address: SocketAddr, load: &Load) -> Result<Self, CourierError> {
+    /// Lets `receiver` listen on `address`, and `sender` carry `load` there from `at` on, in nanoseconds of the system's monotonic
+    /// clock.
+    pub fn start(sender: Host, mut receiver: Host, address: SocketAddr, at: u64, load: &Load) -> Result<Self, CourierError> {
         let board = Arc::new(Board::default());
         let Load { octets, connections, chunk, ref selection, ref config } = *load;
         let listener = Listener { config: config.clone(), selection: selection.clone(), backlog: connections as usize + 1 };
         receiver.stack().listen(address, listener)?;
         let receiving = Receiving { board: board.clone(), octets, open: connections, stats: Stats::default() };
         let mut courier = Self { board: board.clone(), ends: Vec::new() };
-        courier.spawn("receiver", receiver, receiving)?;
-        board.started.store(monotonic_ns(), Ordering::Relaxed);
-        let now = sender.now();
-        let open = (0..connections)
-            .map(|_| Ok((sender.stack().connect(now, address, config.clone(), selection)?, 0)))
-            .collect::<Result<Vec<_>, StackError>>()?;
-        courier.spawn("sender", sender, Sending { left: octets, chunk, closed: 0, open, stats: Stats::default() })?;
+        courier.spawn("receiver", receiver, |_| Ok(receiving))?;
+        let (selection, config) = (selection.clone(), config.clone());
+        courier.spawn("sender", sender, move |host| {
+            std::thread::sleep(std::time::Duration::from_nanos(at.saturating_sub(monotonic_ns())));
+            board.started.store(monotonic_ns(), Ordering::Relaxed);
+            let now = host.now();
+            let open = (0..connections)
+                .map(|_| Ok((host.stack().connect(now, address, config.clone(), &selection)?, 0)))
+                .collect::<Result<Vec<_>, StackError>>()?;
+            Ok(Sending { left: octets, chunk, closed: 0, open, stats: Stats::default() })
+        })?;
         Ok(courier)
     }
 
@@ -93,8 +98,13 @@ impl Courier {
         Some(self.board.finished.load(Ordering::Acquire)).filter(|&at| at > 0)
     }
 
+    /// Whether both ends are at work. They end by themselves when everything is done, or when something fails.
+    pub fn is_running(&self) -> bool {
+        self.ends.iter().all(|end| !end.is_finished())
+    }
+
     /// Stops both ends and gives the counters of the sender's connections, added up.
-    pub fn stop(mut self) -> io::Result<Stats> {
+    pub fn stop(mut self) -> Result<Stats, CourierError> {
         self.board.stopped.store(true, Ordering::Relaxed);
         let mut sender = Stats::default();
         for end in std::mem::take(&mut self.ends) {
@@ -103,9 +113,15 @@ impl Courier {
         Ok(sender)
     }
 
-    fn spawn(&mut self, name: &str, mut host: Host, mut end: impl End) -> io::Result<()> {
+    fn spawn<E: End>(
+        &mut self,
+        name: &str,
+        mut host: Host,
+        begin: impl FnOnce(&mut Host) -> Result<E, CourierError> + Send + 'static,
+    ) -> io::Result<()> {
         let board = self.board.clone();
         let work = move || {
+            let mut end = begin(&mut host)?;
             while !board.stopped.load(Ordering::Relaxed) {
                 let glance = host.now() + GLANCE;
                 if host.run(&mut end, glance)? {

@@ -25,7 +25,7 @@ fn load(octets: Option<u64>, connections: u32) -> Load {
 
 fn start(bed: &Bed, load: &Load) -> Courier {
     let (sender, receiver) = (host(&bed.near, Family::V4.engine()), host(&bed.peer, Family::V4.far_engine()));
-    Courier::start(sender, receiver, SocketAddr::new(Family::V4.far_engine(), 80), load).expect("a transfer")
+    Courier::start(sender, receiver, SocketAddr::new(Family::V4.far_engine(), 80), 0, load).expect("a transfer")
 }
 
 #[test]

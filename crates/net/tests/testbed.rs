@@ -5,13 +5,18 @@ mod support;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::skip::skip;
+use whyloss_net::courier::{Courier, Load};
 use whyloss_net::emulate::{Hop, Options};
 use whyloss_net::testbed::{Link, Node, Plan, Testbed, TestbedError};
+use whyloss_net::Host;
 use whyloss_sim::{ChannelSpec, LinkSpec, QueueLimit};
+use whyloss_transport::scheme::Selection;
+use whyloss_transport::stack::Settings;
+use whyloss_transport::tcp::Config;
 use whyloss_transport::{self as transport, BitRate};
 
 fn hop(from: &str, to: &str, delay_ms: u64) -> Hop {
@@ -179,4 +184,24 @@ fn plans_that_make_no_bed_are_refused() {
     assert!(error.to_string().starts_with("a node is called `a b`"), "{error}");
     let error = Testbed::new(Plan { mtu: 500, ..plan() }, &Options::new(1, 0)).unwrap_err();
     assert!(error.to_string().starts_with("the MTU is 500 octets"), "{error}");
+}
+
+#[test]
+fn guests_reach_each_other_across_the_links() {
+    let Some(bed) = bed() else { return };
+    let guest = |node| {
+        let (tun, address) = bed.add_guest(node, 1).expect("a guest");
+        (Host::new(tun, Settings { addresses: vec![address], mtu: 1400, key: [7; 16] }), address)
+    };
+    let ((sender, _), (receiver, address)) = (guest(0), guest(2));
+    let config = Config::profile("linux").expect("a profile");
+    let load = Load { octets: Some(100_000), connections: 1, chunk: 16_384, selection: Selection::default(), config };
+    let courier = Courier::start(sender, receiver, SocketAddr::new(address, 80), 0, &load).expect("a transfer");
+    let began = Instant::now();
+    while courier.finished_ns().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{} octets arrived", courier.delivered());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let took = courier.finished_ns().expect("it is finished") - courier.started_ns();
+    assert!(took > 20_000_000, "the handshake and the data take a round trip of 10 ms each: {took} ns");
 }

@@ -14,6 +14,7 @@ use crate::{Emulator, Tun};
 use keeper::Keeper;
 use plan::Device;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -134,6 +135,25 @@ impl Testbed {
     /// If there is no node of that number.
     pub fn spawn(&self, node: usize, mut command: Command) -> io::Result<Child> {
         self.start_by(node, move || command.spawn())?
+    }
+
+    /// Puts guest number `guest` behind a node, a host that is not of the kernel: gives a device that leads to it, and its address.
+    /// From then on the node forwards packets. A guest is there until its device is dropped.
+    ///
+    /// # Panics
+    /// If there is no node of that number, or if `guest` is not in 1 to 254.
+    pub fn add_guest(&self, node: usize, guest: u8) -> Result<(Tun, IpAddr), TestbedError> {
+        assert!((1..=254).contains(&guest), "guest {guest}");
+        let [a, b, c, _] = self.plan.guests(node).octets();
+        let address = Ipv4Addr::new(a, b, c, guest);
+        let (namespace, name) = (&self.namespaces[node], format!("guest{guest}"));
+        let fail = || TestbedError::system(format!("making device {name} of {}", self.plan.nodes[node].name));
+        let tun = namespace.run(|| Tun::open(&name)).map_err(fail())?;
+        namespace.run(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).map_err(fail())?;
+        let commands = format!("link set dev {name} mtu {} multicast off up\nroute add {address}/32 dev {name}", self.plan.mtu);
+        namespace.ip(&commands).map_err(fail())?;
+        discard(&tun).map_err(fail())?;
+        Ok((tun, address.into()))
     }
 
     /// What the links have done so far: two directions each.

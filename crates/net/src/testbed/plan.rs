@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The longest name of a network device.
 const LONGEST_DEVICE: usize = 15;
 /// More would not fit the plan of addresses.
-const MOST_NODES: usize = 60_000;
+const MOST_NODES: usize = 39_000;
 
 /// Hosts and routers, and the links between them.
 #[derive(Clone, Debug)]
@@ -95,6 +95,11 @@ impl Plan {
         Ipv6Addr::new(0xfd77, 0x7768, 0x796c, 0, 0, 0, 0, node as u16 + 1)
     }
 
+    /// The IPv4 addresses for guests of a node, which are hosts behind it: a /24 out of 10.100.0.0 and what follows.
+    pub fn guests(&self, node: usize) -> Ipv4Addr {
+        Ipv4Addr::new(10, 100 + (node >> 8) as u8, node as u8, 0)
+    }
+
     /// Position of the node called `name`.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.name == name)
@@ -178,6 +183,7 @@ impl Plan {
                 };
                 let text = &mut commands[node];
                 let _ = writeln!(text, "route add {}/32 dev {name} src {}", self.v4(target), self.v4(node));
+                let _ = writeln!(text, "route add {}/24 dev {name} src {}", self.guests(target), self.v4(node));
                 if v6 {
                     let _ = writeln!(text, "route add {}/128 dev {name} src {}", self.v6(target), self.v6(node));
                 }

@@ -37,6 +37,7 @@ mod store;
 mod sweep;
 pub mod tables;
 mod tree;
+mod wires;
 
 pub use agenda::Errand;
 pub use control::{Cancel, Control, Progress};
@@ -52,3 +53,4 @@ pub use store::ENGINE;
 pub use sweep::{schema as sweep_schema, Axis, AxisStep, Plan, Point, Sweep};
 pub use tables::Tables;
 pub use tree::{Node, Value};
+pub use wires::{Stretch, WireLink, WireNode, Wires};

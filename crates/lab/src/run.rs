@@ -34,6 +34,7 @@ pub struct RunOptions {
 
 /// Runs a scenario once.
 pub fn run(scenario: &Scenario, options: &RunOptions, control: &mut Control<'_>) -> Result<Tables, Error> {
+    scenario.check_something_is_sent()?;
     let patterns = scenario.patterns(options.run, &Patterns::default())?;
     let started = time::Instant::now();
     let mut told = started;
@@ -198,7 +199,7 @@ fn unbuildable(error: &BuildError) -> Error {
     InputError::new(error.to_string()).into()
 }
 
-fn link_spec(way: &network::Way, pattern: Option<&LinkPattern>) -> LinkSpec {
+pub(crate) fn link_spec(way: &network::Way, pattern: Option<&LinkPattern>) -> LinkSpec {
     LinkSpec {
         rate: way.rate.into(),
         delay: way.delay.into(),

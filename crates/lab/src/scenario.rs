@@ -118,6 +118,20 @@ impl Scenario {
         self.document.scenario.duration.unwrap_or(DEFAULT_DURATION)
     }
 
+    /// Whether there is something to simulate. A scenario without flows is a network for real hosts.
+    pub(crate) fn check_something_is_sent(&self) -> Result<(), InputError> {
+        if self.document.flow.is_empty() {
+            let error = InputError::new("nothing is sent: there is no flow").at("flow").allowed("at least one [[flow]]");
+            return Err(self.place(error));
+        }
+        Ok(())
+    }
+
+    /// Completes an error with the place of its field.
+    pub(crate) fn place(&self, error: InputError) -> InputError {
+        place(error, &self.tree)
+    }
+
     /// Reads the pattern files of run `run`: one entry for each direction of each link that has one.
     pub(crate) fn patterns(&self, run: u32, cache: &Patterns) -> Result<Vec<LinkPattern>, Error> {
         let mut found = Vec::new();

@@ -277,6 +277,7 @@ impl Sweep {
             let names: Vec<_> = self.axes.iter().map(|axis| axis.name.as_str()).zip(&labels).collect();
             let all = self.set.iter().chain(steps.iter().flat_map(|step| &step.set));
             let scenario = self.base.with_nodes(all.map(|(field, value)| (field.as_str(), fill_in(value.clone(), &names))))?;
+            scenario.check_something_is_sent()?;
             points.push(Point { index: index as u32, labels, scenario });
         }
         Ok(Plan {

@@ -1,5 +1,6 @@
 //! The columns of every table.
 
+use super::definition::Column;
 use super::{Tables, NAMES};
 use crate::network::{Network, Transfer};
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder};
@@ -13,108 +14,6 @@ use whyloss_sim::{
 };
 use whyloss_transport::tcp::{Closing, Judgement, Stats};
 use whyloss_transport::{Duration, Instant};
-
-/// A column of a table, for the documentation.
-#[derive(Clone, Debug)]
-pub struct Column {
-    /// Its name.
-    pub name: &'static str,
-    /// Its type.
-    pub kind: DataType,
-    /// Whether it can be null.
-    pub nullable: bool,
-    /// What it says.
-    pub meaning: &'static str,
-}
-
-macro_rules! builder {
-    (u32, $n:expr) => {
-        UInt32Builder::with_capacity($n)
-    };
-    (u64, $n:expr) => {
-        UInt64Builder::with_capacity($n)
-    };
-    (f64, $n:expr) => {
-        Float64Builder::with_capacity($n)
-    };
-    (flag, $n:expr) => {
-        BooleanBuilder::with_capacity($n)
-    };
-    (text, $n:expr) => {
-        StringBuilder::with_capacity($n, 16 * $n)
-    };
-}
-
-macro_rules! data_type {
-    (u32) => {
-        DataType::UInt32
-    };
-    (u64) => {
-        DataType::UInt64
-    };
-    (f64) => {
-        DataType::Float64
-    };
-    (flag) => {
-        DataType::Boolean
-    };
-    (text) => {
-        DataType::Utf8
-    };
-}
-
-macro_rules! nullable {
-    (always) => {
-        false
-    };
-    (maybe) => {
-        true
-    };
-}
-
-macro_rules! append {
-    (always, $builder:expr, $value:expr) => {
-        $builder.append_value($value)
-    };
-    (maybe, $builder:expr, $value:expr) => {
-        $builder.append_option($value)
-    };
-}
-
-/// Defines a table: for documentation, `COLUMNS()`; for results, `batch(rows)`.
-macro_rules! table {
-    (
-        $(#[$doc:meta])* $module:ident |$row:ident: $row_type:ty| {
-            $($column:ident: $presence:ident $kind:ident = $value:expr, $meaning:literal;)*
-        }
-    ) => {
-        $(#[$doc])*
-        pub mod $module {
-            use super::*;
-
-            pub fn columns() -> Vec<Column> {
-                vec![$(Column {
-                    name: stringify!($column),
-                    kind: data_type!($kind),
-                    nullable: nullable!($presence),
-                    meaning: $meaning,
-                },)*]
-            }
-
-            pub fn batch<'a>(rows: impl ExactSizeIterator<Item = $row_type>) -> (Vec<Field>, Vec<ArrayRef>) {
-                let _count = rows.len();
-                $(let mut $column = builder!($kind, _count);)*
-                for $row in rows {
-                    $(append!($presence, $column, $value);)*
-                }
-                (
-                    columns().iter().map(|column| Field::new(column.name, column.kind.clone(), column.nullable)).collect(),
-                    vec![$(Arc::new($column.finish()) as ArrayRef,)*],
-                )
-            }
-        }
-    };
-}
 
 /// A run: its records and what the scenario knows beside them.
 #[derive(Debug)]

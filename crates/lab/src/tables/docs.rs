@@ -1,6 +1,8 @@
 //! The tables in words.
 
 use super::columns::all;
+use super::definition::Column;
+use super::packets;
 use arrow_schema::DataType;
 use std::fmt::Write;
 
@@ -36,17 +38,43 @@ pub fn markdown() -> String {
     for ((name, columns), title) in all().into_iter().zip(titles) {
         write!(text, "\n## `{name}`\n\n{title}\n\n| column | type | meaning |\n| --- | --- | --- |\n")
             .expect("a string takes all");
-        for column in columns {
-            let kind = match column.kind {
-                DataType::UInt32 => "u32",
-                DataType::UInt64 => "u64",
-                DataType::Float64 => "f64",
-                DataType::Boolean => "bool",
-                _ => "text",
-            };
-            let null = if column.nullable { " or null" } else { "" };
-            writeln!(text, "| `{}` | {kind}{null} | {} |", column.name, column.meaning).expect("a string takes all");
-        }
+        list(&mut text, columns);
     }
     text
+}
+
+const PACKETS_INTRODUCTION: &str = "\
+# The truth about each packet
+
+<!-- Generated from the definition of the table: `UPDATE=1 cargo test -p whyloss-lab`. -->
+
+What `whyloss emulate` and `whyloss testbed` write to `packets.parquet`, and what `Testbed.truth()` gives: one row for each packet that
+came to an emulated link, two for a packet that the link duplicated. Times are nanoseconds of the machine's monotonic clock since the
+emulator was started; the file's metadata has `start_unix_ns`, that moment in Unix time.
+
+What the headers say is what they said before the link damaged anything.
+
+| column | type | meaning |
+| --- | --- | --- |
+";
+
+/// `docs/packets.md`.
+pub fn packets_markdown() -> String {
+    let mut text = PACKETS_INTRODUCTION.to_owned();
+    list(&mut text, packets::columns());
+    text
+}
+
+fn list(text: &mut String, columns: Vec<Column>) {
+    for column in columns {
+        let kind = match column.kind {
+            DataType::UInt32 => "u32",
+            DataType::UInt64 => "u64",
+            DataType::Float64 => "f64",
+            DataType::Boolean => "bool",
+            _ => "text",
+        };
+        let null = if column.nullable { " or null" } else { "" };
+        writeln!(text, "| `{}` | {kind}{null} | {} |", column.name, column.meaning).expect("a string takes all");
+    }
 }

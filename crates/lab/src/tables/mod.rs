@@ -3,12 +3,16 @@
 //! Each table is defined once, column by column, in [`columns`]; `docs/results.md` is generated from the same definitions. Units stand
 //! in the names of columns. Tables of a sweep have one more column for each axis, right after `run`.
 
+#[macro_use]
+mod definition;
 mod columns;
 mod docs;
+mod packets;
 mod stream;
 
 pub use arrow_array::RecordBatch;
-pub use docs::markdown;
+pub use docs::{markdown, packets_markdown};
+pub use packets::{batch as packets, PacketFate, PacketRow, PacketWriter};
 pub use stream::stream;
 
 use crate::error::Error;

@@ -161,7 +161,8 @@ fn scenarios() {
         ("a capture of a link that does not exist", path("[output]\ncapture = ['pat']")),
         ("samples without an interval", path("[output]\nsample = '0 s'")),
     ];
-    insta::assert_snapshot!(table(&cases, |document| match Scenario::from_toml(document, "bad.toml") {
+    let try_it = |scenario: Scenario| run(&scenario, &RunOptions::default(), &mut Control::default());
+    insta::assert_snapshot!(table(&cases, |document| match Scenario::from_toml(document, "bad.toml").and_then(try_it) {
         Ok(_) => "NO MISTAKE WAS FOUND".to_owned(),
         Err(error) => message(&error),
     }));

@@ -28,6 +28,7 @@ fn the_schema_of_sweeps_is_fresh() {
 #[test]
 fn the_description_of_results_is_fresh() {
     same("results.md", &whyloss_lab::tables::markdown());
+    same("packets.md", &whyloss_lab::tables::packets_markdown());
 }
 
 #[test]

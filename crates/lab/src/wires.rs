@@ -1,0 +1,150 @@
+//! The wires of a scenario by themselves, for those who put them between real hosts.
+
+use crate::error::{Error, InputError};
+use crate::patterns::Patterns;
+use crate::run::link_spec;
+use crate::scenario::Scenario;
+use whyloss_sim::{Discipline, LinkNames, LinkSpec};
+
+/// Hosts, routers and the wires between them.
+#[derive(Clone, Debug)]
+pub struct Wires {
+    /// Hosts and routers, in the order of the scenario.
+    pub nodes: Vec<WireNode>,
+    /// Wires.
+    pub links: Vec<WireLink>,
+    /// The seed that random streams follow from.
+    pub seed: u64,
+    /// The run that they follow from.
+    pub run: u64,
+}
+
+/// A host or router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WireNode {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a host; else it forwards packets.
+    pub host: bool,
+}
+
+/// A wire between two nodes.
+#[derive(Clone, Debug)]
+pub struct WireLink {
+    /// Its name.
+    pub name: String,
+    /// Its ends, by position in [`Wires::nodes`].
+    pub ends: [usize; 2],
+    /// What packets cross from the first end to the second, one stretch after the other, and back.
+    pub ways: [Vec<Stretch>; 2],
+}
+
+/// One direction of a wire.
+#[derive(Clone, Debug)]
+pub struct Stretch {
+    /// Its name, `from>to`; its random streams follow from it, so that they are those of the simulator.
+    pub name: String,
+    /// What it is like.
+    pub spec: LinkSpec,
+    /// What its queue does beside dropping at the tail.
+    pub discipline: Option<Discipline>,
+}
+
+impl Scenario {
+    /// The wires of run `run`. Of a `[path]` the router in the middle is taken out: `access` and `path` become one wire of two
+    /// stretches between `server` and `client`. What is not a wire is refused.
+    pub fn wires(&self, run: u32) -> Result<Wires, Error> {
+        self.refuse_what_is_no_wire()?;
+        let network = self.network();
+        let patterns = self.patterns(run, &Patterns::default())?;
+        let mut names = LinkNames::default();
+        let mut links = Vec::with_capacity(network.links.len());
+        for (index, link) in network.links.iter().enumerate() {
+            let Some(ways) = &link.ways else { continue };
+            let stretch = |way: usize| {
+                let (from, to) = (link.ends[way], link.ends[1 - way]);
+                let pattern = patterns.iter().find(|pattern| (pattern.link, pattern.way) == (index, way));
+                (from, to, link_spec(&ways[way], pattern), ways[way].discipline.as_ref().map(|discipline| discipline.spec()))
+            };
+            let ways = [stretch(0), stretch(1)].map(|(from, to, spec, discipline)| {
+                let name = names.name(&network.nodes[from].name, &network.nodes[to].name);
+                vec![Stretch { name, spec, discipline }]
+            });
+            links.push(WireLink { name: link.name.clone(), ends: link.ends, ways });
+        }
+        let mut nodes: Vec<_> = network.nodes.iter().map(|node| WireNode { name: node.name.clone(), host: node.host }).collect();
+        if self.document().path.is_some() {
+            // server, emulator, client; access, path.
+            let [path, access] = [links.pop(), links.pop()].map(|link| link.expect("a path has two links"));
+            nodes.remove(1);
+            let ([there_first, back_last], [there_last, back_first]) = (access.ways, path.ways);
+            let ways = [[there_first, there_last].concat(), [back_first, back_last].concat()];
+            links = vec![WireLink { name: path.name, ends: [0, 1], ways }];
+        }
+        Ok(Wires { nodes, links, seed: self.document().scenario.seed, run: u64::from(run) })
+    }
+
+    /// Real packets cross wires; the air and what stands in hosts and routers exist in the simulator only.
+    fn refuse_what_is_no_wire(&self) -> Result<(), Error> {
+        let document = self.document();
+        let refuse = |field: &str, what: &str| {
+            let problem = format!("{what} in the simulator only, not between real hosts");
+            Err(self.place(InputError::new(problem).at(field).allowed("a network of wires")).into())
+        };
+        if document.chain.is_some() {
+            return refuse("chain", "radio chains exist");
+        }
+        if let Some((number, _)) = self.network().stations().next() {
+            return refuse("radio", &format!("radio stations such as `{}` exist", self.network().nodes[number].name));
+        }
+        if !document.middlebox.is_empty() {
+            return refuse("middlebox[0]", "agents at routers exist");
+        }
+        if let Some(index) = document.host.iter().position(|host| host.input.is_some()) {
+            return refuse(&format!("host[{index}].input"), "channels in front of a host's transport exist");
+        }
+        if document.scenario.send_overhead.0 > 0 {
+            return refuse("scenario.send_overhead", "made-up delays of hosts exist");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: &str = "[path]\nrate = '1 Mbps'\ndelay = '10 ms'\nqueue = '99 pkt'\nforward.channel.ber = 1e-5\n";
+
+    #[test]
+    fn a_path_is_one_wire_of_two_stretches() {
+        let scenario = Scenario::from_toml(&format!("{PATH}[[flow]]\nsize = '1 MB'\n"), "t").unwrap();
+        let wires = scenario.wires(3).unwrap();
+        assert_eq!(
+            wires.nodes.iter().map(|node| (node.name.as_str(), node.host)).collect::<Vec<_>>(),
+            [("server", true), ("client", true)]
+        );
+        let [link] = &wires.links[..] else { panic!("{wires:?}") };
+        let names = |way: usize| link.ways[way].iter().map(|stretch| stretch.name.as_str()).collect::<Vec<_>>();
+        assert_eq!(names(0), ["server>emulator", "emulator>client"]);
+        assert_eq!(names(1), ["client>emulator", "emulator>server"]);
+        assert_eq!(link.ways[0][1].spec.channel.error_probability(100), link.ways[0][1].spec.channel.error_probability(100));
+        assert!(link.ways[0][1].spec.channel.error_probability(100) > Some(0.0));
+        assert_eq!(link.ways[1][0].spec.channel.error_probability(100), Some(0.0));
+        assert_eq!((wires.seed, wires.run), (scenario.document().scenario.seed, 3));
+    }
+
+    #[test]
+    fn what_is_no_wire_is_refused_with_its_place() {
+        for (text, message) in [
+            ("[chain]\nhops = 2\n[[flow]]\nsize = '1 MB'\n", "t:1: chain: radio chains exist in the simulator only"),
+            (
+                "[scenario]\nsend_overhead = '1 ms'\n[path]\nrate = '1 Mbps'\n[[flow]]\nsize = '1 MB'\n",
+                "t:2: scenario.send_overhead: made-up delays of hosts exist in the simulator only",
+            ),
+        ] {
+            let error = Scenario::from_toml(text, "t").unwrap().wires(0).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+}

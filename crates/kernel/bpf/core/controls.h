@@ -64,7 +64,7 @@ struct wl_cubic_ld_core {
 };
 
 // The functions of a control's core; an argument that says nothing to it is not looked at.
-#define WL_CORE_FUNCTIONS(NAME, INIT, ACK, GROW, JUDGE, SAVE, THRESHOLD, CORRUPTED, EPISODE, TIMEOUT, UNDO)                             \
+#define WL_CORE_FUNCTIONS(NAME, INIT, ACK, GROW, JUDGE, SAVE, THRESHOLD, CORRUPTED, EPISODE, TIMEOUT, UNDO, RESUME)                             \
 	WL_CORE void wl_##NAME##_core_init(struct wl_##NAME##_core *core, u8 limit, u8 after)                                           \
 	{                                                                                                                               \
 		*core = (struct wl_##NAME##_core){ 0 };                                                                                 \
@@ -105,6 +105,10 @@ struct wl_cubic_ld_core {
 	WL_CORE void wl_##NAME##_core_undo(struct wl_##NAME##_core *core)                                                               \
 	{                                                                                                                               \
 		UNDO;                                                                                                                   \
+	}                                                                                                                               \
+	WL_CORE void wl_##NAME##_core_resume(struct wl_##NAME##_core *core, u32 now)                                                    \
+	{                                                                                                                               \
+		RESUME;                                                                                                                 \
 	}
 
 #define WL_NOTHING ((void)core)
@@ -115,7 +119,7 @@ struct wl_cubic_ld_core {
 #define WL_KEEPING_RENO(NAME, ACK, JUDGE, EPISODE)                                                                                      \
 	WL_CORE_FUNCTIONS(NAME, wl_newreno_init(&core->growth, limit, after), ACK, wl_newreno_grow(&core->growth, window, ack), JUDGE,  \
 			  wl_newreno_save(&core->growth), wl_newreno_threshold(&core->growth, loss), WL_KEEP, EPISODE,                  \
-			  wl_newreno_timeout(&core->growth), wl_newreno_undo(&core->growth))
+			  wl_newreno_timeout(&core->growth), wl_newreno_undo(&core->growth), WL_NOTHING)
 
 WL_KEEPING_RENO(newreno, WL_NOTHING, WL_NO_VERDICT, WL_NOTHING)
 WL_KEEPING_RENO(ncpld, wl_ncpld_ack(&core->ncpld, ack), wl_ncpld_judge(&core->ncpld), WL_NOTHING)
@@ -126,15 +130,16 @@ WL_KEEPING_RENO(cerl, wl_usage_ack(&core->usage, ack), wl_cerl_judge(&core->usag
 
 WL_CORE_FUNCTIONS(veno, wl_veno_init(&core->veno, limit, after), wl_veno_ack(&core->veno, ack), wl_veno_grow(&core->veno, window, ack),
 		  wl_veno_judge(&core->veno), wl_veno_save(&core->veno), wl_veno_threshold(&core->veno, loss),
-		  wl_veno_scaled(&core->veno, loss), WL_NOTHING, wl_veno_timeout(&core->veno), wl_veno_undo(&core->veno))
+		  wl_veno_scaled(&core->veno, loss), WL_NOTHING, wl_veno_timeout(&core->veno), wl_veno_undo(&core->veno), WL_NOTHING)
 
 WL_CORE_FUNCTIONS(westwood, wl_westwood_init(&core->west, limit, after), wl_westwood_ack(&core->west, ack),
 		  wl_westwood_grow(&core->west, window, ack), WL_NO_VERDICT, wl_newreno_save(&core->west.growth),
 		  wl_westwood_threshold(&core->west, loss), WL_KEEP, WL_NOTHING, wl_newreno_timeout(&core->west.growth),
-		  wl_newreno_undo(&core->west.growth))
+		  wl_newreno_undo(&core->west.growth), WL_NOTHING)
 
 WL_CORE_FUNCTIONS(cubic_ld, wl_cubic_init(&core->cubic, limit, after), wl_usage_ack(&core->usage, ack),
 		  wl_cubic_grow(&core->cubic, window, ack), wl_ldaeq_judge(&core->usage), wl_cubic_save(&core->cubic),
-		  wl_cubic_threshold(&core->cubic, loss), WL_KEEP, WL_NOTHING, wl_cubic_timeout(&core->cubic), wl_cubic_undo(&core->cubic))
+		  wl_cubic_threshold(&core->cubic, loss), WL_KEEP, WL_NOTHING, wl_cubic_timeout(&core->cubic), wl_cubic_undo(&core->cubic),
+		  wl_cubic_hold(&core->cubic, now))
 
 #endif

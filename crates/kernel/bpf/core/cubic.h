@@ -34,18 +34,19 @@ struct wl_cubic {
 	u8 saved_after_timeout : 1;
 };
 
+// The whole part of a cube root: Newton's method from above. No branches, which would multiply what the kernel's verifier follows.
 WL_CORE u32 wl_cbrt(u64 number)
 {
-	u64 root = 0;
-	int bit;
+	u64 root;
+	int step;
 
-	for (bit = 21; bit >= 0; bit--) {
-		u64 next = root | 1ULL << bit;
-
-		if (next <= 2642245 && next * next * next <= number)
-			root = next;
-	}
-	return (u32)root;
+	if (!number)
+		return 0;
+	// No smaller than any root. Each step takes a third off, and in the end squares the relative error.
+	root = 1ULL << 22;
+	for (step = 0; step < 45; step++)
+		root = (2 * root + number / (root * root)) / 3;
+	return (u32)(root > number / (root * root) ? root - 1 : root);
 }
 
 WL_CORE void wl_cubic_init(struct wl_cubic *cubic, u8 limit, u8 limit_after_timeout)

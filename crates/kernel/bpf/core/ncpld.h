@@ -17,14 +17,13 @@ struct wl_ncpld {
 	struct wl_rounds rounds;
 	u32 rates[WL_NCPLD_ROUNDS]; // the largest of each complete round, in 1/256 segments a second
 	u32 rate; // of the round under way
-	u8 next;
 	u8 in_round;
 	u8 began;
 };
 
 WL_CORE void wl_ncpld_ack(struct wl_ncpld *ncpld, const struct wl_ack *ack)
 {
-	u32 spacing, rtt = wl_max(ack->delay, 1);
+	u32 at, spacing, rtt = wl_max(ack->delay, 1);
 	u64 rate;
 
 	if (ack->delay >= 0) {
@@ -32,9 +31,10 @@ WL_CORE void wl_ncpld_ack(struct wl_ncpld *ncpld, const struct wl_ack *ack)
 		ncpld->latest = rtt;
 	}
 	if (wl_rounds_ack(&ncpld->rounds, ack, ncpld->in_round)) {
-		if (ncpld->next < WL_NCPLD_ROUNDS)
-			ncpld->rates[ncpld->next] = ncpld->rate;
-		ncpld->next = ncpld->next + 1 < WL_NCPLD_ROUNDS ? ncpld->next + 1 : 0;
+		// No ring: the kernel's private state cannot be indexed by a variable.
+		for (at = WL_NCPLD_ROUNDS - 1; at > 0; at--)
+			ncpld->rates[at] = ncpld->rates[at - 1];
+		ncpld->rates[0] = ncpld->rate;
 		ncpld->rate = 0;
 	}
 	ncpld->in_round = 1;

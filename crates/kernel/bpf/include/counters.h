@@ -13,6 +13,7 @@
 	X(connections, "connections that took the control")                                   \
 	X(losses, "recoveries that began with a loss")                                        \
 	X(kept, "of these, taken for corruption: the window was kept")                        \
+	X(cut_later, "of these, reduced all the same for a later loss of the same recovery")  \
 	X(timeouts, "retransmission timeouts")                                                \
 	X(timeouts_kept, "of these, taken for corruption: the window was kept")               \
 	X(undone, "reductions that the kernel found to be wrong and took back")               \

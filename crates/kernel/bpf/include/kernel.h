@@ -32,6 +32,9 @@ enum tcp_ca_event {
 	CA_EVENT_ECN_IS_CE,
 };
 
+// Of in_ack_event: the acknowledgement carries the ECN echo.
+#define CA_ACK_ECE 4
+
 // The octets of icsk_ca_priv: what a control may keep for each connection.
 #define WL_PRIVATE_SIZE 104
 
@@ -70,6 +73,7 @@ struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
 	u32 sk_pacing_status;
+	unsigned long sk_max_pacing_rate;
 };
 
 struct inet_sock {
@@ -120,6 +124,8 @@ struct tcp_sock {
 	u64 bytes_sent;
 	u32 data_segs_out;
 	u32 mdev_us;
+	u32 rttvar_us;
+	u8 frto : 1;
 	u8 ecn_flags;
 	u64 tcp_mstamp;
 	u32 rcv_nxt;

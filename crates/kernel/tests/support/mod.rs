@@ -2,6 +2,7 @@
 // Each test takes what it needs.
 #![allow(dead_code)]
 
+pub mod path;
 pub mod traffic;
 
 use std::io::Write as _;

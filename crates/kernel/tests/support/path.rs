@@ -1,0 +1,173 @@
+//! Two hosts of the kernel's with an emulated link between them, and transfers whose window is watched.
+#![allow(dead_code)]
+
+use super::traffic::set_control;
+use nix::libc;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use whyloss_net::emulate::{Audit, Hop, Options};
+use whyloss_net::namespace::Namespace;
+use whyloss_net::{Emulator, Tun};
+use whyloss_sim::{ChannelSpec, LinkSpec, QueueLimit};
+use whyloss_transport::{self as transport, BitRate};
+
+/// A link, the same in both directions but for what it does to data.
+#[derive(Clone, Debug)]
+pub struct Link {
+    pub rate_bps: u64,
+    pub delay_ms: u64,
+    pub queue_packets: u32,
+    /// What happens to packets on their way from the sender.
+    pub channel: ChannelSpec,
+    pub seed: u64,
+}
+
+impl Default for Link {
+    /// 10 Mbit/s, 20 ms there and back, a queue of three bandwidth-delay products.
+    fn default() -> Self {
+        Self { rate_bps: 10_000_000, delay_ms: 10, queue_packets: 50, channel: ChannelSpec::default(), seed: 1 }
+    }
+}
+
+/// What the sender's kernel said of its window at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    pub at: Duration,
+    pub cwnd: u32,
+    pub ssthresh: u32,
+    /// 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
+    pub state: u8,
+    pub rtt_us: u32,
+    pub retransmitted: u32,
+}
+
+/// A transfer that is over.
+#[derive(Debug)]
+pub struct Run {
+    pub received: u64,
+    pub seconds: f64,
+    pub samples: Vec<Sample>,
+    /// Of the direction of the data.
+    pub audit: Audit,
+}
+
+impl Run {
+    pub fn mbps(&self) -> f64 {
+        self.received as f64 * 8e-6 / self.seconds
+    }
+
+    /// Packets that the queue had no room for.
+    pub fn dropped(&self) -> u64 {
+        self.audit.hops[0].dropped.iter().filter(|(cause, _)| *cause == "queue-full").map(|(_, count)| count).sum()
+    }
+
+    /// Segments by which the window grew in a round trip of congestion avoidance, outside recovery.
+    pub fn growth(&self) -> f64 {
+        let (mut grown, mut rounds) = (0.0, 0.0);
+        for pair in self.samples.windows(2) {
+            let (before, after) = (&pair[0], &pair[1]);
+            let open = |sample: &Sample| sample.state == 0 && sample.cwnd >= sample.ssthresh;
+            if open(before) && open(after) && after.cwnd >= before.cwnd && after.retransmitted == before.retransmitted {
+                grown += f64::from(after.cwnd - before.cwnd);
+                rounds += after.at.saturating_sub(before.at).as_secs_f64() * 1e6 / f64::from(before.rtt_us);
+            }
+        }
+        grown / rounds
+    }
+
+    /// Mean window in segments.
+    pub fn mean_cwnd(&self) -> f64 {
+        self.samples.iter().map(|sample| f64::from(sample.cwnd)).sum::<f64>() / self.samples.len() as f64
+    }
+}
+
+/// Sends over `link` under `control` for `time`.
+pub fn transfer(control: &str, link: &Link, time: Duration) -> Run {
+    let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
+    let ends = [(&near, 1, 2), (&far, 2, 1)].map(|(namespace, own, other)| {
+        let tun = namespace.run(|| Tun::open("wire")).expect("a TUN device");
+        namespace.sysctl("ipv6/conf/wire/disable_ipv6", "1").expect("no IPv6");
+        namespace
+            .ip(&format!("addr add 10.8.0.{own} peer 10.8.0.{other} dev wire\nlink set wire up multicast off"))
+            .expect("an address");
+        tun
+    });
+    let chain = |name: &str, channel: &ChannelSpec| {
+        let spec = LinkSpec {
+            rate: BitRate::from_bps(link.rate_bps),
+            delay: transport::Duration::from_millis(link.delay_ms),
+            queue: QueueLimit::Packets(link.queue_packets),
+            channel: channel.clone(),
+        };
+        vec![Hop { name: name.to_owned(), spec, discipline: None }]
+    };
+    let chains = [chain("there", &link.channel), chain("back", &ChannelSpec::default())];
+    let emulator = Emulator::start(ends, chains, &Options::new(link.seed, 0)).expect("an emulator");
+
+    let listener = far.run(|| TcpListener::bind("10.8.0.2:5201")).expect("a port");
+    let sender = near.run(|| {
+        let socket = nix::sys::socket::socket(
+            nix::sys::socket::AddressFamily::Inet,
+            nix::sys::socket::SockType::Stream,
+            nix::sys::socket::SockFlag::SOCK_CLOEXEC,
+            None,
+        )
+        .expect("a socket");
+        set_control(&socket, control).unwrap_or_else(|error| panic!("{control}: {error}"));
+        let to = nix::sys::socket::SockaddrIn::new(10, 8, 0, 2, 5201);
+        nix::sys::socket::connect(socket.as_raw_fd(), &to).expect("connects");
+        TcpStream::from(socket)
+    });
+    let mut receiver = listener.accept().expect("accepts").0;
+    sender.set_write_timeout(Some(Duration::from_millis(50))).expect("a timeout");
+    receiver.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
+
+    let (over, received) = (AtomicBool::new(false), AtomicU64::new(0));
+    let start = Instant::now();
+    let samples = thread::scope(|scope| {
+        scope.spawn(|| {
+            let octets = vec![7; 1 << 14];
+            while !over.load(Ordering::Relaxed) {
+                let _ = (&sender).write(&octets);
+            }
+        });
+        scope.spawn(|| {
+            let mut octets = vec![0; 1 << 16];
+            while !over.load(Ordering::Relaxed) {
+                received.fetch_add(receiver.read(&mut octets).unwrap_or(0) as u64, Ordering::Relaxed);
+            }
+        });
+        let mut samples = Vec::new();
+        while start.elapsed() < time {
+            samples.push(sample(&sender, start.elapsed()));
+            thread::sleep(Duration::from_millis(4));
+        }
+        over.store(true, Ordering::Relaxed);
+        samples
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let mut audits = emulator.stop().expect("an audit");
+    Run { received: received.into_inner(), seconds, samples, audit: audits.remove(0) }
+}
+
+fn sample(socket: &TcpStream, at: Duration) -> Sample {
+    // SAFETY: a structure of integers, for which zeros are valid.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut size = std::mem::size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` octets into `info`, which has as many.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &raw mut size) };
+    assert_eq!(result, 0, "TCP_INFO");
+    Sample {
+        at,
+        cwnd: info.tcpi_snd_cwnd,
+        ssthresh: info.tcpi_snd_ssthresh,
+        state: info.tcpi_ca_state,
+        rtt_us: info.tcpi_rtt,
+        retransmitted: info.tcpi_total_retrans,
+    }
+}

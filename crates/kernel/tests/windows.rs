@@ -1,0 +1,151 @@
+//! What the controls do to the window over emulated links: the kernel's Reno beside them.
+#![cfg(feature = "bpf")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use support::path::{transfer, Link, Run};
+use support::{can_load, private_place, skip};
+use whyloss_kernel::load;
+use whyloss_kernel::place::Place;
+use whyloss_kernel::stat::{stat, Counts};
+use whyloss_net::namespace::missing_capability;
+use whyloss_sim::{ChannelSpec, Effect, Errors, Step};
+use whyloss_transport as transport;
+
+/// All controls loaded under a prefix of their own; unloaded at the end.
+struct Loaded {
+    place: Place,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// Ten transfers at a time are enough.
+static ALONE: Mutex<()> = Mutex::new(());
+
+impl Loaded {
+    fn new(prefix: &str) -> Option<Self> {
+        if !can_load() {
+            return None;
+        }
+        if let Some(reason) = missing_capability() {
+            skip(&reason);
+            return None;
+        }
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = private_place(prefix);
+        load::load(&place, &[]).expect("loads");
+        Some(Self { place, _alone: alone })
+    }
+
+    /// Runs all of `controls` at the same time, each over a link of its own; `reno` is the kernel's.
+    fn transfer(&self, controls: &[&str], link: &Link, seconds: u64) -> BTreeMap<String, (Run, Counts)> {
+        let time = Duration::from_secs(seconds);
+        let runs: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = controls
+                .iter()
+                .map(|&control| {
+                    let name = if control == "reno" { control.to_owned() } else { format!("{}{control}", self.place.prefix) };
+                    (control, scope.spawn(move || (transfer(&name, link, time), name)))
+                })
+                .collect();
+            threads.into_iter().map(|(control, thread)| (control, thread.join().expect("a transfer"))).collect()
+        });
+        let counts = stat(&self.place).expect("counts").controls;
+        runs.into_iter()
+            .map(|(control, (run, name))| {
+                let counts = counts.get(&name).cloned().unwrap_or_default();
+                println!(
+                    "{control}: {:.2} Mbit/s, mean window {:.1}, growth {:.2}, {} dropped, {:?}",
+                    run.mbps(),
+                    run.mean_cwnd(),
+                    run.growth(),
+                    run.dropped(),
+                    counts.iter().filter(|(_, count)| **count > 0).collect::<Vec<_>>(),
+                );
+                (control.to_owned(), (run, counts))
+            })
+            .collect()
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        let _ = load::unload(&self.place);
+    }
+}
+
+const ALL: [&str; 10] = ["reno", "newreno", "veno", "westwood", "ncpld", "spike", "ldaeq", "jtcp", "cerl", "cubic_ld"];
+
+fn erasing(probability: f64) -> ChannelSpec {
+    ChannelSpec { errors: Errors::Packets { probability }, effect: Effect::Erase }
+}
+
+#[test]
+fn windows_grow_and_fall_on_a_clean_path_as_the_kernels_reno() {
+    let Some(loaded) = Loaded::new("w1_") else { return };
+    let runs = loaded.transfer(&ALL, &Link::default(), 6);
+    let (reno, _) = &runs["reno"];
+    assert!((0.7..1.3).contains(&reno.growth()), "the kernel's own: {}", reno.growth());
+    for (control, (run, counts)) in runs.iter().filter(|(control, _)| *control != "reno") {
+        let growth = run.growth() / reno.growth();
+        let expected = match control.as_str() {
+            "veno" => 0.35..0.9, // half the pace while it has a queue
+            "cubic_ld" => 0.2..3.0,
+            _ => 0.8..1.2,
+        };
+        assert!(expected.contains(&growth), "{control}: grows {growth} times as fast as Reno");
+        assert!(run.mbps() > 0.9 * reno.mbps(), "{control}: {} Mbit/s, Reno {}", run.mbps(), reno.mbps());
+        // A full queue is congestion. JTCP looks for one that grows: docs/kernel-controls.md.
+        if control != "jtcp" {
+            assert!(4 * counts["kept"] <= counts["losses"], "{control}: {counts:?}");
+            assert!(counts["losses"] >= 2 && run.dropped() < 2 * reno.dropped(), "{control}: {} dropped", run.dropped());
+        }
+    }
+}
+
+#[test]
+fn windows_survive_random_losses_where_the_verdict_is_right() {
+    let Some(loaded) = Loaded::new("w2_") else { return };
+    let runs = loaded.transfer(&ALL, &Link { channel: erasing(0.02), ..Link::default() }, 6);
+    let goodput = |control: &str| runs[control].0.mbps();
+    let newreno = goodput("newreno") / goodput("reno");
+    assert!((0.75..1.33).contains(&newreno), "newreno has {newreno} of what Reno has");
+    for control in ["veno", "westwood", "spike", "ldaeq", "cerl", "cubic_ld"] {
+        assert!(goodput(control) > 1.25 * goodput("reno"), "{control}: {}", goodput(control));
+    }
+    for control in ["veno", "spike", "ldaeq", "cerl", "cubic_ld"] {
+        let counts = &runs[control].1;
+        assert!(counts["losses"] >= 10 && 2 * counts["kept"] > counts["losses"], "{control}: {counts:?}");
+    }
+    for control in ["ncpld", "jtcp"] {
+        assert!(runs[control].1["kept"] > 0, "{control}");
+    }
+    for control in ["newreno", "westwood"] {
+        assert_eq!(runs[control].1["kept"], 0, "{control} does not ask why");
+    }
+}
+
+#[test]
+fn a_timeout_for_corruption_gives_the_window_back() {
+    let Some(loaded) = Loaded::new("w3_") else { return };
+    // Half a second with data, a fifth without.
+    let step = Step::Time(transport::Duration::from_millis(10));
+    let channel = ChannelSpec { errors: Errors::Gilbert { stay_good: 0.98, stay_bad: 0.95, step }, effect: Effect::Erase };
+    let controls = ["newreno", "veno", "ldaeq", "cerl", "cubic_ld"];
+    let (mut timeouts, mut forgiven) = (0, 0);
+    for seed in 1..=2 {
+        let runs = loaded.transfer(&controls, &Link { channel: channel.clone(), queue_packets: 200, seed, ..Link::default() }, 6);
+        for control in &controls[1..] {
+            let (run, counts) = &runs[*control];
+            timeouts += counts["timeouts"];
+            forgiven += counts["timeouts_kept"];
+            assert!(counts["timeouts_kept"] <= counts["timeouts"], "{control}: {counts:?}");
+            assert!(run.received > 100_000, "{control}: {} octets", run.received);
+        }
+        let counts = &runs["newreno"].1;
+        assert!(counts["timeouts"] > 0 && counts["timeouts_kept"] == 0, "newreno forgives nothing: {counts:?}");
+    }
+    assert!(forgiven > 0, "none of {timeouts} timeouts");
+}

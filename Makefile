@@ -1,6 +1,7 @@
-# Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough.
+# Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too:
+# tools/kernel-part says so in one line where they are missing, and installs them where it may.
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rust test-python cores bench fuzz lint format build generated tradeoffs model lock wheel clean distclean
+.PHONY: help demo test test-rust test-python cores soak bench fuzz lint format build generated tradeoffs model lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -9,8 +10,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 CARGO ?= cargo
 FUZZ_SECONDS ?= 30
+SOAK_ROUNDS ?= 1000
 
-NATIVE_SOURCES := $(shell find $(addprefix crates/,transport sim lab net python) -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+# Asked when a recipe runs: it may install something.
+KERNEL_TESTS = $(shell tools/kernel-part whyloss-kernel/bpf)
+KERNEL_MODULE = $(shell tools/kernel-part kernel)
+
+NATIVE_SOURCES := $(shell find $(addprefix crates/,transport sim lab net kernel python) -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]') Cargo.toml Cargo.lock pyproject.toml
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,13 +27,16 @@ demo: build ## Set everything up, reproduce a paper (quick form) and say where t
 test: test-rust test-python ## Set everything up and run all tests
 
 test-rust:
-	$(CARGO) test --workspace --exclude whyloss-python --locked
+	$(CARGO) test --workspace --exclude whyloss-python --locked $(KERNEL_TESTS)
 
 test-python: build
 	$(BIN)/python -m pytest
 
 cores: ## Compare the kernel controls' integer cores with the engine on a million random connections each
 	WHYLOSS_SEQUENCES=1000000 $(CARGO) test --locked -p whyloss-kernel --test cores -- --nocapture
+
+soak: ## Load, unload and kill the kernel part's loader SOAK_ROUNDS times each, under traffic; needs root
+	WHYLOSS_SOAK=$(SOAK_ROUNDS) $(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test lifecycle --test traffic
 
 bench: ## Measure speed and memory, beside ns-2 and ns-3 where they are installed
 	$(CARGO) run --release --locked -p whyloss-bench -- --out bench.json
@@ -39,7 +48,7 @@ fuzz: ## Fuzz what reads octets from outside, FUZZ_SECONDS each; needs a nightly
 
 lint: $(VENV)/.installed ## Formatters in checking mode and linters; warnings are errors
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --locked $(KERNEL_TESTS) -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -68,7 +77,7 @@ model: ## Train the learned differentiator anew on simulated worlds; writes its 
 	$(VENV)-training/bin/python training/fit.py out/losses.csv
 
 wheel: $(VENV)/.installed ## Build a wheel for distribution in dist/
-	$(BIN)/maturin build --release --locked --out dist
+	$(BIN)/maturin build --release --locked $(KERNEL_MODULE) --out dist
 
 lock: $(VENV)/.installed ## Pin the newest Python packages that pyproject.toml admits
 	$(BIN)/python -m pip install --quiet uv
@@ -92,5 +101,5 @@ $(VENV)/.installed: requirements.lock
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.installed $(NATIVE_SOURCES)
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet $(KERNEL_MODULE)
 	@touch $@

@@ -19,6 +19,8 @@ fn main() {
     if std::env::var_os("CARGO_FEATURE_BPF").is_none() {
         return;
     }
+    println!("cargo::rerun-if-changed=src/elf_error.c");
+    cc::Build::new().file("src/elf_error.c").compile("whyloss_elf_error");
     let out = path_of("OUT_DIR");
     let sources = path_of("CARGO_MANIFEST_DIR").join("bpf");
     let clang = std::env::var_os("BPF_CLANG").unwrap_or_else(|| "clang".into());

@@ -8,6 +8,8 @@ pub mod cgroup;
 #[cfg(feature = "bpf")]
 pub mod check;
 pub mod cores;
+#[cfg_attr(not(feature = "bpf"), path = "absent.rs")]
+pub mod commands;
 mod error;
 #[cfg(feature = "bpf")]
 pub mod load;

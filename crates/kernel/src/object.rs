@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 use libbpf_rs::{Link, MapCore as _, MapType, Object, ObjectBuilder, PrintLevel};
-use std::ffi::OsStr;
+use std::ffi::{c_int, OsStr};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -18,6 +18,11 @@ pub struct Embedded {
 /// Where an ELF file's headers can be read in place.
 #[repr(align(8))]
 struct Aligned<const N: usize>([u8; N]);
+
+extern "C" {
+    /// libelf's last error, which is none afterwards: ours, see `elf_error.c`.
+    fn elf_errno() -> c_int;
+}
 
 /// All objects of the package.
 pub const OBJECTS: &[Embedded] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
@@ -177,6 +182,8 @@ pub(crate) fn said<T>(doing: &str, call: impl FnOnce() -> libbpf_rs::Result<T>) 
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| {
         SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push_str(&message);
     })));
+    // SAFETY: it reads and writes a variable of this thread. That it is called here is also what makes the linker take ours.
+    unsafe { elf_errno() };
     let result = call();
     let said = std::mem::take(&mut *SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     drop(guard);

@@ -10,6 +10,7 @@ mod catalogue;
 mod convert;
 mod error;
 mod interrupt;
+mod kernel;
 mod pattern;
 mod scenario;
 mod sweep;
@@ -27,6 +28,10 @@ mod _native {
     use super::error::{InputError, UnavailableError, WhylossError};
     #[pymodule_export]
     use super::interrupt::Progress;
+    #[pymodule_export]
+    use super::kernel::{
+        kernel_check, kernel_counters, kernel_list, kernel_load, kernel_stat, kernel_take_back, kernel_unload, kernel_use,
+    };
     #[pymodule_export]
     use super::pattern::write_pattern;
     #[pymodule_export]

@@ -11,7 +11,7 @@ import click
 
 import whyloss
 from whyloss import _native
-from whyloss.cli import catalogue, papers, runs, scores, wire
+from whyloss.cli import catalogue, kernel, papers, runs, scores, wire
 from whyloss.cli.console import INTERRUPTED, complain, say
 from whyloss.pack import PackError
 
@@ -31,6 +31,7 @@ def app() -> None:
       whyloss score out/NAME                 how good the differentiators were that listened
       whyloss describe queue                 what a field of a scenario means
       whyloss serve FILE                     real packets: offer a file over the engine's TCP (needs root)
+      whyloss kernel check                   loss differentiation in this machine's kernel
 
     Results go to standard output, progress and messages to standard error. Exit status: 0 done, 1 failed, 2 bad
     input, 130 interrupted.
@@ -49,6 +50,7 @@ for command in (
     papers.report,
     wire.serve,
     wire.fetch,
+    kernel.kernel,
 ):
     app.add_command(command)
 

@@ -1,0 +1,123 @@
+//! What the subcommands of `whyloss kernel` do, on the place that the environment names.
+
+use crate::check::Item;
+use crate::load::{About, Installed};
+use crate::place::Place;
+use crate::select::{Match, Rule};
+use crate::stat::Stat;
+use crate::{check, load as loading, select, stat as counting, Error, Result};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Whether the kernel part can be used here.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Whether `load` would succeed.
+    pub ready: bool,
+    /// Everything that was looked at.
+    pub items: Vec<Item>,
+}
+
+/// What was loaded or removed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Change {
+    /// The controls' names in the kernel.
+    pub controls: Vec<String>,
+    /// Where the names are that keep the programs alive.
+    pub mounted_on: PathBuf,
+    /// How many connections have one of the controls, and keep it until they end.
+    pub connections: usize,
+}
+
+/// What there is and what of it is loaded.
+#[derive(Debug, Clone, Serialize)]
+pub struct Listing {
+    /// Who loaded; `None` if nothing is loaded.
+    pub loaded: Option<About>,
+    /// Whether it is what this package would load.
+    pub matches: bool,
+    /// All controls of the package.
+    pub controls: Vec<Row>,
+    /// The other programs that are attached.
+    pub programs: Vec<String>,
+    /// The rules of `use`.
+    pub rules: Vec<Rule>,
+}
+
+/// A control.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// What applications and `ss -ti` call it.
+    pub kernel_name: String,
+    /// Whether it is loaded.
+    pub loaded: bool,
+}
+
+/// `whyloss kernel check`.
+pub fn check() -> Result<Report> {
+    let items = check::items();
+    Ok(Report { ready: items.iter().all(|item| !item.needed_by_all || item.holds != Some(false)), items })
+}
+
+/// `whyloss kernel load`.
+pub fn load(controls: &[String]) -> Result<Change> {
+    let place = Place::default();
+    Ok(Change { controls: loading::load(&place, controls)?, mounted_on: place.mounted_on(), connections: 0 })
+}
+
+/// `whyloss kernel unload`.
+pub fn unload() -> Result<Change> {
+    let place = Place::default();
+    // Another version's connections may be written otherwise.
+    let connections = counting::stat(&place).map_or(0, |stat| stat.connections.len());
+    Ok(Change { controls: loading::unload(&place)?, mounted_on: place.mounted_on(), connections })
+}
+
+/// `whyloss kernel list`.
+pub fn list() -> Result<Listing> {
+    let place = Place::default();
+    let installed = match Installed::any(&place) {
+        Ok(installed) => Some(installed),
+        Err(Error::NotLoaded) => None,
+        Err(error) => return Err(error),
+    };
+    let present = installed.as_ref().map(Installed::controls).unwrap_or_default();
+    let controls = loading::known(&place)?.into_iter();
+    let matches = installed.as_ref().is_some_and(|installed| installed.about == About::own());
+    Ok(Listing {
+        controls: controls
+            .map(|control| Row {
+                loaded: present.contains(&control.kernel_name),
+                name: control.name,
+                kernel_name: control.kernel_name,
+            })
+            .collect(),
+        programs: installed.as_ref().map(Installed::programs).unwrap_or_default(),
+        rules: installed.as_ref().filter(|_| matches).map_or_else(|| Ok(Vec::new()), select::list)?,
+        loaded: installed.map(|installed| installed.about),
+        matches,
+    })
+}
+
+/// `whyloss kernel use`: connections of the service `port` and with the remote addresses `prefix`, of the control group `cgroup`, get
+/// `control`; none of the three is all connections. `None` takes the rule back.
+pub fn choose(control: Option<&str>, port: Option<u16>, prefix: Option<&str>, cgroup: Option<&Path>) -> Result<()> {
+    let place = Place::default();
+    let connections = Match { port, prefix: prefix.map(str::parse).transpose()? };
+    match control {
+        Some(control) => select::add(&place, control, &connections, cgroup),
+        None => select::take_back(&place, &connections, cgroup),
+    }
+}
+
+/// `whyloss kernel stat`.
+pub fn stat() -> Result<Stat> {
+    counting::stat(&Place::default())
+}
+
+/// What each counter counts.
+pub fn counters() -> Vec<(&'static str, &'static str)> {
+    counting::COUNTERS.to_vec()
+}

@@ -1,0 +1,76 @@
+//! The kernel part: what `whyloss kernel` stands on. In a package without it every function but the counters' says so.
+
+use crate::convert::to_python;
+use crate::error::{InputError, WhylossError};
+use pyo3::prelude::*;
+use serde::Serialize;
+use std::path::PathBuf;
+use whyloss_kernel::{commands, Error, Result};
+
+fn done<T: Serialize + Send>(py: Python<'_>, job: impl FnOnce() -> Result<T> + Send) -> PyResult<Bound<'_, PyAny>> {
+    to_python(py, &py.detach(job).map_err(|error| raise(&error))?)
+}
+
+fn raise(error: &Error) -> PyErr {
+    if error.is_refusal() {
+        InputError::new_err(error.to_string())
+    } else {
+        WhylossError::new_err(error.to_string())
+    }
+}
+
+/// What this kernel and this user can do.
+#[pyfunction]
+pub fn kernel_check(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    done(py, commands::check)
+}
+
+/// Loads controls, all if none is named.
+#[pyfunction]
+pub fn kernel_load(py: Python<'_>, controls: Vec<String>) -> PyResult<Bound<'_, PyAny>> {
+    done(py, move || commands::load(&controls))
+}
+
+/// Takes everything out.
+#[pyfunction]
+pub fn kernel_unload(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    done(py, commands::unload)
+}
+
+/// What there is and what of it is loaded.
+#[pyfunction]
+pub fn kernel_list(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    done(py, commands::list)
+}
+
+/// Chooses the control of new connections.
+#[pyfunction]
+pub fn kernel_use(
+    py: Python<'_>,
+    control: String,
+    port: Option<u16>,
+    prefix: Option<String>,
+    cgroup: Option<PathBuf>,
+) -> PyResult<()> {
+    done(py, move || commands::choose(Some(&control), port, prefix.as_deref(), cgroup.as_deref()))?;
+    Ok(())
+}
+
+/// Takes such a choice back.
+#[pyfunction]
+pub fn kernel_take_back(py: Python<'_>, port: Option<u16>, prefix: Option<String>, cgroup: Option<PathBuf>) -> PyResult<()> {
+    done(py, move || commands::choose(None, port, prefix.as_deref(), cgroup.as_deref()))?;
+    Ok(())
+}
+
+/// What has been counted.
+#[pyfunction]
+pub fn kernel_stat(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    done(py, commands::stat)
+}
+
+/// What each counter counts.
+#[pyfunction]
+pub fn kernel_counters() -> Vec<(&'static str, &'static str)> {
+    commands::counters()
+}

@@ -1,0 +1,163 @@
+"""``whyloss kernel``, on names of its own beside whatever the machine has loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from whyloss import _native
+from whyloss.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conftest import Ended
+
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+BUILT = bool(_native.kernel_counters())
+
+needs_kernel_part = pytest.mark.skipif(not BUILT, reason="built without the kernel part (tools/kernel-part says why)")
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place for loaded programs that nobody else has; skips where none can be loaded."""
+    folder = Path(f"/run/whyloss-pytest-{os.getpid()}")
+    monkeypatch.setenv("WHYLOSS_KERNEL_FOLDER", str(folder))
+    monkeypatch.setenv("WHYLOSS_KERNEL_PREFIX", "py_")
+    report = _native.kernel_check()
+    if not report["ready"]:
+        lacking = [f"{item['name']}: {item['found']}" for item in report["items"] if item["holds"] is False]
+        pytest.skip("; ".join(lacking))
+    yield folder
+    if folder.exists():
+        _native.kernel_unload()
+
+
+def controls() -> list[str]:
+    return [name for name in AVAILABLE.read_text().split() if name.startswith("py_")]
+
+
+def test_the_module_needs_no_libelf() -> None:
+    mapped = Path("/proc/self/maps")
+    if not mapped.exists():
+        pytest.skip("no /proc")
+    assert "_native" in mapped.read_text()
+    assert "libelf" not in mapped.read_text()
+
+
+@pytest.mark.skipif(BUILT, reason="built with the kernel part")
+@pytest.mark.parametrize("command", ["check", "load", "unload", "list", "stat"])
+def test_without_the_kernel_part_one_sentence_says_so(whyloss: Callable[..., Ended], command: str) -> None:
+    ended = whyloss("kernel", command)
+    assert ended.status == 2
+    assert ended.out == ""
+    assert "built without its kernel part" in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+@needs_kernel_part
+def test_check_tells_people_and_machines_the_same(whyloss: Callable[..., Ended]) -> None:
+    for_people, for_machines = whyloss("kernel", "check"), whyloss("kernel", "check", "--json")
+    report = for_machines.json
+    assert for_people.status == for_machines.status == (0 if report["ready"] else 2)
+    assert {"rights", "BTF", "struct_ops", "control groups v2"} <= {item["name"] for item in report["items"]}
+    assert all(item["name"] in for_people.out for item in report["items"])
+
+
+@needs_kernel_part
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
+@pytest.mark.parametrize("command", [["load"], ["unload"], ["list"], ["stat"], ["use", "wl_newreno", "--all"]])
+def test_without_root_one_sentence_says_so(command: list[str]) -> None:
+    # In a child that gives its rights away: the installed command may lie where nobody else may look.
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status: object = None
+        try:
+            os.setresuid(65534, 65534, 65534)
+            sys.argv = ["whyloss", "kernel", *command]
+            sys.stderr = os.fdopen(writing, "w")
+            main()
+        except SystemExit as end:
+            status = end.code
+        finally:
+            sys.stderr.flush()
+            os._exit(status if isinstance(status, int) else 99)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 2
+    assert "this needs root" in said
+    assert len(said.splitlines()) == 1
+
+
+@needs_kernel_part
+def test_load_use_stat_unload(whyloss: Callable[..., Ended], place: Path) -> None:
+    nothing = whyloss("kernel", "list", "--json").json
+    assert nothing["loaded"] is None
+    assert {"wl_newreno"} <= {control["name"] for control in nothing["controls"]}
+    assert whyloss("kernel", "stat").status == 1
+    assert controls() == []
+    assert not place.exists()
+
+    loaded = whyloss("kernel", "load", "--json").json
+    assert sorted(controls()) == loaded["controls"]
+    assert "py_newreno" in loaded["controls"]
+    assert Path(loaded["mounted_on"]).is_mount()
+    again = whyloss("kernel", "load")
+    assert again.status == 1
+    assert "loaded already" in again.err
+
+    # Nobody connects to this port from there.
+    port = ["--port", "59999", "--prefix", "192.0.2.0/24"]
+    assert whyloss("kernel", "use", "wl_newreno", *port).status == 0
+    rules = whyloss("kernel", "list", "--json").json["rules"]
+    assert [(rule["control"], rule["port"], rule["prefix"], rule["cgroup"]) for rule in rules] == [
+        ("py_newreno", 59999, "192.0.2.0/24", "/")
+    ]
+    assert whyloss("kernel", "use", "--remove", *port).status == 0
+    assert whyloss("kernel", "list", "--json").json["rules"] == []
+
+    found = whyloss("kernel", "stat", "--json").json
+    assert found["controls"]["py_newreno"]["connections"] == 0
+    assert found["connections"] == []
+
+    assert whyloss("kernel", "unload").status == 0
+    assert controls() == []
+    assert not place.exists()
+
+
+@needs_kernel_part
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["load", "wl_nothing"], "there is no control `wl_nothing`; there are: "),
+        (["use", "wl_nothing", "--all"], "there is no control `wl_nothing`; there are: "),
+        (["use", "wl_newreno", "--prefix", "10.0.0.1/8"], "do you mean 10.0.0.0/8?"),
+        (["use", "wl_newreno", "--cgroup", "/no/such/group"], "there is no control group `/no/such/group`"),
+        (["use", "wl_newreno"], "say which connections"),
+        (["use", "wl_newreno", "--all", "--port", "1"], "say which connections"),
+        (["use", "--remove", "--all"], "there is no such rule"),
+    ],
+)
+def test_bad_input_is_refused(whyloss: Callable[..., Ended], arguments: list[str], message: str) -> None:
+    if arguments[0] == "use":
+        _native.kernel_load(["wl_newreno"])
+    ended = whyloss("kernel", *arguments)
+    assert ended.status == 2
+    assert message in ended.err
+
+
+@needs_kernel_part
+def test_json_is_plain(place: Path) -> None:
+    loaded: dict[str, Any] = _native.kernel_load([])
+    assert json.loads(json.dumps(loaded)) == loaded
+    assert Path(loaded["mounted_on"]).parent == place

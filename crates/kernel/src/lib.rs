@@ -7,9 +7,9 @@
 pub mod cgroup;
 #[cfg(feature = "bpf")]
 pub mod check;
-pub mod cores;
 #[cfg_attr(not(feature = "bpf"), path = "absent.rs")]
 pub mod commands;
+pub mod cores;
 mod error;
 #[cfg(feature = "bpf")]
 pub mod load;

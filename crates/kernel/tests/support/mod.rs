@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod path;
+pub mod simulated;
 pub mod traffic;
 
 use std::io::Write as _;

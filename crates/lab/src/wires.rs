@@ -1,10 +1,11 @@
 //! The wires of a scenario by themselves, for those who put them between real hosts.
 
 use crate::error::{Error, InputError};
+use crate::format::Discipline;
 use crate::patterns::Patterns;
 use crate::run::link_spec;
 use crate::scenario::Scenario;
-use whyloss_sim::{Discipline, LinkNames, LinkSpec};
+use whyloss_sim::{LinkNames, LinkSpec};
 
 /// Hosts, routers and the wires between them.
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ pub struct Stretch {
     /// What it is like.
     pub spec: LinkSpec,
     /// What its queue does beside dropping at the tail.
-    pub discipline: Option<Discipline>,
+    pub discipline: Option<whyloss_sim::Discipline>,
 }
 
 impl Scenario {
@@ -64,7 +65,7 @@ impl Scenario {
             let stretch = |way: usize| {
                 let (from, to) = (link.ends[way], link.ends[1 - way]);
                 let pattern = patterns.iter().find(|pattern| (pattern.link, pattern.way) == (index, way));
-                (from, to, link_spec(&ways[way], pattern), ways[way].discipline.as_ref().map(|discipline| discipline.spec()))
+                (from, to, link_spec(&ways[way], pattern), ways[way].discipline.as_ref().map(Discipline::spec))
             };
             let ways = [stretch(0), stretch(1)].map(|(from, to, spec, discipline)| {
                 let name = names.name(&network.nodes[from].name, &network.nodes[to].name);

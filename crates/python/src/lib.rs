@@ -15,6 +15,7 @@ mod pattern;
 mod scenario;
 mod sweep;
 mod table;
+mod testbed;
 mod wire;
 
 use pyo3::prelude::*;
@@ -40,6 +41,8 @@ mod _native {
     use super::sweep::Sweep;
     #[pymodule_export]
     use super::table::{table_names, Results, Table};
+    #[pymodule_export]
+    use super::testbed::{Bed, Bridge};
     #[pymodule_export]
     use super::wire::WireHost;
 

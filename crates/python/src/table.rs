@@ -14,15 +14,18 @@ pub struct Results(Arc<Tables>);
 
 /// A table that polars, pandas and pyarrow take without a copy.
 #[pyclass(frozen, module = "whyloss._native")]
-pub struct Table {
-    tables: Arc<Tables>,
-    name: &'static str,
-}
+pub struct Table(RecordBatch);
 
 /// The names of all tables.
 #[pyfunction]
 pub fn table_names() -> Vec<&'static str> {
     NAMES.to_vec()
+}
+
+impl From<RecordBatch> for Table {
+    fn from(batch: RecordBatch) -> Self {
+        Self(batch)
+    }
 }
 
 impl From<Tables> for Results {
@@ -35,8 +38,7 @@ impl From<Tables> for Results {
 impl Results {
     /// The table called `name`.
     fn table(&self, name: &str) -> PyResult<Table> {
-        let name = NAMES.iter().find(|own| **own == name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
-        Ok(Table { tables: self.0.clone(), name })
+        self.0.get(name).cloned().map(Table).ok_or_else(|| PyKeyError::new_err(name.to_owned()))
     }
 
     /// Writes one Parquet file a table into `folder`.
@@ -56,23 +58,17 @@ impl Table {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // Dropping the stream releases what its consumer has not taken.
-        PyCapsule::new_with_value_and_destructor(py, stream(self.batch()), c"arrow_array_stream", |_, _| ())
+        PyCapsule::new_with_value_and_destructor(py, stream(&self.0), c"arrow_array_stream", |_, _| ())
     }
 
     /// Names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
-        self.batch().schema_ref().fields().iter().map(|field| field.name().clone()).collect()
+        self.0.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
     }
 
     /// Number of rows.
     fn __len__(&self) -> usize {
-        self.batch().num_rows()
-    }
-}
-
-impl Table {
-    fn batch(&self) -> &RecordBatch {
-        self.tables.get(self.name).expect("names come from the list of tables")
+        self.0.num_rows()
     }
 }

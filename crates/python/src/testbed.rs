@@ -1,0 +1,378 @@
+//! Emulated links and test beds for Python: the wires of a scenario between real hosts.
+
+use crate::convert::to_python;
+use crate::error::{raise, InputError, UnavailableError, WhylossError};
+use crate::scenario::Scenario;
+use crate::table::Table;
+use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::mpsc::{channel, Receiver};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+use whyloss_lab::tables::{packets, PacketFate, PacketRow, PacketWriter, RecordBatch};
+use whyloss_lab::{Stretch, Wires};
+use whyloss_net::emulate::{Audit, Bounds, EmulateError, Emulator, Hop, Options, Record, FIFO_PRIORITY};
+use whyloss_net::testbed::{Link, Node, Plan, Testbed, TestbedError};
+use whyloss_net::Tun;
+
+/// What both kinds of emulation are given beside their scenario.
+#[derive(Clone, Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+struct Wishes {
+    run: u32,
+    /// Where the truth about each packet goes as Parquet.
+    packets: Option<PathBuf>,
+    /// Keep the truth in memory.
+    keep: bool,
+    /// Bound of the 99th percentile of the delay error, in microseconds.
+    max_p99_error_us: f64,
+    realtime: bool,
+}
+
+impl Wishes {
+    /// The options of an emulator, and who collects what it records.
+    fn options(&self, wires: &Wires) -> PyResult<(Options, Option<Collector>)> {
+        let mut options = Options::new(wires.seed, wires.run);
+        options.bounds = Bounds { p99_error: (self.max_p99_error_us * 1000.0) as u64, ..Bounds::default() };
+        options.fifo = self.realtime.then_some(FIFO_PRIORITY);
+        if self.packets.is_none() && !self.keep {
+            return Ok((options, None));
+        }
+        let names = wires.links.iter().flat_map(|link| &link.ways).map(|way| Names::new(way)).collect();
+        let (sender, records) = channel();
+        let start = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let writer = self.packets.as_ref().map(|path| PacketWriter::create(path, start.as_nanos() as u64)).transpose();
+        let collector = Collector::start(names, records, writer.map_err(|error| raise(&error))?, self.keep);
+        options.records = Some(sender);
+        Ok((options, Some(collector)))
+    }
+}
+
+/// What the directions and their links are called.
+#[derive(Clone, Debug)]
+struct Names {
+    direction: String,
+    links: Vec<String>,
+}
+
+impl Names {
+    fn new(way: &[Stretch]) -> Self {
+        let links: Vec<_> = way.iter().map(|stretch| stretch.name.clone()).collect();
+        let end = |link: Option<&String>, first: bool| {
+            let (from, to) = link.and_then(|name| name.split_once('>')).unwrap_or_default();
+            if first {
+                from.to_owned()
+            } else {
+                to.to_owned()
+            }
+        };
+        Self { direction: format!("{}>{}", end(links.first(), true), end(links.last(), false)), links }
+    }
+}
+
+/// Takes the records of emulators on a thread of its own.
+struct Collector {
+    names: Arc<Vec<Names>>,
+    kept: Arc<Mutex<Vec<Record>>>,
+    thread: JoinHandle<Result<(), whyloss_lab::Error>>,
+}
+
+impl Collector {
+    fn start(names: Vec<Names>, records: Receiver<Vec<Record>>, mut writer: Option<PacketWriter>, keep: bool) -> Self {
+        let (names, kept) = (Arc::new(names), Arc::new(Mutex::new(Vec::new())));
+        let (own_names, own_kept) = (Arc::clone(&names), Arc::clone(&kept));
+        let thread = std::thread::spawn(move || {
+            // Until the last emulator has gone.
+            for chunk in records {
+                if let Some(writer) = &mut writer {
+                    writer.write(&table(&own_names, &chunk))?;
+                }
+                if keep {
+                    lock(&own_kept).extend(chunk);
+                }
+            }
+            writer.map_or(Ok(()), PacketWriter::finish)
+        });
+        Self { names, kept, thread }
+    }
+
+    fn table(&self) -> RecordBatch {
+        table(&self.names, &lock(&self.kept))
+    }
+}
+
+fn table(names: &[Names], records: &[Record]) -> RecordBatch {
+    packets(records.iter().map(|record| {
+        let names = &names[usize::from(record.direction)];
+        let header = &record.header;
+        PacketRow {
+            direction: &names.direction,
+            link: &names.links[usize::from(record.hop)],
+            number: record.number,
+            copy: record.copy,
+            times: [record.came, record.due, record.left],
+            octets: record.octets,
+            found: (record.found_packets, record.found_octets),
+            fate: PacketFate { name: record.fate.name(), cause: record.fate.cause() },
+            marked: record.marked,
+            flipped: (record.flipped, record.first_flip),
+            addresses: [header.src, header.dst],
+            protocol: header.protocol,
+            ports: [header.src_port, header.dst_port],
+            tcp: (header.protocol == 6).then_some((header.seq, header.ack, header.flags)),
+            id: header.id,
+            data_octets: header.data_octets,
+        }
+    }))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn chain(way: Vec<Stretch>) -> Vec<Hop> {
+    way.into_iter().map(|Stretch { name, spec, discipline }| Hop { name, spec, discipline }).collect()
+}
+
+fn refuse(error: TestbedError) -> PyErr {
+    match error {
+        TestbedError::Unavailable(_) => UnavailableError::new_err(error.to_string()),
+        TestbedError::Plan(_) => InputError::new_err(error.to_string()),
+        TestbedError::Emulate(error) => refuse_link(&error),
+        TestbedError::System { .. } => WhylossError::new_err(error.to_string()),
+    }
+}
+
+fn refuse_link(error: &EmulateError) -> PyErr {
+    match error {
+        EmulateError::Link(_) => InputError::new_err(error.to_string()),
+        EmulateError::System { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            UnavailableError::new_err(format!("{error} (root is needed)"))
+        }
+        EmulateError::System { .. } => WhylossError::new_err(error.to_string()),
+    }
+}
+
+fn gone() -> PyErr {
+    PyRuntimeError::new_err("it has been closed")
+}
+
+/// What is left when an emulation has ended.
+#[derive(Default)]
+struct Ended {
+    audits: Vec<Audit>,
+    truth: Option<RecordBatch>,
+}
+
+impl Ended {
+    /// Waits for the collector, whose emulators have stopped.
+    fn new(audits: Vec<Audit>, collector: Option<Collector>, keep: bool) -> PyResult<Self> {
+        let Some(Collector { names, kept, thread }) = collector else { return Ok(Self { audits, truth: None }) };
+        match thread.join() {
+            Ok(written) => written.map_err(|error| raise(&error))?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        Ok(Self { audits, truth: keep.then(|| table(&names, &lock(&kept))) })
+    }
+}
+
+fn no_truth() -> PyErr {
+    PyRuntimeError::new_err("the truth was not kept: it was said so when this was made")
+}
+
+/// A test bed. The Python class around it has the words for people.
+#[pyclass(frozen, module = "whyloss._native")]
+pub struct Bed {
+    running: Mutex<Option<(Arc<Testbed>, Option<Collector>)>>,
+    ended: Mutex<Ended>,
+    keep: bool,
+    plan: Plan,
+    hosts: Vec<bool>,
+}
+
+impl Bed {
+    fn bed(&self) -> PyResult<Arc<Testbed>> {
+        lock(&self.running).as_ref().map(|(bed, _)| Arc::clone(bed)).ok_or_else(gone)
+    }
+
+    fn find(&self, name: &str) -> PyResult<usize> {
+        self.plan.find(name).ok_or_else(|| {
+            let names: Vec<_> = self.plan.nodes.iter().map(|node| node.name.as_str()).collect();
+            PyKeyError::new_err(format!("there is no host or router `{name}`; there are {}", names.join(", ")))
+        })
+    }
+}
+
+#[pymethods]
+impl Bed {
+    #[new]
+    fn new(py: Python<'_>, scenario: &Scenario, wishes: Wishes, mtu: u16) -> PyResult<Self> {
+        let wires = scenario.0.wires(wishes.run).map_err(|error| raise(&error))?;
+        let (options, collector) = wishes.options(&wires)?;
+        let hosts = wires.nodes.iter().map(|node| node.host).collect();
+        let nodes = wires.nodes.into_iter().map(|node| Node { name: node.name, router: !node.host }).collect();
+        let link = |link: whyloss_lab::WireLink| Link { ends: link.ends, chains: link.ways.map(chain) };
+        let plan = Plan { nodes, links: wires.links.into_iter().map(link).collect(), mtu };
+        let bed = py.detach(|| Testbed::new(plan.clone(), &options)).map_err(refuse)?;
+        let running = Mutex::new(Some((Arc::new(bed), collector)));
+        Ok(Self { running, ended: Mutex::default(), keep: wishes.keep, plan, hosts })
+    }
+
+    /// Names of the hosts.
+    #[getter]
+    fn hosts(&self) -> Vec<&str> {
+        self.plan.nodes.iter().zip(&self.hosts).filter(|(_, host)| **host).map(|(node, _)| node.name.as_str()).collect()
+    }
+
+    /// Names of the routers.
+    #[getter]
+    fn routers(&self) -> Vec<&str> {
+        self.plan.nodes.iter().zip(&self.hosts).filter(|(_, host)| !**host).map(|(node, _)| node.name.as_str()).collect()
+    }
+
+    /// An address of a node.
+    fn address(&self, name: &str, v6: bool) -> PyResult<String> {
+        Ok(self.plan.address(self.find(name)?, v6).to_string())
+    }
+
+    /// Where its network namespace can be entered.
+    fn namespace_path(&self, name: &str) -> PyResult<PathBuf> {
+        Ok(self.bed()?.namespace_path(self.find(name)?))
+    }
+
+    /// Calls `start()` where processes of a node are started, and gives what it gives.
+    fn start(&self, py: Python<'_>, name: &str, start: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        let (bed, node) = (self.bed()?, self.find(name)?);
+        let started = py.detach(|| bed.start_by(node, move || Python::attach(|py| start.call0(py))));
+        started.map_err(|error| WhylossError::new_err(error.to_string()))?
+    }
+
+    /// Calls `job()` on a thread of its own in the network of a node, and gives what it gives.
+    fn inside(&self, py: Python<'_>, name: &str, job: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        let (bed, node) = (self.bed()?, self.find(name)?);
+        py.detach(|| bed.namespace(node).run(|| Python::attach(|py| job.call0(py))))
+    }
+
+    /// What each direction of each link has done so far, or had done at the end.
+    fn audit<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let audits = match self.bed() {
+            Ok(bed) => py.detach(|| bed.audit()),
+            Err(_) => lock(&self.ended).audits.clone(),
+        };
+        to_python(py, &audits)
+    }
+
+    /// The truth about each packet whose fate is known.
+    fn truth(&self, py: Python<'_>) -> PyResult<Table> {
+        if !self.keep {
+            return Err(no_truth());
+        }
+        let running = lock(&self.running);
+        let batch = match &*running {
+            Some((_, Some(collector))) => py.detach(|| collector.table()),
+            _ => lock(&self.ended).truth.clone().ok_or_else(no_truth)?,
+        };
+        Ok(batch.into())
+    }
+
+    /// Ends everything.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let Some((bed, collector)) = lock(&self.running).take() else { return Ok(()) };
+        // Others who use it at this moment end first.
+        let mut bed = bed;
+        let bed = loop {
+            match Arc::try_unwrap(bed) {
+                Ok(bed) => break bed,
+                Err(shared) => bed = shared,
+            }
+            py.detach(|| std::thread::sleep(Duration::from_millis(1)));
+        };
+        let audits = py.detach(|| bed.stop()).map_err(refuse)?;
+        *lock(&self.ended) = py.detach(|| Ended::new(audits, collector, self.keep))?;
+        Ok(())
+    }
+}
+
+/// The `[path]` of a scenario between two TUN devices of this machine.
+#[pyclass(frozen, module = "whyloss._native")]
+pub struct Bridge {
+    emulator: Mutex<Option<(Emulator, Option<Collector>)>>,
+    ended: Mutex<Ended>,
+    keep: bool,
+    ends: [String; 2],
+}
+
+#[pymethods]
+impl Bridge {
+    #[new]
+    fn new(scenario: &Scenario, wishes: Wishes, devices: [String; 2]) -> PyResult<Self> {
+        let mut wires = scenario.0.wires(wishes.run).map_err(|error| raise(&error))?;
+        if wires.links.len() != 1 {
+            let found = wires.links.len();
+            return Err(InputError::new_err(format!(
+                "{}: there are {found} links; allowed is a [path] or one [[link]] between two devices, more make a test bed",
+                scenario.0.name()
+            )));
+        }
+        let (options, collector) = wishes.options(&wires)?;
+        let link = wires.links.remove(0);
+        let ends = link.ends.map(|end| wires.nodes[end].name.clone());
+        let open = |name: &String| {
+            Tun::open(name).map_err(|error| {
+                let message = format!("TUN device `{name}`: {error}");
+                match error.kind() {
+                    std::io::ErrorKind::PermissionDenied => UnavailableError::new_err(format!("{message} (root is needed)")),
+                    std::io::ErrorKind::NotFound => UnavailableError::new_err(format!("{message} (/dev/net/tun is missing)")),
+                    _ => WhylossError::new_err(message),
+                }
+            })
+        };
+        let tuns = [open(&devices[0])?, open(&devices[1])?];
+        let emulator = Emulator::start(tuns, link.ways.map(chain), &options).map_err(|error| refuse_link(&error))?;
+        let emulator = Mutex::new(Some((emulator, collector)));
+        Ok(Self { emulator, ended: Mutex::default(), keep: wishes.keep, ends })
+    }
+
+    /// What the scenario calls the hosts at the two ends.
+    #[getter]
+    fn ends(&self) -> [&str; 2] {
+        [&self.ends[0], &self.ends[1]]
+    }
+
+    /// Whether it is at work.
+    #[getter]
+    fn running(&self) -> bool {
+        lock(&self.emulator).as_ref().is_some_and(|(emulator, _)| emulator.is_running())
+    }
+
+    /// What each direction has done so far, or had done at the end.
+    fn audit<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let audits = py.detach(|| match &*lock(&self.emulator) {
+            Some((emulator, _)) => emulator.audit(),
+            None => lock(&self.ended).audits.clone(),
+        });
+        to_python(py, &audits)
+    }
+
+    /// The truth about each packet whose fate is known.
+    fn truth(&self, py: Python<'_>) -> PyResult<Table> {
+        if !self.keep {
+            return Err(no_truth());
+        }
+        let batch = py.detach(|| match &*lock(&self.emulator) {
+            Some((_, Some(collector))) => Some(collector.table()),
+            _ => lock(&self.ended).truth.clone(),
+        });
+        batch.map(Table::from).ok_or_else(no_truth)
+    }
+
+    /// Ends it.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let Some((emulator, collector)) = lock(&self.emulator).take() else { return Ok(()) };
+        let audits = py.detach(|| emulator.stop()).map_err(|error| refuse_link(&error))?;
+        *lock(&self.ended) = py.detach(|| Ended::new(audits, collector, self.keep))?;
+        Ok(())
+    }
+}

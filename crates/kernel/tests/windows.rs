@@ -13,7 +13,7 @@ use whyloss_kernel::load;
 use whyloss_kernel::place::Place;
 use whyloss_kernel::stat::{stat, Counts};
 use whyloss_net::namespace::missing_capability;
-use whyloss_sim::{ChannelSpec, Effect, Errors, Step};
+use whyloss_sim::{ChannelSpec, Discipline, Effect, Errors, Red, Step};
 use whyloss_transport as transport;
 
 /// All controls loaded under a prefix of their own; unloaded at the end.
@@ -176,4 +176,21 @@ fn a_timeout_for_corruption_gives_the_window_back() {
         assert!(counts["timeouts"] > 0 && counts["timeouts_kept"] == 0, "newreno forgives nothing: {counts:?}");
     }
     assert!(forgiven > 0, "none of {timeouts} timeouts");
+}
+
+#[test]
+fn marks_are_congestion_whatever_a_differentiator_thinks() {
+    let Some(loaded) = Loaded::new("w4_") else { return };
+    // Long before the queue is half full, so that a loss would be taken for corruption.
+    let red = Red { min: 5.0, max: 15.0, weight: 0.05, max_p: 0.1, gentle: true, mark: true };
+    let link = Link { queue_packets: 200, discipline: Some(Discipline::Red(red)), ..Link::default() };
+    let runs = loaded.transfer(&["reno", "newreno", "veno", "ldaeq", "cerl"], &link, 5);
+    let (reno, _) = &runs["reno"];
+    for (control, (run, counts)) in &runs {
+        let reduced = run.samples.windows(2).filter(|pair| pair[0].state != 2 && pair[1].state == 2).count();
+        println!("{control}: {reduced} times in CWR");
+        assert!(reduced >= 5, "{control}: {reduced} times in CWR, {counts:?}");
+        let window = run.mean_cwnd() / reno.mean_cwnd();
+        assert!((0.75..1.33).contains(&window), "{control}: {window} of Reno's window");
+    }
 }

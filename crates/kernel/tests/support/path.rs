@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use whyloss_net::emulate::{Audit, Hop, Options};
 use whyloss_net::namespace::Namespace;
 use whyloss_net::{Emulator, Tun};
-use whyloss_sim::{ChannelSpec, LinkSpec, QueueLimit};
+use whyloss_sim::{ChannelSpec, Discipline, LinkSpec, QueueLimit};
 use whyloss_transport::{self as transport, BitRate};
 
 /// A link, the same in both directions but for what it does to data.
@@ -23,13 +23,15 @@ pub struct Link {
     pub queue_packets: u32,
     /// What happens to packets on their way from the sender.
     pub channel: ChannelSpec,
+    /// How the queue on that way drops or marks; with one, both hosts use ECN.
+    pub discipline: Option<Discipline>,
     pub seed: u64,
 }
 
 impl Default for Link {
     /// 10 Mbit/s, 20 ms there and back, a queue of three bandwidth-delay products.
     fn default() -> Self {
-        Self { rate_bps: 10_000_000, delay_ms: 10, queue_packets: 50, channel: ChannelSpec::default(), seed: 1 }
+        Self { rate_bps: 10_000_000, delay_ms: 10, queue_packets: 50, channel: ChannelSpec::default(), discipline: None, seed: 1 }
     }
 }
 
@@ -91,21 +93,22 @@ pub fn transfer(control: &str, link: &Link, time: Duration) -> Run {
     let ends = [(&near, 1, 2), (&far, 2, 1)].map(|(namespace, own, other)| {
         let tun = namespace.run(|| Tun::open("wire")).expect("a TUN device");
         namespace.sysctl("ipv6/conf/wire/disable_ipv6", "1").expect("no IPv6");
+        namespace.sysctl("ipv4/tcp_ecn", if link.discipline.is_some() { "1" } else { "0" }).expect("ECN");
         namespace
             .ip(&format!("addr add 10.8.0.{own} peer 10.8.0.{other} dev wire\nlink set wire up multicast off"))
             .expect("an address");
         tun
     });
-    let chain = |name: &str, channel: &ChannelSpec| {
+    let chain = |name: &str, channel: &ChannelSpec, discipline| {
         let spec = LinkSpec {
             rate: BitRate::from_bps(link.rate_bps),
             delay: transport::Duration::from_millis(link.delay_ms),
             queue: QueueLimit::Packets(link.queue_packets),
             channel: channel.clone(),
         };
-        vec![Hop { name: name.to_owned(), spec, discipline: None }]
+        vec![Hop { name: name.to_owned(), spec, discipline }]
     };
-    let chains = [chain("there", &link.channel), chain("back", &ChannelSpec::default())];
+    let chains = [chain("there", &link.channel, link.discipline), chain("back", &ChannelSpec::default(), None)];
     let emulator = Emulator::start(ends, chains, &Options::new(link.seed, 0)).expect("an emulator");
 
     let listener = far.run(|| TcpListener::bind("10.8.0.2:5201")).expect("a port");

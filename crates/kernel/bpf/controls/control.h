@@ -55,7 +55,7 @@ void WL_BPF_PROG(WL_PROGRAM(pkts_acked), struct sock *sk, const struct ack_sampl
 
 	ack.delivered = tp->delivered - state->flow.delivered;
 	ack.acked = sample->pkts_acked;
-	ack.delay = sample->rtt_us;
+	ack.delay = wl_delay(&state->flow, sample->rtt_us);
 	ack.stamped = BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp);
 	ack.tsval = tp->rx_opt.rcv_tsval;
 	ack.duplicate = !sample->pkts_acked;

@@ -37,6 +37,15 @@ static __always_inline u32 wl_in_flight(const struct tcp_sock *tp)
 	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
+// The round trip of the newest segment delivered. Where retransmissions make it ambiguous, the kernel takes a sample from timestamps,
+// which is off by up to a millisecond and known by its whole milliseconds: too coarse for the smallest of a connection.
+static __always_inline s32 wl_delay(const struct wl_flow *flow, s32 rtt_us)
+{
+	int repairing = flow->state == TCP_CA_Recovery || flow->state == TCP_CA_Loss;
+
+	return rtt_us < 0 || (repairing && (u32)rtt_us % 1000 == 0) ? -1 : rtt_us;
+}
+
 // The retransmission timeout without back-off, in microseconds.
 static __always_inline u32 wl_rto(const struct tcp_sock *tp)
 {

@@ -11,7 +11,7 @@ import click
 
 import whyloss
 from whyloss import _native
-from whyloss.cli import catalogue, kernel, papers, runs, scores, wire
+from whyloss.cli import catalogue, kernel, papers, runs, scores, testbed, wire
 from whyloss.cli.console import INTERRUPTED, complain, say
 from whyloss.pack import PackError
 
@@ -30,6 +30,7 @@ def app() -> None:
       whyloss sweep SWEEP.toml               many runs on all cores; stop it and it resumes
       whyloss score out/NAME                 how good the differentiators were that listened
       whyloss describe queue                 what a field of a scenario means
+      whyloss testbed SCENARIO.toml          real packets: the scenario's links between hosts of this machine (root)
       whyloss serve FILE                     real packets: offer a file over the engine's TCP (needs root)
       whyloss kernel check                   loss differentiation in this machine's kernel
 
@@ -48,6 +49,8 @@ for command in (
     catalogue.schemes,
     catalogue.describe,
     papers.report,
+    testbed.testbed,
+    testbed.emulate,
     wire.serve,
     wire.fetch,
     kernel.kernel,

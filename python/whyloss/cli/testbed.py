@@ -1,0 +1,311 @@
+"""``whyloss testbed`` and ``whyloss emulate``: the links of a scenario between real hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from whyloss.cli.console import Command, as_json, rate, row, say, screen, table, tell_json
+from whyloss.cli.options import set_option
+from whyloss.scenario import Scenario
+from whyloss.testbed import MAX_P99_ERROR_US, Bridge, Testbed, flaws
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["emulate", "testbed"]
+
+INVALID = 3
+
+
+class HostCommand(click.ParamType[tuple[str, str]]):
+    """A host and a command for it."""
+
+    name = "HOST=COMMAND"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Takes them apart."""
+        host, found, command = str(value).partition("=")
+        if not found or not host or not command.strip():
+            self.fail(f"{value!r} is not of the form HOST=COMMAND, such as client='iperf3 -s'", param, ctx)
+        return host, command
+
+
+def emulation_options(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Options of both commands."""
+    options = [
+        set_option,
+        click.option(
+            "--number",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Number of the run: other numbers, other random errors.",
+        ),
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path, file_okay=False),
+            help="Folder for packets.parquet (what became of each packet, and why) and audit.json.",
+        ),
+        click.option(
+            "--max-error",
+            "bound",
+            type=click.FloatRange(min=0, min_open=True),
+            default=MAX_P99_ERROR_US,
+            show_default=True,
+            metavar="MICROSECONDS",
+            help="The run does not count if more than 1 % of the packets of a direction are later than this.",
+        ),
+        click.option(
+            "--no-realtime",
+            "realtime",
+            is_flag=True,
+            flag_value=False,
+            default=True,
+            help="Ask for no real-time priority.",
+        ),
+        as_json,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "whyloss testbed examples/lossy-link.toml                           # a shell on the first host",
+        "whyloss testbed path.toml --start client='iperf3 -s' --run server='iperf3 -c client -t 10'",
+        "whyloss testbed path.toml --set path.rate='2 Mbps' --run server='curl http://client/' --out out/bed",
+        "whyloss testbed examples/dumbbell.toml --shell receiver0",
+    ],
+)
+@click.argument("scenario", metavar="SCENARIO.toml", type=click.Path(path_type=Path))
+@click.option("--run", "runs", type=HostCommand(), multiple=True, help="A command for a host; all run at once.")
+@click.option(
+    "--start",
+    "starts",
+    type=HostCommand(),
+    multiple=True,
+    help="A command that is started before those, and ended after them: a server.",
+)
+@click.option(
+    "--settle",
+    type=click.FloatRange(min=0),
+    default=0.5,
+    show_default=True,
+    metavar="SECONDS",
+    help="What is started has so long before the others run.",
+)
+@click.option("--shell", metavar="HOST", help="A shell on this host. [default: on the first, if nothing is to run]")
+@click.option("--mtu", type=click.IntRange(1280, 65535), default=1500, show_default=True, help="Octets a packet.")
+@emulation_options
+def testbed(
+    scenario: Path,
+    sets: tuple[str, ...],
+    runs: tuple[tuple[str, str], ...],
+    starts: tuple[tuple[str, str], ...],
+    settle: float,
+    shell: str | None,
+    mtu: int,
+    number: int,
+    out: Path | None,
+    bound: float,
+    realtime: bool,
+    as_json: bool,
+) -> int | None:
+    """Put the network of a scenario between real hosts, and run commands on them.
+
+    Each host and router is a network namespace, each link an emulated one. Hosts find each other by name; of a [path]
+    there are `server` and `client`. Nothing is left behind. The scenario's own flows are not sent, and it needs none.
+    Needs root, or: unshare --user --map-root-user whyloss testbed …
+
+    Exit status: that of the first command that fails, 3 if the emulator was not exact enough.
+    """
+    chosen = Scenario.load(scenario).with_arguments(list(sets))
+    packets = None if out is None else out / "packets.parquet"
+    status = 0
+    with Testbed(
+        chosen, run=number, mtu=mtu, truth=False, packets=packets, max_p99_error_us=bound, realtime=realtime
+    ) as bed:
+        say(f"hosts: {', '.join(f'{host} {bed.address(host)}' for host in bed.hosts)}")
+        wanted = {host for host, _ in (*runs, *starts)} | ({shell} if shell else set())
+        if missing := sorted(wanted - {*bed.hosts, *bed.routers}):
+            there = ", ".join([*bed.hosts, *bed.routers])
+            raise click.UsageError(f"there is no host or router `{missing[0]}`; there are {there}")
+        try:
+            # The results go to standard output, so that JSON stays JSON.
+            alone = len(runs) == 1 and not as_json
+            for host, command in starts:
+                _launch(bed, host, command, sys.stderr)
+            if starts:
+                time.sleep(settle)
+            children = [_launch(bed, host, command, None if alone else sys.stderr) for host, command in runs]
+            status = next((code for code in [child.wait() for child in children] if code), 0)
+            if shell or not runs:
+                status = _shell(bed, shell or bed.hosts[0]) or status
+        except KeyboardInterrupt:
+            say("stopped")
+            status = 130
+    return _tell(bed.audit(), out, as_json, chosen.name, number) or (status if status >= 0 else 128 - status)
+
+
+def _launch(bed: Testbed, host: str, command: str, into: IO[str] | None) -> subprocess.Popen[Any]:
+    """Starts a command; each line that it writes goes to ``into`` with the name of the host, or as it is to our own."""
+    if into is None:
+        return bed.popen(host, command, shell=True)
+    child = bed.popen(
+        host,
+        command,
+        shell=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+
+    def pass_on() -> None:
+        with suppress(ValueError):
+            for line in child.stdout or ():
+                print(f"{host}: {line}", end="", file=into, flush=True)
+
+    threading.Thread(target=pass_on, daemon=True).start()
+    return child
+
+
+def _shell(bed: Testbed, host: str) -> int:
+    """A shell on a host; keys such as Ctrl-C are its own."""
+    program = os.environ.get("SHELL", "/bin/sh")
+    say(f"a shell on {host}; `exit` ends the test bed. Others: nsenter --net={bed.namespace_path(host)} COMMAND")
+    kept = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return bed.popen(host, [program], preexec_fn=_with_keys).wait()
+    finally:
+        signal.signal(signal.SIGINT, kept)
+
+
+def _with_keys() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "whyloss emulate examples/lossy-link.toml --tun left --tun right     # until Ctrl-C",
+        "whyloss emulate path.toml --tun left --tun right --duration 60 --out out/link",
+    ],
+)
+@click.argument("scenario", metavar="SCENARIO.toml", type=click.Path(path_type=Path))
+@click.option(
+    "--tun",
+    "devices",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="A TUN device, given twice: the end of `server` and the end of `client`. Created if it does not exist.",
+)
+@click.option(
+    "--duration", type=click.FloatRange(min=0), metavar="SECONDS", help="End after so long. [default: at Ctrl-C]"
+)
+@emulation_options
+def emulate(
+    scenario: Path,
+    sets: tuple[str, ...],
+    devices: tuple[str, ...],
+    duration: float | None,
+    number: int,
+    out: Path | None,
+    bound: float,
+    realtime: bool,
+    as_json: bool,
+) -> int | None:
+    """Put the [path] of a scenario, or its only link, between two TUN devices of this machine.
+
+    Addresses, routes and namespaces are yours to set up; a device can be moved to another namespace while this runs.
+    Needs root, or devices that root has made for you (ip tuntap add mode tun user NAME).
+
+    Exit status: 0, or 3 if the emulator was not exact enough.
+    """
+    if len(devices) != 2:
+        raise click.UsageError(f"--tun is given {len(devices)} times; a link has two ends")
+    chosen = Scenario.load(scenario).with_arguments(list(sets))
+    packets = None if out is None else out / "packets.parquet"
+    # Service managers and `timeout` send SIGTERM; shells start background jobs with SIGINT ignored.
+    for key in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(key, signal.default_int_handler)
+    bridge = Bridge(
+        chosen,
+        (devices[0], devices[1]),
+        run=number,
+        truth=False,
+        packets=packets,
+        max_p99_error_us=bound,
+        realtime=realtime,
+    )
+    with bridge, suppress(KeyboardInterrupt):
+        first, second = bridge.ends
+        say(f"{first} is behind {devices[0]}, {second} behind {devices[1]}   (Ctrl-C ends it)")
+        end = None if duration is None else time.monotonic() + duration
+        while bridge.running and (end is None or time.monotonic() < end):
+            time.sleep(0.2 if end is None else min(0.2, max(0, end - time.monotonic())))
+    return _tell(bridge.audit(), out, as_json, chosen.name, number)
+
+
+def _tell(audit: list[dict[str, Any]], out: Path | None, as_json: bool, scenario: str, number: int) -> int | None:
+    """Shows what the links did, and whether that counts."""
+    found = flaws(audit)
+    report = {"scenario": scenario, "run": number, "valid": not found, "flaws": found, "directions": audit}
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "audit.json").write_text(json.dumps(report, indent=2) + "\n")
+    if as_json:
+        tell_json(report)
+    else:
+        _show(audit)
+    for reason in sorted({direction["scheduling"]["refused"] for direction in audit} - {None}):
+        say(reason)
+    for flaw in found:
+        say(f"this run does not count: {flaw}")
+    if out is not None:
+        say(f"packets and audit: {out}")
+    return INVALID if found else None
+
+
+def _show(audit: Sequence[dict[str, Any]]) -> None:
+    listing = table("", "direction", ">packets", ">rate", ">achieved", ">late p50", ">p99", ">p99.9", ">most")
+    for direction in audit:
+        error = direction["error"]
+        achieved = direction["achieved_bps"]
+        row(
+            listing,
+            direction["name"],
+            direction["sent"],
+            rate(direction["rate_bps"]),
+            "never busy" if achieved is None else rate(achieved),
+            *(f"{error[name]:.0f} us" for name in ("p50_us", "p99_us", "p999_us", "max_us")),
+        )
+    screen.print(listing)
+    listing = table("\nWhat was lost or damaged", "link", ">packets", ">damaged", ">share", ">asked", "dropped")
+    for hop in (hop for direction in audit for hop in direction["hops"]):
+        asked = hop["expected_error_share"]
+        row(
+            listing,
+            hop["name"],
+            hop["offered"],
+            hop["damaged"],
+            f"{hop['error_share']:.4%}",
+            "by pattern" if asked is None else f"{asked:.4%}",
+            ", ".join(f"{count} {cause}" for cause, count in hop["dropped"]) or "none",
+        )
+    screen.print(listing)

@@ -3,8 +3,8 @@
 use crate::cgroup::{mount_of_type, Cgroups};
 use crate::object::{said, Loaded, Options, OBJECTS};
 use crate::{Error, Result};
-use libbpf_rs::btf::types::{Func, Struct, Typedef};
-use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct, Typedef};
+use libbpf_rs::btf::{Btf, ReferencesType as _};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -155,6 +155,9 @@ fn features(btf: Option<&Btf<'_>>) -> Vec<Item> {
         item("struct_ops", true, "controls in BPF", "bpf_struct_ops_tcp_congestion_ops", &|btf| {
             btf.type_by_name::<Struct<'_>>("bpf_struct_ops_tcp_congestion_ops").is_some()
         }),
+        item("cong_control", true, "controls in BPF", "cong_control with four arguments (Linux 6.10)", &|btf| {
+            arguments_of_cong_control(btf) == Some(4)
+        }),
         item("kernel functions", true, "controls in BPF", "tcp_slow_start and the like (CONFIG_DEBUG_INFO_BTF)", &|btf| {
             ["tcp_slow_start", "tcp_cong_avoid_ai", "tcp_reno_undo_cwnd"].iter().all(|name| function(btf, name))
         }),
@@ -168,6 +171,14 @@ fn features(btf: Option<&Btf<'_>>) -> Vec<Item> {
             function(btf, "bpf_iter_bpf_sk_storage_map")
         }),
     ]
+}
+
+/// Linux 6.10 has told `cong_control` of the acknowledgement and its flags; before it had two arguments.
+fn arguments_of_cong_control(btf: &Btf<'_>) -> Option<usize> {
+    let operations = btf.type_by_name::<Struct<'_>>("tcp_congestion_ops")?;
+    let member = operations.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"))?;
+    let pointer = btf.type_by_id::<Ptr<'_>>(member.ty)?;
+    Some(FuncProto::try_from(pointer.referenced_type()).ok()?.len())
 }
 
 /// Controls of our name that nothing at the place keeps.

@@ -34,3 +34,14 @@ fn a_control_is_registered_as_long_as_its_link_lives() {
         assert!(available("v1_").is_empty(), "{:?} are there after", available("v1_"));
     }
 }
+
+#[test]
+fn where_objects_load_the_kernel_has_what_the_check_asks_for() {
+    if !can_load() {
+        return;
+    }
+    // Another user of this machine may have controls of our names.
+    for item in whyloss_kernel::check::items().into_iter().filter(|item| item.name != "names") {
+        assert!(!item.needed_by_all || item.holds == Some(true), "{item:?}");
+    }
+}

@@ -21,6 +21,7 @@ fn main() {
     }
     println!("cargo::rerun-if-changed=src/elf_error.c");
     cc::Build::new().file("src/elf_error.c").compile("whyloss_elf_error");
+    link_zstd();
     let out = path_of("OUT_DIR");
     let sources = path_of("CARGO_MANIFEST_DIR").join("bpf");
     let clang = std::env::var_os("BPF_CLANG").unwrap_or_else(|| "clang".into());
@@ -42,6 +43,22 @@ fn main() {
     std::fs::write(out.join("counters.rs"), counters(&sources.join("include/counters.h"))).expect("OUT_DIR can be written");
     std::fs::write(out.join("objects.rs"), list).expect("OUT_DIR can be written");
     println!("cargo::rustc-env=WHYLOSS_BPF_DIGEST={}", &digest.finalize().to_hex()[..32]);
+}
+
+/// Links zstd too if libelf was built to use it, as it is in newer distributions; libbpf-sys knows of zlib only.
+fn link_zstd() {
+    // Where libbpf-sys looks for the archive, in its order.
+    println!("cargo::rerun-if-env-changed=LIBBPF_SYS_LIBRARY_PATH");
+    let folders = std::env::var("LIBBPF_SYS_LIBRARY_PATH").unwrap_or_default();
+    let archive = |name: &str| folders.split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.is_file());
+    let Some(octets) = archive("libelf.a").and_then(|path| std::fs::read(path).ok()) else { return };
+    if !octets.windows(5).any(|window| window == b"ZSTD_") {
+        return;
+    }
+    let Some(zstd) = archive("libzstd.a") else { panic!("libelf.a needs zstd, and there is no libzstd.a beside it") };
+    println!("cargo::rustc-link-search=native={}", zstd.parent().unwrap_or(Path::new(".")).display());
+    // Whole, because the linker meets it before libelf, which asks for its parts.
+    println!("cargo::rustc-link-lib=static:+whole-archive,-bundle=zstd");
 }
 
 fn path_of(variable: &str) -> PathBuf {

@@ -4,7 +4,7 @@
 //!
 //! | name | is |
 //! | --- | --- |
-//! | `about` | a map that says which package loaded; first to be removed, so that without it the rest is a remainder |
+//! | `about` | a map that says which package loaded |
 //! | `controls/NAME` | the link that keeps a control registered |
 //! | `links/NAME` | the link that keeps another program attached |
 //! | `maps/wl_NAME` | a map |
@@ -133,10 +133,8 @@ pub fn load(place: &Place, wanted: &[String]) -> Result<Vec<String>> {
         return Err(Error::AlreadyLoaded { controls, version: about.version });
     }
     if place.is_mounted() {
-        // Somebody was killed while unloading.
-        remove_all(&place.mounted_on())?;
-        lock.unmount()?;
-        return load(place, wanted);
+        // Not by a `load` that we know.
+        dissolve(&lock)?;
     }
     let loaded = assemble(place, wanted, &lock);
     if loaded.is_err() {
@@ -225,14 +223,19 @@ pub fn unload(place: &Place) -> Result<Vec<String>> {
         lock.tidy();
         return Err(Error::NotLoaded);
     }
-    let root = place.mounted_on();
-    let controls = names(&root.join("controls"));
-    remove_all(&root)?;
-    lock.unmount()?;
+    let controls = names(&place.mounted_on().join("controls"));
+    dissolve(&lock)?;
+    lock.tidy();
     Ok(controls)
 }
 
-/// Removes every name: a mount namespace that has copied the mount keeps none.
+/// Unmounts, at which everything ends at once, and then removes every name, so that a mount namespace that has copied the mount keeps
+/// none.
+fn dissolve(lock: &Lock) -> Result<()> {
+    let unmounted = lock.unmount()?;
+    remove_all(&unmounted.root())
+}
+
 fn remove_all(root: &Path) -> Result<()> {
     remove(&root.join("about"))?;
     for cgroup in names(&root.join("use")) {

@@ -88,7 +88,7 @@ impl Lock {
         &self.place
     }
 
-    /// Takes the empty folders away.
+    /// Takes the empty folders away, and with them what other mount namespaces have mounted there.
     pub fn tidy(&self) {
         if !self.place.is_mounted() {
             // Whatever stands in the way is not ours.
@@ -97,13 +97,27 @@ impl Lock {
         }
     }
 
-    /// Unmounts the BPF file system and takes the folders away. Everything in it must have been removed before: another mount
-    /// namespace may have a copy of the mount, in which every name would live on.
-    pub fn unmount(self) -> Result<()> {
+    /// Unmounts the BPF file system: what only its names keep alive is gone. Gives the file system, for what a copy of the mount in
+    /// another mount namespace may still show.
+    pub fn unmount(&self) -> Result<Unmounted> {
         let on = self.place.mounted_on();
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+        let root = rustix::fs::open(&on, flags, Mode::empty()).map_err(|error| failed("opening", &on, &error.into()))?;
         rustix::mount::unmount(&on, UnmountFlags::DETACH).map_err(|error| failed("unmounting", &on, &error.into()))?;
-        self.tidy();
-        Ok(())
+        Ok(Unmounted { root })
+    }
+}
+
+/// A BPF file system that is mounted here no more.
+#[derive(Debug)]
+pub struct Unmounted {
+    root: OwnedFd,
+}
+
+impl Unmounted {
+    /// Its root, as long as this value lives.
+    pub fn root(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.root.as_raw_fd()).into()
     }
 }
 

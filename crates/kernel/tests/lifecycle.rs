@@ -3,10 +3,15 @@
 
 mod support;
 
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
+use libbpf_rs::{Link, MapCore as _, MapHandle};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{available, can_load, job_of_child, private_place, repetitions, soon, start_child};
 use whyloss_kernel::load::{self, Installed};
-use whyloss_kernel::place::Place;
+use whyloss_kernel::place::{names, Place};
 use whyloss_kernel::Error;
 
 /// Not a test: what [`start_child`] starts.
@@ -47,6 +52,59 @@ fn load_outlives_the_loader_and_unload_leaves_nothing() {
     let removed = load::unload(&place).expect("unloads");
     assert_eq!(removed.len(), names.len());
     assert!(is_clean(&place));
+}
+
+/// The kernel's numbers of everything that is loaded: links, and maps, those that hold controls among them.
+fn ids(root: &Path) -> (Vec<u32>, Vec<u32>) {
+    let (mut links, mut maps) = (Vec::new(), Vec::new());
+    for folder in ["controls", "links"] {
+        for name in names(&root.join(folder)) {
+            let info = Link::open(root.join(folder).join(name)).and_then(|link| link.info()).expect("a link");
+            links.push(info.id);
+            if let LinkTypeInfo::StructOps(control) = info.info {
+                maps.push(control.map_id);
+            }
+        }
+    }
+    for name in names(&root.join("maps")) {
+        let map = MapHandle::from_pinned_path(root.join("maps").join(name)).expect("a map");
+        maps.push(map.info().expect("known").info.id);
+    }
+    (links, maps)
+}
+
+#[test]
+fn a_copy_of_the_mount_keeps_nothing_alive() {
+    if !can_load() {
+        return;
+    }
+    let place = private_place("l5_");
+    load::load(&place, &[]).expect("loads");
+    let root = place.mounted_on();
+    let (links, maps) = ids(&root);
+    assert!(!links.is_empty() && maps.len() > links.len());
+    // A container or a service of its own: what is unmounted outside stays mounted there.
+    let mut elsewhere = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", "echo ready && read end"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("unshare (util-linux)");
+    let mut ready = [0; 6];
+    elsewhere.stdout.as_mut().expect("piped").read_exact(&mut ready).expect("starts");
+    let copy = PathBuf::from(format!("/proc/{}/root", elsewhere.id())).join(root.strip_prefix("/").expect("absolute"));
+    assert_eq!(names(&copy.join("controls")).len(), available(&place.prefix).len(), "the copy is none");
+
+    load::unload(&place).expect("unloads");
+    let left = || {
+        let link = links.iter().filter(|&&id| LinkInfoIter::default().any(|link| link.id == id)).count();
+        (link, maps.iter().filter(|&&id| MapHandle::from_map_id(id).is_ok()).count())
+    };
+    let gone = soon(|| left() == (0, 0));
+    assert!(gone, "links and maps that are left: {:?}", left());
+    assert!(is_clean(&place));
+    drop(elsewhere.stdin.take());
+    elsewhere.wait().expect("ends");
 }
 
 #[test]

@@ -6,9 +6,8 @@ mod support;
 use std::net::TcpStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use support::traffic::{carry, connect, control_of, set_control, Group, Traffic};
-use support::{available, can_load, private_place, repetitions, skip, soon};
+use support::{available, can_load, private_place, repetitions, skip, soon, PrivatePlace};
 use whyloss_kernel::cgroup::Cgroups;
-use whyloss_kernel::place::Place;
 use whyloss_kernel::select::{self, Match};
 use whyloss_kernel::stat::{stat, Connection};
 use whyloss_kernel::{load, Error};
@@ -19,7 +18,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// A namespace, a group and a place with everything loaded; unloaded at the end.
 struct Bed {
-    place: Place,
+    place: PrivatePlace,
     group: Group,
     inside: Namespace,
     _alone: MutexGuard<'static, ()>,
@@ -59,12 +58,6 @@ impl Bed {
 
     fn connections(&self) -> Vec<Connection> {
         stat(&self.place).expect("counts").connections
-    }
-}
-
-impl Drop for Bed {
-    fn drop(&mut self) {
-        let _ = load::unload(&self.place);
     }
 }
 

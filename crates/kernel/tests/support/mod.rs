@@ -35,9 +35,26 @@ pub fn available(prefix: &str) -> Vec<String> {
 }
 
 /// A place that no other test and no user of the machine has. Names of controls are global, so each test has its own `prefix`.
-pub fn private_place(prefix: &str) -> Place {
+pub struct PrivatePlace(Place);
+
+pub fn private_place(prefix: &str) -> PrivatePlace {
     let folder = PathBuf::from(format!("/run/whyloss-test-{prefix}{}", std::process::id()));
-    Place { folder, prefix: prefix.to_owned() }
+    PrivatePlace(Place { folder, prefix: prefix.to_owned() })
+}
+
+impl std::ops::Deref for PrivatePlace {
+    type Target = Place;
+
+    fn deref(&self) -> &Place {
+        &self.0
+    }
+}
+
+impl Drop for PrivatePlace {
+    /// Whatever became of the test, the machine is as before.
+    fn drop(&mut self) {
+        let _ = whyloss_kernel::load::unload(&self.0);
+    }
 }
 
 /// Waits until `condition` holds. Gives whether it did within a second: the kernel takes some things away a little later.

@@ -8,9 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use support::path::{transfer, Link, Run};
 use support::simulated::{simulate, Simulated};
-use support::{can_load, private_place, skip};
+use support::{can_load, private_place, skip, PrivatePlace};
 use whyloss_kernel::load;
-use whyloss_kernel::place::Place;
 use whyloss_kernel::stat::{stat, Counts};
 use whyloss_net::namespace::missing_capability;
 use whyloss_sim::{ChannelSpec, Discipline, Effect, Errors, Red, Step};
@@ -18,7 +17,7 @@ use whyloss_transport as transport;
 
 /// All controls loaded under a prefix of their own; unloaded at the end.
 struct Loaded {
-    place: Place,
+    place: PrivatePlace,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -68,12 +67,6 @@ impl Loaded {
                 (control.to_owned(), (run, counts))
             })
             .collect()
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        let _ = load::unload(&self.place);
     }
 }
 

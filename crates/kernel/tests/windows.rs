@@ -163,6 +163,11 @@ fn a_timeout_for_corruption_gives_the_window_back() {
             timeouts += counts["timeouts"];
             forgiven += counts["timeouts_kept"];
             assert!(counts["timeouts_kept"] <= counts["timeouts"], "{control}: {counts:?}");
+            // It comes back with an initial window at most, never in one piece.
+            for pair in run.samples.windows(2).filter(|pair| pair[0].state == 4 && pair[0].cwnd <= 2) {
+                let soon = (pair[1].at.saturating_sub(pair[0].at)).as_millis() <= 10;
+                assert!(!soon || pair[1].cwnd <= 24, "{control}: {pair:?}");
+            }
             assert!(run.received > 100_000, "{control}: {} octets", run.received);
         }
         let counts = &runs["newreno"].1;
@@ -185,5 +190,17 @@ fn marks_are_congestion_whatever_a_differentiator_thinks() {
         assert!(reduced >= 5, "{control}: {reduced} times in CWR, {counts:?}");
         let window = run.mean_cwnd() / reno.mean_cwnd();
         assert!((0.75..1.33).contains(&window), "{control}: {window} of Reno's window");
+    }
+}
+
+#[test]
+fn a_window_starts_anew_after_a_pause() {
+    let Some(loaded) = Loaded::new("w5_") else { return };
+    let link = Link { pause_ms: (1000, 2500), ..Link::default() };
+    for (control, (run, _)) in &loaded.transfer(&["reno", "newreno", "ldaeq", "cubic_ld"], &link, 4) {
+        let at = |ms: u64| run.samples.iter().filter(move |sample| sample.at.as_millis() as u64 >= ms);
+        let before = at(900).next().expect("a sample").cwnd;
+        let after = at(2490).take(20).map(|sample| sample.cwnd).min().expect("a sample");
+        assert!(before > 25 && after <= 20, "{control}: {before} before, {after} after the pause");
     }
 }

@@ -70,10 +70,12 @@ SEC("struct_ops")
 void WL_BPF_PROG(WL_PROGRAM(cwnd_event), struct sock *sk, enum tcp_ca_event event)
 {
 	struct WL_STATE *state = wl_private(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
 
 	if (event != CA_EVENT_TX_START)
 		return;
-	state->flow.heard = wl_now(tcp_sk(sk));
+	wl_restart(sk, tp, &state->flow);
+	state->flow.heard = wl_now(tp);
 	WL_THE_CORE(_resume)(&state->core, state->flow.heard);
 }
 

@@ -93,6 +93,16 @@ static __always_inline void wl_set_window(struct tcp_sock *tp, u32 cwnd)
 	tp->snd_cwnd = wl_max(wl_min(cwnd, tp->snd_cwnd_clamp), 1);
 }
 
+// After a pause of more than a timeout nothing is known of the path (RFC 5681, 4.1). The kernel leaves that, too, to controls that have
+// cong_control.
+static __always_inline void wl_restart(const struct sock *sk, struct tcp_sock *tp, const struct wl_flow *flow)
+{
+	if (wl_now(tp) - flow->heard <= wl_rto(tp) || tp->snd_cwnd <= WL_AWARE_INITIAL)
+		return;
+	if (BPF_CORE_READ(sk, __sk_common.skc_net.net, ipv4.sysctl_tcp_slow_start_after_idle))
+		tp->snd_cwnd = WL_AWARE_INITIAL;
+}
+
 // Lets the window fall towards the threshold; returns whether it has arrived.
 static __always_inline int wl_hold(struct tcp_sock *tp, const struct wl_flow *flow, u32 newly, int lost)
 {

@@ -25,13 +25,23 @@ pub struct Link {
     pub channel: ChannelSpec,
     /// How the queue on that way drops or marks; with one, both hosts use ECN.
     pub discipline: Option<Discipline>,
+    /// When the application pauses, from and to, in milliseconds.
+    pub pause_ms: (u64, u64),
     pub seed: u64,
 }
 
 impl Default for Link {
     /// 10 Mbit/s, 20 ms there and back, a queue of three bandwidth-delay products.
     fn default() -> Self {
-        Self { rate_bps: 10_000_000, delay_ms: 10, queue_packets: 50, channel: ChannelSpec::default(), discipline: None, seed: 1 }
+        Self {
+            rate_bps: 10_000_000,
+            delay_ms: 10,
+            queue_packets: 50,
+            channel: ChannelSpec::default(),
+            discipline: None,
+            pause_ms: (0, 0),
+            seed: 1,
+        }
     }
 }
 
@@ -134,8 +144,13 @@ pub fn transfer(control: &str, link: &Link, time: Duration) -> Run {
     let samples = thread::scope(|scope| {
         scope.spawn(|| {
             let octets = vec![7; 1 << 14];
+            let pause = link.pause_ms.0..link.pause_ms.1;
             while !over.load(Ordering::Relaxed) {
-                let _ = (&sender).write(&octets);
+                if pause.contains(&(start.elapsed().as_millis() as u64)) {
+                    thread::sleep(Duration::from_millis(1));
+                } else {
+                    let _ = (&sender).write(&octets);
+                }
             }
         });
         scope.spawn(|| {

@@ -6,6 +6,7 @@
 mod chain;
 mod clock;
 mod differentiators;
+mod emulator;
 mod memory;
 mod peers;
 mod report;
@@ -50,6 +51,12 @@ enum What {
     },
     /// Measures the differentiators only.
     Differentiators,
+    /// Measures the link emulator only. Needs root.
+    Emulator {
+        /// Seconds of each measurement.
+        #[arg(default_value_t = 5)]
+        seconds: u64,
+    },
     /// Prints the goodput of radio chains of 1 to 5 hops, beside ns-3's where it is installed, as CSV.
     Chain {
         /// Runs of each.
@@ -80,6 +87,10 @@ fn main() -> std::io::Result<()> {
             report::print(&differentiators::measure(arguments.repetitions));
             return Ok(());
         }
+        Some(What::Emulator { seconds }) => {
+            report::print(&emulator::measure(seconds));
+            return Ok(());
+        }
         None => {}
     }
     let mut entries = Vec::new();
@@ -93,6 +104,8 @@ fn main() -> std::io::Result<()> {
     entries.extend(speed_of_chain(&w3, arguments.repetitions, !arguments.alone));
     eprintln!("differentiators");
     entries.extend(differentiators::measure(arguments.repetitions));
+    eprintln!("emulator");
+    entries.extend(emulator::measure(5));
     eprintln!("memory");
     let profiler = dhat::Profiler::builder().testing().build();
     entries.push(Entry::new("memory/idle-connection", memory::idle_connection(), "bytes").limit("target", 4096.0));

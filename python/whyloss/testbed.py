@@ -10,7 +10,7 @@ import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import polars as pl
 
@@ -43,10 +43,29 @@ def _scenario(scenario: Scenario | str | PathLike[str]) -> Scenario:
     return scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
 
 
-def _wishes(run: int, packets: str | PathLike[str] | None, truth: bool, bound: float, realtime: bool) -> dict[str, Any]:
+class _Wishes(TypedDict):
+    """What the extension module is told beside the scenario."""
+
+    run: int
+    packets: Path | None
+    capture: Path | None
+    keep: bool
+    max_p99_error_us: float
+    realtime: bool
+
+
+def _wishes(
+    run: int,
+    packets: str | PathLike[str] | None,
+    capture: str | PathLike[str] | None,
+    truth: bool,
+    bound: float,
+    realtime: bool,
+) -> _Wishes:
     return {
         "run": run,
         "packets": None if packets is None else Path(packets),
+        "capture": None if capture is None else Path(capture),
         "keep": truth,
         "max_p99_error_us": bound,
         "realtime": realtime,
@@ -78,6 +97,7 @@ class Testbed:
         mtu: int = 1500,
         truth: bool = True,
         packets: str | PathLike[str] | None = None,
+        capture: str | PathLike[str] | None = None,
         max_p99_error_us: float = MAX_P99_ERROR_US,
         realtime: bool = True,
     ) -> None:
@@ -90,6 +110,8 @@ class Testbed:
             mtu: the longest IP packet that a link takes, in octets.
             truth: keep what became of each packet in memory (some 200 octets a packet), for :meth:`truth`.
             packets: write it to this Parquet file while it happens.
+            capture: write the packets to this pcapng file, as they leave the link; what became of them is in the
+                comments.
             max_p99_error_us: the 99th percentile of the delay error from which :meth:`check` refuses the run.
             realtime: ask for real-time priority.
 
@@ -97,7 +119,7 @@ class Testbed:
             whyloss.InputError: the scenario has what no wire can do, such as radio.
             whyloss.UnavailableError: this machine, or this user, cannot have a test bed.
         """
-        wishes = _wishes(run, packets, truth, max_p99_error_us, realtime)
+        wishes = _wishes(run, packets, capture, truth, max_p99_error_us, realtime)
         self._native = _native.Bed(_scenario(scenario).native, wishes, mtu)
         self._children: list[subprocess.Popen[Any]] = []
 
@@ -226,11 +248,12 @@ class Bridge:
         run: int = 0,
         truth: bool = True,
         packets: str | PathLike[str] | None = None,
+        capture: str | PathLike[str] | None = None,
         max_p99_error_us: float = MAX_P99_ERROR_US,
         realtime: bool = True,
     ) -> None:
         """Begins at once; the arguments are those of :class:`Testbed`."""
-        wishes = _wishes(run, packets, truth, max_p99_error_us, realtime)
+        wishes = _wishes(run, packets, capture, truth, max_p99_error_us, realtime)
         self._native = _native.Bridge(_scenario(scenario).native, wishes, devices)
 
     @property

@@ -9,7 +9,7 @@ use std::sync::mpsc::{channel, Receiver};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::skip::skip;
-use whyloss_net::emulate::{Audit, Bounds, Fate, Hop, Options, Record};
+use whyloss_net::emulate::{Audit, Bounds, Chunk, Fate, Hop, Options, Record};
 use whyloss_net::namespace::{missing_capability, Namespace};
 use whyloss_net::{Emulator, Tun};
 use whyloss_sim::{AtEnd, Cause, Channel, ChannelSpec, Discipline, Effect, Errors, LinkSpec, Pattern, QueueLimit};
@@ -30,7 +30,7 @@ struct Bed {
     near: Namespace,
     far: Namespace,
     emulator: Emulator,
-    records: Receiver<Vec<Record>>,
+    records: Receiver<Chunk>,
 }
 
 impl Bed {
@@ -67,7 +67,8 @@ impl Bed {
             std::thread::sleep(Duration::from_millis(20));
         }
         let audit = self.emulator.stop().unwrap();
-        let mut records: Vec<_> = self.records.iter().flatten().filter(|record| record.direction == 0).collect();
+        let mut records: Vec<_> =
+            self.records.iter().flat_map(|chunk| chunk.records).filter(|record| record.direction == 0).collect();
         records.sort_unstable_by_key(|record| record.number);
         (audit, records)
     }

@@ -6,16 +6,18 @@ use crate::scenario::Scenario;
 use crate::table::Table;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use whyloss_lab::tables::{packets, PacketFate, PacketRow, PacketWriter, RecordBatch};
 use whyloss_lab::{Stretch, Wires};
-use whyloss_net::emulate::{Audit, Bounds, EmulateError, Emulator, Hop, Options, Record, FIFO_PRIORITY};
+use whyloss_net::emulate::{Audit, Bounds, Chunk, EmulateError, Emulator, Hop, Options, Record, FIFO_PRIORITY};
 use whyloss_net::testbed::{Link, Node, Plan, Testbed, TestbedError};
 use whyloss_net::Tun;
+use whyloss_sim::Capture;
 
 /// What both kinds of emulation are given beside their scenario.
 #[derive(Clone, Debug, FromPyObject)]
@@ -24,6 +26,8 @@ struct Wishes {
     run: u32,
     /// Where the truth about each packet goes as Parquet.
     packets: Option<PathBuf>,
+    /// Where the packets go as a capture, with what became of them as comments.
+    capture: Option<PathBuf>,
     /// Keep the truth in memory.
     keep: bool,
     /// Bound of the 99th percentile of the delay error, in microseconds.
@@ -37,14 +41,20 @@ impl Wishes {
         let mut options = Options::new(wires.seed, wires.run);
         options.bounds = Bounds { p99_error: (self.max_p99_error_us * 1000.0) as u64, ..Bounds::default() };
         options.fifo = self.realtime.then_some(FIFO_PRIORITY);
-        if self.packets.is_none() && !self.keep {
+        if self.packets.is_none() && self.capture.is_none() && !self.keep {
             return Ok((options, None));
         }
-        let names = wires.links.iter().flat_map(|link| &link.ways).map(|way| Names::new(way)).collect();
+        let names: Vec<_> = wires.links.iter().flat_map(|link| &link.ways).map(|way| Names::new(way)).collect();
         let (sender, records) = channel();
         let start = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let writer = self.packets.as_ref().map(|path| PacketWriter::create(path, start.as_nanos() as u64)).transpose();
-        let collector = Collector::start(names, records, writer.map_err(|error| raise(&error))?, self.keep);
+        let start = start.as_nanos() as u64;
+        let writer = self.packets.as_ref().map(|path| PacketWriter::create(path, start)).transpose();
+        let writer = writer.map_err(|error| raise(&error))?;
+        let capture = self.capture.as_ref().map(|path| PacketCapture::create(path, start, &names)).transpose()?;
+        if capture.is_some() {
+            options.snap = u32::MAX;
+        }
+        let collector = Collector::start(names, records, writer, capture, self.keep);
         options.records = Some(sender);
         Ok((options, Some(collector)))
     }
@@ -76,24 +86,74 @@ impl Names {
 struct Collector {
     names: Arc<Vec<Names>>,
     kept: Arc<Mutex<Vec<Record>>>,
-    thread: JoinHandle<Result<(), whyloss_lab::Error>>,
+    thread: JoinHandle<PyResult<()>>,
+}
+
+/// A capture that grows. The file has its name only when it is whole.
+struct PacketCapture {
+    path: PathBuf,
+    temporary: PathBuf,
+    start: u64,
+    capture: Capture,
+}
+
+impl PacketCapture {
+    fn create(path: &Path, start: u64, names: &[Names]) -> PyResult<Self> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let temporary = path.with_extension("pcapng.part");
+        let file = File::create(&temporary)?;
+        let names: Vec<_> = names.iter().map(|names| names.direction.as_str()).collect();
+        let capture = Capture::new(path.display().to_string(), &names, Box::new(file))?;
+        Ok(Self { path: path.to_owned(), temporary, start, capture })
+    }
+
+    fn write(&mut self, chunk: &Chunk) {
+        for (record, octets) in chunk.packets() {
+            let interface = u32::from(record.direction);
+            self.capture.write(interface, self.start + record.left, octets, record.comment().as_deref());
+        }
+    }
+
+    fn finish(mut self) -> PyResult<()> {
+        self.capture.finish()?;
+        Ok(std::fs::rename(&self.temporary, &self.path)?)
+    }
+}
+
+impl Drop for PacketCapture {
+    fn drop(&mut self) {
+        // Once complete it is no longer there.
+        let _ = std::fs::remove_file(&self.temporary);
+    }
 }
 
 impl Collector {
-    fn start(names: Vec<Names>, records: Receiver<Vec<Record>>, mut writer: Option<PacketWriter>, keep: bool) -> Self {
+    fn start(
+        names: Vec<Names>,
+        records: Receiver<Chunk>,
+        mut writer: Option<PacketWriter>,
+        mut capture: Option<PacketCapture>,
+        keep: bool,
+    ) -> Self {
         let (names, kept) = (Arc::new(names), Arc::new(Mutex::new(Vec::new())));
         let (own_names, own_kept) = (Arc::clone(&names), Arc::clone(&kept));
         let thread = std::thread::spawn(move || {
             // Until the last emulator has gone.
             for chunk in records {
                 if let Some(writer) = &mut writer {
-                    writer.write(&table(&own_names, &chunk))?;
+                    writer.write(&table(&own_names, &chunk.records)).map_err(|error| raise(&error))?;
+                }
+                if let Some(capture) = &mut capture {
+                    capture.write(&chunk);
                 }
                 if keep {
-                    lock(&own_kept).extend(chunk);
+                    lock(&own_kept).extend(chunk.records);
                 }
             }
-            writer.map_or(Ok(()), PacketWriter::finish)
+            capture.map_or(Ok(()), PacketCapture::finish)?;
+            writer.map_or(Ok(()), PacketWriter::finish).map_err(|error| raise(&error))
         });
         Self { names, kept, thread }
     }
@@ -171,7 +231,7 @@ impl Ended {
     fn new(audits: Vec<Audit>, collector: Option<Collector>, keep: bool) -> PyResult<Self> {
         let Some(Collector { names, kept, thread }) = collector else { return Ok(Self { audits, truth: None }) };
         match thread.join() {
-            Ok(written) => written.map_err(|error| raise(&error))?,
+            Ok(written) => written?,
             Err(panic) => std::panic::resume_unwind(panic),
         }
         Ok(Self { audits, truth: keep.then(|| table(&names, &lock(&kept))) })

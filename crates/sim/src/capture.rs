@@ -17,9 +17,9 @@ use std::time::Duration;
 const NANOSECONDS: u8 = 9;
 
 /// One capture file.
-pub(crate) struct Capture {
+pub struct Capture {
     /// What is captured, for messages.
-    pub link: String,
+    pub(crate) link: String,
     writer: PcapNgWriter<BufWriter<Box<dyn Write + Send>>>,
     /// The first thing that went wrong. Nothing is written after it.
     error: Option<io::Error>,

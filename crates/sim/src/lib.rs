@@ -34,6 +34,7 @@ pub use build::{
     Amount, BuildError, Builder, CbrFlow, DccpFlow, End, LinkId, LinkSpec, NodeId, QueueLimit, StripedTransfer, Supply, TcpFlow,
     Way,
 };
+pub use capture::Capture;
 pub use channel::{AtEnd, Channel, ChannelError, ChannelSpec, Effect, Errors, Fate, Pattern, PatternError, Spacing, Step};
 pub use crossing::{Arrival, Crossing, CrossingCounts, Packet, Passage};
 pub use direction::LinkNames;

@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("capture", &["transport", "sim"]),
     ("python", &["transport", "sim", "lab", "net", "kernel"]),
     ("testkit", &["transport", "sim", "lab"]),
-    ("bench", &["transport", "sim"]),
+    ("bench", &["transport", "sim", "net"]),
     ("training", &["transport", "sim"]),
 ];
 

@@ -57,6 +57,7 @@ def emulation_options(command: Callable[..., int | None]) -> Callable[..., int |
             type=click.Path(path_type=Path, file_okay=False),
             help="Folder for packets.parquet (what became of each packet, and why) and audit.json.",
         ),
+        click.option("--capture", is_flag=True, help="Write packets.pcapng there too, with the causes as comments."),
         click.option(
             "--max-error",
             "bound",
@@ -120,6 +121,7 @@ def testbed(
     mtu: int,
     number: int,
     out: Path | None,
+    capture: bool,
     bound: float,
     realtime: bool,
     as_json: bool,
@@ -133,10 +135,17 @@ def testbed(
     Exit status: that of the first command that fails, 3 if the emulator was not exact enough.
     """
     chosen = Scenario.load(scenario).with_arguments(list(sets))
-    packets = None if out is None else out / "packets.parquet"
+    packets, captured = _files(out, capture)
     status = 0
     with Testbed(
-        chosen, run=number, mtu=mtu, truth=False, packets=packets, max_p99_error_us=bound, realtime=realtime
+        chosen,
+        run=number,
+        mtu=mtu,
+        truth=False,
+        packets=packets,
+        capture=captured,
+        max_p99_error_us=bound,
+        realtime=realtime,
     ) as bed:
         say(f"hosts: {', '.join(f'{host} {bed.address(host)}' for host in bed.hosts)}")
         wanted = {host for host, _ in (*runs, *starts)} | ({shell} if shell else set())
@@ -226,6 +235,7 @@ def emulate(
     duration: float | None,
     number: int,
     out: Path | None,
+    capture: bool,
     bound: float,
     realtime: bool,
     as_json: bool,
@@ -240,7 +250,7 @@ def emulate(
     if len(devices) != 2:
         raise click.UsageError(f"--tun is given {len(devices)} times; a link has two ends")
     chosen = Scenario.load(scenario).with_arguments(list(sets))
-    packets = None if out is None else out / "packets.parquet"
+    packets, captured = _files(out, capture)
     # Service managers and `timeout` send SIGTERM; shells start background jobs with SIGINT ignored.
     for key in (signal.SIGINT, signal.SIGTERM):
         signal.signal(key, signal.default_int_handler)
@@ -250,6 +260,7 @@ def emulate(
         run=number,
         truth=False,
         packets=packets,
+        capture=captured,
         max_p99_error_us=bound,
         realtime=realtime,
     )
@@ -260,6 +271,15 @@ def emulate(
         while bridge.running and (end is None or time.monotonic() < end):
             time.sleep(0.2 if end is None else min(0.2, max(0, end - time.monotonic())))
     return _tell(bridge.audit(), out, as_json, chosen.name, number)
+
+
+def _files(out: Path | None, capture: bool) -> tuple[Path | None, Path | None]:
+    """Where the truth and the capture go."""
+    if out is None:
+        if capture:
+            raise click.UsageError("--capture needs --out, the folder for its file")
+        return None, None
+    return out / "packets.parquet", out / "packets.pcapng" if capture else None
 
 
 def _tell(audit: list[dict[str, Any]], out: Path | None, as_json: bool, scenario: str, number: int) -> int | None:

@@ -2,7 +2,7 @@
 
 use super::audit::{Audit, Errors, HopAudit};
 use super::packet::{self, Header};
-use super::record::{Fate, Record};
+use super::record::{Chunk, Fate, Record};
 use super::{lock, EmulateError, Hop, Options};
 use crate::realtime::{self, Scheduling};
 use crate::{Clock, Tun};
@@ -22,8 +22,6 @@ use whyloss_transport::{BitRate, Instant};
 
 /// Packets read before anything else gets its turn.
 const BATCH: usize = 64;
-/// Records handed over at once.
-const CHUNK: usize = 4096;
 /// The longest IP packet.
 const LONGEST: usize = 1 << 16;
 /// More packets than this are left to the device, whose queue then overflows: 1500 octets each, they are 400 MB of memory.
@@ -149,8 +147,8 @@ pub(super) struct Lane {
     slots: Vec<Slot>,
     free: Vec<u32>,
     shared: Arc<Shared>,
-    records: Option<Sender<Vec<Record>>>,
-    chunk: Vec<Record>,
+    records: Option<Sender<Chunk>>,
+    chunk: Chunk,
     fifo: Option<u8>,
     scheduling: Scheduling,
     started: Instant,
@@ -188,7 +186,7 @@ impl Lane {
             free: Vec::new(),
             shared: Arc::new(Shared::new(wake)),
             records: options.records.clone(),
-            chunk: Vec::new(),
+            chunk: Chunk::new(options.snap),
             fifo: options.fifo,
             scheduling,
             started,
@@ -393,10 +391,11 @@ impl Lane {
     /// The fate of a packet is known.
     fn finish(&mut self, slot: u32) {
         if let Some(records) = &self.records {
-            self.chunk.push(self.slots[slot as usize].record);
-            if self.chunk.len() >= CHUNK {
+            let Slot { octets, record } = &self.slots[slot as usize];
+            self.chunk.push(*record, octets);
+            if self.chunk.is_full() {
                 // Whoever does not listen any more does not want to know.
-                let _ = records.send(std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK)));
+                let _ = records.send(self.chunk.take());
             }
         }
         self.free.push(slot);
@@ -404,14 +403,15 @@ impl Lane {
 
     /// Says of the packets that are still under way that they are.
     fn leave_the_rest(&mut self) {
+        let Some(records) = &self.records else { return };
         let mut idle = vec![false; self.slots.len()];
         self.free.iter().for_each(|&slot| idle[slot as usize] = true);
-        let mut left: Vec<_> = self.slots.iter().zip(idle).filter(|(_, idle)| !idle).map(|(slot, _)| slot.record).collect();
-        left.sort_unstable_by_key(|record| record.number);
-        if let Some(records) = &self.records {
-            self.chunk.extend(left.into_iter().map(|record| Record { fate: Fate::UnderWay, ..record }));
-            let _ = records.send(std::mem::take(&mut self.chunk));
+        let mut left: Vec<_> = self.slots.iter().zip(idle).filter(|(_, idle)| !idle).map(|(slot, _)| slot).collect();
+        left.sort_unstable_by_key(|slot| slot.record.number);
+        for Slot { octets, record } in left {
+            self.chunk.push(Record { fate: Fate::UnderWay, ..*record }, octets);
         }
+        let _ = records.send(self.chunk.take());
     }
 
     /// Tells the owner what has been done.

@@ -11,7 +11,7 @@ mod record;
 
 pub use audit::{Audit, Bar, Bounds, ErrorSummary, HopAudit, MAX_P99_ERROR, MAX_REFUSED};
 pub use packet::Header;
-pub use record::{Fate, Record};
+pub use record::{Chunk, Fate, Record};
 
 use crate::{Clock, Tun};
 use lane::{Lane, Shared};
@@ -51,14 +51,17 @@ pub struct Options {
     /// The real-time priority to ask for, 1 to 99; `None` to stay an ordinary thread.
     pub fifo: Option<u8>,
     /// Where the truth about each packet goes, some packets at a time.
-    pub records: Option<Sender<Vec<Record>>>,
+    pub records: Option<Sender<Chunk>>,
+    /// How many octets of each packet go with its record.
+    pub snap: u32,
 }
 
 impl Options {
     /// No records, default bounds, and [`FIFO_PRIORITY`].
     pub fn new(seed: u64, run: u64) -> Self {
         let clock = Clock::start();
-        Self { seed, run, clock, first_direction: 0, bounds: Bounds::default(), fifo: Some(FIFO_PRIORITY), records: None }
+        let (bounds, fifo) = (Bounds::default(), Some(FIFO_PRIORITY));
+        Self { seed, run, clock, first_direction: 0, bounds, fifo, records: None, snap: 0 }
     }
 }
 

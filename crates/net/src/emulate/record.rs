@@ -3,6 +3,11 @@
 use super::packet::Header;
 use whyloss_sim::Cause;
 
+/// Records handed over at once.
+const MOST_RECORDS: usize = 4096;
+/// Octets handed over at once.
+const MOST_OCTETS: usize = 1 << 20;
+
 /// What became of a packet on its way through the emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -72,4 +77,72 @@ pub struct Record {
     pub fate: Fate,
     /// What its headers said when it came.
     pub header: Header,
+}
+
+impl Record {
+    /// What a reader of a capture is told about the packet, if there is something to tell.
+    pub fn comment(&self) -> Option<String> {
+        let mut words = Vec::new();
+        if self.copy {
+            words.push("a further copy, made by the link".to_owned());
+        }
+        if self.marked {
+            words.push("marked by the queue: congestion experienced".to_owned());
+        }
+        match self.fate {
+            Fate::Damaged(cause) => {
+                let bits = if self.flipped == 1 { "1 bit".to_owned() } else { format!("{} bits", self.flipped) };
+                let (name, first) = (cause.name(), self.first_flip);
+                words.push(format!("{name}: {bits} of the IP packet flipped by the channel, the first is bit {first}"));
+            }
+            Fate::Lost(cause) => words.push(format!("lost: {}", cause.name())),
+            Fate::Refused => words.push("refused by the kernel".to_owned()),
+            Fate::UnderWay => words.push("under way when the emulator stopped".to_owned()),
+            Fate::Delivered => {}
+        }
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+}
+
+/// Some packets of one direction, in the order in which their fate was decided.
+#[derive(Clone, Debug, Default)]
+pub struct Chunk {
+    /// What became of them.
+    pub records: Vec<Record>,
+    /// Their octets, one packet after the other, as they left: with their marks and their damage. Of each there are as many as
+    /// [`Options::snap`](super::Options::snap) says, or all.
+    octets: Vec<u8>,
+    snap: u32,
+}
+
+impl Chunk {
+    /// An empty chunk with so many octets of each packet.
+    pub(super) fn new(snap: u32) -> Self {
+        Self { records: Vec::new(), octets: Vec::new(), snap }
+    }
+
+    pub(super) fn push(&mut self, record: Record, octets: &[u8]) {
+        self.octets.extend_from_slice(&octets[..octets.len().min(self.snap as usize)]);
+        self.records.push(record);
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.records.len() >= MOST_RECORDS || self.octets.len() >= MOST_OCTETS
+    }
+
+    /// What is there, and an empty chunk in its place.
+    pub(super) fn take(&mut self) -> Self {
+        let next = Self { records: Vec::with_capacity(self.records.len()), octets: Vec::new(), snap: self.snap };
+        std::mem::replace(self, next)
+    }
+
+    /// The packets and what is kept of their octets.
+    pub fn packets(&self) -> impl Iterator<Item = (&Record, &[u8])> {
+        let mut rest = &self.octets[..];
+        self.records.iter().map(move |record| {
+            let (own, others) = rest.split_at(record.octets.min(self.snap) as usize);
+            rest = others;
+            (record, own)
+        })
+    }
 }

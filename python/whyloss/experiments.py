@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from whyloss.pack import Pack, Patterns, Series
     from whyloss.results import Results
 
-__all__ = ["Done", "Request", "quantities", "run"]
+__all__ = ["Done", "Request", "SweepPart", "jobs", "labels_of", "quantities", "rows_of_series", "run"]
 
 #: The axis of a sweep whose values the pattern files take the place of.
 RATIO_AXIS = "ber"
@@ -48,7 +48,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class SweepPart:
     """A part of a sweep: the runs behind all series that one sweep serves in one cell."""
 
     sweep: str
@@ -58,7 +58,7 @@ class _Job:
 
     def size(self) -> int:
         """Number of runs."""
-        return int(self.document["sweep"]["runs"]) * math.prod(len(_labels(axis)) for axis in self.document["axis"])
+        return int(self.document["sweep"]["runs"]) * math.prod(len(labels_of(axis)) for axis in self.document["axis"])
 
     def write(self, folder: Path) -> Path:
         """Writes the sweep as a file of its own, which ``whyloss sweep`` takes too."""
@@ -83,11 +83,10 @@ def run(
     The pattern files are written to ``out/patterns``, the sweeps with them to ``out/sweeps``. Finished runs are kept in
     ``store``.
     """
-    patterns = _write_patterns(pack.patterns, repetitions, out / "patterns") if pack.patterns else {}
-    jobs = _jobs(pack, requests, repetitions, patterns)
-    total = sum(job.size() for job in jobs)
+    parts = jobs(pack, requests, repetitions, out)
+    total = sum(job.size() for job in parts)
     tables, done, transfers = [], 0, 0
-    for job in jobs:
+    for job in parts:
 
         def tell(now: _native.Progress, before: int = done) -> None:
             if progress is not None:
@@ -96,9 +95,8 @@ def run(
         results = Sweep.load(job.write(out / "sweeps")).run(store=store, progress=tell)
         done += job.size()
         transfers += len(results.transfers)
-        rows = quantities(results)
-        tables += [_rows_of(series, job, rows) for series in job.series]
-    axes = dict.fromkeys(name for job in jobs for name, _ in job.at)
+        tables += rows_of_series(job, quantities(results))
+    axes = dict.fromkeys(name for job in parts for name, _ in job.at)
     return Done(Measurements(pl.concat(tables), axes), done, transfers)
 
 
@@ -121,13 +119,17 @@ def _seed(seed: int, ratio: int, number: int) -> int:
     return (seed * 1000 + ratio) * 1000 + number
 
 
-def _jobs(pack: Pack, requests: Iterable[Request], repetitions: int, patterns: dict[float, str]) -> list[_Job]:
-    """One part of a sweep for all series that take their runs from it in the same cell and with the same queue."""
+def jobs(pack: Pack, requests: Iterable[Request], repetitions: int, out: Path) -> list[SweepPart]:
+    """One part of a sweep for all series that take their runs from it in the same cell and with the same queue.
+
+    The pattern files of the pack are written to ``out/patterns``.
+    """
+    patterns = _write_patterns(pack.patterns, repetitions, out / "patterns") if pack.patterns else {}
     wanted: dict[tuple[str, tuple[tuple[str, str], ...], str], dict[str, Series]] = {}
     for request in dict.fromkeys(requests):
         series = pack.series[request.series]
         wanted.setdefault((series.sweep, request.at, series.where.get("queue", "")), {})[series.name] = series
-    jobs = []
+    parts = []
     for (sweep, at, _), group in wanted.items():
         document = _document(pack, sweep)
         document["sweep"]["runs"] = repetitions
@@ -140,8 +142,8 @@ def _jobs(pack: Pack, requests: Iterable[Request], repetitions: int, patterns: d
                 _put_patterns(axis, patterns)
             elif allowed:
                 _restrict(axis, allowed, f"{pack.folder}/sweeps/{sweep}.toml")
-        jobs.append(_Job(sweep, at, document, tuple(group.values())))
-    return jobs
+        parts.append(SweepPart(sweep, at, document, tuple(group.values())))
+    return parts
 
 
 def _document(pack: Pack, sweep: str) -> dict[str, Any]:
@@ -154,7 +156,8 @@ def _document(pack: Pack, sweep: str) -> dict[str, Any]:
         raise PackError(f"{path}: {mistake}") from None
 
 
-def _labels(axis: dict[str, Any]) -> list[Any]:
+def labels_of(axis: dict[str, Any]) -> list[Any]:
+    """What the steps of an axis are called."""
     if "variant" in axis:
         return [variant["name"] for variant in axis["variant"]]
     labels: list[Any] = axis["labels"] if "labels" in axis else axis["values"]
@@ -163,7 +166,7 @@ def _labels(axis: dict[str, Any]) -> list[Any]:
 
 def _restrict(axis: dict[str, Any], allowed: set[str], origin: str) -> None:
     """Keeps the steps of ``axis`` that are called as in ``allowed``."""
-    labels = _labels(axis)
+    labels = labels_of(axis)
     unknown = allowed.difference(labels)
     if unknown:
         raise PackError(f"{origin}: axis {axis['name']}: there is no {unknown.pop()!r}; there are {labels}")
@@ -252,7 +255,12 @@ def _first_flight(results: Results, flows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _rows_of(series: Series, job: _Job, rows: pl.DataFrame) -> pl.DataFrame:
+def rows_of_series(job: SweepPart, rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """The rows of each series that ``job`` serves, in the form that :class:`Measurements` takes."""
+    return [_rows_of(series, job, rows) for series in job.series]
+
+
+def _rows_of(series: Series, job: SweepPart, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows of one series, in the form that :class:`Measurements` takes."""
     chosen = rows.filter(pl.col("flows") == series.flows)
     for name, value in series.where.items():

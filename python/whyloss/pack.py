@@ -12,7 +12,18 @@ from whyloss.figures import Style
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ClaimSpec", "FigureSpec", "Pack", "PackError", "PaperInfo", "Patterns", "Reference", "Series", "Study"]
+__all__ = [
+    "ClaimSpec",
+    "FigureSpec",
+    "Pack",
+    "PackError",
+    "PaperInfo",
+    "Patterns",
+    "Real",
+    "Reference",
+    "Series",
+    "Study",
+]
 
 T = TypeVar("T")
 
@@ -118,6 +129,16 @@ class ClaimSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Real:
+    """How the experiments fit real time, when real stacks run them."""
+
+    repetitions: int
+    quick_repetitions: int
+    sizes: dict[str, str]
+    """How much each transfer moves, by the label of a step of an axis; as the scenario says where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """Measurements made elsewhere, drawn to compare with."""
 
@@ -139,6 +160,7 @@ class Pack:
     figures: dict[str, FigureSpec]
     claims: dict[str, ClaimSpec]
     reference: Reference | None
+    real: Real | None
 
     @classmethod
     def load(cls, folder: Path) -> Pack:
@@ -161,7 +183,7 @@ class _Reader:
     document: dict[str, Any]
 
     def pack(self, folder: Path) -> Pack:
-        known = {"paper", "patterns", "study", "x", "y", "series", "figure", "claim", "reference"}
+        known = {"paper", "patterns", "study", "x", "y", "series", "figure", "claim", "reference", "real"}
         self._only("the file", self.document, known)
         studies = self._named("study", Study, "name", quick={})
         series = self._named("series", Series, "name")
@@ -177,6 +199,7 @@ class _Reader:
             self._exist(f"claim {claim.id}: runs", claim.runs.series if claim.runs else (), series)
             self._exist(f"claim {claim.id}: studies", claim.studies, studies)
         reference = self.document.get("reference")
+        real = self.document.get("real")
         return Pack(
             folder=folder,
             paper=self._make("paper", PaperInfo, self._table("paper")),
@@ -188,6 +211,7 @@ class _Reader:
             figures=figures,
             claims=claims,
             reference=None if reference is None else self._make("reference", Reference, reference),
+            real=None if real is None else self._make("real", Real, {"sizes": {}, **real}),
         )
 
     def _table(self, name: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import difflib
 import importlib
 import json
 import os
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -110,6 +111,8 @@ class Paper:
         store: Path | None = None,
         progress: Progress | None = None,
         repetitions: int | None = None,
+        on: tuple[str, ...] = (),
+        parallel: int = 8,
     ) -> Reproduction:
         """Runs the experiments behind ``figures``, all of them if nothing is said, and writes everything to ``out``.
 
@@ -117,11 +120,17 @@ class Paper:
         ``figures`` is not judged. ``quick`` takes the paper's small number of repetitions instead of its own;
         ``repetitions`` is any other. ``progress(done, total)`` counts runs.
 
+        ``on`` names real stacks (:data:`whyloss.stacks.STACKS`): the experiments then run in real time over emulated
+        links, ``parallel`` at a time, and the figures show them over the simulator's curves for the same scenarios.
+        Claims are judged on the simulator alone.
+
         Raises:
             PackError: a figure does not exist.
         """
         began = time.monotonic()
         chosen = self._choose(figures)
+        if on:
+            return self._reproduce_real(chosen, on, quick, out, store, progress, repetitions, parallel)
         count = repetitions or (self.pack.paper.quick_repetitions if quick else self.pack.paper.repetitions)
         out.mkdir(parents=True, exist_ok=True)
         done = self._measure(chosen, count, quick, out, store, progress)
@@ -134,6 +143,47 @@ class Paper:
             "wall_time": f"{time.monotonic() - began:.0f} s on {os.cpu_count()} cores",
         }
         return self._write(claims, skipped, drawn, record, out)
+
+    def _reproduce_real(
+        self,
+        chosen: list[FigureSpec],
+        on: tuple[str, ...],
+        quick: bool,
+        out: Path,
+        store: Path | None,
+        progress: Progress | None,
+        repetitions: int | None,
+        parallel: int,
+    ) -> Reproduction:
+        from whyloss.stacks import reproduction as real
+
+        began = time.monotonic()
+        how = self.pack.real
+        if how is None or self.pack.studies:
+            raise PackError(
+                f"{self.pack.folder / 'paper.toml'}: without [real] its experiments run on the simulator only"
+            )
+        count = repetitions or (how.quick_repetitions if quick else how.repetitions)
+        out.mkdir(parents=True, exist_ok=True)
+        requests = [
+            experiments.Request(name, tuple(sorted(spec.at.items()))) for spec in chosen for name in spec.series
+        ]
+        data = real.run(
+            self.pack, requests, count, out, store or out / "store", on, parallel=parallel, progress=progress
+        )
+        drawn = tuple(self._figure(spec, real.curves(self.pack, spec, data)) for spec in chosen)
+        drawn = (*drawn, real.agreement(chosen, data))
+        record = self._record((), tuple(self.pack.claims), drawn, quick, count)
+        record["rerun"] = [line + "".join(f" --on {stack}" for stack in on) for line in record["rerun"]]
+        record["stacks"] = list(on)
+        record["provenance"] |= {
+            "kernel": platform.release(),
+            "runs": f"{data.runs:,} in real time, {data.invalid} of them on links that did not keep their time",
+            "transfers": f"{data.transfers:,}",
+            "sizes": ", ".join(f"{size} at {label}" for label, size in how.sizes.items()),
+            "wall_time": f"{time.monotonic() - began:.0f} s on {os.cpu_count()} cores",
+        }
+        return self._write((), tuple(self.pack.claims), drawn, record, out)
 
     def _measure(
         self,
@@ -190,13 +240,16 @@ class Paper:
             xs = data.xs(name, **spec.at)
             estimates = tuple(mean(data.sample(name, x, **spec.at)) for x in xs)
             curves.append(Curve(spec.labels.get(name, series.label), tuple(xs), estimates, series.style))
+        return self._figure(spec, (*curves, *_reference(self.pack, spec)))
+
+    def _figure(self, spec: FigureSpec, curves: tuple[Curve, ...]) -> Figure:
         return Figure(
             id=spec.id,
             title=spec.title,
             caption=spec.caption,
             x_label=self.pack.x_label,
             y_label=self.pack.y_label,
-            curves=(*curves, *_reference(self.pack, spec)),
+            curves=curves,
             y_limit=spec.y_limit,
             printed=spec.printed,
         )

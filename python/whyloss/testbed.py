@@ -192,6 +192,13 @@ class Testbed:
         """Where the network namespace of a host can be entered while the test bed is open: ``nsenter --net=PATH``."""
         return self._native.namespace_path(host)
 
+    def courier(self, scenario: Scenario, run: int, number: int) -> _native.Courier:
+        """Transfer ``number`` of what ``scenario`` sends in run ``run``, to be carried by the engine.
+
+        Each end is a host of its own, a guest behind the host that the scenario names.
+        """
+        return _native.Courier(self._native, scenario.native, run, number)
+
     def audit(self) -> list[dict[str, Any]]:
         """What each direction of each link has done so far, or had done at the end; see ``docs/emulator.md``."""
         return self._native.audit()

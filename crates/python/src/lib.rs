@@ -8,6 +8,7 @@
 
 mod catalogue;
 mod convert;
+mod courier;
 mod error;
 mod interrupt;
 mod kernel;
@@ -25,6 +26,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::catalogue::{causes, describe, parts, profiles, scenario_schema, schemes, sweep_schema};
+    #[pymodule_export]
+    use super::courier::Courier;
     #[pymodule_export]
     use super::error::{InputError, UnavailableError, WhylossError};
     #[pymodule_export]

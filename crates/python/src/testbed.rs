@@ -7,6 +7,7 @@ use crate::table::Table;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use std::fs::File;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -262,6 +263,18 @@ impl Bed {
             let names: Vec<_> = self.plan.nodes.iter().map(|node| node.name.as_str()).collect();
             PyKeyError::new_err(format!("there is no host or router `{name}`; there are {}", names.join(", ")))
         })
+    }
+}
+
+impl Bed {
+    /// A guest behind a node: a device that leads to it, and its address.
+    pub fn add_guest(&self, name: &str, guest: u8) -> PyResult<(Tun, IpAddr)> {
+        self.bed()?.add_guest(self.find(name)?, guest).map_err(refuse)
+    }
+
+    /// The longest IP packet that a link takes, in octets.
+    pub fn mtu(&self) -> u16 {
+        self.plan.mtu
     }
 }
 

@@ -168,6 +168,7 @@ impl Crossing {
             dropped: traffic.dropped,
             max_packets: traffic.max_packets,
             max_octets: traffic.max_octets,
+            waited: traffic.waited,
         }
     }
 }
@@ -193,6 +194,8 @@ pub struct CrossingCounts {
     pub max_packets: u64,
     /// Most octets that waited at once.
     pub max_octets: u64,
+    /// Nanoseconds that packets waited in the queue, added up.
+    pub waited: u128,
 }
 
 /// The packets on the link.

@@ -11,7 +11,7 @@ import click
 
 import whyloss
 from whyloss import _native
-from whyloss.cli import catalogue, kernel, papers, runs, scores, testbed, wire
+from whyloss.cli import catalogue, demo, kernel, papers, runs, scores, testbed, wire
 from whyloss.cli.console import INTERRUPTED, complain, say
 from whyloss.pack import PackError
 
@@ -33,6 +33,7 @@ def app() -> None:
       whyloss testbed SCENARIO.toml          real packets: the scenario's links between hosts of this machine (root)
       whyloss serve FILE                     real packets: offer a file over the engine's TCP (needs root)
       whyloss kernel check                   loss differentiation in this machine's kernel
+      whyloss demo kernel                    see it work (needs root)
 
     Results go to standard output, progress and messages to standard error. Exit status: 0 done, 1 failed, 2 bad
     input, 130 interrupted.
@@ -54,6 +55,7 @@ for command in (
     wire.serve,
     wire.fetch,
     kernel.kernel,
+    demo.demo,
 ):
     app.add_command(command)
 

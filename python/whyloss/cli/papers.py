@@ -47,6 +47,7 @@ def papers(as_json: bool) -> None:
         "whyloss reproduce garcia2004 --quick",
         "whyloss reproduce garcia2004 --figure 4 --figure 5",
         "whyloss reproduce garcia2004 --json > claims.json",
+        "whyloss reproduce garcia2004 --on kernel --on engine --quick    # as root: real packets",
     ],
 )
 @click.argument("paper")
@@ -57,33 +58,66 @@ def papers(as_json: bool) -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for report and figures. [default: out/PAPER]",
 )
+@click.option(
+    "--on",
+    type=click.Choice(["kernel", "engine"]),
+    multiple=True,
+    help="Run it on real packets over emulated links: on the kernel's TCP, or on the engine. Needs root.",
+)
+@click.option(
+    "--parallel",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="With --on: runs at a time.",
+)
 @store_option
 @as_json
-def reproduce(paper: str, figures: tuple[str, ...], quick: bool, out: Path | None, store: Path, as_json: bool) -> None:
+def reproduce(
+    paper: str,
+    figures: tuple[str, ...],
+    quick: bool,
+    out: Path | None,
+    on: tuple[str, ...],
+    parallel: int,
+    store: Path,
+    as_json: bool,
+) -> None:
     """Run the experiments of a paper, draw its figures and judge its claims.
 
     PAPER is a name that `whyloss papers` lists, or a folder with a paper.toml. Each claim gets a computed verdict:
     reproduced, not reproduced, or undecided when the interval is too wide to tell. A claim that does not reproduce is
     a finding, not a failure: the exit status is 0, and the errata in the report say why.
 
+    With --on the transfers are carried by real stacks in real time (shortened, as the report says), and drawn over what
+    the simulator gives for the same scenarios; claims are not judged.
+
     Finished runs are kept. Stop it with Ctrl-C, and the same command goes on where it was.
     """
     from whyloss import papers as library
 
     chosen = library.load(paper)
-    folder = out or Path("out") / chosen.name
+    folder = out or Path("out") / "-".join([chosen.name, *on])
     watch = Watch(f"reproducing {chosen.name}")
 
     def kept() -> str:
         return f"{watch.done} of {watch.total} runs are kept in {store}; the same command goes on from there"
 
     with stopping(kept), watch:
-        found = chosen.reproduce(list(figures) or None, quick=quick, out=folder, store=store, progress=watch.count)
+        found = chosen.reproduce(
+            list(figures) or None,
+            quick=quick,
+            out=folder,
+            store=store,
+            progress=watch.count,
+            on=tuple(dict.fromkeys(on)),
+            parallel=parallel,
+        )
     if as_json:
         tell_json([claim.as_dict() for claim in found.claims])
     else:
         _show(found.claims)
-        if found.skipped:
+        if found.skipped and not on:
             say(f"not judged, because it takes figures that were not run: {', '.join(found.skipped)}")
     say(f"report: {found.report}")
 

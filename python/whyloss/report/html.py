@@ -33,7 +33,7 @@ def render(record: dict[str, Any]) -> str:
     environment.filters.update(number=number, interval=interval, glyph=_glyph, slug=lambda text: text.replace(" ", "-"))
     counts = Counter(claim["verdict"] for claim in record["claims"])
     return environment.get_template("report.html.j2").render(
-        record,
+        {"stacks": [], **record},
         counts=[(verdict, counts[verdict]) for verdict in _VERDICTS],
         errata_html=Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(record["errata"])),
         has_reference=any(curve["reference"] for figure in record["figures"] for curve in figure["curves"]),

@@ -108,6 +108,8 @@ pub struct HopAudit {
     pub dropped: Vec<(&'static str, u64)>,
     /// Most packets that waited at once.
     pub max_queue_packets: u64,
+    /// Mean time that a packet which the queue took waited in it, milliseconds.
+    pub mean_wait_ms: f64,
     /// Rate that was asked for, bit/s.
     pub rate_bps: u64,
     /// Share of its packets that its channel should damage or erase, if its error model says so.
@@ -119,6 +121,7 @@ pub struct HopAudit {
 impl HopAudit {
     pub(super) fn new(name: &str, rate_bps: u64, expected_error_share: Option<f64>, counts: &CrossingCounts) -> Self {
         let crossed = counts.delivered + counts.dropped.get(Cause::Erased);
+        let refused_by_queue = counts.dropped.get(Cause::QueueFull) + counts.dropped.get(Cause::Aqm);
         let spoilt = counts.damaged + counts.dropped.get(Cause::Erased);
         Self {
             name: name.to_owned(),
@@ -128,6 +131,7 @@ impl HopAudit {
             marked: counts.marked,
             dropped: counts.dropped.iter().filter(|(_, count)| *count > 0).map(|(cause, count)| (cause.name(), count)).collect(),
             max_queue_packets: counts.max_packets,
+            mean_wait_ms: counts.waited as f64 / 1e6 / (counts.offered - refused_by_queue).max(1) as f64,
             rate_bps,
             expected_error_share,
             error_share: if crossed == 0 { 0.0 } else { spoilt as f64 / crossed as f64 },

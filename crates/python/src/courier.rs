@@ -1,0 +1,116 @@
+//! Transfers between two hosts of the engine in a test bed.
+
+use crate::error::{raise, WhylossError};
+use crate::scenario::Scenario;
+use crate::testbed::Bed;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use whyloss_net::courier::{Courier as Running, CourierError, Load};
+use whyloss_net::Host;
+use whyloss_transport::stack::Settings;
+
+const PORT: u16 = 5000;
+
+/// A transfer of a scenario's agenda, carried by the engine between guests of the hosts that it names.
+#[pyclass(frozen, module = "whyloss._native")]
+pub struct Courier(Mutex<Stage>);
+
+enum Stage {
+    Ready { sender: Box<Host>, receiver: Box<Host>, address: SocketAddr, load: Load },
+    Running(Running),
+    Ended { started_ns: u64, finished_ns: Option<u64>, delivered: u64 },
+}
+
+#[pymethods]
+impl Courier {
+    #[new]
+    fn new(bed: &Bed, scenario: &Scenario, run: u32, number: usize) -> PyResult<Self> {
+        let agenda = scenario.0.agenda(run).map_err(|error| raise(&error.into()))?;
+        let count = agenda.len();
+        let outside = || PyIndexError::new_err(format!("transfer {number} of {count}"));
+        let errand = agenda.into_iter().nth(number).ok_or_else(outside)?;
+        let guest = u8::try_from(number + 1).ok().filter(|&guest| guest < 255).ok_or_else(outside)?;
+        let host = |name: &str| {
+            let (tun, address) = bed.add_guest(name, guest)?;
+            let settings = Settings { addresses: vec![address], mtu: bed.mtu(), key: [guest; 16] };
+            PyResult::Ok((Box::new(Host::new(tun, settings)), address))
+        };
+        let (sender, _) = host(&errand.from)?;
+        let (receiver, address) = host(&errand.to)?;
+        let load = Load {
+            octets: errand.octets,
+            connections: errand.connections,
+            chunk: errand.chunk as u32,
+            selection: errand.selection,
+            config: errand.config,
+        };
+        Ok(Self(Mutex::new(Stage::Ready { sender, receiver, address: SocketAddr::new(address, PORT), load })))
+    }
+
+    /// Starts it at `at_ns` of the system's monotonic clock.
+    fn start(&self, at_ns: u64) -> PyResult<()> {
+        let mut stage = self.stage();
+        let begun = Stage::Ended { started_ns: at_ns, finished_ns: None, delivered: 0 };
+        match std::mem::replace(&mut *stage, begun) {
+            Stage::Ready { sender, receiver, address, load } => {
+                *stage = Stage::Running(Running::start(*sender, *receiver, address, at_ns, &load).map_err(|error| refuse(&error))?);
+            }
+            other => *stage = other,
+        }
+        Ok(())
+    }
+
+    /// When the connections were opened, in nanoseconds of the system's monotonic clock; 0 before.
+    #[getter]
+    fn started_ns(&self) -> u64 {
+        match &*self.stage() {
+            Stage::Ready { .. } => 0,
+            Stage::Running(running) => running.started_ns(),
+            Stage::Ended { started_ns, .. } => *started_ns,
+        }
+    }
+
+    /// When everything had arrived, in nanoseconds of the system's monotonic clock.
+    #[getter]
+    fn finished_ns(&self) -> Option<u64> {
+        match &*self.stage() {
+            Stage::Ready { .. } => None,
+            Stage::Running(running) => running.finished_ns(),
+            Stage::Ended { finished_ns, .. } => *finished_ns,
+        }
+    }
+
+    /// Octets that have arrived in order.
+    #[getter]
+    fn delivered(&self) -> u64 {
+        match &*self.stage() {
+            Stage::Ready { .. } => 0,
+            Stage::Running(running) => running.delivered(),
+            Stage::Ended { delivered, .. } => *delivered,
+        }
+    }
+
+    /// Ends it and gives the number of retransmissions.
+    fn stop(&self, py: Python<'_>) -> PyResult<u64> {
+        let mut stage = self.stage();
+        let ended = Stage::Ended { started_ns: 0, finished_ns: None, delivered: 0 };
+        let Stage::Running(running) = std::mem::replace(&mut *stage, ended) else { return Ok(0) };
+        let (started_ns, finished_ns, delivered) = (running.started_ns(), running.finished_ns(), running.delivered());
+        *stage = Stage::Ended { started_ns, finished_ns, delivered };
+        drop(stage);
+        let stats = py.detach(|| running.stop()).map_err(|error| refuse(&error))?;
+        Ok(stats.retransmissions)
+    }
+}
+
+impl Courier {
+    fn stage(&self) -> std::sync::MutexGuard<'_, Stage> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+fn refuse(error: &CourierError) -> PyErr {
+    WhylossError::new_err(error.to_string())
+}

@@ -1,0 +1,42 @@
+"""The kernel part from Python: congestion controls that are there for as long as they are needed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whyloss import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["available", "loaded"]
+
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+PREFIX = "wl_"
+
+
+def available() -> set[str]:
+    """The congestion controls that connections can be given now."""
+    return set(_AVAILABLE.read_text(encoding="ascii").split())
+
+
+@contextmanager
+def loaded(controls: Iterable[str]) -> Iterator[None]:
+    """Sees to it that those of ``controls`` that are ours are loaded.
+
+    What was loaded before stays; what was loaded for this is unloaded at the end.
+
+    Raises:
+        whyloss.WhylossError: this kernel cannot load them, or others are loaded.
+    """
+    ours = {control for control in controls if control.startswith(PREFIX)}
+    if ours <= available():
+        yield
+        return
+    _native.kernel_load(sorted(ours))
+    try:
+        yield
+    finally:
+        _native.kernel_unload()

@@ -1,0 +1,238 @@
+"""Transfers carried by the kernel's own TCP."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whyloss import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from whyloss.testbed import Testbed
+
+__all__ = ["CONTROLS", "Carrier", "control_of", "prepare"]
+
+#: The congestion controls of the kernel that do what schemes of the engine do.
+CONTROLS = {
+    "newreno": "reno",
+    "newreno+reno": "reno",
+    "sack": "reno",
+    "cubic": "cubic",
+    "checksum-ld": "wl_checksum",
+    "checksum-ld+reno": "wl_checksum",
+    "veno": "wl_veno",
+    "westwood": "wl_westwood",
+    "ncpld": "wl_ncpld",
+    "spike": "wl_spike",
+    "lda-eq": "wl_ldaeq",
+    "jtcp": "wl_jtcp",
+    "cerl": "wl_cerl",
+}
+
+_PIECE = 1 << 16
+#: Windows up to here are set by the size of the socket's buffer; larger ones are left to the kernel.
+_SMALL_BUFFER = 1 << 20
+#: ``struct tcp_info`` (linux/tcp.h): where tcpi_snd_cwnd and tcpi_total_retrans stand.
+_SND_CWND, _TOTAL_RETRANS = 80, 100
+
+
+def control_of(errand: _native.Errand, controls: Mapping[str, str]) -> str:
+    """The kernel's congestion control for a transfer: the one chosen for its flow, else what its scheme means.
+
+    Raises:
+        whyloss.InputError: the kernel has nothing like the scheme.
+    """
+    flow = errand["name"].split(".")[0]
+    control = controls.get(flow) or CONTROLS.get(errand["scheme"])
+    if control is None:
+        raise _native.InputError(
+            f"flow {flow!r}: the kernel has no scheme {errand['scheme']!r}; it has {', '.join(sorted(set(CONTROLS)))}"
+        )
+    return control
+
+
+def prepare(bed: Testbed, agenda: list[_native.Errand]) -> None:
+    """Sets up the hosts as the transfers' configuration says.
+
+    A Linux host has one configuration: what the profile says of SACK, timestamps, RACK, tail loss probes, the smallest
+    timeout and the initial window is set for all its connections.
+
+    Raises:
+        whyloss.InputError: two transfers want different ones.
+    """
+    wanted = [(_host_settings(errand["tcp"]), errand["tcp"]["initial_window"]) for errand in agenda]
+    if any(settings != wanted[0] for settings in wanted):
+        raise _native.InputError("the flows of a scenario must agree in what a Linux host sets for all its connections")
+    settings, window = wanted[0]
+    for host in bed.hosts:
+        bed.inside(host, lambda: _write(settings))
+        if window != _LINUX_INITIAL_WINDOW:
+            for route in bed.check_output(host, ["ip", "route", "show"]).splitlines():
+                bed.check_output(host, ["ip", "route", "replace", *route.split(), "initcwnd", str(window)])
+
+
+_LINUX_INITIAL_WINDOW = 10
+
+
+def _write(settings: Mapping[str, str]) -> None:
+    """Writes ``/proc/sys/net/KEY`` for each key; keys that this kernel does not have are left out."""
+    for key, value in settings.items():
+        path = Path("/proc/sys/net") / key
+        if path.exists():
+            path.write_text(value, encoding="ascii")
+
+
+def _host_settings(tcp: Mapping[str, Any]) -> dict[str, str]:
+    def switch(name: str) -> str:
+        return "1" if tcp[name] else "0"
+
+    return {
+        "ipv4/tcp_no_metrics_save": "1",
+        "ipv4/tcp_sack": switch("sack"),
+        "ipv4/tcp_dsack": switch("dsack"),
+        "ipv4/tcp_timestamps": switch("timestamps"),
+        "ipv4/tcp_window_scaling": switch("window_scaling"),
+        "ipv4/tcp_recovery": switch("rack"),
+        "ipv4/tcp_early_retrans": "3" if tcp["tlp"] else "0",
+        "ipv4/tcp_frto": "2" if tcp["undo"] else "0",
+        "ipv4/tcp_ecn": switch("ecn"),
+        "ipv4/tcp_rto_min_us": str(round(tcp["min_rto_s"] * 1e6)),
+    }
+
+
+@dataclass
+class Carrier:
+    """One transfer over sockets of the kernel. Times are in nanoseconds of ``time.monotonic_ns``."""
+
+    errand: _native.Errand
+    control: str
+    bed: Testbed
+    port: int
+    started_ns: int = 0
+    finished_ns: int | None = None
+    delivered: int = 0
+    retransmissions: int = 0
+    error: str = ""
+    windows: list[int] = field(default_factory=list)
+    """The sum of the congestion windows in segments, at each look."""
+    _senders: list[socket.socket] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _taken: int = 0
+    _stopped: bool = False
+    _sockets: list[socket.socket] = field(default_factory=list)
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def start(self, origin_ns: int) -> None:
+        """Listens, and starts the transfer at its time after ``origin_ns``."""
+        listener = self._open(self.errand["to"])
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if (buffer := self.errand["tcp"]["receive_buffer"]) <= _SMALL_BUFFER:
+            # The kernel takes twice what is said, and about half of that is the window.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        listener.bind(self._address)
+        listener.listen(self.errand["connections"])
+        self._spawn(self._accept, listener)
+        self._spawn(self._connect, origin_ns + round(self.errand["start_s"] * 1e9))
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything has arrived, or it broke."""
+        return self.finished_ns is not None or bool(self.error)
+
+    def look(self) -> None:
+        """Notes the congestion windows."""
+        with contextlib.suppress(OSError):
+            if self._senders and not self.finished:
+                self.windows.append(sum(_info(sender, _SND_CWND) for sender in self._senders))
+
+    def stop(self) -> None:
+        """Ends it, whether finished or not."""
+        self._stopped = True
+        with contextlib.suppress(OSError):
+            self.retransmissions = sum(_info(sender, _TOTAL_RETRANS) for sender in self._senders)
+        for one in self._sockets:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for one in self._sockets:
+            one.close()
+
+    @property
+    def _address(self) -> tuple[str, int]:
+        return self.bed.address(self.errand["to"]), self.port
+
+    def _open(self, host: str) -> socket.socket:
+        return self._keep(self.bed.inside(host, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)))
+
+    def _keep(self, made: socket.socket) -> socket.socket:
+        with self._lock:
+            self._sockets.append(made)
+        return made
+
+    def _spawn(self, work: Any, *arguments: Any) -> None:
+        def guarded() -> None:
+            try:
+                work(*arguments)
+            except OSError as error:
+                if not self._stopped:
+                    self.error = self.error or str(error)
+
+        thread = threading.Thread(target=guarded, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(self.errand["connections"]):
+            connection, _ = listener.accept()
+            self._spawn(self._receive, self._keep(connection))
+
+    def _receive(self, connection: socket.socket) -> None:
+        buffer = bytearray(_PIECE)
+        while count := connection.recv_into(buffer):
+            with self._lock:
+                self.delivered += count
+                if self.delivered == self.errand["octets"]:
+                    self.finished_ns = time.monotonic_ns()
+
+    def _connect(self, at_ns: int) -> None:
+        time.sleep(max(0.0, (at_ns - time.monotonic_ns()) / 1e9))
+        if self._stopped:
+            return
+        self.started_ns = time.monotonic_ns()
+        for _ in range(self.errand["connections"]):
+            connection = self._open(self.errand["from"])
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self.control.encode())
+            if self.errand["tcp"]["send_buffer"] <= _SMALL_BUFFER:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.errand["tcp"]["send_buffer"])
+            self._spawn(self._send, connection)
+
+    def _send(self, connection: socket.socket) -> None:
+        connection.connect(self._address)
+        self._senders.append(connection)
+        piece = bytes(self.errand["chunk"])
+        while (count := self._take(len(piece))) and not self._stopped:
+            connection.sendall(piece[:count])
+        connection.shutdown(socket.SHUT_WR)
+
+    def _take(self, wanted: int) -> int:
+        """The next piece of the data, for whichever connection has room."""
+        octets = self.errand["octets"]
+        with self._lock:
+            count = wanted if octets is None else min(wanted, octets - self._taken)
+            self._taken += count
+        return count
+
+
+def _info(connection: socket.socket, offset: int) -> int:
+    """A number of 32 bits of the connection's ``struct tcp_info``."""
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return int(struct.unpack_from("=I", info, offset)[0])

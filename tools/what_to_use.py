@@ -1,0 +1,270 @@
+"""Writes docs/what-to-use: what the kernel's congestion controls carry over a bad link, and what they do to others.
+
+``--measure`` runs the kernel over emulated links first (as root, about half an hour) and writes measured.json; without
+it the page and the pictures are made from what was measured before. ``--quick`` measures a small part to a folder of
+its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from whyloss import plots
+from whyloss.figures import Curve, Figure, Style
+from whyloss.scenario import Scenario
+from whyloss.stats import mean
+
+FOLDER = Path(__file__).parent.parent / "docs" / "what-to-use"
+#: Queue in packets by what it is in bandwidth-delay products (17 packets).
+QUEUES = {5: "5 packets", 17: "one bandwidth-delay product", 67: "four bandwidth-delay products"}
+SHARES = (0, 1, 2, 5, 10, 15)
+EFFECTS = {"damage": "damaged", "erase": "erased"}
+CONTROLS = {
+    "reno": Style("#777777", "circle"),
+    "cubic": Style("#2b9a6c", "square"),
+    "bbr": Style("#8c4fb3", "diamond"),
+    "wl_veno": Style("#b8860b", "triangle"),
+    "wl_ldaeq": Style("#d5622a", "triangle"),
+    "wl_checksum": Style("#2f72b8", "circle"),
+    "wl_checksum_delay": Style("#14365c", "square"),
+}
+REPETITIONS = 3
+#: Slow start is over by then, and the run ends a little before its transfers are stopped.
+GENERATED = "<!-- Generated from measured.json: `python tools/what_to_use.py`. -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is varied."""
+
+    control: str
+    effect: str
+    share: int
+    queue: int
+    competing: bool
+
+    def scenario(self, base: Scenario) -> Scenario:
+        """The scenario of this point."""
+        flows = base.to_dict()["flow"]
+        fields: dict[str, object] = {
+            "path.queue": f"{self.queue} pkt",
+            "path.forward.channel.loss": f"{self.share} %",
+            "path.forward.channel.effect": self.effect,
+        }
+        if not self.competing:
+            fields["flow"] = flows[:1]
+        return base.replace(fields)
+
+
+def points(quick: bool) -> list[Point]:
+    """All of them; damage and erasure are the same where nothing is lost."""
+    shares = (0, 2) if quick else SHARES
+    queues = (17,) if quick else tuple(QUEUES)
+    return [
+        Point(control, effect, share, queue, competing)
+        for competing in (False, True)
+        for queue in queues
+        for effect in EFFECTS
+        for share in shares
+        if share or effect == "damage"
+        for control in CONTROLS
+    ]
+
+
+def measure(folder: Path, quick: bool, parallel: int) -> None:
+    """Runs everything and writes measured.json."""
+    from whyloss.cli.console import Watch
+    from whyloss.stacks import Job, run_jobs
+
+    base = Scenario.load(FOLDER / "path.toml")
+    repetitions = 1 if quick else REPETITIONS
+    wanted = points(quick)
+    jobs = [
+        Job(point.scenario(base), run, "kernel", {"judged": point.control, "neighbour": "cubic"})
+        for point in wanted
+        for run in range(repetitions)
+    ]
+    with Watch("measuring") as watch:
+        outcomes = run_jobs(jobs, Path("out/store/real"), parallel=parallel, progress=watch.count)
+    rows = []
+    for index, point in enumerate(wanted):
+        group = outcomes[index * repetitions : (index + 1) * repetitions]
+        rows.append(
+            {
+                "control": point.control,
+                "effect": point.effect,
+                "share": point.share,
+                "queue": point.queue,
+                "competing": point.competing,
+                "valid": [outcome.valid for outcome in group],
+                "goodput_mbps": [_goodput(outcome, "judged") for outcome in group],
+                "others_mbps": [_goodput(outcome, "neighbour") for outcome in group],
+                "queueing_ms": [outcome.mean_wait_ms for outcome in group],
+                "retransmissions": [outcome.transfers[0].retransmissions for outcome in group],
+            }
+        )
+    record = {
+        "kernel": platform.release(),
+        "cores": os.cpu_count(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "parallel": parallel,
+        "rows": rows,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "measured.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def _goodput(outcome: Any, flow: str) -> float:
+    return math.fsum(row.goodput_bps for row in outcome.transfers if row.transfer.split(".")[0] == flow) / 1e6
+
+
+class Measured:
+    """The rows of measured.json, found by what was varied."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        """Takes the file's content."""
+        self.record = record
+        self._rows = {Point(**{k: row[k] for k in Point.__slots__}): row for row in record["rows"]}
+
+    def values(self, point: Point, quantity: str) -> list[float]:
+        """One value a repetition; nothing lost is one and the same for damage and erasure."""
+        if point.share == 0:
+            point = Point(point.control, "damage", 0, point.queue, point.competing)
+        values: list[float] = self._rows[point][quantity]
+        return values
+
+    def mean(self, point: Point, quantity: str) -> float:
+        """Their mean."""
+        return statistics.fmean(self.values(point, quantity))
+
+    def invalid(self) -> int:
+        """How many runs went over links that did not keep their time."""
+        return sum(row["valid"].count(False) for row in self.record["rows"])
+
+    def runs(self) -> int:
+        """How many runs there were."""
+        return sum(len(row["valid"]) for row in self.record["rows"])
+
+
+def harm(measured: Measured, point: Point) -> float:
+    """What four CUBIC neighbours lose beside this control, as a share of what they have beside a fifth CUBIC flow."""
+    beside = measured.mean(point, "others_mbps")
+    fair = measured.mean(Point("cubic", point.effect, point.share, point.queue, True), "others_mbps")
+    return 1 - beside / fair
+
+
+def pictures(measured: Measured, folder: Path) -> None:
+    """One figure an effect and queue: goodput of one flow over the share of packets lost."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    with mpl.rc_context(plots.STYLE):
+        canvas = Canvas(figsize=(9.6, 5.6), layout="constrained")
+        FigureCanvasAgg(canvas)
+        axes = canvas.subplots(len(EFFECTS), len(QUEUES), sharex=True, sharey=True)
+        for row, (effect, word) in zip(axes, EFFECTS.items(), strict=True):
+            for place, (queue, name) in zip(row, QUEUES.items(), strict=True):
+                plots.draw(_panel(measured, effect, word, queue, name), place)
+        for place in axes[0]:
+            place.set_xlabel("")
+        for row in axes:
+            for place in row[1:]:
+                place.set_ylabel("")
+        handles, labels = axes[0][0].get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8)
+        for suffix in ("svg",):
+            plots.export(canvas, folder / f"goodput.{suffix}")
+
+
+def _panel(measured: Measured, effect: str, word: str, queue: int, name: str) -> Figure:
+    curves = tuple(
+        Curve(
+            control,
+            tuple(float(share) for share in SHARES),
+            tuple(
+                mean(measured.values(Point(control, effect, share, queue, False), "goodput_mbps")) for share in SHARES
+            ),
+            style,
+        )
+        for control, style in CONTROLS.items()
+    )
+    return Figure(
+        id="",
+        title=f"{word}, queue: {name}",
+        caption="",
+        x_label="Packets lost (%)",
+        y_label="Goodput (Mbit/s)",
+        curves=curves,
+        y_limit=10,
+    )
+
+
+def table(measured: Measured, effect: str, queue: int) -> list[str]:
+    """Goodput and queueing delay of one flow, and harm to four CUBIC neighbours."""
+    lines = [
+        f"| packets {EFFECTS[effect]} | " + " | ".join(f"`{control}`" for control in CONTROLS) + " |",
+        "|---|" + "---|" * len(CONTROLS),
+    ]
+    for share in SHARES:
+        cells = []
+        for control in CONTROLS:
+            alone = Point(control, effect, share, queue, False)
+            beside = Point(control, effect, share, queue, True)
+            goodput, delay = measured.mean(alone, "goodput_mbps"), measured.mean(alone, "queueing_ms")
+            cells.append(f"{goodput:.1f} · {delay:.0f} ms · {harm(measured, beside):+.0%}".replace("-", "−"))
+        lines.append(f"| {share} % | " + " | ".join(cells) + " |")
+    return lines
+
+
+def page(measured: Measured) -> str:
+    """The page with everything."""
+    record = measured.record
+    lines = [
+        "# What to use today",
+        "",
+        GENERATED,
+        "",
+        f"Linux {record['kernel']}, {record['date']}: {measured.runs()} runs of 12 s, {record['parallel']} at a time",
+        f"on {record['cores']} cores, over emulated links of 10 Mbit/s and a round trip of 20 ms",
+        f"([path.toml](path.toml)); {measured.invalid()} of them went over links that did not keep their time.",
+        "Each cell: goodput of one flow in Mbit/s · mean queueing delay that it makes · what four CUBIC flows lose",
+        "beside it, compared with a fifth CUBIC flow in its place (negative: they gain).",
+        "",
+        "![Goodput over the share of packets lost](goodput.svg)",
+    ]
+    for queue, name in QUEUES.items():
+        lines += ["", f"## Queue: {name}", ""]
+        for effect in EFFECTS:
+            lines += [*table(measured, effect, queue), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> None:
+    """Measures if asked to, and writes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--measure", action="store_true", help="run the kernel over emulated links (as root)")
+    parser.add_argument("--quick", action="store_true", help="with --measure: a small part, to out/what-to-use")
+    parser.add_argument("--parallel", type=int, default=8, help="runs at a time")
+    chosen = parser.parse_args()
+    folder = Path("out/what-to-use") if chosen.quick else FOLDER
+    if chosen.measure:
+        measure(folder, chosen.quick, chosen.parallel)
+    if chosen.quick:
+        return
+    measured = Measured(json.loads((folder / "measured.json").read_text(encoding="utf-8")))
+    pictures(measured, folder)
+    (folder / "README.md").write_text(page(measured), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -267,6 +267,8 @@ pub struct RareOptions {
 pub enum Report {
     /// A segment arrived damaged.
     Corruption(CorruptionReport),
+    /// The same in eight octets.
+    Compact(CompactReport),
     /// What a differentiator at the receiver thinks of the lowest open hole.
     Cause(CauseReport),
     /// The header of a damaged segment has arrived intact.
@@ -371,6 +373,17 @@ pub struct CorruptionReport {
     pub position: Option<ReportedPosition>,
     /// The nonce read from the damaged segment (hardened form).
     pub echo: Option<u32>,
+}
+
+/// A report of corruption where the header has room for eight octets only. It repeats no count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactReport {
+    /// First octet of the damaged segment less the acknowledgement number beside it; below 2^20. The receiver has confirmed it.
+    pub offset: u32,
+    /// The damaged segment carried a CE mark in its intact IP header.
+    pub congestion_experienced: bool,
+    /// The low ten bits of the nonce read from the damaged segment.
+    pub echo: u16,
 }
 
 /// Where in the stream the damaged segment stood, and how that is known.

@@ -19,7 +19,7 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef __s64 s64;
 
-enum { AF_INET = 2, AF_INET6 = 10, SOL_TCP = 6, TCP_CONGESTION = 13, TCP_CA_NAME_MAX = 16 };
+enum { AF_INET = 2, AF_INET6 = 10, SOL_TCP = 6, TCP_CONGESTION = 13, TCP_SAVE_SYN = 27, TCP_CA_NAME_MAX = 16 };
 
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 
@@ -34,6 +34,8 @@ enum tcp_ca_event {
 
 // Of in_ack_event: the acknowledgement carries the ECN echo.
 #define CA_ACK_ECE 4
+
+enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 
 // The octets of icsk_ca_priv: what a control may keep for each connection.
 #define WL_PRIVATE_SIZE 104
@@ -58,6 +60,7 @@ struct netns_ipv4 {
 struct net {
 	struct ns_common ns;
 	struct netns_ipv4 ipv4;
+	u64 net_cookie;
 };
 
 struct sock_common {
@@ -87,6 +90,9 @@ struct inet_sock {
 
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
+	struct {
+		u16 rcv_mss;
+	} icsk_ack;
 	u32 icsk_rto;
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	u8 icsk_ca_state : 5;
@@ -113,8 +119,28 @@ struct tcp_options_received {
 	u16 mss_clamp;
 };
 
+struct tcp_sack_block {
+	u32 start_seq;
+	u32 end_seq;
+};
+
+struct minmax_sample {
+	u32 t;
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	u32 tlp_high_seq;
+	u16 tcp_header_len;
+	struct minmax rtt_min;
+	u32 data_segs_in;
+	u32 rcv_wup;
+	struct tcp_sack_block selective_acks[4];
 	u32 reordering;
 	u32 snd_wnd;
 	u32 mss_cache;
@@ -180,10 +206,22 @@ struct rate_sample {
 	bool is_ack_delayed;
 };
 
+struct net_device {
+	struct {
+		struct net *net;
+	} nd_net;
+};
+
+struct dst_entry {
+	struct net_device *dev;
+};
+
 struct sk_buff {
 	unsigned char *head;
 	unsigned char *data;
 	struct sock *sk;
+	struct net_device *dev;
+	unsigned long _skb_refdst;
 	unsigned int len;
 	u16 transport_header;
 	u16 network_header;

@@ -6,8 +6,10 @@ use super::sides::Phase;
 use super::{Endpoint, Granularity, Recovery, ReportResponse};
 use crate::differentiation::Cause;
 use crate::path::{Ack, Reported, ReportedSegment, Trigger};
-use crate::segment::{CauseReport, Flags, Report, Segment};
+use crate::segment::{CauseReport, CorruptionReport, Flags, PositionBasis, Report, ReportedPosition, Segment};
+use crate::seq::Seq;
 use crate::time::{Duration, Instant};
+use crate::wire::report::COMPACT_ECHO_MASK;
 
 /// What one acknowledgement said, besides its number.
 #[derive(Debug, Default)]
@@ -75,7 +77,8 @@ impl Endpoint {
         self.learn(now, segment, &mut news);
         self.tell_observers(segment, &news);
         if let Some(report) = segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
-            self.on_report(now, report, news.new_report);
+            let report = self.in_full(report, ack);
+            self.on_report(now, &report, news.new_report);
         }
         if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
             self.on_ecn_echo();
@@ -231,13 +234,36 @@ impl Endpoint {
                 let position = report.seq.near(self.snd.una);
                 (self.snd.board.find(position)?, Some(position))
             }
-            Report::Rate(_) | Report::Survival(_) => return None,
+            Report::Compact(_) | Report::Rate(_) | Report::Survival(_) => return None,
             // The offset counts in units of 16 octets, rounded down.
             Report::Cause(CauseReport { hole_offset: 0, .. }) => (self.snd.board.find(self.snd.una)?, None),
             Report::Cause(cause) => (self.snd.board.find(self.snd.una + u64::from(cause.hole_offset) + 15)?, None),
         };
         let sent = self.snd.board.get(index);
         (start.is_none_or(|start| start == sent.start) && !sent.is_sacked()).then_some(index)
+    }
+
+    /// A compact report as the full one that it stands for; its echo is completed from the transmission that it fits.
+    fn in_full(&self, report: &Report, ack: u64) -> Report {
+        let Report::Compact(compact) = report else { return *report };
+        let start = ack + u64::from(compact.offset);
+        let low = u32::from(compact.echo);
+        let echo = self.nonces().then(|| {
+            let sent = self.snd.board.find(start).map(|index| self.snd.board.get(index));
+            let transmissions = sent.map_or(0, |sent| u32::from(sent.transmissions));
+            (0..transmissions)
+                .rev()
+                .map(|nth| self.nonce(start, nth))
+                .find(|nonce| nonce & COMPACT_ECHO_MASK == low)
+                .unwrap_or(low)
+        });
+        Report::Corruption(CorruptionReport {
+            count: self.snd.last_report.unwrap_or(0),
+            congestion_experienced: compact.congestion_experienced,
+            rate_limited: false,
+            position: Some(ReportedPosition { seq: Seq::from(start), len: 0, basis: PositionBasis::SeqConfirmed }),
+            echo,
+        })
     }
 
     fn on_report(&mut self, now: Instant, report: &Report, new: bool) {

@@ -272,8 +272,8 @@ impl RareOptions {
 mod tests {
     use super::*;
     use crate::segment::{
-        CorruptionReport, ExplicitLoss, HeaderReport, Hop, HopNotice, PositionBasis, RateReport, Report, ReportedPosition,
-        SackBlocks, Wave,
+        CompactReport, CorruptionReport, ExplicitLoss, HeaderReport, Hop, HopNotice, PositionBasis, RateReport, Report,
+        ReportedPosition, SackBlocks, Wave,
     };
 
     fn parse(octets: &[u8]) -> (Options, Option<Malformed>) {
@@ -397,6 +397,14 @@ mod tests {
             &reporting(corruption(Some(inferred), Some(0xA1A2_A3A4))),
             &[1, 253, 15, 0x57, 0x4C, 4, 0x40, 9, 0x11, 0x12, 0x13, 0x14, 0xA1, 0xA2, 0xA3, 0xA4],
         );
+    }
+
+    #[test]
+    fn a_report_in_eight_octets() {
+        let compact = CompactReport { offset: 0x8_0001, congestion_experienced: true, echo: 0x203 };
+        let rare = Some(Box::new(RareOptions { report: Some(Report::Compact(compact)), ..RareOptions::default() }));
+        // 80000000 + 40000000 + 80001 * 400 + 203, all in base 16.
+        both_ways(&Options { rare, ..Options::default() }, &[253, 8, 0x57, 0x4C, 0xE0, 0x00, 0x06, 0x03]);
     }
 
     #[test]

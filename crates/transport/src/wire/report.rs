@@ -26,6 +26,10 @@
 //! | 7–10 | with `80` or `40`: sequence number of the first octet of the damaged segment |
 //! | next 4 | if the length says that there are four more: the nonce read from the damaged segment |
 //!
+//! **Compact corruption report** (length 8, on acknowledgements): the same where two SACK blocks leave no more room. Octets 4–7 are one number:
+//! `80000000` is set, as in no sub-type; `40000000` CE seen; 20 bits: first octet of the damaged segment less the acknowledgement number; 10 bits: the
+//! low ones of the nonce. The sequence number is confirmed.
+//!
 //! **Loss cause** (sub-type 7, length 9, on acknowledgements): "a differentiator at the receiver thinks this of the lowest open hole."
 //!
 //! | octet | |
@@ -71,6 +75,7 @@
 //! | wave, rate or header checksum | 17 | 2 |
 //! | loss cause | 19 | 2 |
 //! | header intact | 20 | 2 |
+//! | compact report | 18 | 2 |
 //! | report with position, or with echo | 21 | 2 |
 //! | report with position and echo | 25 | 1 |
 //! | nonce and report with position | 30 | 1 |
@@ -79,7 +84,8 @@
 use super::notices;
 use crate::differentiation::Cause;
 use crate::segment::{
-    CauseReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report, ReportedPosition, Wave,
+    CauseReport, CompactReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report, ReportedPosition,
+    Wave,
 };
 use crate::seq::Seq;
 
@@ -107,6 +113,14 @@ const CONGESTION_EXPERIENCED: u8 = 0x20;
 const RATE_LIMITED: u8 = 0x10;
 const LENGTH: u8 = 0x0F;
 
+const COMPACT: u32 = 0x8000_0000;
+const COMPACT_CONGESTION: u32 = 0x4000_0000;
+/// Bits of a compact report's offset and of its echo.
+const COMPACT_OFFSET_BITS: u32 = 20;
+const COMPACT_ECHO_BITS: u32 = 10;
+/// The bits of a nonce that a compact report echoes.
+pub(crate) const COMPACT_ECHO_MASK: u32 = (1 << COMPACT_ECHO_BITS) - 1;
+
 const VERDICT: u8 = 0xC0;
 const VERDICT_CORRUPTION: u8 = 0x40;
 const VERDICT_CONGESTION: u8 = 0x80;
@@ -125,6 +139,7 @@ pub(super) fn report_len(report: &Report) -> usize {
         Report::Corruption(report) => {
             7 + if report.position.is_some() { 4 } else { 0 } + if report.echo.is_some() { 4 } else { 0 }
         }
+        Report::Compact(_) => 8,
         Report::Cause(_) => 9,
         Report::HeaderIntact(_) => 10,
         Report::Rate(_) | Report::Survival(_) => 7,
@@ -150,6 +165,10 @@ pub(super) fn read(options: &mut Options, data: &[u8]) -> bool {
         [CORRUPTION, flags, count, rest @ ..] => {
             let Some(report) = read_corruption(*flags, *count, rest) else { return false };
             options.rare.get_or_insert_default().report = Some(Report::Corruption(report));
+        }
+        &[a, b, c, d] if a >= 0x80 => {
+            let report = read_compact(u32::from_be_bytes([a, b, c, d]));
+            options.rare.get_or_insert_default().report = Some(Report::Compact(report));
         }
         &[CAUSE, flags, count, high, low] => {
             let report = read_cause(flags, count, u16::from_be_bytes([high, low]));
@@ -196,6 +215,22 @@ fn read_corruption(flags: u8, count: u8, rest: &[u8]) -> Option<CorruptionReport
     })
 }
 
+fn read_compact(word: u32) -> CompactReport {
+    CompactReport {
+        offset: word >> COMPACT_ECHO_BITS & ((1 << COMPACT_OFFSET_BITS) - 1),
+        congestion_experienced: word & COMPACT_CONGESTION != 0,
+        echo: (word & COMPACT_ECHO_MASK) as u16,
+    }
+}
+
+fn write_compact(report: CompactReport, out: &mut Vec<u8>) {
+    let CompactReport { offset, congestion_experienced, echo } = report;
+    let offset = offset.min((1 << COMPACT_OFFSET_BITS) - 1);
+    let echo = u32::from(echo) & COMPACT_ECHO_MASK;
+    let marked = if congestion_experienced { COMPACT_CONGESTION } else { 0 };
+    out.extend_from_slice(&(COMPACT | marked | offset << COMPACT_ECHO_BITS | echo).to_be_bytes());
+}
+
 fn read_cause(flags: u8, count: u8, offset: u16) -> CauseReport {
     let cause = match flags & VERDICT {
         0 => Cause::Unknown,
@@ -229,6 +264,7 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
         head(report_len(report), out);
         match report {
             Report::Corruption(report) => write_corruption(report, out),
+            Report::Compact(report) => write_compact(*report, out),
             Report::Cause(report) => write_cause(*report, out),
             Report::Rate(report) => out.extend_from_slice(&[RATE, report.wave, report.rate]),
             Report::HeaderIntact(report) => {

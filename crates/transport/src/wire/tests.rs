@@ -6,8 +6,8 @@ use super::options::MAX_LEN;
 use super::*;
 use crate::differentiation::Cause;
 use crate::segment::{
-    CauseReport, CorruptionReport, Dscp, Ecn, ExplicitLoss, Flags, HeaderReport, Hop, HopNotice, Notices, Options, Payload,
-    PositionBasis, RareOptions, RateReport, Report, ReportedPosition, SackBlocks, Snack, Timestamps, Wave,
+    CauseReport, CompactReport, CorruptionReport, Dscp, Ecn, ExplicitLoss, Flags, HeaderReport, Hop, HopNotice, Notices, Options,
+    Payload, PositionBasis, RareOptions, RateReport, Report, ReportedPosition, SackBlocks, Snack, Timestamps, Wave,
 };
 use crate::seq::Seq;
 use proptest::option::of;
@@ -266,6 +266,12 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn compact()(offset in 0..1_u32 << 20, congestion_experienced: bool, echo in 0..1_u16 << 10) -> Report {
+        Report::Compact(CompactReport { offset, congestion_experienced, echo })
+    }
+}
+
+prop_compose! {
     fn header_intact()(seq: u32, count: u8) -> Report {
         Report::HeaderIntact(HeaderReport { seq: Seq(seq), count })
     }
@@ -299,7 +305,7 @@ prop_compose! {
 prop_compose! {
     fn rare()(
         reports_permitted: bool,
-        report in of(prop_oneof![corruption(), cause(), header_intact(), rate(), any::<u16>().prop_map(Report::Survival)]),
+        report in of(prop_oneof![corruption(), compact(), cause(), header_intact(), rate(), any::<u16>().prop_map(Report::Survival)]),
         snack in of(snack()),
         notices in notices(),
         unknown in prop::collection::vec((30..=69u8, prop::collection::vec(any::<u8>(), 0..10).prop_map(Bytes::from)), 0..3),

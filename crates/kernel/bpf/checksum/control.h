@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// wl_checksum: NewReno's window that the receiver's reports keep (Garcia & Brunstrom 2004). It grows in recovery too, as long as every loss is
+// explained: at a high rate of damage a connection is hardly ever out of it. Timeouts follow the policy `aware`.
+
+#include "core/aware.h"
+#include "core/delay.h"
+
+// Losses are waited for as long as a report can be late: a round trip and a half, and the receiver's delayed acknowledgement.
+#define WL_PATIENCE_SLACK 5000
+#define WL_RTO_MIN 200000
+
+struct wl_checksum_state {
+	struct wl_newreno reno;
+	struct wl_aware aware;
+	struct wl_kept kept;
+	u32 una; // before this acknowledgement
+	u32 probe; // end of what a tail loss probe was sent for, before this acknowledgement; 0 if none was
+	u32 heard_from; // when the last acknowledgement came
+	u32 delivered; // cumulatively, until then
+	u32 lost; // likewise
+	struct wl_delay delay; // of wl_checksum_delay
+	u8 delays;
+};
+
+_Static_assert(sizeof(struct wl_checksum_state) <= WL_PRIVATE_SIZE, "the kernel has no more");
+
+static __always_inline struct wl_checksum_state *wl_state(struct sock *sk)
+{
+	return wl_private(sk);
+}
+
+static __always_inline u8 wl_ca_state(struct sock *sk)
+{
+	return BPF_CORE_READ_BITFIELD(inet_csk(sk), icsk_ca_state);
+}
+
+static __always_inline u32 wl_in_flight(struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+
+static __always_inline struct wl_window wl_window_of(struct tcp_sock *tp)
+{
+	return (struct wl_window){ tp->snd_cwnd, tp->snd_ssthresh };
+}
+
+static __always_inline void wl_set_window(struct tcp_sock *tp, struct wl_window window)
+{
+	tp->snd_cwnd = wl_max(window.cwnd, 1);
+	tp->snd_ssthresh = window.ssthresh;
+}
+
+static __always_inline void wl_balance_of(struct wl_balance *at, struct tcp_sock *tp, const struct wl_hearer *hearer)
+{
+	u32 srtt = tp->srtt_us >> 3;
+
+	at->now = wl_now();
+	at->lost = tp->lost;
+	at->heard = hearer ? hearer->heard.total : 0;
+	// Without nonces nobody sees what is sent again.
+	at->repaired = hearer && hearer->heard.nonces ? hearer->heard.repaired : at->heard;
+	at->patience = srtt + srtt / 2 + WL_PATIENCE_SLACK;
+}
+
+// As tcp_update_pacing_rate(), which is not called for a control that moves the window in recovery too: twice the window a round trip in slow
+// start, 6/5 of it else. Unless something paces, it is only the measure of how many segments are handed down at once.
+static __always_inline void wl_set_rate(struct sock *sk, struct tcp_sock *tp)
+{
+	u64 rate = (u64)tp->mss_cache * wl_max(tp->snd_cwnd, tp->packets_out) * 8000000;
+
+	if (!tp->srtt_us)
+		return;
+	rate = rate / tp->srtt_us * (tp->snd_cwnd < tp->snd_ssthresh / 2 ? 10 : 6) / 5;
+	sk->sk_pacing_rate = rate;
+}
+
+static __always_inline int wl_is_believed(const struct wl_hearer *hearer)
+{
+	return hearer && !wl_heard_distrusted(&hearer->heard) && !wl_heard_too_many(&hearer->heard);
+}
+
+// Whether the latest transmission of the first segment outstanding was reported.
+static __always_inline int wl_head_reported(const struct wl_hearer *hearer, u32 una)
+{
+	struct wl_transmission latest;
+
+	if (!wl_is_believed(hearer))
+		return 0;
+	latest = wl_sent_latest(&hearer->sent, una);
+	return wl_heard_has(&hearer->heard, una, latest.found ? latest.nonce : 0);
+}
+
+static __always_inline void wl_take(struct sock *sk, struct wl_checksum_state *state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wl_hearer *hearer;
+
+	wl_begin(sk);
+	wl_newreno_init(&state->reno, WL_UNLIMITED, WL_UNLIMITED);
+	state->delivered = tp->delivered;
+	state->lost = tp->lost;
+	state->una = tp->snd_una;
+	state->heard_from = wl_now();
+	if (!bpf_sk_storage_get(&wl_agreements, sk, 0, 0))
+		return;
+	hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!hearer)
+		return;
+	hearer->sent.key.k0 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	hearer->sent.key.k1 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	hearer->sent.most = 1;
+	hearer->heard.nonces = !wl_is_plain();
+	wl_budget_init(&hearer->heard.budget, wl_now());
+}
+
+SEC("struct_ops")
+void BPF_PROG(checksum_init, struct sock *sk)
+{
+	wl_take(sk, wl_state(sk));
+}
+
+// With it pacing: a burst of the whole window would look like a queue.
+SEC("struct_ops")
+void BPF_PROG(checksum_delay_init, struct sock *sk)
+{
+	struct wl_checksum_state *state = wl_state(sk);
+
+	wl_take(sk, state);
+	state->delays = 1;
+	state->delay.end = tcp_sk(sk)->snd_nxt;
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+}
+
+SEC("struct_ops")
+void BPF_PROG(checksum_release, struct sock *sk)
+{
+	bpf_sk_storage_delete(&wl_hearers, sk);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(checksum_min_tso_segs, struct sock *sk)
+{
+	return 1;
+}
+
+// Before the acknowledgement ends a tail loss probe: what it was for.
+SEC("struct_ops")
+void BPF_PROG(checksum_in_ack_event, struct sock *sk, u32 flags)
+{
+	wl_state(sk)->probe = tcp_sk(sk)->tlp_high_seq;
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(checksum_ssthresh, struct sock *sk)
+{
+	struct wl_hearer *hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
+	struct wl_checksum_state *state = wl_state(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wl_balance at, before;
+	int reported, lost = tp->lost_out > 0;
+
+	wl_balance_of(&at, tp, hearer);
+	before = at;
+	if (lost || !state->probe) {
+		before.lost = state->lost;
+		if (wl_is_believed(hearer))
+			before.heard -= wl_heard_within(&hearer->heard, tp->snd_una, tp->snd_nxt);
+		if (hearer && !hearer->heard.nonces)
+			before.repaired = before.heard;
+		reported = wl_head_reported(hearer, tp->snd_una);
+	} else {
+		// A tail loss probe has repaired what was lost and was never taken for lost.
+		lost = 1;
+		reported = wl_is_believed(hearer) && wl_heard_has(&hearer->heard, state->una, 0);
+		before.lost -= !reported;
+	}
+	wl_newreno_save(&state->reno);
+	state->reno.acked = 0;
+	return wl_kept_begin(&state->kept, wl_window_of(tp), &before, &at, reported, !lost);
+}
+
+SEC("struct_ops")
+void BPF_PROG(checksum_set_state, struct sock *sk, u8 new_state)
+{
+	struct wl_checksum_state *state = wl_state(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wl_hearer *hearer;
+	u32 rto, now;
+
+	if (new_state == TCP_CA_Recovery) {
+		wl_count(sk, wl_counts_losses);
+		if (!state->kept.reduced)
+			wl_count(sk, wl_counts_kept);
+		return;
+	}
+	if (new_state != TCP_CA_Loss)
+		return;
+	hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
+	now = wl_now();
+	rto = wl_max((tp->srtt_us >> 3) + tp->rttvar_us, WL_RTO_MIN);
+	wl_count(sk, wl_counts_timeouts);
+	wl_aware_timeout(&state->aware, now, rto, now - state->heard_from, inet_csk(sk)->icsk_retransmits + 1,
+			 wl_ca_state(sk) == TCP_CA_Loss, wl_head_reported(hearer, tp->snd_una) ? WL_CORRUPTION : WL_CONGESTION);
+	// From here on `aware` decides: the timer takes everything for lost, which no report can explain.
+	state->kept.episode = 0;
+	if (!state->aware.forgivable) {
+		state->kept.reduced = 1;
+		tp->snd_ssthresh = wl_min(tp->snd_ssthresh, wl_kept_threshold(&state->kept));
+		wl_newreno_timeout(&state->reno);
+	}
+}
+
+static __always_inline void wl_grow(struct wl_checksum_state *state, struct tcp_sock *tp, const struct wl_ack *ack)
+{
+	struct wl_window window = wl_window_of(tp);
+
+	if (state->delays)
+		wl_delay_ack(&state->delay, &state->reno, &window, ack, tp->rtt_min.s[0].v);
+	else
+		wl_newreno_grow(&state->reno, &window, ack);
+	wl_set_window(tp, window);
+}
+
+// The window falls to the threshold in proportion to what is delivered.
+static __always_inline void wl_fall(struct wl_checksum_state *state, struct tcp_sock *tp, u32 delivered, int safe)
+{
+	struct wl_prr prr = {};
+
+	if (!state->kept.delivered)
+		state->kept.out = tp->prr_out;
+	state->kept.delivered += delivered;
+	prr.before = state->kept.before.cwnd;
+	prr.target = tp->snd_ssthresh;
+	prr.delivered = state->kept.delivered;
+	prr.out = tp->prr_out - state->kept.out;
+	prr.pipe = wl_in_flight(tp);
+	prr.newly = delivered;
+	prr.safe = safe;
+	tp->snd_cwnd = wl_max(wl_prr_window(&prr), 1);
+}
+
+static __always_inline void wl_changed(struct wl_checksum_state *state, struct tcp_sock *tp, enum wl_change change)
+{
+	if (change != WL_SAME)
+		tp->snd_ssthresh = wl_kept_threshold(&state->kept);
+	if (change == WL_RESTORED)
+		tp->snd_ssthresh = wl_max(state->kept.before.cwnd, tp->snd_ssthresh);
+}
+
+SEC("struct_ops")
+void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const struct rate_sample *sample)
+{
+	struct wl_hearer *hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
+	struct wl_checksum_state *state = wl_state(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 silence, rto, delivered = tp->delivered - state->delivered;
+	u8 ca_state = wl_ca_state(sk);
+	int advances = wl_after(tp->snd_una, state->una);
+	struct wl_balance at;
+	struct wl_ack ack = {};
+
+	wl_balance_of(&at, tp, hearer);
+	silence = at.now - state->heard_from;
+	state->heard_from = at.now;
+	state->delivered = tp->delivered;
+	state->lost = tp->lost;
+	state->una = tp->snd_una;
+	if (hearer && delivered)
+		wl_heard_delivered(&hearer->heard, at.now, tp->srtt_us >> 3, delivered);
+	ack.acked = delivered;
+	ack.una = tp->snd_una;
+	ack.nxt = tp->snd_nxt;
+	ack.delay = sample->rtt_us;
+	// In slow start a window of which half is used grows; later it has to have been full.
+	ack.limited = tp->snd_cwnd < tp->snd_ssthresh ? tp->snd_cwnd < 2 * tp->max_packets_out || ca_state != TCP_CA_Open :
+	              ca_state == TCP_CA_Open         ? BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) :
+							sample->prior_in_flight + delivered + 2 >= tp->snd_cwnd;
+	switch (ca_state) {
+	case TCP_CA_Loss:
+		rto = wl_max((tp->srtt_us >> 3) + tp->rttvar_us, WL_RTO_MIN);
+		if (wl_aware_ack(&state->aware, at.now, rto, silence, advances, !BPF_CORE_READ_BITFIELD(tp, frto))) {
+			wl_set_window(tp, wl_aware_window(wl_window_of(tp), state->kept.before.cwnd, state->kept.before.ssthresh,
+							  wl_in_flight(tp)));
+			wl_count(sk, wl_counts_timeouts_kept);
+		}
+		ack.limited = 1;
+		wl_grow(state, tp, &ack);
+		break;
+	case TCP_CA_Recovery:
+		wl_changed(state, tp, wl_kept_ack(&state->kept, &at));
+		if (state->kept.reduced)
+			wl_fall(state, tp, delivered, advances && !sample->losses);
+		else
+			wl_grow(state, tp, &ack);
+		break;
+	case TCP_CA_CWR:
+		if (state->kept.reduced)
+			wl_fall(state, tp, delivered, advances);
+		break;
+	default:
+		if (state->kept.episode) {
+			wl_changed(state, tp, wl_kept_settle(&state->kept, &at));
+			if (state->kept.reduced)
+				tp->snd_cwnd = wl_max(wl_min(tp->snd_cwnd, tp->snd_ssthresh), 2);
+		} else {
+			wl_grow(state, tp, &ack);
+		}
+	}
+	wl_set_rate(sk, tp);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(checksum_undo_cwnd, struct sock *sk)
+{
+	struct wl_checksum_state *state = wl_state(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	wl_count(sk, wl_counts_undone);
+	wl_newreno_undo(&state->reno);
+	state->kept.episode = 0;
+	return wl_max(tp->snd_cwnd, tp->prior_cwnd);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops wl_checksum = {
+	.name = "wl_checksum",
+	.init = (void *)checksum_init,
+	.release = (void *)checksum_release,
+	.ssthresh = (void *)checksum_ssthresh,
+	.set_state = (void *)checksum_set_state,
+	.in_ack_event = (void *)checksum_in_ack_event,
+	.cong_control = (void *)checksum_cong_control,
+	.undo_cwnd = (void *)checksum_undo_cwnd,
+	.min_tso_segs = (void *)checksum_min_tso_segs,
+};
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops wl_checksum_delay = {
+	.name = "wl_checksum_del",
+	.init = (void *)checksum_delay_init,
+	.release = (void *)checksum_release,
+	.ssthresh = (void *)checksum_ssthresh,
+	.set_state = (void *)checksum_set_state,
+	.in_ack_event = (void *)checksum_in_ack_event,
+	.cong_control = (void *)checksum_cong_control,
+	.undo_cwnd = (void *)checksum_undo_cwnd,
+	.min_tso_segs = (void *)checksum_min_tso_segs,
+};

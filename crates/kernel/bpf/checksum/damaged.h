@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// Where the kernel drops a segment for its checksum. It knows the socket there, but the tracepoint does not tell it; and nothing in the segment
+// can be trusted but, with IPv4, the header that has its own checksum. What is read here is used only if it fits a connection that agreed.
+
+struct wl_ipv4 {
+	u8 version_ihl;
+	u8 tos;
+	__be16 tot_len;
+	__be16 id;
+	__be16 frag_off;
+	u8 ttl;
+	u8 protocol;
+	__be16 check;
+	__be32 saddr;
+	__be32 daddr;
+};
+
+struct wl_ipv6 {
+	u8 version_class;
+	u8 class_flow;
+	__be16 flow;
+	__be16 payload_len;
+	u8 nexthdr;
+	u8 hop_limit;
+	__be32 saddr[4];
+	__be32 daddr[4];
+};
+
+struct wl_tcp {
+	__be16 source;
+	__be16 dest;
+	__be32 seq;
+	__be32 ack_seq;
+	u8 doff;
+	u8 flags;
+	__be16 window;
+	__be16 check;
+	__be16 urg_ptr;
+};
+
+static __always_inline void wl_mapped(__be32 *to, __be32 address)
+{
+	to[0] = 0;
+	to[1] = 0;
+	to[2] = bpf_htonl(0xFFFF);
+	to[3] = address;
+}
+
+// The namespace that the segment came into, by its device or its route; 0 if it has lost both on its way to a busy socket.
+static __always_inline u64 wl_netns_of(struct sk_buff *skb)
+{
+	struct net_device *dev = BPF_CORE_READ(skb, dev);
+	struct dst_entry *dst;
+
+	if (!dev) {
+		dst = (struct dst_entry *)(BPF_CORE_READ(skb, _skb_refdst) & ~1UL);
+		if (!dst)
+			return 0;
+		dev = BPF_CORE_READ(dst, dev);
+	}
+	return dev ? BPF_CORE_READ(dev, nd_net.net, net_cookie) : 0;
+}
+
+SEC("tp_btf/tcp_bad_csum")
+int BPF_PROG(wl_bad_csum, struct sk_buff *skb)
+{
+	unsigned char *head = skb->head;
+	u32 network = skb->network_header, transport = skb->transport_header;
+	struct wl_ends ends = {};
+	struct wl_ipv4 ip;
+	struct wl_ipv6 ip6;
+	struct wl_tcp tcp;
+	struct wl_options options;
+	struct wl_flow *flow;
+	struct wl_slot *slot;
+	struct wl_scan scan = {};
+	u32 congested, len, header, ticket;
+	u64 netns;
+
+	if (bpf_probe_read_kernel(&ip, sizeof(ip), head + network) || bpf_probe_read_kernel(&tcp, sizeof(tcp), head + transport))
+		return 0;
+	if (ip.version_ihl >> 4 == 4) {
+		wl_mapped(ends.remote, ip.saddr);
+		wl_mapped(ends.local, ip.daddr);
+		congested = (ip.tos & 3) == 3;
+		len = bpf_ntohs(ip.tot_len) - (transport - network);
+	} else {
+		if (bpf_probe_read_kernel(&ip6, sizeof(ip6), head + network))
+			return 0;
+		__builtin_memcpy(ends.remote, ip6.saddr, sizeof(ends.remote));
+		__builtin_memcpy(ends.local, ip6.daddr, sizeof(ends.local));
+		congested = (ip6.class_flow >> 4 & 3) == 3;
+		len = bpf_ntohs(ip6.payload_len) + 40 - (transport - network);
+	}
+	ends.remote_port = tcp.source;
+	ends.local_port = tcp.dest;
+	flow = bpf_map_lookup_elem(&wl_flows, &ends);
+	if (!flow) {
+		wl_report_add(wl_reports_foreign, 1);
+		return 0;
+	}
+	wl_report_add(wl_reports_damaged, 1);
+	netns = wl_netns_of(skb);
+	if ((netns && netns != flow->netns) || len <= WL_LONGEST_HEADER || len > 65535 ||
+	    bpf_ntohl(tcp.seq) - flow->next >= flow->window) {
+		wl_report_add(wl_reports_outside, 1);
+		return 0;
+	}
+	header = (tcp.doff >> 4) * 4;
+	if (header > 20 && header <= 60)
+		bpf_probe_read_kernel(scan.octets, (header - 20) & 63, head + transport + 20);
+	else
+		header = 20;
+	wl_options_read(&options, &scan, header - 20, 0);
+
+	// Two processors can be here for one connection. A place is taken by its ticket; the socket sees by the ticket when it is filled.
+	if (flow->tail - flow->head >= WL_SLOTS) {
+		wl_report_add(wl_reports_overrun, 1);
+		return 0;
+	}
+	ticket = __sync_fetch_and_add(&flow->tail, 1);
+	slot = &flow->slot[ticket % WL_SLOTS];
+	slot->seq = bpf_ntohl(tcp.seq);
+	slot->echo = options.nonce;
+	slot->echoed = options.has_nonce;
+	slot->congested = congested;
+	slot->at = wl_now();
+	__sync_lock_test_and_set(&slot->ticket, ticket + 1);
+	wl_report_add(wl_reports_queued, 1);
+	return 0;
+}

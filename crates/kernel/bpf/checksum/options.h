@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// The options: agreed on by the SYNs, nonces on data, reports on acknowledgements without data. All of it runs with the socket locked.
+
+#define WL_SYN 0x02
+#define WL_ACK 0x10
+// SYNs that were sent in vain, from which on they go without our option: something on the way may not like it.
+#define WL_SYN_RETRIES 2
+
+static __always_inline void wl_ends_of(struct bpf_sock_ops *ops, struct wl_ends *ends)
+{
+	if (ops->family == AF_INET) {
+		wl_mapped(ends->remote, ops->remote_ip4);
+		wl_mapped(ends->local, ops->local_ip4);
+	} else {
+		ends->remote[0] = ops->remote_ip6[0];
+		ends->remote[1] = ops->remote_ip6[1];
+		ends->remote[2] = ops->remote_ip6[2];
+		ends->remote[3] = ops->remote_ip6[3];
+		ends->local[0] = ops->local_ip6[0];
+		ends->local[1] = ops->local_ip6[1];
+		ends->local[2] = ops->local_ip6[2];
+		ends->local[3] = ops->local_ip6[3];
+	}
+	// In network order in the upper or in the lower half, whichever the machine makes of it.
+	ends->remote_port = bpf_htons(bpf_ntohl(ops->remote_port));
+	ends->local_port = bpf_htons(ops->local_port);
+}
+
+static __always_inline void wl_flags(struct bpf_sock_ops *ops, u32 set, u32 clear)
+{
+	bpf_sock_ops_cb_flags_set(ops, (ops->bpf_sock_ops_cb_flags | set) & ~clear);
+}
+
+// Whether the peer's SYN or SYN-ACK carried *reports permitted*.
+static __always_inline int wl_permitted(struct bpf_sock_ops *ops, u64 flags)
+{
+	u8 option[WL_PERMITTED_LEN];
+
+	wl_put_head(option, WL_PERMITTED_LEN);
+	return bpf_load_hdr_opt(ops, option, sizeof(option), flags) == WL_PERMITTED_LEN;
+}
+
+// These are functions of their own, so that each has a stack of its own and the verifier looks at each once.
+
+// The connection is established: agree or be left alone from now on.
+__noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct wl_flow *fresh;
+	struct wl_agreed *agreed;
+	struct tcp_sock *tp;
+	u32 zero = 0;
+
+	if (!sk)
+		return 0;
+	fresh = bpf_map_lookup_elem(&wl_fresh, &zero);
+	if (!fresh)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || !wl_permitted(ops, flags))
+		goto plain;
+	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!agreed)
+		goto plain;
+	wl_ends_of(ops, &agreed->ends);
+	wl_budget_init(&agreed->receiver.budget, wl_now());
+	fresh->netns = bpf_get_netns_cookie(ops);
+	fresh->owner = bpf_get_socket_cookie(ops);
+	fresh->next = tp->rcv_nxt;
+	fresh->window = tp->rcv_wnd;
+	if (bpf_map_update_elem(&wl_flows, &agreed->ends, fresh, BPF_NOEXIST)) {
+		bpf_sk_storage_delete(&wl_agreements, sk);
+		wl_report_add(wl_reports_no_flow, 1);
+		goto plain;
+	}
+	wl_report_add(wl_reports_agreed, 1);
+	wl_flags(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG, 0);
+	return 0;
+plain:
+	wl_flags(ops, 0, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+	return 0;
+}
+
+static __always_inline void wl_closed(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct wl_agreed *agreed;
+	struct wl_flow *flow;
+
+	if (!sk)
+		return;
+	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
+	if (!agreed)
+		return;
+	flow = bpf_map_lookup_elem(&wl_flows, &agreed->ends);
+	if (flow && flow->owner == bpf_get_socket_cookie(ops) && !bpf_map_delete_elem(&wl_flows, &agreed->ends))
+		wl_report_add(wl_reports_ended, 1);
+}
+
+static __always_inline void wl_view_of(struct wl_view *view, struct tcp_sock *tp)
+{
+	u32 i;
+
+	view->now = wl_now();
+	view->next = tp->rcv_nxt;
+	view->window = tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt;
+	view->full = tp->inet_conn.icsk_ack.rcv_mss;
+	view->islands = tp->rx_opt.num_sacks;
+	for (i = 0; i < WL_ISLANDS; i++) {
+		view->island[i].start = tp->selective_acks[i].start_seq;
+		view->island[i].end = tp->selective_acks[i].end_seq;
+	}
+	wl_view_sort(view);
+}
+
+// Takes what the tracepoint has queued.
+static __always_inline void wl_drain(struct wl_flow *flow, struct wl_receiver *receiver, const struct wl_view *view)
+{
+	u32 i;
+
+	for (i = 0; i < WL_SLOTS; i++) {
+		u32 head = flow->head;
+		struct wl_slot *slot = &flow->slot[head % WL_SLOTS];
+		struct wl_damage damage = {};
+
+		if (head == flow->tail || slot->ticket != head + 1)
+			return;
+		damage.seq = slot->seq;
+		damage.echo = slot->echo;
+		damage.at = slot->at;
+		damage.echoed = slot->echoed;
+		damage.congested = slot->congested;
+		flow->head = head + 1;
+		wl_receiver_damage(receiver, view, &damage);
+	}
+}
+
+// How much room an acknowledgement without data is to have for a report.
+__noinline int wl_reserve_report(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct wl_receiver *receiver;
+	struct wl_agreed *agreed;
+	struct wl_report report;
+	struct wl_flow *flow;
+	struct tcp_sock *tp;
+	struct wl_view view;
+	u32 chosen, segments;
+
+	if (!sk)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
+	if (!tp || !agreed)
+		return 0;
+	receiver = &agreed->receiver;
+	receiver->reserved = 0;
+	flow = bpf_map_lookup_elem(&wl_flows, &agreed->ends);
+	if (!flow)
+		return 0;
+	wl_view_of(&view, tp);
+	flow->next = view.next;
+	flow->window = view.window;
+	segments = tp->data_segs_in;
+	wl_budget_earn(&receiver->budget, view.now, WL_DAMAGE_INTERVAL, segments - agreed->segments);
+	agreed->segments = segments;
+	if (flow->head != flow->tail)
+		wl_drain(flow, receiver, &view);
+	chosen = wl_receiver_choose(receiver, &view);
+	if (chosen >= WL_PENDING)
+		return 0;
+	wl_receiver_report(receiver, &view, chosen, &report);
+	receiver->compact = 0;
+	if (!bpf_reserve_hdr_opt(ops, report.echoed ? WL_ECHO_LEN : WL_POSITION_LEN, 0)) {
+		receiver->reserved = 1;
+	} else if (wl_compact_fits(&report, view.next) && !bpf_reserve_hdr_opt(ops, WL_COMPACT_LEN, 0)) {
+		receiver->reserved = 1;
+		receiver->compact = 1;
+	} else {
+		wl_report_add(wl_reports_no_room, 1);
+	}
+	return 0;
+}
+
+static __always_inline void wl_store_report(struct bpf_sock_ops *ops, struct wl_agreed *agreed, struct tcp_sock *tp)
+{
+	struct wl_receiver *receiver = &agreed->receiver;
+	struct wl_damage *damage = &receiver->damage[receiver->chosen % WL_PENDING];
+	u8 option[WL_ECHO_LEN + 1] = {};
+	struct wl_report report;
+	struct wl_view view;
+	u32 len = WL_COMPACT_LEN, waited;
+
+	if (!receiver->reserved)
+		return;
+	receiver->reserved = 0;
+	wl_view_of(&view, tp);
+	wl_receiver_report(receiver, &view, receiver->chosen, &report);
+	if (receiver->compact)
+		wl_compact_write(option, &report, view.next);
+	else
+		len = wl_report_write(option, &report);
+	if (bpf_store_hdr_opt(ops, option, len, 0))
+		return;
+	if (receiver->compact)
+		wl_report_add(wl_reports_compact, 1);
+	if (damage->told) {
+		wl_report_add(wl_reports_repeated, 1);
+	} else {
+		waited = view.now - damage->at;
+		wl_report_add(wl_reports_reported, 1);
+		wl_report_add(wl_reports_late_us, waited);
+	}
+	if (damage->told < 255)
+		damage->told++;
+}
+
+__noinline int wl_header_length(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk;
+	struct wl_agreed *agreed;
+	struct tcp_sock *tp;
+	int of_full_segment = ops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS, data;
+
+	if (!ops->is_fullsock) {
+		// A SYN-ACK: answers the SYN. One with a cookie is for a SYN that nobody will remember.
+		if (ops->args[0] != BPF_WRITE_HDR_TCP_SYNACK_COOKIE && wl_permitted(ops, BPF_LOAD_HDR_OPT_TCP_SYN))
+			bpf_reserve_hdr_opt(ops, WL_PERMITTED_LEN, 0);
+		return 0;
+	}
+	sk = ops->sk;
+	if (!sk)
+		return 0;
+	if (ops->skb_tcp_flags & WL_SYN && !of_full_segment) {
+		tp = bpf_skc_to_tcp_sock(sk);
+		if (tp && tp->inet_conn.icsk_retransmits < WL_SYN_RETRIES)
+			bpf_reserve_hdr_opt(ops, WL_PERMITTED_LEN, 0);
+		return 0;
+	}
+	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
+	if (!agreed)
+		return 0;
+	data = of_full_segment || ops->skb_len;
+	if (data) {
+		struct wl_hearer *hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
+
+		if (!hearer)
+			return 0;
+		if (!(ops->bpf_sock_ops_cb_flags & BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG))
+			wl_flags(ops, BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG, 0);
+		if (hearer->heard.nonces)
+			bpf_reserve_hdr_opt(ops, WL_NONCE_LEN, 0);
+		return 0;
+	}
+	return wl_reserve_report(ops);
+}
+
+__noinline int wl_header_write(struct bpf_sock_ops *ops)
+{
+	u8 option[WL_NONCE_LEN + 3] = {};
+	struct wl_agreed *agreed;
+	struct wl_hearer *hearer;
+	struct tcp_sock *tp;
+	struct bpf_sock *sk;
+	struct wl_tcp *tcp;
+	u32 seq, header, len, mss;
+
+	if (ops->skb_tcp_flags & WL_SYN) {
+		wl_put_head(option, WL_PERMITTED_LEN);
+		bpf_store_hdr_opt(ops, option, WL_PERMITTED_LEN, 0);
+		return 0;
+	}
+	sk = ops->sk;
+	if (!sk)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	tcp = ops->skb_data;
+	if (!tp || (void *)(tcp + 1) > ops->skb_data_end)
+		return 0;
+	header = (tcp->doff >> 4) * 4;
+	seq = bpf_ntohl(tcp->seq);
+	len = ops->skb_len - header;
+	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
+	if (!agreed)
+		return 0;
+	if (ops->skb_len <= header) {
+		wl_store_report(ops, agreed, tp);
+		return 0;
+	}
+	hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
+	if (!hearer)
+		return 0;
+	mss = tp->mss_cache + tp->tcp_header_len - header;
+	if (wl_after(tp->snd_nxt, seq))
+		wl_heard_repair(&hearer->heard, seq, len);
+	wl_nonce_write(option, wl_sent_nonce(&hearer->sent, seq, len, mss, wl_after(tp->snd_nxt, seq)));
+	if (!bpf_store_hdr_opt(ops, option, WL_NONCE_LEN, 0))
+		wl_report_add(wl_reports_nonces, 1);
+	return 0;
+}
+
+static __always_inline void wl_count_belief(struct bpf_sock *sk, enum wl_belief belief)
+{
+	// In the order of enum wl_belief.
+	static const u8 counters[] = { wl_reports_believed, wl_reports_known,	wl_reports_stale,   wl_reports_marked,	  wl_reports_unproven,
+				       wl_reports_wrong,    wl_reports_spent, wl_reports_limited, wl_reports_distrusted };
+
+	wl_report_add(counters[belief % sizeof(counters)], 1);
+	if (belief == WL_BELIEVED)
+		wl_count((struct sock *)sk, wl_counts_heard);
+	else if (belief > WL_STALE)
+		wl_count((struct sock *)sk, wl_counts_refused);
+}
+
+__noinline int wl_header_parse(struct bpf_sock_ops *ops)
+{
+	struct wl_scan scan = {};
+	struct wl_outstanding at;
+	struct wl_options options;
+	struct wl_hearer *hearer;
+	struct tcp_sock *tp;
+	struct bpf_sock *sk = ops->sk;
+	struct wl_tcp *tcp = ops->skb_data;
+	void *end = ops->skb_data_end;
+	u32 len, i, ack;
+
+	if (!sk || (void *)(tcp + 1) > end)
+		return 0;
+	len = (tcp->doff >> 4) * 4 - 20;
+	ack = bpf_ntohl(tcp->ack_seq);
+	if (len > WL_OPTIONS_MAX)
+		return 0;
+	for (i = 0; i < WL_OPTIONS_MAX; i += 4) {
+		u8 *from = (u8 *)(tcp + 1) + i;
+
+		if (i >= len || from + 4 > (u8 *)end)
+			break;
+		__builtin_memcpy(scan.octets + i, from, 4);
+	}
+	wl_options_read(&options, &scan, len, ack);
+	if (!options.has_report)
+		return 0;
+	hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!hearer || !tp)
+		return 0;
+	at.now = wl_now();
+	at.srtt = tp->srtt_us >> 3;
+	at.una = tp->snd_una;
+	at.nxt = tp->snd_nxt;
+	wl_count_belief(sk, wl_heard_report(&hearer->heard, &hearer->sent, &options.report, &at));
+	return 0;
+}
+
+SEC("sockops")
+int wl_options(struct bpf_sock_ops *ops)
+{
+	int one = 1;
+
+	if (ops->family != AF_INET && ops->family != AF_INET6)
+		return 1;
+	switch (ops->op) {
+	case BPF_SOCK_OPS_TCP_LISTEN_CB:
+		// The SYN is kept so that its options can be seen when the connection is established.
+		if (!bpf_setsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &one, sizeof(one)))
+			wl_flags(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG, 0);
+		break;
+	case BPF_SOCK_OPS_TCP_CONNECT_CB:
+		wl_flags(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG, 0);
+		break;
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+		wl_established(ops, 0);
+		break;
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		wl_established(ops, BPF_LOAD_HDR_OPT_TCP_SYN);
+		break;
+	case BPF_SOCK_OPS_STATE_CB:
+		if (ops->args[1] == BPF_TCP_CLOSE)
+			wl_closed(ops);
+		break;
+	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
+		wl_header_length(ops);
+		break;
+	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
+		wl_header_write(ops);
+		break;
+	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
+		wl_header_parse(ops);
+		break;
+	}
+	return 1;
+}

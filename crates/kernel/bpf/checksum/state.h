@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// What checksum-based loss differentiation keeps, and where: with the socket, so that it goes with it, or in one bounded map.
+#ifndef WHYLOSS_CHECKSUM_STATE_H
+#define WHYLOSS_CHECKSUM_STATE_H
+
+#include "core/damage.h"
+#include "core/heard.h"
+#include "core/kept.h"
+
+#define WL_FLOWS 65536
+#define WL_SLOTS 16
+
+// Both ends of a connection as a packet of the peer names them; IPv4 addresses are mapped into IPv6.
+struct wl_ends {
+	__be32 remote[4];
+	__be32 local[4];
+	__be16 remote_port;
+	__be16 local_port;
+};
+
+// A damaged segment on its way from the interrupt that saw it to the socket that reports it.
+struct wl_slot {
+	u32 ticket; // one more than the place in the order; written last
+	u32 seq;
+	u32 echo;
+	u32 at;
+	u8 echoed;
+	u8 congested;
+};
+
+// A connection that agreed on reports. The tracepoint knows only the packet: it finds the connection here.
+struct wl_flow {
+	u64 netns;
+	u64 owner; // cookie of the socket
+	u32 next; // RCV.NXT and the window behind it when the last acknowledgement left
+	u32 window;
+	u32 tail; // tickets given
+	u32 head; // tickets taken
+	struct wl_slot slot[WL_SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WL_FLOWS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct wl_ends);
+	__type(value, struct wl_flow);
+} wl_flows SEC(".maps");
+
+// Where a flow is put together: too large for a program's stack. Only the members before the slots are ever written.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wl_flow);
+} wl_fresh SEC(".maps");
+
+// A socket that agreed on reports, as the receiver of data.
+struct wl_agreed {
+	struct wl_ends ends;
+	u32 segments; // data segments that had come when the last acknowledgement left
+	struct wl_receiver receiver;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct wl_agreed);
+} wl_agreements SEC(".maps");
+
+// The same, as the sender of data, once it has one of our controls.
+struct wl_hearer {
+	struct wl_sent sent;
+	struct wl_heard heard;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct wl_hearer);
+} wl_hearers SEC(".maps");
+
+struct wl_settings {
+	u32 plain; // the form of the paper: no nonces, and none asked for
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wl_settings);
+} wl_settings SEC(".maps");
+
+// What is counted of reports on the whole machine, whatever control a connection has. A line: its name and what it counts.
+#define WL_REPORT_COUNTERS(X)                                                                     \
+	X(agreed, "connections that agreed on reports")                                           \
+	X(ended, "of these, ended")                                                               \
+	X(no_flow, "connections not taken because the map was full or their ends were in use")    \
+	X(damaged, "damaged segments of a connection that agreed")                                \
+	X(foreign, "damaged segments of no such connection")                                      \
+	X(outside, "damaged segments outside the window, of another namespace, or without data")  \
+	X(overrun, "damaged segments for which the queue had no room")                            \
+	X(queued, "damaged segments that wait to be reported")                                    \
+	X(reported, "damaged segments reported")                                                  \
+	X(repeated, "reports sent again")                                                         \
+	X(compact, "reports sent in the compact form")                                            \
+	X(no_room, "acknowledgements without room for a report")                                  \
+	X(late_us, "microseconds between damage and its first report, in all")                    \
+	X(nonces, "segments sent with a nonce")                                                   \
+	X(believed, "reports believed")                                                           \
+	X(known, "reports heard again")                                                           \
+	X(stale, "reports of data that was not outstanding")                                      \
+	X(marked, "reports of segments that were marked CE")                                      \
+	X(unproven, "reports without an echo, or of an unconfirmed position")                     \
+	X(wrong, "reports with an echo of no transmission")                                       \
+	X(spent, "reports with an echo that had excused another segment")                         \
+	X(limited, "reports beyond the rate limit")                                               \
+	X(distrusted, "reports of receivers that are not believed any more")
+
+#define WL_REPORT_ENUM(name, what) wl_reports_##name,
+enum wl_report_counter { WL_REPORT_COUNTERS(WL_REPORT_ENUM) WL_REPORT_COUNTER_COUNT };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, WL_REPORT_COUNTER_COUNT);
+	__type(key, u32);
+	__type(value, u64);
+} wl_reports SEC(".maps");
+
+static __always_inline void wl_report_add(u32 which, u64 by)
+{
+	u64 *value = bpf_map_lookup_elem(&wl_reports, &which);
+
+	if (value)
+		*value += by;
+}
+
+static __always_inline u32 wl_now(void)
+{
+	return bpf_ktime_get_ns() / 1000;
+}
+
+static __always_inline int wl_is_plain(void)
+{
+	u32 zero = 0;
+	struct wl_settings *settings = bpf_map_lookup_elem(&wl_settings, &zero);
+
+	return settings && settings->plain;
+}
+
+#endif

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// The receiver's side: which damaged segments it reports, and when. The sequence number of a damaged segment may be what was hit. It is
+// believed if it equals one that the receiver expects independently: the frontier of what has arrived, or a segment boundary in a hole.
+#ifndef WHYLOSS_CORE_DAMAGE_H
+#define WHYLOSS_CORE_DAMAGE_H
+
+#include "core/budget.h"
+#include "core/loop.h"
+#include "core/option.h"
+
+// Damaged segments that wait to be reported, or that are reported again until their data has arrived.
+#define WL_PENDING 16
+#define WL_ISLANDS 4
+// A segment that is not longer can be an acknowledgement without data, whatever its damaged data offset says.
+#define WL_LONGEST_HEADER 60
+// The time over which reports are limited; about a round trip.
+#define WL_DAMAGE_INTERVAL 200000
+
+struct wl_island {
+	u32 start;
+	u32 end;
+};
+
+// What a receiver has and expects.
+struct wl_view {
+	u32 now;
+	u32 next; // RCV.NXT
+	u32 window; // octets from `next` on
+	u32 full; // data of a full segment; 0 if not known
+	u32 islands;
+	struct wl_island island[WL_ISLANDS]; // in order
+};
+
+struct wl_damage {
+	u32 seq;
+	u32 echo;
+	u32 at; // when it came, in microseconds
+	u8 used;
+	u8 echoed;
+	u8 congested;
+	u8 placed;
+	u8 told; // how often, no more than 255
+};
+
+struct wl_receiver {
+	struct wl_budget budget;
+	u32 chosen; // the damage whose report has room reserved
+	u8 compact; // and in which form
+	u8 reserved;
+	u8 count;
+	u8 limited;
+	struct wl_damage damage[WL_PENDING];
+};
+
+WL_CORE void wl_view_swap(struct wl_view *view, u32 a, u32 b)
+{
+	struct wl_island low = view->island[a], high = view->island[b];
+
+	// An unused island stands at the end, so that it sorts there.
+	if (low.start - view->next > high.start - view->next) {
+		view->island[a] = high;
+		view->island[b] = low;
+	}
+}
+
+// Puts the islands in order; those beyond `islands` lie before RCV.NXT and so sort last.
+WL_CORE void wl_view_sort(struct wl_view *view)
+{
+	u32 i;
+
+	for (i = 0; i < WL_ISLANDS; i++)
+		if (i >= view->islands)
+			view->island[i] = (struct wl_island){ view->next - 1, view->next - 1 };
+	wl_view_swap(view, 0, 1);
+	wl_view_swap(view, 2, 3);
+	wl_view_swap(view, 0, 2);
+	wl_view_swap(view, 1, 3);
+	wl_view_swap(view, 1, 2);
+}
+
+// Whether the octet at `seq` lies in the window and has not arrived.
+WL_CORE int wl_missing(const struct wl_view *view, u32 seq)
+{
+	u32 i;
+
+	if (seq - view->next >= view->window)
+		return 0;
+	for (i = 0; i < WL_ISLANDS; i++) {
+		const struct wl_island *island = &view->island[i];
+
+		if (i < view->islands && seq - island->start < island->end - island->start)
+			return 0;
+	}
+	return 1;
+}
+
+// Octets from a missing `seq` to the next that has arrived, or to the end of the window.
+WL_CORE u32 wl_room(const struct wl_view *view, u32 seq)
+{
+	u32 room = view->window - (seq - view->next), i;
+
+	for (i = 0; i < WL_ISLANDS; i++) {
+		u32 before = view->island[i].start - seq;
+
+		if (i < view->islands && (s32)before > 0)
+			room = wl_min(room, before);
+	}
+	return room;
+}
+
+// Whether a segment begins at `seq` as far as what has arrived tells: at the frontier, or a whole number of full segments after the left
+// edge of a hole.
+WL_CORE int wl_boundary(const struct wl_view *view, u32 seq)
+{
+	u32 edge = view->next, i;
+
+	for (i = 0; i < WL_ISLANDS; i++) {
+		const struct wl_island *island = &view->island[i];
+
+		if (i >= view->islands)
+			break;
+		if (seq - edge < island->start - edge)
+			return seq == edge || (view->full && !((seq - edge) % view->full));
+		edge = island->end;
+	}
+	return seq == edge;
+}
+
+// Whether the octet at `seq` arrived lately: behind RCV.NXT by no more than a window, or ahead of it.
+WL_CORE int wl_arrived(const struct wl_view *view, u32 seq)
+{
+	u32 span = wl_max(view->window, 65535);
+
+	return view->next - 1 - seq < span || (seq - view->next < view->window && !wl_missing(view, seq));
+}
+
+// Takes note of a damaged segment. What lies outside the window is not kept; nor is what there is no room for, nor what has arrived, unless the
+// sender can tell by an echo that it was damaged before: SACK blocks can have left no room for its report until then.
+WL_CORE int wl_receiver_damage(struct wl_receiver *receiver, const struct wl_view *view, const struct wl_damage *damage)
+{
+	u32 i, free = WL_PENDING;
+
+	if (!wl_missing(view, damage->seq) && !(damage->echoed && wl_arrived(view, damage->seq)))
+		return 0;
+	for (i = 0; i < WL_PENDING; i++) {
+		const struct wl_damage *other = &receiver->damage[i];
+
+		// An echo is only replaced by itself, so that a forged copy cannot displace the genuine one.
+		if (other->used && other->seq == damage->seq && other->echo == damage->echo)
+			return 0;
+		if (!other->used && free == WL_PENDING)
+			free = i;
+	}
+	if (free >= WL_PENDING)
+		return 0;
+	receiver->damage[free] = *damage;
+	receiver->damage[free].used = 1;
+	receiver->damage[free].placed = 0;
+	receiver->damage[free].told = 0;
+	return 1;
+}
+
+struct wl_choice {
+	struct wl_receiver *receiver;
+	const struct wl_view *view;
+	u32 best;
+	u32 least;
+};
+
+WL_STEP wl_choice_step(u32 round, struct wl_choice *choice)
+{
+	struct wl_receiver *receiver = choice->receiver;
+	struct wl_damage *damage = &receiver->damage[round % WL_PENDING];
+	int missing;
+
+	if (!damage->used)
+		return 0;
+	missing = wl_missing(choice->view, damage->seq);
+	if (!missing && (damage->told || !damage->echoed || !wl_arrived(choice->view, damage->seq))) {
+		damage->used = 0;
+		return 0;
+	}
+	if (!damage->placed) {
+		if (missing && !wl_boundary(choice->view, damage->seq))
+			return 0;
+		if (!wl_budget_spend(&receiver->budget, choice->view->now, WL_DAMAGE_INTERVAL)) {
+			receiver->limited = 1;
+			damage->used = 0;
+			return 0;
+		}
+		receiver->limited = 0;
+		receiver->count++;
+		damage->placed = 1;
+	}
+	if (damage->told < choice->least) {
+		choice->least = damage->told;
+		choice->best = round;
+	}
+	return 0;
+}
+
+// Chooses what the next acknowledgement reports: what was told least often. Forgets what has arrived and was told. Returns WL_PENDING if there is
+// nothing to tell.
+WL_CORE u32 wl_receiver_choose(struct wl_receiver *receiver, const struct wl_view *view)
+{
+	struct wl_choice choice = { receiver, view, WL_PENDING, 256 };
+
+	WL_LOOP(WL_PENDING, wl_choice_step, &choice);
+	receiver->chosen = choice.best;
+	return choice.best;
+}
+
+WL_CORE void wl_receiver_report(const struct wl_receiver *receiver, const struct wl_view *view, u32 chosen, struct wl_report *report)
+{
+	const struct wl_damage *damage = &receiver->damage[chosen % WL_PENDING];
+
+	*report = (struct wl_report){ 0 };
+	report->seq = damage->seq;
+	report->echo = damage->echo;
+	report->echoed = damage->echoed ? 0xFFFFFFFF : 0;
+	report->len = wl_min(wl_missing(view, damage->seq) ? wl_min(view->full, wl_room(view, damage->seq)) : view->full, 0xFFFF);
+	report->count = receiver->count;
+	report->counted = 1;
+	report->confirmed = 1;
+	report->congested = damage->congested;
+	report->limited = receiver->limited;
+}
+
+#endif

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// Which reports of damaged segments a sender believes. Each that it believes stands for one lost transmission, and excuses no other.
+#ifndef WHYLOSS_CORE_HEARD_H
+#define WHYLOSS_CORE_HEARD_H
+
+#include "core/budget.h"
+#include "core/loop.h"
+#include "core/nonce.h"
+#include "core/option.h"
+
+#define WL_HEARD 64
+// Wrong echoes that are forgiven: these, and one for so many right ones, because damage can hit the nonce itself.
+#define WL_HEARD_WRONG 2
+#define WL_HEARD_RIGHT 32
+// More reports than these among the last 32 segments, and every loss is congestion: over such a path nothing is to be had anyway.
+#define WL_HEARD_SHARE 9
+// The interval of the rate limit before the first round-trip time sample.
+#define WL_HEARD_INTERVAL 200000
+
+enum wl_belief {
+	WL_BELIEVED,
+	WL_REPEATED, // known
+	WL_STALE, // names nothing that is outstanding
+	WL_MARKED, // congestion wins over corruption
+	WL_UNPROVEN, // no position, or no echo where one is asked for
+	WL_WRONG, // the echo is of no transmission of that segment
+	WL_SPENT, // the echo has excused another segment
+	WL_LIMITED, // too many
+	WL_DISTRUSTED, // too many wrong echoes before
+};
+
+struct wl_heard_one {
+	u32 seq;
+	u32 nonce; // 0 where none is asked for
+	u32 repaired; // the segment was sent again: it was missing indeed
+};
+
+struct wl_heard {
+	u32 total; // believed so far
+	u32 repaired; // of these, whose segments were sent again
+	u32 wrong;
+	u32 history; // one bit a segment, the latest lowest: whether it was reported
+	struct wl_budget budget;
+	u8 count; // that the latest report told
+	u8 nonces; // an echo is asked for
+	struct wl_heard_one one[WL_HEARD];
+};
+
+struct wl_outstanding {
+	u32 now;
+	u32 srtt; // 0 before the first sample
+	u32 una;
+	u32 nxt;
+};
+
+WL_CORE int wl_heard_distrusted(const struct wl_heard *heard)
+{
+	return heard->wrong > WL_HEARD_WRONG + heard->total / WL_HEARD_RIGHT;
+}
+
+WL_CORE int wl_heard_too_many(const struct wl_heard *heard)
+{
+	u32 bits = heard->history;
+
+	bits -= bits >> 1 & 0x55555555;
+	bits = (bits & 0x33333333) + (bits >> 2 & 0x33333333);
+	bits = (bits + (bits >> 4)) & 0x0F0F0F0F;
+	return bits * 0x01010101 >> 24 > WL_HEARD_SHARE;
+}
+
+// Segments were delivered.
+WL_CORE void wl_heard_delivered(struct wl_heard *heard, u32 now, u32 srtt, u32 segments)
+{
+	heard->history = segments < 32 ? heard->history << segments : 0;
+	wl_budget_earn(&heard->budget, now, srtt ? srtt : WL_HEARD_INTERVAL, segments);
+}
+
+// A look through the reports believed.
+struct wl_look {
+	const struct wl_heard *heard;
+	u32 seq;
+	u32 nonce; // 0 fits any
+	u32 una;
+	u32 span;
+	u32 known; // reports of this segment with this nonce
+	u32 spent; // of another segment with this nonce
+	u32 within; // of what lies in `span` octets from `una` on and was not sent again
+};
+
+WL_STEP wl_look_step(u32 round, struct wl_look *look)
+{
+	const struct wl_heard_one *one = &look->heard->one[round % WL_HEARD];
+
+	if (round >= look->heard->total)
+		return 1;
+	if (one->seq - look->una < look->span && !one->repaired)
+		look->within++;
+	if (!look->nonce || one->nonce == look->nonce) {
+		if (one->seq == look->seq)
+			look->known++;
+		else
+			look->spent++;
+	}
+	return 0;
+}
+
+// Whether a transmission of the segment at `seq` was reported; that with `nonce`, unless it is 0.
+WL_CORE int wl_heard_has(const struct wl_heard *heard, u32 seq, u32 nonce)
+{
+	struct wl_look look = { heard, seq, nonce, 0, 0, 0, 0, 0 };
+
+	WL_LOOP(WL_HEARD, wl_look_step, &look);
+	return look.known > 0;
+}
+
+// Reports believed of what lies from `una` to before `nxt` and was not sent again.
+WL_CORE u32 wl_heard_within(const struct wl_heard *heard, u32 una, u32 nxt)
+{
+	struct wl_look look = { heard, 0, 0, una, nxt - una, 0, 0, 0 };
+
+	WL_LOOP(WL_HEARD, wl_look_step, &look);
+	return look.within;
+}
+
+struct wl_repair {
+	struct wl_heard *heard;
+	u32 seq;
+	u32 len;
+};
+
+WL_STEP wl_repair_step(u32 round, struct wl_repair *repair)
+{
+	struct wl_heard_one *one = &repair->heard->one[round % WL_HEARD];
+
+	if (round >= repair->heard->total)
+		return 1;
+	if (!one->repaired && one->seq - repair->seq < repair->len) {
+		one->repaired = 1;
+		repair->heard->repaired++;
+	}
+	return 0;
+}
+
+// `len` octets from `seq` on are sent again. A report of a segment that is never sent again excuses nothing in the end: the receiver has it.
+WL_CORE void wl_heard_repair(struct wl_heard *heard, u32 seq, u32 len)
+{
+	struct wl_repair repair = { heard, seq, len };
+
+	WL_LOOP(WL_HEARD, wl_repair_step, &repair);
+}
+
+WL_CORE enum wl_belief wl_heard_report(struct wl_heard *heard, const struct wl_sent *sent, const struct wl_report *report,
+				       const struct wl_outstanding *at)
+{
+	struct wl_transmission which = { 0 };
+	int late = report->seq - at->una >= at->nxt - at->una, stepped = report->counted && report->count != heard->count;
+	struct wl_look look = { heard, report->seq, 0, 0, 0, 0, 0, 0 };
+
+	if (wl_heard_distrusted(heard))
+		return WL_DISTRUSTED;
+	if (report->counted)
+		heard->count = report->count;
+	if (late && !heard->nonces)
+		return WL_STALE;
+	if (report->congested)
+		return WL_MARKED;
+	if (!report->confirmed || (heard->nonces && !report->echoed))
+		return WL_UNPROVEN;
+	if (heard->nonces) {
+		which = wl_sent_find(sent, report->seq, report->echo, report->echoed);
+		// What was acknowledged meanwhile counts if it was sent again: its report found no room before.
+		if (late && !which.followed)
+			return WL_STALE;
+		if (!which.found) {
+			heard->wrong++;
+			return WL_WRONG;
+		}
+		look.nonce = which.nonce;
+	}
+	WL_LOOP(WL_HEARD, wl_look_step, &look);
+	// Without nonces only a step of the count tells new damage to a segment from a repeated report of the old.
+	if (look.known && (heard->nonces || !stepped))
+		return WL_REPEATED;
+	if (look.spent && heard->nonces)
+		return WL_SPENT;
+	if (!wl_budget_spend(&heard->budget, at->now, at->srtt ? at->srtt : WL_HEARD_INTERVAL))
+		return WL_LIMITED;
+	heard->one[heard->total % WL_HEARD] = (struct wl_heard_one){ report->seq, which.nonce, which.followed };
+	heard->total++;
+	heard->repaired += which.followed;
+	heard->history = heard->history << 1 | 1;
+	return WL_BELIEVED;
+}
+
+#endif

@@ -23,6 +23,12 @@ pub fn available() -> Vec<String> {
     names.split_whitespace().map(str::to_owned).collect()
 }
 
+/// The control that connections get by themselves.
+pub fn usual() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok()?;
+    Some(name.trim().to_owned())
+}
+
 /// The capabilities that are needed and that this process does not have.
 fn missing_capabilities() -> Vec<&'static str> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

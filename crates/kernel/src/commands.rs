@@ -25,8 +25,10 @@ pub struct Change {
     pub controls: Vec<String>,
     /// Where the names are that keep the programs alive.
     pub mounted_on: PathBuf,
-    /// How many connections have one of the controls, and keep it until they end.
-    pub connections: usize,
+    /// How many open connections had one of the controls and go on with the usual one.
+    pub moved: usize,
+    /// How many could not be reached and keep theirs until they end.
+    pub kept: usize,
 }
 
 /// What there is and what of it is loaded.
@@ -64,15 +66,14 @@ pub fn check() -> Result<Report> {
 /// `whyloss kernel load`.
 pub fn load(controls: &[String]) -> Result<Change> {
     let place = Place::default();
-    Ok(Change { controls: loading::load(&place, controls)?, mounted_on: place.mounted_on(), connections: 0 })
+    Ok(Change { controls: loading::load(&place, controls)?, mounted_on: place.mounted_on(), moved: 0, kept: 0 })
 }
 
 /// `whyloss kernel unload`.
 pub fn unload() -> Result<Change> {
     let place = Place::default();
-    // Another version's connections may be written otherwise.
-    let connections = counting::stat(&place).map_or(0, |stat| stat.connections.len());
-    Ok(Change { controls: loading::unload(&place)?, mounted_on: place.mounted_on(), connections })
+    let removed = loading::unload(&place)?;
+    Ok(Change { controls: removed.controls, mounted_on: place.mounted_on(), moved: removed.moved, kept: removed.kept })
 }
 
 /// `whyloss kernel list`.

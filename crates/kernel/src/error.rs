@@ -36,6 +36,11 @@ pub enum Error {
     /// Nothing is loaded.
     #[error("nothing is loaded; `whyloss kernel load` does it")]
     NotLoaded,
+    /// Somebody has made one of the controls the usual one.
+    #[error(
+        "{0} is the system's default control: give it another first, as with `sysctl -w net.ipv4.tcp_congestion_control=cubic`"
+    )]
+    IsDefault(String),
     /// What is loaded is not what this package would load.
     #[error(
         "what is loaded comes from whyloss {loaded} and other programs than those of this package ({own}): \

@@ -12,6 +12,8 @@ pub mod commands;
 pub mod cores;
 mod error;
 #[cfg(feature = "bpf")]
+mod farewell;
+#[cfg(feature = "bpf")]
 pub mod load;
 #[cfg(feature = "bpf")]
 pub mod object;

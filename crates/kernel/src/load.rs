@@ -11,12 +11,17 @@
 //! | `use/CGROUP/` | rules of one control group, see [`crate::select`] |
 
 use crate::cgroup::Cgroups;
+use crate::farewell::Farewell;
 use crate::object::{said, Control, Loaded, Options, DIGEST, OBJECTS};
 use crate::place::{names, remove, subfolder, Draft, Lock, Place};
 use crate::{check, select, Error, Result};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapType, ProgramType};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a name that is taken may stay so before it is somebody else's.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The octets of each of the two texts in the map `about`.
 const TEXT: usize = 32;
@@ -171,7 +176,7 @@ fn assemble(place: &Place, wanted: &[String], lock: &Lock) -> Result<Vec<String>
         // Kept until they have their names: a link goes with its last reference.
         let mut attached = attach_programs(&loaded, cgroups.as_ref())?;
         for control in in_object {
-            let taken = check::available().contains(&control.kernel_name);
+            let taken = is_taken(&control.kernel_name);
             let link = loaded.register(&control.name).map_err(|error| {
                 if taken {
                     Error::NameTaken(control.kernel_name.clone())
@@ -191,6 +196,18 @@ fn assemble(place: &Place, wanted: &[String], lock: &Lock) -> Result<Vec<String>
     draft.publish(lock)?;
     names.sort();
     Ok(names)
+}
+
+/// Whether the kernel has a control of this name and goes on having it: what an `unload` that was killed has unmounted goes a little later.
+fn is_taken(name: &str) -> bool {
+    let end = Instant::now() + PATIENCE;
+    while check::available().iter().any(|known| known == name) {
+        if Instant::now() > end {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
 }
 
 /// Attaches what an object has beside its controls: programs of the root control group and of the kernel's tracepoints.
@@ -215,18 +232,36 @@ fn attach_programs(loaded: &Loaded, cgroups: Option<&Cgroups>) -> Result<Vec<(Pa
     Ok(links)
 }
 
-/// Takes everything out. Connections that have one of the controls keep it until they end.
-pub fn unload(place: &Place) -> Result<Vec<String>> {
+/// What [`unload`] has removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unloaded {
+    /// The controls' names in the kernel.
+    pub controls: Vec<String>,
+    /// How many open connections had one of them and go on with the control that is usual in their network namespace.
+    pub moved: usize,
+    /// How many could not be reached: they keep theirs until they end.
+    pub kept: usize,
+}
+
+/// Takes everything out. Open connections go on.
+pub fn unload(place: &Place) -> Result<Unloaded> {
     check::permitted()?;
     let lock = place.lock()?;
     if !place.is_mounted() {
         lock.tidy();
         return Err(Error::NotLoaded);
     }
-    let controls = names(&place.mounted_on().join("controls"));
+    let root = place.mounted_on();
+    let controls = names(&root.join("controls"));
+    if let Some(usual) = check::usual().filter(|usual| controls.contains(usual)) {
+        return Err(Error::IsDefault(usual));
+    }
+    // Programs of another version may not have what it takes; theirs is to be taken out all the same.
+    let farewell = Farewell::prepare(&root).ok();
     dissolve(&lock)?;
     lock.tidy();
-    Ok(controls)
+    let (moved, kept) = farewell.map_or(Ok((0, 0)), |farewell| farewell.bid())?;
+    Ok(Unloaded { controls, moved, kept })
 }
 
 /// Unmounts, at which everything ends at once, and then removes every name, so that a mount namespace that has copied the mount keeps

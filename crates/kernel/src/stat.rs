@@ -63,7 +63,12 @@ const NO_THRESHOLD: u32 = 0x7fff_ffff;
 pub fn stat(place: &Place) -> Result<Stat> {
     let installed = Installed::own(place)?;
     let maps = installed.root.join("maps");
-    Ok(Stat { controls: controls(&maps)?, connections: connections(&maps)? })
+    let path = maps.join("wl_connections");
+    let mut found = Vec::new();
+    if path.exists() {
+        found = connections(&said("listing connections", || MapHandle::from_pinned_path(path))?)?;
+    }
+    Ok(Stat { controls: controls(&maps)?, connections: found })
 }
 
 fn controls(maps: &Path) -> Result<BTreeMap<String, Counts>> {
@@ -82,14 +87,9 @@ fn controls(maps: &Path) -> Result<BTreeMap<String, Counts>> {
     Ok(found)
 }
 
-/// The connections that have one of our controls now.
-pub(crate) fn connections(maps: &Path) -> Result<Vec<Connection>> {
-    let path = maps.join("wl_connections");
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
+/// The connections that have one of our controls now, by the map `wl_connections`.
+pub(crate) fn connections(map: &MapHandle) -> Result<Vec<Connection>> {
     let reading = "listing connections";
-    let map = said(reading, || MapHandle::from_pinned_path(&path))?;
     let loaded = Loaded::new("stat", &Options::default())?;
     let mut octets = Vec::new();
     for program in loaded.object.progs_mut() {

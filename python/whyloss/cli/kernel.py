@@ -71,15 +71,17 @@ def load(names: tuple[str, ...], as_json: bool) -> None:
 def unload(as_json: bool) -> None:
     """Take everything out of the kernel again: controls, rules, counters.
 
-    Open connections go on undisturbed. Those that have one of the controls keep it until they end.
+    Open connections go on. Those that have one of the controls get the usual one of their network namespace.
     """
     removed = _native.kernel_unload()
     if as_json:
         tell_json(removed)
         return
     say(f"removed {', '.join(removed['controls'])}")
-    if removed["connections"]:
-        say(f"{removed['connections']} open connections keep their control until they end")
+    if removed["moved"]:
+        say(f"{removed['moved']} open connections had one of them and go on with the usual control")
+    if removed["kept"]:
+        say(f"{removed['kept']} open connections could not be reached and keep theirs until they end")
 
 
 @kernel.command("list", cls=Command, examples=["whyloss kernel list", "whyloss kernel list --json"])
@@ -157,7 +159,9 @@ def stat(as_json: bool) -> None:
     if as_json:
         tell_json(found)
         return
-    meanings = _native.kernel_counters()
+    counted = {name for counts in found["controls"].values() for name, count in counts.items() if count}
+    # What has not happened yet needs no column.
+    meanings = [(name, what) for name, what in _native.kernel_counters() if name == "connections" or name in counted]
     listing = table("Since they were loaded", "control", *(f">{name}" for name, _ in meanings))
     for control, counts in found["controls"].items():
         row(listing, control, *(counts[name] for name, _ in meanings))

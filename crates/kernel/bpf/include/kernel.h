@@ -55,6 +55,7 @@ struct ns_common {
 
 struct netns_ipv4 {
 	u8 sysctl_tcp_slow_start_after_idle;
+	const struct tcp_congestion_ops *tcp_congestion_control;
 };
 
 struct net {
@@ -229,6 +230,11 @@ struct sk_buff {
 
 struct bpf_iter_meta {
 	struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
 };
 
 struct bpf_iter__bpf_sk_storage_map {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// Gives the connections that have one of our controls back to the control that is usual in their network namespace: what `whyloss kernel
+// unload` does at the end. It runs over the sockets of one namespace, each of which the kernel locks meanwhile.
+#include "counters.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+static __always_inline bool is_ours(const char name[TCP_CA_NAME_MAX])
+{
+	return bpf_map_lookup_elem(&wl_controls, name) != NULL;
+}
+
+SEC("iter/tcp")
+int wl_farewell(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	const struct tcp_congestion_ops___named *usual;
+	char name[TCP_CA_NAME_MAX] = {};
+	struct tcp_sock *tp;
+	u8 moved = 1;
+
+	if (!skc)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(skc);
+	if (!tp)
+		return 0;
+	wl_control_of((struct sock *)tp, name);
+	if (!is_ours(name))
+		return 0;
+	usual = (const void *)BPF_CORE_READ((struct sock *)tp, __sk_common.skc_net.net, ipv4.tcp_congestion_control);
+	__builtin_memset(name, 0, sizeof(name));
+	bpf_core_read(name, sizeof(name), &usual->name);
+	// Somebody has made ours the usual one: the one that every kernel has, then.
+	if (is_ours(name))
+		__builtin_memcpy(name, "reno", sizeof("reno"));
+	if (!bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
+		bpf_seq_write(ctx->meta->seq, &moved, sizeof(moved));
+	return 0;
+}

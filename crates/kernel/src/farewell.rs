@@ -1,0 +1,73 @@
+//! What `unload` does for open connections that have one of our controls: they go on with the one that is usual in their network
+//! namespace. A connection that cannot be reached keeps its control, and the kernel the program, until it ends.
+
+use crate::object::{said, Loaded, Options};
+use crate::stat::connections;
+use crate::{Error, Result};
+use libbpf_rs::{Iter, MapHandle};
+use rustix::thread::{move_into_link_name_space, LinkNameSpaceType};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+
+/// The program and the maps that it takes, held while their names go.
+#[derive(Debug)]
+pub(crate) struct Farewell {
+    program: Loaded,
+    connections: MapHandle,
+}
+
+impl Farewell {
+    /// Gets ready, while the maps still have their names.
+    pub(crate) fn prepare(root: &Path) -> Result<Self> {
+        let maps = root.join("maps");
+        let options = Options { maps: Some(maps.clone()), ..Options::default() };
+        let connections = said("opening counters", || MapHandle::from_pinned_path(maps.join("wl_connections")))?;
+        Ok(Self { program: Loaded::new("farewell", &options)?, connections })
+    }
+
+    /// Moves all connections that can be reached; our controls are not registered any more. Gives how many were moved, and how many not.
+    pub(crate) fn bid(&self) -> Result<(usize, usize)> {
+        let open = connections(&self.connections)?;
+        let wanted: BTreeSet<u32> = open.iter().map(|connection| connection.network_namespace).collect();
+        let mut moved = 0;
+        for namespace in wanted.into_iter().filter_map(namespace) {
+            moved += self.bid_in(&namespace)?;
+        }
+        Ok((moved, connections(&self.connections)?.len()))
+    }
+
+    fn bid_in(&self, namespace: &File) -> Result<usize> {
+        let doing = "moving connections to another control";
+        let inside = || -> Result<usize> {
+            let failed = |source| Error::Io { doing: doing.to_owned(), source };
+            // An iterator sees the namespace of the thread that makes it.
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+                .map_err(|error| failed(error.into()))?;
+            let mut moved = Vec::new();
+            for program in self.program.object.progs_mut() {
+                let link = said(doing, || program.attach())?;
+                let mut sockets = said(doing, || Iter::new(&link))?;
+                sockets.read_to_end(&mut moved).map_err(failed)?;
+            }
+            Ok(moved.len())
+        };
+        std::thread::scope(|scope| scope.spawn(inside).join().unwrap_or(Ok(0)))
+    }
+}
+
+/// The network namespace of the number `id`, if any process or descriptor leads to it.
+fn namespace(id: u32) -> Option<File> {
+    let name = format!("net:[{id}]");
+    let leads_there = |path: PathBuf| (fs::read_link(&path).ok()?.to_str()? == name).then(|| File::open(path).ok()).flatten();
+    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let processes = || entries("/proc".into()).filter(|path| path.join("ns").exists());
+    processes()
+        .find_map(|process| leads_there(process.join("ns/net")))
+        .or_else(|| {
+            processes().flat_map(|process| entries(process.join("task"))).find_map(|thread| leads_there(thread.join("ns/net")))
+        })
+        .or_else(|| processes().flat_map(|process| entries(process.join("fd"))).find_map(leads_there))
+}

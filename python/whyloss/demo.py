@@ -22,6 +22,7 @@ SCENARIO = """
 name = "demo"
 description = "10 Mbit/s, 20 ms, some packets damaged"
 seed = 1
+duration = "20 s"
 
 [path]
 rate = "10 Mbps"

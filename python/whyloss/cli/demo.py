@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 _LINK_MBPS = 10.0
-_BAR = 40
+_BAR = 30
 
 
 @click.group()

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from whyloss import Scenario, _native, stacks
+from whyloss import Scenario, _native, papers, stacks
+from whyloss.stacks.measure import Row
 from whyloss.testbed import flaws
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from conftest import Ended
 
 TEXT = """
 scenario.duration = "8 s"
@@ -90,3 +94,55 @@ def test_finished_runs_are_kept(scenario: Scenario, tmp_path: Path, monkeypatch:
     assert (counts[0], counts[-1]) == ((0, 2), (2, 2))
     monkeypatch.setattr("whyloss.stacks.batch.measure", lambda *_: pytest.fail("nothing is left to run"))
     assert stacks.run_jobs(jobs, store) == first
+
+
+def simulated(jobs: Sequence[stacks.Job], *_: object, **__: object) -> list[stacks.Outcome]:
+    """Outcomes as real runs would have, from the simulator."""
+    outcomes = []
+    for job in jobs:
+        rows = job.scenario.run(job.run).transfers.to_polars().iter_rows(named=True)
+        shared = ("transfer", "entry", "scheme", "connections", "octets", "octets_delivered", "start_ns", "finished_ns")
+        transfers = tuple(
+            Row(
+                **{name: row[name] for name in shared},
+                goodput_bps=row["goodput_bps"] / 2,
+                control="",
+                retransmissions=0,
+                mean_cwnd=None,
+            )
+            for row in rows
+        )
+        outcomes.append(stacks.Outcome(transfers, ()))
+    return outcomes
+
+
+def test_a_paper_is_drawn_over_its_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whyloss.stacks.reproduction.run_jobs", simulated)
+    done = papers.load("garcia2004").reproduce(["8", "16"], quick=True, out=tmp_path, on=("kernel", "engine"))
+    labels = [curve.label for curve in done.figures[0].curves]
+    assert labels[:3] == ["1 flow, kernel", "1 flow, engine", "1 flow, simulator"]
+    agreement = done.figures[-1]
+    assert (agreement.id, len(agreement.curves)) == ("agreement", 2)
+    # Our real stacks are half as fast as the simulator: 7 error rates, 3 curves in one figure and 4 in the other.
+    ratios = [estimate.value for curve in agreement.curves for estimate in curve.y]
+    assert ratios == pytest.approx([0.5] * 2 * 7 * 7)
+    assert done.claims == ()
+    page = done.report.read_text(encoding="utf-8")
+    assert "carried by kernel and engine over emulated links" in page
+    assert "64 KiB at 64 kbps" in page
+    assert 'id="claims"' not in page
+
+
+def test_a_paper_without_real_time_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(_native.InputError, match=r"park2010/paper.toml: without \[real\] its experiments run"):
+        papers.load("park2010").reproduce(quick=True, out=tmp_path, on=("kernel",))
+
+
+def test_the_demonstration_shows_every_flow(whyloss: Callable[..., Ended]) -> None:
+    ended = whyloss("demo", "kernel", "--control", "reno", "--control", "cubic", "--seconds", "2", "--json")
+    if ended.status == 2:
+        pytest.skip(ended.err.strip())
+    assert ended.status == 0, ended.err
+    flows = ended.json["flows"]
+    assert [flow["control"] for flow in flows] == ["reno", "cubic"]
+    assert all(flow["goodput_mbps"] > 0.5 for flow in flows)

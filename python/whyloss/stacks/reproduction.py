@@ -81,8 +81,8 @@ def run(
                 invalid += not outcome.valid
                 rows = _quantities(outcome).with_columns(pl.lit(number).alias("run"), **_literals(labels))
                 tables[stack] += experiments.rows_of_series(job, rows)
-            simulated = experiments.quantities(scenario.run(number)).with_columns(pl.lit(number).alias("run"))
-            tables["simulator"] += experiments.rows_of_series(job, simulated.with_columns(**_literals(labels)))
+        simulated = experiments.quantities(Sweep(scenario, runs=repetitions).run())
+        tables["simulator"] += experiments.rows_of_series(job, simulated.with_columns(**_literals(labels)))
     axes = tuple(dict.fromkeys(name for job in jobs for name, _ in job.at))
     measured = {name: Measurements(pl.concat(rows), axes) for name, rows in tables.items()}
     return Compared({stack: measured[stack] for stack in stacks}, measured["simulator"], len(batch), invalid)

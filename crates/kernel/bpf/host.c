@@ -11,6 +11,7 @@
 #include "core/newreno.h"
 #include "core/prr.h"
 #include "core/spike.h"
+#include "core/trust.h"
 #include "core/veno.h"
 #include "core/westwood.h"
 
@@ -86,9 +87,15 @@ int wl_host_aware_ack(struct wl_aware *aware, u32 now, u32 rto, u32 silence, int
 	return wl_aware_ack(aware, now, rto, silence, advances, genuine);
 }
 
+int wl_host_trust_look(struct wl_trust *trust, u32 delivered, u32 repeated)
+{
+	return wl_trust_look(trust, delivered, repeated);
+}
+
 u32 wl_host_prr_window(const struct wl_prr *prr)
 {
 	return wl_prr_window(prr);
 }
 
-_Static_assert(sizeof(struct wl_spike) <= 24 && sizeof(struct wl_aware) <= 8, "src/cores.rs gives them no more");
+_Static_assert(sizeof(struct wl_spike) <= 24 && sizeof(struct wl_aware) <= 8 && sizeof(struct wl_trust) <= 12,
+	        "src/cores.rs gives them no more");

@@ -119,6 +119,7 @@ extern "C" {
     fn wl_host_spike_verdict(spike: *const u32, least_range: u32) -> Verdict;
     fn wl_host_aware_timeout(aware: *mut u32, now: u32, rto: u32, silence: u32, in_a_row: u32, repairing: c_int, cause: u32);
     fn wl_host_aware_ack(aware: *mut u32, now: u32, rto: u32, silence: u32, advances: c_int, genuine: c_int) -> c_int;
+    fn wl_host_trust_look(trust: *mut u32, delivered: u32, repeated: u32) -> c_int;
     fn wl_host_prr_window(prr: *const Prr) -> u32;
 }
 
@@ -259,6 +260,18 @@ impl Aware {
     pub fn ack(&mut self, now: u32, rto: u32, silence: u32, advances: bool, genuine: bool) -> bool {
         // SAFETY: see `timeout`.
         unsafe { wl_host_aware_ack(self.0.as_mut_ptr(), now, rto, silence, c_int::from(advances), c_int::from(genuine)) != 0 }
+    }
+}
+
+/// Whether verdicts of corruption count.
+#[derive(Clone, Debug, Default)]
+pub struct Trust([u32; 3]);
+
+impl Trust {
+    /// So many segments were delivered, and so many sent again, since the connection began: whether a verdict counts now.
+    pub fn look(&mut self, delivered: u32, repeated: u32) -> bool {
+        // SAFETY: `struct wl_trust` has 12 octets.
+        unsafe { wl_host_trust_look(self.0.as_mut_ptr(), delivered, repeated) != 0 }
     }
 }
 

@@ -8,7 +8,7 @@ mod reference;
 mod world;
 
 use reference::{number, trigger, Reference};
-use whyloss_kernel::cores::{self, Aware, Core, Prr, Spike, Window, ONE};
+use whyloss_kernel::cores::{self, Aware, Core, Prr, Spike, Trust, Window, ONE, UNLIMITED};
 use whyloss_transport::congestion;
 use whyloss_transport::differentiation::{Gap, GapDifferentiator as _, SpikeSettings, Verdict};
 use whyloss_transport::estimate::{Extremes, ReceiverClock};
@@ -557,4 +557,34 @@ fn the_window_falls_in_proportion_to_what_is_delivered() {
     assert_eq!((out, pipe), (9, target), "one segment for every two delivered");
     let kept = Prr { before: 20, target: 20, delivered: 10, out: 10, pipe: 19, newly: 1, safe: 0 };
     assert_eq!(kept.window(), 20, "a kept window sends one for each delivered");
+}
+
+#[test]
+fn verdicts_count_while_no_more_than_a_quarter_is_sent_again() {
+    let mut trust = Trust::default();
+    let counters = [(63, 60), (64, 16), (128, 33), (190, 33), (192, 33), (256, 40)];
+    let seen: Vec<_> = counters.into_iter().map(|(delivered, repeated)| trust.look(delivered, repeated)).collect();
+    assert_eq!(seen, [true, true, false, false, true, true], "looks at 64 segments and more");
+}
+
+/// What the kernel's controls do with acknowledgements that were merged on their way.
+#[test]
+fn slow_start_without_a_limit_ends_at_the_threshold() {
+    for control in ["newreno", "veno", "westwood", "cubic_ld"] {
+        let mut core = Core::new(control, UNLIMITED, UNLIMITED).expect("a core");
+        let mut window = Window { cwnd: 10, ssthresh: 25 };
+        let ack = cores::Ack { acked: 12, delivered: 12, delay: -1, limited: 1, ..cores::Ack::default() };
+        core.grow(&mut window, &ack);
+        assert_eq!(window.cwnd, 22, "{control}");
+        core.grow(&mut window, &ack);
+        assert_eq!(window.cwnd, 25, "{control}");
+        for _ in 0..3 {
+            core.grow(&mut window, &ack);
+        }
+        assert!((25..=27).contains(&window.cwnd), "{control}: {window:?}");
+        let idle = cores::Ack { limited: 0, ..ack };
+        let before = window;
+        core.grow(&mut window, &idle);
+        assert_eq!(window, before, "{control}: what is not used does not grow");
+    }
 }

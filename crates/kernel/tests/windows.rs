@@ -146,6 +146,7 @@ fn windows_survive_random_losses_where_the_verdict_is_right() {
     for control in ["veno", "spike", "ldaeq", "cerl", "cubic_ld"] {
         let counts = &runs[control].1;
         assert!(counts["losses"] >= 10 && 2 * counts["kept"] > counts["losses"], "{control}: {counts:?}");
+        assert!(10 * counts["overruled"] <= counts["losses"], "{control}: {counts:?}");
     }
     for control in ["ncpld", "jtcp"] {
         assert!(runs[control].1["kept"] > 0, "{control}");
@@ -215,4 +216,13 @@ fn a_window_starts_anew_after_a_pause() {
         let after = at(2490).take(20).map(|sample| sample.cwnd).min().expect("a sample");
         assert!(before > 25 && after <= 20, "{control}: {before} before, {after} after the pause");
     }
+}
+
+#[test]
+fn no_verdict_counts_while_too_much_is_lost() {
+    let Some(loaded) = Loaded::new("w6_") else { return };
+    let controls = ["ldaeq", "cerl", "cubic_ld"];
+    let Some(runs) = loaded.transfer(&controls, &Link { channel: erasing(0.4), ..Link::default() }, 5) else { return };
+    let overruled: u64 = controls.iter().map(|control| runs[*control].1["overruled"]).sum();
+    assert!(overruled > 0, "two in five are lost");
 }

@@ -55,7 +55,8 @@ impl Courier {
         let begun = Stage::Ended { started_ns: at_ns, finished_ns: None, delivered: 0 };
         match std::mem::replace(&mut *stage, begun) {
             Stage::Ready { sender, receiver, address, load } => {
-                *stage = Stage::Running(Running::start(*sender, *receiver, address, at_ns, &load).map_err(|error| refuse(&error))?);
+                *stage =
+                    Stage::Running(Running::start(*sender, *receiver, address, at_ns, &load).map_err(|error| refuse(&error))?);
             }
             other => *stage = other,
         }

@@ -16,12 +16,19 @@ struct WL_STATE {
 };
 _Static_assert(sizeof(struct WL_STATE) <= WL_PRIVATE_SIZE, "icsk_ca_priv has no more");
 
-static __always_inline u32 WL_PROGRAM(judge)(struct WL_STATE *state, const struct wl_loss *loss)
+static __always_inline u32 WL_PROGRAM(judge)(struct sock *sk, struct WL_STATE *state, const struct wl_loss *loss)
 {
+	int trusted = wl_is_trusted(sk);
+	u32 cause = WL_THE_CORE(_judge)(&state->core, loss).cause;
+
 	// What a router says of congestion counts more than what we suspect.
 	if (state->flow.marked)
 		return WL_CONGESTION;
-	return WL_THE_CORE(_judge)(&state->core, loss).cause;
+	if (cause == WL_CORRUPTION && !trusted) {
+		wl_count(sk, wl_counts_overruled);
+		return WL_CONGESTION;
+	}
+	return cause;
 }
 
 SEC("struct_ops")
@@ -88,7 +95,7 @@ u32 WL_BPF_PROG(WL_PROGRAM(ssthresh), struct sock *sk)
 	u32 threshold = 0;
 
 	loss.first = 1;
-	state->flow.cause = WL_PROGRAM(judge)(state, &loss);
+	state->flow.cause = WL_PROGRAM(judge)(sk, state, &loss);
 	state->flow.since = tp->delivered;
 	state->flow.asked = 1;
 	state->flow.climbing = tp->snd_cwnd < tp->snd_ssthresh;
@@ -112,7 +119,7 @@ static __always_inline void WL_PROGRAM(time_out)(struct sock *sk, struct WL_STAT
 
 	loss.timeout = 1;
 	loss.first = 1;
-	flow->cause = WL_PROGRAM(judge)(state, &loss);
+	flow->cause = WL_PROGRAM(judge)(sk, state, &loss);
 	wl_aware_timeout(&flow->aware, loss.now, wl_rto(tp), loss.now - flow->heard, inet_csk(sk)->icsk_retransmits + 1, repairing,
 			 flow->cause);
 	wl_count(sk, wl_counts_timeouts);
@@ -178,7 +185,7 @@ static __always_inline int WL_PROGRAM(recover)(struct sock *sk, struct WL_STATE 
 
 	// A loss after others that were forgiven is judged by itself; one that is congestion reduces the window.
 	if (!flow->reduced && (sample->losses > 0 || flow->marked)) {
-		u32 cause = WL_PROGRAM(judge)(state, &loss);
+		u32 cause = WL_PROGRAM(judge)(sk, state, &loss);
 
 		if (cause != WL_CORRUPTION) {
 			WL_THE_CORE(_save)(&state->core);

@@ -8,12 +8,15 @@
 
 #include "kernel.h"
 
+#include "core/trust.h"
+
 // A counter is a line: its name and what it counts. build.rs reads the lines too.
 #define WL_COUNTERS(X)                                                                        \
 	X(connections, "connections that took the control")                                   \
 	X(losses, "recoveries that began with a loss")                                        \
 	X(kept, "of these, taken for corruption: the window was kept")                        \
 	X(cut_later, "of these, reduced all the same for a later loss of the same recovery")  \
+	X(overruled, "verdicts of corruption that did not count: too much was lost")           \
 	X(timeouts, "retransmission timeouts")                                                \
 	X(timeouts_kept, "of these, taken for corruption: the window was kept")               \
 	X(undone, "reductions that the kernel found to be wrong and took back")               \
@@ -30,6 +33,7 @@ struct wl_connection {
 	u64 since_ns;
 	char control[TCP_CA_NAME_MAX];
 	u32 count[WL_COUNTER_COUNT];
+	struct wl_trust trust;
 };
 
 struct wl_control {
@@ -83,6 +87,15 @@ static __always_inline void wl_begin(struct sock *sk)
 	wl_control_of(sk, connection->control);
 	wl_count_control(connection->control, wl_counts_connections);
 	connection->count[wl_counts_connections] = 1;
+}
+
+// Whether a verdict of corruption counts for a connection that has begun.
+static __always_inline int wl_is_trusted(struct sock *sk)
+{
+	struct wl_connection *connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	return !connection || wl_trust_look(&connection->trust, tp->delivered, tp->total_retrans);
 }
 
 // Counts one event of a connection that has begun.

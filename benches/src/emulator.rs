@@ -40,7 +40,7 @@ pub fn measure(seconds: u64) -> Vec<Entry> {
 /// Sends as much as TCP can from one host to another for so many seconds over a link.
 fn carry((rate, delay, queue): (BitRate, Delay, QueueLimit), seconds: u64) -> Result<Vec<Audit>, TestbedError> {
     let hop = |name: &str| {
-        let spec = LinkSpec { rate, delay, queue, channel: whyloss_sim::ChannelSpec::default() };
+        let spec = LinkSpec { rate, delay, queue, channel: whyloss_sim::ChannelSpec::default(), ..LinkSpec::default() };
         vec![Hop { name: name.to_owned(), spec, discipline: None }]
     };
     let node = |name: &str| Node { name: name.to_owned(), router: false };

@@ -74,6 +74,7 @@ impl Dumbbell {
                 errors: if loss > 0.0 { Errors::Packets { probability: loss } } else { Errors::None },
                 effect: Effect::Erase,
             },
+            ..LinkSpec::default()
         };
         let mut net = Builder::new(1, 0);
         let (left, right) = (net.router("left"), net.router("right"));

@@ -117,6 +117,7 @@ fn link(bps: f64, delay: f64, queue: f64, errors: Errors, effect: Effect) -> Lin
         delay: Duration::from_secs_f64(delay),
         queue: QueueLimit::Packets((queue as u32).max(1)),
         channel: ChannelSpec { errors, effect },
+        ..LinkSpec::default()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::error::{Error, InputError};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use whyloss_sim::{Pattern, PatternError};
+use whyloss_sim::{FileError, Pattern};
 
 /// Draws a pattern for `bits` bits, each in error independently with probability `ber` in `[0, 1)`, and writes it to `path`: whole, or
 /// not at all. The same arguments give the same file.
@@ -31,10 +31,10 @@ impl Patterns {
             InputError::new(format!("cannot read the pattern file: {error}")).found(format!("\"{}\"", path.display()))
         })?;
         let pattern = Pattern::parse(&bytes[..], path).map_err(|error| match error {
-            PatternError::Line { path, line, field, found, allowed } => {
+            FileError::Line { path, line, field, found, allowed } => {
                 InputError::new(format!("{}, line {line}: {field}", path.display())).found(found).allowed(allowed)
             }
-            other @ PatternError::Io { .. } => InputError::new(other.to_string()),
+            other @ FileError::Io { .. } => InputError::new(other.to_string()),
         })?;
         let entry = (Arc::new(pattern), blake3::hash(&bytes));
         self.lock().insert(path.to_owned(), entry.clone());

@@ -205,6 +205,7 @@ pub(crate) fn link_spec(way: &network::Way, pattern: Option<&LinkPattern>) -> Li
         delay: way.delay.into(),
         queue: way.queue.into(),
         channel: way.channel.as_ref().map_or_else(ChannelSpec::default, |channel| channel.spec(pattern)),
+        ..LinkSpec::default()
     }
 }
 

@@ -17,7 +17,7 @@ use whyloss_transport::{self as transport, BitRate};
 
 fn hop(name: &str, bps: u64, delay_ms: u64, queue: QueueLimit, channel: ChannelSpec) -> Hop {
     let delay = transport::Duration::from_millis(delay_ms);
-    let spec = LinkSpec { rate: BitRate::from_bps(bps), delay, queue, channel };
+    let spec = LinkSpec { rate: BitRate::from_bps(bps), delay, queue, channel, ..LinkSpec::default() };
     Hop { name: name.to_owned(), spec, discipline: None }
 }
 

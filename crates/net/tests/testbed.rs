@@ -21,7 +21,7 @@ use whyloss_transport::{self as transport, BitRate};
 
 fn hop(from: &str, to: &str, delay_ms: u64) -> Hop {
     let (rate, delay) = (BitRate::from_bps(100_000_000), transport::Duration::from_millis(delay_ms));
-    let spec = LinkSpec { rate, delay, queue: QueueLimit::Packets(100), channel: ChannelSpec::default() };
+    let spec = LinkSpec { rate, delay, queue: QueueLimit::Packets(100), channel: ChannelSpec::default(), ..LinkSpec::default() };
     Hop { name: format!("{from}>{to}"), spec, discipline: None }
 }
 

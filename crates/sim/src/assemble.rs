@@ -14,7 +14,7 @@ use crate::link::Transmitter;
 use crate::middlebox::{Assisted, Attached, Meter, Middlebox};
 use crate::network::{Network, Outlet, Overhead, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
-use crate::queue::{Discipline, Manager};
+use crate::queue::Discipline;
 use crate::radio::Hop;
 use crate::random::Stream;
 use crate::record::Records;
@@ -55,7 +55,7 @@ pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
     }
     let first_stations: Vec<_> = airs.iter().map(|air| assembly.air(air)).collect::<Result<_, _>>()?;
     let mut names = LinkNames::default();
-    for link in &links {
+    for (number, link) in links.iter().enumerate() {
         let [a, b] = link.ends;
         for (way, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
             let name = names.name(assembly.node_name(from)?, assembly.node_name(to)?);
@@ -64,7 +64,11 @@ pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
                 return Err(unfit(&item, "ends", "one node twice".to_owned(), "two nodes"));
             }
             assembly.net.directions.push(match &link.line {
-                LineSpec::Wire(specs) => Direction::of_wire(&specs[way], seed, run, &name)?,
+                LineSpec::Wire(specs) => {
+                    let own = |(link, own, _): &&(LinkId, Way, Discipline)| link.0 as usize == number && *own as usize == way;
+                    let discipline = disciplines.iter().rfind(own).map(|(.., discipline)| *discipline);
+                    Direction::of_wire(&specs[way], discipline, seed, run, &name)?
+                }
                 LineSpec::Air(air) => {
                     let stations = &airs[*air].stations;
                     let number = |node| stations.iter().position(|&(at, _)| at == node).unwrap_or_default() as u32;
@@ -81,8 +85,8 @@ pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
     }
     assembly.net.routes = Routes::new(&nodes, &links, &hosts);
     assembly.net.taps = vec![Vec::new(); assembly.net.directions.len()];
-    for (link, way, discipline) in disciplines {
-        assembly.discipline(link, way, discipline)?;
+    for (link, way, _) in disciplines {
+        assembly.check_discipline(link, way)?;
     }
     for (at, link, middlebox) in middleboxes {
         assembly.middlebox(&nodes, &links, at, link, middlebox)?;
@@ -188,16 +192,16 @@ impl Assembly {
         Ok(())
     }
 
-    fn discipline(&mut self, link: LinkId, way: Way, discipline: Discipline) -> Result<(), BuildError> {
+    /// A discipline belongs to a wire.
+    fn check_discipline(&self, link: LinkId, way: Way) -> Result<(), BuildError> {
         let direction = 2 * link.0 as usize + usize::from(way == Way::Reverse);
+        let line = self.net.directions.get(direction).map(|direction| &direction.line);
+        if let Some(Line::Wire(_) | Line::Varying(_)) = line {
+            return Ok(());
+        }
         let name = self.link_names.get(direction);
-        let Some(Direction { line: Line::Wire(_), manager, .. }) = self.net.directions.get_mut(direction) else {
-            let item = format!("queue of link {}", name.map_or_else(|| format!("number {}", link.0), String::clone));
-            return Err(unfit(&item, "link", "no wire".to_owned(), "a wire of this builder"));
-        };
-        let name = name.map_or("", String::as_str);
-        *manager = Some(Box::new(Manager::of_link(discipline, self.seed, self.run, name)?));
-        Ok(())
+        let item = format!("queue of link {}", name.map_or_else(|| format!("number {}", link.0), String::clone));
+        Err(unfit(&item, "link", "no wire".to_owned(), "a wire of this builder"))
     }
 
     fn middlebox(&mut self, nodes: &[Node], links: &[Link], at: NodeId, link: LinkId, kind: Middlebox) -> Result<(), BuildError> {

@@ -4,6 +4,7 @@ use crate::channel::ChannelSpec;
 use crate::middlebox::Middlebox;
 use crate::queue::Discipline;
 use crate::radio::RadioSpec;
+use crate::shape::LinkSpec;
 use crate::simulation::Simulation;
 use std::fmt;
 use std::io::Write;
@@ -36,33 +37,6 @@ impl Way {
             Self::Reverse => "reverse",
         }
     }
-}
-
-/// One direction of a link: queue, then transmitter, then channel, then propagation.
-#[derive(Clone, Debug)]
-pub struct LinkSpec {
-    /// The transmitter's rate over all octets of the IP packet.
-    pub rate: BitRate,
-    /// Propagation delay.
-    pub delay: Duration,
-    /// Drop-tail queue in front of the transmitter.
-    pub queue: QueueLimit,
-    /// What it does to packets.
-    pub channel: ChannelSpec,
-}
-
-/// How much may wait for the transmitter. The packet in transmission is not counted.
-///
-/// ns-2.35 counts neither, but refuses the packet that would reach its limit: `limit_` 50 there lets 49 packets wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum QueueLimit {
-    /// Anything.
-    #[default]
-    Unlimited,
-    /// This many packets.
-    Packets(u32),
-    /// This many octets.
-    Octets(u64),
 }
 
 /// One end of a TCP connection.

@@ -3,13 +3,15 @@
 //! It is the direction of a link of a [`Simulation`](crate::Simulation): the same queue, transmitter and channel, the same random
 //! streams, so that the same packets at the same times meet the same fate.
 
-use crate::build::{BuildError, LinkSpec};
+use crate::build::BuildError;
 use crate::channel::Fate;
 use crate::direction::{Direction, Line};
 use crate::link::{Load, QueueFull};
 use crate::packet::PacketId;
-use crate::queue::{Discipline, Goods, Manager};
+use crate::queue::{Discipline, Goods};
+use crate::shape::LinkSpec;
 use crate::truth::{Cause, CauseCounts};
+use crate::varying::{Landing, Parts, Step};
 use std::collections::VecDeque;
 use whyloss_transport::segment::{Dscp, Ecn};
 use whyloss_transport::Instant;
@@ -73,10 +75,7 @@ pub struct Crossing {
 impl Crossing {
     /// The direction called `name` (see [`LinkNames`](crate::LinkNames)) in run `run` of `seed`.
     pub fn new(spec: &LinkSpec, discipline: Option<Discipline>, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
-        let mut direction = Direction::of_wire(spec, seed, run, name)?;
-        if let Some(discipline) = discipline {
-            direction.manager = Some(Box::new(Manager::of_link(discipline, seed, run, name)?));
-        }
+        let direction = Direction::of_wire(spec, discipline, seed, run, name)?;
         let (cargo, dropped, displaced) = (Cargo::default(), VecDeque::new(), VecDeque::new());
         Ok(Self { direction, cargo, dropped, displaced, next: None, flips: Vec::new() })
     }
@@ -97,14 +96,15 @@ impl Crossing {
             lose(load.packet, Cause::Aqm);
             return;
         }
-        let Line::Wire(wire) = &mut direction.line else { return };
-        match wire.offer(&mut direction.traffic, at, 0, load) {
-            Ok(Some(arrival)) => *next = Some(arrival),
-            Ok(None) => {}
-            Err(QueueFull) => {
-                direction.traffic.dropped.add(Cause::QueueFull);
-                dropped.push_back((load.packet, now, Cause::QueueFull));
-            }
+        let Direction { traffic, channel, line, .. } = direction;
+        let taken = match line {
+            Line::Wire(wire) => wire.offer(traffic, at, 0, load).map(|arrival| *next = arrival.or(*next)),
+            Line::Varying(varying) => varying.offer(&mut Parts { traffic, channel, goods: cargo }, at, load),
+            Line::Air(_) => return,
+        };
+        if taken == Err(QueueFull) {
+            traffic.dropped.add(Cause::QueueFull);
+            dropped.push_back((load.packet, now, Cause::QueueFull));
         }
     }
 
@@ -113,10 +113,10 @@ impl Crossing {
         if let Some((id, at, cause)) = self.dropped.pop_front() {
             return Some(Passage { token: self.cargo.remove(id).token, at, fate: Arrival::Lost(cause), last: true });
         }
+        let Line::Wire(wire) = &mut self.direction.line else { return self.poll_varying(now) };
         if self.next.is_none_or(|next| next > now.as_nanos()) {
             return None;
         }
-        let Line::Wire(wire) = &mut self.direction.line else { return None };
         let (entry, next) = wire.arrive()?;
         self.next = next.map(|next| next.arrival);
         let traffic = &mut self.direction.traffic;
@@ -137,16 +137,45 @@ impl Crossing {
         passage(Arrival::Here { marked, flips: &self.flips })
     }
 
-    /// When [`poll`](Self::poll) will have something to tell, if no further packet comes; a time that has passed means now.
+    fn poll_varying(&mut self, now: Instant) -> Option<Passage<'_>> {
+        let step = self.direction.step(now.as_nanos(), &mut self.cargo)?;
+        let traffic = &mut self.direction.traffic;
+        let (at, load, crossed, last) = match step {
+            Step::Dropped { at, load } => (at, load, Err(Cause::Aqm), true),
+            Step::Landed(Landing { at, load, crossed, last }) => (at, load, crossed, last),
+        };
+        let Item { token, marked, .. } = if last { self.cargo.remove(load.packet) } else { self.cargo.get(load.packet) };
+        traffic.duplicated += u64::from(!last);
+        let fate = match crossed {
+            Err(cause) => {
+                traffic.dropped.add(cause);
+                Arrival::Lost(cause)
+            }
+            Ok(flips) => {
+                self.flips.clear();
+                self.flips.extend_from_slice(&flips);
+                traffic.damaged += u64::from(!flips.is_empty());
+                traffic.delivered += 1;
+                traffic.delivered_octets += u64::from(load.octets);
+                Arrival::Here { marked, flips: &self.flips }
+            }
+        };
+        Some(Passage { token, at: Instant::from_nanos(at), fate, last })
+    }
+
+    /// When [`poll`](Self::poll) should be called again, if no further packet comes; a time that has passed means now. It may have
+    /// nothing to tell then.
     pub fn next_event(&self) -> Option<Instant> {
-        match self.dropped.front() {
-            Some(&(_, at, _)) => Some(at),
-            None => self.next.map(Instant::from_nanos),
+        match (self.dropped.front(), &self.direction.line) {
+            (Some(&(_, at, _)), _) => Some(at),
+            (None, Line::Varying(varying)) => varying.next_at().map(Instant::from_nanos),
+            (None, _) => self.next.map(Instant::from_nanos),
         }
     }
 
     /// Packets and octets that wait for the transmitter at `now`. The packet in transmission does not wait.
     pub fn waiting(&mut self, now: Instant) -> (u64, u64) {
+        self.direction.advance(now.as_nanos(), &mut self.cargo);
         self.direction.waiting(now.as_nanos())
     }
 
@@ -164,6 +193,7 @@ impl Crossing {
             delivered: traffic.delivered,
             delivered_octets: traffic.delivered_octets,
             damaged: traffic.damaged,
+            duplicated: traffic.duplicated,
             marked: self.cargo.marked,
             dropped: traffic.dropped,
             max_packets: traffic.max_packets,
@@ -186,6 +216,8 @@ pub struct CrossingCounts {
     pub delivered_octets: u64,
     /// Packets that arrived with bits flipped.
     pub damaged: u64,
+    /// Packets that arrived twice.
+    pub duplicated: u64,
     /// Packets on which the queue has set "congestion experienced".
     pub marked: u64,
     /// Packets that did not arrive.
@@ -227,6 +259,10 @@ impl Cargo {
 
     fn remove(&mut self, id: PacketId) -> Item {
         self.free.push(id.index() as u32);
+        self.items[id.index()]
+    }
+
+    fn get(&self, id: PacketId) -> Item {
         self.items[id.index()]
     }
 

@@ -1,14 +1,16 @@
 //! One direction of a link, wire or radio: what crosses it, and what its channel does to that.
 
-use crate::build::{BuildError, LinkSpec, QueueLimit};
+use crate::build::BuildError;
 use crate::channel::Channel;
 use crate::link::Wire;
 use crate::middlebox::Meter;
-use crate::queue::Manager;
+use crate::packet::PacketId;
+use crate::queue::{Discipline, Goods, Manager};
 use crate::radio::Hop;
+use crate::shape::LinkSpec;
 use crate::truth::CauseCounts;
+use crate::varying::{Parts, Step, Varying};
 use std::collections::HashSet;
-use whyloss_transport::BitRate;
 
 /// One direction of a link in use.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub(crate) struct Direction {
 #[derive(Debug)]
 pub(crate) enum Line {
     Wire(Wire),
+    Varying(Box<Varying>),
     Air(Hop),
 }
 
@@ -37,6 +40,8 @@ pub(crate) struct Traffic {
     pub delivered: u64,
     pub delivered_octets: u64,
     pub damaged: u64,
+    /// Packets that came twice.
+    pub duplicated: u64,
     pub dropped: CauseCounts,
     /// Nanoseconds of transmission.
     pub busy: u64,
@@ -91,16 +96,25 @@ impl LinkNames {
 
 impl Direction {
     /// The direction of a wire that is called `name`.
-    pub fn of_wire(spec: &LinkSpec, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
+    pub fn of_wire(spec: &LinkSpec, discipline: Option<Discipline>, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
         let item = format!("link {name}");
-        check_wire(&item, spec)?;
+        if let Some((field, found, allowed)) = spec.flaw() {
+            return Err(BuildError::Unfit { item, field, found, allowed });
+        }
+        let manager = discipline.map(|discipline| Manager::of_link(discipline, seed, run, name)).transpose()?;
+        let codel = if let Some(Discipline::CoDel(codel)) = discipline { Some(codel) } else { None };
         let channel = Channel::new(&spec.channel, seed, run, &item).map_err(|error| BuildError::Unfit {
             item,
             field: error.field,
             found: error.found,
             allowed: error.allowed,
         })?;
-        Ok(Self::new(channel, Line::Wire(Wire::new(spec))))
+        let line = if spec.is_plain() && codel.is_none() {
+            Line::Wire(Wire::new(spec))
+        } else {
+            Line::Varying(Box::new(Varying::new(spec, codel, seed, run, name)?))
+        };
+        Ok(Self { manager: manager.map(Box::new), ..Self::new(channel, line) })
     }
 
     /// A packet of so many octets comes.
@@ -118,19 +132,63 @@ impl Direction {
     pub fn waiting(&mut self, now: u64) -> (u64, u64) {
         match &mut self.line {
             Line::Wire(wire) => wire.waiting(now),
+            Line::Varying(varying) => varying.waiting(),
             Line::Air(hop) => hop.waiting(),
         }
     }
-}
 
-fn check_wire(item: &str, spec: &LinkSpec) -> Result<(), BuildError> {
-    let unfit = |field, found: String, allowed| Err(BuildError::Unfit { item: item.to_owned(), field, found, allowed });
-    if spec.rate == BitRate::from_bps(0) {
-        return unfit("rate", spec.rate.to_string(), "a rate above 0 bps");
+    /// Whether the queue of a wire has room for a packet at `now`.
+    pub fn has_room(&mut self, now: u64, octets: u32) -> bool {
+        match &mut self.line {
+            Line::Wire(wire) => wire.has_room(now, octets),
+            Line::Varying(varying) => varying.has_room(now, octets),
+            Line::Air(_) => true,
+        }
     }
-    match spec.queue {
-        QueueLimit::Packets(0) => unfit("queue", "0 packets".to_owned(), "at least 1 packet"),
-        QueueLimit::Octets(0) => unfit("queue", "0 octets".to_owned(), "at least 1 octet"),
-        _ => Ok(()),
+
+    /// How many packets of `octets` octets could have been sent on a wire by `now` since there was nothing to do.
+    pub fn idle_packets(&mut self, now: u64, octets: u32) -> f64 {
+        match &mut self.line {
+            Line::Wire(wire) => wire.idle_packets(now, octets),
+            Line::Varying(varying) => varying.idle_packets(now, octets),
+            Line::Air(_) => 0.0,
+        }
+    }
+
+    /// Takes the newest packet that `admits` out of the queue of a wire at `now`.
+    pub fn displace(&mut self, now: u64, admits: impl Fn(PacketId) -> bool) -> Option<PacketId> {
+        let Self { traffic, line, .. } = self;
+        match line {
+            Line::Wire(wire) => {
+                let (place, id) = wire.waiting_packets(now).find(|(_, id)| admits(*id))?;
+                wire.remove(traffic, now, place);
+                Some(id)
+            }
+            Line::Varying(varying) => {
+                let (place, id) = varying.waiting_packets().find(|(_, id)| admits(*id))?;
+                varying.remove(traffic, now, place);
+                Some(id)
+            }
+            Line::Air(_) => None,
+        }
+    }
+
+    /// Lets happen what is due by `now` in the queue of a wire that varies. It has to come before a packet does.
+    pub fn advance(&mut self, now: u64, goods: &mut impl Goods) {
+        if let Line::Varying(varying) = &mut self.line {
+            varying.advance(&mut Parts { traffic: &mut self.traffic, channel: &mut self.channel, goods }, now);
+        }
+    }
+
+    /// What has become of a packet by `now` on a wire that varies, if there is something to tell.
+    pub fn step(&mut self, now: u64, goods: &mut impl Goods) -> Option<Step> {
+        let Line::Varying(varying) = &mut self.line else { return None };
+        varying.step(&mut Parts { traffic: &mut self.traffic, channel: &mut self.channel, goods }, now)
+    }
+
+    /// How often an error pattern has come to its end.
+    pub fn pattern_ends(&self) -> u64 {
+        let before = if let Line::Varying(varying) = &self.line { varying.pattern_ends() } else { 0 };
+        before + self.channel.pattern_ends()
     }
 }

@@ -4,6 +4,7 @@ use crate::build::Way;
 use crate::direction::Line;
 use crate::hosts::{File, Flow, Socket};
 use crate::network::{Network, Protocol};
+use crate::passing::Copies;
 use crate::record::{DropRecord, FlowRecord, LinkRecord, LossRow, PacketCounts, Records, StripedRecord, TimeoutRow};
 use crate::simulation::{RunError, Simulation};
 use crate::truth::Truth;
@@ -36,8 +37,9 @@ impl Simulation {
         for ((direction, in_flight), name) in net.directions.iter().zip(in_flight).zip(&self.link_names) {
             let traffic = &direction.traffic;
             let ended = traffic.delivered + traffic.dropped.total() + in_flight;
-            if traffic.offered != ended {
-                let counts = format!("{} offered, {ended} delivered, dropped or under way", traffic.offered);
+            if traffic.offered + traffic.duplicated != ended {
+                let (offered, duplicated) = (traffic.offered, traffic.duplicated);
+                let counts = format!("{offered} offered, {duplicated} duplicated, {ended} delivered, dropped or under way");
                 return unbalanced(format!("link {name}"), counts);
             }
         }
@@ -131,6 +133,13 @@ impl Simulation {
                 }
                 (traffic.busy - wire.busy_beyond(now), None)
             }
+            Line::Varying(varying) => {
+                for (span, octets) in varying.waited(now) {
+                    waited += u128::from(span);
+                    waited_octets += u128::from(span) * u128::from(octets);
+                }
+                (traffic.busy - varying.busy_beyond(now), None)
+            }
             Line::Air(hop) => {
                 for (span, octets) in self.net.radio.waiting(number as u32, now) {
                     waited += u128::from(span);
@@ -147,6 +156,7 @@ impl Simulation {
             delivered: traffic.delivered,
             delivered_octets: traffic.delivered_octets,
             damaged: traffic.damaged,
+            duplicated: traffic.duplicated,
             dropped: traffic.dropped,
             in_flight,
             busy: Duration::from_nanos(busy),
@@ -154,7 +164,7 @@ impl Simulation {
             mean_queue_octets: mean(waited_octets),
             max_queue_packets: traffic.max_packets,
             max_queue_octets: traffic.max_octets,
-            pattern_ends: direction.channel.pattern_ends(),
+            pattern_ends: direction.pattern_ends(),
             air,
         }
     }
@@ -183,25 +193,32 @@ impl GapIndex {
 
 /// What became of every transmission of data that did not simply arrive, by flow, offset and time of sending.
 struct Fates<'a> {
-    dropped: HashMap<(usize, u64, Instant), &'a DropRecord>,
+    /// The last copy that was lost, and how many were.
+    dropped: HashMap<(usize, u64, Instant), (&'a DropRecord, u32)>,
     under_way: HashSet<(usize, u64, Instant)>,
+    copies: &'a HashMap<(usize, u64, Instant), Copies>,
 }
 
 impl<'a> Fates<'a> {
     fn new(net: &'a Network) -> Self {
-        let drops = net.drops.iter().filter(|drop| drop.way == Way::Forward && drop.len > 0);
+        let mut dropped = HashMap::new();
+        for drop in net.drops.iter().filter(|drop| drop.way == Way::Forward && drop.len > 0) {
+            let entry = dropped.entry((drop.flow, drop.offset, drop.sent_at)).or_insert((drop, 0));
+            *entry = (drop, entry.1 + 1);
+        }
         let under_way = net.under_way().map(|id| {
             let packet = net.packets.get(id);
             (net.outlets[packet.origin as usize].flow as usize, net.data(id).0, packet.sent_at)
         });
-        Self {
-            dropped: drops.map(|drop| ((drop.flow, drop.offset, drop.sent_at), drop)).collect(),
-            under_way: under_way.collect(),
-        }
+        Self { dropped, under_way: under_way.collect(), copies: &net.copies }
     }
 
+    /// The loss of a transmission, of its last copy if there were several; `None` while there is one that was not lost.
     fn drop(&self, flow: usize, offset: u64, sent_at: Instant) -> Option<&'a DropRecord> {
-        self.dropped.get(&(flow, offset, sent_at)).copied()
+        let transmission = (flow, offset, sent_at);
+        let (drop, lost) = *self.dropped.get(&transmission)?;
+        let made = self.copies.get(&transmission).map_or(1, |copies| copies.made);
+        (lost >= made).then_some(drop)
     }
 
     fn truth(&self, flow: usize, offset: u64, sent_at: Instant) -> Truth {

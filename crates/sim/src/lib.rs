@@ -9,6 +9,7 @@ mod assemble;
 mod build;
 mod capture;
 pub mod channel;
+mod codel;
 mod crossing;
 mod dccp;
 mod direction;
@@ -19,31 +20,41 @@ mod link;
 mod middlebox;
 mod network;
 mod octets;
+mod outage;
 mod packet;
+mod passing;
 mod queue;
 mod radio;
 mod random;
 mod record;
 mod routes;
-
+mod service;
+mod shape;
 mod simulation;
+mod spread;
 mod striped;
+mod text;
+mod trace;
 mod truth;
+mod varying;
 
-pub use build::{
-    Amount, BuildError, Builder, CbrFlow, DccpFlow, End, LinkId, LinkSpec, NodeId, QueueLimit, StripedTransfer, Supply, TcpFlow,
-    Way,
-};
+pub use build::{Amount, BuildError, Builder, CbrFlow, DccpFlow, End, LinkId, NodeId, StripedTransfer, Supply, TcpFlow, Way};
 pub use capture::Capture;
-pub use channel::{AtEnd, Channel, ChannelError, ChannelSpec, Effect, Errors, Fate, Pattern, PatternError, Spacing, Step};
+pub use channel::{AtEnd, Channel, ChannelError, ChannelSpec, Effect, Errors, Fate, Pattern, Spacing, Step};
+pub use codel::CoDel;
 pub use crossing::{Arrival, Crossing, CrossingCounts, Packet, Passage};
 pub use direction::LinkNames;
 pub use middlebox::Middlebox;
+pub use outage::{Outage, WhileDown};
 pub use queue::{Discipline, Red};
 pub use radio::{Locking, Propagation, RadioSpec};
 pub use record::{
     AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LossRow, PacketCounts, Records, StripedRecord,
     TimeoutRow,
 };
+pub use shape::{Change, Flaw, LinkSpec, QueueLimit};
 pub use simulation::{Limits, Outcome, Progress, RunError, Simulation};
+pub use spread::{Jitter, JitterLaw, Reorder, Shift};
+pub use text::FileError;
+pub use trace::Trace;
 pub use truth::{Cause, CauseCounts, Truth};

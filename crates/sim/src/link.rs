@@ -4,9 +4,9 @@
 //! the times of its transmission and of its arrival at the other end are known. So a packet costs one event, its arrival, and all
 //! packets between the queue's tail and the link's end stand in one ring.
 
-use crate::build::{LinkSpec, QueueLimit};
 use crate::direction::Traffic;
 use crate::packet::PacketId;
+use crate::shape::{LinkSpec, QueueLimit};
 use std::collections::VecDeque;
 use whyloss_transport::BitRate;
 
@@ -119,12 +119,7 @@ impl Wire {
         if idle {
             self.started += 1;
         } else {
-            let full = match self.limit {
-                QueueLimit::Unlimited => false,
-                QueueLimit::Packets(limit) => packets >= u64::from(limit),
-                QueueLimit::Octets(limit) => waiting + u64::from(octets) > limit,
-            };
-            if full {
+            if !self.limit.admits(packets, waiting, octets) {
                 return Err(QueueFull);
             }
             self.waiting_octets = waiting + u64::from(octets);
@@ -144,12 +139,7 @@ impl Wire {
     /// Whether the queue has room for a packet at `now`.
     pub fn has_room(&mut self, now: u64, octets: u32) -> bool {
         let (packets, waiting) = self.waiting(now);
-        self.free_at <= now
-            || match self.limit {
-                QueueLimit::Unlimited => true,
-                QueueLimit::Packets(limit) => packets < u64::from(limit),
-                QueueLimit::Octets(limit) => waiting + u64::from(octets) <= limit,
-            }
+        self.free_at <= now || self.limit.admits(packets, waiting, octets)
     }
 
     /// How many packets of `octets` octets could have been sent by `now` since there was nothing to do.
@@ -227,7 +217,6 @@ pub(crate) struct QueueFull;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channel::ChannelSpec;
     use crate::packet::Packets;
     use whyloss_transport::{Duration, Instant, Segment};
 
@@ -236,7 +225,7 @@ mod tests {
     impl Tested {
         fn new(bps: u64, queue: QueueLimit) -> Self {
             let delay = Duration::from_nanos(7);
-            let spec = LinkSpec { rate: BitRate::from_bps(bps), delay, queue, channel: ChannelSpec::default() };
+            let spec = LinkSpec { rate: BitRate::from_bps(bps), delay, queue, ..LinkSpec::default() };
             Self(Wire::new(&spec), Traffic::default())
         }
 

@@ -9,12 +9,13 @@ use crate::link::{Load, QueueFull};
 use crate::middlebox::Assisted;
 use crate::octets::{self, Content, Reading, Route};
 use crate::packet::{PacketId, Packets, Raw};
+use crate::passing::Copies;
 use crate::radio::{Outcome, Radio, Surroundings};
 use crate::random::Stream;
 use crate::record::{DropRecord, PacketCounts};
 use crate::routes::{Routes, NOWHERE};
 use crate::truth::Cause;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use whyloss_transport::path;
 use whyloss_transport::wire::damage::flip_bits;
 use whyloss_transport::wire::dccp;
@@ -116,6 +117,8 @@ pub(crate) struct Network {
     /// Who captures each direction.
     pub taps: Vec<Vec<Tap>>,
     pub captures: Vec<Capture>,
+    /// Transmissions of data of which links have made copies, by flow, offset and time of sending.
+    pub copies: HashMap<(usize, u64, Instant), Copies>,
     /// Scratch space for packets that had to make room.
     displaced: VecDeque<PacketId>,
     /// Scratch space for the positions of flipped bits.
@@ -212,6 +215,7 @@ impl Network {
                     }
                 })
             }
+            Line::Varying(_) => self.enqueue_varying(direction, load),
             Line::Air(_) => {
                 let Self { now, events, directions, radio, .. } = self;
                 radio.offer(&mut Surroundings { now: *now, events, directions }, direction, load)
@@ -237,7 +241,7 @@ impl Network {
     }
 
     /// A queue drops a packet.
-    fn drop_from_queue(&mut self, direction: u32, packet: PacketId, cause: Cause) {
+    pub fn drop_from_queue(&mut self, direction: u32, packet: PacketId, cause: Cause) {
         self.tell_agents(direction, packet);
         let comment = if cause == Cause::Aqm { "dropped: the queue is managed" } else { "dropped: the queue is full" };
         self.lose(direction, packet, cause, comment);
@@ -246,7 +250,7 @@ impl Network {
     /// The first packet of a wire arrives at its end. Returns it if that is a host.
     pub fn arrive(&mut self, direction: u32) -> Option<PacketId> {
         let link = &mut self.directions[direction as usize];
-        let Line::Wire(wire) = &mut link.line else { return None };
+        let Line::Wire(wire) = &mut link.line else { return self.happen(direction) };
         let (entry, next) = wire.arrive()?;
         if let Some(next) = next {
             self.events.push(Event::new(next.arrival, next.order(), Target::Direction(direction)));
@@ -286,7 +290,7 @@ impl Network {
 
     /// A packet has reached the end of a link direction. Returns it if that is a host.
     #[inline]
-    fn land(&mut self, direction: u32, load: Load) -> Option<PacketId> {
+    pub fn land(&mut self, direction: u32, load: Load) -> Option<PacketId> {
         let Load { packet, octets, .. } = load;
         let traffic = &mut self.directions[direction as usize].traffic;
         traffic.delivered += 1;
@@ -342,7 +346,7 @@ impl Network {
     }
 
     /// A packet is lost on a link direction.
-    fn lose(&mut self, direction: u32, packet: PacketId, cause: Cause, comment: &str) {
+    pub fn lose(&mut self, direction: u32, packet: PacketId, cause: Cause, comment: &str) {
         self.directions[direction as usize].traffic.dropped.add(cause);
         self.tap(direction, packet, Some(comment));
         self.discard(packet, cause, direction);
@@ -353,31 +357,37 @@ impl Network {
         let link = &mut self.directions[direction as usize];
         let mut flips = std::mem::take(&mut self.flips);
         let fate = link.channel.pass(load.octets, Instant::from_nanos(transmitted), &mut flips);
+        let packet = self.settle(direction, load.packet, fate, &flips);
+        self.flips = flips;
+        packet
+    }
+
+    /// Lets a packet have its fate, and whoever captures sees it. Returns it as it is then, if it arrives.
+    pub fn settle(&mut self, direction: u32, id: PacketId, fate: Fate, flips: &[u32]) -> Option<PacketId> {
+        let link = &mut self.directions[direction as usize];
         if let Some(meter) = &mut link.meter {
             meter.note(fate != Fate::Intact);
         }
-        let packet = match fate {
+        match fate {
             Fate::Intact => {
-                self.tap(direction, load.packet, None);
-                Some(load.packet)
+                self.tap(direction, id, None);
+                Some(id)
             }
             Fate::Erased => {
-                self.lose(direction, load.packet, Cause::Erased, "lost: erased by the channel");
+                self.lose(direction, id, Cause::Erased, "lost: erased by the channel");
                 None
             }
             Fate::Damaged => {
                 link.traffic.damaged += 1;
-                self.damage(direction, load.packet, &flips);
+                self.damage(direction, id, flips);
                 if !self.taps[direction as usize].is_empty() {
                     let bits: Vec<_> = flips.iter().map(u32::to_string).collect();
                     let comment = format!("damaged by the channel: {} of the IP packet flipped", plural(&bits));
-                    self.tap(direction, load.packet, Some(&comment));
+                    self.tap(direction, id, Some(&comment));
                 }
-                Some(load.packet.damaged())
+                Some(id.damaged())
             }
-        };
-        self.flips = flips;
-        packet
+        }
     }
 
     /// Flips bits of a packet.
@@ -432,10 +442,11 @@ impl Network {
     /// Ends a packet's journey with its true cause. `direction` is where it was lost or which brought it here.
     pub fn discard(&mut self, id: PacketId, cause: Cause, direction: u32) {
         let (offset, len) = self.data(id);
+        let lost = self.is_last_copy(id);
         let packet = self.packets.get(id);
         let from = &mut self.outlets[packet.origin as usize];
         from.counts.dropped.add(cause);
-        if from.wants_truth && len > 0 {
+        if from.wants_truth && len > 0 && lost {
             self.fates
                 .push((packet.origin, path::Fate { start: offset, len, sent_at: packet.sent_at, cause: cause.true_cause() }));
         }
@@ -500,8 +511,14 @@ impl Network {
     /// All packets in queues and on links, with their directions.
     fn on_links(&self) -> impl Iterator<Item = (u32, PacketId)> + '_ {
         let on_wires = self.directions.iter().enumerate().flat_map(|(number, direction)| {
-            let wire = if let Line::Wire(wire) = &direction.line { Some(wire) } else { None };
-            wire.into_iter().flat_map(move |wire| wire.under_way().map(move |entry| (number as u32, entry.packet)))
+            let (wire, varying) = match &direction.line {
+                Line::Wire(wire) => (Some(wire), None),
+                Line::Varying(varying) => (None, Some(varying)),
+                Line::Air(_) => (None, None),
+            };
+            let on_wire = wire.into_iter().flat_map(|wire| wire.under_way().map(|entry| entry.packet));
+            let packets = on_wire.chain(varying.into_iter().flat_map(|varying| varying.under_way()));
+            packets.map(move |packet| (number as u32, packet))
         });
         on_wires.chain(self.radio.under_way())
     }

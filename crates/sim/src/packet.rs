@@ -20,7 +20,7 @@ pub(crate) struct Packet {
 }
 
 /// A packet that a channel has damaged.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Raw {
     /// The whole IP packet as it is now.
     pub octets: Vec<u8>,
@@ -79,6 +79,21 @@ impl Packets {
         }
         self.places.push(Packet { segment, dccp: None, raw: None, sent_at, origin, octets });
         PacketId(self.places.len() as u32 - 1)
+    }
+
+    /// Makes a second packet of this one.
+    pub fn copy(&mut self, id: PacketId) -> PacketId {
+        let Packet { segment, dccp, raw, sent_at, origin, octets } = self.get(id);
+        let (segment, dccp, raw, sent_at, origin, octets) =
+            (segment.clone(), dccp.clone(), raw.clone(), *sent_at, *origin, *octets);
+        let copy = self.insert(segment, sent_at, origin, octets);
+        let place = self.get_mut(copy);
+        (place.dccp, place.raw) = (dccp, raw);
+        if id.is_damaged() {
+            copy.damaged()
+        } else {
+            copy
+        }
     }
 
     pub fn get(&self, id: PacketId) -> &Packet {

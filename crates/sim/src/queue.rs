@@ -3,7 +3,8 @@
 //! What they decide comes before the drop-tail queue of the wire, whose limit still holds; a plain queue pays nothing for them.
 
 use crate::build::BuildError;
-use crate::direction::{Direction, Line};
+use crate::codel::CoDel;
+use crate::direction::Direction;
 use crate::link::Load;
 use crate::packet::{PacketId, Packets};
 use crate::random::Stream;
@@ -23,6 +24,8 @@ pub enum Discipline {
     },
     /// Random early detection (Floyd & Jacobson 1993).
     Red(Red),
+    /// Drops or marks at the head what has waited too long for too long (Nichols et al., RFC 8289).
+    CoDel(CoDel),
     /// On overflow drops the newest waiting packet of high drop precedence (AF12) in favour of one that has not (Biaz & Vaidya 2005).
     Biased,
 }
@@ -64,6 +67,7 @@ impl Discipline {
             }
             Self::Red(red) if !positive(red.min) => Some(("min", red.min.to_string(), "a number of packets above 0")),
             Self::Red(red) if !(positive(red.max) && red.max > red.min) => Some(("max", red.max.to_string(), "more than min")),
+            Self::CoDel(codel) => codel.flaw(),
             Self::Red(red) if !share(red.max_p) => Some(("max_p", red.max_p.to_string(), "a number above 0, at most 1")),
             _ => None,
         }
@@ -119,6 +123,8 @@ impl Manager {
     fn decide(&mut self, found: Found) -> Decision {
         let red = match self.discipline {
             Discipline::Biased => return Decision::Displace,
+            // It decides when a packet leaves.
+            Discipline::CoDel(_) => return Decision::Pass,
             Discipline::Warn { threshold, weight } => {
                 self.update(weight, found);
                 return if self.average > threshold { Decision::Mark } else { Decision::Pass };
@@ -202,9 +208,10 @@ impl Direction {
     /// if not, it is to be dropped with [`Cause::Aqm`](crate::Cause::Aqm). Those in `displaced` have made room for it and are to be
     /// dropped with [`Cause::QueueFull`](crate::Cause::QueueFull).
     pub(crate) fn admit(&mut self, now: u64, load: Load, goods: &mut impl Goods, displaced: &mut VecDeque<PacketId>) -> bool {
-        let Self { traffic, line: Line::Wire(wire), manager: Some(manager), .. } = self else { return true };
-        let found = Found { packets: wire.waiting(now).0, idle: wire.idle_packets(now, MEAN_PACKET) };
-        match manager.decide(found) {
+        self.advance(now, goods);
+        let (packets, idle) = (self.waiting(now).0, self.idle_packets(now, MEAN_PACKET));
+        let Some(manager) = &mut self.manager else { return true };
+        match manager.decide(Found { packets, idle }) {
             Decision::Pass => true,
             Decision::Mark => {
                 goods.mark(load.packet);
@@ -213,9 +220,8 @@ impl Direction {
             Decision::MarkOrDrop => goods.mark(load.packet),
             Decision::Drop => false,
             Decision::Displace => {
-                while !goods.is_out(load.packet) && !wire.has_room(now, load.octets) {
-                    let Some((place, id)) = wire.waiting_packets(now).find(|(_, id)| goods.is_out(*id)) else { break };
-                    wire.remove(traffic, now, place);
+                while !goods.is_out(load.packet) && !self.has_room(now, load.octets) {
+                    let Some(id) = self.displace(now, |id| goods.is_out(id)) else { break };
                     displaced.push_back(id);
                 }
                 true

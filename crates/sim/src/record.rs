@@ -39,13 +39,15 @@ pub struct Records {
     pub events: u64,
 }
 
-/// What became of packets. `sent = delivered + dropped + in_flight`, always.
+/// What became of packets. `sent + duplicated = delivered + dropped + in_flight`, always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {
     /// Left an endpoint, or a middlebox that spoke in its name.
     pub sent: u64,
     /// Of those, sent by middleboxes.
     pub inserted: u64,
+    /// Packets that a link made two of.
+    pub duplicated: u64,
     /// Reached the endpoint that they were meant for, as far as it could tell intact.
     pub delivered: u64,
     /// Of those, damaged in a way that no checksum noticed.
@@ -59,12 +61,13 @@ pub struct PacketCounts {
 impl PacketCounts {
     /// Whether no packet is missing and none was made from nothing.
     pub fn balanced(&self) -> bool {
-        self.sent == self.delivered + self.dropped.total() + self.in_flight
+        self.sent + self.duplicated == self.delivered + self.dropped.total() + self.in_flight
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.inserted += other.inserted;
+        self.duplicated += other.duplicated;
         self.delivered += other.delivered;
         self.damaged_unnoticed += other.damaged_unnoticed;
         self.dropped.merge(&other.dropped);
@@ -204,6 +207,8 @@ pub struct LinkRecord {
     pub delivered_octets: u64,
     /// Packets that the channel damaged.
     pub damaged: u64,
+    /// Packets that came to the other end twice: `offered + duplicated = delivered + dropped + in_flight`.
+    pub duplicated: u64,
     /// Packets lost here: full queue, erased by the channel, or given up by a station.
     pub dropped: CauseCounts,
     /// Packets in the queue, in transmission or on the way at the end of the run.

@@ -25,11 +25,13 @@ pub enum Cause {
     Collision,
     /// A queue dropped it before it was full (active queue management).
     Aqm,
+    /// The link was down while it was transmitted (an outage or a hand-off).
+    LinkDown,
 }
 
 impl Cause {
     /// All causes, in the order of their columns.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::QueueFull,
         Self::Erased,
         Self::IpHeaderDamaged,
@@ -39,6 +41,7 @@ impl Cause {
         Self::NoRoute,
         Self::Collision,
         Self::Aqm,
+        Self::LinkDown,
     ];
 
     /// The name in tables.
@@ -53,6 +56,7 @@ impl Cause {
             Self::NoRoute => "no-route",
             Self::Collision => "collision",
             Self::Aqm => "aqm",
+            Self::LinkDown => "link-down",
         }
     }
 
@@ -66,7 +70,8 @@ impl Cause {
     }
 
     /// Whether the loss says that the network was overloaded: a queue, or stations that contend for the air (our reading; counted
-    /// apart, so that anyone can read it otherwise). Every other cause says that a channel disturbed the packet.
+    /// apart, so that anyone can read it otherwise). Every other cause says that a channel disturbed the packet; a link that was down
+    /// counts there too: nobody was overloaded, and to send less would not have saved the packet.
     pub const fn is_congestion(self) -> bool {
         matches!(self, Self::QueueFull | Self::Aqm | Self::Collision)
     }
@@ -136,6 +141,6 @@ mod tests {
             (0..=index).for_each(|_| counts.add(cause));
         }
         assert!(counts.iter().enumerate().all(|(index, (_, count))| count == index as u64 + 1));
-        assert_eq!(counts.total(), 45);
+        assert_eq!(counts.total(), 55);
     }
 }

@@ -15,7 +15,7 @@ const SPACING: u64 = 1_000_000;
 
 fn spec(queue: QueueLimit, errors: Errors, effect: Effect) -> LinkSpec {
     let (rate, delay) = (BitRate::from_bps(3_500_000), Duration::from_millis(5));
-    LinkSpec { rate, delay, queue, channel: ChannelSpec { errors, effect } }
+    LinkSpec { rate, delay, queue, channel: ChannelSpec { errors, effect }, ..LinkSpec::default() }
 }
 
 fn simulate(spec: &LinkSpec, discipline: Option<Discipline>) -> Records {

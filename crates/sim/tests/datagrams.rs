@@ -13,7 +13,7 @@ const SECOND: u64 = 1_000_000_000;
 
 fn link(bps: u64, queue: QueueLimit, errors: Errors, effect: Effect) -> LinkSpec {
     let channel = ChannelSpec { errors, effect };
-    LinkSpec { rate: BitRate::from_bps(bps), delay: Duration::from_millis(5), queue, channel }
+    LinkSpec { rate: BitRate::from_bps(bps), delay: Duration::from_millis(5), queue, channel, ..LinkSpec::default() }
 }
 
 fn perfect() -> LinkSpec {

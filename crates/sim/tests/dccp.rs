@@ -42,6 +42,7 @@ impl Path {
             delay: Duration::from_millis(20),
             queue: QueueLimit::Packets(self.queue),
             channel: ChannelSpec { errors: errors.clone(), effect },
+            ..LinkSpec::default()
         };
         builder.link(from, to, way(&self.errors, self.effect), way(&Errors::None, Effect::Erase));
         builder.dccp(DccpFlow {
@@ -226,6 +227,7 @@ fn a_flow_stops_when_it_is_told_to() {
         delay: Duration::from_millis(5),
         queue: QueueLimit::Packets(50),
         channel: ChannelSpec::default(),
+        ..LinkSpec::default()
     };
     builder.link(from, to, way(), way());
     for (name, supply) in [("saturated", Supply::Saturated), ("paced", Supply::Rate(BitRate::from_bps(100_000)))] {

@@ -16,6 +16,7 @@ fn run(selection: &Selection) -> Records {
         delay: Duration::from_millis(10),
         queue: QueueLimit::Packets(queue),
         channel: ChannelSpec { errors: Errors::Packets { probability: per }, effect: Effect::Erase },
+        ..LinkSpec::default()
     };
     builder.link(from, middle, link(100, 1000, 0.0), link(100, 1000, 0.0));
     builder.link(middle, to, link(10, 20, 0.01), link(10, 1000, 0.0));

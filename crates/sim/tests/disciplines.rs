@@ -19,6 +19,7 @@ fn run(selection: &Selection, discipline: Option<Discipline>, ecn: bool) -> Reco
         delay: Duration::from_millis(5),
         queue: QueueLimit::Packets(packets),
         channel: ChannelSpec { errors: Errors::Packets { probability }, effect: Effect::Erase },
+        ..LinkSpec::default()
     };
     let middle = builder.link(left, right, link(10, 30, 0.0), link(10, 1000, 0.0));
     if let Some(discipline) = discipline {

@@ -24,6 +24,7 @@ fn link(kbps: u64, delay_ms: u64, queue: u32, erased: f64) -> LinkSpec {
         delay: Duration::from_millis(delay_ms),
         queue: QueueLimit::Packets(queue),
         channel: ChannelSpec { errors, effect: Effect::Erase },
+        ..LinkSpec::default()
     }
 }
 

@@ -38,6 +38,7 @@ impl World {
             delay: Duration::from_millis(ms),
             queue: QueueLimit::Packets(queue),
             channel: ChannelSpec { errors: Errors::Packets { probability: per }, effect: Effect::Erase },
+            ..LinkSpec::default()
         };
         let air = || link(20, 5, 1000, self.loss);
         let wireless = builder.link(mobile, station, air(), air());

@@ -19,6 +19,7 @@ fn over_one_link(selection: &Selection, erased: [f64; 2], seconds: u64) -> Recor
         delay: Duration::from_millis(10),
         queue: QueueLimit::Packets(10_000),
         channel: ChannelSpec { errors: Errors::Packets { probability }, effect: Effect::Erase },
+        ..LinkSpec::default()
     };
     builder.link(from, to, link(erased[0]), link(erased[1]));
     let end = || {
@@ -49,6 +50,7 @@ fn over_bit_errors(scheme: &str, config: &Config, run: u64) -> Records {
         delay: Duration::from_millis(20),
         queue: QueueLimit::Packets(1000),
         channel: ChannelSpec { errors: Errors::Bits { ber: 1e-5 }, effect: Effect::Damage },
+        ..LinkSpec::default()
     };
     builder.link(from, to, link.clone(), link);
     let end = || {

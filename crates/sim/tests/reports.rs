@@ -22,6 +22,7 @@ fn link(ber: f64) -> LinkSpec {
         delay: Duration::from_millis(10),
         queue: QueueLimit::Packets(100),
         channel: ChannelSpec { errors: Errors::Bits { ber }, effect: Effect::Damage },
+        ..LinkSpec::default()
     }
 }
 

@@ -23,7 +23,7 @@ fn end(scheme: &str, change: impl Fn(&mut Config)) -> End {
 
 fn link(bps: u64, queue: u32, errors: Errors, effect: Effect) -> LinkSpec {
     let (rate, delay) = (BitRate::from_bps(bps), Duration::from_millis(10));
-    LinkSpec { rate, delay, queue: QueueLimit::Packets(queue), channel: ChannelSpec { errors, effect } }
+    LinkSpec { rate, delay, queue: QueueLimit::Packets(queue), channel: ChannelSpec { errors, effect }, ..LinkSpec::default() }
 }
 
 /// Host, router, host: the router's link to the receiver has the given channel in the direction of the data.

@@ -20,6 +20,7 @@ fn opinions() -> Vec<([Verdict; 3], TrueCause)> {
         delay: Duration::from_millis(delay_ms),
         queue: QueueLimit::Packets(25),
         channel: ChannelSpec { errors: Errors::Packets { probability: loss }, effect: Effect::Erase },
+        ..LinkSpec::default()
     };
     net.link(left, right, link(2000, 20, 0.0), link(2000, 20, 0.0));
     let shadows = NAMES.map(str::to_owned).to_vec();

@@ -50,6 +50,7 @@ fn goodput(row: &Part<dccp::Config>, mode: &str, damage: f64, rtt: Duration) -> 
         delay: rtt / 2,
         queue: QueueLimit::Packets(60),
         channel: ChannelSpec { errors: Errors::Packets { probability }, effect: Effect::Damage },
+        ..LinkSpec::default()
     };
     builder.link(ends[0], ends[1], way(damage), way(0.0));
     builder.dccp(flow("bulk".to_owned(), ends, &config(row, mode)));
@@ -93,6 +94,7 @@ impl Plan {
             delay: Duration::from_micros(self.delay_us),
             queue: QueueLimit::Packets(self.queue),
             channel: ChannelSpec { errors: self.errors.clone(), effect },
+            ..LinkSpec::default()
         }
     }
 }

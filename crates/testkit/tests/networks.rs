@@ -56,6 +56,7 @@ impl LinkPlan {
             delay: Duration::from_micros(self.delay_us),
             queue: self.queue,
             channel: ChannelSpec { errors: self.errors.clone(), effect },
+            ..LinkSpec::default()
         }
     }
 }

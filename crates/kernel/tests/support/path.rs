@@ -115,6 +115,7 @@ pub fn transfer(control: &str, link: &Link, time: Duration) -> Run {
             delay: transport::Duration::from_millis(link.delay_ms),
             queue: QueueLimit::Packets(link.queue_packets),
             channel: channel.clone(),
+            ..LinkSpec::default()
         };
         vec![Hop { name: name.to_owned(), spec, discipline }]
     };

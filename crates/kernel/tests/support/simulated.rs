@@ -49,6 +49,7 @@ pub fn simulate(control: &str, link: &Link, seconds: u64) -> Simulated {
         delay: Duration::from_millis(link.delay_ms),
         queue: QueueLimit::Packets(link.queue_packets),
         channel: channel.clone(),
+        ..LinkSpec::default()
     };
     builder.link(from, to, spec(&link.channel), spec(&ChannelSpec::default()));
     let end = || {

@@ -8,7 +8,7 @@ mod gilbert;
 mod pattern;
 mod spaced;
 
-pub use pattern::{Pattern, PatternError};
+pub use pattern::Pattern;
 
 use crate::random::Stream;
 use bits::{Gaps, NextError};

@@ -19,10 +19,10 @@
 //! with `#` are skipped.
 
 use crate::random::Stream;
+use crate::text::{FileError, Lines};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::Path;
 
 const MAGIC: &str = "whyloss bit-error pattern 1";
 
@@ -33,33 +33,6 @@ pub struct Pattern {
     ber: f64,
     seed: u64,
     offsets: Vec<u64>,
-}
-
-/// Why a file is no pattern.
-#[derive(Debug, thiserror::Error)]
-pub enum PatternError {
-    /// The file cannot be read or written.
-    #[error("{}: {source}", .path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A line is not what the format asks for.
-    #[error("{}, line {line}: {field} is {found}; allowed is {allowed}", .path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: u64,
-        /// Which value.
-        field: &'static str,
-        /// What was found.
-        found: String,
-        /// What is allowed.
-        allowed: String,
-    },
 }
 
 impl Pattern {
@@ -102,18 +75,18 @@ impl Pattern {
     }
 
     /// Reads a pattern file.
-    pub fn read(path: impl AsRef<Path>) -> Result<Self, PatternError> {
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|source| PatternError::Io { path: path.to_owned(), source })?;
+        let file = File::open(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
         Self::parse(BufReader::new(file), path)
     }
 
     /// Writes a pattern file.
-    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), PatternError> {
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         let path = path.as_ref();
         File::create(path)
             .and_then(|file| self.write_to(BufWriter::new(file)))
-            .map_err(|source| PatternError::Io { path: path.to_owned(), source })
+            .map_err(|source| FileError::Io { path: path.to_owned(), source })
     }
 
     /// Writes the pattern in the format of its files.
@@ -126,8 +99,8 @@ impl Pattern {
     }
 
     /// Reads a pattern in the format of its files; `path` is only for messages.
-    pub fn parse(input: impl BufRead, path: &Path) -> Result<Self, PatternError> {
-        let mut lines = Lines { input, path, number: 0, text: String::new() };
+    pub fn parse(input: impl BufRead, path: &Path) -> Result<Self, FileError> {
+        let mut lines = Lines::new(input, path);
         let magic = lines.next("first line")?;
         if magic != MAGIC {
             let found = format!("`{magic}`");
@@ -159,53 +132,6 @@ impl Pattern {
             return Err(lines.unfit("line", found, format!("the end of the file after {count} positions (count)")));
         }
         Ok(Self { total_bits, ber, seed, offsets })
-    }
-}
-
-struct Lines<'a, R> {
-    input: R,
-    path: &'a Path,
-    number: u64,
-    text: String,
-}
-
-impl<R: BufRead> Lines<'_, R> {
-    /// The next line that says something, without its end.
-    fn next_or_end(&mut self) -> Result<Option<&str>, PatternError> {
-        loop {
-            self.text.clear();
-            self.number += 1;
-            let read = self.input.read_line(&mut self.text);
-            let read = read.map_err(|source| PatternError::Io { path: self.path.to_owned(), source })?;
-            if read == 0 {
-                return Ok(None);
-            }
-            let text = self.text.trim();
-            if !text.is_empty() && !text.starts_with('#') {
-                break;
-            }
-        }
-        Ok(Some(self.text.trim()))
-    }
-
-    fn next(&mut self, field: &'static str) -> Result<String, PatternError> {
-        match self.next_or_end()? {
-            Some(text) => Ok(text.to_owned()),
-            None => Err(self.unfit(field, "missing: the file ends here".to_owned(), format!("`{field}`"))),
-        }
-    }
-
-    fn header<T: FromStr>(&mut self, field: &'static str, allowed: &str, fits: impl Fn(&T) -> bool) -> Result<T, PatternError> {
-        let text = self.next(field)?;
-        let value = text.strip_prefix(field).filter(|rest| rest.starts_with(char::is_whitespace)).map(str::trim);
-        match value.and_then(|value| value.parse().ok()) {
-            Some(value) if fits(&value) => Ok(value),
-            _ => Err(self.unfit(field, format!("`{text}`"), format!("`{field} N` with N {allowed}"))),
-        }
-    }
-
-    fn unfit(&self, field: &'static str, found: String, allowed: String) -> PatternError {
-        PatternError::Line { path: self.path.to_owned(), line: self.number, field, found, allowed }
     }
 }
 

@@ -103,7 +103,7 @@ impl Surroundings<'_> {
     fn hop(&mut self, direction: u32) -> &mut Hop {
         match &mut self.directions[direction as usize].line {
             Line::Air(hop) => hop,
-            Line::Wire(_) => unreachable!("stations only know directions through the air"),
+            Line::Wire(_) | Line::Varying(_) => unreachable!("stations only know directions through the air"),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What stations of a radio network have in common.
 
 use super::propagation::{distance, Propagation};
-use crate::build::QueueLimit;
 use crate::channel::{ChannelError, ChannelSpec};
+use crate::shape::QueueLimit;
 use whyloss_transport::{BitRate, Duration};
 
 /// An IEEE 802.11 radio channel with the distributed coordination function (DCF) and the stations on it.

@@ -4,9 +4,9 @@ use super::backoff::Backoff;
 use super::frame::{Frame, Kind, Timing};
 use super::receiver::Receiver;
 use super::RadioSpec;
-use crate::build::QueueLimit;
 use crate::link::{Load, QueueFull};
 use crate::packet::PacketId;
+use crate::shape::QueueLimit;
 use std::collections::VecDeque;
 
 pub(super) const NEVER: u64 = u64::MAX;

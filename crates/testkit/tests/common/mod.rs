@@ -34,6 +34,7 @@ impl Bulk {
             delay: self.rtt / 2,
             queue: QueueLimit::Packets(self.queue),
             channel: ChannelSpec { errors, ..ChannelSpec::default() },
+            ..LinkSpec::default()
         };
         builder.link(from, to, way(Errors::Packets { probability: self.loss }), way(Errors::None));
         let end = |selection: &Selection| {

@@ -1,0 +1,111 @@
+//! Times in which a link is down: hand-offs from one base station to another, tunnels, failures.
+
+use crate::shape::Flaw;
+use whyloss_transport::{Duration, Instant};
+
+/// A period in which a link is down, once or again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When the first begins.
+    pub at: Instant,
+    /// How long each lasts.
+    pub lasts: Duration,
+    /// The time from the beginning of one to the beginning of the next; there is only one without it.
+    pub every: Option<Duration>,
+    /// What it does to packets.
+    pub packets: WhileDown,
+}
+
+/// What a link that is down does to packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhileDown {
+    /// The transmitter goes on and knows nothing of it: a packet is lost if the link is down during any part of its transmission. What
+    /// has been transmitted before arrives.
+    #[default]
+    Dropped,
+    /// The transmitter stops, and goes on where it was when the link is up again. Packets wait in the queue, as far as it has room.
+    Held,
+}
+
+impl Outage {
+    /// What makes no sense in it.
+    pub fn flaw(&self) -> Option<Flaw> {
+        match self.every {
+            _ if self.lasts == Duration::ZERO => Some(("outage.lasts", "0 s".to_owned(), "a time above zero")),
+            Some(every) if every <= self.lasts => {
+                Some(("outage.every", every.to_string(), "a time longer than each outage lasts"))
+            }
+            _ => None,
+        }
+    }
+
+    /// When the outage ends that has begun last at `now`, if it has not ended.
+    pub(crate) fn until(&self, now: u64) -> Option<u64> {
+        let since = now.checked_sub(self.at.as_nanos())?;
+        let passed = self.every.map_or(since, |every| since % every.as_nanos());
+        let rest = self.lasts.as_nanos().checked_sub(passed).filter(|rest| *rest > 0)?;
+        Some(now.saturating_add(rest))
+    }
+
+    /// When the next outage begins, after `now`.
+    pub(crate) fn next(&self, now: u64) -> Option<u64> {
+        let at = self.at.as_nanos();
+        match (now.checked_sub(at), self.every) {
+            (None, _) => Some(at),
+            (Some(_), None) => None,
+            (Some(since), Some(every)) => now.checked_add(every.as_nanos() - since % every.as_nanos()),
+        }
+    }
+
+    /// Whether the link is down at any moment from `start` to `end`.
+    pub(crate) fn meets(&self, start: u64, end: u64) -> bool {
+        self.until(start).is_some() || self.next(start).is_some_and(|next| next < end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn outage(every: Option<u64>) -> Outage {
+        Outage {
+            at: Instant::from_nanos(100 * MS),
+            lasts: Duration::from_millis(20),
+            every: every.map(Duration::from_millis),
+            packets: WhileDown::Held,
+        }
+    }
+
+    #[test]
+    fn one_outage_is_over_when_it_is_over() {
+        let once = outage(None);
+        assert_eq!([99, 100, 119, 120].map(|ms| once.until(ms * MS)), [None, Some(120 * MS), Some(120 * MS), None]);
+        assert_eq!([0, 99, 100, 500].map(|ms| once.next(ms * MS)), [Some(100 * MS), Some(100 * MS), None, None]);
+    }
+
+    #[test]
+    fn periods_come_again() {
+        let again = outage(Some(50));
+        assert_eq!([149, 150, 169, 170].map(|ms| again.until(ms * MS)), [None, Some(170 * MS), Some(170 * MS), None]);
+        assert_eq!([0, 100, 149, 150].map(|ms| again.next(ms * MS)), [100, 150, 150, 200].map(|ms| Some(ms * MS)));
+    }
+
+    #[test]
+    fn a_transmission_meets_an_outage_that_it_touches() {
+        let once = outage(None);
+        assert!(!once.meets(90 * MS, 100 * MS), "over when the link goes down");
+        assert!(once.meets(90 * MS, 100 * MS + 1));
+        assert!(once.meets(90 * MS, 200 * MS));
+        assert!(once.meets(119 * MS, 130 * MS));
+        assert!(!once.meets(120 * MS, 130 * MS));
+    }
+
+    #[test]
+    fn senseless_values_are_found() {
+        assert_eq!(outage(Some(20)).flaw().map(|(field, ..)| field), Some("outage.every"));
+        assert_eq!(Outage { lasts: Duration::ZERO, ..outage(None) }.flaw().map(|(field, ..)| field), Some("outage.lasts"));
+        assert_eq!(outage(Some(21)).flaw(), None);
+    }
+}

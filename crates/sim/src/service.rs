@@ -1,0 +1,187 @@
+//! How long transmissions take where that is not always the same.
+
+use crate::outage::{Outage, WhileDown};
+use crate::shape::LinkSpec;
+use crate::trace::Opportunities;
+use std::collections::VecDeque;
+
+/// Outages in a row after which a link is taken to be down for good: periods may cover all time together.
+pub(crate) const PATIENCE: u32 = 100_000;
+
+/// When the link is up again, if it holds packets at `now`; `u64::MAX` for never.
+pub(crate) fn held_until(held: &[Outage], now: u64) -> Option<u64> {
+    let mut at = now;
+    for _ in 0..PATIENCE {
+        match held.iter().filter_map(|outage| outage.until(at)).max() {
+            Some(until) => at = until,
+            None => return (at > now).then_some(at),
+        }
+    }
+    Some(u64::MAX)
+}
+
+/// A value that changes at known times, asked for in the order of time.
+#[derive(Debug)]
+pub(crate) struct Schedule<T> {
+    current: T,
+    later: VecDeque<(u64, T)>,
+}
+
+impl<T> Schedule<T> {
+    pub fn new(first: T, later: impl Iterator<Item = (u64, T)>) -> Self {
+        Self { current: first, later: later.collect() }
+    }
+
+    /// The value at `now`.
+    pub fn at(&mut self, now: u64) -> &mut T {
+        while self.later.front().is_some_and(|(from, _)| *from <= now) {
+            self.current = self.later.pop_front().expect("it was there").1;
+        }
+        &mut self.current
+    }
+
+    /// When it changes next.
+    fn next_change(&self) -> u64 {
+        self.later.front().map_or(u64::MAX, |(from, _)| *from)
+    }
+}
+
+/// The transmitter of a link that is held now and then, or changes its rate, or sends by opportunity.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pace: Pace,
+    held: Vec<Outage>,
+}
+
+#[derive(Debug)]
+enum Pace {
+    /// Bits per second, and the remainder of the last division: see [`BitRate::serialise`](whyloss_transport::BitRate::serialise).
+    Rate(Schedule<u64>, u64),
+    Trace(Opportunities),
+}
+
+impl Service {
+    pub fn new(spec: &LinkSpec) -> Self {
+        let rates = spec.change.iter().filter_map(|change| Some((change.at.as_nanos(), change.rate?.as_bps())));
+        let pace = match &spec.trace {
+            Some(trace) => Pace::Trace(Opportunities::new(trace.clone())),
+            None => Pace::Rate(Schedule::new(spec.rate.as_bps(), rates), 0),
+        };
+        let held = spec.outage.iter().copied().filter(|outage| outage.packets == WhileDown::Held).collect();
+        Self { pace, held }
+    }
+
+    /// When a transmission can begin, at `now` at the earliest; `u64::MAX` for never.
+    pub fn ready(&mut self, now: u64) -> u64 {
+        match &mut self.pace {
+            Pace::Trace(opportunities) => opportunities.ready(now, &self.held),
+            Pace::Rate(..) => held_until(&self.held, now).unwrap_or(now),
+        }
+    }
+
+    /// Transmits so many octets from `start` on, when it is [`ready`](Self::ready); when it is done.
+    pub fn transmit(&mut self, start: u64, octets: u32) -> u64 {
+        let (rates, carried) = match &mut self.pace {
+            Pace::Trace(opportunities) => return opportunities.transmit(start, octets, &self.held),
+            Pace::Rate(rates, carried) => (rates, carried),
+        };
+        // In units of a bit per second for a nanosecond.
+        let mut work = u64::from(octets) * 8_000_000_000 + *carried;
+        let mut now = start;
+        for _ in 0..PATIENCE {
+            if let Some(until) = held_until(&self.held, now) {
+                now = until;
+            }
+            let rate = *rates.at(now);
+            let outage = self.held.iter().filter_map(|outage| outage.next(now)).min().unwrap_or(u64::MAX);
+            let stretch = rates.next_change().min(outage).saturating_sub(now);
+            let span = work / rate;
+            if span <= stretch {
+                *carried = work % rate;
+                return now.saturating_add(span);
+            }
+            work -= rate * stretch;
+            now += stretch;
+        }
+        u64::MAX
+    }
+
+    /// How many packets of `octets` octets could be sent in `idle` nanoseconds from `now` on.
+    pub fn packets_in(&mut self, idle: u64, now: u64, octets: u32) -> f64 {
+        let rate = match &mut self.pace {
+            Pace::Trace(opportunities) => opportunities.mean_bps(),
+            Pace::Rate(rates, _) => *rates.at(now) as f64,
+        };
+        idle as f64 * rate / (8e9 * f64::from(octets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::Transmitter;
+    use crate::shape::Change;
+    use whyloss_transport::{BitRate, Duration, Instant};
+
+    const MS: u64 = 1_000_000;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * MS)
+    }
+
+    fn service(rate: u64, changes: &[(u64, u64)], outage: Vec<Outage>) -> Service {
+        let change =
+            changes.iter().map(|&(ms, rate)| Change { at: at(ms), rate: Some(BitRate::from_bps(rate)), ..Change::default() });
+        let (rate, change) = (BitRate::from_bps(rate), change.collect());
+        Service::new(&LinkSpec { rate, outage, change, ..LinkSpec::default() })
+    }
+
+    fn held(ms: u64, lasts: u64, every: Option<u64>) -> Outage {
+        let every = every.map(Duration::from_millis);
+        Outage { at: at(ms), lasts: Duration::from_millis(lasts), every, packets: WhileDown::Held }
+    }
+
+    #[test]
+    fn a_constant_rate_takes_as_long_as_on_a_plain_link() {
+        let rate = 3_000_001;
+        let (mut service, mut plain) = (service(rate, &[], Vec::new()), Transmitter::new(BitRate::from_bps(rate)));
+        let mut now = 0;
+        for n in 0..10_000 {
+            let octets = 40 + n % 1461;
+            let end = service.transmit(now, octets);
+            assert_eq!(end - now, plain.serialise(octets));
+            now = end;
+        }
+    }
+
+    #[test]
+    fn a_packet_in_transmission_goes_on_at_the_new_rate() {
+        // 1000 octets at 1 Mbit/s take 8 ms: 4000 bits by 4 ms, 2000 more by 5 ms at 2 Mbit/s, the last 2000 at 4 Mbit/s in 0.5 ms.
+        let mut service = service(1_000_000, &[(4, 2_000_000), (5, 4_000_000)], Vec::new());
+        assert_eq!(service.transmit(0, 1000), 5 * MS + MS / 2);
+        assert_eq!(service.transmit(6 * MS, 1000), 8 * MS);
+    }
+
+    #[test]
+    fn an_outage_stops_a_transmission_where_it_is() {
+        let mut service = service(1_000_000, &[(25, 2_000_000)], vec![held(10, 20, None)]);
+        assert_eq!(service.ready(9 * MS), 9 * MS);
+        // 1 ms before, 7 ms after at 1 Mbit/s; but from 25 ms on it is 2 Mbit/s, which halves them.
+        assert_eq!(service.transmit(9 * MS, 1000), 33 * MS + MS / 2);
+        assert_eq!(service.ready(12 * MS), 30 * MS);
+    }
+
+    #[test]
+    fn outages_that_meet_are_one() {
+        let outages = [held(10, 20, None), held(25, 10, None)];
+        assert_eq!(held_until(&outages, 9 * MS), None);
+        assert_eq!(held_until(&outages, 10 * MS), Some(35 * MS));
+    }
+
+    #[test]
+    fn a_link_that_is_always_down_never_sends() {
+        let outages = vec![held(0, 6, Some(10)), held(5, 6, Some(10))];
+        let mut service = service(1_000_000, &[], outages);
+        assert_eq!(service.ready(0), u64::MAX);
+    }
+}

@@ -1,0 +1,181 @@
+//! What shapes one direction of a wire.
+
+use crate::channel::ChannelSpec;
+use crate::outage::Outage;
+use crate::spread::{Jitter, Reorder};
+use crate::trace::Trace;
+use std::sync::Arc;
+use whyloss_transport::{BitRate, Duration, Instant};
+
+/// A value that makes no sense: its field, what was found, what is allowed.
+pub type Flaw = (&'static str, String, &'static str);
+
+/// One direction of a link: queue, then transmitter, then channel, then propagation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkSpec {
+    /// The transmitter's rate over all octets of the IP packet. A `trace` takes its place.
+    pub rate: BitRate,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// Drop-tail queue in front of the transmitter.
+    pub queue: QueueLimit,
+    /// What it does to packets.
+    pub channel: ChannelSpec,
+    /// When the transmitter can send, instead of a rate.
+    pub trace: Option<Arc<Trace>>,
+    /// An extra delay that differs from packet to packet.
+    pub jitter: Option<Jitter>,
+    /// Packets may overtake each other where jitter, or a change of the delay, makes a later one arrive sooner. Otherwise it arrives
+    /// together with the one before it. What [`reorder`](Self::reorder) picks overtakes all the same.
+    pub overtaking: bool,
+    /// A share of the packets leaves the order.
+    pub reorder: Option<Reorder>,
+    /// Probability of a packet that arrives to arrive twice. The second has a delay of its own; damage is the same in both.
+    pub duplicate: f64,
+    /// When the link is down.
+    pub outage: Vec<Outage>,
+    /// What becomes different while time passes; the times ascend.
+    pub change: Vec<Change>,
+}
+
+/// What is different in one direction of a link from some time on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Change {
+    /// From when on.
+    pub at: Instant,
+    /// The transmitter's rate. What a packet in transmission still has to send goes at the new rate.
+    pub rate: Option<BitRate>,
+    /// The propagation delay of packets whose transmission ends from now on.
+    pub delay: Option<Duration>,
+    /// Room in the queue for packets that come from now on. Those that wait already stay.
+    pub queue: Option<QueueLimit>,
+    /// What it does to packets whose transmission ends from now on.
+    pub channel: Option<ChannelSpec>,
+}
+
+/// How much may wait for the transmitter. The packet in transmission is not counted.
+///
+/// ns-2.35 counts neither, but refuses the packet that would reach its limit: `limit_` 50 there lets 49 packets wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// Anything.
+    #[default]
+    Unlimited,
+    /// This many packets.
+    Packets(u32),
+    /// This many octets.
+    Octets(u64),
+}
+
+impl QueueLimit {
+    /// Whether a packet of so many octets finds room where so much waits.
+    pub(crate) fn admits(self, packets: u64, waiting: u64, octets: u32) -> bool {
+        match self {
+            Self::Unlimited => true,
+            Self::Packets(limit) => packets < u64::from(limit),
+            Self::Octets(limit) => waiting + u64::from(octets) <= limit,
+        }
+    }
+
+    fn flaw(self) -> Option<(String, &'static str)> {
+        match self {
+            Self::Packets(0) => Some(("0 packets".to_owned(), "at least 1 packet")),
+            Self::Octets(0) => Some(("0 octets".to_owned(), "at least 1 octet")),
+            _ => None,
+        }
+    }
+}
+
+impl LinkSpec {
+    /// Whether rate, delay, queue and channel say everything.
+    pub(crate) fn is_plain(&self) -> bool {
+        let stable = self.trace.is_none() && self.outage.is_empty() && self.change.is_empty();
+        stable && self.jitter.is_none() && self.reorder.is_none() && self.duplicate == 0.0
+    }
+
+    /// The first value that makes no sense, apart from those of channels.
+    pub fn flaw(&self) -> Option<Flaw> {
+        let zero = BitRate::from_bps(0);
+        if self.rate == zero && self.trace.is_none() {
+            return Some(("rate", self.rate.to_string(), "a rate above 0 bps"));
+        }
+        if let Some((found, allowed)) = self.queue.flaw() {
+            return Some(("queue", found, allowed));
+        }
+        if !(0.0..=1.0).contains(&self.duplicate) {
+            return Some(("duplicate", self.duplicate.to_string(), "a number from 0 to 1"));
+        }
+        let own = self.jitter.as_ref().and_then(Jitter::flaw);
+        let own = own.or_else(|| self.reorder.as_ref().and_then(Reorder::flaw));
+        let own = own.or_else(|| self.outage.iter().find_map(Outage::flaw));
+        if own.is_some() {
+            return own;
+        }
+        let mut before = None;
+        for change in &self.change {
+            let (at, nothing) = (change.at, Change { at: change.at, ..Change::default() });
+            if before >= Some(at) {
+                return Some(("change.at", at.to_string(), "a time after the one before it"));
+            }
+            before = Some(at);
+            if *change == nothing {
+                return Some(("change", "nothing but a time".to_owned(), "rate, delay, queue or channel"));
+            }
+            if change.rate.is_some() && self.trace.is_some() {
+                return Some(("change.rate", "a rate on a link with a trace".to_owned(), "a change of delay, queue or channel"));
+            }
+            if change.rate == Some(zero) {
+                return Some(("change.rate", zero.to_string(), "a rate above 0 bps"));
+            }
+            if let Some((found, allowed)) = change.queue.and_then(QueueLimit::flaw) {
+                return Some(("change.queue", found, allowed));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outage::WhileDown;
+    use crate::spread::{JitterLaw, Shift};
+
+    fn plain() -> LinkSpec {
+        LinkSpec { rate: BitRate::from_bps(1_000_000), ..LinkSpec::default() }
+    }
+
+    #[test]
+    fn what_only_has_the_old_fields_is_plain() {
+        assert!(plain().is_plain());
+        assert!(LinkSpec { overtaking: true, queue: QueueLimit::Packets(3), ..plain() }.is_plain(), "nothing overtakes on it");
+        assert!(!LinkSpec { duplicate: 0.1, ..plain() }.is_plain());
+        assert!(!LinkSpec { change: vec![Change::default()], ..plain() }.is_plain());
+    }
+
+    #[test]
+    fn senseless_values_are_found() {
+        let change = |ms, rate: u64| Change {
+            at: Instant::ZERO + Duration::from_millis(ms),
+            rate: Some(BitRate::from_bps(rate)),
+            ..Change::default()
+        };
+        let jitter = Some(Jitter { mean: Duration::ZERO, law: JitterLaw::Uniform });
+        let reorder = Some(Reorder { share: 1.5, shift: Shift::Late(Duration::from_millis(1)) });
+        let outage = Outage { at: Instant::ZERO, lasts: Duration::ZERO, every: None, packets: WhileDown::Dropped };
+        for (spec, field) in [
+            (LinkSpec { rate: BitRate::from_bps(0), ..plain() }, "rate"),
+            (LinkSpec { queue: QueueLimit::Packets(0), ..plain() }, "queue"),
+            (LinkSpec { duplicate: f64::NAN, ..plain() }, "duplicate"),
+            (LinkSpec { jitter, ..plain() }, "jitter.mean"),
+            (LinkSpec { reorder, ..plain() }, "reorder.share"),
+            (LinkSpec { outage: vec![outage], ..plain() }, "outage.lasts"),
+            (LinkSpec { change: vec![change(1, 1), change(1, 2)], ..plain() }, "change.at"),
+            (LinkSpec { change: vec![change(1, 0)], ..plain() }, "change.rate"),
+            (LinkSpec { change: vec![Change::default()], ..plain() }, "change"),
+        ] {
+            assert_eq!(spec.flaw().map(|(field, ..)| field), Some(field));
+        }
+        assert_eq!(LinkSpec { change: vec![change(1, 1), change(2, 2)], ..plain() }.flaw(), None);
+    }
+}

@@ -1,0 +1,239 @@
+//! Delivery traces: when a link could send, as measured on real cellular links.
+//!
+//! The format is that of mahimahi (Netravali et al. 2015): one line for each opportunity to deliver a packet of full length (1504
+//! octets), with its time in whole milliseconds since the start, ascending. At the end the trace begins again, its last time being
+//! the length of a round. Several lines with one time are several opportunities. Empty lines and lines that begin with `#` are skipped.
+
+use crate::outage::Outage;
+use crate::service::{held_until, PATIENCE};
+use crate::text::{FileError, Lines};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Octets that an opportunity of mahimahi carries.
+const OCTETS: u32 = 1504;
+const MILLISECOND: u64 = 1_000_000;
+
+/// Opportunities to deliver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// Nanoseconds from the beginning of a round, ascending; the last one is the length of a round.
+    times: Vec<u64>,
+    octets: u32,
+}
+
+impl Trace {
+    /// Opportunities at these milliseconds, ascending, the last above zero; the trace begins again at the last. Each carries 1504 octets.
+    pub fn new(millis: &[u64]) -> Option<Self> {
+        let ascending = millis.windows(2).all(|pair| pair[0] <= pair[1]);
+        let fits = millis.last().is_some_and(|last| (1..=MAX_MILLIS).contains(last));
+        let times = || millis.iter().map(|millis| millis * MILLISECOND).collect();
+        (ascending && fits).then(|| Self { times: times(), octets: OCTETS })
+    }
+
+    /// The same opportunities, each carrying so many octets, at least 1.
+    pub fn with_octets(self, octets: u32) -> Self {
+        Self { octets: octets.max(1), ..self }
+    }
+
+    /// Octets that an opportunity carries.
+    pub const fn octets(&self) -> u32 {
+        self.octets
+    }
+
+    /// The mean rate in bit/s if every opportunity is used.
+    pub fn mean_bps(&self) -> f64 {
+        let round = self.times.last().copied().unwrap_or(1);
+        self.times.len() as f64 * f64::from(self.octets) * 8e9 / round as f64
+    }
+
+    /// Reads a trace file.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+        Self::parse(BufReader::new(file), path)
+    }
+
+    /// Reads a trace in the format of its files; `path` is only for messages.
+    pub fn parse(input: impl BufRead, path: &Path) -> Result<Self, FileError> {
+        let mut lines = Lines::new(input, path);
+        let mut millis: Vec<u64> = Vec::new();
+        while let Some(text) = lines.next_or_end()? {
+            let at_least = millis.last().copied().unwrap_or(0);
+            match text.parse() {
+                Ok(time) if (at_least..=MAX_MILLIS).contains(&time) => millis.push(time),
+                _ => {
+                    let found = format!("`{text}`");
+                    let allowed = format!("whole milliseconds, {at_least} or more (ascending), below 2^40");
+                    return Err(lines.unfit("time", found, allowed));
+                }
+            }
+        }
+        let found = if millis.is_empty() { "no time at all" } else { "0 as the last time" };
+        Self::new(&millis).ok_or_else(|| lines.unfit("trace", found.to_owned(), "at least one time above 0".to_owned()))
+    }
+
+    /// When the opportunity of this number is, counted over all rounds.
+    fn time(&self, number: u64) -> u64 {
+        let count = self.times.len() as u64;
+        let round = self.times.last().copied().unwrap_or(1);
+        (number / count).saturating_mul(round).saturating_add(self.times[(number % count) as usize])
+    }
+
+    /// The first opportunity at or after `at`.
+    fn first_from(&self, at: u64) -> u64 {
+        let count = self.times.len() as u64;
+        let round = self.times.last().copied().unwrap_or(1);
+        // The last opportunity of a round is at the very time at which the next begins.
+        let full = (at / round).saturating_sub(1);
+        let rest = at - full * round;
+        let first = self.times.partition_point(|time| *time < rest) as u64;
+        if first < count {
+            return full * count + first;
+        }
+        (full + 1) * count + self.times.partition_point(|time| *time < rest - round) as u64
+    }
+}
+
+/// Below 2^40, some 35 years: nanoseconds fit 64 bits.
+const MAX_MILLIS: u64 = (1 << 40) - 1;
+
+/// A trace in use.
+#[derive(Debug)]
+pub(crate) struct Opportunities {
+    trace: Arc<Trace>,
+    /// The next one that has not been taken.
+    next: u64,
+    /// Time of the one in hand, and what it can still carry.
+    current: (u64, u32),
+}
+
+impl Opportunities {
+    pub const fn new(trace: Arc<Trace>) -> Self {
+        Self { trace, next: 0, current: (0, 0) }
+    }
+
+    /// The mean rate if every opportunity is used.
+    pub fn mean_bps(&self) -> f64 {
+        self.trace.mean_bps()
+    }
+
+    /// When a transmission can begin, at `now` at the earliest.
+    pub fn ready(&mut self, now: u64, held: &[Outage]) -> u64 {
+        if self.current.1 > 0 && self.current.0 == now {
+            return now;
+        }
+        self.next = self.next.max(self.trace.first_from(now));
+        self.skip(held)
+    }
+
+    /// Transmits so many octets from `start` on, which is when it is [`ready`](Self::ready); when it is done.
+    pub fn transmit(&mut self, start: u64, octets: u32, held: &[Outage]) -> u64 {
+        let mut rest = octets;
+        if self.current.0 != start {
+            self.current.1 = 0;
+        }
+        loop {
+            let part = rest.min(self.current.1);
+            self.current.1 -= part;
+            rest -= part;
+            if rest == 0 {
+                return self.current.0;
+            }
+            let at = self.skip(held);
+            if at == u64::MAX {
+                return at;
+            }
+            self.next += 1;
+            self.current = (at, self.trace.octets);
+        }
+    }
+
+    /// Lets opportunities pass that come while the link is down; when the next one is.
+    fn skip(&mut self, held: &[Outage]) -> u64 {
+        for _ in 0..PATIENCE {
+            let at = self.trace.time(self.next);
+            match held_until(held, at) {
+                None => return at,
+                Some(until) => self.next = self.next.max(self.trace.first_from(until)),
+            }
+        }
+        u64::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outage::WhileDown;
+    use whyloss_transport::{Duration, Instant};
+
+    const MS: u64 = MILLISECOND;
+
+    fn parse(text: &str) -> Result<Trace, String> {
+        Trace::parse(text.as_bytes(), Path::new("t.up")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_file_has_one_time_a_line() {
+        let trace = parse("# measured\n0\n3\n3\n\n10\n").unwrap();
+        assert_eq!(trace, Trace::new(&[0, 3, 3, 10]).unwrap());
+        // Four opportunities of 1504 octets in 10 ms.
+        assert!((trace.mean_bps() - 4_812_800.0).abs() < 1e-6, "{}", trace.mean_bps());
+    }
+
+    #[test]
+    fn bad_files_are_refused_with_line_and_value() {
+        for (text, message) in [
+            ("5\n3\n", "t.up, line 2: time is `3`; allowed is whole milliseconds, 5 or more (ascending), below 2^40"),
+            ("1\n2.5\n", "t.up, line 2: time is `2.5`; allowed is whole milliseconds, 1 or more (ascending), below 2^40"),
+            ("-1\n", "t.up, line 1: time is `-1`; allowed is whole milliseconds, 0 or more (ascending), below 2^40"),
+            ("", "t.up, line 1: trace is no time at all; allowed is at least one time above 0"),
+            ("0\n0\n", "t.up, line 3: trace is 0 as the last time; allowed is at least one time above 0"),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), message);
+        }
+        assert!(Trace::read("/nonexistent/t.up").unwrap_err().to_string().starts_with("/nonexistent/t.up: "));
+    }
+
+    #[test]
+    fn rounds_follow_each_other() {
+        let trace = Trace::new(&[0, 3, 3, 10]).unwrap();
+        let times: Vec<_> = (0..9).map(|number| trace.time(number) / MS).collect();
+        assert_eq!(times, [0, 3, 3, 10, 10, 13, 13, 20, 20]);
+        for quarter in 0..200 {
+            let at = quarter * MS / 4;
+            let slow = (0..1000).find(|&number| trace.time(number) >= at).unwrap();
+            assert_eq!(trace.first_from(at), slow, "{at}");
+        }
+    }
+
+    #[test]
+    fn packets_share_opportunities_and_long_ones_take_several() {
+        let mut link = Opportunities::new(Arc::new(Trace::new(&[2, 4, 6, 20]).unwrap().with_octets(1000)));
+        // At 1 ms there is nothing until 2 ms; 600 octets leave 400 for the next, which needs 200 of the opportunity at 4 ms.
+        assert_eq!(link.ready(MS, &[]), 2 * MS);
+        assert_eq!(link.transmit(2 * MS, 600, &[]), 2 * MS);
+        assert_eq!(link.ready(2 * MS, &[]), 2 * MS);
+        assert_eq!(link.transmit(2 * MS, 600, &[]), 4 * MS);
+        // What is left at 4 ms is lost when nobody comes; 1500 octets take those at 6 and 20 ms.
+        assert_eq!(link.ready(5 * MS, &[]), 6 * MS);
+        assert_eq!(link.transmit(6 * MS, 1500, &[]), 20 * MS);
+        // Another round: 22, 24, 26, 40.
+        assert_eq!(link.ready(23 * MS, &[]), 24 * MS);
+    }
+
+    #[test]
+    fn opportunities_while_the_link_is_down_are_lost() {
+        let mut link = Opportunities::new(Arc::new(Trace::new(&[1]).unwrap()));
+        let outage =
+            Outage { at: Instant::from_nanos(10 * MS), lasts: Duration::from_millis(5), every: None, packets: WhileDown::Held };
+        assert_eq!(link.ready(10 * MS, &[outage]), 15 * MS);
+        assert_eq!(link.ready(9 * MS, &[]), 15 * MS, "they are gone");
+        let mut link = Opportunities::new(Arc::new(Trace::new(&[1]).unwrap()));
+        assert_eq!(link.ready(9 * MS, &[outage]), 9 * MS);
+        assert_eq!(link.transmit(9 * MS, 3000, &[outage]), 15 * MS);
+    }
+}

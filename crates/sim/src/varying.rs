@@ -1,0 +1,360 @@
+//! A wire in one direction on which time is not the same for every packet: outages, changes, delivery traces, jitter, packets that
+//! overtake or come twice, and a queue that drops at its head.
+//!
+//! What a [plain wire](crate::link) knows when a packet enters is decided here when it happens: at the beginning of a transmission
+//! (whom the queue drops, how long it takes), at its end (what the channel does, which delay holds), at the arrival. Where nothing
+//! varies, both kinds give the same times.
+
+use crate::build::BuildError;
+use crate::channel::{Channel, ChannelError, Fate};
+use crate::codel::{CoDel, Controller, Head};
+use crate::direction::Traffic;
+use crate::link::{Load, QueueFull};
+use crate::outage::{Outage, WhileDown};
+use crate::packet::PacketId;
+use crate::queue::Goods;
+use crate::random::Stream;
+use crate::service::{Schedule, Service};
+use crate::shape::{LinkSpec, QueueLimit};
+use crate::spread::Spread;
+use crate::truth::Cause;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use whyloss_transport::Instant;
+
+/// A wire that varies, in use, in one direction.
+#[derive(Debug)]
+pub(crate) struct Varying {
+    queue: VecDeque<Waiting>,
+    waiting_octets: u64,
+    limits: Schedule<QueueLimit>,
+    controller: Option<Controller>,
+    service: Service,
+    state: State,
+    /// Outages in which the transmitter goes on.
+    outages: Vec<Outage>,
+    /// Channels to come, and how often the patterns of those that have gone came to their ends.
+    channels: VecDeque<(u64, Channel)>,
+    pattern_ends: u64,
+    delays: Schedule<u64>,
+    spread: Spread,
+    /// What the controller has dropped, and when.
+    dropped: VecDeque<(u64, Load)>,
+    flying: BinaryHeap<Reverse<Flying>>,
+    launched: u64,
+    /// Packets that come twice and have not come once.
+    doubled: BTreeSet<usize>,
+    /// When the event of this direction is due in a simulation; `u64::MAX` if there is none.
+    pub armed: u64,
+}
+
+/// A packet in the queue.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    load: Load,
+    since: u64,
+}
+
+/// What the transmitter does.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Nothing, since then.
+    Idle(u64),
+    /// It waits until it can send.
+    Stopped(u64),
+    Busy {
+        load: Load,
+        start: u64,
+        end: u64,
+    },
+}
+
+/// A packet that has been transmitted.
+#[derive(Debug)]
+struct Flying {
+    arrival: u64,
+    number: u64,
+    load: Load,
+    /// It is the second of two.
+    second: bool,
+    crossed: Result<Box<[u32]>, Cause>,
+}
+
+impl PartialEq for Flying {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Flying {}
+
+impl PartialOrd for Flying {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Flying {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.arrival, self.number).cmp(&(other.arrival, other.number))
+    }
+}
+
+/// What has become of a packet.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The queue has dropped it.
+    Dropped { at: u64, load: Load },
+    /// It comes to the end of the link, or would.
+    Landed(Landing),
+}
+
+/// A packet at the end of a link.
+#[derive(Debug)]
+pub(crate) struct Landing {
+    pub at: u64,
+    pub load: Load,
+    /// Positions of the bits that have been flipped, or what has taken the packet.
+    pub crossed: Result<Box<[u32]>, Cause>,
+    /// It does not come again.
+    pub last: bool,
+}
+
+/// What of a direction works on a packet that crosses.
+pub(crate) struct Parts<'a, G> {
+    pub traffic: &'a mut Traffic,
+    pub channel: &'a mut Channel,
+    pub goods: &'a mut G,
+}
+
+impl Varying {
+    /// The direction called `name` in run `run` of `seed`; `spec` makes sense.
+    pub fn new(spec: &LinkSpec, codel: Option<CoDel>, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
+        let item = format!("link {name}");
+        let mut channels = VecDeque::new();
+        for (number, change) in spec.change.iter().enumerate() {
+            if let Some(channel) = &change.channel {
+                let channel = Channel::new(channel, seed, run, &format!("{item} change {number}"));
+                let ChannelError { field, found, allowed } = match channel {
+                    Ok(channel) => {
+                        channels.push_back((change.at.as_nanos(), channel));
+                        continue;
+                    }
+                    Err(error) => error,
+                };
+                return Err(BuildError::Unfit { item, field, found, allowed });
+            }
+        }
+        let limits = spec.change.iter().filter_map(|change| Some((change.at.as_nanos(), change.queue?)));
+        let delays = spec.change.iter().filter_map(|change| Some((change.at.as_nanos(), change.delay?.as_nanos())));
+        Ok(Self {
+            queue: VecDeque::new(),
+            waiting_octets: 0,
+            limits: Schedule::new(spec.queue, limits),
+            controller: codel.as_ref().map(Controller::new),
+            service: Service::new(spec),
+            state: State::Idle(0),
+            outages: spec.outage.iter().copied().filter(|outage| outage.packets == WhileDown::Dropped).collect(),
+            channels,
+            pattern_ends: 0,
+            delays: Schedule::new(spec.delay.as_nanos(), delays),
+            spread: Spread::new(spec, |purpose| Stream::new(seed, run, &item, purpose)),
+            dropped: VecDeque::new(),
+            flying: BinaryHeap::new(),
+            launched: 0,
+            doubled: BTreeSet::new(),
+            armed: u64::MAX,
+        })
+    }
+
+    /// Packets and octets that wait.
+    pub fn waiting(&self) -> (u64, u64) {
+        (self.queue.len() as u64, self.waiting_octets)
+    }
+
+    /// Whether the queue has room for a packet at `now`.
+    pub fn has_room(&mut self, now: u64, octets: u32) -> bool {
+        let free = matches!(self.state, State::Idle(_)) && self.service.ready(now) == now;
+        free || self.limits.at(now).admits(self.queue.len() as u64, self.waiting_octets, octets)
+    }
+
+    /// How many packets of `octets` octets could have been sent by `now` since there was nothing to do.
+    pub fn idle_packets(&mut self, now: u64, octets: u32) -> f64 {
+        match self.state {
+            State::Idle(since) => self.service.packets_in(now - since, now, octets),
+            _ => 0.0,
+        }
+    }
+
+    /// The packets that wait, the newest first, each with its place.
+    pub fn waiting_packets(&self) -> impl Iterator<Item = (usize, PacketId)> + '_ {
+        self.queue.iter().enumerate().rev().map(|(place, waiting)| (place, waiting.load.packet))
+    }
+
+    /// Takes the packet in `place` out of the queue at `now`.
+    pub fn remove(&mut self, traffic: &mut Traffic, now: u64, place: usize) {
+        let Some(Waiting { load, since }) = self.queue.remove(place) else { return };
+        self.waiting_octets -= u64::from(load.octets);
+        traffic.note_wait(now - since, load.octets);
+    }
+
+    /// Takes a packet that comes to the queue at `now`, or refuses it if the queue is full.
+    pub fn offer<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64, load: Load) -> Result<(), QueueFull> {
+        self.advance(parts, now);
+        let free = match self.state {
+            State::Idle(_) => {
+                let ready = self.service.ready(now);
+                if ready > now {
+                    self.state = State::Stopped(ready);
+                }
+                ready == now
+            }
+            _ => false,
+        };
+        if !free && !self.limits.at(now).admits(self.queue.len() as u64, self.waiting_octets, load.octets) {
+            return Err(QueueFull);
+        }
+        self.queue.push_back(Waiting { load, since: now });
+        self.waiting_octets += u64::from(load.octets);
+        if free {
+            self.begin(parts, now);
+        } else {
+            parts.traffic.note_queue(self.queue.len() as u64, self.waiting_octets);
+        }
+        Ok(())
+    }
+
+    /// Lets happen what is due by `now` in queue and transmitter.
+    pub fn advance<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64) {
+        loop {
+            match self.state {
+                State::Stopped(at) if at <= now => self.begin(parts, at),
+                State::Busy { load, start, end } if end <= now => {
+                    self.launch(parts, load, start, end);
+                    self.state = State::Idle(end);
+                    if !self.queue.is_empty() {
+                        match self.service.ready(end) {
+                            ready if ready == end => self.begin(parts, end),
+                            ready => self.state = State::Stopped(ready),
+                        }
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// What has become of a packet by `now`, if there is something to tell.
+    pub fn step<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64) -> Option<Step> {
+        self.advance(parts, now);
+        let arrival = self.flying.peek().map(|Reverse(flying)| flying.arrival).filter(|arrival| *arrival <= now);
+        if let Some(&(at, load)) = self.dropped.front().filter(|(at, _)| arrival.is_none_or(|arrival| *at <= arrival)) {
+            self.dropped.pop_front();
+            return Some(Step::Dropped { at, load });
+        }
+        arrival?;
+        let Reverse(Flying { arrival, load, crossed, .. }) = self.flying.pop()?;
+        let last = !self.doubled.remove(&load.packet.index());
+        Some(Step::Landed(Landing { at: arrival, load, crossed, last }))
+    }
+
+    /// When something happens next.
+    pub fn next_at(&self) -> Option<u64> {
+        let service = match self.state {
+            State::Idle(_) => None,
+            State::Stopped(at) | State::Busy { end: at, .. } => Some(at),
+        };
+        let dropped = self.dropped.front().map(|(at, _)| *at);
+        let landing = self.flying.peek().map(|Reverse(flying)| flying.arrival);
+        [service, dropped, landing].into_iter().flatten().min().filter(|at| *at < u64::MAX)
+    }
+
+    /// Begins the next transmission at `now`.
+    fn begin<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64) {
+        self.state = State::Idle(now);
+        let Some(load) = self.dequeue(parts, now) else { return };
+        let end = self.service.transmit(now, load.octets);
+        parts.traffic.busy += end - now;
+        self.state = State::Busy { load, start: now, end };
+    }
+
+    /// Takes the packet from the queue that is transmitted next.
+    fn dequeue<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64) -> Option<Load> {
+        let Self { queue, waiting_octets, controller, dropped, .. } = self;
+        let Parts { traffic, goods, .. } = parts;
+        let mut pop = || {
+            let Waiting { load, since } = queue.pop_front()?;
+            *waiting_octets -= u64::from(load.octets);
+            traffic.note_wait(now - since, load.octets);
+            Some(Head { item: load, waited: now - since, backlog: *waiting_octets, octets: load.octets })
+        };
+        let Some(controller) = controller else { return pop().map(|head| head.item) };
+        let marks = controller.marks();
+        controller.dequeue(now, pop, |load| {
+            if marks && goods.mark(load.packet) {
+                return Some(load);
+            }
+            dropped.push_back((now, load));
+            None
+        })
+    }
+
+    /// A transmission is over: what the channel does, and when the packet arrives.
+    fn launch<G>(&mut self, parts: &mut Parts<'_, G>, load: Load, start: u64, end: u64) {
+        while self.channels.front().is_some_and(|(from, _)| *from <= end) {
+            self.pattern_ends += parts.channel.pattern_ends();
+            *parts.channel = self.channels.pop_front().expect("it was there").1;
+        }
+        // Channel and delay are asked in any case, so that what takes a packet does not move the numbers of those behind it.
+        let mut flips = Vec::new();
+        let fate = parts.channel.pass(load.octets, Instant::from_nanos(end), &mut flips);
+        let crossed = match fate {
+            _ if self.outages.iter().any(|outage| outage.meets(start, end)) => Err(Cause::LinkDown),
+            Fate::Erased => Err(Cause::Erased),
+            Fate::Intact | Fate::Damaged => Ok(flips.into_boxed_slice()),
+        };
+        let delay = *self.delays.at(end);
+        let arrival = self.spread.arrival(end, delay);
+        let again = self.spread.again(end, delay).filter(|_| crossed.is_ok());
+        let copy = again.map(|arrival| (arrival, crossed.clone()));
+        self.fly(Flying { arrival, number: 0, load, second: false, crossed });
+        if let Some((arrival, crossed)) = copy {
+            self.doubled.insert(load.packet.index());
+            self.fly(Flying { arrival, number: 0, load, second: true, crossed });
+        }
+    }
+
+    fn fly(&mut self, flying: Flying) {
+        self.launched += 1;
+        self.flying.push(Reverse(Flying { number: self.launched, ..flying }));
+    }
+
+    /// Packets in the queue, in transmission or on the way; one that comes twice counts once until it has come once.
+    pub fn under_way(&self) -> impl Iterator<Item = PacketId> + '_ {
+        let waiting = self.queue.iter().map(|waiting| waiting.load.packet);
+        let busy = if let State::Busy { load, .. } = self.state { Some(load.packet) } else { None };
+        let dropped = self.dropped.iter().map(|(_, load)| load.packet);
+        let flying = self.flying.iter().map(|Reverse(flying)| flying);
+        let flying = flying.filter(|flying| !(flying.second && self.doubled.contains(&flying.load.packet.index())));
+        waiting.chain(busy).chain(dropped).chain(flying.map(|flying| flying.load.packet))
+    }
+
+    /// The part of the time spent transmitting that lies beyond `now`.
+    pub fn busy_beyond(&self, now: u64) -> u64 {
+        if let State::Busy { end, .. } = self.state {
+            end.saturating_sub(now)
+        } else {
+            0
+        }
+    }
+
+    /// For each packet that waits at `now`, how long it has waited, and its octets.
+    pub fn waited(&self, now: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.queue.iter().map(move |waiting| (now - waiting.since, waiting.load.octets))
+    }
+
+    /// How often the patterns of channels that have gone came to their ends.
+    pub const fn pattern_ends(&self) -> u64 {
+        self.pattern_ends
+    }
+}

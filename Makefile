@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too:
 # tools/kernel-part says so in one line where they are missing, and installs them where it may.
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rust test-python cores soak bench fuzz lint format build generated tradeoffs model lock wheel clean distclean
+.PHONY: help demo test test-rust test-python cores soak bench packetdrill fuzz lint format build generated tradeoffs model lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -38,8 +38,15 @@ cores: ## Compare the kernel controls' integer cores with the engine on a millio
 soak: ## Load, unload and kill the kernel part's loader SOAK_ROUNDS times each, under traffic; needs root
 	WHYLOSS_SOAK=$(SOAK_ROUNDS) $(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test lifecycle --test traffic
 
-bench: ## Measure speed and memory, beside ns-2 and ns-3 where they are installed
+bench: ## Measure speed and memory, beside smoltcp, and ns-2 and ns-3 where they are installed
 	$(CARGO) run --release --locked -p whyloss-bench -- --out bench.json
+	$(CARGO) run --release --locked -p whyloss-bench --bin wire -- --out bench-wire.json
+
+packetdrill: $(VENV)/.installed ## Run packetdrill scripts against the engine: SCRIPTS=folder PACKETDRILL=program, both your own
+	@test -n "$(SCRIPTS)" || { echo 'error: name a folder of scripts: make packetdrill SCRIPTS=folder PACKETDRILL=program' >&2; exit 2; }
+	$(CARGO) build --release --locked -p whyloss-packetdrill
+	$(BIN)/python tools/packetdrill.py $(SCRIPTS) --packetdrill $(or $(PACKETDRILL),packetdrill) \
+		--so $(or $(CARGO_TARGET_DIR),target)/release/libwhyloss_packetdrill.so
 
 fuzz: ## Fuzz what reads octets from outside, FUZZ_SECONDS each; needs a nightly toolchain and `cargo install cargo-fuzz`
 	cd fuzz && for target in $$(cargo +nightly fuzz list); do mkdir -p corpus/$$target && \
@@ -86,7 +93,7 @@ lock: $(VENV)/.installed ## Pin the newest Python packages that pyproject.toml a
 
 clean: ## Remove build products and results, keep the Python environment
 	$(CARGO) clean
-	rm -rf dist out bench.json $(VENV)/.built .pytest_cache .mypy_cache .ruff_cache
+	rm -rf dist out bench.json bench-wire.json $(VENV)/.built .pytest_cache .mypy_cache .ruff_cache
 	find python tests -name __pycache__ -prune -exec rm -rf {} +
 	rm -f python/whyloss/_native*.so
 

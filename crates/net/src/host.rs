@@ -8,13 +8,18 @@ use std::io;
 use std::os::fd::AsFd;
 use whyloss_transport::stack::{Datagram, Notice, Settings, Stack};
 use whyloss_transport::wire::damage::{examine, Arrival};
-use whyloss_transport::wire::{emit, ip};
+use whyloss_transport::wire::{emit_in_parts, ip};
 use whyloss_transport::{Duration, Instant, Integrity};
 
 /// Hop limit of our packets (RFC 1122, 3.2.1.7).
 const HOP_LIMIT: u8 = 64;
-/// Packets taken from the device, or handed to it, before anything else gets its turn.
-const BATCH: usize = 64;
+/// Packets handed to the device before anything else gets its turn. The peer answers meanwhile: its acknowledgements, at most half as
+/// many, have to fit the queue of the device (500 unless somebody changed it).
+const SEND_BATCH: usize = 256;
+/// Packets taken from the device before anything else gets its turn: above all before they are acknowledged, all at once then.
+const RECEIVE_BATCH: usize = 256;
+/// Packets between two looks at the clock: a look costs as much as a part of a packet, and in this time no more than 50 us pass.
+const PER_LOOK: usize = 16;
 /// Packets are read into pieces of memory of this many octets; what the engine keeps of them is not copied.
 const CHUNK: usize = 1 << 17;
 
@@ -82,9 +87,11 @@ impl Host {
 
     /// Runs until `application` is done or `deadline` has passed; whether it is done.
     pub fn run(&mut self, application: &mut impl Application, deadline: Instant) -> io::Result<bool> {
+        let mut more = false;
         loop {
+            let now = self.clock.now();
             while let Some(notice) = self.stack.poll_notice() {
-                application.notice(self.clock.now(), &mut self.stack, notice);
+                application.notice(now, &mut self.stack, notice);
             }
             let drained = self.transmit()?;
             if drained && application.is_done(&self.stack) {
@@ -93,23 +100,27 @@ impl Host {
             if self.clock.now() >= deadline {
                 return Ok(false);
             }
-            if drained {
+            if drained && !more {
                 self.wait(deadline)?;
             }
-            self.receive()?;
+            more = self.receive()?;
             self.stack.handle_timeout(self.clock.now());
         }
     }
 
-    /// Sends a batch of what is ready; whether that was all. The peer answers meanwhile, and the device's queue is short.
+    /// Sends a batch of what is ready; whether that was all.
     fn transmit(&mut self) -> io::Result<bool> {
-        for _ in 0..BATCH {
-            let Some(Datagram { addresses, segment }) = self.stack.poll_transmit(self.clock.now()) else { return Ok(true) };
+        let mut now = self.clock.now();
+        for count in 1..=SEND_BATCH {
+            let Some(Datagram { addresses, segment }) = self.stack.poll_transmit(now) else { return Ok(true) };
             self.outbound.clear();
-            if emit(&ip::Header { addresses, hop_limit: HOP_LIMIT }, &segment, &mut self.outbound).is_ok() {
-                send(&self.tun, &self.outbound, &mut self.stats)?;
-            } else {
-                self.stats.refused += 1;
+            match emit_in_parts(&ip::Header { addresses, hop_limit: HOP_LIMIT }, &segment, &mut self.outbound) {
+                Ok(payload) if payload.is_empty() => note(self.tun.send(&self.outbound)?, &mut self.stats),
+                Ok(payload) => note(self.tun.send_parts(&self.outbound, &payload)?, &mut self.stats),
+                Err(_) => self.stats.refused += 1,
+            }
+            if count % PER_LOOK == 0 {
+                now = self.clock.now();
             }
         }
         Ok(false)
@@ -126,22 +137,27 @@ impl Host {
         }
     }
 
-    /// Takes a batch of packets from the device.
-    fn receive(&mut self) -> io::Result<()> {
-        for _ in 0..BATCH {
-            if self.inbound.len() < self.largest {
-                self.inbound = BytesMut::zeroed(CHUNK.max(self.largest));
+    /// Takes a batch of packets from the device; whether there may be more.
+    fn receive(&mut self) -> io::Result<bool> {
+        let mut now = self.clock.now();
+        for count in 1..=RECEIVE_BATCH {
+            if self.inbound.capacity() < self.largest && !self.inbound.try_reclaim(CHUNK) {
+                self.inbound = BytesMut::with_capacity(CHUNK.max(self.largest));
             }
-            let Some(length) = self.tun.receive(&mut self.inbound)? else { break };
-            let packet = self.inbound.split_to(length).freeze();
-            self.take(&packet)?;
+            if self.tun.receive_to(&mut self.inbound)?.is_none() {
+                return Ok(false);
+            }
+            let packet = self.inbound.split().freeze();
+            self.take(now, &packet)?;
+            if count % PER_LOOK == 0 {
+                now = self.clock.now();
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
-    fn take(&mut self, packet: &Bytes) -> io::Result<()> {
+    fn take(&mut self, now: Instant, packet: &Bytes) -> io::Result<()> {
         self.stats.received += 1;
-        let now = self.clock.now();
         match examine(packet) {
             Arrival::Intact(arrived) => {
                 self.stack.handle(now, arrived.header.addresses, &arrived.segment, Integrity::Intact);
@@ -154,7 +170,7 @@ impl Host {
                 match icmp::echo(packet).filter(|echo| self.stack.addresses().contains(&echo.to)) {
                     Some(echo) => {
                         self.stats.pings += 1;
-                        send(&self.tun, &echo.reply, &mut self.stats)?;
+                        note(self.tun.send(&echo.reply)?, &mut self.stats);
                     }
                     None => self.stats.discarded += 1,
                 }
@@ -164,11 +180,11 @@ impl Host {
     }
 }
 
-fn send(tun: &Tun, packet: &[u8], stats: &mut HostStats) -> io::Result<()> {
-    if tun.send(packet)? {
+/// Counts a packet that the device took, or did not.
+fn note(taken: bool, stats: &mut HostStats) {
+    if taken {
         stats.sent += 1;
     } else {
         stats.refused += 1;
     }
-    Ok(())
 }

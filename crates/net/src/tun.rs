@@ -3,9 +3,10 @@
 //! The device is opened without the packet-information header and without a virtio header, and no offload is requested. The kernel
 //! then segments before the device and fills in real checksums, so every read gives one packet as it would cross a wire.
 
+use bytes::BytesMut;
 use nix::libc;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -59,16 +60,46 @@ impl Tun {
         }
     }
 
+    /// Reads one packet to the end of `buffer`, as far as its capacity goes, and gives its length; `None` if none is waiting.
+    pub fn receive_to(&self, buffer: &mut BytesMut) -> io::Result<Option<usize>> {
+        let spare = buffer.spare_capacity_mut();
+        // SAFETY: the descriptor is open, and the kernel writes at most `spare.len()` octets to memory that is ours alone.
+        #[allow(unsafe_code)]
+        let read = unsafe { libc::read(self.file.as_raw_fd(), spare.as_mut_ptr().cast(), spare.len()) };
+        let Ok(length) = usize::try_from(read) else {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+                _ => Err(error),
+            };
+        };
+        // SAFETY: the kernel has just written these octets.
+        #[allow(unsafe_code)]
+        unsafe {
+            buffer.set_len(buffer.len() + length);
+        }
+        Ok(Some(length))
+    }
+
     /// Writes one packet; whether the kernel took it. It refuses what is no IP packet and what arrives while the device is down:
     /// to the sender that is a lost packet.
     pub fn send(&self, packet: &[u8]) -> io::Result<bool> {
-        match (&self.file).write_all(packet) {
-            Ok(()) => Ok(true),
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::EIO | libc::EINVAL | libc::ENOMEM) => Ok(false),
-                _ => Err(error),
-            },
-        }
+        taken((&self.file).write(packet))
+    }
+
+    /// As [`Tun::send`], for a packet that stands in two parts.
+    pub fn send_parts(&self, head: &[u8], rest: &[u8]) -> io::Result<bool> {
+        taken((&self.file).write_vectored(&[IoSlice::new(head), IoSlice::new(rest)]))
+    }
+}
+
+fn taken(written: io::Result<usize>) -> io::Result<bool> {
+    match written {
+        Ok(_) => Ok(true),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS | libc::EIO | libc::EINVAL | libc::ENOMEM) => Ok(false),
+            _ => Err(error),
+        },
     }
 }
 

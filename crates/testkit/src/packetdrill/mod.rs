@@ -17,6 +17,7 @@ mod sysctl;
 
 pub use parse::{parse, SyntaxError};
 pub use run::{run, Outcome};
+pub use sysctl::apply as apply_sysctls;
 
 use crate::settings::Settings;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 use crate::settings::Settings;
 
-/// Applies `command`; the error says what of it is not supported.
-pub(super) fn apply(command: &str, settings: &mut Settings) -> Result<(), String> {
+/// Applies the shell commands that scripts begin with; the error says what of it is not supported.
+pub fn apply(command: &str, settings: &mut Settings) -> Result<(), String> {
     let command = command.replace("\\\n", " ");
     let commands = command.split(['\n', ';']).flat_map(|line| line.split("&&")).map(str::trim);
     for command in commands.filter(|command| !command.is_empty() && !command.starts_with('#')) {

@@ -457,8 +457,11 @@ impl Stack {
                 connection.closed = true;
                 self.tuples.remove(&connection.tuple);
             }
-            if !connection.released {
-                self.notices.push_back(Notice::Event(id, event));
+            let notice = Notice::Event(id, event);
+            // What can be read is told once, not with every segment that adds to it.
+            let told = matches!(notice, Notice::Event(_, Event::Readable)) && self.notices.back() == Some(&notice);
+            if !connection.released && !told {
+                self.notices.push_back(notice);
             }
         }
         if let Some(due) = connection.endpoint.poll_timeout() {

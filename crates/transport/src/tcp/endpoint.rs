@@ -1,7 +1,7 @@
 //! The face of a connection: what a driver hands in and takes out.
 
-use super::record::{Closing, Command, Event, Input, Ports, State, Stats};
-use super::sides::{Agreed, Receiver, Sender};
+use super::record::{Closing, Command, Event, Input, Outstanding, Ports, Repair, State, Stats};
+use super::sides::{Agreed, Phase, Receiver, Sender};
 use super::timers::Timers;
 use super::Config;
 use crate::congestion::Window;
@@ -99,6 +99,8 @@ impl Endpoint {
                     self.snd.buffer.produce(octets);
                 }
             }
+            Command::Nagle(on) => self.config.nagle = on,
+            Command::SendBuffer(octets) => self.config.send_buffer = octets,
             Command::Close => self.close(),
             Command::Abort => self.abort(),
         }
@@ -171,6 +173,35 @@ impl Endpoint {
     /// Octets believed to be in the network now ([`Path::pipe`] is as of the last event).
     pub fn pipe(&self) -> u64 {
         self.snd.pipe()
+    }
+
+    /// What is outstanding, counted segment by segment.
+    pub fn outstanding(&self) -> Outstanding {
+        let mut count = Outstanding {
+            repair: match self.snd.phase {
+                Phase::Open => Repair::None,
+                Phase::Fast { .. } => Repair::Fast,
+                Phase::Timeout { .. } => Repair::AfterTimeout,
+            },
+            ..Outstanding::default()
+        };
+        for sent in self.snd.board.iter() {
+            count.segments += 1;
+            count.sacked += u32::from(sent.is_sacked());
+            count.lost += u32::from(sent.is_lost());
+            count.retransmitted += u32::from(sent.was_retransmitted() && !sent.is_sacked());
+        }
+        count
+    }
+
+    /// The window scale of both sides, ours first; `None` without window scaling.
+    pub fn window_scales(&self) -> Option<(u8, u8)> {
+        self.rcv.shift_agreed.then_some((self.rcv.shift, self.snd.shift))
+    }
+
+    /// Whether timestamps, SACK and ECN are in use.
+    pub fn agreed(&self) -> (bool, bool, bool) {
+        (self.agreed.timestamps, self.agreed.sack, self.agreed.ecn)
     }
 
     /// The congestion window.

@@ -29,7 +29,9 @@ mod waves;
 
 pub use config::{AckPolicy, Config, Granularity, Profile, Recovery, ReportResponse, PROFILES};
 pub use endpoint::Endpoint;
-pub use record::{Closing, Command, Event, GapRecord, Input, Judgement, LossRecord, Ports, State, Stats, TimeoutRecord};
+pub use record::{
+    Closing, Command, Event, GapRecord, Input, Judgement, LossRecord, Outstanding, Ports, Repair, State, Stats, TimeoutRecord,
+};
 pub use waves::Formation;
 
 #[cfg(test)]

@@ -35,6 +35,10 @@ pub enum Command {
     Send(Payload),
     /// Append this many octets of the synthetic stream; `u64::MAX` never ends. Not bounded by the send buffer.
     Produce(u64),
+    /// Switch Nagle's algorithm (RFC 9293, 3.7.4) on or off from now on.
+    Nagle(bool),
+    /// Change the size of the send buffer, in octets. What is in it stays.
+    SendBuffer(u64),
     /// No more data to send: FIN once everything is sent.
     Close,
     /// Reset the connection.
@@ -149,6 +153,33 @@ pub struct TimeoutRecord {
     pub verdict: Verdict,
     /// Whether the window collapsed.
     pub collapsed: bool,
+}
+
+/// What the sender has outstanding. Segments, each counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outstanding {
+    /// All.
+    pub segments: u32,
+    /// Received, by selective acknowledgement.
+    pub sacked: u32,
+    /// Taken for lost, whether sent again or not, and not received since.
+    pub lost: u32,
+    /// Sent again and not known to be received.
+    pub retransmitted: u32,
+    /// What is being repaired.
+    pub repair: Repair,
+}
+
+/// What the sender is repairing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repair {
+    /// Nothing.
+    #[default]
+    None,
+    /// Losses in fast recovery.
+    Fast,
+    /// What a timeout has called in question.
+    AfterTimeout,
 }
 
 /// The states of RFC 9293, 3.3.2.

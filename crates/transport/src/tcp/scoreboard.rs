@@ -40,6 +40,11 @@ impl Sent {
         self.is(Self::SACKED)
     }
 
+    /// Taken for lost, whether sent again since or not.
+    pub const fn is_lost(&self) -> bool {
+        self.is(Self::LOST)
+    }
+
     /// Taken for lost and not sent again since.
     pub const fn needs_repair(&self) -> bool {
         self.flags & (Self::LOST | Self::REPAIRED | Self::SACKED) == Self::LOST

@@ -23,8 +23,8 @@ pub(super) fn check(segment: &Segment) -> Result<usize, EmitError> {
     Ok(MIN_HEADER + options + segment.payload.len())
 }
 
-/// Appends the segment with its checksum. The segment has passed [`check`].
-pub(super) fn write(addresses: &Addresses, segment: &Segment, out: &mut Vec<u8>) {
+/// Appends the header, without checksums. The segment has passed [`check`].
+pub(super) fn write_header(segment: &Segment, out: &mut Vec<u8>) {
     let start = out.len();
     let header_len = segment.header_len();
     let mut header = [0; MIN_HEADER];
@@ -39,15 +39,19 @@ pub(super) fn write(addresses: &Addresses, segment: &Segment, out: &mut Vec<u8>)
     out.extend_from_slice(&header);
     segment.options.write(out);
     debug_assert_eq!(out.len() - start, header_len);
-    segment.payload.write_to(out);
+}
+
+/// Fills in the checksums of a segment that stands in two parts: `head`, which has the whole header, and what follows it.
+pub(super) fn seal(addresses: &Addresses, segment: &Segment, head: &mut [u8], rest: &[u8]) {
+    let len = head.len() + rest.len();
     if segment.options.header_check {
-        let len = out.len() - start;
-        if let Some((at, checksum)) = header_check(addresses, &out[start..start + header_len], len) {
-            out[start + at..start + at + 2].copy_from_slice(&checksum.to_be_bytes());
+        if let Some((at, checksum)) = header_check(addresses, &head[..segment.header_len()], len) {
+            head[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
         }
     }
-    let checksum = addresses.pseudo_header(out.len() - start).with(&out[start..]).finish();
-    out[start + 16..start + 18].copy_from_slice(&checksum.to_be_bytes());
+    // A header is a multiple of four octets long, so a part that is followed by another is even.
+    let checksum = addresses.pseudo_header(len).with(head).with(rest).finish();
+    head[16..18].copy_from_slice(&checksum.to_be_bytes());
 }
 
 /// Where the checksum of `header` stands in it and what it has to be, if it has one: over the pseudo-header of a segment of `len` octets and

@@ -1,0 +1,121 @@
+"""Runs packetdrill scripts against the engine, and says by folder how many pass.
+
+packetdrill and public scripts are GPL-2.0 and no part of this repository: name the program and a folder of your own.
+A script's opening shell commands configure a real host; here they are taken away and given to the shared object, which
+follows those that it can.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+OPENING = re.compile(r"^`(.*?)`", re.MULTILINE | re.DOTALL)
+COMMENTS = re.compile(r"/\*.*?\*/|(?<!:)//[^\n]*", re.DOTALL)
+HARMLESS = re.compile(r"^\s*(\S*/)?(sysctl_restore_\S*|defaults\.sh)\s*$")
+# How Linux cuts bursts into the large packets of segmentation offload; the shared object makes one of each burst.
+OFFLOAD = re.compile(r"\S*net[./]ipv4[./]tcp_(tso_win_divisor|min_tso_segs|tso_rtt_log)=\S+")
+FAST_OPEN = re.compile(r"TFO_COOKIE|_FASTOPEN|\bFO(EXP)?\b")
+LOCAL = "192.168.0.1"
+
+
+def split(text: str) -> tuple[str, str]:
+    """The shell commands before the first event, and the script without them."""
+    code = COMMENTS.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    found = OPENING.search(code)
+    if not found or re.search(r"^\s*[+*0-9]", code[: found.start()], re.MULTILINE):
+        return "", text
+    start, end = found.span()
+    return text[start + 1 : end - 1], text[:start] + "\n" * text[start:end].count("\n") + text[end:]
+
+
+def run(script: Path, packetdrill: Path, shared_object: Path, flags: list[str], timeout_s: float) -> tuple[str, str]:
+    """The result of one script, and why."""
+    commands, rest = split(script.read_text(encoding="utf-8", errors="replace"))
+    commands = re.sub(
+        r"^\s*(sysctl(\s+-\S+)*|\S*set_sysctls.py)\s*$",
+        "",
+        OFFLOAD.sub("", re.sub(r"\s#.*$", "", commands, flags=re.MULTILINE)),
+        flags=re.MULTILINE,
+    )
+    later = [line for line in re.findall(r"`([^`]*)`", COMMENTS.sub("", rest)) if not HARMLESS.match(line)]
+    if FAST_OPEN.search(COMMENTS.sub("", rest)):
+        return "unsupported", "TCP Fast Open"
+    if later:
+        return "unsupported", f"shell commands in the middle: {later[0].strip().splitlines()[0]}"
+    with tempfile.NamedTemporaryFile("w", suffix=".pkt", encoding="utf-8") as copy:
+        copy.write(re.sub(r"(\+?[\d.]*)[ \t]*`[^`]*`", "", rest))
+        copy.flush()
+        command = [
+            str(packetdrill),
+            f"--so_filename={shared_object}",
+            "--so_flags=" + "\n".join([*flags, commands]),
+            "--ip_version=ipv4",
+            f"--local_ip={LOCAL}",
+            copy.name,
+        ]
+        try:
+            result = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout_s,
+                check=False,
+                cwd=script.parent,
+                env={**os.environ, "LD_PRELOAD": str(shared_object)},
+            )
+        except subprocess.TimeoutExpired:
+            return "failed", f"no end after {timeout_s:g} s"
+    said = (result.stderr + result.stdout).replace(copy.name, script.name).strip().splitlines()
+    missing = [line.split("not supported: ", 1)[1] for line in said if "whyloss: not supported: " in line]
+    if result.returncode == 0 and not any("error" in line for line in said):
+        return "passed", ""
+    if missing:
+        return "unsupported", missing[0]
+    if any("semantic error" in line for line in said):
+        return "unsupported", "packetdrill does not understand it without its own preparation"
+    return "failed", next((line for line in said if ":" in line), f"status {result.returncode}")
+
+
+def main() -> int:
+    """Runs all scripts; exit status 0 if none failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scripts", type=Path, nargs="+", help="scripts, or folders of them")
+    parser.add_argument("--packetdrill", type=Path, default=Path("packetdrill"), help="the program")
+    parser.add_argument("--so", type=Path, required=True, help="libwhyloss_packetdrill.so")
+    parser.add_argument(
+        "--set", dest="flags", action="append", default=[], metavar="KEY=VALUE", help="profile=modern …"
+    )
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds for one script")
+    parser.add_argument("--json", type=Path, help="file for all results")
+    arguments = parser.parse_args()
+    root = arguments.scripts[0]
+    found = [path for at in arguments.scripts for path in ([at] if at.is_file() else sorted(at.rglob("*.pkt")))]
+    groups: dict[str, Counter[str]] = defaultdict(Counter)
+    results = []
+    for script in found:
+        result, why = run(
+            script.resolve(), arguments.packetdrill, arguments.so.resolve(), arguments.flags, arguments.timeout
+        )
+        name = script.relative_to(root) if script.is_relative_to(root) else script
+        groups[str(name.parent)][result] += 1
+        results.append({"script": str(name), "result": result, "why": why})
+        print(f"{result:12} {name}{f'  {why}' if why else ''}")
+    print(f"\n{'group':32} passed failed unsupported")
+    for group, counts in [*sorted(groups.items()), ("all", sum(groups.values(), Counter()))]:
+        print(f"{group:32} {counts['passed']:6} {counts['failed']:6} {counts['unsupported']:11}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1), encoding="utf-8")
+    return int(any(result["result"] == "failed" for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

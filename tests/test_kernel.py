@@ -111,6 +111,7 @@ def test_load_use_stat_unload(whyloss: Callable[..., Ended], place: Path) -> Non
     assert sorted(controls()) == loaded["controls"]
     assert "py_newreno" in loaded["controls"]
     assert Path(loaded["mounted_on"]).is_mount()
+    assert "wl_options" in loaded["programs"]
     again = whyloss("kernel", "load")
     assert again.status == 1
     assert "loaded already" in again.err

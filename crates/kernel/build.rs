@@ -40,7 +40,9 @@ fn main() {
             .expect("a string takes everything");
     }
     list.push(']');
-    std::fs::write(out.join("counters.rs"), counters(&sources.join("include/counters.h"))).expect("OUT_DIR can be written");
+    for (table, header) in [("counters.rs", "include/counters.h"), ("reports.rs", "checksum/state.h")] {
+        std::fs::write(out.join(table), counters(&sources.join(header))).expect("OUT_DIR can be written");
+    }
     std::fs::write(out.join("objects.rs"), list).expect("OUT_DIR can be written");
     println!("cargo::rustc-env=WHYLOSS_BPF_DIGEST={}", &digest.finalize().to_hex()[..32]);
 }

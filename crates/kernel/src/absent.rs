@@ -37,3 +37,8 @@ pub fn stat() -> Result<()> {
 pub fn counters() -> Vec<(&'static str, &'static str)> {
     Vec::new()
 }
+
+/// None.
+pub fn report_counters() -> Vec<(&'static str, &'static str)> {
+    Vec::new()
+}

@@ -23,6 +23,8 @@ pub struct Report {
 pub struct Change {
     /// The controls' names in the kernel.
     pub controls: Vec<String>,
+    /// The programs that are attached beside them, and see all connections of the machine.
+    pub programs: Vec<String>,
     /// Where the names are that keep the programs alive.
     pub mounted_on: PathBuf,
     /// How many open connections had one of the controls and go on with the usual one.
@@ -66,14 +68,17 @@ pub fn check() -> Result<Report> {
 /// `whyloss kernel load`.
 pub fn load(controls: &[String]) -> Result<Change> {
     let place = Place::default();
-    Ok(Change { controls: loading::load(&place, controls)?, mounted_on: place.mounted_on(), moved: 0, kept: 0 })
+    let controls = loading::load(&place, controls)?;
+    let programs = crate::place::names(&place.mounted_on().join("links"));
+    Ok(Change { controls, programs, mounted_on: place.mounted_on(), moved: 0, kept: 0 })
 }
 
 /// `whyloss kernel unload`.
 pub fn unload() -> Result<Change> {
     let place = Place::default();
+    let programs = crate::place::names(&place.mounted_on().join("links"));
     let removed = loading::unload(&place)?;
-    Ok(Change { controls: removed.controls, mounted_on: place.mounted_on(), moved: removed.moved, kept: removed.kept })
+    Ok(Change { controls: removed.controls, programs, mounted_on: place.mounted_on(), moved: removed.moved, kept: removed.kept })
 }
 
 /// `whyloss kernel list`.
@@ -118,7 +123,12 @@ pub fn stat() -> Result<Stat> {
     counting::stat(&Place::default())
 }
 
-/// What each counter counts.
+/// What each counter of a control counts.
 pub fn counters() -> Vec<(&'static str, &'static str)> {
     counting::COUNTERS.to_vec()
+}
+
+/// What each counter of reports counts.
+pub fn report_counters() -> Vec<(&'static str, &'static str)> {
+    counting::REPORTS.to_vec()
 }

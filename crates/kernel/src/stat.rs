@@ -15,6 +15,9 @@ use std::path::Path;
 /// The counters, in their order in the kernel: name, and what it counts.
 pub const COUNTERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/counters.rs"));
 
+/// What is counted of the receivers' reports on the whole machine, in its order in the kernel: name, and what it counts.
+pub const REPORTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/reports.rs"));
+
 /// Counts by name.
 pub type Counts = BTreeMap<&'static str, u64>;
 
@@ -25,6 +28,8 @@ pub struct Stat {
     pub controls: BTreeMap<String, Counts>,
     /// The connections that have one of the controls now, of all network namespaces.
     pub connections: Vec<Connection>,
+    /// Of reports on the whole machine; empty where no control that takes reports is loaded.
+    pub reports: Counts,
 }
 
 /// A connection that has one of our controls.
@@ -68,7 +73,7 @@ pub fn stat(place: &Place) -> Result<Stat> {
     if path.exists() {
         found = connections(&said("listing connections", || MapHandle::from_pinned_path(path))?)?;
     }
-    Ok(Stat { controls: controls(&maps)?, connections: found })
+    Ok(Stat { controls: controls(&maps)?, connections: found, reports: reports(&maps)? })
 }
 
 fn controls(maps: &Path) -> Result<BTreeMap<String, Counts>> {
@@ -85,6 +90,20 @@ fn controls(maps: &Path) -> Result<BTreeMap<String, Counts>> {
         found.insert(text(&key), counts);
     }
     Ok(found)
+}
+
+fn reports(maps: &Path) -> Result<Counts> {
+    let mut counts = Counts::new();
+    let path = maps.join("wl_reports");
+    if !path.exists() {
+        return Ok(counts);
+    }
+    let map = said("reading counters", || MapHandle::from_pinned_path(&path))?;
+    for (index, (name, _)) in REPORTS.iter().enumerate() {
+        let rows = said("reading counters", || map.lookup_percpu(&(index as u32).to_ne_bytes(), MapFlags::ANY))?;
+        counts.insert(name, rows.iter().flatten().filter_map(|row| Fields::first_u64(row)).sum());
+    }
+    Ok(counts)
 }
 
 /// The connections that have one of our controls now, by the map `wl_connections`.

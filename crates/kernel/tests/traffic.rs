@@ -9,7 +9,7 @@ use support::traffic::{carry, connect, control_of, set_control, Group, Traffic};
 use support::{available, can_load, private_place, repetitions, skip, soon, PrivatePlace};
 use whyloss_kernel::cgroup::Cgroups;
 use whyloss_kernel::select::{self, Match};
-use whyloss_kernel::stat::{stat, Connection};
+use whyloss_kernel::stat::{stat, Connection, REPORTS};
 use whyloss_kernel::{load, Error};
 use whyloss_net::namespace::{missing_capability, Namespace};
 
@@ -157,7 +157,9 @@ fn counters_tell_of_controls_and_connections() {
     assert!((100_000..=100_001).contains(&ours.acked_bytes), "{ours:?}");
     assert!(ours.cwnd_segments >= 10 && ours.mss_bytes > 500 && ours.srtt_us > 0, "{ours:?}");
     assert_eq!((ours.counts["connections"], ours.counts["losses"]), (1, 0));
-    assert_eq!(stat(&bed.place).expect("counts").controls["t4_newreno"]["connections"], 2);
+    let all = stat(&bed.place).expect("counts");
+    assert_eq!(all.controls["t4_newreno"]["connections"], 2);
+    assert_eq!((all.reports.len(), all.reports["damaged"]), (REPORTS.len(), 0));
 
     // Who takes another control is ours no more.
     set_control(&connected, "reno").expect("changes");

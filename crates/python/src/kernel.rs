@@ -69,8 +69,14 @@ pub fn kernel_stat(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     done(py, commands::stat)
 }
 
-/// What each counter counts.
+/// What each counter of a control counts.
 #[pyfunction]
 pub fn kernel_counters() -> Vec<(&'static str, &'static str)> {
     commands::counters()
+}
+
+/// What each counter of reports counts.
+#[pyfunction]
+pub fn kernel_report_counters() -> Vec<(&'static str, &'static str)> {
+    commands::report_counters()
 }

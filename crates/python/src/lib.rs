@@ -34,7 +34,8 @@ mod _native {
     use super::interrupt::Progress;
     #[pymodule_export]
     use super::kernel::{
-        kernel_check, kernel_counters, kernel_list, kernel_load, kernel_stat, kernel_take_back, kernel_unload, kernel_use,
+        kernel_check, kernel_counters, kernel_list, kernel_load, kernel_report_counters, kernel_stat, kernel_take_back,
+        kernel_unload, kernel_use,
     };
     #[pymodule_export]
     use super::pattern::write_pattern;

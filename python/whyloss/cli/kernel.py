@@ -57,13 +57,16 @@ def load(names: tuple[str, ...], as_json: bool) -> None:
     """Load congestion controls into the kernel, all if none is named.
 
     They stay until `whyloss kernel unload` or a reboot; no process has to run. No connection takes one by itself:
-    `whyloss kernel use` chooses, or an application does (setsockopt TCP_CONGESTION).
+    `whyloss kernel use` chooses, or an application does (setsockopt TCP_CONGESTION). With wl_checksum among them, new
+    connections of the machine offer an option in their SYN; name the others to load without it.
     """
     loaded = _native.kernel_load(list(names))
     if as_json:
         tell_json(loaded)
         return
     say(f"loaded {', '.join(loaded['controls'])}; kept by a BPF file system on {loaded['mounted_on']}")
+    if "wl_options" in loaded["programs"]:
+        say("new connections of this machine offer reports of damage now: a TCP option in the SYN, for wl_checksum")
 
 
 @kernel.command(cls=Command, examples=["whyloss kernel unload"])
@@ -166,6 +169,12 @@ def stat(as_json: bool) -> None:
     for control, counts in found["controls"].items():
         row(listing, control, *(counts[name] for name, _ in meanings))
     screen.print(listing)
+    happened = [(name, what) for name, what in _native.kernel_report_counters() if found["reports"].get(name)]
+    if happened:
+        listing = table("\nReports of damage, on the whole machine", "what", ">count", "that is")
+        for name, what in happened:
+            row(listing, name, found["reports"][name], what)
+        screen.print(listing)
     listing = table(
         "\nOpen connections",
         "control",

@@ -137,6 +137,35 @@ def test_a_run_that_is_not_exact_enough_is_refused(tmp_path: Path) -> None:
     assert sum(bar["packets"] for bar in histogram) == bed.audit()[0]["sent"]
 
 
+def test_links_change_while_they_are_at_work(bed: Testbed) -> None:
+    def lost() -> int:
+        return DATAGRAMS - len(send(bed))
+
+    # Each changes the one link of two stretches in one direction.
+    assert bed.change({"path.forward.channel.loss": 0}) == 1
+    assert lost() == 0
+    assert bed.change({"path.forward.channel.loss": 1}) == 1
+    assert lost() == DATAGRAMS
+    assert bed.change({"path.forward.channel.loss": 1}) == 0
+    assert bed.change({"path.forward.channel.loss": 0, "path.delay": "150 ms"}) == 2
+    start = time.monotonic()
+    assert lost() == 0
+    assert time.monotonic() - start > 0.15
+    with pytest.raises(wl.InputError, match="cannot change while it is at work"):
+        bed.change({"path.duplicate": 0.5})
+    with pytest.raises(wl.InputError, match="allowed"):
+        bed.change({"path.rate": 0})
+    bed.check()
+
+
+def test_a_capture_says_what_became_of_each_packet(tmp_path: Path) -> None:
+    file = tmp_path / "packets.pcapng"
+    with opened(lossy(), max_p99_error_us=1e6, capture=file) as bed:
+        arrived = send(bed)
+    assert file.read_bytes().count(b"lost: erased") == DATAGRAMS - len(arrived)
+    assert bed.truth().filter(fate="lost").height == DATAGRAMS - len(arrived)
+
+
 def test_what_is_no_wire_is_refused() -> None:
     chain = wl.Scenario.parse('[chain]\nhops = 2\n[[flow]]\nsize = "1 MB"\n', "chain.toml")
     with pytest.raises(wl.InputError, match=r"chain.toml:1: chain: radio chains exist in the simulator only"):
@@ -172,15 +201,23 @@ def test_the_commands(bed: Testbed, tmp_path: Path) -> None:
     assert pl.read_parquet(out / "packets.parquet").is_empty()
 
     # Two devices in a namespace of their own, and the end by Ctrl-C.
-    process = whyloss("emulate", str(file), "--tun", "left", "--tun", "right", *options, preexec_fn=away)
+    process = whyloss(
+        "emulate", str(file), "--tun", "left", "--tun", "right", *options, stdin=subprocess.PIPE, preexec_fn=away
+    )
     assert process.stderr is not None
     assert process.stderr.readline().startswith("server is behind left, client behind right")
+    assert process.stdin is not None
+    process.stdin.write("path.rate=1 Mbps\npath.rte=1\n")
+    process.stdin.flush()
+    assert process.stderr.readline() == "changed: path.rate=1 Mbps\n"
+    assert "unknown field (did you mean `rate`?)" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=20)
     assert process.returncode == 0, errors
     report = json.loads(output)
     assert [direction["name"] for direction in report["directions"]] == ["server>client", "client>server"]
     assert json.loads((out / "audit.json").read_text()) == report
+    assert [hop["rate_bps"] for hop in report["directions"][0]["hops"]] == [100_000_000, 1_000_000]
 
 
 def away() -> None:

@@ -52,6 +52,7 @@ class _Wishes(TypedDict):
     keep: bool
     max_p99_error_us: float
     realtime: bool
+    changeable: bool
 
 
 def _wishes(
@@ -69,6 +70,7 @@ def _wishes(
         "keep": truth,
         "max_p99_error_us": bound,
         "realtime": realtime,
+        "changeable": True,
     }
 
 
@@ -120,7 +122,8 @@ class Testbed:
             whyloss.UnavailableError: this machine, or this user, cannot have a test bed.
         """
         wishes = _wishes(run, packets, capture, truth, max_p99_error_us, realtime)
-        self._native = _native.Bed(_scenario(scenario).native, wishes, mtu)
+        self._scenario = _scenario(scenario)
+        self._native = _native.Bed(self._scenario.native, wishes, mtu)
         self._children: list[subprocess.Popen[Any]] = []
 
     @property
@@ -187,6 +190,19 @@ class Testbed:
         """Calls ``job()`` on a thread in the network of a host: the sockets that it opens belong there for good."""
         result: T = self._native.inside(host, job)
         return result
+
+    def change(self, fields: Mapping[str, object]) -> int:
+        """Changes links while they are at work: ``bed.change({"path.rate": "2 Mbps"})``; gives how many change.
+
+        Rate, delay, queue and channel can change. A packet in transmission goes on at its old rate.
+
+        Raises:
+            whyloss.InputError: something else would change, or the value makes no sense. Nothing changes then.
+        """
+        scenario = self._scenario.replace(fields)
+        count = self._native.change(scenario.native)
+        self._scenario = scenario
+        return count
 
     def namespace_path(self, host: str) -> Path:
         """Where the network namespace of a host can be entered while the test bed is open: ``nsenter --net=PATH``."""
@@ -261,13 +277,27 @@ class Bridge:
     ) -> None:
         """Begins at once; the arguments are those of :class:`Testbed`."""
         wishes = _wishes(run, packets, capture, truth, max_p99_error_us, realtime)
-        self._native = _native.Bridge(_scenario(scenario).native, wishes, devices)
+        self._scenario = _scenario(scenario)
+        self._native = _native.Bridge(self._scenario.native, wishes, devices)
 
     @property
     def ends(self) -> tuple[str, str]:
         """What the scenario calls the hosts at the two ends."""
         first, second = self._native.ends
         return first, second
+
+    def change(self, arguments: list[str]) -> int:
+        """Changes the link while it is at work, by fields as on the command line: ``["path.rate=2 Mbps"]``.
+
+        Rate, delay, queue and channel can change; gives how many stretches do.
+
+        Raises:
+            whyloss.InputError: something else would change, or the value makes no sense. Nothing changes then.
+        """
+        scenario = self._scenario.with_arguments(arguments)
+        count = self._native.change(scenario.native)
+        self._scenario = scenario
+        return count
 
     @property
     def running(self) -> bool:

@@ -12,7 +12,7 @@ use support::skip::skip;
 use whyloss_net::emulate::{Audit, Bounds, Chunk, Fate, Hop, Options, Record};
 use whyloss_net::namespace::{missing_capability, Namespace};
 use whyloss_net::{Emulator, Tun};
-use whyloss_sim::{AtEnd, Cause, Channel, ChannelSpec, Discipline, Effect, Errors, LinkSpec, Pattern, QueueLimit};
+use whyloss_sim::{AtEnd, Cause, Channel, ChannelSpec, Discipline, Effect, Errors, LinkSpec, Pattern, QueueLimit, Trace};
 use whyloss_transport::{self as transport, BitRate};
 
 fn hop(name: &str, bps: u64, delay_ms: u64, queue: QueueLimit, channel: ChannelSpec) -> Hop {
@@ -225,4 +225,24 @@ fn an_emulator_that_is_too_late_says_so() {
     assert!(audit[0].flaws[0].starts_with("a>b: 1 % of the packets were handed on more than "), "{:?}", audit[0].flaws);
     assert_eq!(audit[0].error.histogram.iter().map(|bar| bar.packets).sum::<u64>(), 200);
     println!("{:#?}", audit[0]);
+}
+
+#[test]
+fn links_that_vary_deliver_twice_and_by_opportunity() {
+    let plain = hop("a>b", 8_000_000, 1, QueueLimit::Unlimited, ChannelSpec::default());
+    // An opportunity every 2 ms for 1504 octets, whatever the rate says.
+    let trace = Arc::new(Trace::parse("2\n".as_bytes(), "test".as_ref()).unwrap());
+    let spec = LinkSpec { duplicate: 1.0, rate: BitRate::from_bps(0), trace: Some(trace), ..plain.spec };
+    let there = Hop { spec, ..plain };
+    let Some(bed) = Bed::new([vec![there], vec![clean("b>a")]], 1, Bounds::default()) else { return };
+    let far = bed.send(20, 1000, Duration::ZERO);
+    far.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let arrived = std::iter::from_fn(|| far.recv(&mut [0; 1000]).ok()).count();
+    let (audit, records) = bed.finish(40);
+    assert_eq!((arrived, audit[0].sent, audit[0].hops[0].duplicated), (40, 40, 20));
+    assert_eq!((audit[0].rate_bps, audit[0].achieved_bps), (None, None));
+    assert_eq!(records.iter().filter(|record| record.copy).count(), 20);
+    let span = records.iter().map(|record| record.due).max().unwrap() - records[0].came;
+    // 20 packets of 1000 octets are 13.3 opportunities.
+    assert!((26_000_000..32_000_000).contains(&span), "{span}");
 }

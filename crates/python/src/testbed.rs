@@ -18,7 +18,7 @@ use whyloss_lab::{Stretch, Wires};
 use whyloss_net::emulate::{Audit, Bounds, Chunk, EmulateError, Emulator, Hop, Options, Record, FIFO_PRIORITY};
 use whyloss_net::testbed::{Link, Node, Plan, Testbed, TestbedError};
 use whyloss_net::Tun;
-use whyloss_sim::Capture;
+use whyloss_sim::{Capture, Change, LinkSpec};
 
 /// What both kinds of emulation are given beside their scenario.
 #[derive(Clone, Debug, FromPyObject)]
@@ -34,6 +34,8 @@ struct Wishes {
     /// Bound of the 99th percentile of the delay error, in microseconds.
     max_p99_error_us: f64,
     realtime: bool,
+    /// Links can be changed while they are at work.
+    changeable: bool,
 }
 
 impl Wishes {
@@ -42,6 +44,7 @@ impl Wishes {
         let mut options = Options::new(wires.seed, wires.run);
         options.bounds = Bounds { p99_error: (self.max_p99_error_us * 1000.0) as u64, ..Bounds::default() };
         options.fifo = self.realtime.then_some(FIFO_PRIORITY);
+        options.changeable = self.changeable;
         if self.packets.is_none() && self.capture.is_none() && !self.keep {
             return Ok((options, None));
         }
@@ -193,6 +196,60 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What of the links is different in another scenario: number of the link, direction, number of the stretch, and the change.
+fn differences(before: &Wires, after: &Wires) -> PyResult<Vec<(usize, usize, usize, Change)>> {
+    let refuse = |what: String| {
+        InputError::new_err(format!("{what} cannot change while it is at work; rate, delay, queue and channel can"))
+    };
+    let same = before.nodes == after.nodes
+        && before.links.len() == after.links.len()
+        && before.links.iter().zip(&after.links).all(|(old, new)| old.ends == new.ends);
+    if !same {
+        return Err(refuse("the network".to_owned()));
+    }
+    let mut found = Vec::new();
+    for (link, (old, new)) in before.links.iter().zip(&after.links).enumerate() {
+        for way in 0..2 {
+            for (hop, (old, new)) in old.ways[way].iter().zip(&new.ways[way]).enumerate() {
+                let (from, to) = (&old.spec, &new.spec);
+                let change = Change {
+                    rate: (from.rate != to.rate).then_some(to.rate),
+                    delay: (from.delay != to.delay).then_some(to.delay),
+                    queue: (from.queue != to.queue).then_some(to.queue),
+                    channel: (from.channel != to.channel).then(|| to.channel.clone()),
+                    ..Change::default()
+                };
+                let (rate, delay, queue, channel) = (to.rate, to.delay, to.queue, to.channel.clone());
+                if (LinkSpec { rate, delay, queue, channel, ..from.clone() }) != *to || old.discipline != new.discipline {
+                    return Err(refuse(format!("what else link {} says", new.name)));
+                }
+                if change != Change::default() {
+                    found.push((link, way, hop, change));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The wires of a running emulation, which may become those of another scenario.
+struct Current {
+    wires: Wires,
+    run: u32,
+}
+
+impl Current {
+    /// Becomes the wires of `scenario`; `tell` hears of each difference.
+    fn become_those_of(&mut self, scenario: &Scenario, mut tell: impl FnMut(usize, usize, usize, Change)) -> PyResult<usize> {
+        let wires = scenario.0.wires(self.run).map_err(|error| raise(&error))?;
+        let changes = differences(&self.wires, &wires)?;
+        let count = changes.len();
+        self.wires = wires;
+        changes.into_iter().for_each(|(link, way, hop, change)| tell(link, way, hop, change));
+        Ok(count)
+    }
+}
+
 fn chain(way: Vec<Stretch>) -> Vec<Hop> {
     way.into_iter().map(|Stretch { name, spec, discipline }| Hop { name, spec, discipline }).collect()
 }
@@ -251,6 +308,7 @@ pub struct Bed {
     keep: bool,
     plan: Plan,
     hosts: Vec<bool>,
+    current: Mutex<Current>,
 }
 
 impl Bed {
@@ -284,13 +342,14 @@ impl Bed {
     fn new(py: Python<'_>, scenario: &Scenario, wishes: Wishes, mtu: u16) -> PyResult<Self> {
         let wires = scenario.0.wires(wishes.run).map_err(|error| raise(&error))?;
         let (options, collector) = wishes.options(&wires)?;
+        let current = Mutex::new(Current { wires: wires.clone(), run: wishes.run });
         let hosts = wires.nodes.iter().map(|node| node.host).collect();
         let nodes = wires.nodes.into_iter().map(|node| Node { name: node.name, router: !node.host }).collect();
         let link = |link: whyloss_lab::WireLink| Link { ends: link.ends, chains: link.ways.map(chain) };
         let plan = Plan { nodes, links: wires.links.into_iter().map(link).collect(), mtu };
         let bed = py.detach(|| Testbed::new(plan.clone(), &options)).map_err(refuse)?;
         let running = Mutex::new(Some((Arc::new(bed), collector)));
-        Ok(Self { running, ended: Mutex::default(), keep: wishes.keep, plan, hosts })
+        Ok(Self { running, ended: Mutex::default(), keep: wishes.keep, plan, hosts, current })
     }
 
     /// Names of the hosts.
@@ -326,6 +385,15 @@ impl Bed {
     fn inside(&self, py: Python<'_>, name: &str, job: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let (bed, node) = (self.bed()?, self.find(name)?);
         py.detach(|| bed.namespace(node).run(|| Python::attach(|py| job.call0(py))))
+    }
+
+    /// Makes the links those of another scenario; gives the number of changes.
+    fn change(&self, py: Python<'_>, scenario: Py<Scenario>) -> PyResult<usize> {
+        let bed = self.bed()?;
+        py.detach(|| {
+            lock(&self.current)
+                .become_those_of(scenario.get(), |link, way, hop, change| bed.emulators()[link].change(way, hop, change))
+        })
     }
 
     /// What each direction of each link has done so far, or had done at the end.
@@ -375,6 +443,7 @@ pub struct Bridge {
     ended: Mutex<Ended>,
     keep: bool,
     ends: [String; 2],
+    current: Mutex<Current>,
 }
 
 #[pymethods]
@@ -390,6 +459,7 @@ impl Bridge {
             )));
         }
         let (options, collector) = wishes.options(&wires)?;
+        let current = Mutex::new(Current { wires: wires.clone(), run: wishes.run });
         let link = wires.links.remove(0);
         let ends = link.ends.map(|end| wires.nodes[end].name.clone());
         let open = |name: &String| {
@@ -405,7 +475,7 @@ impl Bridge {
         let tuns = [open(&devices[0])?, open(&devices[1])?];
         let emulator = Emulator::start(tuns, link.ways.map(chain), &options).map_err(|error| refuse_link(&error))?;
         let emulator = Mutex::new(Some((emulator, collector)));
-        Ok(Self { emulator, ended: Mutex::default(), keep: wishes.keep, ends })
+        Ok(Self { emulator, ended: Mutex::default(), keep: wishes.keep, ends, current })
     }
 
     /// What the scenario calls the hosts at the two ends.
@@ -418,6 +488,16 @@ impl Bridge {
     #[getter]
     fn running(&self) -> bool {
         lock(&self.emulator).as_ref().is_some_and(|(emulator, _)| emulator.is_running())
+    }
+
+    /// Makes the link that of another scenario; gives the number of changes.
+    fn change(&self, py: Python<'_>, scenario: Py<Scenario>) -> PyResult<usize> {
+        py.detach(|| match &*lock(&self.emulator) {
+            Some((emulator, _)) => {
+                lock(&self.current).become_those_of(scenario.get(), |_, way, hop, change| emulator.change(way, hop, change))
+            }
+            None => Err(gone()),
+        })
     }
 
     /// What each direction has done so far, or had done at the end.

@@ -4,17 +4,17 @@
 //! streams, so that the same packets at the same times meet the same fate.
 
 use crate::build::BuildError;
-use crate::channel::Fate;
+use crate::channel::{Channel, Fate};
 use crate::direction::{Direction, Line};
 use crate::link::{Load, QueueFull};
 use crate::packet::PacketId;
 use crate::queue::{Discipline, Goods};
-use crate::shape::LinkSpec;
+use crate::shape::{Change, LinkSpec};
 use crate::truth::{Cause, CauseCounts};
 use crate::varying::{Landing, Parts, Step};
 use std::collections::VecDeque;
 use whyloss_transport::segment::{Dscp, Ecn};
-use whyloss_transport::Instant;
+use whyloss_transport::{BitRate, Instant};
 
 /// What a link sees of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,14 +70,69 @@ pub struct Crossing {
     /// When the next packet arrives at the end.
     next: Option<u64>,
     flips: Vec<u32>,
+    origin: Origin,
+}
+
+/// What random streams follow from.
+#[derive(Debug)]
+struct Origin {
+    seed: u64,
+    run: u64,
+    name: String,
+    changes: u32,
 }
 
 impl Crossing {
     /// The direction called `name` (see [`LinkNames`](crate::LinkNames)) in run `run` of `seed`.
     pub fn new(spec: &LinkSpec, discipline: Option<Discipline>, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
-        let direction = Direction::of_wire(spec, discipline, seed, run, name)?;
+        Ok(Self::over(Direction::of_wire(spec, discipline, seed, run, name)?, seed, run, name))
+    }
+
+    /// As [`new`](Self::new), and [`change`](Self::change) can be asked of it, which costs a little time for each packet.
+    pub fn changeable(
+        spec: &LinkSpec,
+        discipline: Option<Discipline>,
+        seed: u64,
+        run: u64,
+        name: &str,
+    ) -> Result<Self, BuildError> {
+        Ok(Self::over(Direction::of_kind(spec, discipline, seed, run, name, true)?, seed, run, name))
+    }
+
+    fn over(direction: Direction, seed: u64, run: u64, name: &str) -> Self {
         let (cargo, dropped, displaced) = (Cargo::default(), VecDeque::new(), VecDeque::new());
-        Ok(Self { direction, cargo, dropped, displaced, next: None, flips: Vec::new() })
+        let origin = Origin { seed, run, name: name.to_owned(), changes: 0 };
+        Self { direction, cargo, dropped, displaced, next: None, flips: Vec::new(), origin }
+    }
+
+    /// Something is different from `now` on; the time in `change` does not matter. A packet in transmission goes on at its old rate.
+    /// The random numbers of a new channel follow from the number of the change. Only a [`changeable`](Self::changeable) crossing
+    /// can, and a link with a trace has no rate to change.
+    pub fn change(&mut self, now: Instant, change: &Change) -> Result<(), BuildError> {
+        let Self { direction, cargo, origin, .. } = self;
+        let item = format!("link {}", origin.name);
+        let unfit = |(field, found, allowed)| BuildError::Unfit { item: item.clone(), field, found, allowed };
+        let Direction { traffic, channel, line: Line::Varying(varying), .. } = direction else {
+            return Err(unfit(("change", "a link of fixed properties".to_owned(), "one that was made to be changed")));
+        };
+        if change.rate.is_some() && !varying.has_rate() {
+            return Err(unfit((
+                "change.rate",
+                "a rate on a link with a trace".to_owned(),
+                "a change of delay, queue or channel",
+            )));
+        }
+        // A specification that says nothing else has no other flaw.
+        let spec = LinkSpec { rate: BitRate::from_bps(1), change: vec![change.clone()], ..LinkSpec::default() };
+        if let Some(flaw) = spec.flaw() {
+            return Err(unfit(flaw));
+        }
+        origin.changes += 1;
+        let component = format!("{item} live change {}", origin.changes);
+        let new = change.channel.as_ref().map(|spec| Channel::new(spec, origin.seed, origin.run, &component)).transpose();
+        let new = new.map_err(|error| unfit((error.field, error.found, error.allowed)))?;
+        varying.change(&mut Parts { traffic, channel, goods: cargo }, now.as_nanos(), change, new);
+        Ok(())
     }
 
     /// A packet comes to the queue at `now`.

@@ -97,6 +97,19 @@ impl LinkNames {
 impl Direction {
     /// The direction of a wire that is called `name`.
     pub fn of_wire(spec: &LinkSpec, discipline: Option<Discipline>, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
+        let codel = matches!(discipline, Some(Discipline::CoDel(_)));
+        Self::of_kind(spec, discipline, seed, run, name, !(spec.is_plain() && !codel))
+    }
+
+    /// As [`of_wire`](Self::of_wire), as a wire that varies or a plain one.
+    pub fn of_kind(
+        spec: &LinkSpec,
+        discipline: Option<Discipline>,
+        seed: u64,
+        run: u64,
+        name: &str,
+        varying: bool,
+    ) -> Result<Self, BuildError> {
         let item = format!("link {name}");
         if let Some((field, found, allowed)) = spec.flaw() {
             return Err(BuildError::Unfit { item, field, found, allowed });
@@ -109,10 +122,10 @@ impl Direction {
             found: error.found,
             allowed: error.allowed,
         })?;
-        let line = if spec.is_plain() && codel.is_none() {
-            Line::Wire(Wire::new(spec))
-        } else {
+        let line = if varying {
             Line::Varying(Box::new(Varying::new(spec, codel, seed, run, name)?))
+        } else {
+            Line::Wire(Wire::new(spec))
         };
         Ok(Self { manager: manager.map(Box::new), ..Self::new(channel, line) })
     }

@@ -40,6 +40,11 @@ impl<T> Schedule<T> {
         &mut self.current
     }
 
+    /// Another value from `now` on, until the next change that was known.
+    pub fn set(&mut self, now: u64, value: T) {
+        *self.at(now) = value;
+    }
+
     /// When it changes next.
     fn next_change(&self) -> u64 {
         self.later.front().map_or(u64::MAX, |(from, _)| *from)
@@ -69,6 +74,19 @@ impl Service {
         };
         let held = spec.outage.iter().copied().filter(|outage| outage.packets == WhileDown::Held).collect();
         Self { pace, held }
+    }
+
+    /// Whether there is a rate, not a trace.
+    pub const fn has_rate(&self) -> bool {
+        matches!(self.pace, Pace::Rate(..))
+    }
+
+    /// Another rate from `now` on, for transmissions to come; not of a trace.
+    pub fn set_rate(&mut self, now: u64, bps: u64) {
+        if let Pace::Rate(rates, carried) = &mut self.pace {
+            rates.set(now, bps);
+            *carried = 0;
+        }
     }
 
     /// When a transmission can begin, at `now` at the earliest; `u64::MAX` for never.

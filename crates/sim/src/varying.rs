@@ -15,7 +15,7 @@ use crate::packet::PacketId;
 use crate::queue::Goods;
 use crate::random::Stream;
 use crate::service::{Schedule, Service};
-use crate::shape::{LinkSpec, QueueLimit};
+use crate::shape::{Change, LinkSpec, QueueLimit};
 use crate::spread::Spread;
 use crate::truth::Cause;
 use std::cmp::{Ordering, Reverse};
@@ -256,6 +256,30 @@ impl Varying {
         let Reverse(Flying { arrival, load, crossed, .. }) = self.flying.pop()?;
         let last = !self.doubled.remove(&load.packet.index());
         Some(Step::Landed(Landing { at: arrival, load, crossed, last }))
+    }
+
+    /// Whether it sends at a rate, not by a trace.
+    pub const fn has_rate(&self) -> bool {
+        self.service.has_rate()
+    }
+
+    /// Something is different from `now` on, unforeseen: for packets whose transmission begins from now on (rate), ends from now on
+    /// (delay, channel), or that come from now on (queue).
+    pub fn change<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64, change: &Change, channel: Option<Channel>) {
+        self.advance(parts, now);
+        if let Some(rate) = change.rate {
+            self.service.set_rate(now, rate.as_bps());
+        }
+        if let Some(delay) = change.delay {
+            self.delays.set(now, delay.as_nanos());
+        }
+        if let Some(queue) = change.queue {
+            self.limits.set(now, queue);
+        }
+        if let Some(channel) = channel {
+            self.pattern_ends += parts.channel.pattern_ends();
+            *parts.channel = channel;
+        }
     }
 
     /// When something happens next.

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Arrival, Builder, Cause, CbrFlow, ChannelSpec, Crossing, Discipline, Effect, Errors, Limits, LinkId, LinkNames, LinkSpec,
-    Packet, QueueLimit, Records, Red, Step, Way,
+    Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, Crossing, Discipline, Effect, Errors, Limits, LinkId, LinkNames,
+    LinkSpec, Packet, QueueLimit, Records, Red, Step, Way,
 };
 use whyloss_transport::segment::{Dscp, Ecn};
 use whyloss_transport::{BitRate, Duration, Instant};
@@ -131,4 +131,40 @@ fn bad_links_are_refused() {
     let bad = LinkSpec { rate: BitRate::from_bps(0), ..spec(QueueLimit::Unlimited, Errors::None, Effect::Erase) };
     let error = Crossing::new(&bad, None, 1, 0, "a>b").unwrap_err();
     assert!(error.to_string().contains("link a>b"), "{error}");
+}
+
+#[test]
+fn what_changes_while_it_runs_holds_from_then_on() {
+    let spec = LinkSpec {
+        rate: BitRate::from_bps(8_000_000),
+        delay: Duration::from_millis(5),
+        queue: QueueLimit::Packets(3),
+        ..LinkSpec::default()
+    };
+    let ms = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+    let mut crossing = Crossing::changeable(&spec, None, 1, 0, "a>b").unwrap();
+    let offer = |crossing: &mut Crossing, at, token| {
+        crossing.offer(at, Packet { token, octets: 1000, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT });
+    };
+    // A millisecond each; the third begins when the rate has halved, and ends when the delay is longer.
+    (0..3).for_each(|token| offer(&mut crossing, ms(0), token));
+    let change = Change { rate: Some(BitRate::from_bps(4_000_000)), queue: Some(QueueLimit::Packets(1)), ..Change::default() };
+    crossing.change(Instant::from_nanos(1_500_000), &change).unwrap();
+    crossing.change(ms(3), &Change { delay: Some(Duration::from_millis(7)), ..Change::default() }).unwrap();
+    // One waits: there is no more room.
+    (3..5).for_each(|token| offer(&mut crossing, ms(3), token));
+    let channel = ChannelSpec { errors: Errors::Packets { probability: 1.0 }, effect: Effect::Erase };
+    crossing.change(ms(5), &Change { channel: Some(channel), ..Change::default() }).unwrap();
+    let mut told = Vec::new();
+    while let Some(passage) = crossing.poll(ms(100)) {
+        let lost = if let Arrival::Lost(cause) = passage.fate { Some(cause) } else { None };
+        told.push((passage.token, passage.at.as_nanos() / 1_000_000, lost));
+    }
+    told.sort_unstable_by_key(|&(token, ..)| token);
+    let expected = [(0, 6, None), (1, 7, None), (2, 11, None), (3, 13, Some(Cause::Erased)), (4, 3, Some(Cause::QueueFull))];
+    assert_eq!(told, expected);
+    let still = crossing.change(ms(100), &Change::default()).unwrap_err();
+    assert!(still.to_string().contains("nothing but a time"), "{still}");
+    let mut fixed = Crossing::new(&spec, None, 1, 0, "a>b").unwrap();
+    assert!(fixed.change(ms(0), &change).is_err());
 }

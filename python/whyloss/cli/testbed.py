@@ -15,7 +15,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from whyloss.cli.console import Command, as_json, rate, row, say, screen, table, tell_json
+from whyloss import _native
+from whyloss.cli.console import Command, as_json, complain, rate, row, say, screen, table, tell_json
 from whyloss.cli.options import set_option
 from whyloss.scenario import Scenario
 from whyloss.testbed import MAX_P99_ERROR_US, Bridge, Testbed, flaws
@@ -213,6 +214,7 @@ def _with_keys() -> None:
     examples=[
         "whyloss emulate examples/lossy-link.toml --tun left --tun right     # until Ctrl-C",
         "whyloss emulate path.toml --tun left --tun right --duration 60 --out out/link",
+        "(sleep 10; echo path.rate=1 Mbps; sleep 10) | whyloss emulate path.toml --tun left --tun right --duration 20",
     ],
 )
 @click.argument("scenario", metavar="SCENARIO.toml", type=click.Path(path_type=Path))
@@ -243,6 +245,7 @@ def emulate(
     """Put the [path] of a scenario, or its only link, between two TUN devices of this machine.
 
     Addresses, routes and namespaces are yours to set up; a device can be moved to another namespace while this runs.
+    Lines on standard input change the link while it is at work, in the words of --set: path.rate='2 Mbps'.
     Needs root, or devices that root has made for you (ip tuntap add mode tun user NAME).
 
     Exit status: 0, or 3 if the emulator was not exact enough.
@@ -265,12 +268,27 @@ def emulate(
         realtime=realtime,
     )
     with bridge, suppress(KeyboardInterrupt):
+        threading.Thread(target=_obey, args=(bridge, sys.stdin), daemon=True).start()
         first, second = bridge.ends
         say(f"{first} is behind {devices[0]}, {second} behind {devices[1]}   (Ctrl-C ends it)")
         end = None if duration is None else time.monotonic() + duration
         while bridge.running and (end is None or time.monotonic() < end):
             time.sleep(0.2 if end is None else min(0.2, max(0, end - time.monotonic())))
     return _tell(bridge.audit(), out, as_json, chosen.name, number)
+
+
+def _obey(bridge: Bridge, commands: IO[str]) -> None:
+    """Carries out changes, one a line."""
+    with suppress(ValueError, OSError):
+        for line in commands:
+            if not line.strip():
+                continue
+            try:
+                count = bridge.change([line.strip()])
+            except (_native.InputError, RuntimeError) as mistake:
+                complain(str(mistake))
+            else:
+                say(f"changed: {line.strip()}" if count else f"as it was: {line.strip()}")
 
 
 def _files(out: Path | None, capture: bool) -> tuple[Path | None, Path | None]:
@@ -311,7 +329,7 @@ def _show(audit: Sequence[dict[str, Any]]) -> None:
             listing,
             direction["name"],
             direction["sent"],
-            rate(direction["rate_bps"]),
+            "by trace" if direction["rate_bps"] is None else rate(direction["rate_bps"]),
             "never busy" if achieved is None else rate(achieved),
             *(f"{error[name]:.0f} us" for name in ("p50_us", "p99_us", "p999_us", "max_us")),
         )

@@ -102,6 +102,8 @@ pub struct HopAudit {
     pub delivered: u64,
     /// Packets that arrived with bits flipped.
     pub damaged: u64,
+    /// Packets that arrived twice.
+    pub duplicated: u64,
     /// Packets that its queue marked.
     pub marked: u64,
     /// Packets that it lost, by cause; causes without any are left out.
@@ -110,8 +112,8 @@ pub struct HopAudit {
     pub max_queue_packets: u64,
     /// Mean time that a packet which the queue took waited in it, milliseconds.
     pub mean_wait_ms: f64,
-    /// Rate that was asked for, bit/s.
-    pub rate_bps: u64,
+    /// Rate that was asked for, bit/s; `None` if a trace said when it could send.
+    pub rate_bps: Option<u64>,
     /// Share of its packets that its channel should damage or erase, if its error model says so.
     pub expected_error_share: Option<f64>,
     /// Share of its packets that it did damage or erase.
@@ -119,7 +121,7 @@ pub struct HopAudit {
 }
 
 impl HopAudit {
-    pub(super) fn new(name: &str, rate_bps: u64, expected_error_share: Option<f64>, counts: &CrossingCounts) -> Self {
+    pub(super) fn new(name: &str, rate_bps: Option<u64>, expected_error_share: Option<f64>, counts: &CrossingCounts) -> Self {
         let crossed = counts.delivered + counts.dropped.get(Cause::Erased);
         let refused_by_queue = counts.dropped.get(Cause::QueueFull) + counts.dropped.get(Cause::Aqm);
         let spoilt = counts.damaged + counts.dropped.get(Cause::Erased);
@@ -128,6 +130,7 @@ impl HopAudit {
             offered: counts.offered,
             delivered: counts.delivered,
             damaged: counts.damaged,
+            duplicated: counts.duplicated,
             marked: counts.marked,
             dropped: counts.dropped.iter().filter(|(_, count)| *count > 0).map(|(cause, count)| (cause.name(), count)).collect(),
             max_queue_packets: counts.max_packets,
@@ -152,8 +155,8 @@ pub struct Audit {
     pub sent_octets: u64,
     /// Packets that the kernel did not take: the device was down, or they were no IP packets any more.
     pub refused: u64,
-    /// The smallest rate that was asked for on the way, bit/s.
-    pub rate_bps: u64,
+    /// The smallest rate that was asked for on the way, bit/s; `None` if a trace said when a link could send.
+    pub rate_bps: Option<u64>,
     /// What came out while packets stood waiting for the slowest link, bit/s; `None` if that was never long enough to measure.
     pub achieved_bps: Option<f64>,
     /// Seconds since the start.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
-use whyloss_sim::{Arrival, Crossing, CrossingCounts, Packet};
+use whyloss_sim::{Arrival, Change, Crossing, CrossingCounts, Packet};
 use whyloss_transport::wire::damage::flip_bits;
 use whyloss_transport::{BitRate, Instant};
 
@@ -40,16 +40,24 @@ pub(super) struct Shared {
     wanted: AtomicBool,
     audit: Mutex<Audit>,
     published: Condvar,
+    /// What is to be different, by number of the link.
+    changes: Mutex<Vec<(usize, Change)>>,
 }
 
 impl Shared {
     fn new(wake: EventFd) -> Self {
         let (stopped, wanted) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { stopped, wake, wanted, audit: Mutex::default(), published: Condvar::new() }
+        Self { stopped, wake, wanted, audit: Mutex::default(), published: Condvar::new(), changes: Mutex::default() }
     }
 
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Asks for something to be different from now on.
+    pub fn change(&self, hop: usize, change: Change) {
+        lock(&self.changes).push((hop, change));
         self.wake();
     }
 
@@ -75,7 +83,8 @@ impl Shared {
 #[derive(Debug)]
 struct Stage {
     name: String,
-    rate: BitRate,
+    /// `None` if a trace says when it can send.
+    rate: Option<BitRate>,
     crossing: Crossing,
     chance: Chance,
 }
@@ -137,6 +146,11 @@ impl Flow {
     }
 }
 
+/// The smallest rate of a chain; `None` if one of its links has none.
+fn slowest(stages: &[Stage]) -> Option<BitRate> {
+    stages.iter().map(|stage| stage.rate).min_by_key(|rate| rate.map(BitRate::as_bps)).flatten()
+}
+
 /// One direction.
 pub(super) struct Lane {
     from: Arc<Tun>,
@@ -157,6 +171,7 @@ pub(super) struct Lane {
     sent_octets: u64,
     refused: u64,
     held_back: bool,
+    troubles: Vec<String>,
     errors: Errors,
     flow: Flow,
 }
@@ -166,9 +181,11 @@ impl Lane {
         let stages = chain
             .into_iter()
             .map(|Hop { name, spec, discipline }| {
-                let crossing = Crossing::new(&spec, discipline, options.seed, options.run, &name)?;
+                let make = if options.changeable { Crossing::changeable } else { Crossing::new };
+                let crossing = make(&spec, discipline, options.seed, options.run, &name)?;
                 let chance = Chance { spec: spec.channel, last: (0, Some(0.0)), crossed: 0, expected: Some(0.0) };
-                Ok(Stage { name, rate: spec.rate, crossing, chance })
+                let rate = spec.trace.is_none().then_some(spec.rate);
+                Ok(Stage { name, rate, crossing, chance })
             })
             .collect::<Result<Vec<_>, EmulateError>>()?;
         let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
@@ -195,6 +212,7 @@ impl Lane {
             sent_octets: 0,
             refused: 0,
             held_back: false,
+            troubles: Vec::new(),
             errors: Errors::default(),
             flow: Flow::default(),
         };
@@ -262,8 +280,27 @@ impl Lane {
         let woken = waiting[1].any().unwrap_or_default();
         if woken {
             let _ = self.shared.wake.read();
+            self.change();
         }
         Ok(())
+    }
+
+    /// Carries out what the owner wants to be different.
+    fn change(&mut self) {
+        let now = self.clock.now();
+        for (hop, change) in std::mem::take(&mut *lock(&self.shared.changes)) {
+            let Some(stage) = self.stages.get_mut(hop) else { continue };
+            match stage.crossing.change(now, &change) {
+                Ok(()) => {
+                    stage.rate = change.rate.or(stage.rate);
+                    if let Some(channel) = change.channel {
+                        stage.chance.last.0 = 0;
+                        stage.chance.spec = channel;
+                    }
+                }
+                Err(error) => self.troubles.push(format!("a change was refused: {error}")),
+            }
+        }
     }
 
     /// A packet has come.
@@ -316,12 +353,15 @@ impl Lane {
                 let at = passage.at;
                 let mut slot = passage.token as u32;
                 if !passage.last {
-                    let (octets, record) = (self.slots[slot as usize].octets.clone(), self.slots[slot as usize].record);
+                    // This one goes on in a place of its own; the other is still to come.
+                    let again = &mut self.slots[slot as usize];
+                    let first = Slot { octets: again.octets.clone(), record: again.record };
+                    again.record.copy = true;
                     slot = if let Some(free) = self.free.pop() {
-                        self.slots[free as usize] = Slot { octets, record };
+                        self.slots[free as usize] = first;
                         free
                     } else {
-                        self.slots.push(Slot { octets, record });
+                        self.slots.push(first);
                         self.slots.len() as u32 - 1
                     };
                 }
@@ -374,8 +414,10 @@ impl Lane {
             self.sent += 1;
             self.sent_octets += u64::from(record.octets);
             self.errors.add(record.left.saturating_sub(record.due));
-            let span = self.stages.iter().map(|stage| stage.rate.serialise(u64::from(record.octets), 0).0).max();
-            self.flow.note(record.due, record.left, record.octets, span.unwrap_or_default().as_nanos());
+            if let Some(rate) = slowest(&self.stages) {
+                let span = rate.serialise(u64::from(record.octets), 0).0.as_nanos();
+                self.flow.note(record.due, record.left, record.octets, span);
+            }
             if record.fate == Fate::UnderWay {
                 record.fate = Fate::Delivered;
             }
@@ -427,14 +469,14 @@ impl Lane {
             sent: self.sent,
             sent_octets: self.sent_octets,
             refused: self.refused,
-            rate_bps: self.stages.iter().map(|stage| stage.rate.as_bps()).min().unwrap_or_default(),
+            rate_bps: slowest(&self.stages).map(BitRate::as_bps),
             achieved_bps: self.flow.rate(),
             seconds: now.since(self.started).as_secs_f64(),
             error: self.errors.summary(),
             waited_for_processor_s: realtime::waited_for_processor().map(|nanoseconds| nanoseconds as f64 / 1e9),
             scheduling: self.scheduling.clone(),
             hops,
-            flaws: Vec::new(),
+            flaws: self.troubles.clone(),
         };
         if self.held_back {
             audit.flaws.push(format!("{}: more than {MOST_UNDER_WAY} packets were under way, more than are kept", audit.name));
@@ -456,6 +498,6 @@ impl Slot {
 impl Stage {
     fn audit(&self) -> HopAudit {
         let counts: CrossingCounts = self.crossing.counts();
-        HopAudit::new(&self.name, self.rate.as_bps(), self.chance.share(), &counts)
+        HopAudit::new(&self.name, self.rate.map(BitRate::as_bps), self.chance.share(), &counts)
     }
 }

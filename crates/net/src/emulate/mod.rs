@@ -19,7 +19,7 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use whyloss_sim::{BuildError, Discipline, LinkSpec};
+use whyloss_sim::{BuildError, Change, Discipline, LinkSpec};
 
 /// The real-time priority that the threads ask for. Those of the kernel that handle interrupts have 50.
 pub const FIFO_PRIORITY: u8 = 20;
@@ -54,6 +54,8 @@ pub struct Options {
     pub records: Option<Sender<Chunk>>,
     /// How many octets of each packet go with its record.
     pub snap: u32,
+    /// Links can be changed while they are at work, which costs a little time for each packet.
+    pub changeable: bool,
 }
 
 impl Options {
@@ -61,7 +63,7 @@ impl Options {
     pub fn new(seed: u64, run: u64) -> Self {
         let clock = Clock::start();
         let (bounds, fifo) = (Bounds::default(), Some(FIFO_PRIORITY));
-        Self { seed, run, clock, first_direction: 0, bounds, fifo, records: None, snap: 0 }
+        Self { seed, run, clock, first_direction: 0, bounds, fifo, records: None, snap: 0, changeable: false }
     }
 }
 
@@ -123,6 +125,14 @@ impl Emulator {
             emulator.lanes.push(Running { shared, thread: Some(thread) });
         }
         Ok(emulator)
+    }
+
+    /// Makes something different from now on: in direction `way`, 0 or 1, at link `hop` of its chain. Packets in transmission go on at
+    /// their old rate. What a link refuses stands among the flaws of its audit.
+    pub fn change(&self, way: usize, hop: usize, change: Change) {
+        if let Some(lane) = self.lanes.get(way) {
+            lane.shared.change(hop, change);
+        }
     }
 
     /// What both directions have done so far.

@@ -98,7 +98,7 @@ impl Direction {
     /// The direction of a wire that is called `name`.
     pub fn of_wire(spec: &LinkSpec, discipline: Option<Discipline>, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
         let codel = matches!(discipline, Some(Discipline::CoDel(_)));
-        Self::of_kind(spec, discipline, seed, run, name, !(spec.is_plain() && !codel))
+        Self::of_kind(spec, discipline, seed, run, name, !spec.is_plain() || codel)
     }
 
     /// As [`of_wire`](Self::of_wire), as a wire that varies or a plain one.

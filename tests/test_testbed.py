@@ -152,7 +152,7 @@ def test_links_change_while_they_are_at_work(bed: Testbed) -> None:
     assert lost() == 0
     assert time.monotonic() - start > 0.15
     with pytest.raises(wl.InputError, match="cannot change while it is at work"):
-        bed.change({"path.duplicate": 0.5})
+        bed.change({"path.discipline": "biased"})
     with pytest.raises(wl.InputError, match="allowed"):
         bed.change({"path.rate": 0})
     bed.check()

@@ -11,6 +11,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed=BPF_CLANG");
     cc::Build::new()
         .file("bpf/host.c")
+        .file("bpf/reports.c")
         .include("bpf")
         .std("c11")
         .opt_level(2)

@@ -2,7 +2,7 @@
 // A window that keeps a small queue, for a sender to whom the receiver explains its losses: then delay can say what loss said before.
 //
 // Once a round trip the least delay of it is compared with the smallest ever. What it exceeds that by is the queue that stands, and its target a
-// quarter of the round trip, or a few segments where that is more. (After Vegas, Brakmo & Peterson 1995, in the form of a target as in
+// quarter of the round trip, or a few segments where that is more, up to the round trip. (After Vegas, Brakmo & Peterson 1995, in the form of a target as in
 // LEDBAT, RFC 6817.) Neighbours that fill the queue would leave little to such a sender. If the queue stands although next to nothing in it is its
 // own, it competes by NewReno's rules, and looks again from time to time or when the queue has emptied (as Copa, Arun & Balakrishnan 2018).
 #ifndef WHYLOSS_CORE_DELAY_H
@@ -22,18 +22,19 @@
 struct wl_delay {
 	u32 end; // of the round
 	u32 least; // delay in it; 0 before the first sample
+	u32 gap; // least time that a segment took in a round trip; 0 before the first
 	u32 saved; // the window when it last stopped to compete
 	u16 rounds; // of competing
 	u8 pressed; // rounds in a row
 	u8 competing;
 };
 
-// The queue's delay that is aimed at, on a path of `base` where a window of `cwnd` takes `rtt`.
-WL_CORE u32 wl_delay_target(u32 base, u32 rtt, u32 cwnd)
+// The queue's delay that is aimed at, on a path of `base` where segments came as close as `gap` at best.
+WL_CORE u32 wl_delay_target(u32 base, u32 gap)
 {
 	u32 target = wl_max(wl_min(base / WL_DELAY_FRACTION, WL_DELAY_MOST), WL_DELAY_LEAST);
 
-	return wl_max(target, (u64)rtt * WL_DELAY_SEGMENTS / wl_max(cwnd, WL_DELAY_SEGMENTS));
+	return wl_max(target, wl_min((u64)gap * WL_DELAY_SEGMENTS, base));
 }
 
 WL_CORE void wl_delay_compete(struct wl_delay *delay, struct wl_window *window)
@@ -54,9 +55,13 @@ WL_CORE void wl_delay_yield(struct wl_delay *delay, const struct wl_window *wind
 // A round is over in which the least delay was `rtt`.
 WL_CORE void wl_delay_round(struct wl_delay *delay, struct wl_window *window, u32 rtt, u32 base, int limited)
 {
-	u32 queue = rtt > base ? rtt - base : 0, target = wl_delay_target(base, rtt, window->cwnd);
+	u32 queue = rtt > base ? rtt - base : 0, gap = rtt / wl_max(window->cwnd, 1), target;
 	u32 own = (u64)window->cwnd * queue / wl_max(rtt, 1);
 
+	// The smallest: it does not grow when neighbours take their share.
+	if (limited && (!delay->gap || gap < delay->gap))
+		delay->gap = gap;
+	target = wl_delay_target(base, delay->gap);
 	if (delay->competing) {
 		if (++delay->rounds >= WL_DELAY_LOOK || queue < target / 4)
 			wl_delay_yield(delay, window);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// The cores of the reports of damaged segments, for the host.
+#include <stddef.h>
+#include <string.h>
+
+#include "core/damage.h"
+#include "core/delay.h"
+#include "core/heard.h"
+#include "core/kept.h"
+
+void wl_host_options_read(struct wl_options *options, const u8 *octets, u32 len, u32 ack)
+{
+	struct wl_scan scan = { 0 };
+
+	memcpy(scan.octets, octets, wl_min(len, WL_OPTIONS_MAX));
+	wl_options_read(options, &scan, len, ack);
+}
+
+u32 wl_host_report_write(u8 *octets, const struct wl_report *report)
+{
+	return wl_report_write(octets, report);
+}
+
+void wl_host_compact_write(u8 *octets, const struct wl_report *report, u32 ack)
+{
+	wl_compact_write(octets, report, ack);
+}
+
+u64 wl_host_siphash(u64 k0, u64 k1, u64 word)
+{
+	struct wl_key key = { k0, k1 };
+
+	return wl_siphash(&key, word);
+}
+
+// One sender.
+struct wl_host_sender {
+	struct wl_sent sent;
+	struct wl_heard heard;
+};
+
+const size_t wl_host_sender_size = sizeof(struct wl_host_sender);
+
+void wl_host_sender_init(struct wl_host_sender *sender, u64 key, int nonces)
+{
+	memset(sender, 0, sizeof(*sender));
+	sender->sent.key = (struct wl_key){ key, ~key };
+	sender->sent.most = 1;
+	sender->heard.nonces = nonces;
+	wl_budget_init(&sender->heard.budget, 0);
+}
+
+u32 wl_host_sender_send(struct wl_host_sender *sender, u32 seq, u32 len, u32 mss, int again)
+{
+	if (again)
+		wl_heard_repair(&sender->heard, seq, len);
+	return wl_sent_nonce(&sender->sent, seq, len, mss, again);
+}
+
+u32 wl_host_sender_hear(struct wl_host_sender *sender, const struct wl_report *report, u32 now, u32 una, u32 nxt)
+{
+	struct wl_outstanding at = { now, 100000, una, nxt };
+
+	return wl_heard_report(&sender->heard, &sender->sent, report, &at);
+}
+
+void wl_host_sender_delivered(struct wl_host_sender *sender, u32 now, u32 segments)
+{
+	wl_heard_delivered(&sender->heard, now, 100000, segments);
+}
+
+void wl_host_sender_counts(const struct wl_host_sender *sender, u32 counts[4])
+{
+	counts[0] = sender->heard.total;
+	counts[1] = sender->heard.repaired;
+	counts[2] = wl_heard_distrusted(&sender->heard);
+	counts[3] = wl_heard_too_many(&sender->heard);
+}
+
+const size_t wl_host_kept_size = sizeof(struct wl_kept);
+
+u32 wl_host_kept_begin(struct wl_kept *kept, u32 cwnd, u32 ssthresh, const struct wl_balance *before, const struct wl_balance *at, int reported,
+		       int marked)
+{
+	return wl_kept_begin(kept, (struct wl_window){ cwnd, ssthresh }, before, at, reported, marked);
+}
+
+u32 wl_host_kept_ack(struct wl_kept *kept, const struct wl_balance *at)
+{
+	return wl_kept_ack(kept, at);
+}
+
+u32 wl_host_kept_settle(struct wl_kept *kept, const struct wl_balance *at)
+{
+	return wl_kept_settle(kept, at);
+}
+
+struct wl_host_delay {
+	struct wl_delay delay;
+	struct wl_newreno reno;
+	struct wl_window window;
+};
+
+const size_t wl_host_delay_size = sizeof(struct wl_host_delay);
+
+void wl_host_delay_init(struct wl_host_delay *host, u32 cwnd)
+{
+	memset(host, 0, sizeof(*host));
+	wl_newreno_init(&host->reno, WL_UNLIMITED, WL_UNLIMITED);
+	host->window = (struct wl_window){ cwnd, 0x7fffffff };
+}
+
+// A round trip of `rtt` over a path of `base`; returns the window, and above it whether it competes.
+u32 wl_host_delay_round(struct wl_host_delay *host, u32 rtt, u32 base)
+{
+	u32 i, sent = host->window.cwnd, end = host->delay.end;
+
+	for (i = 1; i <= sent; i++) {
+		struct wl_ack ack = { 0 };
+
+		ack.acked = 1;
+		ack.una = end + i;
+		ack.nxt = end + sent + i;
+		ack.delay = rtt;
+		ack.limited = 1;
+		if (i < sent)
+			ack.una = end - 1; // only the last ends the round
+		wl_delay_ack(&host->delay, &host->reno, &host->window, &ack, base);
+	}
+	return host->window.cwnd | (u32)host->delay.competing << 31;
+}
+
+_Static_assert(sizeof(struct wl_report) == 20 && sizeof(struct wl_options) == 28, "tests/reports.rs has these");

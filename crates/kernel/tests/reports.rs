@@ -1,0 +1,444 @@
+//! The integer cores of the reports of damaged segments: their options beside the engine's, and what a sender believes.
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+use std::hash::Hasher as _;
+// For the C code that is linked into it.
+use whyloss_kernel as _;
+use whyloss_transport::segment::{Options, PositionBasis, Report as Told};
+
+const LIMIT: u64 = 0x7fff_ffff;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Report {
+    seq: u32,
+    echo: u32,
+    echoed: u32,
+    len: u16,
+    count: u8,
+    counted: u8,
+    confirmed: u8,
+    congested: u8,
+    limited: u8,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Read {
+    report: Report,
+    nonce: u32,
+    permitted: u8,
+    has_nonce: u8,
+    has_report: u8,
+}
+
+/// Counts of a connection.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Balance {
+    now: u32,
+    lost: u32,
+    heard: u32,
+    repaired: u32,
+    patience: u32,
+}
+
+extern "C" {
+    fn wl_host_options_read(options: *mut Read, octets: *const u8, len: u32, ack: u32);
+    fn wl_host_report_write(octets: *mut u8, report: *const Report) -> u32;
+    fn wl_host_compact_write(octets: *mut u8, report: *const Report, ack: u32);
+    fn wl_host_siphash(k0: u64, k1: u64, word: u64) -> u64;
+    static wl_host_sender_size: usize;
+    fn wl_host_sender_init(sender: *mut u64, key: u64, nonces: i32);
+    fn wl_host_sender_send(sender: *mut u64, seq: u32, len: u32, mss: u32, again: i32) -> u32;
+    fn wl_host_sender_hear(sender: *mut u64, report: *const Report, now: u32, una: u32, nxt: u32) -> u32;
+    fn wl_host_sender_delivered(sender: *mut u64, now: u32, segments: u32);
+    fn wl_host_sender_counts(sender: *const u64, counts: *mut u32);
+    static wl_host_kept_size: usize;
+    fn wl_host_kept_begin(
+        kept: *mut u64,
+        cwnd: u32,
+        ssthresh: u32,
+        before: *const Balance,
+        at: *const Balance,
+        reported: i32,
+        marked: i32,
+    ) -> u32;
+    fn wl_host_kept_ack(kept: *mut u64, at: *const Balance) -> u32;
+    fn wl_host_kept_settle(kept: *mut u64, at: *const Balance) -> u32;
+    static wl_host_delay_size: usize;
+    fn wl_host_delay_init(delay: *mut u64, cwnd: u32);
+    fn wl_host_delay_round(delay: *mut u64, rtt: u32, base: u32) -> u32;
+}
+
+fn read(octets: &[u8], ack: u32) -> Read {
+    let mut found = Read::default();
+    // SAFETY: the function reads `len` octets and writes one structure.
+    unsafe { wl_host_options_read(&raw mut found, octets.as_ptr(), octets.len() as u32, ack) };
+    found
+}
+
+fn written(report: &Report) -> Vec<u8> {
+    let mut octets = vec![0; 15];
+    // SAFETY: the function writes at most 15 octets.
+    let len = unsafe { wl_host_report_write(octets.as_mut_ptr(), report) };
+    octets.truncate(len as usize);
+    octets
+}
+
+fn written_compact(report: &Report, ack: u32) -> Vec<u8> {
+    let mut octets = vec![0; 8];
+    // SAFETY: the function writes 8 octets.
+    unsafe { wl_host_compact_write(octets.as_mut_ptr(), report, ack) };
+    octets
+}
+
+/// What the engine reads, in the terms of the core.
+fn engine(octets: &[u8], ack: u32) -> (Option<u32>, Option<Report>, bool) {
+    let (options, _) = Options::parse(&bytes::Bytes::copy_from_slice(octets));
+    let permitted = options.rare.as_ref().is_some_and(|rare| rare.reports_permitted);
+    let report = options.rare.as_ref().and_then(|rare| rare.report).and_then(|report| match report {
+        Told::Corruption(told) => told.position.map(|position| Report {
+            seq: position.seq.0,
+            echo: told.echo.unwrap_or(0),
+            echoed: if told.echo.is_some() { u32::MAX } else { 0 },
+            len: position.len,
+            count: told.count,
+            counted: 1,
+            confirmed: u8::from(position.basis == PositionBasis::SeqConfirmed),
+            congested: u8::from(told.congestion_experienced),
+            limited: u8::from(told.rate_limited),
+        }),
+        Told::Compact(told) => Some(Report {
+            seq: ack.wrapping_add(told.offset),
+            echo: told.echo.into(),
+            echoed: 0x3FF,
+            confirmed: 1,
+            congested: u8::from(told.congestion_experienced),
+            ..Report::default()
+        }),
+        _ => None,
+    });
+    (options.nonce, report, permitted)
+}
+
+/// Options as they may come: some of ours, some of others, some damaged.
+fn options(random: &mut Pcg64Mcg) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let mut reported = false;
+    while octets.len() < 40 && random.random_bool(0.8) {
+        let fill = |random: &mut Pcg64Mcg, len: usize| (0..len).map(|_| random.random()).collect::<Vec<u8>>();
+        let option = match random.random_range(0..7) {
+            0 => vec![1],
+            1 => [vec![8, 10], fill(random, 8)].concat(),
+            2 => vec![253, 4, 0x57, 0x4C],
+            3 => [vec![253, 9, 0x57, 0x4C, 6], fill(random, 4)].concat(),
+            4 if !reported => {
+                reported = true;
+                let len: u8 = [7, 11, 15][random.random_range(0..3)];
+                [vec![253, len, 0x57, 0x4C, 4], fill(random, usize::from(len) - 5)].concat()
+            }
+            5 if !reported => {
+                reported = true;
+                [vec![253, 8, 0x57, 0x4C, 0x80 | random.random::<u8>()], fill(random, 3)].concat()
+            }
+            _ => [vec![30, 4], fill(random, 2)].concat(),
+        };
+        octets.extend(option);
+    }
+    octets.truncate(40);
+    if random.random_bool(0.1) && !octets.is_empty() {
+        // Only lengths, so that no option of ours becomes another one of the engine's.
+        let at = random.random_range(0..octets.len());
+        octets.truncate(at);
+    }
+    octets
+}
+
+#[test]
+fn core_and_engine_read_the_same_options() {
+    let mut random = Pcg64Mcg::seed_from_u64(1);
+    let mut reports = 0;
+    for _ in 0..300_000 {
+        let (octets, ack) = (options(&mut random), random.random());
+        let found = read(&octets, ack);
+        let (nonce, report, permitted) = engine(&octets, ack);
+        assert_eq!((found.has_nonce != 0).then_some(found.nonce), nonce, "{octets:02x?}");
+        assert_eq!((found.has_report != 0).then_some(found.report), report, "{octets:02x?}");
+        assert_eq!(found.permitted != 0, permitted, "{octets:02x?}");
+        reports += u32::from(report.is_some());
+    }
+    assert!(reports > 30_000, "{reports}");
+}
+
+#[test]
+fn the_engine_reads_what_the_core_writes() {
+    let mut random = Pcg64Mcg::seed_from_u64(2);
+    for _ in 0..100_000 {
+        let echo: Option<u32> = random.random_bool(0.5).then(|| random.random());
+        let report = Report {
+            seq: random.random(),
+            echo: echo.unwrap_or(0),
+            echoed: if echo.is_some() { u32::MAX } else { 0 },
+            len: random.random_range(0..=15) * 128,
+            count: random.random(),
+            counted: 1,
+            confirmed: random.random_range(0..=1),
+            congested: random.random_range(0..=1),
+            limited: random.random_range(0..=1),
+        };
+        assert_eq!(engine(&written(&report), 0).1, Some(report));
+        let ack = report.seq.wrapping_sub(random.random_range(0..1 << 20));
+        let compact =
+            Report { len: 0, count: 0, counted: 0, confirmed: 1, limited: 0, echo: report.echo & 0x3FF, echoed: 0x3FF, ..report };
+        assert_eq!(engine(&written_compact(&report, ack), ack).1, Some(compact));
+    }
+}
+
+#[test]
+#[allow(deprecated)]
+fn nonces_are_siphash_2_4() {
+    let mut random = Pcg64Mcg::seed_from_u64(3);
+    for _ in 0..10_000 {
+        let (k0, k1, word) = (random.random(), random.random(), random.random());
+        let mut theirs = std::hash::SipHasher::new_with_keys(k0, k1);
+        theirs.write_u64(u64::to_le(word));
+        // SAFETY: numbers in, a number out.
+        assert_eq!(unsafe { wl_host_siphash(k0, k1, word) }, theirs.finish());
+    }
+}
+
+/// What became of a report, in the order of `enum wl_belief`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Belief {
+    Believed,
+    Repeated,
+    Stale,
+    Marked,
+    Unproven,
+    Wrong,
+    Spent,
+    Limited,
+    Distrusted,
+}
+
+use Belief::{Believed, Distrusted, Limited, Marked, Repeated, Spent, Stale, Unproven, Wrong};
+
+/// A sender with data outstanding.
+struct Sender {
+    state: Vec<u64>,
+    now: u32,
+    una: u32,
+    nxt: u32,
+}
+
+const MSS: u32 = 1000;
+
+impl Sender {
+    fn new() -> Self {
+        // SAFETY: a constant.
+        let mut state = vec![0; unsafe { wl_host_sender_size }.div_ceil(8)];
+        // SAFETY: `state` has the octets of the structure.
+        unsafe { wl_host_sender_init(state.as_mut_ptr(), 0x1234_5678_9abc_def0, 1) };
+        Self { state, now: 0, una: 0, nxt: 0 }
+    }
+
+    fn transmit(&mut self, seq: u32, len: u32) -> u32 {
+        let again = seq < self.nxt;
+        self.nxt = self.nxt.max(seq + len);
+        // SAFETY: see `new`.
+        unsafe { wl_host_sender_send(self.state.as_mut_ptr(), seq, len, MSS, i32::from(again)) }
+    }
+
+    fn hear(&mut self, report: &Report) -> Belief {
+        let all = [Believed, Repeated, Stale, Marked, Unproven, Wrong, Spent, Limited, Distrusted];
+        // SAFETY: see `new`.
+        all[unsafe { wl_host_sender_hear(self.state.as_mut_ptr(), report, self.now, self.una, self.nxt) } as usize]
+    }
+
+    fn told(&mut self, seq: u32, echo: u32) -> Belief {
+        self.hear(&Report { seq, echo, echoed: u32::MAX, confirmed: 1, ..Report::default() })
+    }
+
+    fn delivered(&mut self, segments: u32) {
+        // SAFETY: see `new`.
+        unsafe { wl_host_sender_delivered(self.state.as_mut_ptr(), self.now, segments) };
+    }
+
+    /// Believed, of these sent again, distrusted, too many.
+    fn counts(&self) -> [u32; 4] {
+        let mut counts = [0; 4];
+        // SAFETY: see `new`; the function writes four numbers.
+        unsafe { wl_host_sender_counts(self.state.as_ptr(), counts.as_mut_ptr()) };
+        counts
+    }
+}
+
+#[test]
+fn a_report_is_believed_once_and_with_the_nonce_of_that_transmission() {
+    let mut sender = Sender::new();
+    let nonces: Vec<u32> = (0..10).map(|n| sender.transmit(n * MSS, MSS)).collect();
+    assert_eq!(sender.told(3 * MSS, nonces[3]), Believed);
+    assert_eq!(sender.told(3 * MSS, nonces[3]), Repeated);
+    assert_eq!(sender.told(4 * MSS, nonces[3]), Wrong, "another segment's");
+    assert_eq!(sender.told(11 * MSS, nonces[3]), Stale, "not sent yet");
+    assert_eq!(sender.hear(&Report { seq: 5 * MSS, confirmed: 1, ..Report::default() }), Unproven);
+    let marked = Report { seq: 5 * MSS, echo: nonces[5], echoed: u32::MAX, confirmed: 1, congested: 1, ..Report::default() };
+    assert_eq!(sender.hear(&marked), Marked);
+    // Ten bits of the nonce, as the compact form has them.
+    assert_eq!(
+        sender.hear(&Report { echo: nonces[6] & 0x3FF, echoed: 0x3FF, seq: 6 * MSS, confirmed: 1, ..Report::default() }),
+        Believed
+    );
+    assert_eq!(sender.told(6 * MSS, nonces[6]), Repeated, "the same in full");
+    // The retransmission is damaged too: a report of its own.
+    let again = sender.transmit(3 * MSS, MSS);
+    assert_ne!(again, nonces[3]);
+    assert_eq!(sender.told(3 * MSS, again), Believed);
+    assert_eq!(sender.counts(), [3, 1, 0, 0]);
+    // Later than the data itself: it counts if the segment was sent again, else it is an old story.
+    let late = sender.transmit(3 * MSS, MSS);
+    sender.transmit(7 * MSS, MSS);
+    sender.una = 9 * MSS;
+    assert_eq!(sender.told(7 * MSS, nonces[7]), Believed);
+    assert_eq!(sender.told(8 * MSS, nonces[8]), Stale);
+    assert_eq!(sender.told(3 * MSS, late), Stale, "the transmission that arrived");
+}
+
+#[test]
+fn segments_handed_down_at_once_share_a_nonce_that_excuses_one_of_them() {
+    let mut sender = Sender::new();
+    let nonce = sender.transmit(0, 8 * MSS);
+    assert_eq!(sender.told(5 * MSS, nonce), Believed);
+    assert_eq!(sender.told(6 * MSS, nonce), Spent);
+    assert_eq!(sender.told(5 * MSS + 1, nonce), Wrong, "no segment begins there");
+}
+
+#[test]
+fn who_guesses_nonces_is_soon_believed_no_more() {
+    let mut random = Pcg64Mcg::seed_from_u64(4);
+    let mut believed = 0;
+    for _ in 0..1000 {
+        let mut sender = Sender::new();
+        let mut last = 0;
+        for n in 0..200 {
+            sender.now += 200_000;
+            last = sender.transmit(n * MSS, MSS);
+            // Every segment was dropped by a queue. The compact form asks for ten bits only.
+            let guess =
+                Report { seq: n * MSS, echo: random.random_range(0..0x400), echoed: 0x3FF, confirmed: 1, ..Report::default() };
+            believed += u32::from(sender.hear(&guess) == Believed);
+        }
+        assert_eq!(sender.counts()[2], 1);
+        assert_eq!(sender.told(199 * MSS, last), Distrusted, "even the truth");
+    }
+    // Three guesses a connection at 1 in 1024.
+    assert!(believed < 15, "{believed} lies of 200000 believed");
+}
+
+#[test]
+fn reports_are_limited_to_a_share_of_the_segments() {
+    let mut sender = Sender::new();
+    let nonces: Vec<u32> = (0..200).map(|n| sender.transmit(n * MSS, MSS)).collect();
+    let heard = |sender: &mut Sender, from: usize| {
+        (from..from + 50).filter(|&n| sender.told(n as u32 * MSS, nonces[n]) == Believed).count()
+    };
+    assert_eq!(heard(&mut sender, 0), 4);
+    sender.now = 100_000;
+    sender.delivered(80);
+    sender.now = 200_000;
+    assert_eq!(heard(&mut sender, 50), 20, "a quarter of what the last round trip delivered");
+    assert_eq!(sender.counts()[3], 1, "more than nine of the last 32 segments");
+    sender.delivered(20);
+    assert_eq!(sender.counts()[3], 1);
+    sender.delivered(20);
+    assert_eq!(sender.counts()[3], 0);
+}
+
+/// An episode and its window.
+struct Kept(Vec<u64>);
+
+impl Kept {
+    fn new() -> Self {
+        // SAFETY: a constant.
+        Self(vec![0; unsafe { wl_host_kept_size }.div_ceil(8)])
+    }
+
+    fn begin(&mut self, before: Balance, at: Balance, reported: bool) -> u32 {
+        // SAFETY: the vector has the octets of the structure.
+        unsafe { wl_host_kept_begin(self.0.as_mut_ptr(), 40, 30, &raw const before, &raw const at, i32::from(reported), 0) }
+    }
+
+    fn ack(&mut self, at: Balance) -> u32 {
+        // SAFETY: see `begin`.
+        unsafe { wl_host_kept_ack(self.0.as_mut_ptr(), &raw const at) }
+    }
+
+    fn settle(&mut self, at: Balance) -> u32 {
+        // SAFETY: see `begin`.
+        unsafe { wl_host_kept_settle(self.0.as_mut_ptr(), &raw const at) }
+    }
+}
+
+const SAME: u32 = 0;
+const REDUCED: u32 = 1;
+const RESTORED: u32 = 2;
+
+#[test]
+fn an_episode_keeps_its_window_if_every_loss_is_explained() {
+    let at = |now, lost, heard, repaired| Balance { now, lost, heard, repaired, patience: 100 };
+    // Two losses, both reported.
+    let mut kept = Kept::new();
+    assert_eq!(kept.begin(at(0, 0, 0, 0), at(0, 2, 2, 0), false), 40);
+    assert_eq!((kept.ack(at(50, 2, 2, 2)), kept.settle(at(200, 2, 2, 2))), (SAME, SAME));
+    // No report: at once.
+    assert_eq!(Kept::new().begin(at(0, 0, 0, 0), at(0, 1, 0, 0), false), 20);
+    // The head is reported, another loss never: after the patience.
+    let mut kept = Kept::new();
+    assert_eq!(kept.begin(at(0, 0, 0, 0), at(0, 2, 1, 0), true), 40);
+    assert_eq!((kept.ack(at(10, 2, 1, 1)), kept.ack(at(110, 2, 1, 1)), kept.ack(at(111, 2, 1, 1))), (SAME, SAME, REDUCED));
+    // A late report brings the window back.
+    assert_eq!(kept.ack(at(150, 2, 2, 2)), RESTORED);
+    // A receiver that calls damaged what it has: heard, but never sent again. Recovery is over; the window falls after the patience.
+    let mut kept = Kept::new();
+    assert_eq!(kept.begin(at(0, 0, 0, 0), at(0, 1, 1, 0), false), 40);
+    assert_eq!((kept.settle(at(10, 1, 1, 0)), kept.settle(at(111, 1, 1, 0))), (SAME, REDUCED));
+}
+
+/// A delay-based sender on a path of 20 ms that carries one segment a millisecond, beside `others` segments of a queue that others hold.
+fn rounds(count: usize, others: impl Fn(usize) -> u32) -> Vec<(u32, u32, bool)> {
+    // SAFETY: a constant.
+    let mut state = vec![0_u64; unsafe { wl_host_delay_size }.div_ceil(8)];
+    // SAFETY: `state` has the octets of the structure.
+    unsafe { wl_host_delay_init(state.as_mut_ptr(), 10) };
+    let (mut window, mut seen) = (10, Vec::new());
+    for round in 0..count {
+        // With those of others in the queue, a window of w holds w segments of the 20 + queue that are under way.
+        let rtt = 20_000.max((window + others(round)) * 1000);
+        // SAFETY: as above.
+        let told = unsafe { wl_host_delay_round(state.as_mut_ptr(), rtt, 20_000) };
+        window = (u64::from(told) & LIMIT) as u32;
+        seen.push((window, rtt - 20_000, told >> 31 != 0));
+    }
+    seen
+}
+
+#[test]
+fn alone_a_small_queue_stands() {
+    let seen = rounds(200, |_| 0);
+    for (window, queue, competes) in &seen[40..] {
+        assert!((20..=27).contains(window) && *queue <= 7_000 && !competes, "{window} {queue} {competes}");
+    }
+}
+
+#[test]
+fn beside_a_full_queue_it_competes_and_yields_when_that_has_gone() {
+    let seen = rounds(800, |round| if (100..300).contains(&round) { 50 } else { 0 });
+    assert!(!seen[99].2);
+    let competing = (100..300).filter(|round| seen[*round].2).count();
+    assert!(competing > 120, "{competing} of 200 rounds");
+    for (window, queue, competes) in &seen[700..] {
+        assert!((20..=27).contains(window) && *queue <= 7_000 && !competes, "{window} {queue} {competes}");
+    }
+}

@@ -45,3 +45,14 @@ fn where_objects_load_the_kernel_has_what_the_check_asks_for() {
         assert!(!item.needed_by_all || item.holds == Some(true), "{item:?}");
     }
 }
+
+#[test]
+fn one_control_of_many_loads_alone() {
+    if !can_load() {
+        return;
+    }
+    let options = Options { controls: Some(vec!["wl_veno".to_owned()]), prefix: "v3_".to_owned(), ..Options::default() };
+    let mut loaded = Loaded::new("controls", &options).expect("loads");
+    let _link = loaded.register("wl_veno").expect("registers");
+    assert_eq!(available("v3_"), ["v3_veno"]);
+}

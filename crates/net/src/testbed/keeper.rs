@@ -116,9 +116,9 @@ impl View {
 
 /// Makes the namespaces and the warden.
 fn prepare(nodes: Vec<(String, Arc<Namespace>)>, hosts_file: &str) -> Result<(Vec<View>, Pid), TestbedError> {
+    // A mount namespace of our own, which we may enter again: that of the process may belong to another user namespace.
+    unshare(CloneFlags::CLONE_NEWNS).map_err(|error| TestbedError::system("making a mount namespace")(error.into()))?;
     let outside = File::open("/proc/thread-self/ns/mnt").map_err(TestbedError::system("opening our mount namespace"))?;
-    // A thread that shares its working directory with others cannot enter a mount namespace.
-    unshare(CloneFlags::CLONE_FS).map_err(|error| TestbedError::system("leaving our working directory")(error.into()))?;
     let mut views = Vec::new();
     for (name, network) in nodes {
         let view = || -> io::Result<View> {

@@ -211,14 +211,20 @@ void BPF_PROG(checksum_set_state, struct sock *sk, u8 new_state)
 	}
 }
 
-static __always_inline void wl_grow(struct wl_checksum_state *state, struct tcp_sock *tp, const struct wl_ack *ack)
+// In recovery the window grows no faster than in congestion avoidance, beyond what it was before: acknowledgements do not advance and end no round.
+static __always_inline void wl_grow(struct wl_checksum_state *state, struct tcp_sock *tp, const struct wl_ack *ack, int recovering)
 {
 	struct wl_window window = wl_window_of(tp);
+	u32 ssthresh = window.ssthresh;
 
+	if (recovering)
+		window.ssthresh = wl_min(ssthresh, state->kept.before.cwnd);
 	if (state->delays)
 		wl_delay_ack(&state->delay, &state->reno, &window, ack, tp->rtt_min.s[0].v);
 	else
 		wl_newreno_grow(&state->reno, &window, ack);
+	if (recovering)
+		window.ssthresh = ssthresh;
 	wl_set_window(tp, window);
 }
 
@@ -285,14 +291,14 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 			wl_count(sk, wl_counts_timeouts_kept);
 		}
 		ack.limited = 1;
-		wl_grow(state, tp, &ack);
+		wl_grow(state, tp, &ack, 0);
 		break;
 	case TCP_CA_Recovery:
 		wl_changed(state, tp, wl_kept_ack(&state->kept, &at));
 		if (state->kept.reduced)
 			wl_fall(state, tp, delivered, advances && !sample->losses);
 		else
-			wl_grow(state, tp, &ack);
+			wl_grow(state, tp, &ack, 1);
 		break;
 	case TCP_CA_CWR:
 		if (state->kept.reduced)
@@ -304,7 +310,7 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 			if (state->kept.reduced)
 				tp->snd_cwnd = wl_max(wl_min(tp->snd_cwnd, tp->snd_ssthresh), 2);
 		} else {
-			wl_grow(state, tp, &ack);
+			wl_grow(state, tp, &ack, 0);
 		}
 	}
 	wl_set_rate(sk, tp);

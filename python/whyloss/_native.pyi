@@ -159,6 +159,75 @@ class Bridge:
     def truth(self) -> Table: ...
     def close(self) -> None: ...
 
+class Tally(TypedDict):
+    """What one cause of losses was found for."""
+
+    episodes: int
+    losses: int
+    agreement: float | None
+    score: float | None
+
+class Said(TypedDict):
+    """What one differentiator said of the episodes."""
+
+    unknown: int
+    congestion: int
+    corruption: int
+    score: float | None
+
+class Connection(TypedDict):
+    """A TCP connection of this machine."""
+
+    cookie: int
+    local: str
+    local_port: int
+    remote: str
+    remote_port: int
+    netns: int
+    pid: int | None
+    process: str
+    cgroup: str
+    control: str
+    state: str
+    recovery: str
+    closed: bool
+    since_s: float
+    bytes_acked: int
+    bytes_received: int
+    bytes_retransmitted: int
+    segments_out: int
+    segments_in: int
+    retransmissions: int
+    losses: int
+    timeouts: int
+    marked: int
+    damaged_in: int
+    srtt_us: int
+    min_rtt_us: int | None
+    cwnd: int
+    ssthresh: int | None
+    in_flight: int
+    mss: int
+    pacing_bps: int | None
+    pending: str | None
+    pending_losses: int
+    causes: dict[str, Tally]
+    differentiators: dict[str, Said]
+
+class Snapshot(TypedDict):
+    """All connections at one moment."""
+
+    connections: list[Connection]
+    closed: list[Connection]
+    unreported: int
+    damaged_in: int
+
+class Observer:
+    def __init__(self) -> None: ...
+    def drain(self) -> None: ...
+    def snapshot(self) -> Snapshot: ...
+    def close(self) -> None: ...
+
 def table_names() -> list[str]: ...
 def causes() -> list[tuple[str, str]]: ...
 def schemes() -> list[Description]: ...

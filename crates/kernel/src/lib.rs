@@ -23,5 +23,7 @@ pub mod place;
 pub mod select;
 #[cfg(feature = "bpf")]
 pub mod stat;
+#[cfg(feature = "bpf")]
+pub mod top;
 
 pub use error::{Error, Result};

@@ -11,7 +11,7 @@ fn done<T: Serialize + Send>(py: Python<'_>, job: impl FnOnce() -> Result<T> + S
     to_python(py, &py.detach(job).map_err(|error| raise(&error))?)
 }
 
-fn raise(error: &Error) -> PyErr {
+pub(crate) fn raise(error: &Error) -> PyErr {
     if error.is_refusal() {
         InputError::new_err(error.to_string())
     } else {

@@ -12,6 +12,7 @@ mod courier;
 mod error;
 mod interrupt;
 mod kernel;
+mod observer;
 mod pattern;
 mod scenario;
 mod sweep;
@@ -37,6 +38,8 @@ mod _native {
         kernel_check, kernel_counters, kernel_list, kernel_load, kernel_report_counters, kernel_stat, kernel_take_back,
         kernel_unload, kernel_use,
     };
+    #[pymodule_export]
+    use super::observer::Observer;
     #[pymodule_export]
     use super::pattern::write_pattern;
     #[pymodule_export]

@@ -11,7 +11,7 @@ import click
 
 import whyloss
 from whyloss import _native
-from whyloss.cli import catalogue, demo, kernel, papers, runs, scores, testbed, wire
+from whyloss.cli import catalogue, demo, kernel, papers, runs, scores, testbed, top, wire
 from whyloss.cli.console import INTERRUPTED, complain, say
 from whyloss.pack import PackError
 
@@ -34,6 +34,7 @@ def app() -> None:
       whyloss serve FILE                     real packets: offer a file over the engine's TCP (needs root)
       whyloss kernel check                   loss differentiation in this machine's kernel
       whyloss demo kernel                    see it work (needs root)
+      whyloss top                            every TCP connection of this machine, and why it loses
 
     Results go to standard output, progress and messages to standard error. Exit status: 0 done, 1 failed, 2 bad
     input, 130 interrupted.
@@ -56,6 +57,7 @@ for command in (
     wire.fetch,
     kernel.kernel,
     demo.demo,
+    top.top,
 ):
     app.add_command(command)
 

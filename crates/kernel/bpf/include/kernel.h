@@ -19,7 +19,9 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef __s64 s64;
 
-enum { AF_INET = 2, AF_INET6 = 10, SOL_TCP = 6, TCP_CONGESTION = 13, TCP_SAVE_SYN = 27, TCP_CA_NAME_MAX = 16 };
+enum { AF_INET = 2, AF_INET6 = 10, SOL_TCP = 6, TCP_CONGESTION = 13, TCP_SAVE_SYN = 27, TCP_CA_NAME_MAX = 16, TASK_COMM_LEN = 16 };
+
+enum tcp_state { TCP_ESTABLISHED = 1, TCP_SYN_SENT, TCP_SYN_RECV, TCP_CLOSE = 7, TCP_LISTEN = 10 };
 
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 
@@ -64,6 +66,18 @@ struct net {
 	u64 net_cookie;
 };
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
@@ -83,6 +97,7 @@ struct sock {
 	unsigned long sk_pacing_rate;
 	u32 sk_pacing_status;
 	unsigned long sk_max_pacing_rate;
+	struct sock_cgroup_data sk_cgrp_data;
 };
 
 struct inet_sock {
@@ -134,8 +149,17 @@ struct minmax {
 	struct minmax_sample s[3];
 };
 
+struct tcp_rack {
+	u64 mstamp;
+	u32 rtt_us;
+	u32 end_seq;
+};
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	struct tcp_rack rack;
+	u16 total_rto;
+	u64 bytes_received;
 	u32 tlp_high_seq;
 	u16 tcp_header_len;
 	struct minmax rtt_min;
@@ -228,6 +252,16 @@ struct sk_buff {
 	u16 network_header;
 };
 
+struct socket {
+	struct sock *sk;
+};
+
+struct task_struct {
+	int tgid;
+	struct task_struct *group_leader;
+	char comm[TASK_COMM_LEN];
+};
+
 struct bpf_iter_meta {
 	struct seq_file *seq;
 };
@@ -235,6 +269,12 @@ struct bpf_iter_meta {
 struct bpf_iter__tcp {
 	struct bpf_iter_meta *meta;
 	struct sock_common *sk_common;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	struct file *file;
 };
 
 struct bpf_iter__bpf_sk_storage_map {

@@ -187,7 +187,7 @@ fn sweep(root: &Path) -> Result<()> {
 
 /// The name in the kernel of the control that a user calls `name`: one that is loaded, or one that the kernel has itself.
 fn resolve(place: &Place, installed: &Installed, name: &str) -> Result<String> {
-    let ours = name.strip_prefix(crate::object::PREFIX).map(|rest| format!("{}{rest}", place.prefix));
+    let ours = crate::load::known(place)?.into_iter().find(|control| control.name == name).map(|control| control.kernel_name);
     let loaded = installed.controls();
     let available = check::available();
     for candidate in ours.iter().map(String::as_str).chain([name]) {

@@ -100,6 +100,13 @@ fn rules_choose_the_control_of_new_connections() {
     assert_eq!((rule.control.as_str(), rule.connections), ("t1_newreno", 10));
     assert_eq!(rules.len(), 5);
 
+    // Every control goes by the name that `list` gives it, also where that is too long for the kernel.
+    for control in load::known(&bed.place).expect("controls") {
+        bed.choose(&control.name, Some(5304), None);
+        assert_eq!(bed.controls("127.0.0.1:5304", "127.0.0.1:0").0, control.kernel_name);
+    }
+    bed.take_back(Some(5304), None).expect("is taken back");
+
     // And back.
     for (port, prefix) in
         [(Some(5301), None), (None, Some("127.0.0.8/30")), (None, Some("::1")), (Some(5303), None), (None, None)]

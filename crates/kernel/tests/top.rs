@@ -40,6 +40,7 @@ fn bed(queue: u32, errors: Errors, effect: Effect) -> Testbed {
             delay: transport::Duration::from_millis(10),
             queue: QueueLimit::Packets(queue),
             channel,
+            ..LinkSpec::default()
         },
         discipline: None,
     };
@@ -56,7 +57,7 @@ fn transfer(bed: &Testbed, observer: &mut Observer, time: Duration) -> [Connecti
     let port = listener.local_addr().expect("an address").port();
     let receiver = thread::spawn(move || {
         let (mut socket, _) = listener.accept().expect("a connection");
-        while socket.read(&mut [0; 65536]).expect("receives") > 0 {}
+        while socket.read(&mut [0; 16384]).expect("receives") > 0 {}
     });
     let mut socket = bed.namespace(0).run(|| TcpStream::connect((to, port))).expect("connects");
     set_control(&socket, "reno").expect("Reno is always there");

@@ -11,11 +11,11 @@ pub use row::{CAUSES, VOICES};
 use crate::cgroup::Cgroups;
 use crate::object::{said, Loaded, Options};
 use crate::{check, Error, Result};
-use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, ProgramMut, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, RingBuffer, RingBufferBuilder};
 use row::Row;
 use std::collections::HashMap;
 use std::io::Read as _;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -65,15 +65,15 @@ impl Observer {
         let mut loaded = Loaded::new("top", &Options::default())?;
         let mut tracepoints = Vec::new();
         for name in TRACEPOINTS {
-            tracepoints.push(attach(&mut loaded, name)?);
+            tracepoints.push(attach(&mut loaded, name, None)?);
         }
-        let find = attach(&mut loaded, "wl_find")?;
+        let find = attach(&mut loaded, "wl_find", None)?;
         namespaces::in_each(move || run(&find, &mut Vec::new()))?;
-        let owners = attach(&mut loaded, "wl_own")?;
+        let owners = attach(&mut loaded, "wl_own", None)?;
         let map = loaded.object.maps().find(|map| map.name() == "wl_watched").map(|map| map.as_fd().try_clone_to_owned());
         let map = map.ok_or_else(|| Error::NoObject("wl_watched".to_owned()))?;
         let map = map.map_err(|source| Error::Io { doing: "keeping a map".to_owned(), source })?;
-        let rows = program(&mut loaded, "wl_tell", |program| program.attach_iter(map.as_fd()))?;
+        let rows = attach(&mut loaded, "wl_tell", Some(map.as_fd()))?;
 
         let closed = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&closed);
@@ -87,7 +87,6 @@ impl Observer {
             })?;
             builder.build()
         })?;
-        drop(ring);
         let cgroups = Cgroups::find().ok();
         let cgroup_paths = HashMap::new();
         Ok(Self { closed_rows, owners, rows, _tracepoints: tracepoints, loaded, closed, owned_at: None, cgroups, cgroup_paths })
@@ -136,15 +135,14 @@ impl Observer {
     }
 }
 
-/// Does `call` with the program `name`.
-fn program(loaded: &mut Loaded, name: &str, call: impl FnOnce(&ProgramMut<'_>) -> libbpf_rs::Result<Link>) -> Result<Link> {
+/// Attaches the program `name`; an iterator over what a map holds wants that map.
+fn attach(loaded: &mut Loaded, name: &str, map: Option<BorrowedFd<'_>>) -> Result<Link> {
     let program = loaded.object.progs_mut().find(|program| program.name() == name);
     let program = program.ok_or_else(|| Error::NoObject(name.to_owned()))?;
-    said(&format!("attaching {name}"), || call(&program))
-}
-
-fn attach(loaded: &mut Loaded, name: &str) -> Result<Link> {
-    program(loaded, name, |program| program.attach())
+    said(&format!("attaching {name}"), || match map {
+        Some(map) => program.attach_iter(map),
+        None => program.attach(),
+    })
 }
 
 /// Runs an iterator to its end; `into` gets what it writes.

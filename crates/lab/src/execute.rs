@@ -2,9 +2,9 @@
 
 use crate::control::{Control, Progress};
 use crate::error::Error;
-use crate::patterns::Patterns;
+use crate::patterns::Files;
 use crate::run::{simulate, RunOptions};
-use crate::scenario::LinkPattern;
+use crate::scenario::LinkFiles;
 use crate::store::{point_key, run_key, Store};
 use crate::sweep::{numeric, Plan};
 use crate::tables::{Tables, NAMES};
@@ -55,7 +55,7 @@ struct Job {
     point: usize,
     run: u32,
     slot: usize,
-    patterns: Vec<LinkPattern>,
+    files: Vec<LinkFiles>,
 }
 
 #[derive(Debug)]
@@ -74,7 +74,7 @@ struct Work {
 
 impl Work {
     fn prepare(plan: &Plan, store: Option<Store>) -> Result<Self, Error> {
-        let cache = Patterns::default();
+        let cache = Files::default();
         let mut work = Self {
             store,
             points: Vec::with_capacity(plan.points.len()),
@@ -88,13 +88,13 @@ impl Work {
             let key = point_key(&point.scenario.canonical());
             let mut found = work.store.as_ref().map(|store| store.find(&key)).unwrap_or_default();
             for run in plan.runs.clone() {
-                let patterns = point.scenario.patterns(run, &cache)?;
-                let digests: Vec<_> = patterns.iter().map(|p| format!("{}/{}:{}", p.link, p.way, p.digest)).collect();
+                let files = point.scenario.files(run, &cache)?;
+                let digests: Vec<_> = files.iter().map(|p| format!("{}/{}:{}", p.link, p.way, p.digest)).collect();
                 let run_key = run_key(&key, run, &digests.join(" "));
                 let slot = work.results.len();
                 let known = found.remove(&run_key);
                 if known.is_none() {
-                    work.missing.push(Job { point: index, run, slot, patterns });
+                    work.missing.push(Job { point: index, run, slot, files });
                     work.open[index] += 1;
                 }
                 work.keys.push(run_key);
@@ -129,7 +129,7 @@ impl Work {
                     while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stopped()) {
                         let scenario = &plan.points[job.point].scenario;
                         let options = RunOptions { run: job.run, captures: None };
-                        let result = simulate(scenario, &options, &job.patterns, |_| stopped());
+                        let result = simulate(scenario, &options, &job.files, |_| stopped());
                         if sender.send((job.slot, job.point, result)).is_err() {
                             return;
                         }

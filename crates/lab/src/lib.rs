@@ -37,6 +37,7 @@ mod store;
 mod sweep;
 pub mod tables;
 mod tree;
+mod ways;
 mod wires;
 
 pub use agenda::Errand;

@@ -3,9 +3,10 @@
 use crate::channels::{check_channel, check_input, check_no_pattern};
 use crate::error::{nearest, InputError};
 use crate::flows::check_flow;
-use crate::format::{Chain, Channel, Direction, Discipline, Document, Flow, Input, Shape};
+use crate::format::{Chain, Document, Flow, Input, Shape};
 use crate::middlebox::Placed;
 use crate::quantity::{Capacity, Length, Rate, Span};
+pub use crate::ways::{Pace, Way};
 use std::collections::BTreeSet;
 
 /// The simulated time at which a run of sized transfers ends if the scenario does not say.
@@ -48,23 +49,6 @@ pub struct Link {
     pub ends: [usize; 2],
     /// Forward and reverse; `None` through the air.
     pub ways: Option<[Way; 2]>,
-}
-
-/// One direction of a link.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Way {
-    /// Bit rate.
-    pub rate: Rate,
-    /// Propagation delay.
-    pub delay: Span,
-    /// Queue in front of the transmitter.
-    pub queue: Capacity,
-    /// What it does beside dropping at the tail.
-    pub discipline: Option<Discipline>,
-    /// What it does to packets.
-    pub channel: Option<Channel>,
-    /// The field of the scenario that `channel` comes from.
-    pub channel_field: String,
 }
 
 /// Something that is sent.
@@ -115,7 +99,8 @@ impl Network {
     }
 
     fn link(&mut self, name: impl Into<String>, ends: [usize; 2], shape: &Shape, field: &str) -> Result<(), InputError> {
-        let ways = [way(shape, shape.forward.as_ref(), field, "forward")?, way(shape, shape.reverse.as_ref(), field, "reverse")?];
+        let way = |own: &Option<_>, name| Way::new(shape, own.as_ref(), field, name);
+        let ways = [way(&shape.forward, "forward")?, way(&shape.reverse, "reverse")?];
         self.links.push(Link { name: name.into(), ends, ways: Some(ways) });
         Ok(())
     }
@@ -140,7 +125,7 @@ impl Network {
         let receivers: Vec<_> = (0..pairs).map(|i| self.node(format!("receiver{i}"), true)).collect();
         self.link("bottleneck", [left, right], &dumbbell.bottleneck, "dumbbell.bottleneck")?;
         let access = |shape: &Shape| Shape {
-            rate: shape.rate.or(Some(Rate(1_000_000_000))),
+            rate: shape.rate.or(shape.trace.is_none().then_some(Rate(1_000_000_000))),
             queue: shape.queue.or(Some(Capacity::Packets(1000))),
             ..shape.clone()
         };
@@ -374,32 +359,4 @@ impl Network {
         }
         Ok(())
     }
-}
-
-fn way(shape: &Shape, direction: Option<&Direction>, field: &str, name: &str) -> Result<Way, InputError> {
-    let none = Direction::default();
-    let own = direction.unwrap_or(&none);
-    let rate = own
-        .rate
-        .or(shape.rate)
-        .ok_or_else(|| InputError::new("missing").at(format!("{field}.rate")).allowed("a bit rate such as \"384 kbps\""))?;
-    let channel_field = if own.channel.is_some() { format!("{field}.{name}.channel") } else { format!("{field}.channel") };
-    let channel = own.channel.as_ref().or(shape.channel.as_ref()).cloned();
-    if let Some(channel) = &channel {
-        check_channel(channel, &channel_field)?;
-    }
-    let discipline = own.discipline.as_ref().or(shape.discipline.as_ref()).cloned();
-    if let Some((flaw, found, allowed)) = discipline.as_ref().and_then(|discipline| discipline.spec().flaw()) {
-        let field = if own.discipline.is_some() { format!("{field}.{name}") } else { field.to_owned() };
-        let kind = if matches!(discipline, Some(Discipline::Red(_))) { "red" } else { "warn" };
-        return Err(InputError::default().at(format!("{field}.discipline.{kind}.{flaw}")).found(found).allowed(allowed));
-    }
-    Ok(Way {
-        rate,
-        delay: own.delay.or(shape.delay).unwrap_or_default(),
-        queue: own.queue.or(shape.queue).unwrap_or(Capacity::Packets(100)),
-        discipline,
-        channel,
-        channel_field,
-    })
 }

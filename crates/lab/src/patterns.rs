@@ -1,10 +1,10 @@
-//! Bit-error pattern files: drawn once, read once.
+//! The files that links name: bit-error patterns, drawn once, and delivery traces. Each is read once.
 
 use crate::error::{Error, InputError};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use whyloss_sim::{FileError, Pattern};
+use whyloss_sim::{FileError, Pattern, Trace};
 
 /// Draws a pattern for `bits` bits, each in error independently with probability `ber` in `[0, 1)`, and writes it to `path`: whole, or
 /// not at all. The same arguments give the same file.
@@ -17,31 +17,60 @@ pub fn generate(path: impl AsRef<Path>, ber: f64, bits: u64, seed: u64) -> Resul
     crate::store::write_whole(path.as_ref(), &text)
 }
 
-/// Pattern files that have been read, with the digests of their contents.
-#[derive(Debug, Default)]
-pub(crate) struct Patterns(Mutex<HashMap<PathBuf, (Arc<Pattern>, blake3::Hash)>>);
+/// Files that have been read, with the digests of their contents.
+#[derive(Debug)]
+struct Cache<T>(Mutex<HashMap<PathBuf, (Arc<T>, blake3::Hash)>>);
 
-impl Patterns {
+/// The files that links name.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    patterns: Cache<Pattern>,
+    traces: Cache<Trace>,
+}
+
+impl Files {
     /// The pattern in the file `path`.
-    pub fn get(&self, path: &Path) -> Result<(Arc<Pattern>, blake3::Hash), InputError> {
+    pub fn pattern(&self, path: &Path) -> Result<(Arc<Pattern>, blake3::Hash), InputError> {
+        self.patterns.get(path, "pattern", |bytes| Pattern::parse(bytes, path))
+    }
+
+    /// The delivery trace in the file `path`.
+    pub fn trace(&self, path: &Path) -> Result<(Arc<Trace>, blake3::Hash), InputError> {
+        self.traces.get(path, "trace", |bytes| Trace::parse(bytes, path))
+    }
+}
+
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Cache<T> {
+    fn get(
+        &self,
+        path: &Path,
+        kind: &str,
+        parse: impl FnOnce(&[u8]) -> Result<T, FileError>,
+    ) -> Result<(Arc<T>, blake3::Hash), InputError> {
         if let Some(known) = self.lock().get(path) {
             return Ok(known.clone());
         }
         let bytes = std::fs::read(path).map_err(|error| {
-            InputError::new(format!("cannot read the pattern file: {error}")).found(format!("\"{}\"", path.display()))
+            InputError::new(format!("cannot read the {kind} file: {error}")).found(format!("\"{}\"", path.display()))
         })?;
-        let pattern = Pattern::parse(&bytes[..], path).map_err(|error| match error {
+        let content = parse(&bytes[..]).map_err(|error| match error {
             FileError::Line { path, line, field, found, allowed } => {
                 InputError::new(format!("{}, line {line}: {field}", path.display())).found(found).allowed(allowed)
             }
             other @ FileError::Io { .. } => InputError::new(other.to_string()),
         })?;
-        let entry = (Arc::new(pattern), blake3::hash(&bytes));
+        let entry = (Arc::new(content), blake3::hash(&bytes));
         self.lock().insert(path.to_owned(), entry.clone());
         Ok(entry)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, (Arc<Pattern>, blake3::Hash)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, (Arc<T>, blake3::Hash)>> {
         // Entries are inserted whole, so a panic elsewhere cannot have left one half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,10 +5,10 @@ use crate::control::{Control, Progress};
 use crate::error::{Error, InputError};
 use crate::format::Law;
 use crate::format::{Channel, Effect, Flow, PatternEnd};
-use crate::network::{self, Transfer};
-use crate::patterns::Patterns;
+use crate::network::Transfer;
+use crate::patterns::Files;
 use crate::quantity::Capacity;
-use crate::scenario::{LinkPattern, Scenario};
+use crate::scenario::{LinkFiles, Scenario};
 use crate::tables::{batches, Origin, Tables};
 use std::fs::File;
 use std::io::BufWriter;
@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
-    Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, DccpFlow, End, Errors, Limits, LinkSpec, NodeId, Outcome,
+    Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, DccpFlow, End, Errors, Limits, NodeId, Outcome,
     QueueLimit, RunError, Simulation, Spacing, Step, StripedTransfer, Supply, TcpFlow, Way,
 };
 use whyloss_transport::differentiation::AT_RECEIVER;
@@ -35,11 +35,11 @@ pub struct RunOptions {
 /// Runs a scenario once.
 pub fn run(scenario: &Scenario, options: &RunOptions, control: &mut Control<'_>) -> Result<Tables, Error> {
     scenario.check_something_is_sent()?;
-    let patterns = scenario.patterns(options.run, &Patterns::default())?;
+    let files = scenario.files(options.run, &Files::default())?;
     let started = time::Instant::now();
     let mut told = started;
     let cancel = control.cancel.clone();
-    let tables = simulate(scenario, options, &patterns, |fraction| {
+    let tables = simulate(scenario, options, &files, |fraction| {
         if told.elapsed() >= time::Duration::from_millis(100) {
             told = time::Instant::now();
             control.tell(&Progress::within_one_run(fraction, started.elapsed()));
@@ -54,10 +54,10 @@ pub fn run(scenario: &Scenario, options: &RunOptions, control: &mut Control<'_>)
 pub(crate) fn simulate(
     scenario: &Scenario,
     options: &RunOptions,
-    patterns: &[LinkPattern],
+    files: &[LinkFiles],
     mut cancelled: impl FnMut(f64) -> bool,
 ) -> Result<Tables, Error> {
-    let mut world = World::new(scenario, options, patterns)?;
+    let mut world = World::new(scenario, options, files)?;
     let until = Instant::ZERO + scenario.duration().into();
     let captures = std::mem::take(&mut world.captures);
     let outcome = world
@@ -99,7 +99,7 @@ struct World {
 }
 
 impl World {
-    fn new(scenario: &Scenario, options: &RunOptions, patterns: &[LinkPattern]) -> Result<Self, Error> {
+    fn new(scenario: &Scenario, options: &RunOptions, files: &[LinkFiles]) -> Result<Self, Error> {
         let (document, network) = (scenario.document(), scenario.network());
         let mut builder = Builder::new(document.scenario.seed, u64::from(options.run));
         let nodes: Vec<NodeId> = network
@@ -111,8 +111,7 @@ impl World {
         for (index, link) in network.links.iter().enumerate() {
             let Some(ways) = &link.ways else { continue };
             let [forward, reverse] = [0, 1].map(|way| {
-                let pattern = patterns.iter().find(|p| (p.link, p.way) == (index, way));
-                link_spec(&ways[way], pattern)
+                ways[way].spec(files.iter().find(|files| (files.link, files.way) == (index, way)))
             });
             links.push(builder.link(nodes[link.ends[0]], nodes[link.ends[1]], forward, reverse));
         }
@@ -199,16 +198,6 @@ fn unbuildable(error: &BuildError) -> Error {
     InputError::new(error.to_string()).into()
 }
 
-pub(crate) fn link_spec(way: &network::Way, pattern: Option<&LinkPattern>) -> LinkSpec {
-    LinkSpec {
-        rate: way.rate.into(),
-        delay: way.delay.into(),
-        queue: way.queue.into(),
-        channel: way.channel.as_ref().map_or_else(ChannelSpec::default, |channel| channel.spec(pattern)),
-        ..LinkSpec::default()
-    }
-}
-
 impl From<Capacity> for QueueLimit {
     fn from(capacity: Capacity) -> Self {
         match capacity {
@@ -220,15 +209,15 @@ impl From<Capacity> for QueueLimit {
 
 impl Channel {
     /// What the simulator makes of it, with the pattern that it names.
-    pub(crate) fn spec(&self, pattern: Option<&LinkPattern>) -> ChannelSpec {
+    pub(crate) fn spec(&self, files: Option<&LinkFiles>) -> ChannelSpec {
         let errors = if let Some(ber) = self.ber {
             Errors::Bits { ber: ber.0 }
-        } else if let Some(pattern) = pattern {
+        } else if let Some(pattern) = files.and_then(|files| files.pattern.as_ref()) {
             let at_end = match self.end() {
                 PatternEnd::Repeat => AtEnd::Repeat,
                 PatternEnd::Clean => AtEnd::Clean,
             };
-            Errors::Pattern { pattern: pattern.pattern.clone(), at_end }
+            Errors::Pattern { pattern: pattern.clone(), at_end }
         } else if let Some(loss) = self.loss {
             Errors::Packets { probability: loss.0 }
         } else if let Some(spaced) = &self.spaced {

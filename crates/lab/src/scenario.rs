@@ -3,17 +3,30 @@
 use crate::decode::decode;
 use crate::error::{Error, InputError, Place};
 use crate::format::{Channel, Document, CHANNEL_ERRORS};
-use crate::network::{Network, DEFAULT_DURATION};
-use crate::patterns::Patterns;
+use crate::network::{Network, Pace, DEFAULT_DURATION};
+use crate::patterns::Files;
 use crate::quantity::Span;
 use crate::tree::{Node, Value};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use whyloss_sim::Pattern;
+use whyloss_sim::{Pattern, Trace};
 
 /// Fields of which a table holds one at most.
-const EXCLUSIVE: &[(&str, &[&str])] = &[("channel", CHANNEL_ERRORS), ("data", CHANNEL_ERRORS), ("acks", CHANNEL_ERRORS)];
+const EXCLUSIVE: &[(&str, &[&str])] = &[
+    ("channel", CHANNEL_ERRORS),
+    ("data", CHANNEL_ERRORS),
+    ("acks", CHANNEL_ERRORS),
+    ("path", PACE),
+    ("link", PACE),
+    ("bottleneck", PACE),
+    ("senders", PACE),
+    ("receivers", PACE),
+    ("forward", PACE),
+    ("reverse", PACE),
+];
+
+const PACE: &[&str] = &["rate", "trace"];
 
 /// A network, what is sent over it, and what is written down: checked and complete.
 ///
@@ -132,40 +145,53 @@ impl Scenario {
         place(error, &self.tree)
     }
 
-    /// Reads the pattern files of run `run`: one entry for each direction of each link that has one.
-    pub(crate) fn patterns(&self, run: u32, cache: &Patterns) -> Result<Vec<LinkPattern>, Error> {
+    /// Reads the files that links name in run `run`: one entry for each direction of each link that names any.
+    pub(crate) fn files(&self, run: u32, cache: &Files) -> Result<Vec<LinkFiles>, Error> {
         let mut found = Vec::new();
         for (link, spec) in self.network.links.iter().enumerate() {
             for (way, spec) in spec.ways.iter().flatten().enumerate() {
-                let Some(Channel { pattern: Some(template), .. }) = &spec.channel else { continue };
-                let path = self.base.join(for_run(template, run));
-                let field = format!("{}.pattern", spec.channel_field);
-                let (pattern, digest) = cache.get(&path).map_err(|error| place(error.at(field), &self.tree))?;
-                found.push(LinkPattern { link, way, pattern, digest });
+                let mut files = LinkFiles { link, way, pattern: None, trace: None, digest: String::new() };
+                if let Some(Channel { pattern: Some(template), .. }) = &spec.channel {
+                    let field = format!("{}.pattern", spec.channel_field);
+                    let read = cache.pattern(&self.base.join(for_run(template, run)));
+                    let (pattern, digest) = read.map_err(|error| place(error.at(field), &self.tree))?;
+                    files.pattern = Some(pattern);
+                    write!(files.digest, "{digest}").expect("a string takes everything");
+                }
+                if let Pace::Trace { file, field, .. } = &spec.pace {
+                    let read = cache.trace(&self.base.join(for_run(file, run)));
+                    let (trace, digest) = read.map_err(|error| place(error.at(field), &self.tree))?;
+                    files.trace = Some(trace);
+                    write!(files.digest, " trace {digest}").expect("a string takes everything");
+                }
+                if !files.digest.is_empty() {
+                    found.push(files);
+                }
             }
         }
         Ok(found)
     }
 
-    /// Everything that decides results, as text, apart from the number of the run and the contents of patterns.
+    /// Everything that decides results, as text, apart from the number of the run and the contents of files.
     pub(crate) fn canonical(&self) -> String {
         let mut document = (*self.document).clone();
         document.scenario.name.clear();
         document.scenario.description.clear();
         document.output.capture.clear();
         let mut json = serde_json::to_value(&document).expect("as in to_json");
-        blank_patterns(&mut json);
+        blank_files(&mut json);
         json.to_string()
     }
 }
 
-/// The pattern of one direction of a link.
+/// The contents of the files that one direction of a link names.
 #[derive(Clone, Debug)]
-pub(crate) struct LinkPattern {
+pub(crate) struct LinkFiles {
     pub link: usize,
     pub way: usize,
-    pub pattern: Arc<Pattern>,
-    pub digest: blake3::Hash,
+    pub pattern: Option<Arc<Pattern>>,
+    pub trace: Option<Arc<Trace>>,
+    pub digest: String,
 }
 
 /// Reads a TOML or JSON file as a tree, with the folder where its relative paths start.
@@ -190,10 +216,13 @@ pub(crate) fn read_tree(path: &Path) -> Result<(Node, PathBuf), Error> {
     Ok((tree, path.parent().map_or_else(PathBuf::new, Path::to_owned)))
 }
 
-/// Makes a relative path to a pattern start at `base`, wherever the scenario lies.
+/// Fields that name files.
+const FILES: &[&str] = &["pattern", "trace"];
+
+/// Makes a relative path to a pattern or a trace start at `base`, wherever the scenario lies.
 pub(crate) fn anchor(field: &str, node: &mut Node, base: &Path) {
     match &mut node.value {
-        Value::String(path) if field == "pattern" || field.ends_with(".pattern") => {
+        Value::String(path) if field.rsplit('.').next().is_some_and(|last| FILES.contains(&last)) => {
             *path = base.join(&*path).to_string_lossy().into_owned();
         }
         Value::Table(fields) => fields.iter_mut().for_each(|(name, node)| anchor(name, node, base)),
@@ -229,18 +258,18 @@ fn for_run(template: &str, run: u32) -> String {
     out
 }
 
-fn blank_patterns(json: &mut serde_json::Value) {
+fn blank_files(json: &mut serde_json::Value) {
     match json {
         serde_json::Value::Object(fields) => {
             for (name, field) in fields {
-                if name == "pattern" {
+                if FILES.contains(&name.as_str()) {
                     *field = true.into();
                 } else {
-                    blank_patterns(field);
+                    blank_files(field);
                 }
             }
         }
-        serde_json::Value::Array(items) => items.iter_mut().for_each(blank_patterns),
+        serde_json::Value::Array(items) => items.iter_mut().for_each(blank_files),
         _ => {}
     }
 }
@@ -248,6 +277,7 @@ fn blank_patterns(json: &mut serde_json::Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quantity::Rate;
 
     const MINIMAL: &str = "[path]\nrate = '1 Mbps'\ndelay = '10 ms'\nqueue = '99 pkt'\n[[flow]]\nsize = '1 MB'\n";
 
@@ -279,7 +309,7 @@ mod tests {
     fn an_argument_may_leave_out_quotes() {
         let scenario = Scenario::from_toml(MINIMAL, "t").unwrap();
         let changed = scenario.with_argument("path.rate=384 kbps").unwrap();
-        assert_eq!(changed.network().links[1].ways.as_ref().unwrap()[0].rate.0, 384_000);
+        assert_eq!(changed.network().links[1].ways.as_ref().unwrap()[0].pace, Pace::Rate(Rate(384_000)));
         let error = scenario.with_argument("path.rte=384 kbps").unwrap_err();
         assert!(error.to_string().starts_with("--set: path.rte: unknown field (did you mean `rate`?)"), "{error}");
     }

@@ -2,8 +2,7 @@
 
 use crate::error::{Error, InputError};
 use crate::format::Discipline;
-use crate::patterns::Patterns;
-use crate::run::link_spec;
+use crate::patterns::Files;
 use crate::scenario::Scenario;
 use whyloss_sim::{LinkNames, LinkSpec};
 
@@ -57,15 +56,15 @@ impl Scenario {
     pub fn wires(&self, run: u32) -> Result<Wires, Error> {
         self.refuse_what_is_no_wire()?;
         let network = self.network();
-        let patterns = self.patterns(run, &Patterns::default())?;
+        let files = self.files(run, &Files::default())?;
         let mut names = LinkNames::default();
         let mut links = Vec::with_capacity(network.links.len());
         for (index, link) in network.links.iter().enumerate() {
             let Some(ways) = &link.ways else { continue };
             let stretch = |way: usize| {
                 let (from, to) = (link.ends[way], link.ends[1 - way]);
-                let pattern = patterns.iter().find(|pattern| (pattern.link, pattern.way) == (index, way));
-                (from, to, link_spec(&ways[way], pattern), ways[way].discipline.as_ref().map(Discipline::spec))
+                let files = files.iter().find(|files| (files.link, files.way) == (index, way));
+                (from, to, ways[way].spec(files), ways[way].discipline.as_ref().map(Discipline::spec))
             };
             let ways = [stretch(0), stretch(1)].map(|(from, to, spec, discipline)| {
                 let name = names.name(&network.nodes[from].name, &network.nodes[to].name);

@@ -1,9 +1,10 @@
 //! Queues that do more than drop at the tail.
 
+use crate::quantity::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a queue does beside dropping at the tail: `"biased"`, `{ warn = { … } }` or `{ red = { … } }`.
+/// What a queue does beside dropping at the tail: `"biased"`, `{ warn = { … } }`, `{ red = { … } }` or `{ codel = { … } }`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Discipline {
@@ -13,6 +14,9 @@ pub enum Discipline {
     Warn(Warn),
     /// Random early detection (Floyd & Jacobson 1993).
     Red(Red),
+    /// Controlled delay: drops at the head what has waited too long for too long (RFC 8289).
+    #[serde(rename = "codel")]
+    CoDel(CoDel),
 }
 
 /// The congestion warning of TCP-Jersey (Xu, Tian & Ansari 2004).
@@ -44,6 +48,18 @@ pub struct Red {
     pub mark: bool,
 }
 
+/// The parameters of CoDel; where nothing is said those of RFC 8289.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CoDel {
+    /// Waiting time that is accepted for longer than an interval.
+    pub target: Span,
+    /// About the longest round-trip time of the connections.
+    pub interval: Span,
+    /// Marks ECN-capable packets instead of dropping them.
+    pub mark: bool,
+}
+
 const fn default_weight() -> f64 {
     0.002
 }
@@ -55,10 +71,30 @@ impl Default for Red {
     }
 }
 
+impl Default for CoDel {
+    fn default() -> Self {
+        let whyloss_sim::CoDel { target, interval, mark } = whyloss_sim::CoDel::default();
+        Self { target: Span(target.as_nanos()), interval: Span(interval.as_nanos()), mark }
+    }
+}
+
 impl Discipline {
+    /// Its name in a scenario.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Biased => "biased",
+            Self::Warn(_) => "warn",
+            Self::Red(_) => "red",
+            Self::CoDel(_) => "codel",
+        }
+    }
+
     /// The same in the simulator's terms.
     pub fn spec(&self) -> whyloss_sim::Discipline {
         match *self {
+            Self::CoDel(CoDel { target, interval, mark }) => {
+                whyloss_sim::Discipline::CoDel(whyloss_sim::CoDel { target: target.into(), interval: interval.into(), mark })
+            }
             Self::Biased => whyloss_sim::Discipline::Biased,
             Self::Warn(Warn { threshold, weight }) => whyloss_sim::Discipline::Warn { threshold, weight },
             Self::Red(Red { min, max, weight, max_p, gentle, mark }) => {

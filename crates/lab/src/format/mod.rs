@@ -6,8 +6,9 @@ mod middlebox;
 mod radio;
 mod tcp;
 mod topology;
+mod varying;
 
-pub use discipline::{Discipline, Red, Warn};
+pub use discipline::{CoDel, Discipline, Red, Warn};
 pub use flow::{Datagrams, Dccp, Flow, Parameter};
 pub use middlebox::{Middlebox, MiddleboxKind};
 pub use radio::{Chain, Input, Locking, Radio};
@@ -16,6 +17,7 @@ pub use topology::{
     Access, Channel, Direction, Dumbbell, Effect, Host, Law, Link, Markov, Path, PatternEnd, Router, Shape, Spaced,
     CHANNEL_ERRORS,
 };
+pub use varying::{Change, Jitter, JitterLaw, Outage, Reorder, WhileDown};
 
 use crate::quantity::Span;
 use schemars::JsonSchema;

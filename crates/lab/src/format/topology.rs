@@ -1,8 +1,9 @@
 //! Hosts, routers, links, and the shorthands for networks that everyone needs.
 
 use super::discipline::Discipline;
+use super::varying::{Change, Jitter, Outage, Reorder};
 use super::Input;
-use crate::quantity::{Capacity, Length, Probability, Rate, Span};
+use crate::quantity::{Capacity, Length, Probability, Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +40,7 @@ macro_rules! shaped {
         #[serde(deny_unknown_fields)]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)*
-            /// Bit rate over all octets of an IP packet.
+            /// Bit rate over all octets of an IP packet. Needed, unless there is a `trace`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub rate: Option<Rate>,
             /// One-way propagation delay; `"0 ms"` if nothing is said.
@@ -55,6 +56,32 @@ macro_rules! shaped {
             /// What the link does to packets; nothing if nothing is said.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub channel: Option<Channel>,
+            /// A file in mahimahi's format with the times at which the link delivers, instead of a `rate`: whole milliseconds, one line for each
+            /// packet of full length; it begins again at its end. Relative to the scenario file, with `{run}` as in patterns.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub trace: Option<String>,
+            /// Octets that each line of a `trace` delivers; `"1504 B"` if nothing is said. Packets share them, and long ones take several.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub trace_octets: Option<Size>,
+            /// An extra delay that differs from packet to packet; none if nothing is said.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub jitter: Option<Jitter>,
+            /// Whether packets may overtake each other by `jitter` or by a change of the delay. If nothing is said they may not: one that
+            /// would arrive too soon arrives together with the one before it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub overtaking: Option<bool>,
+            /// A share of the packets leaves the order; none if nothing is said.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub reorder: Option<Reorder>,
+            /// Probability of a packet that arrives to arrive twice; 0 if nothing is said.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub duplicate: Option<Probability>,
+            /// When the link is down; never if nothing is said.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub outage: Option<Vec<Outage>>,
+            /// What becomes different while time passes; the times ascend.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub change: Option<Vec<Change>>,
             /// What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
             /// and `[dumbbell]`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,6 +100,14 @@ macro_rules! shaped {
                     queue: self.queue,
                     discipline: self.discipline.clone(),
                     channel: self.channel.clone(),
+                    trace: self.trace.clone(),
+                    trace_octets: self.trace_octets,
+                    jitter: self.jitter.clone(),
+                    overtaking: self.overtaking,
+                    reorder: self.reorder.clone(),
+                    duplicate: self.duplicate,
+                    outage: self.outage.clone(),
+                    change: self.change.clone(),
                     forward: self.forward.clone(),
                     reverse: self.reverse.clone(),
                 }
@@ -169,6 +204,30 @@ pub struct Direction {
     /// What the link does to packets in this direction, instead of what it does in both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<Channel>,
+    /// A file with the times at which this direction delivers, instead of a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// Octets that each line of the trace delivers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_octets: Option<Size>,
+    /// An extra delay in this direction that differs from packet to packet, instead of that in both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// Whether packets may overtake each other in this direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overtaking: Option<bool>,
+    /// A share of the packets in this direction leaves the order, instead of that in both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Reorder>,
+    /// Probability of a packet that arrives in this direction to arrive twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<Probability>,
+    /// When this direction is down, instead of when both are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Vec<Outage>>,
+    /// What becomes different in this direction while time passes, instead of what does in both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<Vec<Change>>,
 }
 
 /// What a link does to packets: one of `ber`, `pattern`, `loss`, `spaced`, `markov`, or nothing.

@@ -167,7 +167,8 @@ table! {
         packets_sent: always u64 = r.item.packets.sent, "Packets that left an endpoint.";
         packets_delivered: always u64 = r.item.packets.delivered, "Packets that reached the endpoint that they were meant for.";
         packets_damaged_unnoticed: always u64 = r.item.packets.damaged_unnoticed, "Of those, packets damaged in a way that no checksum noticed.";
-        packets_in_flight: always u64 = r.item.packets.in_flight, "Packets under way at the end. Sent = delivered + dropped + in flight.";
+        packets_duplicated: always u64 = r.item.packets.duplicated, "Packets that a link made two of.";
+        packets_in_flight: always u64 = r.item.packets.in_flight, "Packets under way at the end. Sent + duplicated = delivered + dropped + in flight.";
         packets_dropped: always u64 = r.item.packets.dropped.total(), "Packets that did not arrive, by any cause.";
         packets_dropped_queue: always u64 = queued(&r.item.packets.dropped), "Packets that a queue dropped.";
         packets_dropped_collision: always u64 = r.item.packets.dropped.get(Cause::Collision), "Packets that a radio station gave up after its retry limit.";
@@ -233,10 +234,10 @@ table! {
         receiver_reports_sent: maybe u64 = r.receiver(|s| s.reports_sent), "Reports of damage sent.";
         forward_dropped_queue: always u64 = queued(&r.item.forward.dropped), "Packets from sender to receiver that a queue dropped.";
         forward_dropped_collision: always u64 = r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a radio station gave up after its retry limit.";
-        forward_dropped_other: always u64 = r.item.forward.dropped.total() - queued(&r.item.forward.dropped) - r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a channel took.";
+        forward_dropped_other: always u64 = r.item.forward.dropped.total() - queued(&r.item.forward.dropped) - r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a channel took, or that were lost while a link was down.";
         reverse_dropped_queue: always u64 = queued(&r.item.reverse.dropped), "Packets from receiver to sender that a queue dropped.";
         reverse_dropped_collision: always u64 = r.item.reverse.dropped.get(Cause::Collision), "Packets from receiver to sender that a radio station gave up after its retry limit.";
-        reverse_dropped_other: always u64 = r.item.reverse.dropped.total() - queued(&r.item.reverse.dropped) - r.item.reverse.dropped.get(Cause::Collision), "Packets from receiver to sender that a channel took.";
+        reverse_dropped_other: always u64 = r.item.reverse.dropped.total() - queued(&r.item.reverse.dropped) - r.item.reverse.dropped.get(Cause::Collision), "Packets from receiver to sender that a channel took, or that were lost while a link was down.";
     }
 }
 
@@ -252,7 +253,7 @@ table! {
         sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When that transmission left.";
         trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `tail-probe`, `timeout`.";
         episode: always u32 = r.item.record.episode, "Number of the recovery episode, from 0 in each flow; the rows of an episode come in the order in which they were noticed.";
-        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`, `aqm` (a queue dropped it before it was full); `arrived` if the sender was wrong; `in-flight` if still under way at the end.";
+        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`, `aqm` (a queue dropped it before it was full), `link-down` (it was transmitted while the link was down); `arrived` if the sender was wrong; `in-flight` if still under way at the end.";
         true_class: maybe text = class(r.item.truth), "`congestion` or `corruption`; null if the segment was not lost.";
         dropped_at_ns: maybe u64 = r.item.dropped.map(|(at, _, _)| at.as_nanos()), "When it was really lost.";
         dropped_link: maybe text = r.item.dropped.map(|(_, link, _)| r.of.link(link)), "Link on which it was lost.";
@@ -336,9 +337,11 @@ table! {
         delivered_packets: always u64 = r.item.delivered, "Packets that reached the other end, damaged ones included.";
         delivered_octets: always u64 = r.item.delivered_octets, "Octets that reached the other end.";
         damaged_packets: always u64 = r.item.damaged, "Packets that the channel damaged.";
+        duplicated_packets: always u64 = r.item.duplicated, "Packets that came to the other end twice. Offered + duplicated = delivered + dropped + in flight.";
         dropped_queue: always u64 = queued(&r.item.dropped), "Packets that the queue dropped.";
         dropped_erased: always u64 = r.item.dropped.get(Cause::Erased), "Packets that the channel erased, or whose every attempt noise spoiled.";
         dropped_collision: always u64 = r.item.dropped.get(Cause::Collision), "Packets that a radio station gave up after its retry limit.";
+        dropped_down: always u64 = r.item.dropped.get(Cause::LinkDown), "Packets that were transmitted while the link was down.";
         in_flight_packets: always u64 = r.item.in_flight, "Packets in the queue, in transmission or on the way at the end of the run.";
         busy_ns: always u64 = r.item.busy.as_nanos(), "Time spent transmitting.";
         mean_queue_packets: always f64 = r.item.mean_queue_packets, "Mean number of packets that waited.";

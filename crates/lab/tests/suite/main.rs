@@ -3,4 +3,5 @@
 mod bad_input;
 mod documents;
 mod examples;
+mod links;
 mod sweeps;

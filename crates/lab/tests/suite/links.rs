@@ -1,0 +1,174 @@
+//! What a scenario says about links is what simulator and emulator get, by the same names.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use std::path::{Path, PathBuf};
+use whyloss_lab::{run, Control, RunOptions, Scenario, Tables};
+use whyloss_sim::{Change, ChannelSpec, Errors, Jitter, JitterLaw, LinkSpec, Outage, QueueLimit, Reorder, Shift, WhileDown};
+use whyloss_transport::{BitRate, Duration, Instant};
+
+const FLOW: &str = "[[flow]]\nsize = '1 MB'\n";
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn wire(text: &str) -> [LinkSpec; 2] {
+    let wires = Scenario::from_toml(text, "t").unwrap().wires(0).unwrap();
+    let [there, back] = &wires.links[0].ways;
+    // Of a path the shaped link is the last there and the first back.
+    [there[1].spec.clone(), back[0].spec.clone()]
+}
+
+#[test]
+fn all_fields_reach_the_link() {
+    let text = "[path]\nrate = '1 Mbps'\ndelay = '10 ms'\nqueue = '9 pkt'\novertaking = true\nduplicate = '1 %'\n\
+                jitter = { mean = '4 ms', law = 'normal', deviation = '1 ms' }\nreorder = { share = 0.25, late = '7 ms' }\n\
+                outage = [{ at = '1 s', lasts = '300 ms', every = '2 s', packets = 'held' }, { at = '3 s', lasts = '1 ms' }]\n\
+                change = [{ at = '2 s', rate = '2 Mbps', queue = '3 kB' }, { at = '4 s', delay = '20 ms', channel.loss = 0.5 }]\n";
+    let outage = |at, lasts, every, packets| Outage { at: Instant::ZERO + ms(at), lasts: ms(lasts), every, packets };
+    let expected = LinkSpec {
+        rate: BitRate::from_bps(1_000_000),
+        delay: ms(10),
+        queue: QueueLimit::Packets(9),
+        jitter: Some(Jitter { mean: ms(4), law: JitterLaw::Normal { deviation: ms(1) } }),
+        overtaking: true,
+        reorder: Some(Reorder { share: 0.25, shift: Shift::Late(ms(7)) }),
+        duplicate: 0.01,
+        outage: vec![outage(1000, 300, Some(ms(2000)), WhileDown::Held), outage(3000, 1, None, WhileDown::Dropped)],
+        change: vec![
+            Change {
+                at: Instant::ZERO + ms(2000),
+                rate: Some(BitRate::from_bps(2_000_000)),
+                queue: Some(QueueLimit::Octets(3000)),
+                ..Change::default()
+            },
+            Change {
+                at: Instant::ZERO + ms(4000),
+                delay: Some(ms(20)),
+                channel: Some(ChannelSpec { errors: Errors::Packets { probability: 0.5 }, ..ChannelSpec::default() }),
+                ..Change::default()
+            },
+        ],
+        ..LinkSpec::default()
+    };
+    let both = wire(&format!("{text}{FLOW}"));
+    assert_eq!(both, [expected.clone(), expected.clone()]);
+    // A direction says what differs, and can take away what the other has.
+    let own = "[path.forward]\njitter = { mean = '1 ms' }\nreorder = { share = 0.5, early = '1 ms' }\novertaking = false\n\
+               outage = []\nchange = []\nduplicate = 0\n";
+    let [there, back] = wire(&format!("{text}{own}{FLOW}"));
+    let different = LinkSpec {
+        jitter: Some(Jitter { mean: ms(1), law: JitterLaw::Uniform }),
+        reorder: Some(Reorder { share: 0.5, shift: Shift::Early(ms(1)) }),
+        overtaking: false,
+        outage: Vec::new(),
+        change: Vec::new(),
+        duplicate: 0.0,
+        ..expected.clone()
+    };
+    assert_eq!((there, back), (different, expected));
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (fields, message) in [
+        ("jitter = { mean = '1 ms', law = 'normal' }", "path.jitter.deviation: missing; allowed: a time above zero, at most the mean"),
+        (
+            "jitter = { mean = '1 ms', law = 'normal', deviation = '2 ms' }",
+            "path.jitter.deviation: found 2 ms; allowed: a time above zero, at most the mean",
+        ),
+        ("jitter = { mean = '1 ms', shape = 2 }", "path.jitter.shape: only the law of Pareto has a shape"),
+        (
+            "forward.jitter = { mean = '1 ms', law = 'pareto', shape = 1 }",
+            "path.forward.jitter.shape: found 1; allowed: a number above 1, at most 1000",
+        ),
+        ("reorder = { share = 0.1 }", "path.reorder: found neither; allowed: either `late` or `early`, a time above zero"),
+        (
+            "outage = [{ at = '1 s', lasts = '2 s', every = '2 s' }]",
+            "path.outage.every: found 2 s; allowed: a time longer than each outage lasts",
+        ),
+        (
+            "change = [{ at = '2 s', delay = '1 ms' }, { at = '1 s', delay = '2 ms' }]",
+            "path.change.at: found 1 s; allowed: a time after the one before it",
+        ),
+        ("change = [{ at = '2 s' }]", "path.change: found nothing but a time; allowed: rate, delay, queue or channel"),
+        (
+            "change = [{ at = '2 s', channel.pattern = 'p' }]",
+            "path.change[0].channel.pattern: a pattern is possible for wires only",
+        ),
+        ("trace = 'a.up'", "path.trace: a trace takes the place of a rate; allowed: either rate or trace"),
+        ("trace_octets = '100 B'", "path.trace_octets: `trace_octets` says nothing without a trace"),
+        ("discipline = { codel = { interval = '1 ms' } }", "path.discipline.codel.interval: found 1 ms; allowed: at least the target"),
+    ] {
+        let text = format!("[path]\nrate = '1 Mbps'\n{fields}\n{FLOW}");
+        let error = Scenario::from_toml(&text, "t").unwrap_err().to_string();
+        let (_, told) = error.split_once(": ").unwrap();
+        assert_eq!(told, message, "{fields}");
+    }
+}
+
+#[test]
+fn a_trace_is_read_from_beside_the_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    file("s.toml", &format!("[path]\nrate = '1 Mbps'\nforward.trace = 'day-{{run}}.up'\nforward.trace_octets = '500 B'\n{FLOW}"));
+    file("day-0.up", "10\n20\n");
+    file("day-1.up", "10\n5\n");
+    let scenario = Scenario::load(folder.path().join("s.toml")).unwrap();
+    let wires = scenario.wires(0).unwrap();
+    let trace = wires.links[0].ways[0][1].spec.trace.clone().unwrap();
+    assert_eq!((trace.octets(), trace.mean_bps()), (500, 400_000.0));
+    assert_eq!(wires.links[0].ways[1][0].spec.trace, None, "the way back has a rate");
+    let error = scenario.wires(1).unwrap_err().to_string();
+    let spoilt = folder.path().join("day-1.up");
+    let expected = format!("s.toml:3: path.forward.trace: {}, line 2: time: found `5`; allowed: whole milliseconds", spoilt.display());
+    assert!(error.contains(&expected), "{error}");
+    let missing = scenario.wires(2).unwrap_err().to_string();
+    assert!(missing.contains("path.forward.trace: cannot read the trace file"), "{missing}");
+}
+
+#[test]
+fn a_rate_and_a_trace_replace_each_other() {
+    let scenario = Scenario::from_toml(&format!("[path]\nrate = '1 Mbps'\n{FLOW}"), "t").unwrap();
+    let traced = scenario.with_override("path.trace", "a.up").unwrap();
+    assert!(traced.document().path.as_ref().unwrap().rate.is_none());
+    assert!(traced.with_override("path.rate", "2 Mbps").unwrap().document().path.as_ref().unwrap().trace.is_none());
+}
+
+fn example(name: &str) -> Scenario {
+    let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    Scenario::load(folder.join(name)).unwrap()
+}
+
+fn results(scenario: &Scenario) -> Tables {
+    run(scenario, &RunOptions::default(), &mut Control::default()).unwrap()
+}
+
+/// A counter of the shaped link of a path in the direction of the data, which is the third.
+fn count(tables: &Tables, name: &str) -> u64 {
+    tables.links.column_by_name(name).unwrap().as_primitive::<UInt64Type>().value(2)
+}
+
+#[test]
+fn hand_offs_lose_or_hold() {
+    let scenario = example("hand-off.toml");
+    let tables = results(&scenario);
+    assert!(count(&tables, "dropped_down") > 10 && count(&tables, "duplicated_packets") > 0);
+    let causes = tables.losses.column_by_name("true_cause").unwrap().as_string::<i32>().clone();
+    let classes = tables.losses.column_by_name("true_class").unwrap().as_string::<i32>().clone();
+    let down: Vec<_> = (0..causes.len()).filter(|&row| causes.value(row) == "link-down").collect();
+    assert!(!down.is_empty() && down.iter().all(|&row| classes.value(row) == "corruption"));
+    let held = scenario.with_override("path.outage[0].packets", "held").unwrap();
+    let tables = results(&held);
+    assert_eq!(count(&tables, "dropped_down"), 0);
+    assert!(count(&tables, "delivered_packets") > 0);
+}
+
+#[test]
+fn a_delivery_trace_is_what_a_link_carries() {
+    let tables = results(&example("cellular.toml"));
+    let delivered = count(&tables, "delivered_octets");
+    // 30 s at 6.5 Mbit/s in the mean are 24.4 MB; a queue of 200 packets keeps CUBIC busy.
+    assert!((18_000_000..24_500_000).contains(&delivered), "{delivered}");
+}

@@ -16,8 +16,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
-    Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, DccpFlow, End, Errors, Limits, NodeId, Outcome,
-    QueueLimit, RunError, Simulation, Spacing, Step, StripedTransfer, Supply, TcpFlow, Way,
+    Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, DccpFlow, End, Errors, Limits, NodeId, Outcome, QueueLimit,
+    RunError, Simulation, Spacing, Step, StripedTransfer, Supply, TcpFlow, Way,
 };
 use whyloss_transport::differentiation::AT_RECEIVER;
 use whyloss_transport::{Duration, Instant};
@@ -110,9 +110,8 @@ impl World {
         let mut links = Vec::with_capacity(network.links.len());
         for (index, link) in network.links.iter().enumerate() {
             let Some(ways) = &link.ways else { continue };
-            let [forward, reverse] = [0, 1].map(|way| {
-                ways[way].spec(files.iter().find(|files| (files.link, files.way) == (index, way)))
-            });
+            let [forward, reverse] =
+                [0, 1].map(|way| ways[way].spec(files.iter().find(|files| (files.link, files.way) == (index, way))));
             links.push(builder.link(nodes[link.ends[0]], nodes[link.ends[1]], forward, reverse));
         }
         let stations: Vec<_> = network.stations().map(|(node, position)| (nodes[node], position)).collect();

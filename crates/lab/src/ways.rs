@@ -145,7 +145,8 @@ impl Way {
 
 /// The rate or the trace of a direction: its own, or that of the link.
 fn pace(shape: &Shape, own: &Direction, place: impl Fn(bool) -> String) -> Result<Pace, InputError> {
-    for (both, own) in [(own.rate.is_some() && own.trace.is_some(), true), (shape.rate.is_some() && shape.trace.is_some(), false)] {
+    for (both, own) in [(own.rate.is_some() && own.trace.is_some(), true), (shape.rate.is_some() && shape.trace.is_some(), false)]
+    {
         if both {
             return Err(InputError::new("a trace takes the place of a rate")
                 .at(format!("{}.trace", place(own)))
@@ -183,7 +184,9 @@ impl Jitter {
     fn check(&self, field: &str) -> Result<(), InputError> {
         let normal = self.law == JitterLaw::Normal;
         if normal && self.deviation.is_none() {
-            return Err(InputError::new("missing").at(format!("{field}.deviation")).allowed("a time above zero, at most the mean"));
+            return Err(InputError::new("missing")
+                .at(format!("{field}.deviation"))
+                .allowed("a time above zero, at most the mean"));
         }
         if !normal && self.deviation.is_some() {
             return Err(InputError::new("only the normal law has a deviation").at(format!("{field}.deviation")));

@@ -33,7 +33,7 @@ CONTROLS = {
     "cubic": Style("#2b9a6c", "square"),
     "bbr": Style("#8c4fb3", "diamond"),
     "wl_veno": Style("#b8860b", "triangle"),
-    "wl_ldaeq": Style("#d5622a", "triangle"),
+    "wl_cubic_ld": Style("#d5622a", "triangle"),
     "wl_checksum": Style("#2f72b8", "circle"),
     "wl_checksum_delay": Style("#14365c", "square"),
 }

@@ -11,7 +11,7 @@ from whyloss import _native
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["available", "loaded"]
+__all__ = ["available", "loaded", "name_in_kernel"]
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 PREFIX = "wl_"
@@ -20,6 +20,14 @@ PREFIX = "wl_"
 def available() -> set[str]:
     """The congestion controls that connections can be given now."""
     return set(_AVAILABLE.read_text(encoding="ascii").split())
+
+
+def name_in_kernel(control: str) -> str:
+    """What the kernel calls ``control``: its names have 15 letters at most."""
+    if not control.startswith(PREFIX):
+        return control
+    known: dict[str, str] = {row["name"]: row["kernel_name"] for row in _native.kernel_list()["controls"]}
+    return known.get(control, control)
 
 
 @contextmanager
@@ -32,7 +40,7 @@ def loaded(controls: Iterable[str]) -> Iterator[None]:
         whyloss.WhylossError: this kernel cannot load them, or others are loaded.
     """
     ours = {control for control in controls if control.startswith(PREFIX)}
-    if ours <= available():
+    if {name_in_kernel(control) for control in ours} <= available():
         yield
         return
     _native.kernel_load(sorted(ours))

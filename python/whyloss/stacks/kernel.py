@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whyloss import _native
+from whyloss.kernel import name_in_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -210,7 +211,7 @@ class Carrier:
         self.started_ns = time.monotonic_ns()
         for _ in range(self.errand["connections"]):
             connection = self._open(self.errand["from"])
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self.control.encode())
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name_in_kernel(self.control).encode())
             if self.errand["tcp"]["send_buffer"] <= _SMALL_BUFFER:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.errand["tcp"]["send_buffer"])
             self._spawn(self._send, connection)

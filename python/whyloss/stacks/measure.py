@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from whyloss import _native
-from whyloss.kernel import available
+from whyloss import kernel as kernel_part
 from whyloss.stacks import engine, kernel
 from whyloss.testbed import Testbed, flaws
 
@@ -108,10 +108,10 @@ def measure(
         raise _native.InputError(f"there is no stack {on!r}; there are {', '.join(STACKS)}")
     agenda = scenario.native.agenda(run)
     chosen = [kernel.control_of(errand, controls or {}) if on == "kernel" else "" for errand in agenda]
-    if missing := set(chosen) - {""} - available():
+    if missing := {kernel_part.name_in_kernel(control) for control in chosen if control} - kernel_part.available():
         raise _native.InputError(
             f"{scenario.name}: this kernel has no congestion control {', '.join(sorted(missing))} now; "
-            f"it has {', '.join(sorted(available()))}; `whyloss kernel load` loads ours"
+            f"it has {', '.join(sorted(kernel_part.available()))}; `whyloss kernel load` loads ours"
         )
     with Testbed(scenario, run=run, truth=False) as bed:
         if on == "kernel":

@@ -11,7 +11,7 @@ use nix::mount::{mount, umount2, MntFlags, MsFlags};
 use nix::sched::{setns, unshare, CloneFlags};
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag};
-use nix::unistd::{fork, pipe2, ForkResult, Pid};
+use nix::unistd::{pipe2, Pid};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -154,25 +154,31 @@ fn put_hosts_file(text: &str) -> io::Result<()> {
 fn appoint(views: &[View]) -> io::Result<Pid> {
     unshare(CloneFlags::CLONE_NEWPID)?;
     let (answer, report) = pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+    let child = fork()?;
+    if child.as_raw() == 0 {
+        watch(views, &report);
+    }
+    drop(report);
+    let mut said = [0; 4];
+    let outcome = io::Read::read_exact(&mut File::from(answer), &mut said);
+    let refused = match outcome {
+        Ok(()) => i32::from_ne_bytes(said),
+        Err(_) => libc::ECHILD,
+    };
+    if refused != 0 {
+        dismiss(child);
+        return Err(io::Error::from_raw_os_error(refused));
+    }
+    Ok(child)
+}
+
+/// The system call alone: what libraries of this process have asked to be told of forks (`pthread_atfork`) is not for two threads at
+/// a time; `OpenBLAS` waits for ever there.
+fn fork() -> io::Result<Pid> {
     // SAFETY: the child only makes system calls and never returns; it touches no lock and no allocator.
     #[allow(unsafe_code)]
-    match unsafe { fork() }? {
-        ForkResult::Child => watch(views, &report),
-        ForkResult::Parent { child } => {
-            drop(report);
-            let mut said = [0; 4];
-            let outcome = io::Read::read_exact(&mut File::from(answer), &mut said);
-            let refused = match outcome {
-                Ok(()) => i32::from_ne_bytes(said),
-                Err(_) => libc::ECHILD,
-            };
-            if refused != 0 {
-                dismiss(child);
-                return Err(io::Error::from_raw_os_error(refused));
-            }
-            Ok(child)
-        }
-    }
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    Errno::result(child).map(|child| Pid::from_raw(child as libc::pid_t)).map_err(io::Error::from)
 }
 
 /// The warden's life.

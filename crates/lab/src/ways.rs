@@ -63,7 +63,7 @@ impl Way {
         let none = Direction::default();
         let own = direction.unwrap_or(&none);
         let place = |own: bool| if own { format!("{field}.{name}") } else { field.to_owned() };
-        let pace = pace(shape, own, &place)?;
+        let pace = pace(shape, own, place)?;
         let channel_field = format!("{}.channel", place(own.channel.is_some()));
         let channel = own.channel.as_ref().or(shape.channel.as_ref()).cloned();
         if let Some(channel) = &channel {

@@ -18,7 +18,7 @@ const PORT: u16 = 5000;
 pub struct Courier(Mutex<Stage>);
 
 enum Stage {
-    Ready { sender: Box<Host>, receiver: Box<Host>, address: SocketAddr, load: Load },
+    Ready { ends: Box<[Host; 2]>, address: SocketAddr, load: Box<Load> },
     Running(Running),
     Ended { started_ns: u64, finished_ns: Option<u64>, delivered: u64 },
 }
@@ -35,7 +35,7 @@ impl Courier {
         let host = |name: &str| {
             let (tun, address) = bed.add_guest(name, guest)?;
             let settings = Settings { addresses: vec![address], mtu: bed.mtu(), key: [guest; 16] };
-            PyResult::Ok((Box::new(Host::new(tun, settings)), address))
+            PyResult::Ok((Host::new(tun, settings), address))
         };
         let (sender, _) = host(&errand.from)?;
         let (receiver, address) = host(&errand.to)?;
@@ -46,7 +46,11 @@ impl Courier {
             selection: errand.selection,
             config: errand.config,
         };
-        Ok(Self(Mutex::new(Stage::Ready { sender, receiver, address: SocketAddr::new(address, PORT), load })))
+        Ok(Self(Mutex::new(Stage::Ready {
+            ends: Box::new([sender, receiver]),
+            address: SocketAddr::new(address, PORT),
+            load: Box::new(load),
+        })))
     }
 
     /// Starts it at `at_ns` of the system's monotonic clock.
@@ -54,9 +58,9 @@ impl Courier {
         let mut stage = self.stage();
         let begun = Stage::Ended { started_ns: at_ns, finished_ns: None, delivered: 0 };
         match std::mem::replace(&mut *stage, begun) {
-            Stage::Ready { sender, receiver, address, load } => {
-                *stage =
-                    Stage::Running(Running::start(*sender, *receiver, address, at_ns, &load).map_err(|error| refuse(&error))?);
+            Stage::Ready { ends, address, load } => {
+                let [sender, receiver] = *ends;
+                *stage = Stage::Running(Running::start(sender, receiver, address, at_ns, &load).map_err(|error| refuse(&error))?);
             }
             other => *stage = other,
         }

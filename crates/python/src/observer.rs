@@ -32,6 +32,7 @@ mod watching {
         Err(Error::NotBuilt)
     }
 
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "as the function that it stands for")]
     pub fn drain(watching: &Watching) -> Result<()> {
         match *watching {}
     }

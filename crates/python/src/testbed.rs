@@ -245,7 +245,9 @@ impl Current {
         let changes = differences(&self.wires, &wires)?;
         let count = changes.len();
         self.wires = wires;
-        changes.into_iter().for_each(|(link, way, hop, change)| tell(link, way, hop, change));
+        for (link, way, hop, change) in changes {
+            tell(link, way, hop, change);
+        }
         Ok(count)
     }
 }

@@ -146,3 +146,20 @@ def test_the_demonstration_shows_every_flow(whyloss: Callable[..., Ended]) -> No
     flows = ended.json["flows"]
     assert [flow["control"] for flow in flows] == ["reno", "cubic"]
     assert all(flow["goodput_mbps"] > 0.5 for flow in flows)
+
+
+def test_reports_of_damage_keep_the_window(scenario: Scenario, tmp_path: Path) -> None:
+    endless = scenario.replace({"scenario.duration": "6 s", "path.forward.channel.effect": "damage"})
+    lossy = endless.replace({"path.forward.channel.loss": "3 %", "flow[0].scheme": "sack", "flow[0].size": None})
+    erasing = lossy.replace({"path.forward.channel.effect": "erase"})
+    jobs = [
+        stacks.Job(chosen, 0, "kernel", {"main": control})
+        for chosen, control in ((lossy, "reno"), (lossy, "wl_checksum"), (erasing, "wl_checksum"))
+    ]
+    try:
+        outcomes = stacks.run_jobs(jobs, tmp_path, parallel=3)
+    except (_native.UnavailableError, _native.WhylossError) as reason:
+        pytest.skip(str(reason))
+    reno, told, untold = (outcome.transfers[0].goodput_bps for outcome in outcomes)
+    assert told > 1.4 * reno, "reports say that the losses are damage"
+    assert untold < 1.4 * reno, "nobody reports what never arrived"

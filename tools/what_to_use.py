@@ -37,7 +37,7 @@ CONTROLS = {
     "wl_checksum": Style("#2f72b8", "circle"),
     "wl_checksum_delay": Style("#14365c", "square"),
 }
-REPETITIONS = 3
+REPETITIONS = 1
 #: Slow start is over by then, and the run ends a little before its transfers are stopped.
 GENERATED = "<!-- Generated from measured.json: `python tools/what_to_use.py`. -->"
 

@@ -35,7 +35,7 @@ effect = "damage"
 [[flow]]
 name = "demo"
 profile = "linux"
-scheme = "newreno"
+scheme = "sack"
 """
 COLOURS = ("#777777", "#2f72b8", "#d5622a", "#2b9a6c")
 #: Goodput is shown over this long.

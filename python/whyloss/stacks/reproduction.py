@@ -127,14 +127,15 @@ def _quantities(outcome: Outcome) -> pl.DataFrame:
 
 
 def curves(pack: Pack, spec: FigureSpec, data: Compared) -> tuple[Curve, ...]:
-    """The curves of one figure: filled for a real stack, dashed and hollow for the simulator."""
+    """The curves of one figure: each stack has a marker of its own, the simulator's line is dashed."""
     drawn = []
     for name in spec.series:
         series = pack.series[name]
         label = spec.labels.get(name, series.label)
         for stack, measurements in data.real.items():
-            drawn.append(_curve(f"{label}, {stack}", name, spec, measurements, series.style))
-        dashed = replace(series.style, filled=False, dashed=True)
+            style = replace(series.style, marker=_MARKERS[stack], filled=True)
+            drawn.append(_curve(f"{label}, {stack}", name, spec, measurements, style))
+        dashed = replace(series.style, marker="circle", filled=False, dashed=True)
         drawn.append(_curve(f"{label}, simulator", name, spec, data.simulated, dashed))
     return tuple(drawn)
 
@@ -158,8 +159,8 @@ def agreement(figures: Iterable[FigureSpec], data: Compared) -> Figure:
         points.sort(key=lambda point: point[0])
         ratios = np.array([ratio.value for _, ratio in points])
         share = float(np.mean(np.abs(ratios - 1) <= _CLOSE))
-        label = f"{stack}: {share:.0%} of {len(points)} points within {_CLOSE:.0%}, median {np.median(ratios):.2f}"
-        style = Style(colours[stack], filled=stack == "kernel", line=False)
+        label = f"{stack}: median {np.median(ratios):.2f}, {share:.0%} within {_CLOSE:.0%}"
+        style = Style(colours[stack], _MARKERS[stack], filled=False, line=False)
         drawn.append(Curve(label, tuple(x for x, _ in points), tuple(ratio for _, ratio in points), style))
     return Figure(
         id="agreement",
@@ -173,6 +174,7 @@ def agreement(figures: Iterable[FigureSpec], data: Compared) -> Figure:
 
 
 _CLOSE = 0.1
+_MARKERS = {"kernel": "triangle", "engine": "square"}
 
 
 def _ratio(real: Any, simulated: Any) -> Mean:

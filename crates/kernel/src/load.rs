@@ -20,8 +20,8 @@ use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a name that is taken may stay so before it is somebody else's.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a name that is taken may stay so before it is somebody else's; a busy kernel takes seconds to give one up.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The octets of each of the two texts in the map `about`.
 const TEXT: usize = 32;

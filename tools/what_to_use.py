@@ -234,7 +234,7 @@ def page(measured: Measured) -> str:
         "",
         GENERATED,
         "",
-        f"Linux {record['kernel']}, {record['date']}: {measured.runs()} runs of 12 s, {record['parallel']} at a time",
+        f"Linux {record['kernel']}, {record['date']}: {measured.runs()} runs of 8 s, {record['parallel']} at a time",
         f"on {record['cores']} cores, over emulated links of 10 Mbit/s and a round trip of 20 ms",
         f"([path.toml](path.toml)); {measured.invalid()} of them went over links that did not keep their time.",
         "Each cell: goodput of one flow in Mbit/s · mean queueing delay that it makes · what four CUBIC flows lose",

@@ -21,6 +21,12 @@ What an error does to its packet.
 """
 
 
+JitterLaw: TypeAlias = Literal["uniform", "normal", "exponential", "pareto"]
+"""
+The law of an extra delay.
+"""
+
+
 Law: TypeAlias = Literal["deterministic", "uniform", "exponential"]
 """
 The law of the distances from one packet in error to the next.
@@ -179,6 +185,12 @@ class Warn:
     """
 
 
+WhileDown: TypeAlias = Literal["dropped", "held"]
+"""
+What a link that is down does to packets.
+"""
+
+
 Uint32OrNone: TypeAlias = int | Literal["none"]
 
 
@@ -215,6 +227,26 @@ AckPolicy: TypeAlias = Literal["immediate"] | AckPolicy1
 """
 When data is acknowledged.
 """
+
+
+@dataclass(kw_only=True)
+class CoDel:
+    """
+    The parameters of CoDel; where nothing is said those of RFC 8289.
+    """
+
+    interval: Span | None = "100 ms"
+    """
+    About the longest round-trip time of the connections.
+    """
+    mark: bool | None = False
+    """
+    Marks ECN-capable packets instead of dropping them.
+    """
+    target: Span | None = "5 ms"
+    """
+    Waiting time that is accepted for longer than an interval.
+    """
 
 
 @dataclass(kw_only=True)
@@ -275,9 +307,18 @@ class Discipline2:
     red: Red
 
 
-Discipline: TypeAlias = Literal["biased"] | Discipline1 | Discipline2
+@dataclass(kw_only=True)
+class Discipline3:
+    """
+    Controlled delay: drops at the head what has waited too long for too long (RFC 8289).
+    """
+
+    codel: CoDel
+
+
+Discipline: TypeAlias = Literal["biased"] | Discipline1 | Discipline2 | Discipline3
 """
-What a queue does beside dropping at the tail: `"biased"`, `{ warn = { … } }` or `{ red = { … } }`.
+What a queue does beside dropping at the tail: `"biased"`, `{ warn = { … } }`, `{ red = { … } }` or `{ codel = { … } }`.
 """
 
 
@@ -336,6 +377,30 @@ class Header:
 
 
 @dataclass(kw_only=True)
+class Jitter:
+    """
+    An extra delay that differs from packet to packet, on top of `delay`, which stays the smallest delay.
+    """
+
+    mean: Span
+    """
+    Mean of the extra delay, whatever its law.
+    """
+    deviation: Span | None = None
+    """
+    `"normal"` only, and needed there: standard deviation, at most the mean.
+    """
+    law: JitterLaw | None = "uniform"
+    """
+    Its law; `"uniform"` if nothing is said.
+    """
+    shape: float | None = None
+    """
+    `"pareto"` only: its shape, above 1; 3 if nothing is said, as in Linux's netem.
+    """
+
+
+@dataclass(kw_only=True)
 class Markov:
     """
     A two-state chain that starts in its good state.
@@ -380,6 +445,30 @@ class Middlebox:
 
 
 @dataclass(kw_only=True)
+class Outage:
+    """
+    A period in which the link is down, such as a hand-off, once or again and again.
+    """
+
+    at: Span
+    """
+    When the first begins.
+    """
+    lasts: Span
+    """
+    How long each lasts.
+    """
+    every: Span | None = None
+    """
+    From the beginning of one to the beginning of the next; there is only one if nothing is said.
+    """
+    packets: WhileDown | None = "dropped"
+    """
+    What becomes of packets: `"dropped"` if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
 class Output:
     """
     What is written down beside flows, losses and links.
@@ -396,6 +485,26 @@ class Output:
     sample: Span | None = None
     """
     Interval of the time series of windows and queues; none if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Reorder:
+    """
+    A share of the packets leaves the order: either `late` or `early`.
+    """
+
+    share: Probability
+    """
+    Share of the packets.
+    """
+    early: Span | None = None
+    """
+    They arrive this much sooner, but not before they have been transmitted, and overtake those ahead of them.
+    """
+    late: Span | None = None
+    """
+    They arrive this much later, and those that follow overtake them.
     """
 
 
@@ -616,34 +725,6 @@ class Channel:
 
 
 @dataclass(kw_only=True)
-class Direction:
-    """
-    What is different in one direction of a link.
-    """
-
-    channel: Channel | None = None
-    """
-    What the link does to packets in this direction, instead of what it does in both.
-    """
-    delay: Span | None = None
-    """
-    Propagation delay in this direction.
-    """
-    discipline: Discipline | None = None
-    """
-    What the queue in this direction does beside dropping at the tail, instead of what it does in both.
-    """
-    queue: Capacity | None = None
-    """
-    Queue in front of this direction.
-    """
-    rate: Rate | None = None
-    """
-    Bit rate in this direction.
-    """
-
-
-@dataclass(kw_only=True)
 class Flow:
     """
     One flow, or several of a kind: TCP with a scheme or with single parts, or datagrams.
@@ -749,95 +830,6 @@ class Input:
     data: Channel | None = None
     """
     What happens to packets with data that the host receives. No other packets count.
-    """
-
-
-@dataclass(kw_only=True)
-class Link:
-    """
-    A link between two nodes. What stands here holds for both directions; `forward` and `reverse` say what differs.
-    """
-
-    between: list[str]
-    """
-    The nodes that it joins. Forward is from the first to the second.
-    """
-    channel: Channel | None = None
-    """
-    What the link does to packets; nothing if nothing is said.
-    """
-    delay: Span | None = None
-    """
-    One-way propagation delay; `"0 ms"` if nothing is said.
-    """
-    discipline: Discipline | None = None
-    """
-    What the queue does beside dropping at the tail; nothing if nothing is said.
-    """
-    forward: Direction | None = None
-    """
-    What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
-    and `[dumbbell]`.
-    """
-    name: str | None = None
-    """
-    Its name; the names of its ends with a hyphen between them if nothing is said.
-    """
-    queue: Capacity | None = None
-    """
-    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
-    in transmission is not counted.
-    """
-    rate: Rate | None = None
-    """
-    Bit rate over all octets of an IP packet.
-    """
-    reverse: Direction | None = None
-    """
-    What is different in the reverse direction.
-    """
-
-
-@dataclass(kw_only=True)
-class Path:
-    """
-    Host `server` sends to host `client` over the router `emulator`. The link `path`, from `emulator` to `client`, is the shaped
-    one; the link `access` joins `server` and `emulator`.
-    """
-
-    access: Access | None = field(default_factory=lambda: Access(delay="0 ns", queue="1000 pkt", rate="100 Mbps"))
-    """
-    The link between `server` and `emulator`.
-    """
-    channel: Channel | None = None
-    """
-    What the link does to packets; nothing if nothing is said.
-    """
-    delay: Span | None = None
-    """
-    One-way propagation delay; `"0 ms"` if nothing is said.
-    """
-    discipline: Discipline | None = None
-    """
-    What the queue does beside dropping at the tail; nothing if nothing is said.
-    """
-    forward: Direction | None = None
-    """
-    What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
-    and `[dumbbell]`.
-    """
-    queue: Capacity | None = None
-    """
-    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
-    in transmission is not counted.
-    """
-    rate: Rate | None = None
-    """
-    Bit rate over all octets of an IP packet.
-    """
-    reverse: Direction | None = None
-    """
-    What is different in the reverse direction.
     """
 
 
@@ -973,44 +965,6 @@ class Radio:
 
 
 @dataclass(kw_only=True)
-class Shape:
-    """
-    What shapes a link. What stands here holds for both directions; `forward` and `reverse` say what differs.
-    """
-
-    channel: Channel | None = None
-    """
-    What the link does to packets; nothing if nothing is said.
-    """
-    delay: Span | None = None
-    """
-    One-way propagation delay; `"0 ms"` if nothing is said.
-    """
-    discipline: Discipline | None = None
-    """
-    What the queue does beside dropping at the tail; nothing if nothing is said.
-    """
-    forward: Direction | None = None
-    """
-    What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
-    and `[dumbbell]`.
-    """
-    queue: Capacity | None = None
-    """
-    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
-    in transmission is not counted.
-    """
-    rate: Rate | None = None
-    """
-    Bit rate over all octets of an IP packet.
-    """
-    reverse: Direction | None = None
-    """
-    What is different in the reverse direction.
-    """
-
-
-@dataclass(kw_only=True)
 class Chain:
     """
     Stations in a row, `hops` hops of `spacing` each: host `node0`, routers `node1`, `node2`, … and a host at the other end. Flows
@@ -1028,6 +982,343 @@ class Chain:
     spacing: Length | None = "200 m"
     """
     Distance from each station to the next; `"200 m"` if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Change:
+    """
+    What is different from some time on. Each field stays as it is then until another change.
+    """
+
+    at: Span
+    """
+    From when on.
+    """
+    channel: Channel | None = None
+    """
+    What the link does to packets whose transmission ends from now on; `{}` for nothing. Patterns are not possible here.
+    """
+    delay: Span | None = None
+    """
+    Propagation delay of packets whose transmission ends from now on.
+    """
+    queue: Capacity | None = None
+    """
+    Room in the queue for packets that come from now on.
+    """
+    rate: Rate | None = None
+    """
+    Bit rate, also of what a packet in transmission still has to send. Not with a `trace`.
+    """
+
+
+@dataclass(kw_only=True)
+class Direction:
+    """
+    What is different in one direction of a link.
+    """
+
+    change: list[Change] | None = None
+    """
+    What becomes different in this direction while time passes, instead of what does in both.
+    """
+    channel: Channel | None = None
+    """
+    What the link does to packets in this direction, instead of what it does in both.
+    """
+    delay: Span | None = None
+    """
+    Propagation delay in this direction.
+    """
+    discipline: Discipline | None = None
+    """
+    What the queue in this direction does beside dropping at the tail, instead of what it does in both.
+    """
+    duplicate: Probability | None = None
+    """
+    Probability of a packet that arrives in this direction to arrive twice.
+    """
+    jitter: Jitter | None = None
+    """
+    An extra delay in this direction that differs from packet to packet, instead of that in both.
+    """
+    outage: list[Outage] | None = None
+    """
+    When this direction is down, instead of when both are.
+    """
+    overtaking: bool | None = None
+    """
+    Whether packets may overtake each other in this direction.
+    """
+    queue: Capacity | None = None
+    """
+    Queue in front of this direction.
+    """
+    rate: Rate | None = None
+    """
+    Bit rate in this direction.
+    """
+    reorder: Reorder | None = None
+    """
+    A share of the packets in this direction leaves the order, instead of that in both.
+    """
+    trace: str | None = None
+    """
+    A file with the times at which this direction delivers, instead of a rate.
+    """
+    trace_octets: Size | None = None
+    """
+    Octets that each line of the trace delivers.
+    """
+
+
+@dataclass(kw_only=True)
+class Host:
+    """
+    A host: flows start and end here.
+    """
+
+    name: str
+    """
+    Its name.
+    """
+    input: Input | None = None
+    """
+    What happens to packets that have arrived.
+    """
+    position: list[Length] | None = None
+    """
+    Where it stands, if it has a radio: two coordinates.
+    """
+
+
+@dataclass(kw_only=True)
+class Link:
+    """
+    A link between two nodes. What stands here holds for both directions; `forward` and `reverse` say what differs.
+    """
+
+    between: list[str]
+    """
+    The nodes that it joins. Forward is from the first to the second.
+    """
+    change: list[Change] | None = None
+    """
+    What becomes different while time passes; the times ascend.
+    """
+    channel: Channel | None = None
+    """
+    What the link does to packets; nothing if nothing is said.
+    """
+    delay: Span | None = None
+    """
+    One-way propagation delay; `"0 ms"` if nothing is said.
+    """
+    discipline: Discipline | None = None
+    """
+    What the queue does beside dropping at the tail; nothing if nothing is said.
+    """
+    duplicate: Probability | None = None
+    """
+    Probability of a packet that arrives to arrive twice; 0 if nothing is said.
+    """
+    forward: Direction | None = None
+    """
+    What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
+    and `[dumbbell]`.
+    """
+    jitter: Jitter | None = None
+    """
+    An extra delay that differs from packet to packet; none if nothing is said.
+    """
+    name: str | None = None
+    """
+    Its name; the names of its ends with a hyphen between them if nothing is said.
+    """
+    outage: list[Outage] | None = None
+    """
+    When the link is down; never if nothing is said.
+    """
+    overtaking: bool | None = None
+    """
+    Whether packets may overtake each other by `jitter` or by a change of the delay. If nothing is said they may not: one that
+    would arrive too soon arrives together with the one before it.
+    """
+    queue: Capacity | None = None
+    """
+    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
+    in transmission is not counted.
+    """
+    rate: Rate | None = None
+    """
+    Bit rate over all octets of an IP packet. Needed, unless there is a `trace`.
+    """
+    reorder: Reorder | None = None
+    """
+    A share of the packets leaves the order; none if nothing is said.
+    """
+    reverse: Direction | None = None
+    """
+    What is different in the reverse direction.
+    """
+    trace: str | None = None
+    """
+    A file in mahimahi's format with the times at which the link delivers, instead of a `rate`: whole milliseconds, one line for each
+    packet of full length; it begins again at its end. Relative to the scenario file, with `{run}` as in patterns.
+    """
+    trace_octets: Size | None = None
+    """
+    Octets that each line of a `trace` delivers; `"1504 B"` if nothing is said. Packets share them, and long ones take several.
+    """
+
+
+@dataclass(kw_only=True)
+class Path:
+    """
+    Host `server` sends to host `client` over the router `emulator`. The link `path`, from `emulator` to `client`, is the shaped
+    one; the link `access` joins `server` and `emulator`.
+    """
+
+    access: Access | None = field(default_factory=lambda: Access(delay="0 ns", queue="1000 pkt", rate="100 Mbps"))
+    """
+    The link between `server` and `emulator`.
+    """
+    change: list[Change] | None = None
+    """
+    What becomes different while time passes; the times ascend.
+    """
+    channel: Channel | None = None
+    """
+    What the link does to packets; nothing if nothing is said.
+    """
+    delay: Span | None = None
+    """
+    One-way propagation delay; `"0 ms"` if nothing is said.
+    """
+    discipline: Discipline | None = None
+    """
+    What the queue does beside dropping at the tail; nothing if nothing is said.
+    """
+    duplicate: Probability | None = None
+    """
+    Probability of a packet that arrives to arrive twice; 0 if nothing is said.
+    """
+    forward: Direction | None = None
+    """
+    What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
+    and `[dumbbell]`.
+    """
+    jitter: Jitter | None = None
+    """
+    An extra delay that differs from packet to packet; none if nothing is said.
+    """
+    outage: list[Outage] | None = None
+    """
+    When the link is down; never if nothing is said.
+    """
+    overtaking: bool | None = None
+    """
+    Whether packets may overtake each other by `jitter` or by a change of the delay. If nothing is said they may not: one that
+    would arrive too soon arrives together with the one before it.
+    """
+    queue: Capacity | None = None
+    """
+    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
+    in transmission is not counted.
+    """
+    rate: Rate | None = None
+    """
+    Bit rate over all octets of an IP packet. Needed, unless there is a `trace`.
+    """
+    reorder: Reorder | None = None
+    """
+    A share of the packets leaves the order; none if nothing is said.
+    """
+    reverse: Direction | None = None
+    """
+    What is different in the reverse direction.
+    """
+    trace: str | None = None
+    """
+    A file in mahimahi's format with the times at which the link delivers, instead of a `rate`: whole milliseconds, one line for each
+    packet of full length; it begins again at its end. Relative to the scenario file, with `{run}` as in patterns.
+    """
+    trace_octets: Size | None = None
+    """
+    Octets that each line of a `trace` delivers; `"1504 B"` if nothing is said. Packets share them, and long ones take several.
+    """
+
+
+@dataclass(kw_only=True)
+class Shape:
+    """
+    What shapes a link. What stands here holds for both directions; `forward` and `reverse` say what differs.
+    """
+
+    change: list[Change] | None = None
+    """
+    What becomes different while time passes; the times ascend.
+    """
+    channel: Channel | None = None
+    """
+    What the link does to packets; nothing if nothing is said.
+    """
+    delay: Span | None = None
+    """
+    One-way propagation delay; `"0 ms"` if nothing is said.
+    """
+    discipline: Discipline | None = None
+    """
+    What the queue does beside dropping at the tail; nothing if nothing is said.
+    """
+    duplicate: Probability | None = None
+    """
+    Probability of a packet that arrives to arrive twice; 0 if nothing is said.
+    """
+    forward: Direction | None = None
+    """
+    What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
+    and `[dumbbell]`.
+    """
+    jitter: Jitter | None = None
+    """
+    An extra delay that differs from packet to packet; none if nothing is said.
+    """
+    outage: list[Outage] | None = None
+    """
+    When the link is down; never if nothing is said.
+    """
+    overtaking: bool | None = None
+    """
+    Whether packets may overtake each other by `jitter` or by a change of the delay. If nothing is said they may not: one that
+    would arrive too soon arrives together with the one before it.
+    """
+    queue: Capacity | None = None
+    """
+    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
+    in transmission is not counted.
+    """
+    rate: Rate | None = None
+    """
+    Bit rate over all octets of an IP packet. Needed, unless there is a `trace`.
+    """
+    reorder: Reorder | None = None
+    """
+    A share of the packets leaves the order; none if nothing is said.
+    """
+    reverse: Direction | None = None
+    """
+    What is different in the reverse direction.
+    """
+    trace: str | None = None
+    """
+    A file in mahimahi's format with the times at which the link delivers, instead of a `rate`: whole milliseconds, one line for each
+    packet of full length; it begins again at its end. Relative to the scenario file, with `{run}` as in patterns.
+    """
+    trace_octets: Size | None = None
+    """
+    Octets that each line of a `trace` delivers; `"1504 B"` if nothing is said. Packets share them, and long ones take several.
     """
 
 
@@ -1054,26 +1345,6 @@ class Dumbbell:
     senders: Shape | None = field(default_factory=lambda: Shape())
     """
     The links `sender0`, `sender1`, …; forward is towards the bottleneck. 1 Gbps, 0 ms and 1000 pkt where nothing is said.
-    """
-
-
-@dataclass(kw_only=True)
-class Host:
-    """
-    A host: flows start and end here.
-    """
-
-    name: str
-    """
-    Its name.
-    """
-    input: Input | None = None
-    """
-    What happens to packets that have arrived.
-    """
-    position: list[Length] | None = None
-    """
-    Where it stands, if it has a radio: two coordinates.
     """
 
 

@@ -39,6 +39,8 @@ struct wl_heard {
 	u32 total; // believed so far
 	u32 repaired; // of these, whose segments were sent again
 	u32 wrong;
+	u32 wrong_seq[2]; // the latest wrong report in the full and in the compact form, and its echo:
+	u32 wrong_echo[2]; // a receiver repeats what damage has made wrong, and a guess made again is no other guess
 	u32 history; // one bit a segment, the latest lowest: whether it was reported
 	struct wl_budget budget;
 	u8 count; // that the latest report told
@@ -172,7 +174,12 @@ WL_CORE enum wl_belief wl_heard_report(struct wl_heard *heard, const struct wl_s
 		if (late && !which.followed)
 			return WL_STALE;
 		if (!which.found) {
-			heard->wrong++;
+			u32 form = report->echoed != 0xFFFFFFFF;
+
+			if (!heard->wrong || heard->wrong_seq[form] != report->seq || heard->wrong_echo[form] != report->echo)
+				heard->wrong++;
+			heard->wrong_seq[form] = report->seq;
+			heard->wrong_echo[form] = report->echo;
 			return WL_WRONG;
 		}
 		look.nonce = which.nonce;

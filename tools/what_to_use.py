@@ -238,7 +238,9 @@ def page(measured: Measured) -> str:
         f"on {record['cores']} cores, over emulated links of 10 Mbit/s and a round trip of 20 ms",
         f"([path.toml](path.toml)); {measured.invalid()} of them went over links that did not keep their time.",
         "Each cell: goodput of one flow in Mbit/s · mean queueing delay that it makes · what four CUBIC flows lose",
-        "beside it, compared with a fifth CUBIC flow in its place (negative: they gain).",
+        "beside it, compared with a fifth CUBIC flow in its place (negative: they gain). The rows of `wl_checksum` and",
+        "`wl_checksum_delay` were measured on their own afterwards, 14 at a time. One run a cell: small differences",
+        "are noise.",
         "",
         "![Goodput over the share of packets lost](goodput.svg)",
     ]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from whyloss import _native
+from whyloss import WhylossError, _native, kernel
 from whyloss.cli import main
 
 if TYPE_CHECKING:
@@ -162,3 +164,38 @@ def test_json_is_plain(place: Path) -> None:
     loaded: dict[str, Any] = _native.kernel_load([])
     assert json.loads(json.dumps(loaded)) == loaded
     assert Path(loaded["mounted_on"]).parent == place
+
+
+HOLD = """
+import time
+from whyloss import WhylossError, _native, kernel
+held = _native.KernelHeld(["wl_veno"])
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@needs_kernel_part
+def test_what_a_process_holds_goes_with_it_even_if_it_is_killed(place: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert controls() == ["py_veno"]
+        assert not place.exists()
+        with pytest.raises(WhylossError, match="py_veno"):
+            _native.kernel_load(["wl_veno"])
+        holder.kill()
+    end = time.monotonic() + 20
+    while controls() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert controls() == []
+
+
+@needs_kernel_part
+def test_loaded_holds_what_is_missing_and_leaves_what_is_there(place: Path) -> None:
+    with kernel.loaded(["wl_veno", "cubic"]):
+        assert controls() == ["py_veno"]
+        with kernel.loaded(["wl_veno"]):
+            pass
+        assert controls() == ["py_veno"]
+    assert not place.exists()

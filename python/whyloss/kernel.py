@@ -34,7 +34,7 @@ def name_in_kernel(control: str) -> str:
 def loaded(controls: Iterable[str]) -> Iterator[None]:
     """Sees to it that those of ``controls`` that are ours are loaded.
 
-    What was loaded before stays; what was loaded for this is unloaded at the end.
+    What was loaded before stays. What is loaded for this goes at the end, or with this process, however it ends.
 
     Raises:
         whyloss.WhylossError: this kernel cannot load them, or others are loaded.
@@ -43,8 +43,8 @@ def loaded(controls: Iterable[str]) -> Iterator[None]:
     if {name_in_kernel(control) for control in ours} <= available():
         yield
         return
-    _native.kernel_load(sorted(ours))
+    held = _native.KernelHeld(sorted(ours))
     try:
         yield
     finally:
-        _native.kernel_unload()
+        held.close()

@@ -3,6 +3,9 @@
 use crate::{Error, Result};
 use std::path::Path;
 
+/// There is none.
+pub use std::convert::Infallible as Held;
+
 /// Says why not.
 pub fn check() -> Result<()> {
     Err(Error::NotBuilt)
@@ -10,6 +13,11 @@ pub fn check() -> Result<()> {
 
 /// Says why not.
 pub fn load(_controls: &[String]) -> Result<()> {
+    Err(Error::NotBuilt)
+}
+
+/// Says why not.
+pub fn hold(_controls: &[String]) -> Result<Held> {
     Err(Error::NotBuilt)
 }
 

@@ -9,6 +9,8 @@ use crate::{check, load as loading, select, stat as counting, Error, Result};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
+pub use crate::load::Held;
+
 /// Whether the kernel part can be used here.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
@@ -71,6 +73,11 @@ pub fn load(controls: &[String]) -> Result<Change> {
     let controls = loading::load(&place, controls)?;
     let programs = crate::place::names(&place.mounted_on().join("links"));
     Ok(Change { controls, programs, mounted_on: place.mounted_on(), moved: 0, kept: 0 })
+}
+
+/// As `whyloss kernel load`, for as long as what it gives lives.
+pub fn hold(controls: &[String]) -> Result<Held> {
+    loading::hold(&Place::default(), controls)
 }
 
 /// `whyloss kernel unload`.

@@ -124,6 +124,35 @@ pub fn known(place: &Place) -> Result<Vec<Control>> {
 
 /// Loads the controls `wanted`, all if it is empty, and what they need beside them. Gives the names that they have in the kernel.
 pub fn load(place: &Place, wanted: &[String]) -> Result<Vec<String>> {
+    let lock = prepare(place, wanted)?;
+    let loaded = assemble(place, wanted).and_then(|held| {
+        held.draft.publish(&lock)?;
+        Ok(held.controls)
+    });
+    if loaded.is_err() {
+        lock.tidy();
+    }
+    loaded
+}
+
+/// Programs that are loaded for as long as this value lives. They go with the process, however that ends: nobody else has a name for them.
+#[derive(Debug)]
+pub struct Held {
+    /// The names that the controls have in the kernel.
+    pub controls: Vec<String>,
+    draft: Draft,
+}
+
+/// As [`load`], for this process only; refused, as that is, where something is loaded already.
+pub fn hold(place: &Place, wanted: &[String]) -> Result<Held> {
+    let lock = prepare(place, wanted)?;
+    let held = assemble(place, wanted);
+    lock.tidy();
+    held
+}
+
+/// Sees to it that nothing is loaded at the place, and that there is what is wanted.
+fn prepare(place: &Place, wanted: &[String]) -> Result<Lock> {
     check::loadable()?;
     let known = known(place)?;
     for name in wanted {
@@ -141,14 +170,10 @@ pub fn load(place: &Place, wanted: &[String]) -> Result<Vec<String>> {
         // Not by a `load` that we know.
         dissolve(&lock)?;
     }
-    let loaded = assemble(place, wanted, &lock);
-    if loaded.is_err() {
-        lock.tidy();
-    }
-    loaded
+    Ok(lock)
 }
 
-fn assemble(place: &Place, wanted: &[String], lock: &Lock) -> Result<Vec<String>> {
+fn assemble(place: &Place, wanted: &[String]) -> Result<Held> {
     let draft = Draft::new()?;
     let root = draft.root();
     let maps = subfolder(&root, "maps")?;
@@ -193,9 +218,8 @@ fn assemble(place: &Place, wanted: &[String], lock: &Lock) -> Result<Vec<String>
         }
     }
     About::own().pin(&root)?;
-    draft.publish(lock)?;
     names.sort();
-    Ok(names)
+    Ok(Held { controls: names, draft })
 }
 
 /// Whether the kernel has a control of this name and goes on having it: what an `unload` that was killed has unmounted goes a little later.

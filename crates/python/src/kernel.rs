@@ -5,6 +5,7 @@ use crate::error::{InputError, WhylossError};
 use pyo3::prelude::*;
 use serde::Serialize;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use whyloss_kernel::{commands, Error, Result};
 
 fn done<T: Serialize + Send>(py: Python<'_>, job: impl FnOnce() -> Result<T> + Send) -> PyResult<Bound<'_, PyAny>> {
@@ -29,6 +30,24 @@ pub fn kernel_check(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 #[pyfunction]
 pub fn kernel_load(py: Python<'_>, controls: Vec<String>) -> PyResult<Bound<'_, PyAny>> {
     done(py, move || commands::load(&controls))
+}
+
+/// Controls that are loaded for as long as the object lives, or until `close`, and go with the process however that ends.
+#[pyclass(frozen)]
+pub struct KernelHeld(Mutex<Option<commands::Held>>);
+
+#[pymethods]
+impl KernelHeld {
+    #[new]
+    fn new(py: Python<'_>, controls: Vec<String>) -> PyResult<Self> {
+        let held = py.detach(move || commands::hold(&controls)).map_err(|error| raise(&error))?;
+        Ok(Self(Mutex::new(Some(held))))
+    }
+
+    /// Takes them out of the kernel.
+    fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
 }
 
 /// Takes everything out.

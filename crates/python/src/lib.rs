@@ -36,7 +36,7 @@ mod _native {
     #[pymodule_export]
     use super::kernel::{
         kernel_check, kernel_counters, kernel_list, kernel_load, kernel_report_counters, kernel_stat, kernel_take_back,
-        kernel_unload, kernel_use,
+        kernel_unload, kernel_use, KernelHeld,
     };
     #[pymodule_export]
     use super::observer::Observer;

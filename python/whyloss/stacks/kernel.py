@@ -38,7 +38,7 @@ CONTROLS = {
     "cerl": "wl_cerl",
 }
 
-_PIECE = 1 << 16
+_PIECE = 1 << 13
 #: Windows up to here are set by the size of the socket's buffer; larger ones are left to the kernel.
 _SMALL_BUFFER = 1 << 20
 #: ``struct tcp_info`` (linux/tcp.h): where tcpi_snd_cwnd and tcpi_total_retrans stand.
@@ -198,7 +198,8 @@ class Carrier:
 
     def _receive(self, connection: socket.socket) -> None:
         buffer = bytearray(_PIECE)
-        while count := connection.recv_into(buffer):
+        # The kernel empties the queue as it fills all the same, but wakes this thread less often.
+        while count := connection.recv_into(buffer, 0, socket.MSG_WAITALL):
             with self._lock:
                 self.delivered += count
                 if self.delivered == self.errand["octets"]:

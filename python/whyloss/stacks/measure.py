@@ -21,7 +21,7 @@ __all__ = ["STACKS", "Glance", "Outcome", "Row", "measure"]
 
 STACKS = ("kernel", "engine")
 _FIRST_PORT = 5000
-_GLANCE_S = 0.02
+_GLANCE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def measure(
         run: number of the run, which chooses errors and start times.
         on: ``kernel`` or ``engine``.
         controls: on the kernel, its congestion controls by the names of flows; else what their schemes mean.
-        tick: is told how far the run is, about fifty times a second; an exception from it ends the run.
+        tick: is told how far the run is, about twenty times a second; an exception from it ends the run.
 
     Raises:
         whyloss.InputError: the scenario needs what real stacks do not have.

@@ -1,8 +1,8 @@
 """Writes docs/what-to-use: what the kernel's congestion controls carry over a bad link, and what they do to others.
 
 ``--measure`` runs the kernel over emulated links first (as root, about half an hour) and writes measured.json; without
-it the page and the pictures are made from what was measured before. ``--quick`` measures a small part to a folder of
-its own.
+it the page and the pictures are made from what was measured before. ``--only`` measures some of the controls and keeps
+what was measured of the others. ``--quick`` measures a small part to a folder of its own.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ import statistics
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whyloss import plots
 from whyloss.figures import Curve, Figure, Style
 from whyloss.scenario import Scenario
 from whyloss.stats import mean
 
-FOLDER = Path(__file__).parent.parent / "docs" / "what-to-use"
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "what-to-use"
 #: Queue in packets by what it is in bandwidth-delay products (17 packets).
 QUEUES = {5: "5 packets", 17: "one bandwidth-delay product", 67: "four bandwidth-delay products"}
 SHARES = (0, 1, 2, 5, 10, 15)
@@ -37,9 +41,10 @@ CONTROLS = {
     "wl_checksum": Style("#2f72b8", "circle"),
     "wl_checksum_delay": Style("#14365c", "square"),
 }
-REPETITIONS = 1
-#: Slow start is over by then, and the run ends a little before its transfers are stopped.
+REPETITIONS = 3
 GENERATED = "<!-- Generated from measured.json: `python tools/what_to_use.py`. -->"
+#: What stands between these lines of the project's README is written here.
+BEGIN, END = "<!-- what to use: generated -->", "<!-- what to use: end -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +70,8 @@ class Point:
         return base.replace(fields)
 
 
-def points(quick: bool) -> list[Point]:
-    """All of them; damage and erasure are the same where nothing is lost."""
+def points(quick: bool, controls: Sequence[str]) -> list[Point]:
+    """All of these controls; damage and erasure are the same where nothing is lost."""
     shares = (0, 2) if quick else SHARES
     queues = (17,) if quick else tuple(QUEUES)
     return [
@@ -76,18 +81,18 @@ def points(quick: bool) -> list[Point]:
         for effect in EFFECTS
         for share in shares
         if share or effect == "damage"
-        for control in CONTROLS
+        for control in controls
     ]
 
 
-def measure(folder: Path, quick: bool, parallel: int) -> None:
-    """Runs everything and writes measured.json."""
+def measure(folder: Path, quick: bool, controls: Sequence[str], parallel: int) -> None:
+    """Runs ``controls`` and writes measured.json; what it says of others stays."""
     from whyloss.cli.console import Watch
     from whyloss.stacks import Job, run_jobs
 
     base = Scenario.load(FOLDER / "path.toml")
     repetitions = 1 if quick else REPETITIONS
-    wanted = points(quick)
+    wanted = points(quick, controls)
     jobs = [
         Job(point.scenario(base), run, "kernel", {"judged": point.control, "neighbour": "cubic"})
         for point in wanted
@@ -95,7 +100,9 @@ def measure(folder: Path, quick: bool, parallel: int) -> None:
     ]
     with Watch("measuring") as watch:
         outcomes = run_jobs(jobs, Path("out/store/real"), parallel=parallel, progress=watch.count)
-    rows = []
+    file = folder / "measured.json"
+    before = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.is_file() else []
+    rows = [row for row in before if row["control"] not in controls]
     for index, point in enumerate(wanted):
         group = outcomes[index * repetitions : (index + 1) * repetitions]
         rows.append(
@@ -120,7 +127,7 @@ def measure(folder: Path, quick: bool, parallel: int) -> None:
         "rows": rows,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "measured.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def _goodput(outcome: Any, flow: str) -> float:
@@ -153,6 +160,11 @@ class Measured:
     def runs(self) -> int:
         """How many runs there were."""
         return sum(len(row["valid"]) for row in self.record["rows"])
+
+    def repetitions(self) -> str:
+        """How many of them are behind a cell, in words."""
+        least = min(len(row["valid"]) for row in self.record["rows"])
+        return f"Means of {least} runs" if least > 1 else "One run"
 
 
 def harm(measured: Measured, point: Point) -> float:
@@ -238,9 +250,8 @@ def page(measured: Measured) -> str:
         f"on {record['cores']} cores, over emulated links of 10 Mbit/s and a round trip of 20 ms",
         f"([path.toml](path.toml)); {measured.invalid()} of them went over links that did not keep their time.",
         "Each cell: goodput of one flow in Mbit/s · mean queueing delay that it makes · what four CUBIC flows lose",
-        "beside it, compared with a fifth CUBIC flow in its place (negative: they gain). The rows of `wl_checksum` and",
-        "`wl_checksum_delay` were measured on their own afterwards, 14 at a time. One run a cell: small differences",
-        "are noise.",
+        "beside it, compared with a fifth CUBIC flow in its place (negative: they gain).",
+        f"{measured.repetitions()} a cell.",
         "",
         "![Goodput over the share of packets lost](goodput.svg)",
     ]
@@ -251,21 +262,46 @@ def page(measured: Measured) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def summary(measured: Measured) -> str:
+    """The part of the project's README."""
+    lines = [
+        f"**What to use today**, measured on Linux {measured.record['kernel'].split('-')[0]} over an emulated link of",
+        f"10 Mbit/s and 20 ms whose queue holds {QUEUES[17]}. {measured.repetitions()} of 8 s a cell: goodput in Mbit/s ·",
+        "mean queueing delay · what four CUBIC flows lose beside it, compared with a fifth CUBIC flow in its place.",
+        "",
+        *table(measured, "damage", 17),
+        "",
+        "![Goodput of one flow over the share of packets damaged or erased](docs/what-to-use/goodput.svg)",
+    ]
+    return "\n".join([BEGIN, "", *lines, "", END])
+
+
+def write_summary(measured: Measured, readme: Path) -> None:
+    """Replaces what stands between the marks."""
+    text = readme.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    readme.write_text(before + summary(measured) + rest.split(END)[1], encoding="utf-8")
+
+
 def main() -> None:
     """Measures if asked to, and writes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--measure", action="store_true", help="run the kernel over emulated links (as root)")
     parser.add_argument("--quick", action="store_true", help="with --measure: a small part, to out/what-to-use")
+    parser.add_argument(
+        "--only", action="append", choices=list(CONTROLS), metavar="CONTROL", help="with --measure: this control"
+    )
     parser.add_argument("--parallel", type=int, default=8, help="runs at a time")
     chosen = parser.parse_args()
     folder = Path("out/what-to-use") if chosen.quick else FOLDER
     if chosen.measure:
-        measure(folder, chosen.quick, chosen.parallel)
+        measure(folder, chosen.quick, chosen.only or list(CONTROLS), chosen.parallel)
     if chosen.quick:
         return
     measured = Measured(json.loads((folder / "measured.json").read_text(encoding="utf-8")))
     pictures(measured, folder)
     (folder / "README.md").write_text(page(measured), encoding="utf-8")
+    write_summary(measured, ROOT / "README.md")
 
 
 if __name__ == "__main__":

@@ -266,8 +266,9 @@ def summary(measured: Measured) -> str:
     """The part of the project's README."""
     lines = [
         f"**What to use today**, measured on Linux {measured.record['kernel'].split('-')[0]} over an emulated link of",
-        f"10 Mbit/s and 20 ms whose queue holds {QUEUES[17]}. {measured.repetitions()} of 8 s a cell: goodput in Mbit/s ·",
-        "mean queueing delay · what four CUBIC flows lose beside it, compared with a fifth CUBIC flow in its place.",
+        f"10 Mbit/s and 20 ms whose queue holds {QUEUES[17]}. {measured.repetitions()} of 8 s a cell: goodput in",
+        "Mbit/s · mean queueing delay · what four CUBIC flows lose beside it, compared with a fifth CUBIC flow in its",
+        "place.",
         "",
         *table(measured, "damage", 17),
         "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -135,6 +136,29 @@ def test_load_use_stat_unload(whyloss: Callable[..., Ended], place: Path) -> Non
     assert whyloss("kernel", "unload").status == 0
     assert controls() == []
     assert not place.exists()
+
+
+@needs_kernel_part
+@pytest.mark.usefixtures("place")
+def test_stat_tells_of_reports_where_they_are_loaded(whyloss: Callable[..., Ended]) -> None:
+    title = "Reports of damage, on the whole machine"
+    whyloss("kernel", "load", "wl_newreno")
+    assert whyloss("kernel", "stat", "--json").json["reports"] == {}
+    assert title not in whyloss("kernel", "stat").out
+    whyloss("kernel", "unload")
+
+    whyloss("kernel", "load", "wl_checksum")
+    before = whyloss("kernel", "stat", "--json").json["reports"]
+    meanings = dict(_native.kernel_report_counters())
+    assert before.keys() == meanings.keys()
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+        server.accept()[0].close()
+        after = whyloss("kernel", "stat", "--json").json["reports"]
+    # Others may connect on this machine too.
+    assert after["agreed"] >= before["agreed"] + 2
+    told = whyloss("kernel", "stat").out
+    assert title in told
+    assert meanings["agreed"] in told
 
 
 @needs_kernel_part

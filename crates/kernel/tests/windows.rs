@@ -4,77 +4,49 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use support::path::{transfer, Link, Run};
 use support::simulated::{simulate, Simulated};
-use support::{can_load, private_place, skip, PrivatePlace};
-use whyloss_kernel::load;
+use support::{skip, Loaded};
 use whyloss_kernel::stat::{stat, Counts};
-use whyloss_net::namespace::missing_capability;
 use whyloss_sim::{ChannelSpec, Discipline, Effect, Errors, Red, Step};
 use whyloss_transport as transport;
 
-/// All controls loaded under a prefix of their own; unloaded at the end.
-struct Loaded {
-    place: PrivatePlace,
-    _alone: MutexGuard<'static, ()>,
-}
-
-/// Ten transfers at a time are enough.
-static ALONE: Mutex<()> = Mutex::new(());
-
-impl Loaded {
-    fn new(prefix: &str) -> Option<Self> {
-        if !can_load() {
-            return None;
-        }
-        if let Some(reason) = missing_capability() {
-            skip(&reason);
-            return None;
-        }
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = private_place(prefix);
-        load::load(&place, &[]).expect("loads");
-        Some(Self { place, _alone: alone })
-    }
-
-    /// Runs all of `controls` at the same time, each over a link of its own; `reno` is the kernel's. `None`, with a word to the reader, where
-    /// this machine was too busy for a link to be what was asked for.
-    fn transfer(&self, controls: &[&str], link: &Link, seconds: u64) -> Option<BTreeMap<String, (Run, Counts)>> {
-        let time = Duration::from_secs(seconds);
-        let runs: Vec<_> = std::thread::scope(|scope| {
-            let threads: Vec<_> = controls
-                .iter()
-                .map(|&control| {
-                    let name = if control == "reno" { control.to_owned() } else { format!("{}{control}", self.place.prefix) };
-                    (control, scope.spawn(move || (transfer(&name, link, time), name)))
-                })
-                .collect();
-            threads.into_iter().map(|(control, thread)| (control, thread.join().expect("a transfer"))).collect()
-        });
-        if let Some(flaw) = runs.iter().find_map(|(_, (run, _))| run.audit.flaws.first()) {
-            skip(flaw);
-            return None;
-        }
-        let counts = stat(&self.place).expect("counts").controls;
-        let told = runs
-            .into_iter()
-            .map(|(control, (run, name))| {
-                let counts = counts.get(&name).cloned().unwrap_or_default();
-                println!(
-                    "{control}: {:.2} Mbit/s, mean window {:.1}, growth {:.2}, {} dropped, {:?}",
-                    run.mbps(),
-                    run.mean_cwnd(),
-                    run.growth(),
-                    run.dropped(),
-                    counts.iter().filter(|(_, count)| **count > 0).collect::<Vec<_>>(),
-                );
-                (control.to_owned(), (run, counts))
+/// Runs all of `controls` at the same time, each over a link of its own; `reno` is the kernel's. `None`, with a word to the reader, where
+/// this machine was too busy for a link to be what was asked for.
+fn transfers(loaded: &Loaded, controls: &[&str], link: &Link, seconds: u64) -> Option<BTreeMap<String, (Run, Counts)>> {
+    let time = Duration::from_secs(seconds);
+    let runs: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = controls
+            .iter()
+            .map(|&control| {
+                let name = if control == "reno" { control.to_owned() } else { format!("{}{control}", loaded.place.prefix) };
+                (control, scope.spawn(move || (transfer(&name, link, time), name)))
             })
             .collect();
-        Some(told)
+        threads.into_iter().map(|(control, thread)| (control, thread.join().expect("a transfer"))).collect()
+    });
+    if let Some(flaw) = runs.iter().find_map(|(_, (run, _))| run.audit.flaws.first()) {
+        skip(flaw);
+        return None;
     }
+    let counts = stat(&loaded.place).expect("counts").controls;
+    let told = runs
+        .into_iter()
+        .map(|(control, (run, name))| {
+            let counts = counts.get(&name).cloned().unwrap_or_default();
+            println!(
+                "{control}: {:.2} Mbit/s, mean window {:.1}, growth {:.2}, {} dropped, {:?}",
+                run.mbps(),
+                run.mean_cwnd(),
+                run.growth(),
+                run.dropped(),
+                counts.iter().filter(|(_, count)| **count > 0).collect::<Vec<_>>(),
+            );
+            (control.to_owned(), (run, counts))
+        })
+        .collect();
+    Some(told)
 }
 
 const ALL: [&str; 10] = ["reno", "newreno", "veno", "westwood", "ncpld", "spike", "ldaeq", "jtcp", "cerl", "cubic_ld"];
@@ -109,8 +81,8 @@ fn agree(runs: &BTreeMap<String, (Run, Counts)>, link: &Link, seconds: u64) {
 
 #[test]
 fn windows_grow_and_fall_on_a_clean_path_as_the_kernels_reno() {
-    let Some(loaded) = Loaded::new("w1_") else { return };
-    let Some(runs) = loaded.transfer(&ALL, &Link::default(), 6) else { return };
+    let Some(loaded) = Loaded::new("w1_", &[]) else { return };
+    let Some(runs) = transfers(&loaded, &ALL, &Link::default(), 6) else { return };
     agree(&runs, &Link::default(), 6);
     let (reno, _) = &runs["reno"];
     assert!((0.7..1.3).contains(&reno.growth()), "the kernel's own: {}", reno.growth());
@@ -133,9 +105,9 @@ fn windows_grow_and_fall_on_a_clean_path_as_the_kernels_reno() {
 
 #[test]
 fn windows_survive_random_losses_where_the_verdict_is_right() {
-    let Some(loaded) = Loaded::new("w2_") else { return };
+    let Some(loaded) = Loaded::new("w2_", &[]) else { return };
     let link = Link { channel: erasing(0.02), ..Link::default() };
-    let Some(runs) = loaded.transfer(&ALL, &link, 6) else { return };
+    let Some(runs) = transfers(&loaded, &ALL, &link, 6) else { return };
     agree(&runs, &link, 6);
     let goodput = |control: &str| runs[control].0.mbps();
     let newreno = goodput("newreno") / goodput("reno");
@@ -158,7 +130,7 @@ fn windows_survive_random_losses_where_the_verdict_is_right() {
 
 #[test]
 fn a_timeout_for_corruption_gives_the_window_back() {
-    let Some(loaded) = Loaded::new("w3_") else { return };
+    let Some(loaded) = Loaded::new("w3_", &[]) else { return };
     // Half a second with data, a fifth without.
     let step = Step::Time(transport::Duration::from_millis(10));
     let channel = ChannelSpec { errors: Errors::Gilbert { stay_good: 0.98, stay_bad: 0.95, step }, effect: Effect::Erase };
@@ -166,7 +138,7 @@ fn a_timeout_for_corruption_gives_the_window_back() {
     let (mut timeouts, mut forgiven) = (0, 0);
     for seed in 1..=2 {
         let Some(runs) =
-            loaded.transfer(&controls, &Link { channel: channel.clone(), queue_packets: 200, seed, ..Link::default() }, 6)
+            transfers(&loaded, &controls, &Link { channel: channel.clone(), queue_packets: 200, seed, ..Link::default() }, 6)
         else {
             return;
         };
@@ -190,11 +162,11 @@ fn a_timeout_for_corruption_gives_the_window_back() {
 
 #[test]
 fn marks_are_congestion_whatever_a_differentiator_thinks() {
-    let Some(loaded) = Loaded::new("w4_") else { return };
+    let Some(loaded) = Loaded::new("w4_", &[]) else { return };
     // Long before the queue is half full, so that a loss would be taken for corruption.
     let red = Red { min: 5.0, max: 15.0, weight: 0.05, max_p: 0.1, gentle: true, mark: true };
     let link = Link { queue_packets: 200, discipline: Some(Discipline::Red(red)), ..Link::default() };
-    let Some(runs) = loaded.transfer(&["reno", "newreno", "veno", "ldaeq", "cerl"], &link, 5) else { return };
+    let Some(runs) = transfers(&loaded, &["reno", "newreno", "veno", "ldaeq", "cerl"], &link, 5) else { return };
     let (reno, _) = &runs["reno"];
     for (control, (run, counts)) in &runs {
         let reduced = run.samples.windows(2).filter(|pair| pair[0].state != 2 && pair[1].state == 2).count();
@@ -207,9 +179,9 @@ fn marks_are_congestion_whatever_a_differentiator_thinks() {
 
 #[test]
 fn a_window_starts_anew_after_a_pause() {
-    let Some(loaded) = Loaded::new("w5_") else { return };
+    let Some(loaded) = Loaded::new("w5_", &[]) else { return };
     let link = Link { pause_ms: (1000, 2500), ..Link::default() };
-    let Some(runs) = loaded.transfer(&["reno", "newreno", "ldaeq", "cubic_ld"], &link, 4) else { return };
+    let Some(runs) = transfers(&loaded, &["reno", "newreno", "ldaeq", "cubic_ld"], &link, 4) else { return };
     for (control, (run, _)) in &runs {
         let at = |ms: u64| run.samples.iter().filter(move |sample| sample.at.as_millis() as u64 >= ms);
         let before = at(900).next().expect("a sample").cwnd;
@@ -220,9 +192,9 @@ fn a_window_starts_anew_after_a_pause() {
 
 #[test]
 fn no_verdict_counts_while_too_much_is_lost() {
-    let Some(loaded) = Loaded::new("w6_") else { return };
+    let Some(loaded) = Loaded::new("w6_", &[]) else { return };
     let controls = ["ldaeq", "cerl", "cubic_ld"];
-    let Some(runs) = loaded.transfer(&controls, &Link { channel: erasing(0.4), ..Link::default() }, 5) else { return };
+    let Some(runs) = transfers(&loaded, &controls, &Link { channel: erasing(0.4), ..Link::default() }, 5) else { return };
     let overruled: u64 = controls.iter().map(|control| runs[*control].1["overruled"]).sum();
     assert!(overruled > 0, "two in five are lost");
 }

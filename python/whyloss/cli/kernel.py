@@ -169,11 +169,11 @@ def stat(as_json: bool) -> None:
     for control, counts in found["controls"].items():
         row(listing, control, *(counts[name] for name, _ in meanings))
     screen.print(listing)
-    happened = [(name, what) for name, what in _native.kernel_report_counters() if found["reports"].get(name)]
-    if happened:
+    if reports := found["reports"]:
         listing = table("\nReports of damage, on the whole machine", "what", ">count", "that is")
-        for name, what in happened:
-            row(listing, name, found["reports"][name], what)
+        for name, what in _native.kernel_report_counters():
+            if name == "agreed" or reports[name]:
+                row(listing, name, reports[name], what)
         screen.print(listing)
     listing = table(
         "\nOpen connections",

@@ -2,6 +2,7 @@
 // Each test takes what it needs.
 #![allow(dead_code)]
 
+pub mod middlebox;
 pub mod path;
 pub mod simulated;
 pub mod traffic;
@@ -9,8 +10,10 @@ pub mod traffic;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use whyloss_kernel::place::Place;
+use whyloss_net::namespace::missing_capability;
 
 /// Whether programs can be loaded here; if not, says on standard error why the test is skipped.
 pub fn can_load() -> bool {
@@ -57,9 +60,40 @@ impl Drop for PrivatePlace {
     }
 }
 
+/// Controls that are loaded under a prefix of their own, for one test at a time; unloaded at the end.
+pub struct Loaded {
+    pub place: PrivatePlace,
+    _alone: MutexGuard<'static, ()>,
+}
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+impl Loaded {
+    /// Loads `controls`, all if none is named; says why and gives `None` where this machine cannot.
+    pub fn new(prefix: &str, controls: &[&str]) -> Option<Self> {
+        if !can_load() {
+            return None;
+        }
+        if let Some(reason) = missing_capability() {
+            skip(&reason);
+            return None;
+        }
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = private_place(prefix);
+        let controls: Vec<_> = controls.iter().map(|&name| name.to_owned()).collect();
+        whyloss_kernel::load::load(&place, &controls).expect("loads");
+        Some(Self { place, _alone: alone })
+    }
+}
+
 /// Waits until `condition` holds. Gives whether it did within a second: the kernel takes some things away a little later.
 pub fn soon(condition: impl Fn() -> bool) -> bool {
-    let end = Instant::now() + Duration::from_secs(1);
+    within(Duration::from_secs(1), condition)
+}
+
+/// Waits until `condition` holds. Gives whether it did within `time`.
+pub fn within(time: Duration, condition: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + time;
     while !condition() {
         if Instant::now() > end {
             return false;

@@ -1,10 +1,10 @@
 //! Two hosts of the kernel's with an emulated link between them, and transfers whose window is watched.
 #![allow(dead_code)]
 
-use super::traffic::set_control;
+use super::traffic::connect_across;
 use nix::libc;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -23,6 +23,8 @@ pub struct Link {
     pub queue_packets: u32,
     /// What happens to packets on their way from the sender.
     pub channel: ChannelSpec,
+    /// What happens to those on their way back.
+    pub channel_back: ChannelSpec,
     /// How the queue on that way drops or marks; with one, both hosts use ECN.
     pub discipline: Option<Discipline>,
     /// When the application pauses, from and to, in milliseconds.
@@ -38,10 +40,28 @@ impl Default for Link {
             delay_ms: 10,
             queue_packets: 50,
             channel: ChannelSpec::default(),
+            channel_back: ChannelSpec::default(),
             discipline: None,
             pause_ms: (0, 0),
             seed: 1,
         }
+    }
+}
+
+impl Link {
+    /// For an emulator: what packets from the sender cross, and what those back to it do.
+    pub fn chains(&self) -> [Vec<Hop>; 2] {
+        let chain = |name: &str, channel: &ChannelSpec, discipline| {
+            let spec = LinkSpec {
+                rate: BitRate::from_bps(self.rate_bps),
+                delay: transport::Duration::from_millis(self.delay_ms),
+                queue: QueueLimit::Packets(self.queue_packets),
+                channel: channel.clone(),
+                ..LinkSpec::default()
+            };
+            vec![Hop { name: name.to_owned(), spec, discipline }]
+        };
+        [chain("there", &self.channel, self.discipline), chain("back", &self.channel_back, None)]
     }
 }
 
@@ -109,68 +129,45 @@ pub fn transfer(control: &str, link: &Link, time: Duration) -> Run {
             .expect("an address");
         tun
     });
-    let chain = |name: &str, channel: &ChannelSpec, discipline| {
-        let spec = LinkSpec {
-            rate: BitRate::from_bps(link.rate_bps),
-            delay: transport::Duration::from_millis(link.delay_ms),
-            queue: QueueLimit::Packets(link.queue_packets),
-            channel: channel.clone(),
-            ..LinkSpec::default()
-        };
-        vec![Hop { name: name.to_owned(), spec, discipline }]
-    };
-    let chains = [chain("there", &link.channel, link.discipline), chain("back", &ChannelSpec::default(), None)];
-    let emulator = Emulator::start(ends, chains, &Options::new(link.seed, 0)).expect("an emulator");
+    let emulator = Emulator::start(ends, link.chains(), &Options::new(link.seed, 0)).expect("an emulator");
+    let connection = connect_across((&near, &far), "10.8.0.2:5201".parse().expect("an address"), control);
+    let run = watch(&connection, time, link.pause_ms);
+    Run { audit: emulator.stop().expect("an audit").remove(0), ..run }
+}
 
-    let listener = far.run(|| TcpListener::bind("10.8.0.2:5201")).expect("a port");
-    let sender = near.run(|| {
-        let socket = nix::sys::socket::socket(
-            nix::sys::socket::AddressFamily::Inet,
-            nix::sys::socket::SockType::Stream,
-            nix::sys::socket::SockFlag::SOCK_CLOEXEC,
-            None,
-        )
-        .expect("a socket");
-        set_control(&socket, control).unwrap_or_else(|error| panic!("{control}: {error}"));
-        let to = nix::sys::socket::SockaddrIn::new(10, 8, 0, 2, 5201);
-        nix::sys::socket::connect(socket.as_raw_fd(), &to).expect("connects");
-        TcpStream::from(socket)
-    });
-    let mut receiver = listener.accept().expect("accepts").0;
+/// Sends from one end of a connection to the other for `time`, but not from `pause_ms.0` to `pause_ms.1`. Links are not audited.
+pub fn watch((sender, receiver): &(TcpStream, TcpStream), time: Duration, pause_ms: (u64, u64)) -> Run {
     sender.set_write_timeout(Some(Duration::from_millis(50))).expect("a timeout");
     receiver.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
-
     let (over, received) = (AtomicBool::new(false), AtomicU64::new(0));
     let start = Instant::now();
     let samples = thread::scope(|scope| {
         scope.spawn(|| {
-            let octets = vec![7; 1 << 14];
-            let pause = link.pause_ms.0..link.pause_ms.1;
+            let (mut sender, octets) = (sender, vec![7; 1 << 14]);
+            let pause = pause_ms.0..pause_ms.1;
             while !over.load(Ordering::Relaxed) {
                 if pause.contains(&(start.elapsed().as_millis() as u64)) {
                     thread::sleep(Duration::from_millis(1));
                 } else {
-                    let _ = (&sender).write(&octets);
+                    let _ = sender.write(&octets);
                 }
             }
         });
         scope.spawn(|| {
-            let mut octets = vec![0; 1 << 16];
+            let (mut receiver, mut octets) = (receiver, vec![0; 1 << 16]);
             while !over.load(Ordering::Relaxed) {
                 received.fetch_add(receiver.read(&mut octets).unwrap_or(0) as u64, Ordering::Relaxed);
             }
         });
         let mut samples = Vec::new();
         while start.elapsed() < time {
-            samples.push(sample(&sender, start.elapsed()));
+            samples.push(sample(sender, start.elapsed()));
             thread::sleep(Duration::from_millis(4));
         }
         over.store(true, Ordering::Relaxed);
         samples
     });
-    let seconds = start.elapsed().as_secs_f64();
-    let mut audits = emulator.stop().expect("an audit");
-    Run { received: received.into_inner(), seconds, samples, audit: audits.remove(0) }
+    Run { received: received.into_inner(), seconds: start.elapsed().as_secs_f64(), samples, audit: Audit::default() }
 }
 
 fn sample(socket: &TcpStream, at: Duration) -> Sample {

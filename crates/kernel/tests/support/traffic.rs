@@ -1,11 +1,12 @@
 //! Connections inside a network namespace, in a control group of their own.
 #![allow(dead_code)]
 
-use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
+use nix::sys::socket::sockopt::TcpCongestion;
+use nix::sys::socket::{getsockopt, setsockopt, socket, AddressFamily, SockFlag, SockType, SockaddrStorage};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use whyloss_kernel::cgroup::Cgroups;
@@ -61,6 +62,24 @@ pub fn connect(inside: &Namespace, listen: &str, to: &str) -> io::Result<(TcpStr
         let (accepted, _) = listener.accept()?;
         Ok((connected, accepted))
     })
+}
+
+/// A new connection from `near` to `to`; it asks for `control` before the first SYN.
+pub fn connect_from(near: &Namespace, to: SocketAddr, control: &str) -> TcpStream {
+    near.run(|| {
+        let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+        let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
+        set_control(&socket, control).unwrap_or_else(|error| panic!("{control}: {error}"));
+        nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrStorage::from(to)).expect("connects");
+        TcpStream::from(socket)
+    })
+}
+
+/// Both ends of a new connection from one namespace to `to` in another, under `control`.
+pub fn connect_across((near, far): (&Namespace, &Namespace), to: SocketAddr, control: &str) -> (TcpStream, TcpStream) {
+    let listener = far.run(|| TcpListener::bind(to)).expect("a port");
+    let connected = connect_from(near, to, control);
+    (connected, listener.accept().expect("accepts").0)
 }
 
 /// Sends `count` octets through a connection and checks that they come, in order.

@@ -1,0 +1,136 @@
+//! The engine and the kernel as each other's peers: reports of damage that the one writes and the other believes.
+#![cfg(feature = "bpf")]
+
+mod support;
+
+use std::io::{self, Read as _};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener};
+use std::thread;
+use std::time::Duration;
+use support::middlebox::bed;
+use support::path::{transfer, Link};
+use support::traffic::connect_from;
+use support::Loaded;
+use whyloss_kernel::stat::stat;
+use whyloss_net::digest::Tally;
+use whyloss_net::exchange::{CloseOrder, Exchange, Outcome, Synthetic};
+use whyloss_net::{Host, Tun};
+use whyloss_sim::{ChannelSpec, Effect, Errors};
+use whyloss_transport::scheme::Selection;
+use whyloss_transport::stack::{Listener, Settings};
+use whyloss_transport::{self as transport, Config};
+
+/// Octets that are carried.
+const OCTETS: u64 = 3_000_000;
+const PORT: u16 = 5201;
+
+/// Who closes first shall not be waited for.
+fn config() -> Config {
+    Config { time_wait: transport::Duration::from_millis(100), ..Config::linux() }
+}
+
+/// The engine's scheme that asks for nonces and echoes them.
+fn hardened() -> Selection {
+    Selection::scheme("checksum-ld-hardened")
+}
+
+/// Has an engine behind `tun` take part in an exchange until it is over.
+fn engine(tun: Tun, address: IpAddr, begin: impl FnOnce(&mut Host) -> Exchange) -> Outcome {
+    let mut host = Host::new(tun, Settings { addresses: vec![address], mtu: 1500, key: [7; 16] });
+    let mut exchange = begin(&mut host);
+    let deadline = host.now() + transport::Duration::from_secs(60);
+    host.run(&mut exchange, deadline).expect("a device");
+    exchange.outcome().expect("nothing that can fail")
+}
+
+/// Checks that all has come and gives the goodput in Mbit/s.
+fn goodput(received: &Tally, outcome: &Outcome) -> f64 {
+    let mut whole = Tally::default();
+    io::copy(&mut Synthetic::new(OCTETS), &mut Adding(&mut whole)).expect("a sum");
+    assert_eq!((received.octets(), received.sha256()), (OCTETS, whole.sha256()));
+    let (start, end) = outcome.span.expect("a connection");
+    OCTETS as f64 * 8e-6 / end.since(start).as_secs_f64()
+}
+
+/// Writes into a tally.
+struct Adding<'tally>(&'tally mut Tally);
+
+impl io::Write for Adding<'_> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0.add(octets);
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn engine_and_kernel_understand_each_others_reports() {
+    let Some(loaded) = Loaded::new("p1_", &["wl_checksum"]) else { return };
+    let channel = ChannelSpec { errors: Errors::Packets { probability: 0.03 }, effect: Effect::Damage };
+    let link = Link { channel, ..Link::default() };
+    let reno = transfer("reno", &link, Duration::from_secs(4)).mbps();
+    let reports = || stat(&loaded.place).expect("counts").reports;
+
+    // The kernel sends, the engine reports.
+    let before = reports();
+    let beds = bed(&link);
+    let (tun, address) = beds.add_guest(1, 1).expect("a device");
+    let to = SocketAddr::new(address, PORT);
+    let (outcome, counts) = thread::scope(|scope| {
+        let receiver = scope.spawn(move || {
+            engine(tun, address, |host| {
+                let listener = Listener { config: config(), selection: hardened(), backlog: 1 };
+                host.stack().listen(to, listener).expect("a port");
+                Exchange::accepting(to, Box::new(io::empty()), Box::new(io::sink()), CloseOrder::AfterPeer)
+            })
+        });
+        let mut socket = connect_from(beds.namespace(0), to, "p1_checksum");
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        io::copy(&mut Synthetic::new(OCTETS), &mut socket).expect("sends");
+        socket.shutdown(Shutdown::Write).expect("closes");
+        assert_eq!(socket.read(&mut [0]).expect("the end"), 0);
+        (receiver.join().expect("an engine"), stat(&loaded.place).expect("counts").controls["p1_checksum"].clone())
+    });
+    let (stats, after) = (outcome.stats, reports());
+    let mbps = goodput(&outcome.received, &outcome);
+    println!("kernel to engine: {mbps:.2} Mbit/s, Reno {reno:.2}; {stats:?}; {counts:?}");
+    assert_eq!(after["agreed"] - before["agreed"], 1);
+    assert!(stats.damaged_received > 30 && stats.reports_sent > 30, "{stats:?}");
+    assert!(after["nonces"] - before["nonces"] > OCTETS / 1500, "{after:?}");
+    assert!(2 * (after["believed"] - before["believed"]) > stats.damaged_received, "{after:?}, {stats:?}");
+    assert!(counts["heard"] > 30 && 2 * counts["kept"] > counts["losses"], "{counts:?}");
+    assert!(mbps > 1.5 * reno, "{mbps} Mbit/s, Reno {reno}");
+    drop(beds);
+
+    // The engine sends, the kernel reports.
+    let before = reports();
+    let beds = bed(&link);
+    let (tun, address) = beds.add_guest(0, 1).expect("a device");
+    let to = SocketAddr::new(beds.plan().address(1, false), PORT);
+    let listener = beds.namespace(1).run(|| TcpListener::bind(to)).expect("a port");
+    let (outcome, received) = thread::scope(|scope| {
+        let sender = scope.spawn(move || {
+            engine(tun, address, |host| {
+                let now = host.now();
+                let connection = host.stack().connect(now, to, config(), &hardened()).expect("a connection");
+                Exchange::connecting(connection, Box::new(Synthetic::new(OCTETS)), Box::new(io::sink()), CloseOrder::WhenSent)
+            })
+        });
+        let (mut socket, _) = listener.accept().expect("accepts");
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        let mut received = Tally::default();
+        io::copy(&mut socket, &mut Adding(&mut received)).expect("receives");
+        drop(socket);
+        (sender.join().expect("an engine"), received)
+    });
+    let (stats, after) = (outcome.stats, reports());
+    let mbps = goodput(&received, &outcome);
+    println!("engine to kernel: {mbps:.2} Mbit/s, Reno {reno:.2}; {stats:?}; {after:?}");
+    assert_eq!(after["agreed"] - before["agreed"], 1);
+    assert!(after["reported"] - before["reported"] > 30, "{after:?}");
+    assert!(stats.reports_received > 30 && 2 * stats.reductions < stats.fast_retransmits, "{stats:?}");
+    assert!(mbps > 1.5 * reno, "{mbps} Mbit/s, Reno {reno}");
+}

@@ -9,18 +9,32 @@ use whyloss_net::testbed::{Link, Node, Plan, Testbed, TestbedError};
 use whyloss_sim::{LinkSpec, QueueLimit};
 use whyloss_transport::{BitRate, Duration as Delay};
 
-/// Measures it between two hosts of this machine's kernel, one TCP connection, packets of 1500 octets. Says why not where that cannot be.
-pub fn measure(seconds: u64) -> Vec<Entry> {
+/// Measures it `repetitions` times between two hosts of this machine's kernel, one TCP connection, packets of 1500 octets; the median counts. Says why
+/// not where that cannot be.
+pub fn measure(seconds: u64, repetitions: usize) -> Vec<Entry> {
     let unshaped = (BitRate::from_bps(1_000_000_000_000), Delay::ZERO, QueueLimit::Unlimited);
     let shaped = (BitRate::from_bps(100_000_000), Delay::from_millis(10), QueueLimit::Packets(200));
-    match carry(unshaped, seconds).and_then(|fast| Ok([fast, carry(shaped, seconds)?])) {
-        Ok([fast, exact]) => {
-            let data = &fast[0];
-            let late = |pick: fn(&Audit) -> f64| exact.iter().map(pick).fold(0.0, f64::max);
+    let runs = (0..repetitions.max(1)).map(|_| Ok([carry(unshaped, seconds)?, carry(shaped, seconds)?]));
+    match runs.collect::<Result<Vec<_>, _>>() {
+        Ok(runs) => {
+            let median = |value: &dyn Fn(&[Vec<Audit>; 2]) -> f64| {
+                let mut values: Vec<_> = runs.iter().map(value).collect();
+                values.sort_by(f64::total_cmp);
+                values[values.len() / 2]
+            };
+            let late = |pick: fn(&Audit) -> f64| median(&|[_, exact]| exact.iter().map(pick).fold(0.0, f64::max));
             vec![
-                Entry::new("emulator/unshaped/packets-per-second", data.sent as f64 / data.seconds, "packet/s")
-                    .limit("target", 3e5),
-                Entry::new("emulator/unshaped/rate", data.sent_octets as f64 * 8.0 / data.seconds, "bit/s"),
+                Entry::new(
+                    "emulator/unshaped/packets-per-second",
+                    median(&|[fast, _]| fast[0].sent as f64 / fast[0].seconds),
+                    "packet/s",
+                )
+                .limit("target", 3e5),
+                Entry::new(
+                    "emulator/unshaped/rate",
+                    median(&|[fast, _]| fast[0].sent_octets as f64 * 8.0 / fast[0].seconds),
+                    "bit/s",
+                ),
                 Entry::new("emulator/100Mbps/late-p50", late(|audit| audit.error.p50_us), "us"),
                 Entry::new("emulator/100Mbps/late-p99", late(|audit| audit.error.p99_us), "us").limit("target", 100.0),
                 Entry::new("emulator/100Mbps/late-p99.9", late(|audit| audit.error.p999_us), "us"),

@@ -88,7 +88,7 @@ fn main() -> std::io::Result<()> {
             return Ok(());
         }
         Some(What::Emulator { seconds }) => {
-            report::print(&emulator::measure(seconds));
+            report::print(&emulator::measure(seconds, arguments.repetitions));
             return Ok(());
         }
         None => {}
@@ -105,7 +105,7 @@ fn main() -> std::io::Result<()> {
     eprintln!("differentiators");
     entries.extend(differentiators::measure(arguments.repetitions));
     eprintln!("emulator");
-    entries.extend(emulator::measure(5));
+    entries.extend(emulator::measure(5, arguments.repetitions));
     eprintln!("memory");
     let profiler = dhat::Profiler::builder().testing().build();
     entries.push(Entry::new("memory/idle-connection", memory::idle_connection(), "bytes").limit("target", 4096.0));

@@ -47,26 +47,35 @@ void wl_host_sender_init(struct wl_host_sender *sender, u64 key, int nonces)
 	sender->sent.key = (struct wl_key){ key, ~key };
 	sender->sent.most = 1;
 	sender->heard.nonces = nonces;
-	wl_budget_init(&sender->heard.budget, 0);
+	wl_budget_init(&sender->heard.budget);
 }
 
+// Whatever is sent again was lost.
 u32 wl_host_sender_send(struct wl_host_sender *sender, u32 seq, u32 len, u32 mss, int again)
 {
+	u32 explained = again ? wl_heard_repair(&sender->heard, seq, len) : 0, nonce;
+
+	nonce = wl_sent_nonce(&sender->sent, seq, len, mss, again);
 	if (again)
-		wl_heard_repair(&sender->heard, seq, len);
-	return wl_sent_nonce(&sender->sent, seq, len, mss, again);
+		wl_repair_begin(&sender->sent, explained);
+	return nonce;
 }
 
-u32 wl_host_sender_hear(struct wl_host_sender *sender, const struct wl_report *report, u32 now, u32 una, u32 nxt)
+u32 wl_host_sender_hear(struct wl_host_sender *sender, const struct wl_report *report, u32 una, u32 nxt)
 {
-	struct wl_outstanding at = { now, 100000, una, nxt };
+	struct wl_outstanding at = { una, nxt };
 
 	return wl_heard_report(&sender->heard, &sender->sent, report, &at);
 }
 
-void wl_host_sender_delivered(struct wl_host_sender *sender, u32 now, u32 segments)
+void wl_host_sender_delivered(struct wl_host_sender *sender, u32 segments, u32 window)
 {
-	wl_heard_delivered(&sender->heard, now, 100000, segments);
+	wl_heard_delivered(&sender->heard, segments, window);
+}
+
+void wl_host_sender_pass(struct wl_host_sender *sender, u32 elapsed)
+{
+	sender->sent.clock += elapsed;
 }
 
 void wl_host_sender_counts(const struct wl_host_sender *sender, u32 counts[4])
@@ -74,25 +83,29 @@ void wl_host_sender_counts(const struct wl_host_sender *sender, u32 counts[4])
 	counts[0] = sender->heard.total;
 	counts[1] = sender->heard.repaired;
 	counts[2] = wl_heard_distrusted(&sender->heard);
-	counts[3] = wl_heard_too_many(&sender->heard);
+	counts[3] = wl_heard_lately(&sender->heard);
 }
 
 const size_t wl_host_kept_size = sizeof(struct wl_kept);
 
-u32 wl_host_kept_begin(struct wl_kept *kept, u32 cwnd, u32 ssthresh, const struct wl_balance *before, const struct wl_balance *at, int reported,
-		       int marked)
+u32 wl_host_kept_begin(struct wl_kept *kept, const struct wl_host_sender *sender, u32 cwnd, u32 path, int reported, int marked)
 {
-	return wl_kept_begin(kept, (struct wl_window){ cwnd, ssthresh }, before, at, reported, marked);
+	return wl_kept_begin(kept, (struct wl_window){ cwnd, 2 }, path, sender->sent.number, reported, marked);
 }
 
-u32 wl_host_kept_ack(struct wl_kept *kept, const struct wl_balance *at)
+u32 wl_host_kept_ack(struct wl_kept *kept, const struct wl_host_sender *sender, u32 patience, int repaired)
 {
-	return wl_kept_ack(kept, at);
+	return wl_kept_ack(kept, &sender->sent, patience, repaired);
 }
 
-u32 wl_host_kept_settle(struct wl_kept *kept, const struct wl_balance *at)
+void wl_host_kept_end(struct wl_kept *kept)
 {
-	return wl_kept_settle(kept, at);
+	wl_kept_end(kept);
+}
+
+u32 wl_host_kept_threshold(const struct wl_kept *kept)
+{
+	return wl_kept_threshold(kept);
 }
 
 struct wl_host_delay {
@@ -128,6 +141,16 @@ u32 wl_host_delay_round(struct wl_host_delay *host, u32 rtt, u32 base)
 		wl_delay_ack(&host->delay, &host->reno, &host->window, &ack, base);
 	}
 	return host->window.cwnd | (u32)host->delay.competing << 31;
+}
+
+int wl_host_delay_long(u32 cwnd, u32 rtt, u32 base)
+{
+	return wl_delay_long(cwnd, rtt, base);
+}
+
+u32 wl_host_delay_path(u32 cwnd, u32 rtt, u32 base)
+{
+	return wl_delay_path(cwnd, rtt, base);
 }
 
 _Static_assert(sizeof(struct wl_report) == 20 && sizeof(struct wl_options) == 28, "tests/reports.rs has these");

@@ -33,17 +33,6 @@ struct Read {
     has_report: u8,
 }
 
-/// Counts of a connection.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Balance {
-    now: u32,
-    lost: u32,
-    heard: u32,
-    repaired: u32,
-    patience: u32,
-}
-
 extern "C" {
     fn wl_host_options_read(options: *mut Read, octets: *const u8, len: u32, ack: u32);
     fn wl_host_report_write(octets: *mut u8, report: *const Report) -> u32;
@@ -52,24 +41,20 @@ extern "C" {
     static wl_host_sender_size: usize;
     fn wl_host_sender_init(sender: *mut u64, key: u64, nonces: i32);
     fn wl_host_sender_send(sender: *mut u64, seq: u32, len: u32, mss: u32, again: i32) -> u32;
-    fn wl_host_sender_hear(sender: *mut u64, report: *const Report, now: u32, una: u32, nxt: u32) -> u32;
-    fn wl_host_sender_delivered(sender: *mut u64, now: u32, segments: u32);
+    fn wl_host_sender_hear(sender: *mut u64, report: *const Report, una: u32, nxt: u32) -> u32;
+    fn wl_host_sender_delivered(sender: *mut u64, segments: u32, window: u32);
+    fn wl_host_sender_pass(sender: *mut u64, elapsed: u32);
     fn wl_host_sender_counts(sender: *const u64, counts: *mut u32);
     static wl_host_kept_size: usize;
-    fn wl_host_kept_begin(
-        kept: *mut u64,
-        cwnd: u32,
-        ssthresh: u32,
-        before: *const Balance,
-        at: *const Balance,
-        reported: i32,
-        marked: i32,
-    ) -> u32;
-    fn wl_host_kept_ack(kept: *mut u64, at: *const Balance) -> u32;
-    fn wl_host_kept_settle(kept: *mut u64, at: *const Balance) -> u32;
+    fn wl_host_kept_begin(kept: *mut u64, sender: *const u64, cwnd: u32, path: u32, reported: i32, marked: i32) -> u32;
+    fn wl_host_kept_ack(kept: *mut u64, sender: *const u64, patience: u32, repaired: i32) -> u32;
+    fn wl_host_kept_end(kept: *mut u64);
+    fn wl_host_kept_threshold(kept: *const u64) -> u32;
     static wl_host_delay_size: usize;
     fn wl_host_delay_init(delay: *mut u64, cwnd: u32);
     fn wl_host_delay_round(delay: *mut u64, rtt: u32, base: u32) -> u32;
+    fn wl_host_delay_long(cwnd: u32, rtt: u32, base: u32) -> i32;
+    fn wl_host_delay_path(cwnd: u32, rtt: u32, base: u32) -> u32;
 }
 
 fn read(octets: &[u8], ack: u32) -> Read {
@@ -228,7 +213,6 @@ use Belief::{Believed, Distrusted, Limited, Marked, Repeated, Spent, Stale, Unpr
 /// A sender with data outstanding.
 struct Sender {
     state: Vec<u64>,
-    now: u32,
     una: u32,
     nxt: u32,
 }
@@ -241,7 +225,7 @@ impl Sender {
         let mut state = vec![0; unsafe { wl_host_sender_size }.div_ceil(8)];
         // SAFETY: `state` has the octets of the structure.
         unsafe { wl_host_sender_init(state.as_mut_ptr(), 0x1234_5678_9abc_def0, 1) };
-        Self { state, now: 0, una: 0, nxt: 0 }
+        Self { state, una: 0, nxt: 0 }
     }
 
     fn transmit(&mut self, seq: u32, len: u32) -> u32 {
@@ -254,19 +238,24 @@ impl Sender {
     fn hear(&mut self, report: &Report) -> Belief {
         let all = [Believed, Repeated, Stale, Marked, Unproven, Wrong, Spent, Limited, Distrusted];
         // SAFETY: see `new`.
-        all[unsafe { wl_host_sender_hear(self.state.as_mut_ptr(), report, self.now, self.una, self.nxt) } as usize]
+        all[unsafe { wl_host_sender_hear(self.state.as_mut_ptr(), report, self.una, self.nxt) } as usize]
     }
 
     fn told(&mut self, seq: u32, echo: u32) -> Belief {
         self.hear(&Report { seq, echo, echoed: u32::MAX, confirmed: 1, ..Report::default() })
     }
 
-    fn delivered(&mut self, segments: u32) {
+    fn delivered(&mut self, segments: u32, window: u32) {
         // SAFETY: see `new`.
-        unsafe { wl_host_sender_delivered(self.state.as_mut_ptr(), self.now, segments) };
+        unsafe { wl_host_sender_delivered(self.state.as_mut_ptr(), segments, window) };
     }
 
-    /// Believed, of these sent again, distrusted, too many.
+    fn pass(&mut self, elapsed: u32) {
+        // SAFETY: see `new`.
+        unsafe { wl_host_sender_pass(self.state.as_mut_ptr(), elapsed) };
+    }
+
+    /// Believed, of these sent again, distrusted, lately.
     fn counts(&self) -> [u32; 4] {
         let mut counts = [0; 4];
         // SAFETY: see `new`; the function writes four numbers.
@@ -296,7 +285,7 @@ fn a_report_is_believed_once_and_with_the_nonce_of_that_transmission() {
     let again = sender.transmit(3 * MSS, MSS);
     assert_ne!(again, nonces[3]);
     assert_eq!(sender.told(3 * MSS, again), Believed);
-    assert_eq!(sender.counts(), [3, 1, 0, 0]);
+    assert_eq!(sender.counts(), [3, 1, 0, 1]);
     // Later than the data itself: it counts if the segment was sent again, else it is an old story.
     let late = sender.transmit(3 * MSS, MSS);
     sender.transmit(7 * MSS, MSS);
@@ -323,7 +312,6 @@ fn who_guesses_nonces_is_soon_believed_no_more() {
         let mut sender = Sender::new();
         let mut last = 0;
         for n in 0..200 {
-            sender.now += 200_000;
             last = sender.transmit(n * MSS, MSS);
             // Every segment was dropped by a queue. The compact form asks for ten bits only.
             let guess =
@@ -340,24 +328,27 @@ fn who_guesses_nonces_is_soon_believed_no_more() {
 #[test]
 fn reports_are_limited_to_a_share_of_the_segments() {
     let mut sender = Sender::new();
-    let nonces: Vec<u32> = (0..200).map(|n| sender.transmit(n * MSS, MSS)).collect();
+    let nonces: Vec<u32> = (0..300).map(|n| sender.transmit(n * MSS, MSS)).collect();
     let heard = |sender: &mut Sender, from: usize| {
         (from..from + 50).filter(|&n| sender.told(n as u32 * MSS, nonces[n]) == Believed).count()
     };
-    assert_eq!(heard(&mut sender, 0), 4);
-    sender.now = 100_000;
-    sender.delivered(80);
-    sender.now = 200_000;
-    assert_eq!(heard(&mut sender, 50), 20, "a quarter of what the last round trip delivered");
-    assert_eq!(sender.counts()[3], 1, "more than nine of the last 32 segments");
-    sender.delivered(20);
-    assert_eq!(sender.counts()[3], 1);
-    sender.delivered(20);
+    assert_eq!(heard(&mut sender, 0), 16, "to begin with");
+    sender.delivered(20, 10);
+    assert_eq!(heard(&mut sender, 50), 5, "a quarter of what was delivered");
+    sender.delivered(1000, 10);
+    assert_eq!(heard(&mut sender, 100), 16, "no more than 16 are saved up");
+    sender.delivered(1000, 120);
+    assert_eq!(heard(&mut sender, 150), 30, "or a quarter of a window");
+    sender.delivered(255, 10);
+    assert_eq!(sender.counts()[3], 1, "damage was seen lately");
+    sender.delivered(1, 10);
     assert_eq!(sender.counts()[3], 0);
 }
 
-/// An episode and its window.
+/// What becomes of the window.
 struct Kept(Vec<u64>);
+
+const PATIENCE: u32 = 100;
 
 impl Kept {
     fn new() -> Self {
@@ -365,45 +356,206 @@ impl Kept {
         Self(vec![0; unsafe { wl_host_kept_size }.div_ceil(8)])
     }
 
-    fn begin(&mut self, before: Balance, at: Balance, reported: bool) -> u32 {
-        // SAFETY: the vector has the octets of the structure.
-        unsafe { wl_host_kept_begin(self.0.as_mut_ptr(), 40, 30, &raw const before, &raw const at, i32::from(reported), 0) }
+    fn begin(&mut self, sender: &Sender, cwnd: u32, reported: bool) -> u32 {
+        self.begin_on(sender, cwnd, 0, reported)
     }
 
-    fn ack(&mut self, at: Balance) -> u32 {
-        // SAFETY: see `begin`.
-        unsafe { wl_host_kept_ack(self.0.as_mut_ptr(), &raw const at) }
+    /// Where the path without its queue holds `path` segments.
+    fn begin_on(&mut self, sender: &Sender, cwnd: u32, path: u32, reported: bool) -> u32 {
+        // SAFETY: the vectors have the octets of the structures.
+        unsafe { wl_host_kept_begin(self.0.as_mut_ptr(), sender.state.as_ptr(), cwnd, path, i32::from(reported), 0) }
     }
 
-    fn settle(&mut self, at: Balance) -> u32 {
+    fn mark(&mut self, sender: &Sender, cwnd: u32) -> u32 {
         // SAFETY: see `begin`.
-        unsafe { wl_host_kept_settle(self.0.as_mut_ptr(), &raw const at) }
+        unsafe { wl_host_kept_begin(self.0.as_mut_ptr(), sender.state.as_ptr(), cwnd, 0, 0, 1) }
+    }
+
+    fn ack(&mut self, sender: &Sender) -> Change {
+        // SAFETY: see `begin`.
+        CHANGES[unsafe { wl_host_kept_ack(self.0.as_mut_ptr(), sender.state.as_ptr(), PATIENCE, 1) } as usize]
+    }
+
+    /// Before everything lost was sent again.
+    fn early_ack(&mut self, sender: &Sender) -> Change {
+        // SAFETY: see `begin`.
+        CHANGES[unsafe { wl_host_kept_ack(self.0.as_mut_ptr(), sender.state.as_ptr(), PATIENCE, 0) } as usize]
+    }
+
+    fn end(&mut self) {
+        // SAFETY: see `begin`.
+        unsafe { wl_host_kept_end(self.0.as_mut_ptr()) };
+    }
+
+    fn threshold(&self) -> u32 {
+        // SAFETY: see `begin`.
+        unsafe { wl_host_kept_threshold(self.0.as_ptr()) }
     }
 }
 
-const SAME: u32 = 0;
-const REDUCED: u32 = 1;
-const RESTORED: u32 = 2;
+/// In the order of `enum wl_change`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Same,
+    Reduced,
+    Restored,
+}
+
+use Change::{Reduced, Restored, Same};
+
+const CHANGES: [Change; 3] = [Same, Reduced, Restored];
+
+/// A sender with 200 segments under way, and their nonces.
+fn busy() -> (Sender, Vec<u32>) {
+    let mut sender = Sender::new();
+    let nonces = (0..200).map(|n| sender.transmit(n * MSS, MSS)).collect();
+    sender.delivered(200, 200);
+    (sender, nonces)
+}
 
 #[test]
 fn an_episode_keeps_its_window_if_every_loss_is_explained() {
-    let at = |now, lost, heard, repaired| Balance { now, lost, heard, repaired, patience: 100 };
-    // Two losses, both reported.
+    let (mut sender, nonces) = busy();
     let mut kept = Kept::new();
-    assert_eq!(kept.begin(at(0, 0, 0, 0), at(0, 2, 2, 0), false), 40);
-    assert_eq!((kept.ack(at(50, 2, 2, 2)), kept.settle(at(200, 2, 2, 2))), (SAME, SAME));
-    // No report: at once.
-    assert_eq!(Kept::new().begin(at(0, 0, 0, 0), at(0, 1, 0, 0), false), 20);
-    // The head is reported, another loss never: after the patience.
+    for n in [2, 5] {
+        assert_eq!(sender.told(n * MSS, nonces[n as usize]), Believed);
+    }
+    assert_eq!(kept.begin(&sender, 40, true), 40);
+    sender.transmit(2 * MSS, MSS);
+    sender.transmit(5 * MSS, MSS);
+    sender.pass(10 * PATIENCE);
+    assert_eq!((kept.ack(&sender), kept.threshold()), (Same, 40));
+    // A third is lost and never reported.
+    sender.transmit(9 * MSS, MSS);
+    sender.pass(PATIENCE);
+    assert_eq!(kept.ack(&sender), Same);
+    sender.pass(1);
+    assert_eq!((kept.ack(&sender), kept.threshold()), (Reduced, 20));
+    // One reduction an episode.
+    sender.transmit(12 * MSS, MSS);
+    assert_eq!(kept.ack(&sender), Same);
+    sender.pass(PATIENCE + 1);
+    assert_eq!(kept.ack(&sender), Same);
+}
+
+#[test]
+fn a_late_report_brings_the_window_back() {
+    for ended in [false, true] {
+        let (mut sender, nonces) = busy();
+        let mut kept = Kept::new();
+        assert_eq!(kept.begin(&sender, 40, false), 20);
+        assert_eq!(kept.early_ack(&sender), Same, "the loss is still to be sent again");
+        sender.transmit(0, MSS);
+        sender.transmit(MSS, MSS);
+        assert_eq!(kept.ack(&sender), Same);
+        if ended {
+            kept.end();
+        }
+        assert_eq!(sender.told(0, nonces[0]), Believed);
+        assert_eq!(kept.ack(&sender), Same, "one of two");
+        assert_eq!(sender.told(MSS, nonces[1]), Believed);
+        assert_eq!((kept.ack(&sender), kept.threshold()), (Restored, 40));
+        assert_eq!(kept.ack(&sender), Same);
+    }
+    // Later than four times the patience.
+    let (mut sender, nonces) = busy();
     let mut kept = Kept::new();
-    assert_eq!(kept.begin(at(0, 0, 0, 0), at(0, 2, 1, 0), true), 40);
-    assert_eq!((kept.ack(at(10, 2, 1, 1)), kept.ack(at(110, 2, 1, 1)), kept.ack(at(111, 2, 1, 1))), (SAME, SAME, REDUCED));
-    // A late report brings the window back.
-    assert_eq!(kept.ack(at(150, 2, 2, 2)), RESTORED);
-    // A receiver that calls damaged what it has: heard, but never sent again. Recovery is over; the window falls after the patience.
+    kept.begin(&sender, 40, false);
+    sender.transmit(0, MSS);
+    sender.pass(4 * PATIENCE + 4);
+    assert_eq!(kept.ack(&sender), Same);
+    assert_eq!((sender.told(0, nonces[0]), kept.ack(&sender), kept.threshold()), (Believed, Same, 20));
+}
+
+#[test]
+fn two_reductions_are_taken_back_together() {
+    let (mut sender, nonces) = busy();
     let mut kept = Kept::new();
-    assert_eq!(kept.begin(at(0, 0, 0, 0), at(0, 1, 1, 0), false), 40);
-    assert_eq!((kept.settle(at(10, 1, 1, 0)), kept.settle(at(111, 1, 1, 0))), (SAME, REDUCED));
+    kept.begin(&sender, 40, false);
+    sender.transmit(0, MSS);
+    kept.ack(&sender);
+    kept.end();
+    assert_eq!(kept.begin(&sender, 20, false), 10);
+    sender.transmit(MSS, MSS);
+    assert_eq!((sender.told(MSS, nonces[1]), kept.ack(&sender)), (Believed, Same));
+    assert_eq!((sender.told(0, nonces[0]), kept.ack(&sender), kept.threshold()), (Believed, Restored, 40));
+}
+
+#[test]
+fn each_loss_has_a_patience_of_its_own() {
+    // Always one is open, but none for long.
+    let (mut sender, nonces) = busy();
+    let mut kept = Kept::new();
+    kept.begin(&sender, 40, true);
+    for n in 0..30 {
+        sender.transmit(n * MSS, MSS);
+        sender.pass(60);
+        if n > 0 {
+            sender.delivered(10, 40);
+            assert_eq!(sender.told((n - 1) * MSS, nonces[n as usize - 1]), Believed);
+        }
+        assert_eq!(kept.ack(&sender), Same, "loss {n}");
+    }
+    assert_eq!(sender.told(29 * MSS, nonces[29]), Believed);
+    // What others are excused by does not excuse the one that nobody has explained.
+    sender.transmit(100 * MSS, MSS);
+    let changes: Vec<_> = (30..34)
+        .map(|n| {
+            sender.pass(60);
+            assert_eq!(sender.told(n * MSS, nonces[n as usize]), Believed);
+            sender.transmit(n * MSS, MSS);
+            kept.ack(&sender)
+        })
+        .collect();
+    assert_eq!(changes[..2], [Same, Reduced]);
+}
+
+#[test]
+fn a_receiver_that_calls_damaged_what_it_has_explains_nothing() {
+    let (mut sender, nonces) = busy();
+    let mut kept = Kept::new();
+    for n in 3..8 {
+        assert_eq!(sender.told(n * MSS, nonces[n as usize]), Believed);
+    }
+    kept.begin(&sender, 40, true);
+    sender.transmit(0, MSS);
+    sender.pass(PATIENCE + 1);
+    assert_eq!(kept.ack(&sender), Reduced);
+    // Nor does the report of another transmission of the same segment.
+    let again = sender.transmit(0, MSS);
+    assert_eq!((sender.told(0, again), kept.ack(&sender)), (Believed, Same));
+}
+
+#[test]
+fn a_loss_is_not_forgotten_among_many() {
+    let (mut sender, nonces) = busy();
+    let mut kept = Kept::new();
+    kept.begin(&sender, 40, true);
+    sender.transmit(0, MSS);
+    for n in 1..=64 {
+        sender.delivered(10, 40);
+        assert_eq!(sender.told(n * MSS, nonces[n as usize]), Believed);
+        sender.transmit(n * MSS, MSS);
+    }
+    assert_eq!(kept.ack(&sender), Reduced);
+}
+
+#[test]
+fn a_reduction_leaves_what_the_path_holds_but_no_less_than_half_and_no_more_than_cubic() {
+    let (sender, _) = busy();
+    for (path, left) in [(0, 20), (15, 20), (25, 25), (28, 28), (40, 28)] {
+        assert_eq!(Kept::new().begin_on(&sender, 40, path, false), left, "{path}");
+    }
+}
+
+#[test]
+fn a_mark_is_not_taken_back() {
+    let (mut sender, nonces) = busy();
+    let mut kept = Kept::new();
+    assert_eq!(kept.mark(&sender, 40), 20);
+    assert_eq!(sender.told(0, nonces[0]), Believed);
+    sender.transmit(0, MSS);
+    assert_eq!((kept.ack(&sender), kept.threshold()), (Same, 20));
 }
 
 /// A delay-based sender on a path of 20 ms that carries one segment a millisecond, beside `others` segments of a queue that others hold.
@@ -441,4 +593,21 @@ fn beside_a_full_queue_it_competes_and_yields_when_that_has_gone() {
     for (window, queue, competes) in &seen[700..] {
         assert!((20..=27).contains(window) && *queue <= 7_000 && !competes, "{window} {queue} {competes}");
     }
+}
+
+#[test]
+fn a_queue_is_long_from_what_the_path_holds() {
+    // SAFETY: numbers in, a number out.
+    let is_long = |cwnd, rtt, base| unsafe { wl_host_delay_long(cwnd, rtt, base) } != 0;
+    assert!(!is_long(34, 40_000, 20_000) && is_long(34, 40_001, 20_000));
+    assert!(!is_long(34, 60_000, 0), "no sample");
+    assert!(!is_long(34, 5_100, 100) && is_long(34, 5_101, 100), "five milliseconds are nothing");
+    assert!(
+        !is_long(5, 100_000, 20_000) && is_long(6, 100_000, 20_000),
+        "four segments in it are nothing: the queue is that of others"
+    );
+    // SAFETY: as above.
+    let path = |cwnd, rtt, base| unsafe { wl_host_delay_path(cwnd, rtt, base) };
+    // With a quarter of the round trip as queue.
+    assert_eq!((path(40, 40_000, 20_000), path(40, 25_000, 20_000), path(40, 19_000, 20_000)), (25, 40, 40));
 }

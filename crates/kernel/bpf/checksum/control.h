@@ -7,7 +7,10 @@
 
 // Losses are waited for as long as a report can be late: a round trip and a half, and the receiver's delayed acknowledgement.
 #define WL_PATIENCE_SLACK 5000
+#define WL_NO_ROOM 4
 #define WL_RTO_MIN 200000
+// Windows of data for which the send buffer has room; the kernel's own controls take 2, BBR 3.
+#define WL_WINDOWS_KEPT 5
 
 struct wl_checksum_state {
 	struct wl_newreno reno;
@@ -17,7 +20,6 @@ struct wl_checksum_state {
 	u32 probe; // end of what a tail loss probe was sent for, before this acknowledgement; 0 if none was
 	u32 heard_from; // when the last acknowledgement came
 	u32 delivered; // cumulatively, until then
-	u32 lost; // likewise
 	struct wl_delay delay; // of wl_checksum_delay
 	u8 delays;
 };
@@ -50,16 +52,23 @@ static __always_inline void wl_set_window(struct tcp_sock *tp, struct wl_window 
 	tp->snd_ssthresh = window.ssthresh;
 }
 
-static __always_inline void wl_balance_of(struct wl_balance *at, struct tcp_sock *tp, const struct wl_hearer *hearer)
+static __always_inline u32 wl_number(const struct wl_hearer *hearer)
 {
-	u32 srtt = tp->srtt_us >> 3;
+	return hearer ? hearer->sent.number : 0;
+}
 
-	at->now = wl_now();
-	at->lost = tp->lost;
-	at->heard = hearer ? hearer->heard.total : 0;
-	// Without nonces nobody sees what is sent again.
-	at->repaired = hearer && hearer->heard.nonces ? hearer->heard.repaired : at->heard;
-	at->patience = srtt + srtt / 2 + WL_PATIENCE_SLACK;
+// Whether the latest acknowledgement had room for a report: SACK blocks come first.
+static __always_inline int wl_had_room(struct tcp_sock *tp)
+{
+	u32 most = BPF_CORE_READ_BITFIELD(tp, rx_opt.tstamp_ok) ? 3 : 4;
+
+	return !tp->sacked_out || !tp->recv_sack_cache[most - 1].end_seq;
+}
+
+// The clock of a loss that waits for its report. Where reports find no room, it goes slower.
+static __always_inline void wl_pass(struct wl_hearer *hearer, struct tcp_sock *tp, u32 elapsed)
+{
+	hearer->sent.clock += wl_had_room(tp) ? elapsed : elapsed / WL_NO_ROOM;
 }
 
 // As tcp_update_pacing_rate(), which is not called for a control that moves the window in recovery too: twice the window a round trip in slow
@@ -76,7 +85,7 @@ static __always_inline void wl_set_rate(struct sock *sk, struct tcp_sock *tp)
 
 static __always_inline int wl_is_believed(const struct wl_hearer *hearer)
 {
-	return hearer && !wl_heard_distrusted(&hearer->heard) && !wl_heard_too_many(&hearer->heard);
+	return hearer && !wl_heard_distrusted(&hearer->heard);
 }
 
 // Whether the latest transmission of the first segment outstanding was reported.
@@ -98,7 +107,6 @@ static __always_inline void wl_take(struct sock *sk, struct wl_checksum_state *s
 	wl_begin(sk);
 	wl_newreno_init(&state->reno, WL_UNLIMITED, WL_UNLIMITED);
 	state->delivered = tp->delivered;
-	state->lost = tp->lost;
 	state->una = tp->snd_una;
 	state->heard_from = wl_now();
 	if (!bpf_sk_storage_get(&wl_agreements, sk, 0, 0))
@@ -110,7 +118,7 @@ static __always_inline void wl_take(struct sock *sk, struct wl_checksum_state *s
 	hearer->sent.key.k1 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
 	hearer->sent.most = 1;
 	hearer->heard.nonces = !wl_is_plain();
-	wl_budget_init(&hearer->heard.budget, wl_now());
+	wl_budget_init(&hearer->heard.budget);
 }
 
 SEC("struct_ops")
@@ -144,6 +152,13 @@ u32 BPF_PROG(checksum_min_tso_segs, struct sock *sk)
 	return 1;
 }
 
+// What is sent waits to be acknowledged until a lost segment has come, and its retransmission can be lost as well: windows for some round trips.
+SEC("struct_ops")
+u32 BPF_PROG(checksum_sndbuf_expand, struct sock *sk)
+{
+	return WL_WINDOWS_KEPT;
+}
+
 // Before the acknowledgement ends a tail loss probe: what it was for.
 SEC("struct_ops")
 void BPF_PROG(checksum_in_ack_event, struct sock *sk, u32 flags)
@@ -157,27 +172,22 @@ u32 BPF_PROG(checksum_ssthresh, struct sock *sk)
 	struct wl_hearer *hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
 	struct wl_checksum_state *state = wl_state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct wl_balance at, before;
-	int reported, lost = tp->lost_out > 0;
+	u32 srtt = tp->srtt_us >> 3, base = tp->rtt_min.s[0].v;
+	int reported = 0, lately = wl_is_believed(hearer) && wl_heard_lately(&hearer->heard);
+	int deep = wl_delay_long(tp->snd_cwnd, srtt, base);
 
-	wl_balance_of(&at, tp, hearer);
-	before = at;
-	if (lost || !state->probe) {
-		before.lost = state->lost;
-		if (wl_is_believed(hearer))
-			before.heard -= wl_heard_within(&hearer->heard, tp->snd_una, tp->snd_nxt);
-		if (hearer && !hearer->heard.nonces)
-			before.repaired = before.heard;
-		reported = wl_head_reported(hearer, tp->snd_una);
-	} else {
-		// A tail loss probe has repaired what was lost and was never taken for lost.
-		lost = 1;
-		reported = wl_is_believed(hearer) && wl_heard_has(&hearer->heard, state->una, 0);
-		before.lost -= !reported;
+	if (wl_is_believed(hearer) && !deep) {
+		if (tp->lost_out)
+			reported = lately || wl_head_reported(hearer, tp->snd_una) ||
+				   wl_heard_within(&hearer->heard, tp->snd_una, tp->snd_nxt) >= tp->lost_out;
+		else if (state->probe)
+			// A tail loss probe has repaired what was lost and was never taken for lost.
+			reported = wl_heard_has(&hearer->heard, state->una, 0);
 	}
 	wl_newreno_save(&state->reno);
 	state->reno.acked = 0;
-	return wl_kept_begin(&state->kept, wl_window_of(tp), &before, &at, reported, !lost);
+	return wl_kept_begin(&state->kept, wl_window_of(tp), lately ? wl_delay_path(tp->snd_cwnd, srtt, base) : 0, wl_number(hearer), reported,
+			     deep || (!tp->lost_out && !reported));
 }
 
 SEC("struct_ops")
@@ -203,12 +213,13 @@ void BPF_PROG(checksum_set_state, struct sock *sk, u8 new_state)
 	wl_aware_timeout(&state->aware, now, rto, now - state->heard_from, inet_csk(sk)->icsk_retransmits + 1,
 			 wl_ca_state(sk) == TCP_CA_Loss, wl_head_reported(hearer, tp->snd_una) ? WL_CORRUPTION : WL_CONGESTION);
 	// From here on `aware` decides: the timer takes everything for lost, which no report can explain.
-	state->kept.episode = 0;
+	wl_kept_forget(&state->kept, wl_number(hearer));
 	if (!state->aware.forgivable) {
 		state->kept.reduced = 1;
 		tp->snd_ssthresh = wl_min(tp->snd_ssthresh, wl_kept_threshold(&state->kept));
 		wl_newreno_timeout(&state->reno);
 	}
+	wl_kept_end(&state->kept);
 }
 
 // In recovery the window grows no faster than in congestion avoidance, beyond what it was before: acknowledgements do not advance and end no round.
@@ -246,12 +257,23 @@ static __always_inline void wl_fall(struct wl_checksum_state *state, struct tcp_
 	tp->snd_cwnd = wl_max(wl_prr_window(&prr), 1);
 }
 
-static __always_inline void wl_changed(struct wl_checksum_state *state, struct tcp_sock *tp, enum wl_change change)
+// Reduces the window for losses that stay unexplained, and brings it back when they are explained after all.
+static __always_inline void wl_judge(struct wl_checksum_state *state, struct tcp_sock *tp, const struct wl_hearer *hearer)
 {
-	if (change != WL_SAME)
+	u32 srtt = tp->srtt_us >> 3;
+
+	if (!hearer)
+		return;
+	switch (wl_kept_ack(&state->kept, &hearer->sent, srtt + srtt / 2 + WL_PATIENCE_SLACK, tp->lost_out <= tp->retrans_out)) {
+	case WL_REDUCED:
 		tp->snd_ssthresh = wl_kept_threshold(&state->kept);
-	if (change == WL_RESTORED)
-		tp->snd_ssthresh = wl_max(state->kept.before.cwnd, tp->snd_ssthresh);
+		break;
+	case WL_RESTORED:
+		tp->snd_ssthresh = wl_max(wl_kept_threshold(&state->kept), tp->snd_ssthresh);
+		break;
+	default:
+		break;
+	}
 }
 
 SEC("struct_ops")
@@ -263,17 +285,17 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 	u32 silence, rto, delivered = tp->delivered - state->delivered;
 	u8 ca_state = wl_ca_state(sk);
 	int advances = wl_after(tp->snd_una, state->una);
-	struct wl_balance at;
+	u32 now = wl_now();
 	struct wl_ack ack = {};
 
-	wl_balance_of(&at, tp, hearer);
-	silence = at.now - state->heard_from;
-	state->heard_from = at.now;
+	silence = now - state->heard_from;
+	state->heard_from = now;
 	state->delivered = tp->delivered;
-	state->lost = tp->lost;
 	state->una = tp->snd_una;
-	if (hearer && delivered)
-		wl_heard_delivered(&hearer->heard, at.now, tp->srtt_us >> 3, delivered);
+	if (hearer) {
+		wl_heard_delivered(&hearer->heard, delivered, tp->snd_cwnd);
+		wl_pass(hearer, tp, silence);
+	}
 	ack.acked = delivered;
 	ack.una = tp->snd_una;
 	ack.nxt = tp->snd_nxt;
@@ -285,16 +307,17 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 	switch (ca_state) {
 	case TCP_CA_Loss:
 		rto = wl_max((tp->srtt_us >> 3) + tp->rttvar_us, WL_RTO_MIN);
-		if (wl_aware_ack(&state->aware, at.now, rto, silence, advances, !BPF_CORE_READ_BITFIELD(tp, frto))) {
+		if (wl_aware_ack(&state->aware, now, rto, silence, advances, !BPF_CORE_READ_BITFIELD(tp, frto))) {
 			wl_set_window(tp, wl_aware_window(wl_window_of(tp), state->kept.before.cwnd, state->kept.before.ssthresh,
 							  wl_in_flight(tp)));
 			wl_count(sk, wl_counts_timeouts_kept);
 		}
+		wl_kept_forget(&state->kept, wl_number(hearer));
 		ack.limited = 1;
 		wl_grow(state, tp, &ack, 0);
 		break;
 	case TCP_CA_Recovery:
-		wl_changed(state, tp, wl_kept_ack(&state->kept, &at));
+		wl_judge(state, tp, hearer);
 		if (state->kept.reduced)
 			wl_fall(state, tp, delivered, advances && !sample->losses);
 		else
@@ -305,13 +328,11 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 			wl_fall(state, tp, delivered, advances);
 		break;
 	default:
-		if (state->kept.episode) {
-			wl_changed(state, tp, wl_kept_settle(&state->kept, &at));
-			if (state->kept.reduced)
-				tp->snd_cwnd = wl_max(wl_min(tp->snd_cwnd, tp->snd_ssthresh), 2);
-		} else {
-			wl_grow(state, tp, &ack, 0);
-		}
+		wl_judge(state, tp, hearer);
+		if (state->kept.reduced)
+			tp->snd_cwnd = wl_max(wl_min(tp->snd_cwnd, tp->snd_ssthresh), 2);
+		wl_kept_end(&state->kept);
+		wl_grow(state, tp, &ack, 0);
 	}
 	wl_set_rate(sk, tp);
 }
@@ -324,32 +345,25 @@ u32 BPF_PROG(checksum_undo_cwnd, struct sock *sk)
 
 	wl_count(sk, wl_counts_undone);
 	wl_newreno_undo(&state->reno);
-	state->kept.episode = 0;
+	wl_kept_forget(&state->kept, wl_number(bpf_sk_storage_get(&wl_hearers, sk, 0, 0)));
+	wl_kept_end(&state->kept);
 	return wl_max(tp->snd_cwnd, tp->prior_cwnd);
 }
 
-SEC(".struct_ops.link")
-struct tcp_congestion_ops wl_checksum = {
-	.name = "wl_checksum",
-	.init = (void *)checksum_init,
-	.release = (void *)checksum_release,
-	.ssthresh = (void *)checksum_ssthresh,
-	.set_state = (void *)checksum_set_state,
-	.in_ack_event = (void *)checksum_in_ack_event,
-	.cong_control = (void *)checksum_cong_control,
-	.undo_cwnd = (void *)checksum_undo_cwnd,
-	.min_tso_segs = (void *)checksum_min_tso_segs,
-};
+#define WL_CONTROL(control, kernel_name, begin)                        \
+	SEC(".struct_ops.link")                                        \
+	struct tcp_congestion_ops control = {                          \
+		.name = kernel_name,                                   \
+		.init = (void *)begin,                                 \
+		.release = (void *)checksum_release,                   \
+		.ssthresh = (void *)checksum_ssthresh,                 \
+		.set_state = (void *)checksum_set_state,               \
+		.in_ack_event = (void *)checksum_in_ack_event,         \
+		.cong_control = (void *)checksum_cong_control,         \
+		.undo_cwnd = (void *)checksum_undo_cwnd,               \
+		.min_tso_segs = (void *)checksum_min_tso_segs,         \
+		.sndbuf_expand = (void *)checksum_sndbuf_expand,       \
+	}
 
-SEC(".struct_ops.link")
-struct tcp_congestion_ops wl_checksum_delay = {
-	.name = "wl_checksum_del",
-	.init = (void *)checksum_delay_init,
-	.release = (void *)checksum_release,
-	.ssthresh = (void *)checksum_ssthresh,
-	.set_state = (void *)checksum_set_state,
-	.in_ack_event = (void *)checksum_in_ack_event,
-	.cong_control = (void *)checksum_cong_control,
-	.undo_cwnd = (void *)checksum_undo_cwnd,
-	.min_tso_segs = (void *)checksum_min_tso_segs,
-};
+WL_CONTROL(wl_checksum, "wl_checksum", checksum_init);
+WL_CONTROL(wl_checksum_delay, "wl_checksum_del", checksum_delay_init);

@@ -63,7 +63,7 @@ __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 	if (!agreed)
 		goto plain;
 	wl_ends_of(ops, &agreed->ends);
-	wl_budget_init(&agreed->receiver.budget, wl_now());
+	wl_budget_init(&agreed->receiver.budget);
 	fresh->netns = bpf_get_netns_cookie(ops);
 	fresh->owner = bpf_get_socket_cookie(ops);
 	fresh->next = tp->rcv_nxt;
@@ -162,7 +162,7 @@ __noinline int wl_reserve_report(struct bpf_sock_ops *ops)
 	flow->next = view.next;
 	flow->window = view.window;
 	segments = tp->data_segs_in;
-	wl_budget_earn(&receiver->budget, view.now, WL_DAMAGE_INTERVAL, segments - agreed->segments);
+	wl_budget_earn(&receiver->budget, segments - agreed->segments, 0);
 	agreed->segments = segments;
 	if (flow->head != flow->tail)
 		wl_drain(flow, receiver, &view);
@@ -248,8 +248,8 @@ __noinline int wl_header_length(struct bpf_sock_ops *ops)
 			return 0;
 		if (!(ops->bpf_sock_ops_cb_flags & BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG))
 			wl_flags(ops, BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG, 0);
-		if (hearer->heard.nonces)
-			bpf_reserve_hdr_opt(ops, WL_NONCE_LEN, 0);
+		// Without nonces it is filled with no-operations: only who writes headers sees what is sent again.
+		bpf_reserve_hdr_opt(ops, hearer->heard.nonces ? WL_NONCE_LEN : WL_PERMITTED_LEN, 0);
 		return 0;
 	}
 	return wl_reserve_report(ops);
@@ -263,7 +263,8 @@ __noinline int wl_header_write(struct bpf_sock_ops *ops)
 	struct tcp_sock *tp;
 	struct bpf_sock *sk;
 	struct wl_tcp *tcp;
-	u32 seq, header, len, mss;
+	u32 seq, header, len, mss, nonce, explained = 0;
+	int again;
 
 	if (ops->skb_tcp_flags & WL_SYN) {
 		wl_put_head(option, WL_PERMITTED_LEN);
@@ -291,9 +292,16 @@ __noinline int wl_header_write(struct bpf_sock_ops *ops)
 	if (!hearer)
 		return 0;
 	mss = tp->mss_cache + tp->tcp_header_len - header;
-	if (wl_after(tp->snd_nxt, seq))
-		wl_heard_repair(&hearer->heard, seq, len);
-	wl_nonce_write(option, wl_sent_nonce(&hearer->sent, seq, len, mss, wl_after(tp->snd_nxt, seq)));
+	again = wl_after(tp->snd_nxt, seq);
+	if (again)
+		explained = wl_heard_repair(&hearer->heard, seq, len);
+	nonce = wl_sent_nonce(&hearer->sent, seq, len, mss, again);
+	// A tail loss probe repairs nothing as far as is known, and after a timeout everything is sent again.
+	if (again && BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_Recovery)
+		wl_repair_begin(&hearer->sent, explained);
+	if (!hearer->heard.nonces)
+		return 0;
+	wl_nonce_write(option, nonce);
 	if (!bpf_store_hdr_opt(ops, option, WL_NONCE_LEN, 0))
 		wl_report_add(wl_reports_nonces, 1);
 	return 0;
@@ -344,8 +352,6 @@ __noinline int wl_header_parse(struct bpf_sock_ops *ops)
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!hearer || !tp)
 		return 0;
-	at.now = wl_now();
-	at.srtt = tp->srtt_us >> 3;
 	at.una = tp->snd_una;
 	at.nxt = tp->snd_nxt;
 	wl_count_belief(sk, wl_heard_report(&hearer->heard, &hearer->sent, &options.report, &at));

@@ -1,49 +1,37 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
-// The rate limit of the hardened scheme, the same at both ends: in each interval at most a share of the segments that the interval before
-// brought, and never fewer than a few.
+// The rate limit of reports, the same at both ends: a report costs some segments that have come. What is not spent is kept, up to a bound, because
+// damage comes in bursts, and reports do after an acknowledgement that had no room for them.
 #ifndef WHYLOSS_CORE_BUDGET_H
 #define WHYLOSS_CORE_BUDGET_H
 
 #include "core/event.h"
 
-// Grants an interval on a connection at rest, and segments that are worth a grant.
-#define WL_BUDGET_FLOOR 4
+// Segments that are worth a report, and segments kept at least: 16 reports. With one segment in ten damaged, fewer than one report in a
+// million meets an empty budget; with one in five, every report does in the end.
 #define WL_BUDGET_SEGMENTS 4
+#define WL_BUDGET_KEPT 64
 
 struct wl_budget {
-	u32 begin; // microseconds
 	u32 segments;
-	u32 left;
 };
 
-WL_CORE void wl_budget_init(struct wl_budget *budget, u32 now)
+WL_CORE void wl_budget_init(struct wl_budget *budget)
 {
-	*budget = (struct wl_budget){ now, 0, WL_BUDGET_FLOOR };
+	budget->segments = WL_BUDGET_KEPT;
 }
 
-WL_CORE void wl_budget_roll(struct wl_budget *budget, u32 now, u32 interval)
+// Segments came; no more than a `window` of them is kept.
+WL_CORE void wl_budget_earn(struct wl_budget *budget, u32 segments, u32 window)
 {
-	u32 elapsed = now - budget->begin, recent;
-
-	if (elapsed < interval)
-		return;
-	recent = elapsed < (u64)interval * 2 ? budget->segments : 0;
-	*budget = (struct wl_budget){ now, 0, wl_max(WL_BUDGET_FLOOR, recent / WL_BUDGET_SEGMENTS) };
-}
-
-WL_CORE void wl_budget_earn(struct wl_budget *budget, u32 now, u32 interval, u32 segments)
-{
-	wl_budget_roll(budget, now, interval);
-	budget->segments += segments;
+	budget->segments = wl_min(budget->segments + segments, wl_max(window, WL_BUDGET_KEPT));
 }
 
 // Whether one more is within the limit; counts it if so.
-WL_CORE int wl_budget_spend(struct wl_budget *budget, u32 now, u32 interval)
+WL_CORE int wl_budget_spend(struct wl_budget *budget)
 {
-	wl_budget_roll(budget, now, interval);
-	if (!budget->left)
+	if (budget->segments < WL_BUDGET_SEGMENTS)
 		return 0;
-	budget->left--;
+	budget->segments -= WL_BUDGET_SEGMENTS;
 	return 1;
 }
 

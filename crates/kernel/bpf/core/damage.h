@@ -13,8 +13,6 @@
 #define WL_ISLANDS 4
 // A segment that is not longer can be an acknowledgement without data, whatever its damaged data offset says.
 #define WL_LONGEST_HEADER 60
-// The time over which reports are limited; about a round trip.
-#define WL_DAMAGE_INTERVAL 200000
 
 struct wl_island {
 	u32 start;
@@ -134,29 +132,44 @@ WL_CORE int wl_arrived(const struct wl_view *view, u32 seq)
 	return view->next - 1 - seq < span || (seq - view->next < view->window && !wl_missing(view, seq));
 }
 
+struct wl_place {
+	const struct wl_receiver *receiver;
+	const struct wl_damage *damage;
+	u32 free; // a place for it; WL_PENDING if there is none
+};
+
+WL_STEP wl_place_step(u32 round, struct wl_place *place)
+{
+	const struct wl_damage *other = &place->receiver->damage[round % WL_PENDING];
+
+	if (!other->used) {
+		place->free = round;
+		return 0;
+	}
+	// An echo is only replaced by itself, so that a forged copy cannot displace the genuine one.
+	if (other->seq != place->damage->seq || other->echo != place->damage->echo)
+		return 0;
+	place->free = WL_PENDING;
+	return 1;
+}
+
 // Takes note of a damaged segment. What lies outside the window is not kept; nor is what there is no room for, nor what has arrived, unless the
 // sender can tell by an echo that it was damaged before: SACK blocks can have left no room for its report until then.
 WL_CORE int wl_receiver_damage(struct wl_receiver *receiver, const struct wl_view *view, const struct wl_damage *damage)
 {
-	u32 i, free = WL_PENDING;
+	struct wl_place place = { receiver, damage, WL_PENDING };
+	struct wl_damage *free;
 
 	if (!wl_missing(view, damage->seq) && !(damage->echoed && wl_arrived(view, damage->seq)))
 		return 0;
-	for (i = 0; i < WL_PENDING; i++) {
-		const struct wl_damage *other = &receiver->damage[i];
-
-		// An echo is only replaced by itself, so that a forged copy cannot displace the genuine one.
-		if (other->used && other->seq == damage->seq && other->echo == damage->echo)
-			return 0;
-		if (!other->used && free == WL_PENDING)
-			free = i;
-	}
-	if (free >= WL_PENDING)
+	WL_LOOP(WL_PENDING, wl_place_step, &place);
+	if (place.free >= WL_PENDING)
 		return 0;
-	receiver->damage[free] = *damage;
-	receiver->damage[free].used = 1;
-	receiver->damage[free].placed = 0;
-	receiver->damage[free].told = 0;
+	free = &receiver->damage[place.free % WL_PENDING];
+	*free = *damage;
+	free->used = 1;
+	free->placed = 0;
+	free->told = 0;
 	return 1;
 }
 
@@ -183,7 +196,7 @@ WL_STEP wl_choice_step(u32 round, struct wl_choice *choice)
 	if (!damage->placed) {
 		if (missing && !wl_boundary(choice->view, damage->seq))
 			return 0;
-		if (!wl_budget_spend(&receiver->budget, choice->view->now, WL_DAMAGE_INTERVAL)) {
+		if (!wl_budget_spend(&receiver->budget)) {
 			receiver->limited = 1;
 			damage->used = 0;
 			return 0;

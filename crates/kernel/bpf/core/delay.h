@@ -19,6 +19,9 @@
 #define WL_DELAY_PRESSED 3
 #define WL_DELAY_LOOK 128
 
+// A queue is long from as much as the path itself holds, but not below these.
+#define WL_DELAY_LONG 5000
+
 struct wl_delay {
 	u32 end; // of the round
 	u32 least; // delay in it; 0 before the first sample
@@ -35,6 +38,23 @@ WL_CORE u32 wl_delay_target(u32 base, u32 gap)
 	u32 target = wl_max(wl_min(base / WL_DELAY_FRACTION, WL_DELAY_MOST), WL_DELAY_LEAST);
 
 	return wl_max(target, wl_min((u64)gap * WL_DELAY_SEGMENTS, base));
+}
+
+// Whether the queue on a path of `base` is so long that nothing can be gained by it: then a loss is a reason to shrink the window, whatever
+// its cause. BBR's bound on what is under way is the same (Cardwell et al. 2016: twice what the path holds).
+WL_CORE int wl_delay_long(u32 cwnd, u32 rtt, u32 base)
+{
+	u32 queue = base && rtt > base ? rtt - base : 0;
+
+	return queue > wl_max(base, WL_DELAY_LONG) && (u64)cwnd * queue > (u64)rtt * WL_DELAY_SEGMENTS;
+}
+
+// Segments of a window that fill the path and leave the queue that is aimed at.
+WL_CORE u32 wl_delay_path(u32 cwnd, u32 rtt, u32 base)
+{
+	u32 target = wl_delay_target(base, rtt / wl_max(cwnd, 1));
+
+	return base && rtt > base + target ? (u64)cwnd * (base + target) / rtt : cwnd;
 }
 
 WL_CORE void wl_delay_compete(struct wl_delay *delay, struct wl_window *window)

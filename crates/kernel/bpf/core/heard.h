@@ -5,17 +5,15 @@
 
 #include "core/budget.h"
 #include "core/loop.h"
-#include "core/nonce.h"
 #include "core/option.h"
+#include "core/repair.h"
 
 #define WL_HEARD 64
 // Wrong echoes that are forgiven: these, and one for so many right ones, because damage can hit the nonce itself.
 #define WL_HEARD_WRONG 2
 #define WL_HEARD_RIGHT 32
-// More reports than these among the last 32 segments, and every loss is congestion: over such a path nothing is to be had anyway.
-#define WL_HEARD_SHARE 9
-// The interval of the rate limit before the first round-trip time sample.
-#define WL_HEARD_INTERVAL 200000
+// Segments without a report after which a path is taken for one that damages none.
+#define WL_HEARD_LATELY 256
 
 enum wl_belief {
 	WL_BELIEVED,
@@ -41,7 +39,7 @@ struct wl_heard {
 	u32 wrong;
 	u32 wrong_seq[2]; // the latest wrong report in the full and in the compact form, and its echo:
 	u32 wrong_echo[2]; // a receiver repeats what damage has made wrong, and a guess made again is no other guess
-	u32 history; // one bit a segment, the latest lowest: whether it was reported
+	u32 since; // segments delivered since the latest was believed
 	struct wl_budget budget;
 	u8 count; // that the latest report told
 	u8 nonces; // an echo is asked for
@@ -49,8 +47,6 @@ struct wl_heard {
 };
 
 struct wl_outstanding {
-	u32 now;
-	u32 srtt; // 0 before the first sample
 	u32 una;
 	u32 nxt;
 };
@@ -60,21 +56,17 @@ WL_CORE int wl_heard_distrusted(const struct wl_heard *heard)
 	return heard->wrong > WL_HEARD_WRONG + heard->total / WL_HEARD_RIGHT;
 }
 
-WL_CORE int wl_heard_too_many(const struct wl_heard *heard)
+// Whether the path has damaged segments lately.
+WL_CORE int wl_heard_lately(const struct wl_heard *heard)
 {
-	u32 bits = heard->history;
-
-	bits -= bits >> 1 & 0x55555555;
-	bits = (bits & 0x33333333) + (bits >> 2 & 0x33333333);
-	bits = (bits + (bits >> 4)) & 0x0F0F0F0F;
-	return bits * 0x01010101 >> 24 > WL_HEARD_SHARE;
+	return heard->total && heard->since < WL_HEARD_LATELY;
 }
 
-// Segments were delivered.
-WL_CORE void wl_heard_delivered(struct wl_heard *heard, u32 now, u32 srtt, u32 segments)
+// Segments were delivered, to a sender with a window of `window`.
+WL_CORE void wl_heard_delivered(struct wl_heard *heard, u32 segments, u32 window)
 {
-	heard->history = segments < 32 ? heard->history << segments : 0;
-	wl_budget_earn(&heard->budget, now, srtt ? srtt : WL_HEARD_INTERVAL, segments);
+	heard->since = wl_min(heard->since + segments, WL_HEARD_LATELY);
+	wl_budget_earn(&heard->budget, segments, window);
 }
 
 // A look through the reports believed.
@@ -128,6 +120,7 @@ struct wl_repair {
 	struct wl_heard *heard;
 	u32 seq;
 	u32 len;
+	u32 explained;
 };
 
 WL_STEP wl_repair_step(u32 round, struct wl_repair *repair)
@@ -139,24 +132,28 @@ WL_STEP wl_repair_step(u32 round, struct wl_repair *repair)
 	if (!one->repaired && one->seq - repair->seq < repair->len) {
 		one->repaired = 1;
 		repair->heard->repaired++;
+		repair->explained++;
 	}
 	return 0;
 }
 
-// `len` octets from `seq` on are sent again. A report of a segment that is never sent again excuses nothing in the end: the receiver has it.
-WL_CORE void wl_heard_repair(struct wl_heard *heard, u32 seq, u32 len)
+// `len` octets from `seq` on are sent again. A report of a segment that is never sent again excuses nothing: the receiver has it. Returns how many
+// losses were reported that this repairs.
+WL_CORE u32 wl_heard_repair(struct wl_heard *heard, u32 seq, u32 len)
 {
-	struct wl_repair repair = { heard, seq, len };
+	struct wl_repair repair = { heard, seq, len, 0 };
 
 	WL_LOOP(WL_HEARD, wl_repair_step, &repair);
+	return repair.explained;
 }
 
-WL_CORE enum wl_belief wl_heard_report(struct wl_heard *heard, const struct wl_sent *sent, const struct wl_report *report,
+WL_CORE enum wl_belief wl_heard_report(struct wl_heard *heard, struct wl_sent *sent, const struct wl_report *report,
 				       const struct wl_outstanding *at)
 {
 	struct wl_transmission which = { 0 };
 	int late = report->seq - at->una >= at->nxt - at->una, stepped = report->counted && report->count != heard->count;
 	struct wl_look look = { heard, report->seq, 0, 0, 0, 0, 0, 0 };
+	u32 repaired;
 
 	if (wl_heard_distrusted(heard))
 		return WL_DISTRUSTED;
@@ -190,12 +187,15 @@ WL_CORE enum wl_belief wl_heard_report(struct wl_heard *heard, const struct wl_s
 		return WL_REPEATED;
 	if (look.spent && heard->nonces)
 		return WL_SPENT;
-	if (!wl_budget_spend(&heard->budget, at->now, at->srtt ? at->srtt : WL_HEARD_INTERVAL))
+	if (!wl_budget_spend(&heard->budget))
 		return WL_LIMITED;
-	heard->one[heard->total % WL_HEARD] = (struct wl_heard_one){ report->seq, which.nonce, which.followed };
+	repaired = which.followed;
+	if (repaired || !heard->nonces)
+		repaired |= wl_repair_explain(sent, report->seq, which.number);
+	heard->one[heard->total % WL_HEARD] = (struct wl_heard_one){ report->seq, which.nonce, repaired };
 	heard->total++;
-	heard->repaired += which.followed;
-	heard->history = heard->history << 1 | 1;
+	heard->repaired += repaired;
+	heard->since = 0;
 	return WL_BELIEVED;
 }
 

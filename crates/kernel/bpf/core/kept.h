@@ -1,117 +1,104 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
 // What a sender does with the reports: an episode of losses keeps its window if the receiver reported each of them damaged.
 //
-// It does so from the beginning if all losses seen by then, or their head, were reported. A report can be late, because SACK blocks leave no room for it: for a while a loss without one
-// is waited for, beyond the end of recovery if need be. Then it counts as congestion. If the reports come after the window was reduced, it comes back.
+// It does so from the beginning if all losses seen by then, or their head, were reported, or if the path has damaged segments lately. A report can
+// be late, because SACK blocks leave no room for it: the report of each loss is waited for, beyond the end of recovery if need be. Then the loss
+// counts as congestion. If all reports come after the window was reduced, it comes back, also when recovery is over; until it is too late for that.
 //
-// In the end only reports count whose segments were sent again: a receiver that calls damaged what it has gains no more than a late reduction.
+// Only reports count whose segments were sent again: a receiver that calls damaged what it has explains nothing.
 #ifndef WHYLOSS_CORE_KEPT_H
 #define WHYLOSS_CORE_KEPT_H
 
 #include "core/newreno.h"
 #include "core/prr.h"
+#include "core/repair.h"
+
+// For how many times the patience a reduction can be taken back.
+#define WL_KEPT_LATE 4
+// Tenths of the window that a reduction leaves at most: what CUBIC leaves (RFC 9438, 4.6).
+#define WL_KEPT_MOST 7
 
 struct wl_kept {
 	struct wl_window before; // when the episode began
-	u32 lost; // losses on the connection until then
-	u32 heard; // and reports believed until then
-	u32 repaired; // of these, whose segments had been sent again
-	u32 since; // when the first loss without a report was seen
+	u32 path; // segments that fill the path; 0 where a reduction is by half whatever it holds
+	u32 owed; // window to come back to once all is explained; 0 if it was not reduced
+	u32 settled; // losses repaired up to this retransmission are history
+	u32 answered; // for those up to this one the window was reduced
 	u32 delivered; // segments, since the window began to fall
 	u32 out; // segments sent in recovery until then
-	u8 episode; // one is going on
-	u8 waiting; // for the report of a loss
-	u8 reduced;
-	u8 marked; // congestion was signalled otherwise: nothing brings the window back
-};
-
-// Counts of the connection.
-struct wl_balance {
-	u32 now;
-	u32 lost; // transmissions taken for lost so far
-	u32 heard; // reports believed so far
-	u32 repaired; // of these, whose segments were sent again
-	u32 patience; // for how long the report of a loss may be missing
+	u8 reduced; // in this episode
 };
 
 enum wl_change { WL_SAME, WL_REDUCED, WL_RESTORED };
 
 WL_CORE u32 wl_kept_threshold(const struct wl_kept *kept)
 {
-	return kept->reduced ? wl_threshold(kept->before.cwnd / 2) : wl_max(kept->before.ssthresh, kept->before.cwnd);
+	u32 half = kept->before.cwnd / 2, most = (u64)kept->before.cwnd * WL_KEPT_MOST / 10;
+
+	return kept->reduced ? wl_threshold(wl_max(half, wl_min(kept->path, most))) : wl_max(kept->before.ssthresh, kept->before.cwnd);
 }
 
-WL_CORE s32 wl_kept_unexplained(const struct wl_kept *kept, const struct wl_balance *at)
+WL_CORE void wl_kept_reduce(struct wl_kept *kept, u32 number)
 {
-	return (s32)((at->lost - kept->lost) - (at->heard - kept->heard));
+	kept->reduced = 1;
+	kept->answered = number;
+	kept->delivered = 0;
+	kept->owed = wl_max(kept->owed, kept->before.cwnd);
 }
 
-// An episode begins. `reported` tells that its head was, `marked` that there is a mark and no loss. `before` are the counts from before the losses
-// that begin it. Returns the threshold.
-//
-// Losses can follow so closely that one episode ends and the next begins with the same acknowledgement. What is open of the one then stays open.
-WL_CORE u32 wl_kept_begin(struct wl_kept *kept, struct wl_window window, const struct wl_balance *before, const struct wl_balance *at, int reported,
-			  int marked)
+// Everything up to now is history: nothing of it shrinks the window any more or brings it back.
+WL_CORE void wl_kept_forget(struct wl_kept *kept, u32 number)
 {
-	if (!kept->episode || kept->reduced) {
-		*kept = (struct wl_kept){ 0 };
-		kept->lost = before->lost;
-		kept->heard = before->heard;
-		kept->repaired = before->repaired;
-		kept->episode = 1;
-	}
+	kept->settled = number;
+	kept->answered = number;
+	kept->owed = 0;
+}
+
+// An episode begins, after retransmission `number`. `reported` tells that its losses are taken for damage for the time being; `marked` that
+// congestion was signalled by a mark, which nothing takes back. Returns the threshold.
+WL_CORE u32 wl_kept_begin(struct wl_kept *kept, struct wl_window window, u32 path, u32 number, int reported, int marked)
+{
 	kept->before = window;
-	kept->marked = !!marked;
-	kept->reduced = marked || (!reported && wl_kept_unexplained(kept, at) > 0);
+	kept->path = path;
+	kept->reduced = 0;
+	if (marked || !reported)
+		wl_kept_reduce(kept, number);
+	if (marked)
+		wl_kept_forget(kept, number);
 	return wl_kept_threshold(kept);
 }
 
-WL_CORE enum wl_change wl_kept_reduce(struct wl_kept *kept)
+// An acknowledgement arrived. `repaired` tells that everything lost was sent again; the report of a loss may be missing for `patience`.
+WL_CORE enum wl_change wl_kept_ack(struct wl_kept *kept, const struct wl_sent *sent, u32 patience, int repaired)
 {
-	if (kept->reduced)
-		return WL_SAME;
-	kept->reduced = 1;
-	kept->delivered = 0;
-	return WL_REDUCED;
-}
+	u32 owed = kept->owed;
+	struct wl_open open;
 
-// An acknowledgement arrived in the episode.
-WL_CORE enum wl_change wl_kept_ack(struct wl_kept *kept, const struct wl_balance *at)
-{
-	if (kept->marked)
-		return WL_SAME;
-	if (wl_kept_unexplained(kept, at) <= 0) {
-		kept->waiting = 0;
-		if (!kept->reduced)
+	// An episode reduces the window once.
+	if (kept->reduced)
+		kept->answered = sent->number;
+	wl_repair_open(&open, sent, kept->settled, kept->answered);
+	if (!open.count && repaired) {
+		wl_kept_forget(kept, sent->number);
+		if (!owed)
 			return WL_SAME;
+		kept->before.cwnd = owed;
 		kept->reduced = 0;
 		return WL_RESTORED;
 	}
-	if (!kept->waiting) {
-		kept->waiting = 1;
-		kept->since = at->now;
-		return WL_SAME;
+	if (open.longest_new > patience) {
+		wl_kept_reduce(kept, sent->number);
+		return WL_REDUCED;
 	}
-	return at->now - kept->since > at->patience ? wl_kept_reduce(kept) : WL_SAME;
+	if (open.longest / WL_KEPT_LATE > patience)
+		wl_kept_forget(kept, kept->answered);
+	return WL_SAME;
 }
 
-// The connection has recovered. The episode is over when all is explained, or when it is too late for that.
-WL_CORE enum wl_change wl_kept_settle(struct wl_kept *kept, const struct wl_balance *at)
+// Recovery is over.
+WL_CORE void wl_kept_end(struct wl_kept *kept)
 {
-	s32 unexplained = (s32)((at->lost - kept->lost) - (at->repaired - kept->repaired));
-
-	if (kept->marked || kept->reduced || unexplained <= 0) {
-		kept->episode = 0;
-		return WL_SAME;
-	}
-	if (!kept->waiting) {
-		kept->waiting = 1;
-		kept->since = at->now;
-	}
-	if (at->now - kept->since <= at->patience)
-		return WL_SAME;
-	kept->episode = 0;
-	return wl_kept_reduce(kept);
+	kept->reduced = 0;
 }
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "core/loop.h"
 
-#define WL_AGAIN 32
+#define WL_AGAIN 64
 // Segments that the kernel hands down at once: 64 KiB in segments of an Ethernet frame, and one.
 #define WL_TOGETHER 46
 
@@ -22,6 +22,8 @@ struct wl_again {
 	u32 seq;
 	u32 end;
 	u32 number; // of the retransmission on its connection, from 1; 0 marks an empty place
+	u32 open; // losses repaired by it that nobody has explained (see repair.h)
+	u32 at; // when, on the connection's clock
 };
 
 // The latest retransmissions.
@@ -30,6 +32,8 @@ struct wl_sent {
 	u32 number;
 	u32 most; // segments that were handed down at once so far
 	u32 mss; // data of a segment, lately
+	u32 clock; // time in which reports could come, in microseconds
+	u32 forgotten; // number of the latest retransmission that gave up its place with losses open; 0 if there is none
 	struct wl_again again[WL_AGAIN];
 };
 
@@ -83,18 +87,27 @@ WL_CORE u32 wl_nonce(const struct wl_key *key, u32 seq, u32 number)
 	return wl_siphash(key, (u64)number << 32 | seq);
 }
 
+// Segments of `mss` that `len` octets make.
+WL_CORE u32 wl_together(u32 len, u32 mss)
+{
+	return mss ? (len + mss - 1) / mss : 1;
+}
+
 // The nonce of the transmission of `len` octets from `seq` on, made of segments of `mss`.
 WL_CORE u32 wl_sent_nonce(struct wl_sent *sent, u32 seq, u32 len, u32 mss, int again)
 {
-	u32 together = mss ? (len + mss - 1) / mss : 1;
+	struct wl_again *place;
 
 	sent->mss = mss;
-	sent->most = wl_min(wl_max(sent->most, together), WL_TOGETHER);
+	sent->most = wl_min(wl_max(sent->most, wl_together(len, mss)), WL_TOGETHER);
 	if (!again)
 		return wl_nonce(&sent->key, seq, 0);
 	if (!++sent->number)
 		sent->number = 1;
-	sent->again[sent->number % WL_AGAIN] = (struct wl_again){ seq, seq + len, sent->number };
+	place = &sent->again[sent->number % WL_AGAIN];
+	if (place->open)
+		sent->forgotten = place->number;
+	*place = (struct wl_again){ seq, seq + len, sent->number, 0, 0 };
 	return wl_nonce(&sent->key, seq, sent->number);
 }
 

@@ -166,6 +166,7 @@ struct tcp_sock {
 	u32 data_segs_in;
 	u32 rcv_wup;
 	struct tcp_sack_block selective_acks[4];
+	struct tcp_sack_block recv_sack_cache[4];
 	u32 reordering;
 	u32 snd_wnd;
 	u32 mss_cache;

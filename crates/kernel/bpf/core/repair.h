@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// Which losses nobody has explained. A loss is known by what repairs it: each retransmission stands for the loss of the transmission before, and a
+// report of that transmission explains it, whether it came before or comes later.
+#ifndef WHYLOSS_CORE_REPAIR_H
+#define WHYLOSS_CORE_REPAIR_H
+
+#include "core/nonce.h"
+
+// The latest retransmission repairs losses of which `explained` segments were reported.
+WL_CORE void wl_repair_begin(struct wl_sent *sent, u32 explained)
+{
+	struct wl_again *again = &sent->again[sent->number % WL_AGAIN];
+	u32 segments = wl_together(again->end - again->seq, sent->mss);
+
+	again->open = segments > explained ? segments - explained : 0;
+	again->at = sent->clock;
+}
+
+struct wl_explain {
+	const struct wl_sent *sent;
+	u32 seq;
+	u32 number; // of the transmission that was reported
+	u32 first; // number of the first retransmission after it whose loss is open; 0 if there is none
+};
+
+WL_STEP wl_explain_step(u32 round, struct wl_explain *explain)
+{
+	const struct wl_again *again = &explain->sent->again[round % WL_AGAIN];
+
+	if (again->open && explain->seq - again->seq < again->end - again->seq && wl_after(again->number, explain->number) &&
+	    (!explain->first || wl_after(explain->first, again->number)))
+		explain->first = again->number;
+	return 0;
+}
+
+// The loss of transmission `number` of the segment at `seq` was reported. Returns whether it was open.
+WL_CORE int wl_repair_explain(struct wl_sent *sent, u32 seq, u32 number)
+{
+	struct wl_explain explain = { sent, seq, number, 0 };
+
+	WL_LOOP(WL_AGAIN, wl_explain_step, &explain);
+	if (explain.first)
+		sent->again[explain.first % WL_AGAIN].open--;
+	return explain.first != 0;
+}
+
+// Losses that are not explained.
+struct wl_open {
+	const struct wl_sent *sent;
+	u32 settled; // retransmissions up to this one do not count
+	u32 answered; // for losses repaired up to this one the window was reduced
+	u32 count;
+	u32 longest; // how long the oldest is open
+	u32 longest_new; // and the oldest of those for which it was not
+};
+
+WL_STEP wl_open_step(u32 round, struct wl_open *open)
+{
+	const struct wl_again *again = &open->sent->again[round % WL_AGAIN];
+	u32 waited = open->sent->clock - again->at;
+
+	if (!again->open || !wl_after(again->number, open->settled))
+		return 0;
+	open->count += again->open;
+	open->longest = wl_max(open->longest, waited);
+	if (wl_after(again->number, open->answered))
+		open->longest_new = wl_max(open->longest_new, waited);
+	return 0;
+}
+
+WL_CORE void wl_repair_open(struct wl_open *open, const struct wl_sent *sent, u32 settled, u32 answered)
+{
+	*open = (struct wl_open){ sent, settled, answered, 0, 0, 0 };
+	if (sent->number == settled)
+		return;
+	WL_LOOP(WL_AGAIN, wl_open_step, open);
+	// What was forgotten has been open for longer than anything else.
+	if (sent->forgotten && wl_after(sent->forgotten, settled)) {
+		open->count++;
+		open->longest = 0xFFFFFFFF;
+		if (wl_after(sent->forgotten, answered))
+			open->longest_new = 0xFFFFFFFF;
+	}
+}
+
+#endif

@@ -178,8 +178,7 @@ u32 BPF_PROG(checksum_ssthresh, struct sock *sk)
 
 	if (wl_is_believed(hearer) && !deep) {
 		if (tp->lost_out)
-			reported = lately || wl_head_reported(hearer, tp->snd_una) ||
-				   wl_heard_within(&hearer->heard, tp->snd_una, tp->snd_nxt) >= tp->lost_out;
+			reported = lately || wl_head_reported(hearer, tp->snd_una);
 		else if (state->probe)
 			// A tail loss probe has repaired what was lost and was never taken for lost.
 			reported = wl_heard_has(&hearer->heard, state->una, 0);

@@ -39,7 +39,7 @@ struct wl_heard {
 	u32 wrong;
 	u32 wrong_seq[2]; // the latest wrong report in the full and in the compact form, and its echo:
 	u32 wrong_echo[2]; // a receiver repeats what damage has made wrong, and a guess made again is no other guess
-	u32 since; // segments delivered since the latest was believed
+	u32 since; // segments delivered since one of those segments was sent again, or a report of it came afterwards
 	struct wl_budget budget;
 	u8 count; // that the latest report told
 	u8 nonces; // an echo is asked for
@@ -56,10 +56,10 @@ WL_CORE int wl_heard_distrusted(const struct wl_heard *heard)
 	return heard->wrong > WL_HEARD_WRONG + heard->total / WL_HEARD_RIGHT;
 }
 
-// Whether the path has damaged segments lately.
+// Whether the path has damaged segments lately: reports of what the receiver has do not count.
 WL_CORE int wl_heard_lately(const struct wl_heard *heard)
 {
-	return heard->total && heard->since < WL_HEARD_LATELY;
+	return heard->repaired && heard->since < WL_HEARD_LATELY;
 }
 
 // Segments were delivered, to a sender with a window of `window`.
@@ -74,11 +74,8 @@ struct wl_look {
 	const struct wl_heard *heard;
 	u32 seq;
 	u32 nonce; // 0 fits any
-	u32 una;
-	u32 span;
 	u32 known; // reports of this segment with this nonce
 	u32 spent; // of another segment with this nonce
-	u32 within; // of what lies in `span` octets from `una` on and was not sent again
 };
 
 WL_STEP wl_look_step(u32 round, struct wl_look *look)
@@ -87,8 +84,6 @@ WL_STEP wl_look_step(u32 round, struct wl_look *look)
 
 	if (round >= look->heard->total)
 		return 1;
-	if (one->seq - look->una < look->span && !one->repaired)
-		look->within++;
 	if (!look->nonce || one->nonce == look->nonce) {
 		if (one->seq == look->seq)
 			look->known++;
@@ -101,19 +96,10 @@ WL_STEP wl_look_step(u32 round, struct wl_look *look)
 // Whether a transmission of the segment at `seq` was reported; that with `nonce`, unless it is 0.
 WL_CORE int wl_heard_has(const struct wl_heard *heard, u32 seq, u32 nonce)
 {
-	struct wl_look look = { heard, seq, nonce, 0, 0, 0, 0, 0 };
+	struct wl_look look = { heard, seq, nonce, 0, 0 };
 
 	WL_LOOP(WL_HEARD, wl_look_step, &look);
 	return look.known > 0;
-}
-
-// Reports believed of what lies from `una` to before `nxt` and was not sent again.
-WL_CORE u32 wl_heard_within(const struct wl_heard *heard, u32 una, u32 nxt)
-{
-	struct wl_look look = { heard, 0, 0, una, nxt - una, 0, 0, 0 };
-
-	WL_LOOP(WL_HEARD, wl_look_step, &look);
-	return look.within;
 }
 
 struct wl_repair {
@@ -132,6 +118,7 @@ WL_STEP wl_repair_step(u32 round, struct wl_repair *repair)
 	if (!one->repaired && one->seq - repair->seq < repair->len) {
 		one->repaired = 1;
 		repair->heard->repaired++;
+		repair->heard->since = 0;
 		repair->explained++;
 	}
 	return 0;
@@ -152,7 +139,7 @@ WL_CORE enum wl_belief wl_heard_report(struct wl_heard *heard, struct wl_sent *s
 {
 	struct wl_transmission which = { 0 };
 	int late = report->seq - at->una >= at->nxt - at->una, stepped = report->counted && report->count != heard->count;
-	struct wl_look look = { heard, report->seq, 0, 0, 0, 0, 0, 0 };
+	struct wl_look look = { heard, report->seq, 0, 0, 0 };
 	u32 repaired;
 
 	if (wl_heard_distrusted(heard))
@@ -195,7 +182,7 @@ WL_CORE enum wl_belief wl_heard_report(struct wl_heard *heard, struct wl_sent *s
 	heard->one[heard->total % WL_HEARD] = (struct wl_heard_one){ report->seq, which.nonce, repaired };
 	heard->total++;
 	heard->repaired += repaired;
-	heard->since = 0;
+	heard->since = repaired ? 0 : heard->since;
 	return WL_BELIEVED;
 }
 

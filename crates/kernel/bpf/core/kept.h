@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
 // What a sender does with the reports: an episode of losses keeps its window if the receiver reported each of them damaged.
 //
-// It does so from the beginning if all losses seen by then, or their head, were reported, or if the path has damaged segments lately. A report can
-// be late, because SACK blocks leave no room for it: the report of each loss is waited for, beyond the end of recovery if need be. Then the loss
+// It does so from the beginning if the first loss was reported, or if the path has damaged segments lately. A report can be late,
+// because SACK blocks leave no room for it: the report of each loss is waited for, beyond the end of recovery if need be. Then the loss
 // counts as congestion. If all reports come after the window was reduced, it comes back, also when recovery is over; until it is too late for that.
 //
 // Only reports count whose segments were sent again: a receiver that calls damaged what it has explains nothing.

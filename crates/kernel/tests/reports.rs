@@ -340,7 +340,7 @@ fn reports_are_limited_to_a_share_of_the_segments() {
     sender.delivered(1000, 120);
     assert_eq!(heard(&mut sender, 150), 30, "or a quarter of a window");
     assert_eq!(sender.counts()[3], 0, "nothing of it was sent again: the receiver has it");
-    sender.transmit(0, MSS);
+    sender.transmit(150 * MSS, MSS);
     sender.delivered(255, 10);
     assert_eq!(sender.counts()[3], 1, "damage was seen lately");
     sender.delivered(1, 10);

@@ -18,12 +18,20 @@ use whyloss_kernel::Error;
 #[test]
 #[ignore = "started by the other tests"]
 fn child() {
-    match job_of_child().as_deref() {
-        Some("load") => drop(load::load(&Place::default(), &[]).expect("loads")),
-        Some("unload") => drop(load::unload(&Place::default()).expect("unloads")),
+    let job = job_of_child().unwrap_or_default();
+    match job.split(' ').collect::<Vec<_>>()[..] {
+        ["load", ref controls @ ..] => drop(load::load(&Place::default(), &owned(controls)).expect("loads")),
+        ["unload"] => drop(load::unload(&Place::default()).expect("unloads")),
         _ => {}
     }
 }
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// What loads in a small part of the time that all takes.
+const FEW: &[&str] = &["wl_newreno", "wl_veno"];
 
 /// Nothing of the place is left: no control, no mount, no folder.
 fn is_clean(place: &Place) -> bool {
@@ -128,32 +136,34 @@ fn a_loader_killed_at_any_moment_has_loaded_all_or_nothing() {
         return;
     }
     let place = private_place("l3_");
-    let begin = Instant::now();
-    assert!(start_child("load", &place).wait().expect("ends").success());
-    let duration = begin.elapsed();
-    let all = available(&place.prefix).len();
-    load::unload(&place).expect("unloads");
+    for (controls, count) in [(&[][..], repetitions(8)), (FEW, 32)] {
+        let job = ["load"].iter().chain(controls).copied().collect::<Vec<_>>().join(" ");
+        let begin = Instant::now();
+        assert!(start_child(&job, &place).wait().expect("ends").success());
+        let duration = begin.elapsed();
+        let all = available(&place.prefix).len();
+        load::unload(&place).expect("unloads");
 
-    let count = repetitions(40);
-    let mut loaded = 0;
-    for round in 0..count {
-        let mut child = start_child("load", &place);
-        // Evenly over the time that loading takes, and a little more.
-        std::thread::sleep(duration.mul_f64(1.2 * round as f64 / count as f64));
-        child.kill().expect("is killed");
-        child.wait().expect("ends");
-        match Installed::own(&place) {
-            Ok(installed) => {
-                assert_eq!(available(&place.prefix).len(), all, "round {round}: loaded in part");
-                drop(installed);
-                load::unload(&place).expect("unloads");
-                loaded += 1;
+        let mut loaded = 0;
+        for round in 0..count {
+            let mut child = start_child(&job, &place);
+            // Evenly over the time that loading takes, and a little more.
+            std::thread::sleep(duration.mul_f64(1.2 * round as f64 / count as f64));
+            child.kill().expect("is killed");
+            child.wait().expect("ends");
+            match Installed::own(&place) {
+                Ok(installed) => {
+                    assert_eq!(available(&place.prefix).len(), all, "{job}, round {round}: loaded in part");
+                    drop(installed);
+                    load::unload(&place).expect("unloads");
+                    loaded += 1;
+                }
+                Err(error) => assert!(matches!(error, Error::NotLoaded), "{job}, round {round}: {error}"),
             }
-            Err(error) => assert!(matches!(error, Error::NotLoaded), "round {round}: {error}"),
+            assert!(is_clean(&place), "{job}, round {round} has left {:?}", available(&place.prefix));
         }
-        assert!(is_clean(&place), "round {round} has left {:?}", available(&place.prefix));
+        assert!(loaded < count, "{job}: no loader was killed before its end");
     }
-    assert!(loaded < count, "no loader was killed before its end");
 }
 
 #[test]
@@ -162,33 +172,35 @@ fn an_unloader_killed_at_any_moment_leaves_nothing_that_cannot_be_removed() {
         return;
     }
     let place = private_place("l4_");
-    let mut duration = Duration::ZERO;
-    let count = repetitions(20);
-    for round in 0..=count {
-        load::load(&place, &[]).unwrap_or_else(|error| panic!("round {round}: {error}"));
-        let begin = Instant::now();
-        let mut child = start_child("unload", &place);
-        if round == 0 {
-            assert!(child.wait().expect("ends").success());
-            duration = begin.elapsed();
-            continue;
-        }
-        std::thread::sleep(duration.mul_f64(round as f64 / count as f64));
-        child.kill().expect("is killed");
-        child.wait().expect("ends");
-        if round % 2 == 0 {
-            // The next command finishes it, whichever it is.
-            match load::load(&place, &[]) {
-                Ok(_) | Err(Error::AlreadyLoaded { .. }) => {}
-                Err(error) => panic!("round {round}: {error}"),
+    for (controls, count) in [(&[][..], repetitions(6)), (FEW, 14)] {
+        let load = || load::load(&place, &owned(controls));
+        let mut duration = Duration::ZERO;
+        for round in 0..=count {
+            load().unwrap_or_else(|error| panic!("round {round}: {error}"));
+            let begin = Instant::now();
+            let mut child = start_child("unload", &place);
+            if round == 0 {
+                assert!(child.wait().expect("ends").success());
+                duration = begin.elapsed();
+                continue;
             }
-            load::unload(&place).expect("unloads");
-        } else {
-            match load::unload(&place) {
-                Ok(_) | Err(Error::NotLoaded) => {}
-                Err(error) => panic!("round {round}: {error}"),
+            std::thread::sleep(duration.mul_f64(round as f64 / count as f64));
+            child.kill().expect("is killed");
+            child.wait().expect("ends");
+            if round % 2 == 0 {
+                // The next command finishes it, whichever it is.
+                match load() {
+                    Ok(_) | Err(Error::AlreadyLoaded { .. }) => {}
+                    Err(error) => panic!("round {round}: {error}"),
+                }
+                load::unload(&place).expect("unloads");
+            } else {
+                match load::unload(&place) {
+                    Ok(_) | Err(Error::NotLoaded) => {}
+                    Err(error) => panic!("round {round}: {error}"),
+                }
             }
+            assert!(is_clean(&place), "round {round} has left {:?}", available(&place.prefix));
         }
-        assert!(is_clean(&place), "round {round} has left {:?}", available(&place.prefix));
     }
 }

@@ -6,7 +6,7 @@
 use bytes::BytesMut;
 use nix::libc;
 use std::fs::{File, OpenOptions};
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -85,11 +85,6 @@ impl Tun {
     /// to the sender that is a lost packet.
     pub fn send(&self, packet: &[u8]) -> io::Result<bool> {
         taken((&self.file).write(packet))
-    }
-
-    /// As [`Tun::send`], for a packet that stands in two parts.
-    pub fn send_parts(&self, head: &[u8], rest: &[u8]) -> io::Result<bool> {
-        taken((&self.file).write_vectored(&[IoSlice::new(head), IoSlice::new(rest)]))
     }
 }
 

@@ -30,10 +30,9 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 
-use crate::segment::{Payload, Segment};
+use crate::segment::Segment;
 use bytes::Bytes;
 use damage::Arrival;
-use std::borrow::Cow;
 
 /// An intact TCP segment with the addresses of the IP header that carried it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,35 +115,14 @@ pub enum EmitError {
 
 /// Appends the IP packet that carries `segment` to `out`, with all checksums. On an error `out` is unchanged.
 pub fn emit(header: &ip::Header, segment: &Segment, out: &mut Vec<u8>) -> Result<(), EmitError> {
-    let start = emit_header(header, segment, out)?;
-    segment.payload.write_to(out);
-    tcp::seal(&header.addresses, segment, &mut out[start..], &[]);
-    Ok(())
-}
-
-/// As [`emit`], but appends the headers alone and gives the payload that is to follow them, which is not copied if it is there as octets.
-pub fn emit_in_parts<'a>(header: &ip::Header, segment: &'a Segment, out: &mut Vec<u8>) -> Result<Cow<'a, [u8]>, EmitError> {
-    let start = emit_header(header, segment, out)?;
-    let payload = match &segment.payload {
-        Payload::Empty => Cow::Borrowed(&[][..]),
-        Payload::Bytes(octets) => Cow::Borrowed(&octets[..]),
-        synthetic @ Payload::Synthetic { .. } => Cow::Owned(synthetic.to_bytes().into()),
-    };
-    tcp::seal(&header.addresses, segment, &mut out[start..], &payload);
-    Ok(payload)
-}
-
-/// Appends both headers, the second without its checksums, and says where the second begins.
-fn emit_header(header: &ip::Header, segment: &Segment, out: &mut Vec<u8>) -> Result<usize, EmitError> {
     let len = tcp::check(segment)?;
     if len + header.addresses.header_len() > usize::from(u16::MAX) {
         return Err(EmitError::TooLong(len));
     }
     out.reserve(header.addresses.header_len() + len);
     header.write(ip::TCP, segment.dscp, segment.ecn, len as u16, out);
-    let start = out.len();
-    tcp::write_header(segment, out);
-    Ok(start)
+    tcp::write(&header.addresses, segment, len, out);
+    Ok(())
 }
 
 /// Reads an IP packet that carries an intact TCP segment. The payload is a slice of `octets`, not a copy.

@@ -23,10 +23,10 @@ pub(super) fn check(segment: &Segment) -> Result<usize, EmitError> {
     Ok(MIN_HEADER + options + segment.payload.len())
 }
 
-/// Appends the header, without checksums. The segment has passed [`check`].
-pub(super) fn write_header(segment: &Segment, out: &mut Vec<u8>) {
+/// Appends the segment with its checksums. It has passed [`check`] and is `len` octets long.
+pub(super) fn write(addresses: &Addresses, segment: &Segment, len: usize, out: &mut Vec<u8>) {
     let start = out.len();
-    let header_len = segment.header_len();
+    let header_len = len - segment.payload.len();
     let mut header = [0; MIN_HEADER];
     header[0..2].copy_from_slice(&segment.src_port.to_be_bytes());
     header[2..4].copy_from_slice(&segment.dst_port.to_be_bytes());
@@ -38,20 +38,16 @@ pub(super) fn write_header(segment: &Segment, out: &mut Vec<u8>) {
     header[18..20].copy_from_slice(&segment.urgent.to_be_bytes());
     out.extend_from_slice(&header);
     segment.options.write(out);
-    debug_assert_eq!(out.len() - start, header_len);
-}
-
-/// Fills in the checksums of a segment that stands in two parts: `head`, which has the whole header, and what follows it.
-pub(super) fn seal(addresses: &Addresses, segment: &Segment, head: &mut [u8], rest: &[u8]) {
-    let len = head.len() + rest.len();
+    segment.payload.write_to(out);
+    let written = &mut out[start..];
+    debug_assert_eq!(written.len(), len);
     if segment.options.header_check {
-        if let Some((at, checksum)) = header_check(addresses, &head[..segment.header_len()], len) {
-            head[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+        if let Some((at, checksum)) = header_check(addresses, &written[..header_len], len) {
+            written[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
         }
     }
-    // A header is a multiple of four octets long, so a part that is followed by another is even.
-    let checksum = addresses.pseudo_header(len).with(head).with(rest).finish();
-    head[16..18].copy_from_slice(&checksum.to_be_bytes());
+    let checksum = addresses.pseudo_header(len).with(written).finish();
+    written[16..18].copy_from_slice(&checksum.to_be_bytes());
 }
 
 /// Where the checksum of `header` stands in it and what it has to be, if it has one: over the pseudo-header of a segment of `len` octets and

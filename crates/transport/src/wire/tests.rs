@@ -29,10 +29,6 @@ fn hex(text: &str) -> Vec<u8> {
 fn emitted(header: &Header, segment: &Segment) -> Vec<u8> {
     let mut octets = Vec::new();
     emit(header, segment, &mut octets).unwrap();
-    let mut parts = Vec::new();
-    let payload = emit_in_parts(header, segment, &mut parts).unwrap();
-    parts.extend_from_slice(&payload);
-    assert_eq!(parts, octets, "in parts it is the same packet");
     octets
 }
 

@@ -200,12 +200,15 @@ impl Network {
 
     /// A packet comes to the queue of a link direction. Returns whether the queue takes it.
     pub fn enqueue(&mut self, direction: u32, load: Load) -> bool {
-        let link = &mut self.directions[direction as usize];
+        let mut link = &mut self.directions[direction as usize];
         link.note_offer(load.octets);
-        if link.manager.is_some() && !self.manage(direction, load) {
-            return false;
+        if link.manager.is_some() {
+            if !self.manage(direction, load) {
+                return false;
+            }
+            link = &mut self.directions[direction as usize];
         }
-        let Direction { traffic, line, .. } = &mut self.directions[direction as usize];
+        let Direction { traffic, line, .. } = link;
         let taken = match line {
             Line::Wire(wire) => {
                 let order = self.events.next_order();
@@ -363,6 +366,7 @@ impl Network {
     }
 
     /// Lets a packet have its fate, and whoever captures sees it. Returns it as it is then, if it arrives.
+    #[inline]
     pub fn settle(&mut self, direction: u32, id: PacketId, fate: Fate, flips: &[u32]) -> Option<PacketId> {
         let link = &mut self.directions[direction as usize];
         if let Some(meter) = &mut link.meter {

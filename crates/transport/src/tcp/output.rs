@@ -353,8 +353,10 @@ impl Endpoint {
 
     /// What forms waves, if data segments carry them.
     pub(super) fn wave_formation(&self) -> Option<Formation> {
-        let wanted = self.parts.differentiator.wants_waves().or_else(|| self.parts.congestion.wants_waves());
-        wanted.filter(|_| self.agreed.reports)
+        if !self.agreed.reports {
+            return None;
+        }
+        self.parts.differentiator.wants_waves().or_else(|| self.parts.congestion.wants_waves())
     }
 
     /// The wave of data that has just been put on the scoreboard.

@@ -89,7 +89,8 @@ impl Sender {
         let tolerance = self.rack.rtt + self.rack.reordering_window(self, dup_threshold);
         let mut wait: Option<Duration> = None;
         for (index, sent) in self.board.iter().enumerate() {
-            if sent.first_at > sent_at {
+            // Neither this one nor those behind it left before.
+            if (sent.first_at, sent.end()) >= (sent_at, end) {
                 break;
             }
             // Among segments that left at the same instant only originals are known to have left in order of sequence.

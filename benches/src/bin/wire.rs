@@ -10,7 +10,9 @@ mod report;
 
 use clap::Parser;
 use nix::sched::{sched_setaffinity, CpuSet};
+use nix::sys::resource::{getrusage, UsageWho};
 use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::time::TimeValLike;
 use nix::time::{clock_gettime, ClockId};
 use nix::unistd::Pid;
 use report::Entry;
@@ -81,6 +83,8 @@ struct Rates {
     wall: f64,
     /// By the processor time of the stack's thread.
     cpu: f64,
+    /// The share of that time that passed outside of system calls.
+    own: f64,
 }
 
 /// What the threads of one measurement share.
@@ -113,7 +117,14 @@ fn main() -> io::Result<()> {
                 let named = [format!("{subject:?}"), format!("{direction:?}")].map(|name| name.to_lowercase());
                 if arguments.only.as_ref().is_none_or(|only| *only == named) {
                     let rate = measure(subject, direction, &arguments)?;
-                    eprintln!("  {} {}: {:.3} Gbit/s, {:.3} a core", named[0], named[1], rate.wall / 1e9, rate.cpu / 1e9);
+                    let Rates { wall, cpu, own } = rate;
+                    let [subject, direction] = named;
+                    eprintln!(
+                        "  {subject} {direction}: {:.3} Gbit/s, {:.3} a core, {:.0} % of its time outside of system calls",
+                        wall / 1e9,
+                        cpu / 1e9,
+                        own * 100.0
+                    );
                     rates.push(rate);
                 }
             }
@@ -155,7 +166,9 @@ fn measure(subject: Subject, direction: Direction, arguments: &Arguments) -> io:
                 Subject::Engine => engine(direction, &board, arguments),
                 Subject::Smoltcp => smoltcp(direction, &board, arguments),
             }?;
-            io::Result::Ok(Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?))
+            let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
+            let [user, system] = [usage.user_time(), usage.system_time()].map(|time| time.num_microseconds() as f64);
+            io::Result::Ok((Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?), user / (user + system)))
         })?;
         let kernel = scope.spawn(|| {
             bind_to(1);
@@ -174,9 +187,9 @@ fn measure(subject: Subject, direction: Direction, arguments: &Arguments) -> io:
         let octets = board.arrived.load(Ordering::Relaxed) - before;
         let wall = octets as f64 * 8.0 / start.elapsed().as_secs_f64();
         board.stop.store(true, Ordering::Relaxed);
-        let busy = stack.join().expect("the stack's thread")?;
+        let (busy, own) = stack.join().expect("the stack's thread")?;
         kernel.join().expect("the kernel's thread")?;
-        Ok(Rates { wall, cpu: board.arrived.load(Ordering::Relaxed) as f64 * 8.0 / busy.as_secs_f64() })
+        Ok(Rates { wall, cpu: board.arrived.load(Ordering::Relaxed) as f64 * 8.0 / busy.as_secs_f64(), own })
     })
 }
 
@@ -190,9 +203,19 @@ fn bind_to(processor: usize) {
     }
 }
 
+/// Connects to the stack. A SYN that leaves before the device is ready is lost, and the kernel's next would come a second later.
+fn connect(board: &Board) -> io::Result<TcpStream> {
+    loop {
+        match TcpStream::connect_timeout(&(STACK, PORT).into(), Duration::from_millis(100)) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && !board.stopped() => {}
+            result => return result,
+        }
+    }
+}
+
 /// The kernel's end.
 fn kernel(direction: Direction, board: &Board) -> io::Result<()> {
-    let mut stream = TcpStream::connect((STACK, PORT))?;
+    let mut stream = connect(board)?;
     setsockopt(&stream, sockopt::TcpCongestion, &"cubic".into())?;
     // A look at the clock now and then is all that is needed to end.
     stream.set_read_timeout(Some(Duration::from_millis(100)))?;

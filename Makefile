@@ -38,9 +38,10 @@ cores: ## Compare the kernel controls' integer cores with the engine on a millio
 soak: ## Load, unload and kill the kernel part's loader SOAK_ROUNDS times each, under traffic; needs root
 	WHYLOSS_SOAK=$(SOAK_ROUNDS) $(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test lifecycle --test traffic
 
-bench: ## Measure speed and memory, beside smoltcp, and ns-2 and ns-3 where they are installed
+bench: build ## Measure speed and memory, beside smoltcp, and ns-2 and ns-3 where they are installed
 	$(CARGO) run --release --locked -p whyloss-bench -- --out bench.json
 	$(CARGO) run --release --locked -p whyloss-bench --bin wire -- --out bench-wire.json
+	$(BIN)/python tools/top_overhead.py --out bench-top.json
 
 packetdrill: $(VENV)/.installed ## Run packetdrill scripts against the engine: SCRIPTS=folder PACKETDRILL=program, both your own
 	@test -n "$(SCRIPTS)" || { echo 'error: name a folder of scripts: make packetdrill SCRIPTS=folder PACKETDRILL=program' >&2; exit 2; }
@@ -93,7 +94,7 @@ lock: $(VENV)/.installed ## Pin the newest Python packages that pyproject.toml a
 
 clean: ## Remove build products and results, keep the Python environment
 	$(CARGO) clean
-	rm -rf dist out bench.json bench-wire.json $(VENV)/.built .pytest_cache .mypy_cache .ruff_cache
+	rm -rf dist out bench.json bench-wire.json bench-top.json $(VENV)/.built .pytest_cache .mypy_cache .ruff_cache
 	find python tests -name __pycache__ -prune -exec rm -rf {} +
 	rm -f python/whyloss/_native*.so
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -94,6 +95,30 @@ def test_finished_runs_are_kept(scenario: Scenario, tmp_path: Path, monkeypatch:
     assert (counts[0], counts[-1]) == ((0, 2), (2, 2))
     monkeypatch.setattr("whyloss.stacks.batch.measure", lambda *_: pytest.fail("nothing is left to run"))
     assert stacks.run_jobs(jobs, store) == first
+
+
+def test_what_decides_a_result_is_in_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = tmp_path / "errors.bits"
+    _native.write_pattern(pattern, 1e-5, 1_000_000, 1)
+    scenario = Scenario.parse(TEXT.replace("[[flow]]", f'channel.pattern = "{pattern}"\n[[flow]]'), "test")
+    jobs = [
+        stacks.Job(scenario, 0, "kernel"),
+        stacks.Job(scenario, 1, "kernel"),
+        stacks.Job(scenario, 0, "engine"),
+        stacks.Job(scenario, 0, "kernel", {"main": "cubic"}),
+        stacks.Job(scenario.replace({"path.rate": "9 Mbps"}), 0, "kernel"),
+    ]
+    names = [job.key() for job in jobs]
+    assert stacks.Job(scenario, 0, "kernel").key() == names[0]
+    _native.write_pattern(pattern, 1e-5, 1_000_000, 2)
+    names.append(jobs[0].key())
+    monkeypatch.setattr("whyloss.stacks.batch.build", lambda: "another")
+    names.append(jobs[0].key())
+    here = os.uname()
+    there = os.uname_result((here.sysname, here.nodename, "1.2.3", here.version, here.machine))
+    monkeypatch.setattr("os.uname", lambda: there)
+    names.append(jobs[0].key())
+    assert len(set(names)) == len(names)
 
 
 def simulated(jobs: Sequence[stacks.Job], *_: object, **__: object) -> list[stacks.Outcome]:

@@ -4,7 +4,7 @@ use crate::control::{Control, Progress};
 use crate::error::Error;
 use crate::patterns::Files;
 use crate::run::{simulate, RunOptions};
-use crate::scenario::LinkFiles;
+use crate::scenario::{digests, LinkFiles};
 use crate::store::{point_key, run_key, Store};
 use crate::sweep::{numeric, Plan};
 use crate::tables::{Tables, NAMES};
@@ -89,8 +89,7 @@ impl Work {
             let mut found = work.store.as_ref().map(|store| store.find(&key)).unwrap_or_default();
             for run in plan.runs.clone() {
                 let files = point.scenario.files(run, &cache)?;
-                let digests: Vec<_> = files.iter().map(|p| format!("{}/{}:{}", p.link, p.way, p.digest)).collect();
-                let run_key = run_key(&key, run, &digests.join(" "));
+                let run_key = run_key(&key, run, &digests(&files));
                 let slot = work.results.len();
                 let known = found.remove(&run_key);
                 if known.is_none() {

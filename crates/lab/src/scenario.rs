@@ -6,6 +6,7 @@ use crate::format::{Channel, Document, CHANNEL_ERRORS};
 use crate::network::{Network, Pace, DEFAULT_DURATION};
 use crate::patterns::Files;
 use crate::quantity::Span;
+use crate::store::{point_key, run_key};
 use crate::tree::{Node, Value};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -172,6 +173,15 @@ impl Scenario {
         Ok(found)
     }
 
+    /// A digest of everything that decides run `run`: all fields, the contents of the files that they name, and the version of the engine.
+    ///
+    /// # Errors
+    /// If such a file cannot be read.
+    pub fn digest(&self, run: u32) -> Result<String, Error> {
+        let files = self.files(run, &Files::default())?;
+        Ok(run_key(&point_key(&self.canonical()), run, &digests(&files)).to_hex().to_string())
+    }
+
     /// Everything that decides results, as text, apart from the number of the run and the contents of files.
     pub(crate) fn canonical(&self) -> String {
         let mut document = (*self.document).clone();
@@ -192,6 +202,12 @@ pub(crate) struct LinkFiles {
     pub pattern: Option<Arc<Pattern>>,
     pub trace: Option<Arc<Trace>>,
     pub digest: String,
+}
+
+/// What tells `files` of a run from others.
+pub(crate) fn digests(files: &[LinkFiles]) -> String {
+    let digests: Vec<_> = files.iter().map(|file| format!("{}/{}:{}", file.link, file.way, file.digest)).collect();
+    digests.join(" ")
 }
 
 /// Reads a TOML or JSON file as a tree, with the folder where its relative paths start.

@@ -73,6 +73,11 @@ impl Scenario {
         self.0.to_json().to_string()
     }
 
+    /// A digest of everything that decides run `run`, with the contents of the files that it names.
+    fn digest(&self, run: u32) -> PyResult<String> {
+        self.0.digest(run).map_err(|error| raise(&error))
+    }
+
     /// When a run ends at the latest, in seconds.
     fn duration_s(&self) -> f64 {
         self.0.duration().0 as f64 / 1e9

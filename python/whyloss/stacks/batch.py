@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import whyloss
-from whyloss import kernel
+from whyloss import _native, kernel
 from whyloss.stacks.kernel import control_of
 from whyloss.stacks.measure import Glance, Outcome, measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from whyloss.scenario import Scenario
 
@@ -38,13 +39,24 @@ class Job:
     def key(self) -> str:
         """A name for its result that changes with everything that it depends on."""
         parts: dict[str, Any] = {
-            "scenario": self.scenario.to_dict(),
-            "run": self.run,
+            "scenario": self.scenario.native.digest(self.run),
             "on": self.on,
             "controls": dict(self.controls),
-            "version": whyloss.__version__,
+            "kernel": [os.uname().release, os.uname().version],
+            "build": build(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@cache
+def build() -> str:
+    """A digest of the code that makes a real run: the extension module with the kernel's programs, and its drivers."""
+    package = Path(__file__).parent.parent
+    drivers = [*package.glob("stacks/*.py"), package / "kernel.py", package / "testbed.py"]
+    digest = hashlib.sha256()
+    for path in (Path(_native.__file__), *sorted(drivers)):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 class _StoppedError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -42,9 +44,74 @@ class HostCommand(click.ParamType[tuple[str, str]]):
         return host, command
 
 
-def emulation_options(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Options of both commands."""
+@dataclass(frozen=True)
+class Emulation:
+    """What both commands are told of the links."""
+
+    scenario: Scenario
+    number: int
+    out: Path | None
+    as_json: bool
+    wishes: dict[str, Any]
+    """Arguments that :class:`Testbed` and :class:`Bridge` have in common."""
+
+    def tell(self, audit: list[dict[str, Any]]) -> int | None:
+        """Shows what the links did, and whether that counts."""
+        found = flaws(audit)
+        report = {
+            "scenario": self.scenario.name,
+            "run": self.number,
+            "valid": not found,
+            "flaws": found,
+            "directions": audit,
+        }
+        if self.out is not None:
+            self.out.mkdir(parents=True, exist_ok=True)
+            (self.out / "audit.json").write_text(json.dumps(report, indent=2) + "\n")
+        if self.as_json:
+            tell_json(report)
+        else:
+            _show(audit)
+        for reason in sorted({direction["scheduling"]["refused"] for direction in audit} - {None}):
+            say(reason)
+        for flaw in found:
+            say(f"this run does not count: {flaw}")
+        if self.out is not None:
+            say(f"packets and audit: {self.out}")
+        return INVALID if found else None
+
+
+def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Gives a command the scenario and the options that both have, as an :class:`Emulation`."""
+
+    @functools.wraps(command)
+    def with_emulation(
+        *,
+        scenario: Path,
+        sets: tuple[str, ...],
+        number: int,
+        out: Path | None,
+        capture: bool,
+        bound: float,
+        realtime: bool,
+        as_json: bool,
+        **others: Any,
+    ) -> int | None:
+        if capture and out is None:
+            raise click.UsageError("--capture needs --out, the folder for its file")
+        wishes = {
+            "run": number,
+            "truth": False,
+            "packets": out / "packets.parquet" if out else None,
+            "capture": out / "packets.pcapng" if out and capture else None,
+            "max_p99_error_us": bound,
+            "realtime": realtime,
+        }
+        chosen = Scenario.load(scenario).with_arguments(list(sets))
+        return command(Emulation(chosen, number, out, as_json, wishes), **others)
+
     options = [
+        click.argument("scenario", metavar="SCENARIO.toml", type=click.Path(path_type=Path)),
         set_option,
         click.option(
             "--number",
@@ -78,9 +145,10 @@ def emulation_options(command: Callable[..., int | None]) -> Callable[..., int |
         ),
         as_json,
     ]
+    decorated: Callable[..., int | None] = with_emulation
     for option in reversed(options):
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return decorated
 
 
 @click.command(
@@ -92,7 +160,6 @@ def emulation_options(command: Callable[..., int | None]) -> Callable[..., int |
         "whyloss testbed examples/dumbbell.toml --shell receiver0",
     ],
 )
-@click.argument("scenario", metavar="SCENARIO.toml", type=click.Path(path_type=Path))
 @click.option("--run", "runs", type=HostCommand(), multiple=True, help="A command for a host; all run at once.")
 @click.option(
     "--start",
@@ -111,21 +178,14 @@ def emulation_options(command: Callable[..., int | None]) -> Callable[..., int |
 )
 @click.option("--shell", metavar="HOST", help="A shell on this host. [default: on the first, if nothing is to run]")
 @click.option("--mtu", type=click.IntRange(1280, 65535), default=1500, show_default=True, help="Octets a packet.")
-@emulation_options
+@emulation
 def testbed(
-    scenario: Path,
-    sets: tuple[str, ...],
+    links: Emulation,
     runs: tuple[tuple[str, str], ...],
     starts: tuple[tuple[str, str], ...],
     settle: float,
     shell: str | None,
     mtu: int,
-    number: int,
-    out: Path | None,
-    capture: bool,
-    bound: float,
-    realtime: bool,
-    as_json: bool,
 ) -> int | None:
     """Put the network of a scenario between real hosts, and run commands on them.
 
@@ -135,19 +195,8 @@ def testbed(
 
     Exit status: that of the first command that fails, 3 if the emulator was not exact enough.
     """
-    chosen = Scenario.load(scenario).with_arguments(list(sets))
-    packets, captured = _files(out, capture)
     status = 0
-    with Testbed(
-        chosen,
-        run=number,
-        mtu=mtu,
-        truth=False,
-        packets=packets,
-        capture=captured,
-        max_p99_error_us=bound,
-        realtime=realtime,
-    ) as bed:
+    with Testbed(links.scenario, mtu=mtu, **links.wishes) as bed:
         say(f"hosts: {', '.join(f'{host} {bed.address(host)}' for host in bed.hosts)}")
         wanted = {host for host, _ in (*runs, *starts)} | ({shell} if shell else set())
         if missing := sorted(wanted - {*bed.hosts, *bed.routers}):
@@ -155,7 +204,7 @@ def testbed(
             raise click.UsageError(f"there is no host or router `{missing[0]}`; there are {there}")
         try:
             # The results go to standard output, so that JSON stays JSON.
-            alone = len(runs) == 1 and not as_json
+            alone = len(runs) == 1 and not links.as_json
             for host, command in starts:
                 _launch(bed, host, command, sys.stderr)
             if starts:
@@ -167,7 +216,7 @@ def testbed(
         except KeyboardInterrupt:
             say("stopped")
             status = 130
-    return _tell(bed.audit(), out, as_json, chosen.name, number) or (status if status >= 0 else 128 - status)
+    return links.tell(bed.audit()) or (status if status >= 0 else 128 - status)
 
 
 def _launch(bed: Testbed, host: str, command: str, into: IO[str] | None) -> subprocess.Popen[Any]:
@@ -217,7 +266,6 @@ def _with_keys() -> None:
         "(sleep 10; echo path.rate=1 Mbps; sleep 10) | whyloss emulate path.toml --tun left --tun right --duration 20",
     ],
 )
-@click.argument("scenario", metavar="SCENARIO.toml", type=click.Path(path_type=Path))
 @click.option(
     "--tun",
     "devices",
@@ -229,19 +277,8 @@ def _with_keys() -> None:
 @click.option(
     "--duration", type=click.FloatRange(min=0), metavar="SECONDS", help="End after so long. [default: at Ctrl-C]"
 )
-@emulation_options
-def emulate(
-    scenario: Path,
-    sets: tuple[str, ...],
-    devices: tuple[str, ...],
-    duration: float | None,
-    number: int,
-    out: Path | None,
-    capture: bool,
-    bound: float,
-    realtime: bool,
-    as_json: bool,
-) -> int | None:
+@emulation
+def emulate(links: Emulation, devices: tuple[str, ...], duration: float | None) -> int | None:
     """Put the [path] of a scenario, or its only link, between two TUN devices of this machine.
 
     Addresses, routes and namespaces are yours to set up; a device can be moved to another namespace while this runs.
@@ -252,21 +289,10 @@ def emulate(
     """
     if len(devices) != 2:
         raise click.UsageError(f"--tun is given {len(devices)} times; a link has two ends")
-    chosen = Scenario.load(scenario).with_arguments(list(sets))
-    packets, captured = _files(out, capture)
     # Service managers and `timeout` send SIGTERM; shells start background jobs with SIGINT ignored.
     for key in (signal.SIGINT, signal.SIGTERM):
         signal.signal(key, signal.default_int_handler)
-    bridge = Bridge(
-        chosen,
-        (devices[0], devices[1]),
-        run=number,
-        truth=False,
-        packets=packets,
-        capture=captured,
-        max_p99_error_us=bound,
-        realtime=realtime,
-    )
+    bridge = Bridge(links.scenario, (devices[0], devices[1]), **links.wishes)
     with bridge, suppress(KeyboardInterrupt):
         threading.Thread(target=_obey, args=(bridge, sys.stdin), daemon=True).start()
         first, second = bridge.ends
@@ -274,7 +300,7 @@ def emulate(
         end = None if duration is None else time.monotonic() + duration
         while bridge.running and (end is None or time.monotonic() < end):
             time.sleep(0.2 if end is None else min(0.2, max(0, end - time.monotonic())))
-    return _tell(bridge.audit(), out, as_json, chosen.name, number)
+    return links.tell(bridge.audit())
 
 
 def _obey(bridge: Bridge, commands: IO[str]) -> None:
@@ -289,35 +315,6 @@ def _obey(bridge: Bridge, commands: IO[str]) -> None:
                 complain(str(mistake))
             else:
                 say(f"changed: {line.strip()}" if count else f"as it was: {line.strip()}")
-
-
-def _files(out: Path | None, capture: bool) -> tuple[Path | None, Path | None]:
-    """Where the truth and the capture go."""
-    if out is None:
-        if capture:
-            raise click.UsageError("--capture needs --out, the folder for its file")
-        return None, None
-    return out / "packets.parquet", out / "packets.pcapng" if capture else None
-
-
-def _tell(audit: list[dict[str, Any]], out: Path | None, as_json: bool, scenario: str, number: int) -> int | None:
-    """Shows what the links did, and whether that counts."""
-    found = flaws(audit)
-    report = {"scenario": scenario, "run": number, "valid": not found, "flaws": found, "directions": audit}
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "audit.json").write_text(json.dumps(report, indent=2) + "\n")
-    if as_json:
-        tell_json(report)
-    else:
-        _show(audit)
-    for reason in sorted({direction["scheduling"]["refused"] for direction in audit} - {None}):
-        say(reason)
-    for flaw in found:
-        say(f"this run does not count: {flaw}")
-    if out is not None:
-        say(f"packets and audit: {out}")
-    return INVALID if found else None
 
 
 def _show(audit: Sequence[dict[str, Any]]) -> None:

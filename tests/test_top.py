@@ -18,7 +18,7 @@ from whyloss.top import Machine, Selection, Tally
 from whyloss.top.columns import COLUMNS, cell, fitting, rate
 from whyloss.top.metrics import OTHER, Metrics, serve
 from whyloss.top.select import SORT_KEYS, cgroup_path, ordered
-from whyloss.top.view import Table, View
+from whyloss.top.view import SORTED, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,8 +46,9 @@ def connection(cookie: int, **fields: Any) -> _native.Connection:
         "recovery": "open",
         "closed": False,
         "since_s": 1.5,
+        "whole": False,
         **dict.fromkeys(("bytes_acked", "bytes_received", "bytes_retransmitted", "segments_out", "segments_in"), 0),
-        **dict.fromkeys(("retransmissions", "losses", "timeouts", "marked", "damaged_in", "in_flight"), 0),
+        **dict.fromkeys(("retransmissions", "losses", "probed", "timeouts", "marked", "damaged_in", "in_flight"), 0),
         "srtt_us": 20000,
         "min_rtt_us": 10000,
         "cwnd": 10,
@@ -61,6 +62,7 @@ def connection(cookie: int, **fields: Any) -> _native.Connection:
             name: {"unknown": 0, "congestion": 0, "corruption": 0, "score": None}
             for name in ("lda-eq", "spike", "jtcp", "ncpld", "veno")
         },
+        "decided": None,
     }
     assert not set(fields) - set(seen)
     return {**seen, **fields}  # type: ignore[typeddict-item]
@@ -85,10 +87,12 @@ def test_rates_are_what_changed_by_the_time_between() -> None:
     first = tally.take(snapshot(connection(1, bytes_acked=10_000_000)), 100.0)
     assert first.lines[0].out_bps == 0, "what was before is no rate"
     later = connection(1, bytes_acked=10_500_000, bytes_received=250, retransmissions=3)
-    new = connection(2, bytes_acked=1000, closed=True)
-    second = tally.take(snapshot(later, closed=(new,)), 102.0)
+    new = connection(2, bytes_acked=1000, closed=True, whole=True)
+    late = connection(3, bytes_acked=10_000_000)
+    second = tally.take(snapshot(later, late, closed=(new,)), 102.0)
     line, ended = second.lines[0], second.closed[0]
     assert (line.out_bps, line.in_bps, line.retransmits_per_s) == (2_000_000, 1000, 1.5)
+    assert second.lines[1].out_bps == 0, "what was before it was found is no rate"
     assert ended.out_bps == 4000, "one that came and went in between has sent all of it in between"
 
 
@@ -101,6 +105,19 @@ def test_shares_count_losses_and_those_of_the_episode_under_way() -> None:
     assert line.share("corruption") == 10 / 40
     assert line.agreement() == pytest.approx((2 * 0.8 + 6 * 0.6) / 8)
     assert machine(connection(1)).lines[0].share("corruption") is None
+
+
+def test_where_a_control_of_ours_judges_its_verdicts_count() -> None:
+    decided = {"losses": 9, "kept": 7, "cut_later": 1, "timeouts": 3, "timeouts_kept": 2, "undone": 1}
+    seen = connection(1, decided={**decided, "heard": 12, "refused": 2}, causes=judged("congestion", 5, 50, 0.8))
+    line = machine(seen).lines[0]
+    # 7 - 1 recoveries and 2 timeouts were kept, 1 reduction taken back, the other 3 of 12 stood.
+    assert [line.share(cause) for cause in ("corruption", "spurious", "congestion")] == [8 / 12, 1 / 12, 3 / 12]
+    text = {column.key: column.text(line) for column in COLUMNS}
+    assert (text["corruption"], text["agreement"], text["reports"]) == ("67", "own", "10/12")
+    written = line.as_json(1.0)
+    assert written["judge"] == "control"
+    assert written["causes"]["congestion"]["losses"] == 50, "what the listeners heard is told all the same"
 
 
 @pytest.mark.parametrize(
@@ -155,8 +172,11 @@ def test_columns_fit_any_terminal() -> None:
         columns = fitting(width)
         text = " ".join(cell(column, column.text(line)) for column in columns)
         assert len(text) <= max(width, COLUMNS[1].width)
+        assert "40001" in text or width < 200, "the port is to be seen"
     assert {"remote", "out", "in", "losses", "congestion", "corruption"} <= {column.key for column in fitting(80)}
-    assert list(COLUMNS) == fitting(200)
+    assert [column.key for column in COLUMNS] == [column.key for column in fitting(200)]
+    assert "srtt" not in {column.key for column in fitting(80)}
+    assert "srtt" in {column.key for column in fitting(80, "srtt")}, "what it is sorted by"
     assert [rate(bps) for bps in (0, 999, 1500, 99.96e6, 1.24e9)] == ["-", "999", "1.5k", "100M", "1.2G"]
 
 
@@ -177,12 +197,13 @@ def test_the_view_shows_sorts_and_pauses() -> None:
         return machine(*seen)
 
     async def use() -> None:
-        app = View(look, lambda: None, 0.2, "losses", reverse=False)
+        # As the observer's: a method that is not Python's.
+        app = View(look, [0].clear, 0.2, "losses", reverse=False)
         async with app.run_test(size=(120, 12)) as pilot:
             await pilot.pause()
             table = app.query_one(Table)
             assert "remote" in table.render_line(0).text
-            assert "lost*" in table.render_line(0).text
+            assert [part.text.strip() for part in table.render_line(0) if part.style == SORTED] == ["lost"]
             assert "192.0.2.2:443" in table.render_line(1).text
             assert "192.0.2.1:443" in table.render_line(2).text
             assert table.render_line(3).text.strip() == ""
@@ -216,12 +237,14 @@ def test_metrics_count_what_happened_since_the_beginning() -> None:
     metrics.take(tally.take(snapshot(connection(1, losses=100)), 1.0))
     assert value(metrics, "whyloss_lost_segments_total") == 0, "what was before is not ours"
     causes = judged("corruption", 2, 5, 1.0)
-    ended = connection(2, losses=3, control="bbr", closed=True)
-    metrics.take(tally.take(snapshot(connection(1, losses=105, causes=causes), closed=(ended,)), 2.0))
+    ended = connection(2, losses=3, control="bbr", closed=True, whole=True)
+    late = connection(3, losses=50, control="reno")
+    metrics.take(tally.take(snapshot(connection(1, losses=105, causes=causes), late, closed=(ended,)), 2.0))
     assert value(metrics, "whyloss_lost_segments_total", control="cubic", peer="192.0.2.0/24") == 5
     assert value(metrics, "whyloss_lost_segments_total", control="bbr") == 3
+    assert value(metrics, "whyloss_lost_segments_total", control="reno") == 0, "nor what was before it was found"
     assert value(metrics, "whyloss_judged_segments_total", cause="corruption") == 5
-    assert value(metrics, "whyloss_connections") == 1
+    assert value(metrics, "whyloss_connections") == 2
     metrics.take(tally.take(snapshot(), 3.0))
     assert value(metrics, "whyloss_connections") == 0
     assert value(metrics, "whyloss_lost_segments_total") == 8, "counters do not fall when a connection goes"

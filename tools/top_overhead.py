@@ -177,7 +177,7 @@ PATHS: dict[str, Callable[[], Transfer]] = {
 @contextmanager
 def watched() -> Iterator[None]:
     """`whyloss top` as it comes, with its rows as JSON to nowhere."""
-    command = [WHYLOSS, "top", "--json", "--prometheus", "127.0.0.1:0"]
+    command = [str(WHYLOSS), "top", "--json", "--prometheus", "127.0.0.1:0"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as top:
         assert top.stderr is not None
         # It answers when all its programs are attached.

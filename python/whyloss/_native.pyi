@@ -75,6 +75,7 @@ class Scenario:
     @property
     def name(self) -> str: ...
     def to_json(self) -> str: ...
+    def digest(self, run: int) -> str: ...
     def duration_s(self) -> float: ...
     def agenda(self, run: int) -> list[Errand]: ...
     def run(
@@ -192,6 +193,7 @@ class Connection(TypedDict):
     recovery: str
     closed: bool
     since_s: float
+    whole: bool
     bytes_acked: int
     bytes_received: int
     bytes_retransmitted: int
@@ -199,6 +201,7 @@ class Connection(TypedDict):
     segments_in: int
     retransmissions: int
     losses: int
+    probed: int
     timeouts: int
     marked: int
     damaged_in: int
@@ -213,6 +216,7 @@ class Connection(TypedDict):
     pending_losses: int
     causes: dict[str, Tally]
     differentiators: dict[str, Said]
+    decided: dict[str, int] | None
 
 class Snapshot(TypedDict):
     """All connections at one moment."""

@@ -5,6 +5,7 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 struct wl_row {
+	u64 cookie;
 	u64 age_ns;
 	u64 bytes_acked;
 	u64 bytes_retrans;
@@ -47,6 +48,7 @@ int wl_stat(struct bpf_iter__bpf_sk_storage_map *ctx)
 	__builtin_memcpy(row.control, connection->control, sizeof(row.control));
 	for (int i = 0; i < WL_COUNTER_COUNT; i++)
 		row.count[i] = connection->count[i];
+	row.cookie = bpf_get_socket_cookie(sk);
 	row.age_ns = bpf_ktime_get_ns() - connection->since_ns;
 	row.bytes_acked = BPF_CORE_READ(tp, bytes_acked);
 	row.bytes_retrans = BPF_CORE_READ(tp, bytes_retrans);

@@ -124,6 +124,7 @@ static __always_inline void write_row(struct wl_row *row, struct tcp_sock *tp, c
 	row->segments_in = tp->data_segs_in;
 	row->retransmissions = tp->total_retrans;
 	row->losses = tp->lost;
+	row->probed = watched->probed;
 	row->timeouts = bpf_core_field_exists(tp->total_rto) ? tp->total_rto : watched->timeouts;
 	row->marked = tp->delivered_ce;
 	row->srtt_us = tp->srtt_us >> 3;
@@ -139,6 +140,7 @@ static __always_inline void write_row(struct wl_row *row, struct tcp_sock *tp, c
 	row->state = sk->__sk_common.skc_state;
 	row->recovery = watched->ca_state;
 	row->closed = closed;
+	row->whole = watched->whole;
 	if (watched->in_episode) {
 		row->pending_cause = watched->cause;
 		row->pending_losses = tp->lost - watched->lost;
@@ -186,7 +188,9 @@ int BPF_PROG(wl_state, struct sock *sk, int before, int after)
 	if (!tp)
 		return 0;
 	if (after == TCP_ESTABLISHED) {
-		begin(tp);
+		watched = begin(tp);
+		if (watched)
+			watched->whole = 1;
 		return 0;
 	}
 	if (after != TCP_CLOSE)

@@ -2,7 +2,7 @@
 //! namespace. A connection that cannot be reached keeps its control, and the kernel the program, until it ends.
 
 use crate::object::{said, Loaded, Options};
-use crate::stat::connections;
+use crate::stat::Listing;
 use crate::{Error, Result};
 use libbpf_rs::{Iter, MapHandle};
 use rustix::thread::{move_into_link_name_space, LinkNameSpaceType};
@@ -30,13 +30,13 @@ impl Farewell {
 
     /// Moves all connections that can be reached; our controls are not registered any more. Gives how many were moved, and how many not.
     pub(crate) fn bid(&self) -> Result<(usize, usize)> {
-        let open = connections(&self.connections)?;
-        let wanted: BTreeSet<u32> = open.iter().map(|connection| connection.network_namespace).collect();
+        let listing = Listing::of(&self.connections)?;
+        let wanted: BTreeSet<u32> = listing.read()?.iter().map(|connection| connection.network_namespace).collect();
         let mut moved = 0;
         for namespace in wanted.into_iter().filter_map(namespace) {
             moved += self.bid_in(&namespace)?;
         }
-        Ok((moved, connections(&self.connections)?.len()))
+        Ok((moved, listing.read()?.len()))
     }
 
     fn bid_in(&self, namespace: &File) -> Result<usize> {

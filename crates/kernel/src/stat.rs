@@ -4,7 +4,7 @@ use crate::load::Installed;
 use crate::object::{said, Loaded, Options};
 use crate::place::Place;
 use crate::{Error, Result};
-use libbpf_rs::{Iter, MapCore as _, MapFlags, MapHandle};
+use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -35,6 +35,8 @@ pub struct Stat {
 /// A connection that has one of our controls.
 #[derive(Debug, Clone, Serialize)]
 pub struct Connection {
+    /// The kernel's number for the socket; never used twice.
+    pub cookie: u64,
     /// The control's name in the kernel.
     pub control: String,
     /// This end.
@@ -71,7 +73,7 @@ pub fn stat(place: &Place) -> Result<Stat> {
     let path = maps.join("wl_connections");
     let mut found = Vec::new();
     if path.exists() {
-        found = connections(&said("listing connections", || MapHandle::from_pinned_path(path))?)?;
+        found = Listing::of_pinned(&path)?.read()?;
     }
     Ok(Stat { controls: controls(&maps)?, connections: found, reports: reports(&maps)? })
 }
@@ -106,25 +108,47 @@ fn reports(maps: &Path) -> Result<Counts> {
     Ok(counts)
 }
 
-/// The connections that have one of our controls now, by the map `wl_connections`.
-pub(crate) fn connections(map: &MapHandle) -> Result<Vec<Connection>> {
-    let reading = "listing connections";
-    let loaded = Loaded::new("stat", &Options::default())?;
-    let mut octets = Vec::new();
-    for program in loaded.object.progs_mut() {
-        let link = said(reading, || program.attach_iter(map.as_fd()))?;
-        let mut lines = said(reading, || Iter::new(&link))?;
-        lines.read_to_end(&mut octets).map_err(|source| Error::Io { doing: reading.to_owned(), source })?;
-    }
-    let mut rows: Vec<_> = octets.chunks_exact(ROW_SIZE).filter_map(|row| row_of(Fields(row))).collect();
-    rows.sort_by(|one, other| (&one.control, one.local, one.remote).cmp(&(&other.control, other.local, other.remote)));
-    Ok(rows)
+const LISTING: &str = "listing connections";
+
+/// What lists the connections that have one of our controls now, as often as it is asked.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    links: Vec<Link>,
+    _loaded: Loaded,
 }
 
-/// The octets of `struct wl_row`: three of eight, five of four, two of two, two addresses, a name, the counters; then up to eight.
-const ROW_SIZE: usize = (3 * 8 + 5 * 4 + 2 * 2 + 2 * 16 + 16 + 4 * COUNTERS.len()).next_multiple_of(8);
+impl Listing {
+    /// By the map `wl_connections`.
+    pub fn of(map: &MapHandle) -> Result<Self> {
+        let loaded = Loaded::new("stat", &Options::default())?;
+        let attach = |program: libbpf_rs::ProgramMut<'_>| said(LISTING, || program.attach_iter(map.as_fd()));
+        let links = loaded.object.progs_mut().map(attach).collect::<Result<_>>()?;
+        Ok(Self { links, _loaded: loaded })
+    }
+
+    /// By the map of that name in a BPF file system.
+    pub fn of_pinned(path: &Path) -> Result<Self> {
+        Self::of(&said(LISTING, || MapHandle::from_pinned_path(path))?)
+    }
+
+    /// The connections, by control and ends.
+    pub fn read(&self) -> Result<Vec<Connection>> {
+        let mut octets = Vec::new();
+        for link in &self.links {
+            let mut lines = said(LISTING, || Iter::new(link))?;
+            lines.read_to_end(&mut octets).map_err(|source| Error::Io { doing: LISTING.to_owned(), source })?;
+        }
+        let mut rows: Vec<_> = octets.chunks_exact(ROW_SIZE).filter_map(|row| row_of(Fields(row))).collect();
+        rows.sort_by(|one, other| (&one.control, one.local, one.remote).cmp(&(&other.control, other.local, other.remote)));
+        Ok(rows)
+    }
+}
+
+/// The octets of `struct wl_row`: four of eight, five of four, two of two, two addresses, a name, the counters; then up to eight.
+const ROW_SIZE: usize = (4 * 8 + 5 * 4 + 2 * 2 + 2 * 16 + 16 + 4 * COUNTERS.len()).next_multiple_of(8);
 
 fn row_of(mut fields: Fields<'_>) -> Option<Connection> {
+    let cookie = fields.u64()?;
     let (age_ns, acked_bytes, retransmitted_bytes) = (fields.u64()?, fields.u64()?, fields.u64()?);
     let (network_namespace, cwnd_segments, ssthresh, srtt_us, mss_bytes) =
         (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
@@ -136,6 +160,7 @@ fn row_of(mut fields: Fields<'_>) -> Option<Connection> {
         counts.insert(name, fields.u32()?.into());
     }
     Some(Connection {
+        cookie,
         control,
         local: (local, local_port).into(),
         remote: (remote, remote_port).into(),

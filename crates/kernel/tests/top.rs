@@ -3,14 +3,18 @@
 
 mod support;
 
+use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::traffic::{connect, set_control};
-use support::{can_load, skip};
-use whyloss_kernel::top::{Connection, Observer, Snapshot};
+use support::{can_load, job_of_child, private_place, skip, soon, start_child};
+use whyloss_kernel::load;
+use whyloss_kernel::place::Place;
+use whyloss_kernel::top::{Connection, Observer, Snapshot, Tally, CAUSES};
 use whyloss_net::emulate::{Hop, Options};
 use whyloss_net::namespace::{missing_capability, Namespace};
 use whyloss_net::testbed::{Link, Node, Plan, Testbed};
@@ -50,8 +54,9 @@ fn bed(queue: u32, errors: Errors, effect: Effect) -> Testbed {
     Testbed::new(plan, &Options::new(1, 0)).expect("a test bed")
 }
 
-/// Sends from the first host to the second for `time`, with Reno; gives what is seen of the sender and of the receiver just before the end.
-fn transfer(bed: &Testbed, observer: &mut Observer, time: Duration) -> [Connection; 2] {
+/// Sends from the first host to the second what `send` writes, under `control`; gives what is seen of the sender and of the receiver just
+/// before the end.
+fn transfer(bed: &Testbed, observer: &mut Observer, control: &str, send: impl FnOnce(&mut TcpStream)) -> [Connection; 2] {
     let to = bed.plan().address(1, false);
     let listener = bed.namespace(1).run(|| TcpListener::bind((to, 0))).expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -60,15 +65,22 @@ fn transfer(bed: &Testbed, observer: &mut Observer, time: Duration) -> [Connecti
         while socket.read(&mut [0; 16384]).expect("receives") > 0 {}
     });
     let mut socket = bed.namespace(0).run(|| TcpStream::connect((to, port))).expect("connects");
-    set_control(&socket, "reno").expect("Reno is always there");
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        socket.write_all(&[7; 16384]).expect("sends");
-    }
+    set_control(&socket, control).expect("it is there");
+    send(&mut socket);
     let snapshot = observer.snapshot().expect("a snapshot");
     drop(socket);
     receiver.join().expect("receives");
     [find(&snapshot, |seen| seen.remote_port == port), find(&snapshot, |seen| seen.local_port == port)]
+}
+
+/// Writes as much as there is room for, for so many seconds.
+fn bulk(seconds: u64) -> impl FnOnce(&mut TcpStream) {
+    move |socket| {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        while Instant::now() < end {
+            socket.write_all(&[7; 16384]).expect("sends");
+        }
+    }
 }
 
 fn find(snapshot: &Snapshot, which: impl Fn(&Connection) -> bool) -> Connection {
@@ -76,6 +88,20 @@ fn find(snapshot: &Snapshot, which: impl Fn(&Connection) -> bool) -> Connection 
     let seen = found.next().unwrap_or_else(|| panic!("not among {:?}", snapshot.connections)).clone();
     assert!(found.next().is_none());
     seen
+}
+
+/// Waits for the end of a connection and gives what is reported of it then.
+fn end_of(cookie: u64, observer: &mut Observer) -> Connection {
+    let end = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < end {
+        let mut closed = observer.snapshot().expect("a snapshot").closed.into_iter().filter(|ended| ended.cookie == cookie);
+        if let Some(ended) = closed.next() {
+            assert!(closed.next().is_none(), "reported twice");
+            return ended;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("no end was reported");
 }
 
 /// Losses that were judged congestion and corruption.
@@ -86,9 +112,9 @@ fn judged(seen: &Connection) -> [u32; 2] {
 #[test]
 fn damage_is_seen_at_the_receiver_and_judged_corruption_at_the_sender() {
     let Some(_alone) = alone() else { return };
-    let mut observer = Observer::new().expect("an observer");
+    let mut observer = Observer::new(Place::default()).expect("an observer");
     let bed = bed(50, Errors::Packets { probability: 0.01 }, Effect::Damage);
-    let [sender, receiver] = transfer(&bed, &mut observer, Duration::from_secs(8));
+    let [sender, receiver] = transfer(&bed, &mut observer, "reno", bulk(8));
     let [congestion, corruption] = judged(&sender);
     assert!(sender.retransmissions >= 10 && sender.losses >= 10, "{sender:?}");
     assert!(corruption > 3 * congestion, "{sender:?}");
@@ -104,13 +130,67 @@ fn damage_is_seen_at_the_receiver_and_judged_corruption_at_the_sender() {
 #[test]
 fn overflow_of_a_small_queue_is_judged_congestion() {
     let Some(_alone) = alone() else { return };
-    let mut observer = Observer::new().expect("an observer");
+    let mut observer = Observer::new(Place::default()).expect("an observer");
     let bed = bed(10, Errors::None, Effect::Erase);
-    let [sender, receiver] = transfer(&bed, &mut observer, Duration::from_secs(8));
+    let [sender, receiver] = transfer(&bed, &mut observer, "reno", bulk(8));
     let [congestion, corruption] = judged(&sender);
     assert!(sender.losses >= 10, "{sender:?}");
     assert!(congestion > 3 * corruption, "{sender:?}");
     assert_eq!(receiver.damaged_in, 0);
+}
+
+/// How often a tail loss probe has repaired a loss in the network of the calling thread, by the kernel's own count.
+fn repaired_by_probes() -> u32 {
+    let text = std::fs::read_to_string("/proc/thread-self/net/netstat").expect("Linux");
+    let mut rows = text.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
+    let mut row = || rows.next().expect("names and counts").split(' ');
+    let position = row().position(|name| name == "TCPLossProbeRecovery").expect("is counted");
+    row().nth(position).and_then(|count| count.parse().ok()).expect("a count")
+}
+
+#[test]
+fn what_a_tail_loss_probe_repairs_is_a_loss_and_judged() {
+    let Some(_alone) = alone() else { return };
+    let mut observer = Observer::new(Place::default()).expect("an observer");
+    let bed = bed(50, Errors::Packets { probability: 0.1 }, Effect::Erase);
+    let [sender, _] = transfer(&bed, &mut observer, "reno", |socket| {
+        for _ in 0..100 {
+            // No more than the smallest window, or the probe would be what had not found room.
+            socket.write_all(&[7; 2 * 1448]).expect("sends");
+            thread::sleep(Duration::from_millis(100));
+        }
+    });
+    assert!(sender.probed >= 1, "{sender:?}");
+    assert_eq!(sender.probed, bed.namespace(0).run(repaired_by_probes), "{sender:?}");
+    let sum = |of: fn(&Tally) -> u32| -> u32 { CAUSES.iter().map(|cause| of(sender.causes.get(cause).expect("a cause"))).sum() };
+    assert!(sum(|tally| tally.episodes) >= sender.probed, "{sender:?}");
+    assert_eq!(sum(|tally| tally.losses) + sender.pending_losses, sender.losses, "{sender:?}");
+}
+
+#[test]
+fn where_a_control_of_ours_judges_its_verdicts_are_told() {
+    let Some(_alone) = alone() else { return };
+    let place = private_place("o1_");
+    let mut observer = Observer::new(place.clone()).expect("an observer");
+    load::load(&place, &["wl_checksum".to_owned()]).expect("loads");
+    let damaging = bed(50, Errors::Packets { probability: 0.01 }, Effect::Damage);
+    let [sender, _] = transfer(&damaging, &mut observer, "o1_checksum", bulk(5));
+    drop(damaging);
+    let decided = sender.decided.as_ref().expect("is a control of ours");
+    assert!(decided["heard"] >= 10 && decided["losses"] >= 5, "{decided:?}");
+    assert!(2 * decided["kept"] > decided["losses"] + 2 * decided["cut_later"], "{decided:?}");
+
+    let overflowing = bed(10, Errors::None, Effect::Erase);
+    let [sender, _] = transfer(&overflowing, &mut observer, "o1_checksum", bulk(5));
+    let decided = sender.decided.as_ref().expect("is a control of ours");
+    assert!(decided["losses"] >= 3 && 4 * decided["kept"] < decided["losses"] + 4 * decided["cut_later"], "{decided:?}");
+    assert_eq!(decided["heard"], 0);
+
+    let ended = end_of(sender.cookie, &mut observer).decided.expect("what was last counted is told once more");
+    assert!(ended["losses"] >= decided["losses"]);
+    load::unload(&place).expect("unloads");
+    let [other, _] = transfer(&overflowing, &mut observer, "reno", bulk(1));
+    assert!(other.decided.is_none());
 }
 
 #[test]
@@ -119,37 +199,70 @@ fn connections_that_were_there_are_found_and_ended_ones_reported_once() {
     let inside = Namespace::new().expect("a namespace");
     let ends = connect(&inside, "127.0.0.1:0", "127.0.0.1:0").expect("connects");
     let port = ends.0.local_addr().expect("an address").port();
-    let mut observer = Observer::new().expect("an observer");
+    let mut observer = Observer::new(Place::default()).expect("an observer");
     let before = observer.snapshot().expect("a snapshot");
     let seen = find(&before, |seen| seen.local_port == port);
     assert_eq!((seen.state, seen.closed, seen.pending), ("established", false, None));
 
     drop(ends);
-    let end = Instant::now() + Duration::from_secs(5);
-    let mut closed = Vec::new();
-    while Instant::now() < end && closed.is_empty() {
-        let now = observer.snapshot().expect("a snapshot");
-        closed.extend(now.closed.into_iter().filter(|gone| gone.cookie == seen.cookie));
-        thread::sleep(Duration::from_millis(20));
-    }
-    assert!(closed.len() == 1 && closed[0].closed, "{closed:?}");
+    assert!(end_of(seen.cookie, &mut observer).closed);
     let after = observer.snapshot().expect("a snapshot");
     assert!(after.connections.iter().chain(&after.closed).all(|other| other.cookie != seen.cookie));
 }
 
-/// Programs, maps and links that this process holds; nothing is pinned, so they are in the kernel as long as it does.
-fn held() -> usize {
-    let files = std::fs::read_dir("/proc/self/fd").expect("Linux").flatten();
-    let targets = files.filter_map(|file| std::fs::read_link(file.path()).ok());
-    targets.filter(|target| ["bpf-", "bpf_"].iter().any(|kind| target.to_string_lossy().contains(kind))).count()
+/// Not a test: what [`start_child`] starts.
+#[test]
+#[ignore = "started by another test"]
+fn child() {
+    if job_of_child().as_deref() == Some("watch") {
+        let _observer = Observer::new(Place::default()).expect("an observer");
+        thread::sleep(Duration::from_secs(60));
+    }
+}
+
+/// The kernel's numbers of the links, programs and maps that a process holds.
+fn held(process: u32) -> [BTreeSet<u32>; 3] {
+    let files = std::fs::read_dir(format!("/proc/{process}/fdinfo")).expect("the process").flatten();
+    let texts: Vec<_> = files.filter_map(|file| std::fs::read_to_string(file.path()).ok()).collect();
+    ["link_id:", "prog_id:", "map_id:"].map(|key| {
+        let numbers = texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix(key)?.trim().parse().ok());
+        numbers.collect()
+    })
+}
+
+/// How many of them there are still in the kernel.
+fn left(held: &[BTreeSet<u32>; 3]) -> [usize; 3] {
+    let [links, programs, maps] = held;
+    [
+        LinkInfoIter::default().filter(|link| links.contains(&link.id)).count(),
+        ProgInfoIter::default().filter(|program| programs.contains(&program.id)).count(),
+        MapInfoIter::default().filter(|map| maps.contains(&map.id)).count(),
+    ]
 }
 
 #[test]
-fn nothing_is_left_when_the_observer_goes() {
+fn nothing_is_left_when_the_observer_goes_or_is_killed() {
     let Some(_alone) = alone() else { return };
-    let before = held();
-    let observer = Observer::new().expect("an observer");
-    assert!(held() >= before + 7, "its programs are held by this process");
+    let before = held(std::process::id());
+    let observer = Observer::new(Place::default()).expect("an observer");
+    let own = held(std::process::id());
+    assert!(
+        own.iter().zip(&before).all(|(now, before)| now.len() > before.len()),
+        "what it has is held by this process: {own:?}"
+    );
     drop(observer);
-    assert_eq!(held(), before);
+    assert_eq!(held(std::process::id()), before);
+
+    let mut watcher = start_child("watch", &Place::default());
+    let end = Instant::now() + Duration::from_secs(20);
+    while held(watcher.id())[0].len() < own[0].len() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let its = held(watcher.id());
+    assert_eq!(left(&its), its.each_ref().map(BTreeSet::len));
+    assert!(its.each_ref().map(BTreeSet::len) >= own.each_ref().map(BTreeSet::len), "{its:?}");
+    // By SIGKILL: nothing of it runs any more.
+    watcher.kill().expect("is killed");
+    watcher.wait().expect("ends");
+    assert!(soon(|| left(&its) == [0; 3]), "left: {:?}", left(&its));
 }

@@ -7,11 +7,12 @@ use std::cell::RefCell;
 
 #[cfg(feature = "kernel")]
 mod watching {
+    use whyloss_kernel::place::Place;
     pub use whyloss_kernel::top::{Observer as Watching, Snapshot};
     use whyloss_kernel::Result;
 
     pub fn begin() -> Result<Watching> {
-        Watching::new()
+        Watching::new(Place::default())
     }
 
     pub fn drain(watching: &Watching) -> Result<()> {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from contextlib import closing
@@ -102,8 +103,9 @@ def top(
     cause is what most of them say. Damaged segments that come in are counted where the kernel throws them away: that
     is certain. Options that name the same thing several times admit any of them. Needs root.
     """
-    if not (once or as_json or endpoint or sys.stdout.isatty()):
-        raise click.UsageError("standard output is no terminal; use --once, --json or --prometheus")
+    no_view = _no_view()
+    if no_view and not (once or as_json or endpoint):
+        raise click.UsageError(f"{no_view}; use --once, --json or --prometheus")
     tally = Tally(Selection(frozenset(ports), prefixes, cgroup, frozenset(controls)))
     with closing(_native.Observer()) as observer:
         take = _with_metrics(endpoint) if endpoint else _nothing
@@ -113,12 +115,24 @@ def top(
             take(machine)
             return machine
 
-        if once or as_json or not sys.stdout.isatty():
+        if once or as_json or no_view:
             _print(observer, look, interval, sort_key, reverse=reverse, once=once, as_json=as_json)
             return
         from whyloss.top.view import View  # slow to load, and only this needs it
 
-        View(look, observer.drain, interval, sort_key, reverse=reverse).run()
+        view = View(look, observer.drain, interval, sort_key, reverse=reverse)
+        view.run()
+        if view.return_code:
+            raise click.exceptions.Exit(view.return_code)
+
+
+def _no_view() -> str | None:
+    """Why there can be no live view."""
+    for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
+        if not stream.isatty():
+            return f"standard {name} is no terminal"
+    terminal = os.environ.get("TERM", "")
+    return f"the terminal (TERM={terminal}) can only print lines" if terminal in ("", "dumb") else None
 
 
 def _nothing(_: Machine) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ class Column:
     #: The larger, the earlier it goes when there is no room.
     spare: int
     left: bool = False
+    #: An address with a port: where the cell is too narrow its end stays, and it takes what room is left.
+    end: bool = False
 
 
 def rate(bps: float) -> str:
@@ -65,36 +67,52 @@ def _rtt(line: Line) -> str:
     return f"{line['srtt_us'] / 1000:.1f}/{'-' if least is None else f'{least / 1000:.1f}'}"
 
 
+def _agreement(line: Line) -> str:
+    return _percent(line.agreement()) if line["decided"] is None else "own"
+
+
+def _reports(line: Line) -> str:
+    decided = line["decided"]
+    return f"{decided['heard'] - decided['refused']}/{decided['heard']}" if decided and decided["heard"] else "-"
+
+
 def _retransmits(line: Line) -> str:
     return f"{line.retransmits_per_s:.1f}" if line.retransmits_per_s else "-"
 
 
 COLUMNS = (
-    Column("local", "local", 21, lambda line: _end(line["local"], line["local_port"]), 60, left=True),
-    Column("remote", "remote", 21, lambda line: _end(line["remote"], line["remote_port"]), 0, left=True),
+    Column("local", "local", 21, lambda line: _end(line["local"], line["local_port"]), 60, left=True, end=True),
+    Column("remote", "remote", 21, lambda line: _end(line["remote"], line["remote_port"]), 0, left=True, end=True),
     Column("process", "process", 16, _process, 70, left=True),
-    Column("control", "control", 9, lambda line: line["control"], 50, left=True),
+    Column("control", "control", 11, lambda line: line["control"], 50, left=True),
     Column("state", "state", 11, _state, 80, left=True),
     Column("out", "out", 6, lambda line: rate(line.out_bps), 1),
     Column("in", "in", 6, lambda line: rate(line.in_bps), 2),
-    Column("srtt", "srtt/min ms", 11, _rtt, 40),
+    Column("srtt", "srtt/min", 11, _rtt, 40),
     Column("cwnd", "cwnd", 5, lambda line: _count(line["cwnd"]), 90),
     Column("retransmits", "rtx/s", 5, _retransmits, 30),
     Column("losses", "lost", 5, lambda line: _count(line["losses"]), 3),
     Column("timeouts", "rto", 4, lambda line: _count(line["timeouts"]), 35),
     Column("congestion", "cong%", 5, lambda line: _percent(line.share("congestion")), 4),
     Column("corruption", "corr%", 5, lambda line: _percent(line.share("corruption")), 4),
-    Column("agreement", "agree", 5, lambda line: _percent(line.agreement()), 20),
+    Column("agreement", "agree", 5, _agreement, 20),
+    Column("reports", "reports", 9, _reports, 75),
     Column("damaged", "dmg-in", 6, lambda line: _count(line["damaged_in"]), 10),
 )
 
 
-def fitting(width: int) -> list[Column]:
-    """The columns that fit into ``width`` cells, at least the remote end."""
-    chosen = sorted(COLUMNS, key=lambda column: -column.spare)
+#: Cells that the longest address of IPv6 with its port takes.
+LONGEST_END = 47
+
+
+def fitting(width: int, sort_key: str = "remote") -> list[Column]:
+    """The columns that fit into ``width`` cells; that of the sort key and the remote end go last."""
+    chosen = sorted(COLUMNS, key=lambda column: 0 if column.key == sort_key else -column.spare)
     while len(chosen) > 1 and _width(chosen) > width:
         chosen.pop(0)
-    return [column for column in COLUMNS if column in chosen]
+    shown = [column for column in COLUMNS if column in chosen]
+    room = max(width - _width(shown), 0) // sum(column.end for column in shown)
+    return [replace(column, width=min(column.width + room, LONGEST_END)) if column.end else column for column in shown]
 
 
 def _width(columns: Iterable[Column]) -> int:
@@ -105,5 +123,5 @@ def _width(columns: Iterable[Column]) -> int:
 def cell(column: Column, text: str) -> str:
     """The text in the width of its column."""
     if len(text) > column.width:
-        text = text[: column.width - 1] + "…"
+        text = "…" + text[1 - column.width :] if column.end else text[: column.width - 1] + "…"
     return text.ljust(column.width) if column.left else text.rjust(column.width)

@@ -69,8 +69,8 @@ class Metrics(Collector):
                 seen = line.connection
                 counts = _counts(seen)
                 labels = (seen["control"], self._peer(seen["remote"]))
-                # What was there first has a history that is not ours; what came later has none.
-                last = counts if before is None and not seen["closed"] else (before or {}).get(seen["cookie"], {})
+                # What was there already has a history that is not ours; what began meanwhile has none.
+                last = (before or {}).get(seen["cookie"], {} if seen["whole"] else counts)
                 for name, count in counts.items():
                     self._counts[labels][name] += max(count - last.get(name, 0), 0)
                 self._open[labels] = self._open.get(labels, 0) + (not seen["closed"])

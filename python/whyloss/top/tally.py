@@ -28,7 +28,14 @@ class Line:
         return self.connection[name]  # type: ignore[literal-required]
 
     def judged(self) -> dict[str, int]:
-        """Segments taken for lost, by cause, with those of the episode under way."""
+        """What was judged, by cause.
+
+        That is recoveries and timeouts if the connection's own control judges them, else segments taken for lost, with
+        those of the episode under way.
+        """
+        decided = self.connection["decided"]
+        if decided is not None:
+            return _by_control(decided)
         judged = {cause: self.connection["causes"][cause]["losses"] for cause in CAUSES}
         pending = self.connection["pending"]
         if pending is not None:
@@ -36,7 +43,7 @@ class Line:
         return judged
 
     def share(self, cause: str) -> float | None:
-        """The part of the judged losses that had this cause; ``None`` if nothing was judged."""
+        """The part of what was judged that had this cause; ``None`` if nothing was."""
         judged = self.judged()
         total = sum(judged.values())
         return judged[cause] / total if total else None
@@ -57,9 +64,17 @@ class Line:
             "out_bps": round(self.out_bps, 1),
             "in_bps": round(self.in_bps, 1),
             "retransmits_per_s": round(self.retransmits_per_s, 3),
+            "judge": "differentiators" if self.connection["decided"] is None else "control",
             "shares": {cause: self.share(cause) for cause in CAUSES},
             "agreement": self.agreement(),
         }
+
+
+def _by_control(counts: dict[str, int]) -> dict[str, int]:
+    """Recoveries and timeouts by what a control of ours took them for: it keeps the window for corruption only."""
+    kept = max(counts["kept"] - counts["cut_later"], 0) + counts["timeouts_kept"]
+    reduced = max(counts["losses"] + counts["timeouts"] - kept - counts["undone"], 0)
+    return {"congestion": reduced, "corruption": kept, "unknown": 0, "spurious": counts["undone"]}
 
 
 @dataclass(frozen=True)
@@ -111,9 +126,9 @@ class Tally:
 
     def _line(self, seen: Connection, elapsed: float | None) -> Line:
         before = self._before.get(seen["cookie"])
-        if elapsed is None or elapsed <= 0:
+        # One that was not there before began in between, or was found late: nobody knows when it did what it did.
+        if elapsed is None or elapsed <= 0 or not (before or seen["whole"]):
             return Line(seen, 0.0, 0.0, 0.0)
-        # One that was not there before began in between.
         sent = seen["bytes_acked"] - (before["bytes_acked"] if before else 0)
         received = seen["bytes_received"] - (before["bytes_received"] if before else 0)
         again = seen["retransmissions"] - (before["retransmissions"] if before else 0)

@@ -5,6 +5,8 @@ It draws the rows that are on the screen and no others, so that thousands of con
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -31,12 +33,13 @@ __all__ = ["View"]
 
 PLAIN = Style()
 HEAD = Style(bold=True, reverse=True)
+SORTED = Style(bold=True)
 LOSING = Style(color="yellow")
 DAMAGED = Style(color="red")
 
 
 class Table(ScrollView, can_focus=True):
-    """Rows of connections; the first row of the screen says what the columns are."""
+    """Rows of connections; the first row of the screen says what the columns are, and by which it is sorted."""
 
     def __init__(self) -> None:
         """An empty table."""
@@ -48,15 +51,15 @@ class Table(ScrollView, can_focus=True):
         """Replaces what is shown."""
         self.lines = lines
         self.sort_key = sort_key
-        self.virtual_size = Size(self.size.width, len(lines) + 1)
+        self.virtual_size = Size(1, len(lines) + 1)
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """Draws one line of the screen."""
-        width = self.size.width
-        columns = fitting(width)
+        width = self.scrollable_content_region.width
+        columns = fitting(width, self.sort_key)
         if y == 0:
-            segments = [Segment(text, HEAD) for text in self._head(columns)]
+            segments = self._head(columns)
         else:
             row = y - 1 + self.scroll_offset.y
             if row >= len(self.lines):
@@ -66,9 +69,11 @@ class Table(ScrollView, can_focus=True):
             segments = [Segment(text, _style(line))]
         return Strip(segments).adjust_cell_length(width)
 
-    def _head(self, columns: list[Column]) -> list[str]:
-        titles = (f"{column.title}*" if column.key == self.sort_key else column.title for column in columns)
-        return [" ".join(cell(column, title) for column, title in zip(columns, titles, strict=True))]
+    def _head(self, columns: list[Column]) -> list[Segment]:
+        cells = [
+            Segment(cell(column, column.title), SORTED if column.key == self.sort_key else HEAD) for column in columns
+        ]
+        return [part for one in cells for part in (one, Segment(" ", HEAD))][:-1]
 
 
 def _style(line: Line) -> Style:
@@ -80,12 +85,16 @@ def _style(line: Line) -> Style:
 class View(App[None]):
     """Shows what ``look`` gives, every ``interval`` seconds."""
 
-    CSS = "Screen { layout: vertical; } #summary { height: 1; } Table { height: 1fr; } Footer { height: 1; }"
+    CSS = """
+        Screen { layout: vertical; }
+        #summary, Footer { height: 1; }
+        Table { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
+    """
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        ("q", "quit", "quit"),
-        ("greater_than_sign,full_stop", "sort(1)", "> next key"),
-        ("less_than_sign,comma", "sort(-1)", "< key before"),
+        ("q,ctrl+c", "quit", "quit"),
+        ("greater_than_sign,full_stop", "sort(1)", "next key"),
+        ("less_than_sign,comma", "sort(-1)", "key before"),
         ("r", "reverse", "reverse"),
         ("p", "pause", "pause"),
     ]
@@ -112,10 +121,13 @@ class View(App[None]):
 
     def on_mount(self) -> None:
         """Begins to look."""
+        # The terminal is to be as before, however this ends.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.exit)
         self.query_one(Table).focus()
         self._tick()
         self.set_interval(self.interval, self._tick)
-        self.set_interval(min(self.interval, 0.5), self.drain)
+        # Textual looks into what it calls, which a method of an extension module does not bear.
+        self.set_interval(min(self.interval, 0.5), lambda: self.drain())
 
     def on_resize(self, _: events.Resize) -> None:
         """Draws again: other columns may fit."""
@@ -138,11 +150,11 @@ class View(App[None]):
     def _summary(self, machine: Machine) -> str:
         out = rate(sum(line.out_bps for line in machine.lines))
         into = rate(sum(line.in_bps for line in machine.lines))
-        state = " paused" if self.paused else ""
+        state = "paused, " if self.paused else ""
         order = " reversed" if self.reversed else ""
         return (
-            f"whyloss top{state}: {len(machine.lines)} connections, {len(machine.closed)} ended; out {out}bit/s, "
-            f"in {into}bit/s; damaged in {machine.damaged_in}; by {self.sort_key}{order}"
+            f"{state}by {self.sort_key}{order}: {len(machine.lines)} connections, {len(machine.closed)} ended; "
+            f"out {out}, in {into} bit/s; damaged in {machine.damaged_in}"
         )
 
     def action_sort(self, step: int) -> None:

@@ -257,8 +257,9 @@ static __always_inline void wl_fall(struct wl_checksum_state *state, struct tcp_
 }
 
 // Reduces the window for losses that stay unexplained, and brings it back when they are explained after all.
-static __always_inline void wl_judge(struct wl_checksum_state *state, struct tcp_sock *tp, const struct wl_hearer *hearer)
+static __always_inline void wl_judge(struct sock *sk, struct wl_checksum_state *state, const struct wl_hearer *hearer)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
 	u32 srtt = tp->srtt_us >> 3;
 
 	if (!hearer)
@@ -266,9 +267,11 @@ static __always_inline void wl_judge(struct wl_checksum_state *state, struct tcp
 	switch (wl_kept_ack(&state->kept, &hearer->sent, srtt + srtt / 2 + WL_PATIENCE_SLACK, tp->lost_out <= tp->retrans_out)) {
 	case WL_REDUCED:
 		tp->snd_ssthresh = wl_kept_threshold(&state->kept);
+		wl_count(sk, wl_counts_cut_later);
 		break;
 	case WL_RESTORED:
 		tp->snd_ssthresh = wl_max(wl_kept_threshold(&state->kept), tp->snd_ssthresh);
+		wl_count(sk, wl_counts_kept);
 		break;
 	default:
 		break;
@@ -316,7 +319,7 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 		wl_grow(state, tp, &ack, 0);
 		break;
 	case TCP_CA_Recovery:
-		wl_judge(state, tp, hearer);
+		wl_judge(sk, state, hearer);
 		if (state->kept.reduced)
 			wl_fall(state, tp, delivered, advances && !sample->losses);
 		else
@@ -327,7 +330,7 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 			wl_fall(state, tp, delivered, advances);
 		break;
 	default:
-		wl_judge(state, tp, hearer);
+		wl_judge(sk, state, hearer);
 		if (state->kept.reduced)
 			tp->snd_cwnd = wl_max(wl_min(tp->snd_cwnd, tp->snd_ssthresh), 2);
 		wl_kept_end(&state->kept);

@@ -14,8 +14,8 @@
 #define WL_COUNTERS(X)                                                                        \
 	X(connections, "connections that took the control")                                   \
 	X(losses, "recoveries that began with a loss")                                        \
-	X(kept, "of these, taken for corruption: the window was kept")                        \
-	X(cut_later, "of these, reduced all the same for a later loss of the same recovery")  \
+	X(kept, "of these, taken for corruption: the window was kept or came back")           \
+	X(cut_later, "of these, reduced all the same for what followed in the recovery")      \
 	X(overruled, "verdicts of corruption that did not count: too much was lost")           \
 	X(timeouts, "retransmission timeouts")                                                \
 	X(timeouts_kept, "of these, taken for corruption: the window was kept")               \

@@ -50,6 +50,7 @@ struct wl_row {
 	u32 segments_in; // with data
 	u32 retransmissions;
 	u32 losses; // segments taken for lost
+	u32 probed; // segments that a tail loss probe repaired, which are not among the losses; since the observer first saw the connection
 	u32 timeouts;
 	u32 marked; // segments delivered with congestion experienced
 	// How it is now.
@@ -66,6 +67,7 @@ struct wl_row {
 	u8 recovery; // enum tcp_ca_state
 	u8 pending_cause; // of the episode under way
 	u8 closed;
+	u8 whole; // seen from the beginning of the connection
 	u32 pending_losses;
 	u32 damaged; // segments that came in damaged
 	struct wl_tally tallies[WL_CAUSES];

@@ -28,7 +28,10 @@ struct wl_watched {
 	u32 una;
 	u32 pid;
 	u32 timeouts; // for kernels that do not count them
+	u32 probed; // losses that a tail loss probe repaired
+	u64 reduced_at; // when the state CWR began
 	char process[TASK_COMM_LEN];
+	u8 whole; // seen from the beginning of the connection
 	u8 ca_state;
 	u8 stamped;
 	u8 in_episode;
@@ -125,12 +128,12 @@ static __always_inline void wl_hear(struct wl_panel *panel, struct wl_said *said
 }
 
 // An episode of losses begins. The cause is what most differentiators say; the mean of the scores decides between equals.
-static __always_inline void wl_watch_loss(struct wl_watched *watched, const struct tcp_sock *tp, u8 timeout)
+static __always_inline void wl_watch_loss(struct wl_watched *watched, const struct tcp_sock *tp, u32 cwnd, u8 timeout)
 {
 	struct wl_panel panel = { 0 };
 	struct wl_loss loss = {
 		.now = (u32)tp->tcp_mstamp,
-		.cwnd = timeout ? tp->prior_cwnd : tp->snd_cwnd,
+		.cwnd = cwnd,
 		.srtt = tp->srtt_us >> 3,
 		.timeout = timeout,
 		.first = 1,
@@ -175,6 +178,15 @@ static __always_inline void wl_watch_end(struct wl_watched *watched, u32 lost, i
 	watched->lost = lost;
 }
 
+// A tail loss probe has repaired a loss before anything else noticed: the kernel answers it, but does not count it among the lost.
+static __always_inline void wl_watch_probe(struct wl_watched *watched, const struct tcp_sock *tp)
+{
+	wl_watch_loss(watched, tp, tp->prior_cwnd, 0);
+	watched->lost = tp->lost - 1;
+	watched->probed++;
+	wl_watch_end(watched, tp->lost, 0);
+}
+
 // The kernel is about to set the state of congestion avoidance.
 static __always_inline void wl_watch_state(struct wl_watched *watched, const struct tcp_sock *tp, u8 ca_state)
 {
@@ -188,18 +200,23 @@ static __always_inline void wl_watch_state(struct wl_watched *watched, const str
 		if (before != TCP_CA_Loss && timeout) {
 			wl_watch_end(watched, watched->lost_latest, 0);
 			wl_watch_ack(watched, tp);
-			wl_watch_loss(watched, tp, 1);
+			wl_watch_loss(watched, tp, tp->prior_cwnd, 1);
 		}
 	} else if (ca_state == TCP_CA_Recovery) {
 		wl_watch_ack(watched, tp);
 		if (before != TCP_CA_Recovery) {
 			wl_watch_end(watched, watched->lost, 0);
-			wl_watch_loss(watched, tp, 0);
+			wl_watch_loss(watched, tp, tp->snd_cwnd, 0);
 		}
 	} else {
 		wl_watch_ack(watched, tp);
 		// The kernel takes the mark away when it takes a reduction back.
 		wl_watch_end(watched, tp->lost, !tp->undo_marker);
+		// A reduction for a mark or a full queue of the host lasts a round trip, that for a probe begins and ends with one segment.
+		if (ca_state == TCP_CA_CWR)
+			watched->reduced_at = tp->tcp_mstamp;
+		else if (before == TCP_CA_CWR && watched->reduced_at == tp->tcp_mstamp)
+			wl_watch_probe(watched, tp);
 	}
 	watched->ca_state = ca_state;
 }

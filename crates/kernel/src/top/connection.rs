@@ -1,13 +1,14 @@
 //! A connection as users see it.
 
 use super::row::{Row, CAUSES, VOICES};
+use crate::stat::Counts;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// What one cause was found for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Tally {
-    /// Episodes of losses: each begins with a fast retransmission or a timeout.
+    /// Episodes of losses: each begins with a fast retransmission, a timeout or a tail loss probe that repaired one.
     pub episodes: u32,
     /// Segments taken for lost in them.
     pub losses: u32,
@@ -85,6 +86,8 @@ pub struct Connection {
     pub closed: bool,
     /// When the observer first saw it, in seconds of `CLOCK_MONOTONIC`.
     pub since_s: f64,
+    /// Whether that was its beginning.
+    pub whole: bool,
     /// Octets that the other end has acknowledged.
     pub bytes_acked: u64,
     /// Octets received in order.
@@ -97,8 +100,10 @@ pub struct Connection {
     pub segments_in: u32,
     /// Segments sent again.
     pub retransmissions: u32,
-    /// Segments taken for lost, each as often as it was.
+    /// Segments taken for lost, each as often as it was, and those that a tail loss probe repaired.
     pub losses: u32,
+    /// Of these, repaired by a tail loss probe, since the observer first saw the connection.
+    pub probed: u32,
     /// Retransmission timeouts.
     pub timeouts: u32,
     /// Segments sent that arrived marked: congestion experienced.
@@ -127,6 +132,8 @@ pub struct Connection {
     pub causes: Named<Tally, { CAUSES.len() }>,
     /// What each differentiator said of the episodes that have begun.
     pub differentiators: Named<Said, { VOICES.len() }>,
+    /// What the connection's own control has counted, if it is one of this package; see [`crate::stat::COUNTERS`].
+    pub decided: Option<Counts>,
 }
 
 /// States of `enum tcp_state`, as `ss` names them.
@@ -159,8 +166,8 @@ fn text(field: &[u8]) -> String {
 }
 
 impl Connection {
-    /// What `row` says; its control group is at `cgroup`.
-    pub(super) fn new(row: &Row, cgroup: String) -> Self {
+    /// What `row` says; its control group is at `cgroup`, its control has `decided` so.
+    pub(super) fn new(row: &Row, cgroup: String, decided: Option<Counts>) -> Self {
         let tallies = row.tallies.map(|tally| Tally {
             episodes: tally.episodes,
             losses: tally.losses,
@@ -188,13 +195,15 @@ impl Connection {
             recovery: RECOVERIES.get(usize::from(row.recovery)).unwrap_or(&RECOVERIES[0]),
             closed: row.closed != 0,
             since_s: row.since_ns as f64 / 1e9,
+            whole: row.whole != 0,
             bytes_acked: row.bytes_acked,
             bytes_received: row.bytes_received,
             bytes_retransmitted: row.bytes_retransmitted,
             segments_out: row.segments_out,
             segments_in: row.segments_in,
             retransmissions: row.retransmissions,
-            losses: row.losses,
+            losses: row.losses.saturating_add(row.probed),
+            probed: row.probed,
             timeouts: row.timeouts,
             marked: row.marked,
             damaged_in: row.damaged,
@@ -210,6 +219,7 @@ impl Connection {
             pending_losses: row.pending_losses,
             causes: Named { names: CAUSES, values: tallies },
             differentiators: Named { names: VOICES, values: said },
+            decided,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! when the observer goes, however it goes: all that it has in the kernel hangs on its file descriptors.
 
 mod connection;
+mod decisions;
 mod namespaces;
 mod row;
 
@@ -10,7 +11,9 @@ pub use row::{CAUSES, VOICES};
 
 use crate::cgroup::Cgroups;
 use crate::object::{said, Loaded, Options};
+use crate::place::Place;
 use crate::{check, Error, Result};
+use decisions::Decisions;
 use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, RingBuffer, RingBufferBuilder};
 use row::Row;
 use std::collections::HashMap;
@@ -50,6 +53,7 @@ pub struct Observer {
     owned_at: Option<Instant>,
     cgroups: Option<Cgroups>,
     cgroup_paths: HashMap<u64, String>,
+    decisions: Decisions,
 }
 
 impl std::fmt::Debug for Observer {
@@ -59,8 +63,9 @@ impl std::fmt::Debug for Observer {
 }
 
 impl Observer {
-    /// Loads the programs, attaches them, and finds the connections that there are already.
-    pub fn new() -> Result<Self> {
+    /// Loads the programs, attaches them, and finds the connections that there are already. What controls of this package have decided
+    /// is read if they are at `place`.
+    pub fn new(place: Place) -> Result<Self> {
         check::loadable()?;
         let mut loaded = Loaded::new("top", &Options::default())?;
         let mut tracepoints = Vec::new();
@@ -88,8 +93,18 @@ impl Observer {
             builder.build()
         })?;
         let cgroups = Cgroups::find().ok();
-        let cgroup_paths = HashMap::new();
-        Ok(Self { closed_rows, owners, rows, _tracepoints: tracepoints, loaded, closed, owned_at: None, cgroups, cgroup_paths })
+        Ok(Self {
+            closed_rows,
+            owners,
+            rows,
+            _tracepoints: tracepoints,
+            loaded,
+            closed,
+            owned_at: None,
+            cgroups,
+            cgroup_paths: HashMap::new(),
+            decisions: Decisions::of(place),
+        })
     }
 
     /// Takes in the connections that have ended, so that their buffer does not overflow until the next snapshot.
@@ -106,6 +121,7 @@ impl Observer {
         let mut octets = Vec::new();
         run(&self.rows, &mut octets)?;
         self.drain()?;
+        self.decisions.look()?;
         let closed = std::mem::take(&mut *self.closed.lock().unwrap_or_else(PoisonError::into_inner));
         let rows: HashMap<u64, Row> = Row::all(&octets).map(|row| (row.cookie, row)).collect();
         // One that ended while the rows were read is in both.
@@ -124,7 +140,7 @@ impl Observer {
             let path = cgroups.as_ref().and_then(|cgroups| cgroups.path_of(row.cgroup));
             path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
         });
-        Connection::new(row, path.clone())
+        Connection::new(row, path.clone(), self.decisions.counts(row.cookie).cloned())
     }
 
     /// The entry `which` of the map of totals.

@@ -97,7 +97,7 @@ fn engine_and_kernel_understand_each_others_reports() {
     let (stats, after) = (outcome.stats, reports());
     let mbps = goodput(&outcome.received, &outcome);
     println!("kernel to engine: {mbps:.2} Mbit/s, Reno {reno:.2}; {stats:?}; {counts:?}");
-    assert_eq!(after["agreed"] - before["agreed"], 1);
+    assert!(after["agreed"] > before["agreed"], "{after:?}");
     assert!(stats.damaged_received > 30 && stats.reports_sent > 30, "{stats:?}");
     assert!(after["nonces"] - before["nonces"] > OCTETS / 1500, "{after:?}");
     assert!(2 * (after["believed"] - before["believed"]) > stats.damaged_received, "{after:?}, {stats:?}");
@@ -129,7 +129,7 @@ fn engine_and_kernel_understand_each_others_reports() {
     let (stats, after) = (outcome.stats, reports());
     let mbps = goodput(&received, &outcome);
     println!("engine to kernel: {mbps:.2} Mbit/s, Reno {reno:.2}; {stats:?}; {after:?}");
-    assert_eq!(after["agreed"] - before["agreed"], 1);
+    assert!(after["agreed"] > before["agreed"], "{after:?}");
     assert!(after["reported"] - before["reported"] > 30, "{after:?}");
     assert!(stats.reports_received > 30 && 2 * stats.reductions < stats.fast_retransmits, "{stats:?}");
     assert!(mbps > 1.5 * reno, "{mbps} Mbit/s, Reno {reno}");

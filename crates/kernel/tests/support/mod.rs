@@ -7,7 +7,9 @@ pub mod path;
 pub mod simulated;
 pub mod traffic;
 
+use libbpf_rs::{MapCore as _, MapHandle};
 use std::io::Write as _;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -101,6 +103,19 @@ pub fn within(time: Duration, condition: impl Fn() -> bool) -> bool {
         std::thread::sleep(Duration::from_millis(1));
     }
     true
+}
+
+/// Connections of test beds, by their addresses, among those whose damaged segments are recognised. The machine may have others.
+pub fn flows(place: &Place) -> usize {
+    let map = MapHandle::from_pinned_path(place.mounted_on().join("maps/wl_flows")).expect("a map");
+    let of_bed = |key: &Vec<u8>| {
+        let remote = key.first_chunk::<16>().map(|octets| Ipv6Addr::from(*octets).to_canonical());
+        match remote.expect("a key begins with an address") {
+            IpAddr::V4(address) => matches!(address.octets(), [10, 77 | 100, ..]),
+            IpAddr::V6(address) => address.segments()[0] == 0xfd77,
+        }
+    };
+    map.keys().filter(of_bed).count()
 }
 
 /// How often a test repeats: `quick` times, or as often as `WHYLOSS_SOAK` says (see `make soak`).

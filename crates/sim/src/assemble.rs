@@ -59,9 +59,8 @@ pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
         let [a, b] = link.ends;
         for (way, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
             let name = names.name(assembly.node_name(from)?, assembly.node_name(to)?);
-            let item = format!("link {name}");
             if from == to {
-                return Err(unfit(&item, "ends", "one node twice".to_owned(), "two nodes"));
+                return Err(unfit(&format!("link {name}"), "ends", "one node twice".to_owned(), "two nodes"));
             }
             assembly.net.directions.push(match &link.line {
                 LineSpec::Wire(specs) => {
@@ -73,6 +72,7 @@ pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
                     let stations = &airs[*air].stations;
                     let number = |node| stations.iter().position(|&(at, _)| at == node).unwrap_or_default() as u32;
                     let first = first_stations[*air];
+                    let item = format!("link {name}");
                     let channel =
                         Channel::new(&airs[*air].spec.channel, seed, run, &item).map_err(|error| of_item(&item, error))?;
                     Direction::new(channel, Line::Air(Hop::new(first + number(from), first + number(to))))

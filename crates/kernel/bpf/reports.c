@@ -98,6 +98,11 @@ u32 wl_host_kept_ack(struct wl_kept *kept, const struct wl_host_sender *sender, 
 	return wl_kept_ack(kept, &sender->sent, patience, repaired);
 }
 
+u32 wl_host_kept_mark(struct wl_kept *kept, const struct wl_host_sender *sender)
+{
+	return wl_kept_mark(kept, sender->sent.number);
+}
+
 void wl_host_kept_end(struct wl_kept *kept)
 {
 	wl_kept_end(kept);

@@ -48,6 +48,7 @@ extern "C" {
     static wl_host_kept_size: usize;
     fn wl_host_kept_begin(kept: *mut u64, sender: *const u64, cwnd: u32, path: u32, reported: i32, marked: i32) -> u32;
     fn wl_host_kept_ack(kept: *mut u64, sender: *const u64, patience: u32, repaired: i32) -> u32;
+    fn wl_host_kept_mark(kept: *mut u64, sender: *const u64) -> u32;
     fn wl_host_kept_end(kept: *mut u64);
     fn wl_host_kept_threshold(kept: *const u64) -> u32;
     static wl_host_delay_size: usize;
@@ -368,9 +369,14 @@ impl Kept {
         unsafe { wl_host_kept_begin(self.0.as_mut_ptr(), sender.state.as_ptr(), cwnd, path, i32::from(reported), 0) }
     }
 
-    fn mark(&mut self, sender: &Sender, cwnd: u32) -> u32 {
+    fn begin_marked(&mut self, sender: &Sender, cwnd: u32) -> u32 {
         // SAFETY: see `begin`.
         unsafe { wl_host_kept_begin(self.0.as_mut_ptr(), sender.state.as_ptr(), cwnd, 0, 0, 1) }
+    }
+
+    fn mark(&mut self, sender: &Sender) -> Change {
+        // SAFETY: see `begin`.
+        CHANGES[unsafe { wl_host_kept_mark(self.0.as_mut_ptr(), sender.state.as_ptr()) } as usize]
     }
 
     fn ack(&mut self, sender: &Sender) -> Change {
@@ -554,7 +560,19 @@ fn a_reduction_leaves_what_the_path_holds_but_no_less_than_half_and_no_more_than
 fn a_mark_is_not_taken_back() {
     let (mut sender, nonces) = busy();
     let mut kept = Kept::new();
-    assert_eq!(kept.mark(&sender, 40), 20);
+    assert_eq!(kept.begin_marked(&sender, 40), 20);
+    assert_eq!(sender.told(0, nonces[0]), Believed);
+    sender.transmit(0, MSS);
+    assert_eq!((kept.ack(&sender), kept.threshold()), (Same, 20));
+}
+
+#[test]
+fn a_mark_in_a_recovery_that_kept_its_window_reduces_it_once() {
+    let (mut sender, nonces) = busy();
+    let mut kept = Kept::new();
+    assert_eq!(kept.begin(&sender, 40, true), 40);
+    assert_eq!((kept.mark(&sender), kept.threshold()), (Reduced, 20));
+    assert_eq!(kept.mark(&sender), Same);
     assert_eq!(sender.told(0, nonces[0]), Believed);
     sender.transmit(0, MSS);
     assert_eq!((kept.ack(&sender), kept.threshold()), (Same, 20));

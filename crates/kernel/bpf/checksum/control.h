@@ -9,6 +9,8 @@
 #define WL_PATIENCE_SLACK 5000
 #define WL_NO_ROOM 4
 #define WL_RTO_MIN 200000
+// FLAG_ECE of net/ipv4/tcp_input.c.
+#define WL_FLAG_ECE 0x40
 // Windows of data for which the send buffer has room; the kernel's own controls take 2, BBR 3.
 #define WL_WINDOWS_KEPT 5
 
@@ -256,6 +258,17 @@ static __always_inline void wl_fall(struct wl_checksum_state *state, struct tcp_
 	tp->snd_cwnd = wl_max(wl_prr_window(&prr), 1);
 }
 
+// A mark in recovery: the kernel takes the window for reduced then and asks nobody.
+static __always_inline void wl_heed(struct sock *sk, struct wl_checksum_state *state, const struct wl_hearer *hearer)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (wl_kept_mark(&state->kept, wl_number(hearer)) == WL_SAME)
+		return;
+	tp->snd_ssthresh = wl_kept_threshold(&state->kept);
+	wl_count(sk, wl_counts_cut_later);
+}
+
 // Reduces the window for losses that stay unexplained, and brings it back when they are explained after all.
 static __always_inline void wl_judge(struct sock *sk, struct wl_checksum_state *state, const struct wl_hearer *hearer)
 {
@@ -319,6 +332,8 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 		wl_grow(state, tp, &ack, 0);
 		break;
 	case TCP_CA_Recovery:
+		if (flag & WL_FLAG_ECE)
+			wl_heed(sk, state, hearer);
 		wl_judge(sk, state, hearer);
 		if (state->kept.reduced)
 			wl_fall(state, tp, delivered, advances && !sample->losses);

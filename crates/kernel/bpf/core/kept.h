@@ -54,17 +54,28 @@ WL_CORE void wl_kept_forget(struct wl_kept *kept, u32 number)
 	kept->owed = 0;
 }
 
+// Congestion was signalled by a mark, which nothing takes back. An episode reduces the window once.
+WL_CORE enum wl_change wl_kept_mark(struct wl_kept *kept, u32 number)
+{
+	enum wl_change change = kept->reduced ? WL_SAME : WL_REDUCED;
+
+	if (change != WL_SAME)
+		wl_kept_reduce(kept, number);
+	wl_kept_forget(kept, number);
+	return change;
+}
+
 // An episode begins, after retransmission `number`. `reported` tells that its losses are taken for damage for the time being; `marked` that
-// congestion was signalled by a mark, which nothing takes back. Returns the threshold.
+// a mark begins it. Returns the threshold.
 WL_CORE u32 wl_kept_begin(struct wl_kept *kept, struct wl_window window, u32 path, u32 number, int reported, int marked)
 {
 	kept->before = window;
 	kept->path = path;
 	kept->reduced = 0;
-	if (marked || !reported)
-		wl_kept_reduce(kept, number);
 	if (marked)
-		wl_kept_forget(kept, number);
+		wl_kept_mark(kept, number);
+	else if (!reported)
+		wl_kept_reduce(kept, number);
 	return wl_kept_threshold(kept);
 }
 

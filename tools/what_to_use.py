@@ -30,6 +30,8 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "what-to-use"
 #: Queue in packets by what it is in bandwidth-delay products (17 packets).
 QUEUES = {5: "5 packets", 17: "one bandwidth-delay product", 67: "four bandwidth-delay products"}
+#: As the figure has room for.
+SHORT = {5: "5 packets", 17: "1 BDP", 67: "4 BDP"}
 SHARES = (0, 1, 2, 5, 10, 15)
 EFFECTS = {"damage": "damaged", "erase": "erased"}
 CONTROLS = {
@@ -185,8 +187,8 @@ def pictures(measured: Measured, folder: Path) -> None:
         FigureCanvasAgg(canvas)
         axes = canvas.subplots(len(EFFECTS), len(QUEUES), sharex=True, sharey=True)
         for row, (effect, word) in zip(axes, EFFECTS.items(), strict=True):
-            for place, (queue, name) in zip(row, QUEUES.items(), strict=True):
-                plots.draw(_panel(measured, effect, word, queue, name), place)
+            for place, queue in zip(row, QUEUES, strict=True):
+                plots.draw(_panel(measured, effect, word, queue), place)
         for place in axes[0]:
             place.set_xlabel("")
         for row in axes:
@@ -194,11 +196,10 @@ def pictures(measured: Measured, folder: Path) -> None:
                 place.set_ylabel("")
         handles, labels = axes[0][0].get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8)
-        for suffix in ("svg",):
-            plots.export(canvas, folder / f"goodput.{suffix}")
+        plots.export(canvas, folder / "goodput.svg")
 
 
-def _panel(measured: Measured, effect: str, word: str, queue: int, name: str) -> Figure:
+def _panel(measured: Measured, effect: str, word: str, queue: int) -> Figure:
     curves = tuple(
         Curve(
             control,
@@ -212,7 +213,7 @@ def _panel(measured: Measured, effect: str, word: str, queue: int, name: str) ->
     )
     return Figure(
         id="",
-        title=f"{word}, queue: {name}",
+        title=f"{word}, queue of {SHORT[queue]}",
         caption="",
         x_label="Packets lost (%)",
         y_label="Goodput (Mbit/s)",

@@ -100,6 +100,7 @@ int BPF_PROG(wl_bad_csum, struct sk_buff *skb)
 		return 0;
 	}
 	wl_report_add(wl_reports_damaged, 1);
+	__sync_fetch_and_add(&flow->damaged, 1);
 	netns = wl_netns_of(skb);
 	if ((netns && netns != flow->netns) || len <= WL_LONGEST_HEADER || len > 65535 ||
 	    bpf_ntohl(tcp.seq) - flow->next >= flow->window) {

@@ -68,6 +68,7 @@ __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 	fresh->owner = bpf_get_socket_cookie(ops);
 	fresh->next = tp->rcv_nxt;
 	fresh->window = tp->rcv_wnd;
+	fresh->damaged = 0;
 	if (bpf_map_update_elem(&wl_flows, &agreed->ends, fresh, BPF_NOEXIST)) {
 		bpf_sk_storage_delete(&wl_agreements, sk);
 		wl_report_add(wl_reports_no_flow, 1);
@@ -145,7 +146,8 @@ __noinline int wl_reserve_report(struct bpf_sock_ops *ops)
 	struct wl_flow *flow;
 	struct tcp_sock *tp;
 	struct wl_view view;
-	u32 chosen, segments;
+	u32 chosen;
+	s32 intact;
 
 	if (!sk)
 		return 0;
@@ -161,9 +163,12 @@ __noinline int wl_reserve_report(struct bpf_sock_ops *ops)
 	wl_view_of(&view, tp);
 	flow->next = view.next;
 	flow->window = view.window;
-	segments = tp->data_segs_in;
-	wl_budget_earn(&receiver->budget, segments - agreed->segments, 0);
-	agreed->segments = segments;
+	// The kernel counts most segments before it looks at their checksums.
+	intact = tp->data_segs_in - flow->damaged - agreed->segments;
+	if (intact > 0) {
+		wl_budget_earn(&receiver->budget, intact, 0);
+		agreed->segments += intact;
+	}
 	if (flow->head != flow->tail)
 		wl_drain(flow, receiver, &view);
 	chosen = wl_receiver_choose(receiver, &view);

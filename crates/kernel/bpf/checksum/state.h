@@ -34,6 +34,7 @@ struct wl_flow {
 	u64 owner; // cookie of the socket
 	u32 next; // RCV.NXT and the window behind it when the last acknowledgement left
 	u32 window;
+	u32 damaged; // segments that came damaged, forged ones included
 	u32 tail; // tickets given
 	u32 head; // tickets taken
 	struct wl_slot slot[WL_SLOTS];
@@ -58,7 +59,7 @@ struct {
 // A socket that agreed on reports, as the receiver of data.
 struct wl_agreed {
 	struct wl_ends ends;
-	u32 segments; // data segments that had come when the last acknowledgement left
+	u32 segments; // data segments that had come intact when the last acknowledgement left
 	struct wl_receiver receiver;
 };
 

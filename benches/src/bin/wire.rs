@@ -1,6 +1,6 @@
 //! Measures the engine on the wire beside smoltcp: bulk data between the Linux kernel and a stack in user space, over a TUN device.
 //!
-//! Both stacks are measured in turns, in both directions, each on a thread of its own that is bound to the first processor, the kernel's
+//! The engine sends with and without segmentation offload; smoltcp has none. All are measured in turns, in both directions, each on a thread of its own that is bound to the first processor, the kernel's
 //! end to the second. What counts is the ratio within one run. Beside the rate by the clock stands the rate by the processor time of the
 //! stack's thread: what one processor of its own would give, which other work on the machine disturbs less.
 #![forbid(unsafe_code)]
@@ -73,7 +73,27 @@ enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Engine,
+    /// Each segment in a packet of its own.
+    EngineSingly,
     Smoltcp,
+}
+
+impl Subject {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::EngineSingly => "engine-singly",
+            Self::Smoltcp => "smoltcp",
+        }
+    }
+
+    /// Those that differ in this direction.
+    const fn all(direction: Direction) -> &'static [Self] {
+        match direction {
+            Direction::Sending => &[Self::Engine, Self::EngineSingly, Self::Smoltcp],
+            Direction::Receiving => &[Self::Engine, Self::Smoltcp],
+        }
+    }
 }
 
 /// Bits of data a second.
@@ -111,16 +131,17 @@ fn main() -> io::Result<()> {
     eprintln!("wire: kernel <-> stack over TUN, MTU {}, buffers of {} octets", arguments.mtu, arguments.buffer);
     let mut entries = Vec::new();
     for direction in [Direction::Sending, Direction::Receiving] {
-        let mut rates = [Vec::new(), Vec::new()];
+        let subjects = Subject::all(direction);
+        let way = format!("{direction:?}").to_lowercase();
+        let mut rates = vec![Vec::new(); subjects.len()];
         for _ in 0..arguments.repetitions.max(1) {
-            for (subject, rates) in [Subject::Engine, Subject::Smoltcp].into_iter().zip(&mut rates) {
-                let named = [format!("{subject:?}"), format!("{direction:?}")].map(|name| name.to_lowercase());
-                if arguments.only.as_ref().is_none_or(|only| *only == named) {
-                    let rate = measure(subject, direction, &arguments)?;
+            for (subject, rates) in subjects.iter().zip(&mut rates) {
+                let name = subject.name();
+                if arguments.only.as_ref().is_none_or(|only| *only == [name, way.as_str()]) {
+                    let rate = measure(*subject, direction, &arguments)?;
                     let Rates { wall, cpu, own } = rate;
-                    let [subject, direction] = named;
                     eprintln!(
-                        "  {subject} {direction}: {:.3} Gbit/s, {:.3} a core, {:.0} % of its time outside of system calls",
+                        "  {name} {way}: {:.3} Gbit/s, {:.3} a core, {:.0} % of its time outside of system calls",
                         wall / 1e9,
                         cpu / 1e9,
                         own * 100.0
@@ -130,13 +151,16 @@ fn main() -> io::Result<()> {
             }
         }
         for (what, by) in [("", (|rates| rates.wall) as fn(&Rates) -> f64), ("-per-core", |rates| rates.cpu)] {
-            let [engine, smoltcp] = rates.each_ref().map(|rates| median(rates.iter().map(by).collect()));
-            let Some(engine) = engine else { continue };
-            let name = format!("wire/mtu-{}/{direction:?}{what}", arguments.mtu).to_lowercase();
-            let entry = Entry::new(name, engine, "bit/s");
+            let mut medians =
+                subjects.iter().zip(&rates).map(|(subject, rates)| (subject, median(rates.iter().map(by).collect())));
+            let Some((_, Some(engine))) = medians.next() else { continue };
+            let entry = Entry::new(format!("wire/mtu-{}/{way}{what}", arguments.mtu), engine, "bit/s");
             let bar = if direction == Direction::Sending { 2.7e9 } else { 7e9 };
             let entry = if arguments.mtu == 1500 { entry.limit("target", bar) } else { entry };
-            entries.push(smoltcp.into_iter().fold(entry, |entry, rate| entry.peer("smoltcp", rate)));
+            entries.push(medians.fold(entry, |entry, (subject, rate)| match rate {
+                Some(rate) => entry.peer(subject.name(), rate),
+                None => entry,
+            }));
         }
     }
     report::print(&entries);
@@ -163,7 +187,8 @@ fn measure(subject: Subject, direction: Direction, arguments: &Arguments) -> io:
             bind_to(0);
             namespace.enter()?;
             match subject {
-                Subject::Engine => engine(direction, &board, arguments),
+                Subject::Engine => engine(Tun::open_offloading(DEVICE)?, direction, &board, arguments),
+                Subject::EngineSingly => engine(Tun::open(DEVICE)?, direction, &board, arguments),
                 Subject::Smoltcp => smoltcp(direction, &board, arguments),
             }?;
             let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
@@ -282,8 +307,7 @@ impl Application for Bulk<'_> {
     }
 }
 
-fn engine(direction: Direction, board: &Board, arguments: &Arguments) -> io::Result<()> {
-    let tun = Tun::open(DEVICE)?;
+fn engine(tun: Tun, direction: Direction, board: &Board, arguments: &Arguments) -> io::Result<()> {
     let mut host = Host::new(tun, Settings { addresses: vec![STACK.into()], mtu: arguments.mtu, key: [7; 16] });
     let buffer = arguments.buffer as u64;
     let config = Config { mss: arguments.mtu - 40, receive_buffer: buffer, send_buffer: buffer, ..Config::modern() };

@@ -1,5 +1,7 @@
 //! A host in user space: a TUN device, a clock and the engine's TCP in one loop.
 
+use crate::train::Train;
+use crate::tun::VIRTIO_HEADER;
 use crate::{icmp, Clock, Tun};
 use bytes::{Bytes, BytesMut};
 use nix::poll::{ppoll, PollFd, PollFlags};
@@ -57,6 +59,7 @@ pub struct Host {
     stack: Stack,
     inbound: BytesMut,
     outbound: Vec<u8>,
+    train: Train,
     largest: usize,
     stats: HostStats,
 }
@@ -64,10 +67,11 @@ pub struct Host {
 impl Host {
     /// A host with the addresses and MTU in `settings`.
     pub fn new(tun: Tun, settings: Settings) -> Self {
-        let largest = usize::from(settings.mtu);
+        let largest = usize::from(settings.mtu) + VIRTIO_HEADER;
         let stack = Stack::new(settings);
         let (inbound, outbound) = (BytesMut::new(), Vec::new());
-        Self { tun, clock: Clock::start(), stack, inbound, outbound, largest, stats: HostStats::default() }
+        let (train, stats) = (Train::default(), HostStats::default());
+        Self { tun, clock: Clock::start(), stack, inbound, outbound, train, largest, stats }
     }
 
     /// The engine's TCP.
@@ -111,19 +115,45 @@ impl Host {
     /// Sends a batch of what is ready; whether that was all.
     fn transmit(&mut self) -> io::Result<bool> {
         let mut now = self.clock.now();
+        let mut drained = true;
         for count in 1..=SEND_BATCH {
-            let Some(Datagram { addresses, segment }) = self.stack.poll_transmit(now) else { return Ok(true) };
-            self.outbound.clear();
-            // The payload is copied, since the system takes longer for a packet in two parts than a copy takes.
-            match emit(&ip::Header { addresses, hop_limit: HOP_LIMIT }, &segment, &mut self.outbound) {
-                Ok(()) => note(self.tun.send(&self.outbound)?, &mut self.stats),
-                Err(_) => self.stats.refused += 1,
-            }
+            let Some(datagram) = self.stack.poll_transmit(now) else { break };
+            self.send(datagram)?;
+            drained = count < SEND_BATCH;
             if count % PER_LOOK == 0 {
                 now = self.clock.now();
             }
         }
-        Ok(false)
+        self.send_train()?;
+        Ok(drained)
+    }
+
+    /// Hands a segment to the device, or has it wait for those that follow it if the device takes them in one piece.
+    fn send(&mut self, datagram: Datagram) -> io::Result<()> {
+        if self.tun.offloads() {
+            if !self.train.takes(&datagram) {
+                self.send_train()?;
+            }
+            self.train.add(datagram);
+            return Ok(());
+        }
+        let Datagram { addresses, segment } = datagram;
+        self.outbound.clear();
+        // The payload is copied, since the system takes longer for a packet in two parts than a copy takes.
+        match emit(&ip::Header { addresses, hop_limit: HOP_LIMIT }, &segment, &mut self.outbound) {
+            Ok(()) => note(self.tun.send(&self.outbound)?, 1, &mut self.stats),
+            Err(_) => self.stats.refused += 1,
+        }
+        Ok(())
+    }
+
+    fn send_train(&mut self) -> io::Result<()> {
+        match self.train.take(HOP_LIMIT) {
+            Ok(Some((octets, segments))) => note(self.tun.send_cut(octets)?, segments, &mut self.stats),
+            Ok(None) => {}
+            Err(_) => self.stats.refused += 1,
+        }
+        Ok(())
     }
 
     /// Sleeps until a packet arrives or a timer is due, at most until `deadline`.
@@ -170,7 +200,7 @@ impl Host {
                 match icmp::echo(packet).filter(|echo| self.stack.addresses().contains(&echo.to)) {
                     Some(echo) => {
                         self.stats.pings += 1;
-                        note(self.tun.send(&echo.reply)?, &mut self.stats);
+                        note(self.tun.send(&echo.reply)?, 1, &mut self.stats);
                     }
                     None => self.stats.discarded += 1,
                 }
@@ -180,11 +210,11 @@ impl Host {
     }
 }
 
-/// Counts a packet that the device took, or did not.
-fn note(taken: bool, stats: &mut HostStats) {
+/// Counts packets that the device took, or did not.
+fn note(taken: bool, packets: u64, stats: &mut HostStats) {
     if taken {
-        stats.sent += 1;
+        stats.sent += packets;
     } else {
-        stats.refused += 1;
+        stats.refused += packets;
     }
 }

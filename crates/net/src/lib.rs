@@ -21,6 +21,7 @@ pub mod realtime;
 pub mod report;
 pub mod setup;
 pub mod testbed;
+pub mod train;
 pub mod tun;
 
 pub use clock::Clock;

@@ -135,7 +135,7 @@ fn run(cli: Cli) -> Result<(Value, bool), Failure> {
     let selection = scheme.as_deref().map(Selection::scheme).unwrap_or_default();
     let mut key = [0; 16];
     getrandom::fill(&mut key)?;
-    let tun = Tun::open(&cli.tun).map_err(|source| Failure::Tun { name: cli.tun, source })?;
+    let tun = Tun::open_offloading(&cli.tun).map_err(|source| Failure::Tun { name: cli.tun, source })?;
     let mut host = Host::new(tun, Settings { addresses: cli.addresses, mtu: cli.mtu, key });
     let deadline = host.now() + Duration::from_secs(cli.timeout);
     let listener = || Listener { config: config.clone(), selection: selection.clone(), backlog: 128 };

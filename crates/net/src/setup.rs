@@ -89,7 +89,7 @@ impl Setup {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|error| SetupError::Unavailable(format!("no random numbers: {error}")))?;
         let before = device::state(&self.tun)?;
-        let tun = Tun::open(&self.tun).map_err(|error| self.explain(error))?;
+        let tun = Tun::open_offloading(&self.tun).map_err(|error| self.explain(error))?;
         match before {
             None => device::configure(&self.tun, self.mtu, &self.addresses, &self.kernel_addresses())?,
             Some(state) if !state.up => {

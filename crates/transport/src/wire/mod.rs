@@ -115,14 +115,29 @@ pub enum EmitError {
 
 /// Appends the IP packet that carries `segment` to `out`, with all checksums. On an error `out` is unchanged.
 pub fn emit(header: &ip::Header, segment: &Segment, out: &mut Vec<u8>) -> Result<(), EmitError> {
-    let len = tcp::check(segment)?;
+    let len = begin(header, segment, 0, out)?;
+    tcp::write(&header.addresses, segment, len, out);
+    Ok(())
+}
+
+/// As [`emit`], but without data: the headers of a packet in which `data` octets follow. The TCP checksum is left to whoever cuts the packet into
+/// segments or delivers it; in its place stands the sum of the pseudo-header (as a virtio network device wants it).
+pub fn emit_headers(header: &ip::Header, segment: &Segment, data: usize, out: &mut Vec<u8>) -> Result<(), EmitError> {
+    debug_assert!(segment.payload.is_empty());
+    let len = begin(header, segment, data, out)?;
+    tcp::write_partial(&header.addresses, segment, len, out);
+    Ok(())
+}
+
+/// Appends the IP header for `segment` and `data` more octets, and gives the length of both.
+fn begin(header: &ip::Header, segment: &Segment, data: usize, out: &mut Vec<u8>) -> Result<usize, EmitError> {
+    let len = tcp::check(segment)? + data;
     if len + header.addresses.header_len() > usize::from(u16::MAX) {
         return Err(EmitError::TooLong(len));
     }
-    out.reserve(header.addresses.header_len() + len);
+    out.reserve(header.addresses.header_len() + len - data);
     header.write(ip::TCP, segment.dscp, segment.ecn, len as u16, out);
-    tcp::write(&header.addresses, segment, len, out);
-    Ok(())
+    Ok(len)
 }
 
 /// Reads an IP packet that carries an intact TCP segment. The payload is a slice of `octets`, not a copy.

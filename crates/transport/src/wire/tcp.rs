@@ -26,7 +26,27 @@ pub(super) fn check(segment: &Segment) -> Result<usize, EmitError> {
 /// Appends the segment with its checksums. It has passed [`check`] and is `len` octets long.
 pub(super) fn write(addresses: &Addresses, segment: &Segment, len: usize, out: &mut Vec<u8>) {
     let start = out.len();
-    let header_len = len - segment.payload.len();
+    write_header(addresses, segment, len, out);
+    segment.payload.write_to(out);
+    let written = &mut out[start..];
+    debug_assert_eq!(written.len(), len);
+    let checksum = addresses.pseudo_header(len).with(written).finish();
+    written[16..18].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Appends the header of a segment that is `len` octets long. Where its checksum stands is the sum of the pseudo-header, to which whoever
+/// completes it adds the rest.
+pub(super) fn write_partial(addresses: &Addresses, segment: &Segment, len: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    write_header(addresses, segment, len, out);
+    let sum = !addresses.pseudo_header(len).finish();
+    out[start + 16..start + 18].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Appends the header of a segment that is `len` octets long, its checksum zero.
+fn write_header(addresses: &Addresses, segment: &Segment, len: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    let header_len = segment.header_len();
     let mut header = [0; MIN_HEADER];
     header[0..2].copy_from_slice(&segment.src_port.to_be_bytes());
     header[2..4].copy_from_slice(&segment.dst_port.to_be_bytes());
@@ -38,16 +58,13 @@ pub(super) fn write(addresses: &Addresses, segment: &Segment, len: usize, out: &
     header[18..20].copy_from_slice(&segment.urgent.to_be_bytes());
     out.extend_from_slice(&header);
     segment.options.write(out);
-    segment.payload.write_to(out);
     let written = &mut out[start..];
-    debug_assert_eq!(written.len(), len);
+    debug_assert_eq!(written.len(), header_len);
     if segment.options.header_check {
-        if let Some((at, checksum)) = header_check(addresses, &written[..header_len], len) {
+        if let Some((at, checksum)) = header_check(addresses, written, len) {
             written[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
         }
     }
-    let checksum = addresses.pseudo_header(len).with(written).finish();
-    written[16..18].copy_from_slice(&checksum.to_be_bytes());
 }
 
 /// Where the checksum of `header` stands in it and what it has to be, if it has one: over the pseudo-header of a segment of `len` octets and

@@ -187,8 +187,10 @@ fn measure(subject: Subject, direction: Direction, arguments: &Arguments) -> io:
             bind_to(0);
             namespace.enter()?;
             match subject {
-                Subject::Engine => engine(Tun::open_offloading(DEVICE)?, direction, &board, arguments),
-                Subject::EngineSingly => engine(Tun::open(DEVICE)?, direction, &board, arguments),
+                Subject::Engine if direction == Direction::Sending => {
+                    engine(Tun::open_offloading(DEVICE)?, direction, &board, arguments)
+                }
+                Subject::Engine | Subject::EngineSingly => engine(Tun::open(DEVICE)?, direction, &board, arguments),
                 Subject::Smoltcp => smoltcp(direction, &board, arguments),
             }?;
             let usage = getrusage(UsageWho::RUSAGE_THREAD)?;

@@ -78,7 +78,7 @@ pub fn serve(
     let files = Files::at(path).map_err(|source| DeliverError::File { path: path.to_owned(), source })?;
     let urls: Vec<_> = setup.addresses.iter().map(|address| url(*address, port, &files.example())).collect();
     let listener = setup.listener()?;
-    let mut host = setup.open()?;
+    let mut host = setup.open_to_send()?;
     for address in &setup.addresses {
         host.stack().listen(SocketAddr::new(*address, port), listener.clone())?;
     }

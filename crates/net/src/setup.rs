@@ -84,12 +84,21 @@ impl Setup {
 
     /// Takes the device, or makes it, and gives the host behind it.
     pub fn open(&self) -> Result<Host, SetupError> {
+        self.open_with(Tun::open)
+    }
+
+    /// As [`Setup::open`], for a host that sends more than it receives ([`Tun::open_offloading`]).
+    pub fn open_to_send(&self) -> Result<Host, SetupError> {
+        self.open_with(Tun::open_offloading)
+    }
+
+    fn open_with(&self, take: fn(&str) -> io::Result<Tun>) -> Result<Host, SetupError> {
         self.config()?;
         self.check_addresses()?;
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|error| SetupError::Unavailable(format!("no random numbers: {error}")))?;
         let before = device::state(&self.tun)?;
-        let tun = Tun::open_offloading(&self.tun).map_err(|error| self.explain(error))?;
+        let tun = take(&self.tun).map_err(|error| self.explain(error))?;
         match before {
             None => device::configure(&self.tun, self.mtu, &self.addresses, &self.kernel_addresses())?,
             Some(state) if !state.up => {

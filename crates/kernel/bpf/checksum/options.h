@@ -178,7 +178,9 @@ __noinline int wl_reserve_report(struct bpf_sock_ops *ops)
 	receiver->compact = 0;
 	if (!bpf_reserve_hdr_opt(ops, report.echoed ? WL_ECHO_LEN : WL_POSITION_LEN, 0)) {
 		receiver->reserved = 1;
-	} else if (wl_compact_fits(&report, view.next) && !bpf_reserve_hdr_opt(ops, WL_COMPACT_LEN, 0)) {
+	} else if ((report.echoed || wl_is_plain()) && wl_compact_fits(&report, view.next) &&
+		   // Without the nonce its ten bits would be a guess.
+		   !bpf_reserve_hdr_opt(ops, WL_COMPACT_LEN, 0)) {
 		receiver->reserved = 1;
 		receiver->compact = 1;
 	} else {

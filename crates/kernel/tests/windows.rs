@@ -136,7 +136,7 @@ fn a_timeout_for_corruption_gives_the_window_back() {
     let channel = ChannelSpec { errors: Errors::Gilbert { stay_good: 0.98, stay_bad: 0.95, step }, effect: Effect::Erase };
     let controls = ["newreno", "veno", "ldaeq", "cerl", "cubic_ld"];
     let (mut timeouts, mut forgiven) = (0, 0);
-    // About one timeout in thirty is judged corruption here, and hardly ever on the same path twice.
+    // About one timeout in thirty is judged corruption here; some paths have none.
     for seed in 1..=6 {
         if seed > 2 && forgiven > 0 {
             break;

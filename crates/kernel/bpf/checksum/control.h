@@ -103,24 +103,17 @@ static __always_inline int wl_head_reported(const struct wl_hearer *hearer, u32 
 
 static __always_inline void wl_take(struct sock *sk, struct wl_checksum_state *state)
 {
+	struct wl_connection *connection = wl_begin(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct wl_hearer *hearer;
 
-	wl_begin(sk);
 	wl_newreno_init(&state->reno, WL_UNLIMITED, WL_UNLIMITED);
 	state->delivered = tp->delivered;
 	state->una = tp->snd_una;
 	state->heard_from = wl_now();
-	if (!bpf_sk_storage_get(&wl_agreements, sk, 0, 0))
-		return;
-	hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!hearer)
-		return;
-	hearer->sent.key.k0 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
-	hearer->sent.key.k1 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
-	hearer->sent.most = 1;
-	hearer->heard.nonces = !wl_is_plain();
-	wl_budget_init(&hearer->heard.budget);
+	if (connection)
+		connection->hears = 1;
+	if (bpf_sk_storage_get(&wl_agreements, sk, 0, 0))
+		wl_hear(sk);
 }
 
 SEC("struct_ops")
@@ -145,6 +138,10 @@ void BPF_PROG(checksum_delay_init, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(checksum_release, struct sock *sk)
 {
+	struct wl_connection *connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
+
+	if (connection)
+		connection->hears = 0;
 	bpf_sk_storage_delete(&wl_hearers, sk);
 }
 

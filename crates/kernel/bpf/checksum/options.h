@@ -45,6 +45,7 @@ static __always_inline int wl_permitted(struct bpf_sock_ops *ops, u64 flags)
 // The connection is established: agree or be left alone from now on.
 __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 {
+	struct wl_connection *connection;
 	struct bpf_sock *sk = ops->sk;
 	struct wl_flow *fresh;
 	struct wl_agreed *agreed;
@@ -75,6 +76,9 @@ __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 		goto plain;
 	}
 	wl_report_add(wl_reports_agreed, 1);
+	connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
+	if (connection && connection->hears)
+		wl_hear(sk);
 	wl_flags(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG, 0);
 	return 0;
 plain:

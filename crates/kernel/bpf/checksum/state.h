@@ -151,4 +151,19 @@ static __always_inline int wl_is_plain(void)
 	return settings && settings->plain;
 }
 
+// The connection has both, the agreement and a control that takes reports: from now on it sends nonces and hears. Which of the two comes
+// first depends on who chooses the control: a rule does so before the connection is established, an application before or later.
+static __always_inline void wl_hear(void *sk)
+{
+	struct wl_hearer *hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!hearer)
+		return;
+	hearer->sent.key.k0 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	hearer->sent.key.k1 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	hearer->sent.most = 1;
+	hearer->heard.nonces = !wl_is_plain();
+	wl_budget_init(&hearer->heard.budget);
+}
+
 #endif

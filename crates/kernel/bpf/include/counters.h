@@ -34,6 +34,7 @@ struct wl_connection {
 	char control[TCP_CA_NAME_MAX];
 	u32 count[WL_COUNTER_COUNT];
 	struct wl_trust trust;
+	u8 hears; // its control takes the receiver's reports
 };
 
 struct wl_control {
@@ -75,18 +76,20 @@ static __always_inline void wl_control_of(const struct sock *sk, char name[TCP_C
 	bpf_core_read(name, TCP_CA_NAME_MAX, &ops->name);
 }
 
-// Begins to count for a connection: what the `init` of every control calls. A connection that changes its control starts anew.
-static __always_inline void wl_begin(struct sock *sk)
+// Begins to count for a connection: what the `init` of every control calls. A connection that changes its control starts anew. Gives NULL
+// where there is no memory.
+static __always_inline struct wl_connection *wl_begin(struct sock *sk)
 {
 	struct wl_connection *connection = bpf_sk_storage_get(&wl_connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (!connection)
-		return;
+		return connection;
 	__builtin_memset(connection, 0, sizeof(*connection));
 	connection->since_ns = bpf_ktime_get_ns();
 	wl_control_of(sk, connection->control);
 	wl_count_control(connection->control, wl_counts_connections);
 	connection->count[wl_counts_connections] = 1;
+	return connection;
 }
 
 // Whether a verdict of corruption counts for a connection that has begun.

@@ -123,7 +123,6 @@ fn heard(acknowledgements_lost: f64) -> f64 {
 
 #[test]
 fn verdicts_survive_the_loss_of_acknowledgements() {
-    // Where two holes are open, only the lower one's verdict is on the way.
     let (none_lost, third_lost) = (heard(0.0), heard(0.3));
-    assert!(none_lost > 0.9 && third_lost > 0.9, "{none_lost} with all acknowledgements, {third_lost} with two of three");
+    assert!(none_lost > 0.98 && third_lost > 0.95, "{none_lost} with all acknowledgements, {third_lost} with two of three");
 }

@@ -269,7 +269,7 @@ pub enum Report {
     Corruption(CorruptionReport),
     /// The same in eight octets.
     Compact(CompactReport),
-    /// What a differentiator at the receiver thinks of the lowest open hole.
+    /// What a differentiator at the receiver thinks of an open hole.
     Cause(CauseReport),
     /// The header of a damaged segment has arrived intact.
     HeaderIntact(HeaderReport),
@@ -328,18 +328,19 @@ pub struct ExplicitLoss {
     pub len: u16,
 }
 
-/// The verdict of a differentiator at the receiver on the lowest hole that is open (the layout is ours).
+/// The verdict of a differentiator at the receiver on a hole that is open (the layout is ours). It holds for this range of sequence numbers
+/// and for nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CauseReport {
     /// The verdict; mixed evidence counts as congestion.
     pub cause: Cause,
     /// Number of the differentiator (0 to 15).
     pub classifier: u8,
-    /// Cumulative number of segments of this connection judged corrupted, modulo 256.
-    pub count: u8,
-    /// Left edge of the hole in octets from the acknowledgement number. The option carries it rounded down to a multiple of 16, at most
-    /// 1,048,560.
-    pub hole_offset: u32,
+    /// First octet of the hole.
+    pub seq: Seq,
+    /// Its length in octets. The option carries it rounded up to a multiple of 16 if it is larger than 65,535, of 256 from 1 MiB and of 4096
+    /// from 16 MiB on.
+    pub len: u32,
 }
 
 /// The rate at which a wave arrived (Tsaoussidis & Zhang 2002).

@@ -285,8 +285,8 @@ fn forge(segment: &mut Segment, rng: &mut Pcg64Mcg) {
         1 => Report::HeaderIntact(HeaderReport { seq: near(segment.ack, rng), count: rng.random() }),
         2 => {
             let cause = [Cause::Unknown, Cause::Congestion, Cause::Corruption][rng.random_range(0..3)];
-            let hole_offset = rng.random_range(0..1 << 17) * 16;
-            Report::Cause(CauseReport { cause, classifier: rng.random_range(0..16), count: rng.random(), hole_offset })
+            let (seq, len) = (near(segment.ack, rng), rng.random_range(0..1 << 17));
+            Report::Cause(CauseReport { cause, classifier: rng.random_range(0..16), seq, len })
         }
         _ => {
             let basis = PositionBasis::SeqConfirmed;

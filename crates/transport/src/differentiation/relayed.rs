@@ -5,11 +5,35 @@ use crate::path::{Ack, Loss, Reported};
 use crate::segment::Report;
 use std::collections::BTreeMap;
 
-/// Keeps the latest verdict on each hole that the receiver names. A verdict covers the losses from the hole's left edge to the next
-/// reported hole, and first transmissions only: the receiver judges gaps, and a lost retransmission leaves none.
+/// Ranges that are remembered, as many as the receiver names. Beyond it the lowest is forgotten, and its loss counts as congestion.
+const MAX_RANGES: usize = 256;
+
+/// Keeps the verdict on each range of data that the receiver names. It holds for losses inside that range and for first transmissions only:
+/// the receiver judges gaps, and a lost retransmission leaves none.
 #[derive(Debug, Default)]
 pub struct Relayed {
-    holes: BTreeMap<u64, Cause>,
+    /// Start of a range → its end and the verdict. Disjoint.
+    ranges: BTreeMap<u64, (u64, Cause)>,
+}
+
+impl Relayed {
+    /// Takes over a verdict on `[start, end)`; it replaces what was said of any of that before.
+    fn insert(&mut self, start: u64, end: u64, cause: Cause) {
+        while let Some((&left, &(right, earlier))) = self.ranges.range(..end).next_back().filter(|(_, (right, _))| *right > start)
+        {
+            self.ranges.remove(&left);
+            if left < start {
+                self.ranges.insert(left, (start, earlier));
+            }
+            if right > end {
+                self.ranges.insert(end, (right, earlier));
+            }
+        }
+        self.ranges.insert(start, (end, cause));
+        while self.ranges.len() > MAX_RANGES {
+            self.ranges.pop_first();
+        }
+    }
 }
 
 impl LossDifferentiator for Relayed {
@@ -18,29 +42,27 @@ impl LossDifferentiator for Relayed {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        if ack.acked > 0 && !self.holes.is_empty() {
-            // A hole that is partly filled keeps its verdict for the rest.
-            let rest = self.holes.split_off(&(ack.path.una + 1));
-            let last = self.holes.pop_last();
-            self.holes = rest;
-            if let (Some((_, cause)), true) = (last, ack.path.una < ack.path.nxt) {
-                self.holes.entry(ack.path.una).or_insert(cause);
-            }
+        while self.ranges.first_key_value().is_some_and(|(_, (end, _))| *end <= ack.path.una) {
+            self.ranges.pop_first();
         }
     }
 
     fn on_report(&mut self, reported: &Reported) {
-        if let (Report::Cause(report), Some(segment)) = (reported.report, reported.segment) {
-            self.holes.insert(segment.start, report.cause);
+        let Report::Cause(report) = reported.report else { return };
+        let first = report.seq.near(reported.path.una);
+        let (start, end) = (first.max(reported.path.una), (first + u64::from(report.len)).min(reported.path.nxt));
+        if start < end {
+            self.insert(start, end, report.cause);
         }
     }
 
     fn judge(&mut self, loss: &Loss) -> Verdict {
-        let known = self.holes.range(..=loss.start).next_back().filter(|_| loss.transmission == 0);
-        match known.map(|(_, &cause)| cause) {
+        let end = loss.start + u64::from(loss.len);
+        let range = self.ranges.range(..=loss.start).next_back().filter(|(_, (right, _))| end <= *right);
+        match range.filter(|_| loss.transmission == 0).map(|(_, (_, cause))| cause) {
             Some(Cause::Corruption) => Verdict { cause: Cause::Corruption, score: 1.0 },
             Some(Cause::Congestion) => Verdict { cause: Cause::Congestion, score: 0.0 },
-            Some(Cause::Unknown) | None => Verdict { cause: Cause::Unknown, score: 0.0 },
+            Some(Cause::Unknown) | None => Verdict::UNKNOWN,
         }
     }
 }

@@ -6,7 +6,7 @@ use super::sides::Phase;
 use super::{Endpoint, Granularity, Recovery, ReportResponse};
 use crate::differentiation::Cause;
 use crate::path::{Ack, Reported, ReportedSegment, Trigger};
-use crate::segment::{CauseReport, CorruptionReport, Flags, PositionBasis, Report, ReportedPosition, Segment};
+use crate::segment::{CorruptionReport, Flags, PositionBasis, Report, ReportedPosition, Segment};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 use crate::wire::report::COMPACT_ECHO_MASK;
@@ -235,9 +235,7 @@ impl Endpoint {
                 (self.snd.board.find(position)?, Some(position))
             }
             Report::Compact(_) | Report::Rate(_) | Report::Survival(_) => return None,
-            // The offset counts in units of 16 octets, rounded down.
-            Report::Cause(CauseReport { hole_offset: 0, .. }) => (self.snd.board.find(self.snd.una)?, None),
-            Report::Cause(cause) => (self.snd.board.find(self.snd.una + u64::from(cause.hole_offset) + 15)?, None),
+            Report::Cause(report) => (self.snd.board.find(report.seq.near(self.snd.una).max(self.snd.una))?, None),
         };
         let sent = self.snd.board.get(index);
         (start.is_none_or(|start| start == sent.start) && !sent.is_sacked()).then_some(index)

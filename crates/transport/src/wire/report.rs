@@ -30,15 +30,15 @@
 //! `80000000` is set, as in no sub-type; `40000000` CE seen; 20 bits: first octet of the damaged segment less the acknowledgement number; 10 bits: the
 //! low ones of the nonce. The sequence number is confirmed.
 //!
-//! **Loss cause** (sub-type 7, length 9, on acknowledgements): "a differentiator at the receiver thinks this of the lowest open hole."
+//! **Loss cause** (sub-type 7, length 12, on acknowledgements): "a differentiator at the receiver thinks this of this hole."
 //!
 //! | octet | |
 //! | ---: | --- |
-//! | 5 | two high bits: `00` unknown, `40` corruption, `80` congestion, `C0` mixed (read as congestion); low four bits: number of the differentiator; the others are zero and ignored |
-//! | 6 | segments of this connection judged corrupted so far, modulo 256 |
-//! | 7–8 | left edge of the hole less the acknowledgement number, in units of 16 octets, rounded down, at most `FFFF` |
+//! | 5 | two high bits: `00` unknown, `40` corruption, `80` congestion, `C0` mixed (read as congestion); two bits: e; low four bits: number of the differentiator |
+//! | 6–9 | sequence number of the first octet of the hole |
+//! | 10–11 | its length in units of 16^e octets, rounded up; e is as small as it may be |
 //!
-//! It is repeated on every acknowledgement until the hole is filled: a lost acknowledgement loses no verdict.
+//! Open holes take turns on all acknowledgements until they are filled: a lost acknowledgement loses no verdict.
 //!
 //! **Survival** (sub-type 11, length 7, on acknowledgements): octets 5–6 repeat what the latest data brought (sub-type 10).
 //!
@@ -73,10 +73,10 @@
 //! | nonce | 19 | 2 |
 //! | report, count only | 17 | 2 |
 //! | wave, rate or header checksum | 17 | 2 |
-//! | loss cause | 19 | 2 |
 //! | header intact | 20 | 2 |
 //! | compact report | 18 | 2 |
 //! | report with position, or with echo | 21 | 2 |
+//! | loss cause | 22 | 2 |
 //! | report with position and echo | 25 | 1 |
 //! | nonce and report with position | 30 | 1 |
 //! | nonce and report with position and echo | 34 | 0 |
@@ -125,8 +125,9 @@ const VERDICT: u8 = 0xC0;
 const VERDICT_CORRUPTION: u8 = 0x40;
 const VERDICT_CONGESTION: u8 = 0x80;
 const CLASSIFIER: u8 = 0x0F;
-/// The unit of the offset of a hole, in octets.
-const OFFSET_UNIT: u32 = 16;
+/// Where the exponent of the length of a hole stands, and its largest value.
+const HOLE_EXPONENT: u32 = 4;
+pub(super) const MAX_HOLE_EXPONENT: u32 = 3;
 
 pub(super) const PERMITTED_LEN: usize = 4;
 pub(super) const NONCE_LEN: usize = 9;
@@ -140,7 +141,7 @@ pub(super) fn report_len(report: &Report) -> usize {
             7 + if report.position.is_some() { 4 } else { 0 } + if report.echo.is_some() { 4 } else { 0 }
         }
         Report::Compact(_) => 8,
-        Report::Cause(_) => 9,
+        Report::Cause(_) => 12,
         Report::HeaderIntact(_) => 10,
         Report::Rate(_) | Report::Survival(_) => 7,
     }
@@ -170,8 +171,8 @@ pub(super) fn read(options: &mut Options, data: &[u8]) -> bool {
             let report = read_compact(u32::from_be_bytes([a, b, c, d]));
             options.rare.get_or_insert_default().report = Some(Report::Compact(report));
         }
-        &[CAUSE, flags, count, high, low] => {
-            let report = read_cause(flags, count, u16::from_be_bytes([high, low]));
+        &[CAUSE, flags, a, b, c, d, high, low] => {
+            let report = read_cause(flags, Seq(u32::from_be_bytes([a, b, c, d])), u16::from_be_bytes([high, low]));
             options.rare.get_or_insert_default().report = Some(Report::Cause(report));
         }
         &[SURVIVAL, high, low] => {
@@ -231,13 +232,14 @@ fn write_compact(report: CompactReport, out: &mut Vec<u8>) {
     out.extend_from_slice(&(COMPACT | marked | offset << COMPACT_ECHO_BITS | echo).to_be_bytes());
 }
 
-fn read_cause(flags: u8, count: u8, offset: u16) -> CauseReport {
+fn read_cause(flags: u8, seq: Seq, units: u16) -> CauseReport {
     let cause = match flags & VERDICT {
         0 => Cause::Unknown,
         VERDICT_CORRUPTION => Cause::Corruption,
         _ => Cause::Congestion,
     };
-    CauseReport { cause, classifier: flags & CLASSIFIER, count, hole_offset: u32::from(offset) * OFFSET_UNIT }
+    let exponent = u32::from(flags) >> HOLE_EXPONENT & MAX_HOLE_EXPONENT;
+    CauseReport { cause, classifier: flags & CLASSIFIER, seq, len: u32::from(units) << (4 * exponent) }
 }
 
 /// Appends the options of kind 253.
@@ -285,9 +287,12 @@ fn write_cause(report: CauseReport, out: &mut Vec<u8>) {
         Cause::Corruption => VERDICT_CORRUPTION,
         Cause::Congestion => VERDICT_CONGESTION,
     };
-    let offset = (report.hole_offset / OFFSET_UNIT).min(u32::from(u16::MAX)) as u16;
-    out.extend_from_slice(&[CAUSE, verdict | report.classifier & CLASSIFIER, report.count]);
-    out.extend_from_slice(&offset.to_be_bytes());
+    let units = |exponent: u32| report.len.div_ceil(1 << (4 * exponent));
+    let exponent = (0..MAX_HOLE_EXPONENT).find(|exponent| units(*exponent) <= u32::from(u16::MAX)).unwrap_or(MAX_HOLE_EXPONENT);
+    let units = units(exponent).min(u32::from(u16::MAX)) as u16;
+    out.extend_from_slice(&[CAUSE, verdict | (exponent << HOLE_EXPONENT) as u8 | report.classifier & CLASSIFIER]);
+    out.extend_from_slice(&report.seq.0.to_be_bytes());
+    out.extend_from_slice(&units.to_be_bytes());
 }
 
 pub(super) fn head(len: usize, out: &mut Vec<u8>) {

@@ -259,9 +259,9 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn cause()(verdict in 0..3, classifier in 0..16_u8, count: u8, units: u16) -> Report {
+    fn cause()(verdict in 0..3, classifier in 0..16_u8, seq: u32, units: u16, exponent in 0..=report::MAX_HOLE_EXPONENT) -> Report {
         let cause = [Cause::Unknown, Cause::Corruption, Cause::Congestion][verdict as usize];
-        Report::Cause(CauseReport { cause, classifier, count, hole_offset: u32::from(units) * 16 })
+        Report::Cause(CauseReport { cause, classifier, seq: Seq(seq), len: u32::from(units) << (4 * exponent) })
     }
 }
 

@@ -1,7 +1,7 @@
-# Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too:
-# tools/kernel-part says so in one line where they are missing, and installs them where it may.
+# Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
+# Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rust test-python cores soak bench packetdrill fuzz lint format build generated tradeoffs model lock wheel clean distclean
+.PHONY: help setup demo test test-rust test-python cores soak bench packetdrill fuzz lint format build package audit generated tradeoffs model lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -12,19 +12,28 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 30
 SOAK_ROUNDS ?= 1000
 
-# Asked when a recipe runs: it may install something.
+# Asked when a recipe runs, so that `setup` can come first.
 KERNEL_TESTS = $(shell tools/kernel-part whyloss-kernel/bpf)
 KERNEL_MODULE = $(shell tools/kernel-part kernel)
+
+PUBLISHED := whyloss-transport whyloss-sim whyloss-lab
 
 NATIVE_SOURCES := $(shell find $(addprefix crates/,transport sim lab net kernel python) -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]') Cargo.toml Cargo.lock pyproject.toml
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: build ## Set everything up, reproduce a paper (quick form) and say where the report lies
+setup: $(VENV)/.installed ## Install what building and testing need, and say what and why
+	@tools/kernel-part --install
+
+demo: setup ## Set everything up, reproduce a paper (quick form) and say where the report lies
+	@$(MAKE) --no-print-directory build
 	$(BIN)/whyloss reproduce garcia2004 --quick
 
-test: test-rust test-python ## Set everything up and run all tests
+test: setup ## Set everything up and run all tests
+	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory test-python
+	@tools/left-out test
 
 test-rust:
 	$(CARGO) test --workspace --exclude whyloss-python --locked $(KERNEL_TESTS)
@@ -54,17 +63,31 @@ fuzz: ## Fuzz what reads octets from outside, FUZZ_SECONDS each; needs a nightly
 	cargo +nightly fuzz run $$target corpus/$$target $$(ls -d seeds/$$target 2>/dev/null) -- \
 	-max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-lint: $(VENV)/.installed ## Formatters in checking mode and linters; warnings are errors
+lint: | .ready ## Formatters in checking mode and linters; warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked $(KERNEL_TESTS) -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/typos
+	RUST_LOG=warn $(BIN)/taplo format --check
+	@! command -v cargo-deny >/dev/null || $(CARGO) deny --offline --locked check bans licenses sources
+	@! command -v cargo-machete >/dev/null || $(CARGO) machete
+	@tools/left-out lint
 
-format: $(VENV)/.installed ## Format all code
+package: ## Build the crates that outsiders use as they would be published, and their documentation
+	$(CARGO) package --locked --allow-dirty $(foreach crate,$(PUBLISHED),--package $(crate))
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps $(foreach crate,$(PUBLISHED),--package $(crate))
+
+audit: ## Known faults in what we depend on, and changes that break users since the last release; needs cargo-deny and cargo-semver-checks
+	$(CARGO) deny --locked check
+	$(CARGO) semver-checks --baseline-rev $$(cat .semver-baseline) $(foreach crate,$(PUBLISHED),--package $(crate))
+
+format: | .ready ## Format all code
 	$(CARGO) fmt --all
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
+	RUST_LOG=warn $(BIN)/taplo format
 
 build: $(VENV)/.built ## Build in release mode; leaves the command at .venv/bin/whyloss
 
@@ -101,9 +124,15 @@ clean: ## Remove build products and results, keep the Python environment
 distclean: clean ## Remove everything that is not in the repository
 	rm -rf $(VENV) $(VENV)-training
 
+# Stops what needs the Python environment where there is none.
+.PHONY: .ready
+.ready:
+	@test -e $(VENV)/.installed || { echo 'error: $(VENV) is not set up: run `make setup` first' >&2; exit 1; }
+
 $(VENV)/.installed: requirements.lock
 	@test -n "$(PYTHON)" || { echo 'error: Python 3.11 or newer is needed; name it with make PYTHON=/path/to/python' >&2; exit 1; }
 	@command -v $(CARGO) >/dev/null || { echo 'error: Rust is needed: https://rustup.rs' >&2; exit 1; }
+	@echo 'setup: installing the Python packages of requirements.lock into $(VENV): what the package, its tests and the linters need'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
 	@touch $@

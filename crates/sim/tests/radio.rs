@@ -78,17 +78,17 @@ struct Bianchi {
 
 impl Bianchi {
     fn throughput(&self) -> f64 {
-        let others = self.stations as i32 - 1;
+        let others = f64::from(self.stations) - 1.0;
         // Equations 7 and 9 of the paper: the transmission probability falls with the collision probability, which rises with it.
         let tau = |p: f64| {
             let twice = 2.0 * p;
-            let growth: f64 = (0..self.stages).map(|stage| twice.powi(stage as i32)).sum();
+            let growth: f64 = (0..self.stages).map(|stage| libm::pow(twice, f64::from(stage))).sum();
             2.0 / (1.0 + self.window + p * self.window * growth)
         };
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..100 {
             let p = f64::midpoint(low, high);
-            if 1.0 - (1.0 - tau(p)).powi(others) > p {
+            if 1.0 - libm::pow(1.0 - tau(p), others) > p {
                 low = p;
             } else {
                 high = p;
@@ -96,8 +96,8 @@ impl Bianchi {
         }
         let tau = tau(low);
         let n = f64::from(self.stations);
-        let any = 1.0 - (1.0 - tau).powi(self.stations as i32);
-        let one = n * tau * (1.0 - tau).powi(others);
+        let any = 1.0 - libm::pow(1.0 - tau, n);
+        let one = n * tau * libm::pow(1.0 - tau, others);
         // Equation 13.
         one * self.payload / ((1.0 - any) * self.slot + one * self.success + (any - one) * self.collision)
     }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
 // Congestion controls that differentiate losses at the sender.
-#include "counters.h"
-
 #include "controls/flow.h"
 #include "core/controls.h"
 

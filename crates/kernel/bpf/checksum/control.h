@@ -2,13 +2,13 @@
 // wl_checksum: NewReno's window that the receiver's reports keep (Garcia & Brunstrom 2004). It grows in recovery too, as long as every loss is
 // explained: at a high rate of damage a connection is hardly ever out of it. Timeouts follow the policy `aware`.
 
-#include "core/aware.h"
+#include "socket.h"
+
 #include "core/delay.h"
 
 // Losses are waited for as long as a report can be late: a round trip and a half, and the receiver's delayed acknowledgement.
 #define WL_PATIENCE_SLACK 5000
 #define WL_NO_ROOM 4
-#define WL_RTO_MIN 200000
 // FLAG_ECE of net/ipv4/tcp_input.c.
 #define WL_FLAG_ECE 0x40
 // Windows of data for which the send buffer has room; the kernel's own controls take 2, BBR 3.
@@ -33,27 +33,6 @@ static __always_inline struct wl_checksum_state *wl_state(struct sock *sk)
 	return wl_private(sk);
 }
 
-static __always_inline u8 wl_ca_state(struct sock *sk)
-{
-	return BPF_CORE_READ_BITFIELD(inet_csk(sk), icsk_ca_state);
-}
-
-static __always_inline u32 wl_in_flight(struct tcp_sock *tp)
-{
-	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
-}
-
-static __always_inline struct wl_window wl_window_of(struct tcp_sock *tp)
-{
-	return (struct wl_window){ tp->snd_cwnd, tp->snd_ssthresh };
-}
-
-static __always_inline void wl_set_window(struct tcp_sock *tp, struct wl_window window)
-{
-	tp->snd_cwnd = wl_max(window.cwnd, 1);
-	tp->snd_ssthresh = window.ssthresh;
-}
-
 static __always_inline u32 wl_number(const struct wl_hearer *hearer)
 {
 	return hearer ? hearer->sent.number : 0;
@@ -71,18 +50,6 @@ static __always_inline int wl_had_room(struct tcp_sock *tp)
 static __always_inline void wl_pass(struct wl_hearer *hearer, struct tcp_sock *tp, u32 elapsed)
 {
 	hearer->sent.clock += wl_had_room(tp) ? elapsed : elapsed / WL_NO_ROOM;
-}
-
-// As tcp_update_pacing_rate(), which is not called for a control that moves the window in recovery too: twice the window a round trip in slow
-// start, 6/5 of it else. Unless something paces, it is only the measure of how many segments are handed down at once.
-static __always_inline void wl_set_rate(struct sock *sk, struct tcp_sock *tp)
-{
-	u64 rate = (u64)tp->mss_cache * wl_max(tp->snd_cwnd, tp->packets_out) * 8000000;
-
-	if (!tp->srtt_us)
-		return;
-	rate = rate / tp->srtt_us * (tp->snd_cwnd < tp->snd_ssthresh / 2 ? 10 : 6) / 5;
-	sk->sk_pacing_rate = rate;
 }
 
 static __always_inline int wl_is_believed(const struct wl_hearer *hearer)
@@ -109,7 +76,7 @@ static __always_inline void wl_take(struct sock *sk, struct wl_checksum_state *s
 	wl_newreno_init(&state->reno, WL_UNLIMITED, WL_UNLIMITED);
 	state->delivered = tp->delivered;
 	state->una = tp->snd_una;
-	state->heard_from = wl_now();
+	state->heard_from = wl_now(tp);
 	if (connection)
 		connection->hears = 1;
 	if (bpf_sk_storage_get(&wl_agreements, sk, 0, 0))
@@ -165,6 +132,19 @@ void BPF_PROG(checksum_in_ack_event, struct sock *sk, u32 flags)
 	wl_state(sk)->probe = tcp_sk(sk)->tlp_high_seq;
 }
 
+// The first data after a pause.
+SEC("struct_ops")
+void BPF_PROG(checksum_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct wl_checksum_state *state = wl_state(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (event != CA_EVENT_TX_START)
+		return;
+	wl_restart(sk, tp, state->heard_from);
+	state->heard_from = wl_now(tp);
+}
+
 SEC("struct_ops")
 u32 BPF_PROG(checksum_ssthresh, struct sock *sk)
 {
@@ -194,7 +174,6 @@ void BPF_PROG(checksum_set_state, struct sock *sk, u8 new_state)
 	struct wl_checksum_state *state = wl_state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct wl_hearer *hearer;
-	u32 rto, now;
 
 	if (new_state == TCP_CA_Recovery) {
 		wl_count(sk, wl_counts_losses);
@@ -205,11 +184,9 @@ void BPF_PROG(checksum_set_state, struct sock *sk, u8 new_state)
 	if (new_state != TCP_CA_Loss)
 		return;
 	hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
-	now = wl_now();
-	rto = wl_max((tp->srtt_us >> 3) + tp->rttvar_us, WL_RTO_MIN);
 	wl_count(sk, wl_counts_timeouts);
-	wl_aware_timeout(&state->aware, now, rto, now - state->heard_from, inet_csk(sk)->icsk_retransmits + 1,
-			 wl_ca_state(sk) == TCP_CA_Loss, wl_head_reported(hearer, tp->snd_una) ? WL_CORRUPTION : WL_CONGESTION);
+	wl_expired(sk, &state->aware, state->heard_from, wl_ca_state(sk) == TCP_CA_Loss,
+		   wl_head_reported(hearer, tp->snd_una) ? WL_CORRUPTION : WL_CONGESTION);
 	// From here on `aware` decides: the timer takes everything for lost, which no report can explain.
 	wl_kept_forget(&state->kept, wl_number(hearer));
 	if (!state->aware.forgivable) {
@@ -252,7 +229,7 @@ static __always_inline void wl_fall(struct wl_checksum_state *state, struct tcp_
 	prr.pipe = wl_in_flight(tp);
 	prr.newly = delivered;
 	prr.safe = safe;
-	tp->snd_cwnd = wl_max(wl_prr_window(&prr), 1);
+	wl_set_cwnd(tp, wl_prr_window(&prr));
 }
 
 // A mark in recovery: the kernel takes the window for reduced then and asks nobody.
@@ -294,36 +271,28 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 	struct wl_hearer *hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
 	struct wl_checksum_state *state = wl_state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 silence, rto, delivered = tp->delivered - state->delivered;
+	u32 heard = state->heard_from, delivered = tp->delivered - state->delivered;
 	u8 ca_state = wl_ca_state(sk);
 	int advances = wl_after(tp->snd_una, state->una);
-	u32 now = wl_now();
-	struct wl_ack ack = {};
+	struct wl_ack ack = wl_ack_now(tp);
 
-	silence = now - state->heard_from;
-	state->heard_from = now;
+	state->heard_from = ack.now;
 	state->delivered = tp->delivered;
 	state->una = tp->snd_una;
 	if (hearer) {
 		wl_heard_delivered(&hearer->heard, delivered, tp->snd_cwnd);
-		wl_pass(hearer, tp, silence);
+		wl_pass(hearer, tp, ack.now - heard);
 	}
 	ack.acked = delivered;
-	ack.una = tp->snd_una;
-	ack.nxt = tp->snd_nxt;
 	ack.delay = sample->rtt_us;
-	// In slow start a window of which half is used grows; later it has to have been full.
-	ack.limited = tp->snd_cwnd < tp->snd_ssthresh ? tp->snd_cwnd < 2 * tp->max_packets_out || ca_state != TCP_CA_Open :
-	              ca_state == TCP_CA_Open         ? BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) :
-							sample->prior_in_flight + delivered + 2 >= tp->snd_cwnd;
+	// While losses are repaired the kernel does not say what limits the sender. In slow start a window of which half is used grows, later it
+	// has to have been full.
+	ack.limited = ca_state == TCP_CA_Open ? wl_is_limited(tp) :
+						tp->snd_cwnd < tp->snd_ssthresh || sample->prior_in_flight + delivered + 2 >= tp->snd_cwnd;
 	switch (ca_state) {
 	case TCP_CA_Loss:
-		rto = wl_max((tp->srtt_us >> 3) + tp->rttvar_us, WL_RTO_MIN);
-		if (wl_aware_ack(&state->aware, now, rto, silence, advances, !BPF_CORE_READ_BITFIELD(tp, frto))) {
-			wl_set_window(tp, wl_aware_window(wl_window_of(tp), state->kept.before.cwnd, state->kept.before.ssthresh,
-							  wl_in_flight(tp)));
+		if (wl_forgive(tp, &state->aware, heard, advances, state->kept.before))
 			wl_count(sk, wl_counts_timeouts_kept);
-		}
 		wl_kept_forget(&state->kept, wl_number(hearer));
 		ack.limited = 1;
 		wl_grow(state, tp, &ack, 0);
@@ -344,7 +313,7 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 	default:
 		wl_judge(sk, state, hearer);
 		if (state->kept.reduced)
-			tp->snd_cwnd = wl_max(wl_min(tp->snd_cwnd, tp->snd_ssthresh), 2);
+			wl_set_cwnd(tp, wl_max(wl_min(tp->snd_cwnd, tp->snd_ssthresh), 2));
 		wl_kept_end(&state->kept);
 		wl_grow(state, tp, &ack, 0);
 	}
@@ -361,7 +330,7 @@ u32 BPF_PROG(checksum_undo_cwnd, struct sock *sk)
 	wl_newreno_undo(&state->reno);
 	wl_kept_forget(&state->kept, wl_number(bpf_sk_storage_get(&wl_hearers, sk, 0, 0)));
 	wl_kept_end(&state->kept);
-	return wl_max(tp->snd_cwnd, tp->prior_cwnd);
+	return wl_undone(tp);
 }
 
 #define WL_CONTROL(control, kernel_name, begin)                        \
@@ -373,6 +342,7 @@ u32 BPF_PROG(checksum_undo_cwnd, struct sock *sk)
 		.ssthresh = (void *)checksum_ssthresh,                 \
 		.set_state = (void *)checksum_set_state,               \
 		.in_ack_event = (void *)checksum_in_ack_event,         \
+		.cwnd_event = (void *)checksum_cwnd_event,             \
 		.cong_control = (void *)checksum_cong_control,         \
 		.undo_cwnd = (void *)checksum_undo_cwnd,               \
 		.min_tso_segs = (void *)checksum_min_tso_segs,         \

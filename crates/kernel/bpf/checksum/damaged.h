@@ -125,7 +125,7 @@ int BPF_PROG(wl_bad_csum, struct sk_buff *skb)
 	slot->echo = options.nonce;
 	slot->echoed = options.has_nonce;
 	slot->congested = congested;
-	slot->at = wl_now();
+	slot->at = wl_clock();
 	__sync_lock_test_and_set(&slot->ticket, ticket + 1);
 	wl_report_add(wl_reports_queued, 1);
 	return 0;

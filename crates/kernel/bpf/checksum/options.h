@@ -106,7 +106,7 @@ static __always_inline void wl_view_of(struct wl_view *view, struct tcp_sock *tp
 {
 	u32 i;
 
-	view->now = wl_now();
+	view->now = wl_clock();
 	view->next = tp->rcv_nxt;
 	view->window = tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt;
 	view->full = tp->inet_conn.icsk_ack.rcv_mss;

@@ -138,7 +138,8 @@ static __always_inline void wl_report_add(u32 which, u64 by)
 		*value += by;
 }
 
-static __always_inline u32 wl_now(void)
+// Microseconds, for what happens outside of a connection's own events.
+static __always_inline u32 wl_clock(void)
 {
 	return bpf_ktime_get_ns() / 1000;
 }

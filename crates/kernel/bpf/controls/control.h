@@ -39,7 +39,7 @@ void WL_BPF_PROG(WL_PROGRAM(init), struct sock *sk)
 
 	wl_begin(sk);
 	state->flow = (struct wl_flow){ 0 };
-	state->flow.state = BPF_CORE_READ_BITFIELD(inet_csk(sk), icsk_ca_state);
+	state->flow.state = wl_ca_state(sk);
 	state->flow.delivered = tp->delivered;
 	state->flow.heard = wl_now(tp);
 	WL_THE_CORE(_init)(&state->core, WL_UNLIMITED, WL_UNLIMITED);
@@ -62,7 +62,7 @@ void WL_BPF_PROG(WL_PROGRAM(pkts_acked), struct sock *sk, const struct ack_sampl
 
 	ack.delivered = tp->delivered - state->flow.delivered;
 	ack.acked = sample->pkts_acked;
-	ack.delay = wl_delay(&state->flow, sample->rtt_us);
+	ack.delay = wl_delay_sample(&state->flow, sample->rtt_us);
 	ack.stamped = BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp);
 	ack.tsval = tp->rx_opt.rcv_tsval;
 	ack.duplicate = !sample->pkts_acked;
@@ -81,7 +81,7 @@ void WL_BPF_PROG(WL_PROGRAM(cwnd_event), struct sock *sk, enum tcp_ca_event even
 
 	if (event != CA_EVENT_TX_START)
 		return;
-	wl_restart(sk, tp, &state->flow);
+	wl_restart(sk, tp, state->flow.heard);
 	state->flow.heard = wl_now(tp);
 	WL_THE_CORE(_resume)(&state->core, state->flow.heard);
 }
@@ -120,8 +120,7 @@ static __always_inline void WL_PROGRAM(time_out)(struct sock *sk, struct WL_STAT
 	loss.timeout = 1;
 	loss.first = 1;
 	flow->cause = WL_PROGRAM(judge)(sk, state, &loss);
-	wl_aware_timeout(&flow->aware, loss.now, wl_rto(tp), loss.now - flow->heard, inet_csk(sk)->icsk_retransmits + 1, repairing,
-			 flow->cause);
+	wl_expired(sk, &flow->aware, flow->heard, repairing, flow->cause);
 	wl_count(sk, wl_counts_timeouts);
 	if (repairing)
 		return;
@@ -169,7 +168,7 @@ void WL_BPF_PROG(WL_PROGRAM(set_state), struct sock *sk, u8 new_state)
 		flow->holding = 1;
 	} else if (flow->holding) {
 		if (!flow->undone)
-			wl_set_window(tp, wl_target(tp));
+			wl_set_cwnd(tp, wl_target(tp));
 		flow->holding = 0;
 	}
 	flow->asked = 0;
@@ -198,7 +197,7 @@ static __always_inline int WL_PROGRAM(recover)(struct sock *sk, struct WL_STATE 
 	}
 	if (flow->holding && wl_hold(tp, flow, sample->acked_sacked, sample->losses > 0) && flow->cause == WL_CORRUPTION) {
 		// Nothing speaks for congestion: the window that was arrived at grows while the repair goes on.
-		wl_set_window(tp, wl_target(tp));
+		wl_set_cwnd(tp, wl_target(tp));
 		flow->holding = 0;
 	}
 	return !flow->holding;
@@ -218,13 +217,8 @@ void WL_BPF_PROG(WL_PROGRAM(cong_control), struct sock *sk, u32 acknowledged, in
 		ack.in_recovery = !WL_PROGRAM(recover)(sk, state, sample);
 		ack.limited = wl_is_limited(tp);
 	} else if (flow->state == TCP_CA_Loss) {
-		// F-RTO says first whether the timeout was spurious.
-		if (wl_aware_ack(&flow->aware, ack.now, wl_rto(tp), ack.now - flow->heard, flow->advanced,
-				 !BPF_CORE_READ_BITFIELD(tp, frto))) {
-			window = (struct wl_window){ tp->snd_cwnd, tp->snd_ssthresh };
-			window = wl_aware_window(window, flow->since, flow->climbing ? tp->prior_ssthresh : flow->since, wl_in_flight(tp));
-			wl_set_window(tp, window.cwnd);
-			tp->snd_ssthresh = window.ssthresh;
+		window = (struct wl_window){ flow->since, flow->climbing ? tp->prior_ssthresh : flow->since };
+		if (wl_forgive(tp, &flow->aware, flow->heard, flow->advanced, window)) {
 			WL_THE_CORE(_undo)(&state->core);
 			wl_count(sk, wl_counts_timeouts_kept);
 		}
@@ -234,10 +228,10 @@ void WL_BPF_PROG(WL_PROGRAM(cong_control), struct sock *sk, u32 acknowledged, in
 		if (!flow->advanced)
 			ack.acked = 0;
 	}
-	window = (struct wl_window){ tp->snd_cwnd, tp->snd_ssthresh };
+	window = wl_window_of(tp);
 	WL_THE_CORE(_grow)(&state->core, &window, &ack);
 	if (window.cwnd != tp->snd_cwnd)
-		wl_set_window(tp, window.cwnd);
+		wl_set_cwnd(tp, window.cwnd);
 	wl_set_rate(sk, tp);
 	flow->heard = ack.now;
 	flow->advanced = 0;
@@ -256,7 +250,7 @@ u32 WL_BPF_PROG(WL_PROGRAM(undo_cwnd), struct sock *sk)
 		wl_count(sk, wl_counts_undone);
 	}
 	state->flow.reduced = 0;
-	return wl_max(tp->snd_cwnd, tp->prior_cwnd);
+	return wl_undone(tp);
 }
 
 SEC(".struct_ops.link")

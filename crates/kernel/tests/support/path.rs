@@ -1,10 +1,10 @@
 //! Two hosts of the kernel's with an emulated link between them, and transfers whose window is watched.
 #![allow(dead_code)]
 
-use super::traffic::connect_across;
+use super::traffic::{carry, connect_across};
 use nix::libc;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -29,6 +29,10 @@ pub struct Link {
     pub discipline: Option<Discipline>,
     /// When the application pauses, from and to, in milliseconds.
     pub pause_ms: (u64, u64),
+    /// What the application sets by `SO_MAX_PACING_RATE`.
+    pub max_pacing_bps: Option<u64>,
+    /// The largest window that the sender's route allows, in segments.
+    pub cwnd_clamp: Option<u32>,
     pub seed: u64,
 }
 
@@ -43,6 +47,8 @@ impl Default for Link {
             channel_back: ChannelSpec::default(),
             discipline: None,
             pause_ms: (0, 0),
+            max_pacing_bps: None,
+            cwnd_clamp: None,
             seed: 1,
         }
     }
@@ -130,7 +136,19 @@ pub fn transfer(control: &str, link: &Link, time: Duration) -> Run {
         tun
     });
     let emulator = Emulator::start(ends, link.chains(), &Options::new(link.seed, 0)).expect("an emulator");
-    let connection = connect_across((&near, &far), "10.8.0.2:5201".parse().expect("an address"), control);
+    let to = |port| SocketAddr::new([10, 8, 0, 2].into(), port);
+    if let Some(clamp) = link.cwnd_clamp {
+        near.ip(&format!("route replace 10.8.0.2/32 dev wire cwnd lock {clamp}")).expect("a route");
+        // The kernel takes it from what it remembers of a destination, and remembers with the first connection that ends.
+        let first = connect_across((&near, &far), to(5200), "reno");
+        carry((&first.0, &first.1), 1000);
+        drop(first);
+        thread::sleep(Duration::from_millis(100));
+    }
+    let connection = connect_across((&near, &far), to(5201), control);
+    if let Some(rate) = link.max_pacing_bps {
+        limit_pacing(&connection.0, rate / 8);
+    }
     let run = watch(&connection, time, link.pause_ms);
     Run { audit: emulator.stop().expect("an audit").remove(0), ..run }
 }
@@ -168,6 +186,16 @@ pub fn watch((sender, receiver): &(TcpStream, TcpStream), time: Duration, pause_
         samples
     });
     Run { received: received.into_inner(), seconds: start.elapsed().as_secs_f64(), samples, audit: Audit::default() }
+}
+
+/// Sets `SO_MAX_PACING_RATE`, in octets a second.
+fn limit_pacing(socket: &TcpStream, rate: u64) {
+    let size = std::mem::size_of_val(&rate) as libc::socklen_t;
+    // SAFETY: the kernel reads `size` octets of `rate`.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, (&raw const rate).cast(), size)
+    };
+    assert_eq!(result, 0, "SO_MAX_PACING_RATE");
 }
 
 fn sample(socket: &TcpStream, at: Duration) -> Sample {

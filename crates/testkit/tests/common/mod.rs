@@ -1,7 +1,7 @@
 //! One bulk flow over one link in the simulator.
 
 use std::ops::ControlFlow;
-use whyloss_sim::{Amount, Builder, ChannelSpec, End, Errors, FlowRecord, Limits, LinkSpec, QueueLimit, TcpFlow};
+use whyloss_sim::{Amount, Builder, ChannelSpec, End, Errors, FlowRecord, Limits, LinkSpec, QueueLimit, Records, TcpFlow};
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::{BitRate, Config, Duration, Instant};
 
@@ -25,8 +25,14 @@ pub struct Bulk {
 }
 
 impl Bulk {
+    #[allow(dead_code)] // not every test that includes this module asks for it
     /// What came of run `run`.
     pub fn run(&self, run: u64) -> FlowRecord {
+        self.records(run, |_| ()).flows.remove(0)
+    }
+
+    /// All records of run `run` over a link whose forward direction `change` has changed.
+    pub fn records(&self, run: u64, change: impl FnOnce(&mut LinkSpec)) -> Records {
         let mut builder = Builder::new(7, run);
         let (from, to) = (builder.host("from"), builder.host("to"));
         let way = |errors| LinkSpec {
@@ -36,7 +42,9 @@ impl Bulk {
             channel: ChannelSpec { errors, ..ChannelSpec::default() },
             ..LinkSpec::default()
         };
-        builder.link(from, to, way(Errors::Packets { probability: self.loss }), way(Errors::None));
+        let mut forward = way(Errors::Packets { probability: self.loss });
+        change(&mut forward);
+        builder.link(from, to, forward, way(Errors::None));
         let end = |selection: &Selection| {
             let mut config = self.config.clone();
             let parts = selection.build(&mut config).expect("the parts exist");
@@ -53,7 +61,7 @@ impl Bulk {
         });
         let mut simulation = builder.build().expect("the network fits together");
         simulation.run(&Limits { until: Some(Instant::ZERO + self.lasts) }, |_| ControlFlow::Continue(())).expect("it runs");
-        simulation.into_records().flows.remove(0)
+        simulation.into_records()
     }
 
     #[allow(dead_code)] // not every test that includes this module asks for it

@@ -2,7 +2,7 @@
 
 use super::record::{Event, State};
 use super::scoreboard::Delivered;
-use super::sides::Phase;
+use super::sides::{Phase, Stage};
 use super::{Endpoint, Granularity, Recovery, ReportResponse};
 use crate::differentiation::Cause;
 use crate::path::{Ack, Reported, ReportedSegment, Trigger};
@@ -161,21 +161,39 @@ impl Endpoint {
     /// Round-trip time, RACK, D-SACK and the path.
     fn learn(&mut self, now: Instant, segment: &Segment, news: &mut News) {
         let unambiguous = self.agreed.sack || news.delivered.retransmitted == 0;
-        news.delay = news.delivered.newest_once.filter(|_| unambiguous).map(|sent| now.since(sent));
+        news.delay = news.delivered.once.filter(|_| unambiguous).map(|(sent, _)| now.since(sent));
         news.rtt = self.rtt_sample(now, segment, news);
         if let Some(rtt) = news.rtt {
             // RFC 7323, appendix G: a sample for every second segment of the window
             let expected = (news.flight_before / (2 * u64::from(self.snd.mss))).max(1);
             self.snd.rtt.sample(rtt, expected);
         }
-        if let (true, Some(newest)) = (self.config.rack && self.agreed.sack, news.delivered.newest) {
-            self.snd.rack.on_delivered(now, newest, self.snd.rtt.min());
+        if self.config.rack && self.agreed.sack {
+            self.tell_rack(now, segment, news);
         }
         if let Some((left, right)) = news.dsack {
             self.on_dsack(left, right);
         }
         self.path.delivered += news.delivered.octets;
         self.refresh_path(now);
+    }
+
+    /// What RACK may take for delivered.
+    fn tell_rack(&mut self, now: Instant, segment: &Segment, news: &News) {
+        if let Some(newest) = news.delivered.once {
+            self.snd.rack.on_delivered(now, newest, false);
+        }
+        if let Some((sent, end, cumulatively)) = news.delivered.again {
+            // RFC 8985, 6.2 step 2. Of what lies above a hole the echo says nothing (RFC 7323, 4.3).
+            let echo = segment.options.timestamps.filter(|_| self.agreed.timestamps && cumulatively).map(|t| t.echo);
+            let older = echo.is_some_and(|echo| (echo.wrapping_sub(self.timestamp(sent)) as i32) < 0);
+            let too_soon = self.snd.rtt.min().is_some_and(|min| now.since(sent) < min);
+            // Which transmission arrived is just what the assessment of a timeout is to find out.
+            let assessed = matches!(self.snd.phase, Phase::Timeout { stage: Stage::Awaiting(_), .. });
+            if !(older || too_soon || assessed) {
+                self.snd.rack.on_delivered(now, (sent, end), true);
+            }
+        }
     }
 
     /// A sample of the round-trip time, if Karn's rule allows one.
@@ -448,7 +466,7 @@ pub(super) fn make_ack<'a>(path: &'a crate::path::Path, segment: &'a Segment, ne
         delivered: news.delivered.octets,
         rtt: news.rtt,
         delay: news.delay,
-        newest_sent_at: news.delivered.newest_once,
+        newest_sent_at: news.delivered.once.map(|(sent, _)| sent),
         duplicate: news.duplicate,
         ece: segment.flags.contains(Flags::ECE),
         in_recovery: matches!(phase, Phase::Fast { .. }),

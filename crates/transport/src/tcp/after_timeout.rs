@@ -66,7 +66,7 @@ impl Endpoint {
             Assessment::Forgiven(pardon) if self.snd.undo.is_some() => self.forgive_timeout(now, pardon, awaiting, recover),
             Assessment::Spurious if self.snd.undo.is_some() => {
                 self.snd.frto_credit = 0;
-                let delayed = news.delivered.newest_once.map(|sent| now.since(sent));
+                let delayed = news.delivered.once.map(|(sent, _)| now.since(sent));
                 self.undo_reduction(now);
                 if let Some(delayed) = delayed {
                     self.snd.rtt.on_spurious(delayed);

@@ -35,20 +35,15 @@ pub(super) struct TailProbe {
 const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
 
 impl Rack {
-    /// A segment sent at `sent` and ending at `end` was delivered.
-    pub fn on_delivered(&mut self, now: Instant, newest: (Instant, u64, bool), min_rtt: Option<Duration>) {
-        let (sent, end, retransmitted) = newest;
-        let rtt = now.since(sent);
-        if retransmitted && min_rtt.is_some_and(|min| rtt < min) {
-            return; // RFC 8985, 6.2 step 2: it was the original that was acknowledged
-        }
+    /// A segment that left at `sent` and ends at `end` was delivered. If it was sent again, it is clear that the repetition was.
+    pub fn on_delivered(&mut self, now: Instant, (sent, end): (Instant, u64), retransmitted: bool) {
         if end < self.highest && !retransmitted {
             self.reordering_seen = true;
         }
         self.highest = self.highest.max(end);
-        if self.newest.is_none_or(|(at, last)| (at, last) < (sent, end)) {
+        if self.newest.is_none_or(|newest| newest < (sent, end)) {
             self.newest = Some((sent, end));
-            self.rtt = rtt;
+            self.rtt = now.since(sent);
         }
     }
 

@@ -79,10 +79,10 @@ impl Sent {
 pub(super) struct Delivered {
     /// Octets delivered for the first time.
     pub octets: u64,
-    /// When the newest delivered segment that was sent only once was sent.
-    pub newest_once: Option<Instant>,
-    /// The last transmission time and end of the newest delivered segment, whether retransmitted or not, and whether it was.
-    pub newest: Option<(Instant, u64, bool)>,
+    /// The newest of those that were sent only once: when it left, and its end.
+    pub once: Option<(Instant, u64)>,
+    /// The newest of those that were sent again: when it left last, its end, and whether it was acknowledged cumulatively.
+    pub again: Option<(Instant, u64, bool)>,
     /// How many of them had been retransmitted.
     pub retransmitted: u64,
     /// Whether data below `watch` that was never retransmitted is among them.
@@ -92,17 +92,15 @@ pub(super) struct Delivered {
 }
 
 impl Delivered {
-    fn note(&mut self, sent: &Sent) {
+    fn note(&mut self, sent: &Sent, cumulatively: bool) {
         self.octets += u64::from(sent.len);
+        let (left, end) = (sent.last_at, sent.end());
         if sent.was_retransmitted() {
             self.retransmitted += 1;
+            self.again = self.again.max(Some((left, end, cumulatively)));
         } else {
-            self.newest_once = self.newest_once.max(Some(sent.last_at));
-            self.original_before_watch |= sent.end() <= self.watch;
-        }
-        let key = (sent.last_at, sent.end(), sent.was_retransmitted());
-        if self.newest.is_none_or(|newest| (newest.0, newest.1) < (key.0, key.1)) {
-            self.newest = Some(key);
+            self.once = self.once.max(Some((left, end)));
+            self.original_before_watch |= end <= self.watch;
         }
     }
 }
@@ -198,7 +196,7 @@ impl Scoreboard {
             if done.is(Sent::SACKED) {
                 self.sacked -= len;
             } else {
-                delivered.note(&done);
+                delivered.note(&done, true);
                 self.forget_loss(done.flags, len);
             }
             if partly {
@@ -244,7 +242,7 @@ impl Scoreboard {
                 self.split(index, right);
             }
             let sent = &mut self.entries[index];
-            delivered.note(sent);
+            delivered.note(sent, false);
             let (flags, len) = (sent.flags, u64::from(sent.len));
             sent.flags = (sent.flags | Sent::SACKED) & !(Sent::LOST | Sent::REPAIRED | Sent::GONE);
             self.forget_loss(flags, len);

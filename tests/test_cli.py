@@ -78,6 +78,8 @@ def test_set_changes_fields(whyloss: Call, small: Path) -> None:
         (["describe", "chekcsum-ld"], "did you mean `checksum-ld`?"),
         (["reproduce", "garcia2005"], "Did you mean 'garcia2004'?"),
         (["reproduce", "garcia2004", "--figure", "99"], "no figure '99'"),
+        (["reproduce", "garcia2004", "--reading", "x"], "no reading 'x'; there are pre-registered, behaviour"),
+        (["reproduce", "garcia2004", "--reading", "behaviour", "--all-readings"], "either --reading or --all-readings"),
         (["report", "."], "reproduction.json"),
         (["frobnicate"], "No such command"),
     ],
@@ -209,12 +211,22 @@ def test_reproduce_tells_machines_one_object_a_claim(whyloss: Call, tmp_path: Pa
     for claim in done.json:
         assert {"id", "verdict", "measured", "low", "high", "n", "expected"} <= claim.keys()
         assert claim["verdict"] in ("reproduced", "not reproduced", "undecided")
+    assert {claim["reading"] for claim in done.json} == {"pre-registered", "behaviour"}
     page = tmp_path / "out" / "garcia2004" / "report.html"
     assert done.err.splitlines()[-1] == "report: out/garcia2004/report.html"
     before = page.read_bytes()
     page.unlink()
     assert whyloss("report", tmp_path / "out" / "garcia2004").out.strip() == str(page)
     assert page.read_bytes() == before
+
+
+def test_reproduce_shows_readings_side_by_side(whyloss: Call) -> None:
+    one = whyloss("reproduce", "garcia2004", "--quick", "--figure", "8", "--reading", "pre-registered")
+    assert "claim  verdict" in one.out
+    assert "other readings of the paper: behaviour" in one.err
+    both = whyloss("reproduce", "garcia2004", "--quick", "--figure", "8", "--all-readings")
+    assert "claim  Pre-registered" in both.out
+    assert "GB-7   reproduced  10 (10 … 10)  " in both.out
 
 
 def test_papers_lists_figures_and_claims(whyloss: Call) -> None:

@@ -13,13 +13,14 @@ from whyloss.pack import PackError
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "garcia2004-figure-4.csv"
 REPETITIONS = 3
+READINGS = ["pre-registered", "behaviour"]
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> papers.Reproduction:
     out = tmp_path_factory.mktemp("garcia2004")
     paper = papers.load("garcia2004")
-    return paper.reproduce(["4", "11"], out=out, store=out / "store", repetitions=REPETITIONS)
+    return paper.reproduce(["4", "11"], out=out, store=out / "store", repetitions=REPETITIONS, readings=READINGS)
 
 
 def test_papers_are_found() -> None:
@@ -44,7 +45,8 @@ def test_figures_have_every_point(found: papers.Reproduction) -> None:
         assert all(len(curve.x) == 7 for curve in figure.measured())
         assert all(estimate.n == REPETITIONS for curve in figure.measured() for estimate in curve.y)
         for kind in ("svg", "png"):
-            assert (found.out / "figures" / f"figure-{figure.id}.{kind}").is_file()
+            for reading in READINGS:
+                assert (found.out / "figures" / reading / f"figure-{figure.id}.{kind}").is_file()
 
 
 def test_throughput_is_what_the_link_can_carry(found: papers.Reproduction) -> None:
@@ -68,9 +70,38 @@ def test_claims_are_judged_if_their_figures_were_run(found: papers.Reproduction)
     assert (window.verdict, window.n) == (Verdict.REPRODUCED, REPETITIONS)
 
 
+def test_readings_stand_side_by_side(found: papers.Reproduction) -> None:
+    assert [one.reading.name for one in found.readings] == READINGS
+    assert [[claim.id for claim in one.claims] for one in found.readings] == [["GB-4", "GB-7"]] * 2
+    # What sets off a repair is nothing to a flow that hears of no damage, and much to one that does.
+    as_registered, as_behaved = (
+        {curve.label: curve.y[-1].value for curve in one.figures[0].measured()} for one in found.readings
+    )
+    assert as_behaved["1 flow"] == pytest.approx(as_registered["1 flow"], rel=0.1)
+    assert as_behaved["1 ld flow"] > 3 * as_registered["1 ld flow"]
+
+
+def test_readings_that_are_headlines_are_run_if_none_is_named(tmp_path: Path) -> None:
+    paper = papers.load("garcia2004")
+    done = paper.reproduce(["8"], out=tmp_path, store=tmp_path / "store", repetitions=1)
+    assert [one.reading.name for one in done.readings] == paper.pack.headline == READINGS
+    record = json.loads((tmp_path / "reproduction.json").read_text())
+    assert record["rerun"] == ["whyloss reproduce garcia2004 --figure 8"]
+
+
+@pytest.mark.parametrize(
+    ("name", "there_are"),
+    [("garcia2004", "pre-registered, behaviour"), ("park2010", "none but the one that the file describes")],
+)
+def test_a_reading_that_does_not_exist(name: str, there_are: str, tmp_path: Path) -> None:
+    with pytest.raises(PackError, match=f"paper.toml: there is no reading 'guess'; there are {there_are}"):
+        papers.load(name).reproduce(out=tmp_path, readings=["guess"])
+
+
 def test_everything_lies_in_the_folder(found: papers.Reproduction) -> None:
     record = json.loads((found.out / "reproduction.json").read_text())
-    assert record["rerun"] == ["whyloss reproduce garcia2004 --figure 4 --figure 11"]
+    named = "--reading pre-registered --reading behaviour"
+    assert record["rerun"] == [f"whyloss reproduce garcia2004 {named} --figure 4 --figure 11"]
     assert record["provenance"]["repetitions"] == REPETITIONS
     assert found.report.read_text().startswith("<!doctype html>")
     assert len(list((found.out / "patterns").glob("*/*.bits"))) == 7 * REPETITIONS
@@ -84,7 +115,7 @@ def test_a_second_reproduction_finds_the_same_in_the_store(found: papers.Reprodu
 def test_figure_4_is_as_it_was(found: papers.Reproduction) -> None:
     """Every change of a number has a reason: say it in the commit that renews the snapshot (``UPDATE=1 pytest``)."""
     with (found.out / "points.csv").open(newline="") as file:
-        rows = [row for row in csv.reader(file) if row[0] in {"figure", "4"}]
+        rows = [row[1:] for row in csv.reader(file) if row[:2] in (["reading", "figure"], ["pre-registered", "4"])]
     if os.environ.get("UPDATE"):
         SNAPSHOT.parent.mkdir(exist_ok=True)
         with SNAPSHOT.open("w", newline="") as file:

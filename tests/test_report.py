@@ -40,6 +40,12 @@ def claim(verdict: str = "reproduced") -> dict[str, Any]:
     return {**row, "id": "X-1", "text": "a beats <b>", "asserts": "a > b", "where": "Figure 4", "comparisons": [row]}
 
 
+def reading(figures: list[dict[str, Any]], name: str = "", verdict: str = "reproduced") -> dict[str, Any]:
+    reasons = [{"words": "as fast <as>", "where": "4.1", "so": "It is."}] if name else []
+    plain = {"name": name, "title": name.title(), "summary": "", "reasons": reasons}
+    return {**plain, "claims": [claim(verdict)], "skipped": [], "figures": figures}
+
+
 def record(figures: list[dict[str, Any]], **other: Any) -> dict[str, Any]:
     paper = {
         "name": "x",
@@ -55,9 +61,8 @@ def record(figures: list[dict[str, Any]], **other: Any) -> dict[str, Any]:
     plain = {
         "paper": paper,
         "quick": False,
-        "claims": [claim()],
-        "skipped": [],
-        "figures": figures,
+        "stacks": [],
+        "readings": [reading(figures)],
         "reference_label": "elsewhere",
         "errata": "# Errata\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n",
         "rerun": ["whyloss reproduce x"],
@@ -113,6 +118,25 @@ def test_report_shows_claims_and_escapes_what_it_shows() -> None:
     assert '<span class="verdict">reproduced</span>' in page
     assert "0.1 … 0.7" in page
     assert "<td>1</td>" in page
+
+
+def test_report_has_a_switch_between_readings_and_hides_none() -> None:
+    both = [reading([plain_figure()], "first"), reading([plain_figure("other")], "second", "undecided")]
+    page = render(record([], readings=both))
+    row = re.search(r"<tr><td><b>X-1</b>.*?</tr>", page, re.DOTALL)
+    assert row is not None
+    assert re.findall(r'class="verdict">([^<]*)<', row[0]) == ["reproduced", "undecided"]
+    assert re.findall(r'name="reading" value="(\w+)"', page) == ["first", "second"]
+    assert page.count('<div data-reading="second">') == 2
+    # Every plot finds its data, and no two elements share a name.
+    assert re.findall(r'data-figure="(\d+)"', page) == ["0", "1"]
+    named = re.findall(r'\sid="([^"]+)"', re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL))
+    assert len(named) == len(set(named))
+    assert "<q>as fast &lt;as&gt;</q>" in page
+
+
+def test_report_of_one_reading_has_no_switch() -> None:
+    assert 'name="reading"' not in render(record([plain_figure()]))
 
 
 def test_data_cannot_end_the_script() -> None:

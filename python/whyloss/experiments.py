@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import math
-import tomllib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from whyloss import _native
+from whyloss import _native, documents
 from whyloss.measurements import Measurements
-from whyloss.pack import PackError
+from whyloss.measuring import Part, Plan
 from whyloss.sweep import Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from whyloss.pack import Pack, Patterns, Series
+    from whyloss.pack import Pack, Patterns, Reading, Series
     from whyloss.results import Results
 
-__all__ = ["Done", "Request", "SweepPart", "jobs", "labels_of", "quantities", "rows_of_series", "run"]
+__all__ = ["Request", "SweepPart", "jobs", "plan", "quantities", "rows_of_series"]
 
 #: The axis of a sweep whose values the pattern files take the place of.
 RATIO_AXIS = "ber"
@@ -39,15 +37,6 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What was run."""
-
-    measurements: Measurements
-    runs: int
-    transfers: int
-
-
-@dataclass(frozen=True, slots=True)
 class SweepPart:
     """A part of a sweep: the runs behind all series that one sweep serves in one cell."""
 
@@ -56,48 +45,27 @@ class SweepPart:
     document: dict[str, Any]
     series: tuple[Series, ...]
 
-    def size(self) -> int:
-        """Number of runs."""
-        return int(self.document["sweep"]["runs"]) * math.prod(len(labels_of(axis)) for axis in self.document["axis"])
-
     def write(self, folder: Path) -> Path:
         """Writes the sweep as a file of its own, which ``whyloss sweep`` takes too."""
-        folder.mkdir(parents=True, exist_ok=True)
         name = "-".join([self.sweep, *(value.replace(" ", "") for _, value in self.at)])
         queues = {series.where["queue"].replace(" ", "") for series in self.series if "queue" in series.where}
-        path = folder / ("-".join([name, *sorted(queues)]) + ".json")
-        path.write_text(json.dumps(self.document, indent=1) + "\n", encoding="utf-8")
-        return path
+        return documents.write(self.document, folder / ("-".join([name, *sorted(queues)]) + ".json"))
 
 
-def run(
-    pack: Pack,
-    requests: Iterable[Request],
-    repetitions: int,
-    out: Path,
-    store: Path | None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Done:
-    """Runs what ``requests`` ask for, ``repetitions`` times a point, and counts.
+def plan(pack: Pack, reading: Reading, requests: Iterable[Request], repetitions: int, out: Path) -> Plan:
+    """What ``requests`` ask for, ``repetitions`` times a point; what is measured are :class:`Measurements`.
 
-    The pattern files are written to ``out/patterns``, the sweeps with them to ``out/sweeps``. Finished runs are kept in
-    ``store``.
+    The pattern files are written to ``out/patterns``, the sweeps with them to ``out/sweeps``.
     """
-    parts = jobs(pack, requests, repetitions, out)
-    total = sum(job.size() for job in parts)
-    tables, done, transfers = [], 0, 0
-    for job in parts:
+    wanted = jobs(pack, reading, requests, repetitions, out)
+    axes = dict.fromkeys(name for job in wanted for name, _ in job.at)
+    folder = out / "sweeps" / reading.name
 
-        def tell(now: _native.Progress, before: int = done) -> None:
-            if progress is not None:
-                progress(before + now.done, total)
+    def reduce(job: SweepPart, results: Results) -> pl.DataFrame:
+        return pl.concat(rows_of_series(job, quantities(results)))
 
-        results = Sweep.load(job.write(out / "sweeps")).run(store=store, progress=tell)
-        done += job.size()
-        transfers += len(results.transfers)
-        tables += rows_of_series(job, quantities(results))
-    axes = dict.fromkeys(name for job in parts for name, _ in job.at)
-    return Done(Measurements(pl.concat(tables), axes), done, transfers)
+    parts = tuple(Part(Sweep.load(job.write(folder)), partial(reduce, job)) for job in wanted)
+    return Plan(parts, lambda tables: Measurements(pl.concat(tables), axes))
 
 
 def _write_patterns(wanted: Patterns, repetitions: int, folder: Path) -> dict[float, str]:
@@ -119,7 +87,7 @@ def _seed(seed: int, ratio: int, number: int) -> int:
     return (seed * 1000 + ratio) * 1000 + number
 
 
-def jobs(pack: Pack, requests: Iterable[Request], repetitions: int, out: Path) -> list[SweepPart]:
+def jobs(pack: Pack, reading: Reading, requests: Iterable[Request], repetitions: int, out: Path) -> list[SweepPart]:
     """One part of a sweep for all series that take their runs from it in the same cell and with the same queue.
 
     The pattern files of the pack are written to ``out/patterns``.
@@ -131,9 +99,8 @@ def jobs(pack: Pack, requests: Iterable[Request], repetitions: int, out: Path) -
         wanted.setdefault((series.sweep, request.at, series.where.get("queue", "")), {})[series.name] = series
     parts = []
     for (sweep, at, _), group in wanted.items():
-        document = _document(pack, sweep)
+        document = documents.read(pack, sweep, reading)
         document["sweep"]["runs"] = repetitions
-        document["sweep"]["base"] = str((pack.folder / "sweeps" / document["sweep"]["base"]).resolve())
         for axis in document["axis"]:
             name = axis["name"]
             fixed = dict(at).get(name)
@@ -141,45 +108,9 @@ def jobs(pack: Pack, requests: Iterable[Request], repetitions: int, out: Path) -
             if name == RATIO_AXIS:
                 _put_patterns(axis, patterns)
             elif allowed:
-                _restrict(axis, allowed, f"{pack.folder}/sweeps/{sweep}.toml")
+                documents.restrict(axis, allowed, f"{pack.folder}/sweeps/{sweep}.toml")
         parts.append(SweepPart(sweep, at, document, tuple(group.values())))
     return parts
-
-
-def _document(pack: Pack, sweep: str) -> dict[str, Any]:
-    path = pack.folder / "sweeps" / f"{sweep}.toml"
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PackError(f"{path}: there is no such file") from None
-    except tomllib.TOMLDecodeError as mistake:
-        raise PackError(f"{path}: {mistake}") from None
-
-
-def labels_of(axis: dict[str, Any]) -> list[Any]:
-    """What the steps of an axis are called."""
-    if "variant" in axis:
-        return [variant["name"] for variant in axis["variant"]]
-    labels: list[Any] = axis["labels"] if "labels" in axis else axis["values"]
-    return labels
-
-
-def _restrict(axis: dict[str, Any], allowed: set[str], origin: str) -> None:
-    """Keeps the steps of ``axis`` that are called as in ``allowed``."""
-    labels = labels_of(axis)
-    unknown = allowed.difference(labels)
-    if unknown:
-        raise PackError(f"{origin}: axis {axis['name']}: there is no {unknown.pop()!r}; there are {labels}")
-    keep = [label in allowed for label in labels]
-    for name in ("variant", "labels", "values"):
-        if name in axis:
-            axis[name] = _kept(axis[name], keep)
-    if "fields" in axis:
-        axis["fields"] = {field: _kept(values, keep) for field, values in axis["fields"].items()}
-
-
-def _kept(items: list[Any], keep: list[bool]) -> list[Any]:
-    return [item for item, kept in zip(items, keep, strict=True) if kept]
 
 
 def _put_patterns(axis: dict[str, Any], patterns: dict[float, str]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from whyloss import _native
@@ -13,19 +14,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "Change",
+    "ClaimReading",
     "ClaimSpec",
     "FigureSpec",
     "Pack",
     "PackError",
     "PaperInfo",
     "Patterns",
+    "Reading",
     "Real",
+    "Reason",
     "Reference",
     "Series",
     "Study",
 ]
 
 T = TypeVar("T")
+
+_READING = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class PackError(_native.InputError):
@@ -129,6 +136,62 @@ class ClaimSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a reading takes the paper as it does."""
+
+    words: str
+    """The paper's words."""
+    where: str
+    """The section they stand in."""
+    so: str
+    """What follows from them, in ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a reading has otherwise in the scenarios."""
+
+    sweeps: tuple[str, ...] = ()
+    """Names of files in ``sweeps/``; all of them if nothing is said."""
+    where: dict[str, list[str]] = field(default_factory=dict)
+    """At which variants of an axis; at every point if nothing is said."""
+    set: dict[str, Any] = field(default_factory=dict)
+    """Field path = value."""
+    unset: tuple[str, ...] = ()
+    """Fields that are taken away."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReading:
+    """What a reading measures otherwise for a claim."""
+
+    test: str = ""
+    """The function of ``claims.py``; the claim's own if nothing is said."""
+    asserts: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to take what a paper leaves open. Its name is part of file names."""
+
+    name: str
+    title: str
+    summary: str = ""
+    headline: bool = False
+    """Whether it is run if none is named."""
+    reason: tuple[Reason, ...] = ()
+    change: tuple[Change, ...] = ()
+    claim: dict[str, ClaimReading] = field(default_factory=dict)
+
+    def of(self, claim: ClaimSpec) -> ClaimSpec:
+        """The claim as this reading tests it."""
+        own = self.claim.get(claim.id)
+        if own is None:
+            return claim
+        return replace(claim, test=own.test or claim.test, asserts=own.asserts or claim.asserts)
+
+
+@dataclass(frozen=True, slots=True)
 class Real:
     """How the experiments fit real time, when real stacks run them."""
 
@@ -161,6 +224,24 @@ class Pack:
     claims: dict[str, ClaimSpec]
     reference: Reference | None
     real: Real | None
+    readings: dict[str, Reading]
+    """At least one; that of a paper which names none is called ``""``."""
+
+    @property
+    def headline(self) -> list[str]:
+        """The readings that are run if none is named."""
+        return [name for name, reading in self.readings.items() if reading.headline] or [next(iter(self.readings))]
+
+    def reading(self, name: str) -> Reading:
+        """The reading called ``name``.
+
+        Raises:
+            PackError: there is none; says which there are.
+        """
+        if name not in self.readings:
+            allowed = ", ".join(filter(None, self.readings)) or "none but the one that the file describes"
+            raise PackError(f"{self.folder / 'paper.toml'}: there is no reading {name!r}; there are {allowed}")
+        return self.readings[name]
 
     @classmethod
     def load(cls, folder: Path) -> Pack:
@@ -183,7 +264,7 @@ class _Reader:
     document: dict[str, Any]
 
     def pack(self, folder: Path) -> Pack:
-        known = {"paper", "patterns", "study", "x", "y", "series", "figure", "claim", "reference", "real"}
+        known = {"paper", "patterns", "study", "x", "y", "series", "figure", "claim", "reference", "real", "reading"}
         self._only("the file", self.document, known)
         studies = self._named("study", Study, "name", quick={})
         series = self._named("series", Series, "name")
@@ -212,7 +293,31 @@ class _Reader:
             claims=claims,
             reference=None if reference is None else self._make("reference", Reference, reference),
             real=None if real is None else self._make("real", Real, {"sizes": {}, **real}),
+            readings=self._readings(folder, claims),
         )
+
+    def _readings(self, folder: Path, claims: dict[str, ClaimSpec]) -> dict[str, Reading]:
+        tables = self.document.get("reading", {})
+        if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+            raise PackError(f"{self.path}: reading: give each reading a table of its own, [reading.NAME]")
+        sweeps = {path.stem: path for path in sorted((folder / "sweeps").glob("*.toml"))}
+        readings = {}
+        for name, table in tables.items():
+            where = f"reading.{name}"
+            if not _READING.fullmatch(name):
+                raise PackError(f"{self.path}: {where}: a name is lower-case letters, digits and hyphens")
+            own = dict(table)
+            for key, kind in (("reason", Reason), ("change", Change)):
+                own[key] = [self._make(f"{where}.{key}[{n}]", kind, row) for n, row in enumerate(own.get(key, []))]
+            for change in own["change"]:
+                self._exist(f"{where}.change: sweeps", change.sweeps, sweeps)
+            self._exist(f"{where}.claim", own.get("claim", {}), claims)
+            own["claim"] = {
+                claim: self._make(f"{where}.claim.{claim}", ClaimReading, row)
+                for claim, row in own.get("claim", {}).items()
+            }
+            readings[name] = self._make(where, Reading, {**own, "name": name})
+        return readings or {"": Reading("", "")}
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self.document.get(name)

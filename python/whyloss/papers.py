@@ -5,23 +5,22 @@ from __future__ import annotations
 import csv
 import difflib
 import importlib
-import json
 import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import whyloss
-from whyloss import experiments, plots, report, studies
+from whyloss import experiments, records, studies
 from whyloss.claims import Claim, judge
 from whyloss.figures import Curve, Figure, Style
-from whyloss.pack import ClaimSpec, FigureSpec, Pack, PackError
+from whyloss.measuring import Plan, measure
+from whyloss.pack import ClaimSpec, FigureSpec, Pack, PackError, Reading
+from whyloss.records import Found
 from whyloss.stats import Mean, mean
 
 __all__ = ["Paper", "Reproduction", "list_papers", "load"]
@@ -65,14 +64,27 @@ def _folders() -> dict[str, Path]:
 class Reproduction:
     """What a reproduction found and where it lies."""
 
-    claims: tuple[Claim, ...]
-    skipped: tuple[str, ...]
-    """Claims that were not judged because their figures were not run."""
-    figures: tuple[Figure, ...]
+    readings: tuple[Found, ...]
+    """What was found under each reading of the paper that was run."""
     report: Path
     """One HTML file that opens offline."""
     out: Path
     """The folder with the report, the figures, the measurements and the pattern files."""
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims as judged under the first reading."""
+        return self.readings[0].claims
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Claims that were not judged because their figures were not run."""
+        return self.readings[0].skipped
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """The figures as the first reading has them."""
+        return self.readings[0].figures
 
 
 class Paper:
@@ -102,6 +114,11 @@ class Paper:
         """The ids of its claims."""
         return list(self.pack.claims)
 
+    @property
+    def readings(self) -> list[str]:
+        """The names of its readings, if it has several."""
+        return list(filter(None, self.pack.readings))
+
     def reproduce(
         self,
         figures: list[str] | None = None,
@@ -111,6 +128,7 @@ class Paper:
         store: Path | None = None,
         progress: Progress | None = None,
         repetitions: int | None = None,
+        readings: Sequence[str] | None = None,
         on: tuple[str, ...] = (),
         parallel: int = 8,
     ) -> Reproduction:
@@ -118,35 +136,41 @@ class Paper:
 
         Finished runs are kept in the folder ``store`` and not computed again. A claim whose figures are not all among
         ``figures`` is not judged. ``quick`` takes the paper's small number of repetitions instead of its own;
-        ``repetitions`` is any other. ``progress(done, total)`` counts runs.
+        ``repetitions`` is any other. ``progress(done, total)`` counts runs. ``readings`` names the readings of the
+        paper that are run side by side; those that its description puts first if nothing is said.
 
         ``on`` names real stacks (:data:`whyloss.stacks.STACKS`): the experiments then run in real time over emulated
-        links, ``parallel`` at a time, and the figures show them over the simulator's curves for the same scenarios.
-        Claims are judged on the simulator alone.
+        links, ``parallel`` at a time, and the figures show them over the simulator's curves for the same scenarios,
+        in the first of ``readings``. Claims are judged on the simulator alone.
 
         Raises:
-            PackError: a figure does not exist.
+            PackError: a figure or a reading does not exist.
         """
-        began = time.monotonic()
         chosen = self._choose(figures)
+        names = list(dict.fromkeys(self.pack.headline if readings is None else readings))
+        taken = [self.pack.reading(name) for name in names]
+        if not taken:
+            raise PackError(f"{self.name}: no reading was named; there are {', '.join(self.pack.readings)}")
         if on:
-            return self._reproduce_real(chosen, on, quick, out, store, progress, repetitions, parallel)
+            return self._reproduce_real(chosen, taken[0], on, quick, out, store, progress, repetitions, parallel)
+        began = time.monotonic()
         count = repetitions or (self.pack.paper.quick_repetitions if quick else self.pack.paper.repetitions)
         out.mkdir(parents=True, exist_ok=True)
-        done = self._measure(chosen, count, quick, out, store, progress)
-        claims, skipped = self._judge(done.measurements, chosen)
-        drawn = tuple(self._draw(figure, done.measurements) for figure in chosen)
-        record = self._record(claims, skipped, drawn, quick, count)
+        plans = [self._plan(reading, chosen, count, quick, out) for reading in taken]
+        done = measure(plans, store, progress)
+        found = [self._judge(reading, one.measurements, chosen) for reading, one in zip(taken, done, strict=True)]
+        record = records.record(self.pack, found, self._rerun(found, readings, quick), quick, count)
         record["provenance"] |= {
-            "runs": f"{done.runs:,}",
-            "transfers": f"{done.transfers:,}",
-            "wall_time": f"{time.monotonic() - began:.0f} s on {os.cpu_count()} cores",
+            "runs": f"{sum(one.runs for one in done):,}",
+            "transfers": f"{sum(one.transfers for one in done):,}",
+            "wall_time": _wall_time(began),
         }
-        return self._write(claims, skipped, drawn, record, out)
+        return Reproduction(tuple(found), records.write(record, found, out), out)
 
     def _reproduce_real(
         self,
         chosen: list[FigureSpec],
+        reading: Reading,
         on: tuple[str, ...],
         quick: bool,
         out: Path,
@@ -169,36 +193,28 @@ class Paper:
             experiments.Request(name, tuple(sorted(spec.at.items()))) for spec in chosen for name in spec.series
         ]
         data = real.run(
-            self.pack, requests, count, out, store or out / "store", on, parallel=parallel, progress=progress
+            self.pack, reading, requests, count, out, store or out / "store", on, parallel=parallel, progress=progress
         )
         drawn = tuple(self._figure(spec, real.curves(self.pack, spec, data)) for spec in chosen)
-        drawn = (*drawn, real.agreement(chosen, data))
-        record = self._record((), tuple(self.pack.claims), drawn, quick, count)
-        record["rerun"] = [line + "".join(f" --on {stack}" for stack in on) for line in record["rerun"]]
+        found = [Found(reading, (), tuple(self.pack.claims), (*drawn, real.agreement(chosen, data)))]
+        rerun = self._rerun(found, [reading.name] if reading.name else None, quick)
+        record = records.record(self.pack, found, rerun + "".join(f" --on {stack}" for stack in on), quick, count)
         record["stacks"] = list(on)
         record["provenance"] |= {
             "kernel": platform.release(),
             "runs": f"{data.runs:,} in real time, {data.invalid} of them on links that did not keep their time",
             "transfers": f"{data.transfers:,}",
             "sizes": ", ".join(f"{size} at {label}" for label, size in how.sizes.items()),
-            "wall_time": f"{time.monotonic() - began:.0f} s on {os.cpu_count()} cores",
+            "wall_time": _wall_time(began),
         }
-        return self._write((), tuple(self.pack.claims), drawn, record, out)
+        return Reproduction(tuple(found), records.write(record, found, out), out)
 
-    def _measure(
-        self,
-        chosen: list[FigureSpec],
-        count: int,
-        quick: bool,
-        out: Path,
-        store: Path | None,
-        progress: Progress | None,
-    ) -> experiments.Done | studies.Done:
+    def _plan(self, reading: Reading, chosen: list[FigureSpec], count: int, quick: bool, out: Path) -> Plan:
         if not self.pack.studies:
-            return experiments.run(self.pack, self._requests(chosen), count, out, store, progress)
+            return experiments.plan(self.pack, reading, self._requests(chosen), count, out)
         wanted = {name for figure in chosen for name in figure.studies}
         wanted.update(name for claim in self._judged(chosen) for name in claim.studies)
-        return studies.run(self.pack, self._study(), wanted, count, quick, store, progress)
+        return studies.plan(self.pack, reading, self._study(), wanted, count, quick, out)
 
     def _study(self) -> ModuleType:
         return _module(self.pack.folder / "study.py")
@@ -221,14 +237,15 @@ class Paper:
         curves += [(name, claim.runs.at) for claim in self._judged(chosen) if claim.runs for name in claim.runs.series]
         return [experiments.Request(name, tuple(sorted(at.items()))) for name, at in curves]
 
-    def _judge(self, data: Any, chosen: list[FigureSpec]) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
+    def _judge(self, reading: Reading, data: Any, chosen: list[FigureSpec]) -> Found:
         tests = _module(self.pack.folder / "claims.py")
-        specs = self._judged(chosen)
-        judged = [
+        specs = [reading.of(claim) for claim in self._judged(chosen)]
+        judged = tuple(
             judge(spec.id, spec.text, spec.asserts, spec.where, getattr(tests, spec.test)(data)) for spec in specs
-        ]
+        )
         skipped = self.pack.claims.keys() - {spec.id for spec in specs}
-        return tuple(judged), tuple(name for name in self.pack.claims if name in skipped)
+        drawn = tuple(self._draw(figure, data) for figure in chosen)
+        return Found(reading, judged, tuple(name for name in self.pack.claims if name in skipped), drawn)
 
     def _draw(self, spec: FigureSpec, data: Any) -> Figure:
         if spec.draw:
@@ -254,62 +271,17 @@ class Paper:
             printed=spec.printed,
         )
 
-    def _record(
-        self, claims: tuple[Claim, ...], skipped: tuple[str, ...], figures: tuple[Figure, ...], quick: bool, count: int
-    ) -> dict[str, Any]:
-        paper = self.pack.paper
-        chosen = (
-            ""
-            if not skipped and len(figures) == len(self.pack.figures)
-            else "".join(f" --figure {f.id}" for f in figures)
-        )
-        errata = self.pack.folder / "errata.md"
-        return {
-            "paper": {
-                name: getattr(paper, name)
-                for name in ("name", "short", "title", "authors", "venue", "year", "doi", "summary", "repetitions")
-            },
-            "quick": quick,
-            "claims": [
-                {**claim.as_dict(), **_region(claim), "comparisons": [row.as_dict() for row in claim.comparisons]}
-                for claim in claims
-            ],
-            "skipped": list(skipped),
-            "figures": [_plain_figure(figure) for figure in figures],
-            "reference_label": self.pack.reference.label if self.pack.reference else "",
-            "errata": errata.read_text(encoding="utf-8") if errata.is_file() else "",
-            "rerun": [f"whyloss reproduce {paper.name}{chosen}{' --quick' if quick else ''}"],
-            "provenance": {
-                "whyloss": whyloss.__version__,
-                "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-                "repetitions": count,
-                **({"seed": self.pack.patterns.seed} if self.pack.patterns else {}),
-            },
-        }
-
-    def _write(
-        self,
-        claims: tuple[Claim, ...],
-        skipped: tuple[str, ...],
-        figures: tuple[Figure, ...],
-        record: dict[str, Any],
-        out: Path,
-    ) -> Reproduction:
-        pictures = out / "figures"
-        pictures.mkdir(exist_ok=True)
-        for figure in figures:
-            plots.save(figure, pictures / f"figure-{figure.id}")
-        _points(figures, out / "points.csv")
-        text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
-        (out / "reproduction.json").write_text(text + "\n", encoding="utf-8")
-        page = out / "report.html"
-        page.write_text(report.render(record), encoding="utf-8")
-        return Reproduction(claims, skipped, figures, page, out)
+    def _rerun(self, found: list[Found], readings: Sequence[str] | None, quick: bool) -> str:
+        """The command that does the same again."""
+        drawn = found[0].figures
+        whole = not found[0].skipped and len(drawn) == len(self.pack.figures)
+        figures = "" if whole else "".join(f" --figure {figure.id}" for figure in drawn)
+        named = "" if readings is None else "".join(f" --reading {one.reading.name}" for one in found)
+        return f"whyloss reproduce {self.name}{named}{figures}{' --quick' if quick else ''}"
 
 
-def _region(claim: Claim) -> dict[str, Any]:
-    row = claim.decisive.as_dict()
-    return {name: row[name] for name in ("region_low", "region_high", "counted")}
+def _wall_time(began: float) -> str:
+    return f"{time.monotonic() - began:.0f} s on {os.cpu_count()} cores"
 
 
 def _module(path: Path) -> ModuleType:
@@ -342,44 +314,3 @@ def _reference(pack: Pack, spec: FigureSpec) -> list[Curve]:
         )
         curves.append(Curve(label, tuple(float(row["x"]) for row in points), estimates, style, reference=True))
     return curves
-
-
-def _plain_figure(figure: Figure) -> dict[str, Any]:
-    curves = []
-    for curve in figure.curves:
-        rows = curve.rows()
-        curves.append(
-            {
-                "label": curve.label,
-                "reference": curve.reference,
-                "style": {
-                    name: getattr(curve.style, name) for name in ("colour", "marker", "filled", "dashed", "line")
-                },
-                **{column: [_finite(row[column]) for row in rows] for column in ("x", "y", "low", "high", "n")},
-            }
-        )
-    names = ("id", "title", "caption", "x_label", "y_label", "y_limit", "x_ticks", "y_from_zero", "printed")
-    return {**{name: getattr(figure, name) for name in names}, "curves": curves}
-
-
-def _finite(value: float) -> float | None:
-    return value if value - value == 0 else None
-
-
-def _points(figures: Iterable[Figure], path: Path) -> None:
-    """Every point of every figure as a table."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["figure", "curve", "x", "mean", "low", "high", "n"])
-        for figure in figures:
-            for curve in figure.measured():
-                writer.writerows(
-                    [
-                        figure.id,
-                        row["curve"],
-                        row["x"],
-                        *(f"{row[name]:.6g}" for name in ("y", "low", "high")),
-                        row["n"],
-                    ]
-                    for row in curve.rows()
-                )

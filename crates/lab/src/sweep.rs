@@ -210,7 +210,7 @@ impl Sweep {
             description: header.description.clone(),
             base,
             axes,
-            set: overrides(document.set.keys(), "set", tree, folder),
+            set: overrides(tree, folder),
             runs,
         })
     }
@@ -350,7 +350,7 @@ impl AxisDocument {
             .enumerate()
             .map(|(index, variant)| AxisStep {
                 label: Value::String(variant.name.clone()),
-                set: overrides(variant.set.keys(), &format!("{at}.variant[{index}].set"), tree, folder),
+                set: overrides(tree.nearest_to(&format!("{at}.variant[{index}]")), folder),
             })
             .collect();
         self.axis("", steps, at)
@@ -383,10 +383,12 @@ fn anchored(field: &str, node: &Node, folder: &Path) -> Node {
     node
 }
 
-/// The values of a table of overrides, with their places.
-fn overrides<'a>(fields: impl Iterator<Item = &'a String>, at: &str, tree: &Node, folder: &Path) -> Vec<(String, Node)> {
-    let table = tree.nearest_to(at);
-    fields.filter_map(|field| table.field(field).map(|node| (field.clone(), anchored(field, node, folder)))).collect()
+/// The values of the table `set` in `table`, with their places. JSON's null is one of them: it takes a field away.
+fn overrides(table: &Node, folder: &Path) -> Vec<(String, Node)> {
+    match table.field("set").map(|set| &set.value) {
+        Some(Value::Table(fields)) => fields.iter().map(|(field, node)| (field.clone(), anchored(field, node, folder))).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Puts the values of axes into strings: `{ber}`.

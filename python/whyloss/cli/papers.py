@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from whyloss.claims import Claim
+    from whyloss.records import Found
 
 __all__ = ["papers", "report", "reproduce"]
 
@@ -46,12 +47,21 @@ def papers(as_json: bool) -> None:
     examples=[
         "whyloss reproduce garcia2004 --quick",
         "whyloss reproduce garcia2004 --figure 4 --figure 5",
+        "whyloss reproduce garcia2004 --reading pre-registered",
         "whyloss reproduce garcia2004 --json > claims.json",
         "whyloss reproduce garcia2004 --on kernel --on engine --quick    # as root: real packets",
     ],
 )
 @click.argument("paper")
 @click.option("--figure", "figures", multiple=True, metavar="N", help="Only this figure; can be given several times.")
+@click.option(
+    "--reading",
+    "readings",
+    multiple=True,
+    metavar="NAME",
+    help="Only this reading of what the paper leaves open; can be given several times.",
+)
+@click.option("--all-readings", is_flag=True, help="Every reading that the paper's folder describes.")
 @click.option("--quick", is_flag=True, help="Fewer repetitions: done sooner, with wider intervals.")
 @click.option(
     "--out",
@@ -76,6 +86,8 @@ def papers(as_json: bool) -> None:
 def reproduce(
     paper: str,
     figures: tuple[str, ...],
+    readings: tuple[str, ...],
+    all_readings: bool,
     quick: bool,
     out: Path | None,
     on: tuple[str, ...],
@@ -89,6 +101,9 @@ def reproduce(
     reproduced, not reproduced, or undecided when the interval is too wide to tell. A claim that does not reproduce is
     a finding, not a failure: the exit status is 0, and the errata in the report say why.
 
+    What a paper leaves open can be read in more than one way. The readings that its folder puts first are run side by
+    side, and the report switches between them; `whyloss papers` lists all.
+
     With --on the transfers are carried by real stacks in real time (shortened, as the report says), and drawn over what
     the simulator gives for the same scenarios; claims are not judged.
 
@@ -97,6 +112,8 @@ def reproduce(
     from whyloss import papers as library
 
     chosen = library.load(paper)
+    if readings and all_readings:
+        raise click.BadParameter("give either --reading or --all-readings", param_hint="--reading")
     folder = out or Path("out") / "-".join([chosen.name, *on])
     watch = Watch(f"reproducing {chosen.name}")
 
@@ -110,19 +127,39 @@ def reproduce(
             out=folder,
             store=store,
             progress=watch.count,
+            readings=(chosen.readings if all_readings else list(readings)) or None,
             on=tuple(dict.fromkeys(on)),
             parallel=parallel,
         )
     if as_json:
-        tell_json([claim.as_dict() for claim in found.claims])
+        tell_json([{"reading": one.reading.name, **claim.as_dict()} for one in found.readings for claim in one.claims])
     else:
-        _show(found.claims)
+        _show(found.readings)
         if found.skipped and not on:
             say(f"not judged, because it takes figures that were not run: {', '.join(found.skipped)}")
+        others = [name for name in chosen.readings if name not in [one.reading.name for one in found.readings]]
+        if others and not on:
+            say(f"other readings of the paper: {', '.join(others)}; --all-readings runs all side by side")
     say(f"report: {found.report}")
 
 
-def _show(claims: Iterable[Claim]) -> None:
+def _show(readings: tuple[Found, ...]) -> None:
+    if len(readings) == 1:
+        _show_claims(readings[0].claims)
+        return
+    listing = table("", "claim", *(one.reading.title for one in readings))
+    for judged in zip(*(one.claims for one in readings), strict=True):
+        row(listing, judged[0].id, *map(_verdict, judged))
+    screen.print(listing)
+
+
+def _verdict(claim: Claim) -> Text:
+    line = claim.as_dict()
+    measured = f"  {_number(line['measured'])} ({_number(line['low'])} … {_number(line['high'])})"
+    return Text(line["verdict"], style=COLOURS[line["verdict"]]).append(measured, style="default")
+
+
+def _show_claims(claims: Iterable[Claim]) -> None:
     listing = table("", "claim", "verdict", ">measured", ">interval", ">runs", "expected")
     for claim in claims:
         line = claim.as_dict()

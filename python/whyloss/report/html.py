@@ -31,17 +31,34 @@ def render(record: dict[str, Any]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update(number=number, interval=interval, glyph=_glyph, slug=lambda text: text.replace(" ", "-"))
-    counts = Counter(claim["verdict"] for claim in record["claims"])
+    figures = [figure for reading in record["readings"] for figure in reading["figures"]]
     return environment.get_template("report.html.j2").render(
-        {"stacks": [], **record},
-        counts=[(verdict, counts[verdict]) for verdict in _VERDICTS],
+        record,
+        readings=_with_places(record["readings"]),
+        rows=_side_by_side(record["readings"]),
         errata_html=Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(record["errata"])),
-        has_reference=any(curve["reference"] for figure in record["figures"] for curve in figure["curves"]),
-        figures_json=_script(record["figures"]),
+        has_reference=any(curve["reference"] for figure in figures for curve in figure["curves"]),
+        figures_json=_script(figures),
         style=_text("report.css"),
         script=_text("report.js"),
         plotly=Markup(get_plotlyjs()),
     )
+
+
+def _with_places(readings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The readings with their tally, and the position of their first figure among all of them."""
+    placed, first = [], 0
+    for reading in readings:
+        counts = Counter(claim["verdict"] for claim in reading["claims"])
+        tally = [(verdict, counts[verdict]) for verdict in _VERDICTS]
+        placed.append({**reading, "counts": tally, "first_figure": first})
+        first += len(reading["figures"])
+    return placed
+
+
+def _side_by_side(readings: list[dict[str, Any]]) -> list[tuple[dict[str, Any], ...]]:
+    """Each claim as all readings judge it, in the order of the readings."""
+    return list(zip(*(reading["claims"] for reading in readings), strict=True))
 
 
 def number(value: float | None) -> str:

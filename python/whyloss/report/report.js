@@ -97,18 +97,34 @@ function draw(element) {
   }
 }
 
-const redraw = () => drawn.forEach(draw);
+// What is hidden has no size to draw in; it is drawn when it is shown.
+const redraw = () => drawn.forEach((element) => { if (element.offsetParent) draw(element); });
 const watcher = new IntersectionObserver((entries) => {
   entries.filter((entry) => entry.isIntersecting).forEach(({ target }) => { watcher.unobserve(target); draw(target); });
 }, { rootMargin: "600px" });
 document.querySelectorAll(".plot").forEach((element) => watcher.observe(element));
+// One reading of the paper at a time; without JavaScript all of them stand below each other.
+const parts = document.querySelectorAll("[data-reading]");
+function read(name) {
+  parts.forEach((part) => { part.hidden = part.dataset.reading !== name; });
+  redraw();
+}
+document.querySelectorAll("input[name=reading]").forEach((input) => {
+  input.addEventListener("change", () => read(input.value));
+  if (input.checked) read(input.value);
+});
 document.querySelectorAll("input[name=interval]").forEach((input) => {
   input.addEventListener("change", () => { choice.interval = input.value; redraw(); });
 });
 document.getElementById("reference")?.addEventListener("change", (event) => { choice.reference = event.target.checked; redraw(); });
 dark.addEventListener("change", redraw);
 narrow.addEventListener("change", redraw);
-// A link to a claim opens it.
-const open = () => { const target = document.getElementById(location.hash.slice(1)); if (target?.tagName === "DETAILS") target.open = true; };
+// A link to a claim opens it, and shows the reading that it belongs to.
+const open = () => {
+  const target = document.getElementById(location.hash.slice(1));
+  if (target?.tagName === "DETAILS") target.open = true;
+  const name = target?.closest("[data-reading]")?.dataset.reading;
+  if (name) document.querySelector(`input[name=reading][value=${name}]`)?.click();
+};
 addEventListener("hashchange", open);
 open();

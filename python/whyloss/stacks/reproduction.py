@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from whyloss import experiments
+from whyloss import documents, experiments
 from whyloss.figures import Curve, Figure, Style
 from whyloss.measurements import Measurements
 from whyloss.pack import PackError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from whyloss.pack import FigureSpec, Pack
+    from whyloss.pack import FigureSpec, Pack, Reading
     from whyloss.scenario import Scenario
     from whyloss.stacks.measure import Outcome
 
@@ -47,6 +47,7 @@ class Compared:
 
 def run(
     pack: Pack,
+    reading: Reading,
     requests: Iterable[experiments.Request],
     repetitions: int,
     out: Path,
@@ -66,8 +67,8 @@ def run(
     """
     if pack.real is None:
         raise PackError(f"{pack.folder / 'paper.toml'}: without [real] its experiments run on the simulator only")
-    jobs = experiments.jobs(pack, requests, repetitions, out)
-    points = [(job, *point) for job in jobs for point in _points(pack, job, out)]
+    jobs = experiments.jobs(pack, reading, requests, repetitions, out)
+    points = [(job, *point) for job in jobs for point in _points(pack, job, out / "sweeps" / reading.name)]
     batch = [
         Job(scenario, number, stack) for _, _, scenario in points for number in range(repetitions) for stack in stacks
     ]
@@ -88,16 +89,16 @@ def run(
     return Compared({stack: measured[stack] for stack in stacks}, measured["simulator"], len(batch), invalid)
 
 
-def _points(pack: Pack, job: experiments.SweepPart, out: Path) -> list[tuple[dict[str, Any], Scenario]]:
+def _points(pack: Pack, job: experiments.SweepPart, folder: Path) -> list[tuple[dict[str, Any], Scenario]]:
     """The labels and the scenario of each point, its transfers shortened."""
     axes = job.document["axis"]
     labels = [dict(zip([axis["name"] for axis in axes], steps, strict=True)) for steps in _product(axes)]
-    scenarios = Sweep.load(job.write(out / "sweeps")).scenarios
+    scenarios = Sweep.load(job.write(folder)).scenarios
     return [(label, _shortened(pack, label, scenario)) for label, scenario in zip(labels, scenarios, strict=True)]
 
 
 def _product(axes: list[dict[str, Any]]) -> Iterable[tuple[Any, ...]]:
-    return itertools.product(*(experiments.labels_of(axis) for axis in axes))
+    return itertools.product(*(documents.labels_of(axis) for axis in axes))
 
 
 def _shortened(pack: Pack, labels: dict[str, Any], scenario: Scenario) -> Scenario:
@@ -106,7 +107,8 @@ def _shortened(pack: Pack, labels: dict[str, Any], scenario: Scenario) -> Scenar
     size = next((size for label, size in sizes.items() if label in labels.values()), None)
     if size is None:
         return scenario
-    return scenario.replace({f"flow[{index}].size": size for index, _ in enumerate(scenario.to_dict()["flow"])})
+    flows = enumerate(scenario.to_dict()["flow"])
+    return scenario.replace({f"flow[{index}].size": size for index, flow in flows if flow.get("size") is not None})
 
 
 def _literals(labels: dict[str, Any]) -> dict[str, pl.Expr]:

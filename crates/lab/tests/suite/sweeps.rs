@@ -79,6 +79,21 @@ fn dccp_fills_the_same_tables() {
 }
 
 #[test]
+fn null_takes_a_field_away() {
+    let endless = serde_json::json!({ "flow[0].size": null });
+    let everywhere = serde_json::json!({ "sweep": { "base": "path.toml" }, "set": endless });
+    let axis =
+        serde_json::json!([{ "name": "length", "variant": [{ "name": "endless", "set": endless }, { "name": "as it is" }] }]);
+    let at_one_step = serde_json::json!({ "sweep": { "base": "path.toml" }, "axis": axis });
+    let sizes = |sweep: &serde_json::Value| -> Vec<bool> {
+        let plan = Sweep::from_json(sweep, "sweep", "tests/data").unwrap().plan().unwrap();
+        plan.points.iter().map(|point| point.scenario.document().flow[0].size.is_some()).collect()
+    };
+    assert_eq!(sizes(&everywhere), [false]);
+    assert_eq!(sizes(&at_one_step), [false, true]);
+}
+
+#[test]
 fn threads_do_not_change_a_bit() {
     let (one, _) = watched(&plan(), &options(None, 1));
     let (two, _) = watched(&plan(), &options(None, 2));

@@ -19,6 +19,7 @@ struct Path {
     errors: Errors,
     effect: Effect,
     queue: u32,
+    delay: Duration,
     seconds: u64,
     seed: u64,
 }
@@ -27,7 +28,7 @@ impl Default for Path {
     fn default() -> Self {
         let config = Config::default();
         let (supply, errors, effect) = (Supply::Saturated, Errors::None, Effect::Erase);
-        Self { config, supply, errors, effect, queue: 50, seconds: 60, seed: 1 }
+        Self { config, supply, errors, effect, queue: 50, delay: Duration::from_millis(20), seconds: 60, seed: 1 }
     }
 }
 
@@ -39,7 +40,7 @@ impl Path {
         let (from, to) = (builder.host("from"), builder.host("to"));
         let way = |errors: &Errors, effect| LinkSpec {
             rate: BitRate::from_bps(RATE),
-            delay: Duration::from_millis(20),
+            delay: self.delay,
             queue: QueueLimit::Packets(self.queue),
             channel: ChannelSpec { errors: errors.clone(), effect },
             ..LinkSpec::default()
@@ -251,4 +252,35 @@ fn a_flow_stops_when_it_is_told_to() {
         assert!((2.8..3.2).contains(&last), "{}: {last}", flow.name);
         assert_eq!(flow.forward.in_flight + flow.reverse.in_flight, 0);
     }
+}
+
+/// An acknowledgement a round trip has to tell of thousands of packets where the queue is long: nobody takes for lost what it cannot tell.
+#[test]
+fn what_arrived_is_not_taken_for_lost_however_long_the_queue() {
+    for ccid in [Ccid::Two, Ccid::Three] {
+        for (milliseconds, queue) in [(20, 4000), (150, 2000)] {
+            let delay = Duration::from_millis(milliseconds);
+            // RFC 4340, 7.5.2: a window of several times what is under way.
+            let config = Config { sequence_window: 32_768, ..config(ccid, Mode::Rfc) };
+            let records = Path { config, queue, delay, ..Path::default() }.run();
+            // A timeout gives up what is merely late.
+            let by_report = records.losses.iter().filter(|loss| loss.record.trigger != Trigger::Timeout);
+            let (arrived, all) = (by_report.clone().filter(|loss| loss.truth == Truth::Arrived).count(), by_report.count());
+            assert!(all > 0 || queue == 4000, "{ccid:?}: the queue never overflowed");
+            assert_eq!(arrived, 0, "{ccid:?} with a queue of {queue}: of {all}");
+        }
+    }
+}
+
+/// 10 Mbit/s, 300 ms there and back: the losses of slow start's end fall into one round trip and are one event.
+#[test]
+fn the_overshoot_of_slow_start_is_one_loss_event() {
+    let path = |round_trip_events| {
+        let config = Config { round_trip_events, ..config(Ccid::Three, Mode::Rfc) };
+        Path { config, delay: Duration::from_millis(150), queue: 250, seconds: 50, ..Path::default() }.run()
+    };
+    let events = |records: &Records| records.losses.iter().filter(|loss| loss.record.judgement == Judgement::Reduced).count();
+    let (merged, counted) = (path(true), path(false));
+    assert_eq!((events(&merged), events(&counted)), (1, 2));
+    assert!(merged.flows[0].goodput_bps > 1.3 * counted.flows[0].goodput_bps);
 }

@@ -1,7 +1,6 @@
 //! A cursor over the bits that cross a channel.
 
-use super::pattern::Pattern;
-use super::spec::AtEnd;
+use super::{AtEnd, Pattern};
 use crate::random::Stream;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Errors at distances counted in packets.
 
-use super::spec::Spacing;
+use super::Spacing;
 use crate::random::Stream;
 
 /// Counts down to the next packet in error.

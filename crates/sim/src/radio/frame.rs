@@ -1,7 +1,6 @@
 //! Frames and their times.
 
-use super::spec::RadioSpec;
-use crate::address::{DirectionId, StationId};
+use super::RadioSpec;
 use whyloss_transport::BitRate;
 
 /// What a frame is.
@@ -17,10 +16,11 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub kind: Kind,
-    pub from: StationId,
-    pub to: StationId,
+    /// Stations.
+    pub from: u32,
+    pub to: u32,
     /// The link direction from the one to the other.
-    pub direction: DirectionId,
+    pub direction: u32,
     /// Octets behind the preamble.
     pub octets: u32,
     /// Nanoseconds on the air.

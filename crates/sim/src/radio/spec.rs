@@ -1,8 +1,7 @@
 //! What stations of a radio network have in common.
 
 use super::propagation::{distance, Propagation};
-use crate::channel::ChannelSpec;
-use crate::error::ChannelError;
+use crate::channel::{ChannelError, ChannelSpec};
 use crate::shape::QueueLimit;
 use whyloss_transport::{BitRate, Duration};
 

@@ -3,8 +3,7 @@
 use super::backoff::Backoff;
 use super::frame::{Frame, Kind, Timing};
 use super::receiver::Receiver;
-use super::spec::RadioSpec;
-use crate::address::{DirectionId, HostId, MediumId, StationId};
+use super::RadioSpec;
 use crate::link::{Load, QueueFull};
 use crate::packet::PacketId;
 use crate::shape::QueueLimit;
@@ -15,9 +14,10 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// A station: its receiver, its queue, and the exchange that it is in.
 #[derive(Debug)]
 pub(super) struct Station {
-    pub id: StationId,
+    /// Its number.
+    pub number: u32,
     /// The radio channel that it is on.
-    pub medium: MediumId,
+    pub medium: u32,
     pub receiver: Receiver,
     /// Every station that its signal reaches, the nearest first.
     pub reach: Vec<Reach>,
@@ -43,7 +43,7 @@ pub(super) struct Station {
 /// A station within reach.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
-    pub station: StationId,
+    pub station: u32,
     /// Received power in watts.
     pub power: f64,
     /// Time of flight.
@@ -64,23 +64,23 @@ pub(super) enum State {
 }
 
 /// A packet in the queue.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub load: Load,
-    pub direction: DirectionId,
+    pub direction: u32,
     pub since: u64,
 }
 
 /// The packet in service.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     /// The packet, until its receiver has it. What the sender repeats after that is a duplicate.
     pub packet: Option<PacketId>,
-    pub host: HostId,
+    pub host: u32,
     pub packet_octets: u32,
-    pub direction: DirectionId,
+    pub direction: u32,
     /// The station that it is for.
-    pub peer: StationId,
+    pub peer: u32,
     octets: u32,
     airtime: u64,
     protected: bool,
@@ -94,9 +94,9 @@ pub(super) struct Head {
 }
 
 impl Station {
-    pub fn new(id: StationId, medium: MediumId, backoff: Backoff) -> Self {
+    pub fn new(number: u32, medium: u32, backoff: Backoff) -> Self {
         Self {
-            id,
+            number,
             medium,
             receiver: Receiver::default(),
             reach: Vec::new(),
@@ -122,7 +122,7 @@ impl Station {
             QueueLimit::Octets(limit) => self.queued_octets + octets > limit,
         };
         if full {
-            return Err(QueueFull(waiting.load));
+            return Err(QueueFull);
         }
         self.queued_octets += octets;
         self.queue.push_back(waiting);
@@ -137,14 +137,13 @@ impl Station {
     }
 
     /// Begins to serve a packet.
-    pub fn serve(&mut self, spec: &RadioSpec, timing: &Timing, waiting: Waiting, peer: StationId) {
-        let Waiting { load, direction, .. } = waiting;
-        let (octets, airtime) = timing.data(load.octets);
+    pub fn serve(&mut self, spec: &RadioSpec, timing: &Timing, waiting: &Waiting, peer: u32) {
+        let (octets, airtime) = timing.data(waiting.load.octets);
         self.head = Some(Head {
-            packet: Some(load.packet),
-            host: load.host,
-            packet_octets: load.octets,
-            direction,
+            packet: Some(waiting.load.packet),
+            host: waiting.load.host,
+            packet_octets: waiting.load.octets,
+            direction: waiting.direction,
             peer,
             octets,
             airtime,
@@ -207,14 +206,14 @@ impl Station {
             return self.data(timing);
         }
         let reserved = 3 * timing.sifs + timing.cts + head.airtime + timing.ack;
-        let (from, to, direction) = (self.id, head.peer, head.direction);
+        let (from, to, direction) = (self.number, head.peer, head.direction);
         Some(Frame { kind: Kind::Rts, from, to, direction, octets: timing.control.rts, airtime: timing.rts, reserved })
     }
 
     fn data(&self, timing: &Timing) -> Option<Frame> {
         let head = self.head.as_ref()?;
         let reserved = timing.sifs + timing.ack;
-        let (from, to, direction) = (self.id, head.peer, head.direction);
+        let (from, to, direction) = (self.number, head.peer, head.direction);
         Some(Frame { kind: Kind::Data, from, to, direction, octets: head.octets, airtime: head.airtime, reserved })
     }
 
@@ -251,7 +250,7 @@ impl Station {
     pub fn reply(&mut self, timing: &Timing, frame: &Frame, now: u64) {
         let answer = |kind, octets, airtime: u64| {
             let reserved = frame.reserved.saturating_sub(timing.sifs + airtime);
-            Frame { kind, from: frame.to, to: frame.from, direction: frame.direction.peer(), octets, airtime, reserved }
+            Frame { kind, from: frame.to, to: frame.from, direction: frame.direction ^ 1, octets, airtime, reserved }
         };
         let reply = match (frame.kind, self.state) {
             (Kind::Cts, State::Awaiting(Kind::Cts)) => {

@@ -24,6 +24,7 @@ pub(super) struct Ccid3 {
     rtt_memory: f64,
     history_discounting: bool,
     oscillation_prevention: bool,
+    round_trip_events: bool,
     /// `X`, octets per second, and what the equation says.
     rate: f64,
     by_equation: f64,
@@ -58,6 +59,7 @@ impl Ccid3 {
             rtt_memory: config.rtt_memory,
             history_discounting: config.history_discounting,
             oscillation_prevention: config.oscillation_prevention,
+            round_trip_events: config.round_trip_events,
             // RFC 5348, 4.2: one packet a second until the round-trip time is known.
             rate: size,
             by_equation: f64::INFINITY,
@@ -218,7 +220,8 @@ impl Sender for Ccid3 {
                 // RFC 5348, 6.3.1: the interval that would have made half of the rate at which data arrived.
                 1.0 / tfrc::loss_event_rate(self.size, rtt, (received / 2.0).max(self.size / rtt / 2.0))
             };
-            new_events = self.losses.update(ack, skip, intervals, self.history_discounting, first);
+            let newest = self.round_trip_events.then_some(feedback.newest);
+            new_events = self.losses.update(ack, skip, intervals, self.history_discounting, newest, first);
             self.p = self.losses.rate(self.history_discounting);
             let sent = feedback.fates.iter().find(|(sent, _)| sent.seq == ack).map(|(sent, _)| sent.at);
             let data_limited = self.limited.is_none_or(|at| at < self.covered);
@@ -334,25 +337,47 @@ struct Losses {
     closed: Vec<(f64, f64)>,
     /// The first packet of the open interval, once there was a loss.
     start: Option<u64>,
+    /// The last packet that left within a round-trip time, as it really was, of the first lost one.
+    round_trip_end: u64,
 }
 
 impl Losses {
     /// Takes in a report; `first` makes the length of the interval before the first loss. Returns the number of new loss events.
-    fn update(&mut self, ack: u64, skip: u8, intervals: &[LossInterval], discounting: bool, first: impl Fn() -> f64) -> usize {
+    ///
+    /// With the `newest` packet that has left, losses of one round trip are one event even if the window counter has run on by more
+    /// than that: it follows an average that lags behind a queue that fills.
+    fn update(
+        &mut self,
+        ack: u64,
+        skip: u8,
+        intervals: &[LossInterval],
+        discounting: bool,
+        newest: Option<u64>,
+        first: impl Fn() -> f64,
+    ) -> usize {
         // The open interval ends before the skipped packets.
         let mut end = (ack + 1).saturating_sub(u64::from(skip));
-        let mut reported = Vec::with_capacity(intervals.len());
+        let mut reported: Vec<(u64, f64, bool)> = Vec::with_capacity(intervals.len());
+        // Whether the interval that was read last belongs to the event of the one before it in time.
+        let mut joins = false;
         for interval in intervals {
             let start = end.saturating_sub(u64::from(interval.lossless) + u64::from(interval.lossy));
-            reported.push((start, f64::from(interval.data), interval.lossy == 0));
+            let within = self.start.is_some_and(|known| known < start && start <= self.round_trip_end);
+            match reported.last_mut() {
+                Some((before, data, virgin)) if joins => {
+                    (*before, *data, *virgin) = (start, *data + f64::from(interval.data), false)
+                }
+                _ => reported.push((start, f64::from(interval.data), interval.lossy == 0)),
+            }
+            joins = within;
             end = start;
         }
-        let Some(&(newest, open, virgin)) = reported.first() else { return 0 };
+        let Some(&(start, open, virgin)) = reported.first() else { return 0 };
         if virgin {
             self.open = open;
             return 0;
         }
-        if self.start.is_some_and(|start| newest < start) {
+        if self.start.is_some_and(|known| start < known) {
             // An old report.
             return 0;
         }
@@ -372,7 +397,9 @@ impl Losses {
                 self.closed.insert(0, (first(), 1.0));
             }
             self.closed.truncate(tfrc::INTERVALS);
-            self.start = Some(newest);
+            self.start = Some(start);
+            // As many packets have left since the one that is acknowledged as left between the lost one and that.
+            self.round_trip_end = newest.map_or(0, |newest| newest.saturating_sub(ack.saturating_sub(start)));
         }
         self.open = open;
         events

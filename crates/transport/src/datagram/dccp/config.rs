@@ -105,6 +105,9 @@ pub struct Config {
     pub history_discounting: bool,
     /// CCID 3: sending follows the square root of the latest round-trip time (RFC 5348, 4.5).
     pub oscillation_prevention: bool,
+    /// CCID 3: losses within one round trip, as it turns out to have been, are one loss event (RFC 5348, 5.2) even where the window
+    /// counter, which follows an average, has run ahead.
+    pub round_trip_events: bool,
 }
 
 impl Default for Config {
@@ -131,6 +134,7 @@ impl Default for Config {
             rtt_memory: 0.9,
             history_discounting: true,
             oscillation_prevention: false,
+            round_trip_events: true,
         }
     }
 }

@@ -227,6 +227,7 @@ impl Endpoint {
             self.stats.duplicates_received += u64::from(carries);
             return;
         }
+        self.ack_now |= self.received.is_pressing() && self.is_open();
         let octets = if carries { packet.payload.len() as u32 } else { 0 };
         // What counts as a mark is a loss event (RFC 5348, 5.3; RFC 4340, 11.7.2).
         let bad = marked || dropped.is_some_and(|code| self.counts(code));

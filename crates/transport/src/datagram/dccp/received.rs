@@ -7,6 +7,9 @@ use std::collections::VecDeque;
 const MAX_REPORT: usize = 400;
 /// Octets of data in one option.
 const MAX_OPTION: usize = 253;
+/// Changes from one packet to the next, since the last report, that a report has to tell soon: half of what fits, so that it tells each
+/// of them twice before it has to leave it out.
+const PRESSING: usize = MAX_REPORT / 2;
 /// The most packets to remember.
 const MAX_CELLS: usize = 1 << 14;
 
@@ -28,6 +31,8 @@ pub(super) struct Received {
     newest: u64,
     /// Reports under way: the sequence number of the packet that carried it, and the newest packet that it reported.
     reports: VecDeque<(u64, u64)>,
+    /// How often the state changed from packet to packet since the last report: about the octets that it takes to tell.
+    changes: usize,
 }
 
 impl Received {
@@ -45,6 +50,9 @@ impl Received {
         let cell = Cell { state: if marked { State::Marked } else { State::Received }, dropped };
         if seq > self.newest {
             let gap = (seq - self.newest - 1).min(MAX_CELLS as u64);
+            let same =
+                gap == 0 && self.cells.front().is_some_and(|last| last.state == cell.state && last.dropped == cell.dropped);
+            self.changes += usize::from(gap > 0) + usize::from(!same);
             (0..gap).for_each(|_| self.cells.push_front(Cell::MISSING));
             self.cells.push_front(cell);
             self.newest = seq;
@@ -54,14 +62,21 @@ impl Received {
         match self.cells.get_mut((self.newest - seq) as usize) {
             Some(known) if known.state == State::Missing => {
                 *known = cell;
+                self.changes += 2;
                 true
             }
             _ => false,
         }
     }
 
+    /// Whether a report has to leave soon, because a later one could not tell everything.
+    pub const fn is_pressing(&self) -> bool {
+        self.changes >= PRESSING
+    }
+
     /// A packet with the options of [`Received::report`] leaves.
     pub fn reported(&mut self, carrier: u64) {
+        self.changes = 0;
         self.reports.push_back((carrier, self.newest));
         if self.reports.len() > MAX_CELLS {
             self.reports.pop_front();
@@ -173,6 +188,24 @@ mod tests {
         assert!(!received.insert(2, false, None), "its loss was reported for good");
         received.acknowledged(51);
         assert_eq!(report(&received), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_report_is_asked_for_before_it_would_be_cut() {
+        let mut received = Received::new(0);
+        let mut reports = 0;
+        // Every second packet is missing: two octets a packet.
+        for n in 1..=4000 {
+            received.insert(2 * n, false, None);
+            if received.is_pressing() {
+                assert!(report(&received).0.len() >= PRESSING);
+                received.reported(n);
+                reports += 1;
+            }
+        }
+        assert_eq!(reports, 2 * 4000 / PRESSING);
+        (8001..100_000).for_each(|seq| assert!(received.insert(seq, false, None)));
+        assert!(!received.is_pressing(), "a long run takes few octets");
     }
 
     #[test]

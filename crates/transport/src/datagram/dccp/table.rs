@@ -99,12 +99,19 @@ pub const CCID_3: Part<Config> = Part {
             summary: "The rate follows the square root of the latest round-trip time (RFC 5348, 4.5).",
             kind: Kind::Flag { default: false },
         },
+        Parameter {
+            name: "round_trip_events",
+            summary:
+                "Losses within one round trip as it was measured are one loss event, though the window counter has run ahead.",
+            kind: Kind::Flag { default: true },
+        },
     ],
     build: |arguments| {
         Box::new(Config {
             rtt_memory: arguments.number("rtt_memory"),
             history_discounting: arguments.flag("history_discounting"),
             oscillation_prevention: arguments.flag("oscillation_prevention"),
+            round_trip_events: arguments.flag("round_trip_events"),
             ..common(arguments, Ccid::Three)
         })
     },

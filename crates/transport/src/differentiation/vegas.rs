@@ -36,7 +36,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
             alpha: arguments.number("alpha"),
             beta: arguments.number("beta"),
             backlog: Backlog::default(),
-            crest: f64::INFINITY,
+            crest: 0.0,
+            drained: false,
         })
     },
 };
@@ -50,9 +51,11 @@ pub struct Vegas {
     pub beta: f64,
     /// What the backlog is computed from.
     pub backlog: Backlog,
-    /// The largest backlog at a loss since it was last at most `alpha` at one: that loss and all since are congestion from the first that
-    /// reaches `beta` on. Infinite until a loss has found the backlog that low.
+    /// The largest backlog at a loss since it was last at most `alpha` at one, or ever: all losses are congestion from the first that reaches
+    /// `beta` on.
     crest: f64,
+    /// Whether a loss has found the backlog at most at `alpha`.
+    drained: bool,
 }
 
 impl LossDifferentiator for Vegas {
@@ -63,11 +66,15 @@ impl LossDifferentiator for Vegas {
     fn judge(&mut self, loss: &Loss) -> Verdict {
         let Some((base, rtt)) = self.backlog.base_rtt().zip(self.backlog.latest_rtt()) else { return Verdict::UNKNOWN };
         let segments = backlog(window(loss.path), base, rtt);
-        self.crest = if segments <= self.alpha { segments } else { self.crest.max(segments) };
-        if self.crest.is_infinite() && segments < self.beta {
-            return Verdict::UNKNOWN;
+        let low = segments <= self.alpha;
+        self.drained |= low;
+        self.crest = if low { segments } else { self.crest.max(segments) };
+        match self.drained {
+            true => Verdict::decided(self.crest <= self.alpha || self.crest < self.beta, falling(self.crest)),
+            // With no threshold has there been corruption to go on with.
+            false if self.crest >= self.beta => Verdict::decided(false, 0.0),
+            false => Verdict::UNKNOWN,
         }
-        Verdict::decided(self.crest <= self.alpha || self.crest < self.beta, falling(self.crest))
     }
 }
 
@@ -86,7 +93,7 @@ mod tests {
         let expected = [
             (110.0, Unknown),
             (118.0, Congestion),
-            (110.0, Unknown),
+            (110.0, Congestion),
             (105.0, Corruption),
             (110.0, Corruption),
             (117.0, Corruption),

@@ -63,13 +63,13 @@ impl SantaCruz {
         }
     }
 
-    /// Adds the last round to the queue.
-    fn count(&mut self, mss: u32) {
+    /// Adds the last round to the queue; returns whether it could be measured.
+    fn count(&mut self, mss: u32) -> bool {
         let span = self.jitter.complete();
-        if let Some((left, arrived)) = self.jitter.apart(span, mss) {
-            self.waiting = (self.waiting + arrived - left).max(0.0);
-            self.queued = self.waiting * span.segments(mss) / arrived;
-        }
+        let Some((left, arrived)) = self.jitter.apart(span, mss) else { return false };
+        self.waiting = (self.waiting + arrived - left).max(0.0);
+        self.queued = self.waiting * span.segments(mss) / arrived;
+        true
     }
 
     fn decide(&self, window: &mut Window) {
@@ -85,14 +85,11 @@ impl SantaCruz {
 
 impl CongestionControl for SantaCruz {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        let round_over = self.jitter.on_ack(ack);
-        if round_over {
-            self.count(ack.path.mss);
-        }
+        let counted = self.jitter.on_ack(ack) && self.count(ack.path.mss);
         if ack.acked == 0 || ack.in_recovery {
             return;
         }
-        if round_over && ack.window_limited {
+        if counted && ack.window_limited {
             self.decide(window);
         }
         if window.in_slow_start() {
@@ -107,7 +104,8 @@ impl CongestionControl for SantaCruz {
     }
 
     fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {
-        self.waiting = 0.0; // whatever there was has drained
+        (self.waiting, self.queued) = (0.0, 0.0); // whatever there was has drained
+        self.jitter.restart();
         self.slow_start.on_timeout();
     }
 }

@@ -503,13 +503,18 @@ fn veno_grows_at_half_the_pace_with_a_queue() {
     }
 }
 
-/// A first-in first-out bottleneck, segment by segment: what remains in its queue after `seconds`, least and most over the second half.
-fn queue_of(cc: &mut dyn CongestionControl, seconds: u64) -> (u64, u64) {
+/// Milliseconds beyond every test.
+const NEVER: u64 = 1 << 40;
+
+/// A first-in first-out bottleneck, segment by segment: what remains in its queue after `seconds`, least and most over the second half. One
+/// acknowledgement acknowledges `per_ack` segments. After `lost_at` milliseconds losses empty the path and leave a window of two segments.
+fn queue_of(cc: &mut dyn CongestionControl, seconds: u64, per_ack: usize, lost_at: u64) -> (u64, u64) {
     let (service, base) = (Duration::from_millis(1), Duration::from_millis(100));
     let octets = u64::from(MSS);
     let mut window = Window::new(MSS, 2 * octets, u64::MAX);
     let mut path = Path { mss: MSS, srtt: Some(base), ..Path::default() };
     let mut under_way = std::collections::VecDeque::new();
+    let mut lost = false;
     let (mut free_at, mut least, mut most) = (Instant::ZERO, u64::MAX, 0);
     let end = Instant::ZERO + Duration::from_secs(seconds);
     while path.now < end {
@@ -522,16 +527,27 @@ fn queue_of(cc: &mut dyn CongestionControl, seconds: u64) -> (u64, u64) {
             let waiting = free_at.since(path.now).as_nanos() / service.as_nanos();
             (least, most) = (least.min(waiting), most.max(waiting));
         }
-        let (sent, acked) = under_way.pop_front().unwrap();
+        if !lost && path.now >= Instant::ZERO + Duration::from_millis(lost_at) {
+            lost = true;
+            window.set_ssthresh(2 * octets);
+            window.set_cwnd(2 * octets);
+            under_way.clear();
+            path.now += Duration::from_secs(1);
+            path.una = path.nxt;
+            continue;
+        }
+        let acknowledged = per_ack.min(under_way.len());
+        let (sent, acked) = under_way.drain(..acknowledged).next_back().unwrap();
+        let delivered = acknowledged as u64 * octets;
         path.now = acked;
-        path.una += octets;
-        path.delivered += octets;
+        path.una += delivered;
+        path.delivered += delivered;
         (path.flight, path.cwnd, path.ssthresh) = (path.nxt - path.una, window.cwnd(), window.ssthresh());
         let rtt = acked.since(sent);
         let ack = Ack {
             path: &path,
-            acked: octets,
-            delivered: octets,
+            acked: delivered,
+            delivered,
             rtt: Some(rtt),
             delay: Some(rtt),
             newest_sent_at: Some(sent),
@@ -548,14 +564,25 @@ fn queue_of(cc: &mut dyn CongestionControl, seconds: u64) -> (u64, u64) {
 
 #[test]
 fn who_watches_the_queue_keeps_it_short() {
-    let (least, most) = queue_of(&mut vegas(), 60);
+    let (least, most) = queue_of(&mut vegas(), 60, 1, NEVER);
     assert!(least >= 1 && most <= 5, "vegas: {least} to {most}");
     for n_op in [3.0, 8.0] {
-        let (least, most) = queue_of(&mut SantaCruz::new(n_op, 0.5), 60);
+        let (least, most) = queue_of(&mut SantaCruz::new(n_op, 0.5), 60, 1, NEVER);
         let target = n_op as u64;
-        // One more is in service, and the first two segments are too few to be counted.
+        // One more is in service, and the first segment has none to be compared with.
         assert!(least >= target && most <= target + 3, "santa-cruz for {n_op}: {least} to {most}");
     }
-    let (_, most) = queue_of(&mut Veno::new(3.0), 60);
+    let (_, most) = queue_of(&mut Veno::new(3.0), 60, 1, NEVER);
     assert!(most > 100, "veno fills it: {most}");
+}
+
+/// With delayed acknowledgements a window of two segments has one acknowledgement a round.
+#[test]
+fn santa_cruz_grows_again_from_two_segments() {
+    for per_ack in [1, 2] {
+        for lost_at in [500, 600, 700, 1000, 5000, 40_000] {
+            let (least, most) = queue_of(&mut SantaCruz::new(3.0, 0.5), 120, per_ack, lost_at);
+            assert!(least >= 3 && most <= 6, "{per_ack} an acknowledgement, losses after {lost_at} ms: {least} to {most}");
+        }
+    }
 }

@@ -3,12 +3,14 @@
 //! `D(i, j) = (R_j - R_i) - (S_j - S_i)` for send times `S` and arrival times `R` (RFC 3550, 6.4.1). If segments enter a queue at rate
 //! `a` and leave it at rate `b < a`, then `D / (R_j - R_i) = 1 - b / a`: the share of them that stayed in the queue.
 
-use super::{ReceiverClock, Rounds};
+use super::{PeerClock, Rounds};
 use crate::path::Ack;
 use crate::time::{Duration, Instant};
 
-/// Acknowledgements that a span has to have.
+/// Acknowledgements that a span has to have, for those who look at each round by itself.
 const FEWEST: u32 = 3;
+/// The same for those who add contiguous rounds up: with delayed acknowledgements a window of two segments has no more.
+const FEWEST_CONTIGUOUS: u32 = 2;
 
 /// Whose clock tells when segments arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,15 +65,9 @@ impl Span {
         self.ends.map_or(0.0, |(first, last)| (last.delivered - first.delivered) as f64 / f64::from(mss.max(1)))
     }
 
-    /// `D / (R_B - R_A)` from its first to its last segment, in `(-inf, 1]`; `None` if that says nothing: too few acknowledgements, or no time
-    /// between them. `tick` is that of the receiver's clock.
-    pub fn ratio(&self, tick: Option<Duration>, mss: u32) -> Option<f64> {
-        self.apart(tick, mss).map(|(left, arrived)| (arrived - left) / arrived)
-    }
-
-    /// How far apart its first and its last segment left and arrived, in nanoseconds; the latter is not 0. `None` as for [`Span::ratio`].
+    /// How far apart its first and its last segment left and arrived, in nanoseconds; the latter is not 0. `tick` is that of the receiver's clock.
     fn apart(&self, tick: Option<Duration>, mss: u32) -> Option<(f64, f64)> {
-        let (first, last) = self.ends.filter(|_| self.acks >= FEWEST)?;
+        let (first, last) = self.ends?;
         let left_apart = last.sent.since(first.sent).as_nanos() as f64;
         let by_receiver = || {
             let (tick, ticks) = (tick?.as_nanos() as f64, last.ticks? - first.ticks?);
@@ -94,7 +90,8 @@ pub struct Jitter {
     clock: Clock,
     each: bool,
     contiguous: bool,
-    receiver: ReceiverClock,
+    fewest: u32,
+    receiver: PeerClock,
     rounds: Rounds,
     newest: Instant,
     current: Span,
@@ -108,7 +105,8 @@ impl Jitter {
             clock,
             each,
             contiguous: false,
-            receiver: ReceiverClock::default(),
+            fewest: FEWEST,
+            receiver: PeerClock::default(),
             rounds: Rounds::default(),
             newest: Instant::ZERO,
             current: Span::default(),
@@ -118,7 +116,7 @@ impl Jitter {
 
     /// Lets each round begin where the one before ended, for those who add rounds up: what happens between two of them counts, too.
     pub fn contiguous(self) -> Self {
-        Self { contiguous: true, ..self }
+        Self { contiguous: true, fewest: FEWEST_CONTIGUOUS, ..self }
     }
 
     /// An acknowledgement arrived; returns whether it ends a round. Its own sample belongs to the round that it begins.
@@ -143,6 +141,11 @@ impl Jitter {
         over
     }
 
+    /// Forgets the rounds: what was under way is not heard of any more. The receiver's clock goes on.
+    pub fn restart(&mut self) {
+        (self.rounds, self.current, self.complete) = (Rounds::default(), Span::default(), Span::default());
+    }
+
     /// The last complete round.
     pub fn complete(&self) -> &Span {
         &self.complete
@@ -158,19 +161,20 @@ impl Jitter {
         self.under_way(window, mss).unwrap_or(&self.complete)
     }
 
-    /// By how many segments the queue grew in a span: [`Span::ratio`] of the segments that it holds.
+    /// By how many segments the queue grew in a span: [`Jitter::ratio`] of the segments that it holds.
     pub fn growth(&self, span: &Span, mss: u32) -> Option<f64> {
         Some(self.ratio(span, mss)? * span.segments(mss))
     }
 
-    /// How far apart the first and the last segment of `span` left and arrived, in nanoseconds; the latter is not 0.
+    /// How far apart the first and the last segment of `span` left and arrived, in nanoseconds; the latter is not 0. `None` if that says nothing:
+    /// too few acknowledgements, or no time between them.
     pub fn apart(&self, span: &Span, mss: u32) -> Option<(f64, f64)> {
-        span.apart(self.receiver.tick(), mss)
+        span.apart(self.receiver.tick(), mss).filter(|_| span.acks >= self.fewest)
     }
 
-    /// [`Span::ratio`] of one of its spans.
+    /// `D / (R_B - R_A)` from the first to the last segment of `span`, in `(-inf, 1]`. `None` as for [`Jitter::apart`].
     pub fn ratio(&self, span: &Span, mss: u32) -> Option<f64> {
-        span.ratio(self.receiver.tick(), mss)
+        self.apart(span, mss).map(|(left, arrived)| (arrived - left) / arrived)
     }
 }
 
@@ -212,7 +216,7 @@ mod tests {
             ack(&mut jitter, n + 1, 10 * n, 1000 + 100 * n / 9, 11, None);
         }
         assert_eq!(jitter.ratio(jitter.latest(10.0, 1000), 1000), Some(0.1));
-        assert!(jitter.complete().ratio(None, 1000).is_none());
+        assert!(jitter.ratio(jitter.complete(), 1000).is_none());
         let mean = jitter.latest(10.0, 1000).mean_ratio().unwrap();
         assert!((mean - 0.1).abs() < 0.01, "{mean}: the mean of 1/11 and 2/12 in milliseconds");
     }
@@ -284,12 +288,12 @@ mod tests {
         let mut jitter = Jitter::new(Clock::Sender, true);
         ack(&mut jitter, 1, 0, 100, 5, None);
         ack(&mut jitter, 2, 10, 120, 5, None);
-        assert!(jitter.current.ratio(None, 1000).is_none() && jitter.current.mean_ratio().is_none(), "two acknowledgements");
+        assert!(jitter.ratio(&jitter.current, 1000).is_none() && jitter.current.mean_ratio().is_none(), "two acknowledgements");
         let mut at_once = Jitter::new(Clock::Sender, true);
         for n in 0..4 {
             ack(&mut at_once, n + 1, n, 100, 9, None);
         }
-        assert!(at_once.current.ratio(None, 1000).is_none() && at_once.current.mean_ratio().is_none(), "all at once");
+        assert!(at_once.ratio(&at_once.current, 1000).is_none() && at_once.current.mean_ratio().is_none(), "all at once");
         ack(&mut at_once, 5, 2, 110, 9, None);
         assert_eq!(at_once.current.acks, 4, "an overtaken segment");
     }

@@ -11,7 +11,7 @@ use reference::{number, trigger, Reference};
 use whyloss_kernel::cores::{self, Aware, Core, Prr, Spike, Trust, Window, ONE, UNLIMITED};
 use whyloss_transport::congestion;
 use whyloss_transport::differentiation::{Gap, GapDifferentiator as _, SpikeSettings, Verdict};
-use whyloss_transport::estimate::{Extremes, ReceiverClock};
+use whyloss_transport::estimate::{Extremes, PeerClock};
 use whyloss_transport::path::{Ack, Loss, Path};
 use whyloss_transport::receiver::{Arrival, ReceiveView};
 use whyloss_transport::segment::{Options, Segment, Timestamps};
@@ -298,7 +298,7 @@ impl<'a> Pair<'a> {
 /// The engine's Spike, told of trips as the sender can measure them.
 struct SpikeReference {
     spike: whyloss_transport::differentiation::Spike,
-    clock: ReceiverClock,
+    clock: PeerClock,
     settings: SpikeSettings,
     /// When the first segment left whose trip counts, the ticks then, and what a tick was.
     origin: Option<(Instant, u64, Duration)>,
@@ -311,7 +311,7 @@ impl SpikeReference {
         let settings = SpikeSettings { alpha: 0.5, beta: 1.0 / 3.0, samples: 20, range, extremes: Extremes::Lifetime };
         Self {
             spike: whyloss_transport::differentiation::Spike::new(settings),
-            clock: ReceiverClock::default(),
+            clock: PeerClock::default(),
             settings,
             origin: None,
             samples: 0,

@@ -1,4 +1,4 @@
-//! The receiver's clock, read from the timestamps of its acknowledgements.
+//! The other end's clock, read from the timestamps of its segments.
 
 use crate::time::{Duration, Instant};
 
@@ -25,19 +25,21 @@ const TICKS: [Duration; 16] = [
 /// Ticks that must have passed before their length is measured.
 const FEWEST_TICKS: u64 = 20;
 
-/// Learns how long a tick of the receiver's timestamp clock is, which no option says, and counts its ticks.
+/// Learns how long a tick of the peer's timestamp clock is, which no option says, and counts its ticks.
 #[derive(Clone, Debug, Default)]
-pub struct ReceiverClock {
+pub struct PeerClock {
     origin: Option<Instant>,
     latest: u32,
     ticks: u64,
     tick: Option<Duration>,
+    /// The last two measurements gave the same tick.
+    settled: bool,
     /// Time from the origin at which the tick is measured again.
     measure_at: Duration,
 }
 
-impl ReceiverClock {
-    /// An acknowledgement with the timestamp `value` arrived at `now`. Returns the ticks since the first one.
+impl PeerClock {
+    /// A segment with the timestamp `value` arrived at `now`. Returns the ticks from the first one to the latest.
     pub fn on_timestamp(&mut self, now: Instant, value: u32) -> u64 {
         let Some(origin) = self.origin else {
             (self.origin, self.latest) = (Some(now), value);
@@ -50,9 +52,11 @@ impl ReceiverClock {
         }
         let elapsed = now.since(origin);
         if elapsed >= self.measure_at && self.ticks >= FEWEST_TICKS {
-            // The delay of an acknowledgement varies, but what it varies by matters less and less.
+            // The delay of a segment varies, but what it varies by matters less and less.
             self.measure_at = elapsed * 2;
-            self.tick = Some(nearest_tick(elapsed / self.ticks));
+            let tick = Some(nearest_tick(elapsed / self.ticks));
+            self.settled = tick == self.tick;
+            self.tick = tick;
         }
         self.ticks
     }
@@ -60,6 +64,16 @@ impl ReceiverClock {
     /// The length of a tick, once enough have passed.
     pub fn tick(&self) -> Option<Duration> {
         self.tick
+    }
+
+    /// The length of a tick, once measuring twice as long has confirmed it.
+    pub fn settled_tick(&self) -> Option<Duration> {
+        self.tick.filter(|_| self.settled)
+    }
+
+    /// Ticks from the first timestamp to `value`, which may be older than the latest.
+    pub fn ticks_to(&self, value: u32) -> i64 {
+        self.ticks as i64 + i64::from(value.wrapping_sub(self.latest) as i32)
     }
 }
 
@@ -83,8 +97,8 @@ mod tests {
     use super::*;
 
     /// A clock that starts at `start`, heard every 7 ms over a path whose delay swings by 60 ms.
-    fn hear(tick: Duration, start: u32, heard: u64) -> ReceiverClock {
-        let mut clock = ReceiverClock::default();
+    fn hear(tick: Duration, start: u32, heard: u64) -> PeerClock {
+        let mut clock = PeerClock::default();
         for n in 0..heard {
             let sent = Duration::from_millis(7 * n);
             let delay = Duration::from_millis(20 + 60 * (n % 10) / 10);
@@ -109,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_stands_still_or_runs_backwards_has_no_tick() {
-        let mut clock = ReceiverClock::default();
+        let mut clock = PeerClock::default();
         for n in 0..1000u32 {
             assert_eq!(clock.on_timestamp(Instant::ZERO + Duration::from_millis(u64::from(n)), 500 - n % 2), 0);
         }

@@ -80,8 +80,9 @@ pub struct Arrival<'a> {
     pub duplicate: bool,
     /// Time since the previous arrival of data; `None` for the first.
     pub spacing: Option<Duration>,
-    /// How much longer it was under way than the first segment with a timestamp, in nanoseconds: the relative one-way trip time, as
-    /// exact as the sender's timestamps tick. The clocks need not agree. `None` without timestamps.
+    /// How much longer it was under way than an earlier one, in nanoseconds: the relative one-way trip time, as exact as the sender's
+    /// timestamps tick ([`OneWay`](crate::estimate::OneWay)). The clocks need not agree. `None` without timestamps and until it is known how
+    /// long the ticks are.
     pub trip: Option<i64>,
     /// The gap that it showed: segments missing before it that are not known to be missing from earlier arrivals.
     pub gap: Option<Gap>,

@@ -1,6 +1,7 @@
 //! What the order and the times of arrivals say, for those who judge gaps.
 
 use crate::differentiation::Gap;
+use crate::estimate::OneWay;
 use crate::time::{Duration, Instant};
 
 /// Follows the arrivals of segments with data.
@@ -9,8 +10,7 @@ pub(super) struct Arrivals {
     /// End of the highest data so far; 0 before the first.
     highest: u64,
     last_at: Option<Instant>,
-    /// The first `TSval` and when it came: later ones are measured from here, so that the clocks need not agree.
-    origin: Option<(Instant, u32)>,
+    trips: OneWay,
 }
 
 /// What one arrival said.
@@ -22,23 +22,17 @@ pub(super) struct Timing {
 }
 
 impl Arrivals {
+    /// A segment with the timestamp `value` arrived, with data or without: it tells of the peer's clock.
+    pub fn hear(&mut self, now: Instant, value: u32) {
+        self.trips.hear(now, value);
+    }
+
     /// Takes note of data `[start, end)` that arrived; `first` is where the stream begins, `full_segment` the payload of a full
-    /// segment, `value` its `TSval` in units of `tick`.
-    pub fn note(
-        &mut self,
-        now: Instant,
-        (start, end): (u64, u64),
-        first: u64,
-        full_segment: u32,
-        timestamp: Option<(u32, Duration)>,
-    ) -> Timing {
+    /// segment, `value` its `TSval`, which [`Self::hear`] knows.
+    pub fn note(&mut self, now: Instant, (start, end): (u64, u64), first: u64, full_segment: u32, value: Option<u32>) -> Timing {
         let expected = self.highest.max(first);
         let spacing = self.last_at.replace(now).map(|last| now.since(last));
-        let trip = timestamp.map(|(value, tick)| {
-            let &mut (at, base) = self.origin.get_or_insert((now, value));
-            let sent = i64::from(value.wrapping_sub(base) as i32) * tick.as_nanos() as i64;
-            now.since(at).as_nanos() as i64 - sent
-        });
+        let trip = value.and_then(|value| self.trips.trip(now, value));
         let gap = (start > expected).then(|| Gap {
             start: expected,
             end: start,
@@ -58,9 +52,11 @@ mod tests {
     #[test]
     fn gaps_spacing_and_trips() {
         let mut arrivals = Arrivals::default();
-        let mut note = |ms: u64, start: u64, value: u32| {
-            arrivals.note(Instant::ZERO + Duration::from_millis(ms), (start, start + 100), 1000, 100, Some((value, TICK)))
-        };
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        for ms in 0..=50 {
+            arrivals.hear(at(ms), (ms as u32).wrapping_sub(43));
+        }
+        let mut note = |ms: u64, start: u64, value: u32| arrivals.note(at(ms), (start, start + 100), 1000, 100, Some(value));
         assert_eq!(note(50, 1000, 7), Timing { spacing: None, trip: Some(0), gap: None });
         assert_eq!(note(60, 1100, 15), Timing { spacing: Some(TICK * 10), trip: Some(2_000_000), gap: None });
         let gap = Gap { start: 1200, end: 1400, missing: 2 };

@@ -181,6 +181,7 @@ impl Endpoint {
         let granted = ecn_bits == Flags::ECE.0 && segment.flags.contains(Flags::ACK);
         self.agreed.ecn = self.config.ecn && (asked || granted);
         if let (true, Some(timestamps)) = (self.agreed.timestamps, options.timestamps) {
+            self.rcv.arrivals.hear(now, timestamps.value);
             self.rcv.ts_recent = timestamps.value;
             self.rcv.ts_recent_at = now;
         }

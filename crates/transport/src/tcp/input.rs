@@ -180,6 +180,7 @@ impl Endpoint {
     /// Takes over the peer's timestamp if the segment covers what was acknowledged last (RFC 7323, 4.3).
     fn remember_timestamp(&mut self, now: Instant, start: u64, segment: &Segment) {
         if let (true, Some(timestamps)) = (self.agreed.timestamps, segment.options.timestamps) {
+            self.rcv.arrivals.hear(now, timestamps.value);
             if start <= self.rcv.last_ack && (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) >= 0 {
                 self.rcv.ts_recent = timestamps.value;
                 self.rcv.ts_recent_at = now;
@@ -256,7 +257,7 @@ impl Endpoint {
         }
         self.schedule_ack(now, arrived);
         let timestamp = segment.options.timestamps.filter(|_| self.agreed.timestamps);
-        let timestamp = timestamp.map(|timestamps| (timestamps.value, self.config.timestamp_tick));
+        let timestamp = timestamp.map(|timestamps| timestamps.value);
         let (first, full) = (self.rcv.irs + 1, self.rcv.full_segment);
         let Timing { spacing, trip, gap } = self.rcv.arrivals.note(now, (start, end), first, full, timestamp);
         let view = self.rcv.view(now, self.agreed);

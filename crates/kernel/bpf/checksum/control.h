@@ -184,6 +184,8 @@ void BPF_PROG(checksum_set_state, struct sock *sk, u8 new_state)
 	if (new_state != TCP_CA_Loss)
 		return;
 	hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
+	if (hearer)
+		wl_vain_timeout(&hearer->vain);
 	wl_count(sk, wl_counts_timeouts);
 	wl_expired(sk, &state->aware, state->heard_from, wl_ca_state(sk) == TCP_CA_Loss,
 		   wl_head_reported(hearer, tp->snd_una) ? WL_CORRUPTION : WL_CONGESTION);
@@ -265,6 +267,24 @@ static __always_inline void wl_judge(struct sock *sk, struct wl_checksum_state *
 	}
 }
 
+// Segments with a nonce vanish on the way: this connection does without, and for a while those that go there after it.
+static __always_inline void wl_give_up(struct sock *sk)
+{
+	struct wl_connection *connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
+	struct wl_agreed *agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
+	struct wl_destination destination = {};
+
+	if (connection)
+		connection->hears = 0;
+	if (agreed) {
+		destination.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, net_cookie);
+		__builtin_memcpy(destination.remote, agreed->ends.remote, sizeof(destination.remote));
+		wl_avoid(&destination);
+	}
+	bpf_sk_storage_delete(&wl_hearers, sk);
+	wl_report_add(wl_reports_vanished, 1);
+}
+
 SEC("struct_ops")
 void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const struct rate_sample *sample)
 {
@@ -279,6 +299,10 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 	state->heard_from = ack.now;
 	state->delivered = tp->delivered;
 	state->una = tp->snd_una;
+	if (hearer && delivered && wl_vain_delivered(&hearer->vain)) {
+		wl_give_up(sk);
+		hearer = NULL;
+	}
 	if (hearer) {
 		wl_heard_delivered(&hearer->heard, delivered, tp->snd_cwnd);
 		wl_pass(hearer, tp, ack.now - heard);

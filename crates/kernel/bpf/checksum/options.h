@@ -6,16 +6,30 @@
 // SYNs that were sent in vain, from which on they go without our option: something on the way may not like it.
 #define WL_SYN_RETRIES 2
 
-static __always_inline void wl_ends_of(struct bpf_sock_ops *ops, struct wl_ends *ends)
+static __always_inline void wl_remote_of(struct bpf_sock_ops *ops, __be32 *remote)
 {
 	if (ops->family == AF_INET) {
-		wl_mapped(ends->remote, ops->remote_ip4);
+		wl_mapped(remote, ops->remote_ip4);
+	} else {
+		remote[0] = ops->remote_ip6[0];
+		remote[1] = ops->remote_ip6[1];
+		remote[2] = ops->remote_ip6[2];
+		remote[3] = ops->remote_ip6[3];
+	}
+}
+
+static __always_inline void wl_destination_of(struct bpf_sock_ops *ops, struct wl_destination *destination)
+{
+	destination->netns = bpf_get_netns_cookie(ops);
+	wl_remote_of(ops, destination->remote);
+}
+
+static __always_inline void wl_ends_of(struct bpf_sock_ops *ops, struct wl_ends *ends)
+{
+	wl_remote_of(ops, ends->remote);
+	if (ops->family == AF_INET) {
 		wl_mapped(ends->local, ops->local_ip4);
 	} else {
-		ends->remote[0] = ops->remote_ip6[0];
-		ends->remote[1] = ops->remote_ip6[1];
-		ends->remote[2] = ops->remote_ip6[2];
-		ends->remote[3] = ops->remote_ip6[3];
 		ends->local[0] = ops->local_ip6[0];
 		ends->local[1] = ops->local_ip6[1];
 		ends->local[2] = ops->local_ip6[2];
@@ -45,6 +59,7 @@ static __always_inline int wl_permitted(struct bpf_sock_ops *ops, u64 flags)
 // The connection is established: agree or be left alone from now on.
 __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 {
+	struct wl_destination destination = {};
 	struct wl_connection *connection;
 	struct bpf_sock *sk = ops->sk;
 	struct wl_flow *fresh;
@@ -58,7 +73,17 @@ __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 	if (!fresh)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || !wl_permitted(ops, flags))
+	if (!tp)
+		goto plain;
+	wl_destination_of(ops, &destination);
+	if (!wl_permitted(ops, flags)) {
+		// The first SYN to be answered was one without the option.
+		if (!flags && tp->total_retrans >= WL_SYN_RETRIES)
+			wl_avoid(&destination);
+		goto plain;
+	}
+	// An offer that was not answered.
+	if (flags && wl_is_avoided(&destination))
 		goto plain;
 	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!agreed)
@@ -226,6 +251,18 @@ static __always_inline void wl_store_report(struct bpf_sock_ops *ops, struct wl_
 		damage->told++;
 }
 
+// Makes room for *reports permitted*.
+static __always_inline void wl_reserve_permitted(struct bpf_sock_ops *ops)
+{
+	struct wl_destination destination = {};
+
+	wl_destination_of(ops, &destination);
+	if (wl_is_avoided(&destination))
+		wl_report_add(wl_reports_avoided, 1);
+	else
+		bpf_reserve_hdr_opt(ops, WL_PERMITTED_LEN, 0);
+}
+
 __noinline int wl_header_length(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk;
@@ -236,7 +273,7 @@ __noinline int wl_header_length(struct bpf_sock_ops *ops)
 	if (!ops->is_fullsock) {
 		// A SYN-ACK: answers the SYN. One with a cookie is for a SYN that nobody will remember.
 		if (ops->args[0] != BPF_WRITE_HDR_TCP_SYNACK_COOKIE && wl_permitted(ops, BPF_LOAD_HDR_OPT_TCP_SYN))
-			bpf_reserve_hdr_opt(ops, WL_PERMITTED_LEN, 0);
+			wl_reserve_permitted(ops);
 		return 0;
 	}
 	sk = ops->sk;
@@ -245,7 +282,7 @@ __noinline int wl_header_length(struct bpf_sock_ops *ops)
 	if (ops->skb_tcp_flags & WL_SYN && !of_full_segment) {
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (tp && tp->inet_conn.icsk_retransmits < WL_SYN_RETRIES)
-			bpf_reserve_hdr_opt(ops, WL_PERMITTED_LEN, 0);
+			wl_reserve_permitted(ops);
 		return 0;
 	}
 	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
@@ -255,7 +292,7 @@ __noinline int wl_header_length(struct bpf_sock_ops *ops)
 	if (data) {
 		struct wl_hearer *hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
 
-		if (!hearer)
+		if (!hearer || wl_vain_without(&hearer->vain))
 			return 0;
 		if (!(ops->bpf_sock_ops_cb_flags & BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG))
 			wl_flags(ops, BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG, 0);

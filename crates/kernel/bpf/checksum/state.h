@@ -6,6 +6,7 @@
 #include "core/damage.h"
 #include "core/heard.h"
 #include "core/kept.h"
+#include "core/vain.h"
 
 #define WL_FLOWS 65536
 #define WL_SLOTS 16
@@ -74,6 +75,7 @@ struct {
 struct wl_hearer {
 	struct wl_sent sent;
 	struct wl_heard heard;
+	struct wl_vain vain;
 };
 
 struct {
@@ -82,6 +84,38 @@ struct {
 	__type(key, int);
 	__type(value, struct wl_hearer);
 } wl_hearers SEC(".maps");
+
+// The other end's address, as a network namespace has it.
+struct wl_destination {
+	u64 netns; // cookie
+	__be32 remote[4];
+};
+
+// Destinations on whose path segments with our option vanish, and until when new connections there do without it, in nanoseconds of
+// CLOCK_MONOTONIC. The one that was not looked for the longest gives up its place.
+#define WL_AVOIDED 4096
+#define WL_AVOID_NS (600ULL * 1000000000)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, WL_AVOIDED);
+	__type(key, struct wl_destination);
+	__type(value, u64);
+} wl_avoided SEC(".maps");
+
+static __always_inline void wl_avoid(const struct wl_destination *destination)
+{
+	u64 until = bpf_ktime_get_ns() + WL_AVOID_NS;
+
+	bpf_map_update_elem(&wl_avoided, destination, &until, BPF_ANY);
+}
+
+static __always_inline int wl_is_avoided(const struct wl_destination *destination)
+{
+	u64 *until = bpf_map_lookup_elem(&wl_avoided, destination);
+
+	return until && bpf_ktime_get_ns() < *until;
+}
 
 struct wl_settings {
 	u32 plain; // the form of the paper: no nonces, and none asked for
@@ -110,6 +144,8 @@ struct {
 	X(no_room, "acknowledgements without room for a report")                                  \
 	X(late_us, "microseconds between damage and its first report, in all")                    \
 	X(nonces, "segments sent with a nonce")                                                   \
+	X(vanished, "connections that gave up nonces: segments with them vanish on the way")       \
+	X(avoided, "SYNs and answers without the option, because it had vanished on that way")    \
 	X(believed, "reports believed")                                                           \
 	X(known, "reports heard again")                                                           \
 	X(stale, "reports of data that was not outstanding")                                      \

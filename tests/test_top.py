@@ -7,6 +7,7 @@ import json
 import socket
 import urllib.request
 from ipaddress import ip_network
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,10 +169,10 @@ def test_every_key_sorts_numbers_from_the_largest_and_names_from_the_first() -> 
 
 def test_columns_fit_any_terminal() -> None:
     line = machine(connection(1, local="2001:db8:1111:2222:3333:4444:5555:6666")).lines[0]
-    for width in (20, 80, 120, 200):
-        columns = fitting(width)
+    for width, key in product((1, 10, 20, 27, 28, 29, 80, 120, 200), ("remote", *SORT_KEYS)):
+        columns = fitting(width, key)
         text = " ".join(cell(column, column.text(line)) for column in columns)
-        assert len(text) <= max(width, COLUMNS[1].width)
+        assert len(text) <= max(width, *(column.width for column in columns)), "one column stays, however narrow it is"
         assert "40001" in text or width < 200, "the port is to be seen"
     assert {"remote", "out", "in", "losses", "congestion", "corruption"} <= {column.key for column in fitting(80)}
     assert [column.key for column in COLUMNS] == [column.key for column in fitting(200)]

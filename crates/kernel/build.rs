@@ -9,14 +9,9 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=BPF_CLANG");
-    cc::Build::new()
-        .file("bpf/host.c")
-        .file("bpf/reports.c")
-        .include("bpf")
-        .std("c11")
-        .opt_level(2)
-        .flag("-Wno-unused-parameter")
-        .compile("whyloss_cores");
+    if std::env::var_os("CARGO_FEATURE_CORES").is_some() {
+        compile_for_host();
+    }
     if std::env::var_os("CARGO_FEATURE_BPF").is_none() {
         return;
     }
@@ -46,6 +41,18 @@ fn main() {
     }
     std::fs::write(out.join("objects.rs"), list).expect("OUT_DIR can be written");
     println!("cargo::rustc-env=WHYLOSS_BPF_DIGEST={}", &digest.finalize().to_hex()[..32]);
+}
+
+/// The integer cores as a library of the host, for the tests that compare them with the engine.
+fn compile_for_host() {
+    cc::Build::new()
+        .file("bpf/host.c")
+        .file("bpf/reports.c")
+        .include("bpf")
+        .std("c11")
+        .opt_level(2)
+        .flag("-Wno-unused-parameter")
+        .compile("whyloss_cores");
 }
 
 /// Links zstd too if libelf was built to use it, as it is in newer distributions; libbpf-sys knows of zlib only.

@@ -87,9 +87,9 @@ static __always_inline void write_v4(u8 *into, __be32 address)
 	__builtin_memcpy(into + 12, &address, 4);
 }
 
-static __always_inline void write_ends(struct wl_ends *ends, const struct sock *sk)
+static __always_inline void write_ends(struct wl_ends *ends, const struct inet_sock *inet)
 {
-	const struct sock_common *common = &sk->__sk_common;
+	const struct sock_common *common = &inet->sk.__sk_common;
 
 	if (common->skc_family == AF_INET) {
 		write_v4(ends->local, common->skc_rcv_saddr);
@@ -100,7 +100,8 @@ static __always_inline void write_ends(struct wl_ends *ends, const struct sock *
 		__builtin_memcpy(ends->local, &local, 16);
 		__builtin_memcpy(ends->remote, &remote, 16);
 	}
-	ends->local_port = common->skc_num;
+	// A connection that closes has already lost skc_num, unless the application had bound the port.
+	ends->local_port = bpf_ntohs(inet->inet_sport);
 	ends->remote_port = bpf_ntohs(common->skc_dport);
 }
 
@@ -111,7 +112,7 @@ static __always_inline void write_row(struct wl_row *row, struct tcp_sock *tp, c
 	u64 *damaged;
 
 	__builtin_memset(row, 0, sizeof(*row));
-	write_ends(&row->ends, sk);
+	write_ends(&row->ends, &icsk->icsk_inet);
 	row->netns = sk->__sk_common.skc_net.net->ns.inum;
 	row->cookie = bpf_get_socket_cookie(tp);
 	row->cgroup = sk->sk_cgrp_data.cgroup->kn->id;

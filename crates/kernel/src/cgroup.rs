@@ -1,9 +1,13 @@
 //! Control groups of version 2: where programs that look at connections are attached.
 
-use crate::{check, Error, Result};
+use crate::{Error, Result};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+/// What stands in the way where there are none.
+pub(crate) const NO_CGROUPS: &str =
+    "no control groups of version 2 are mounted: programs that look at connections have no place to be attached";
 
 /// The hierarchy of version 2 that is mounted here.
 #[derive(Debug, Clone)]
@@ -14,8 +18,8 @@ pub struct Cgroups {
 impl Cgroups {
     /// Finds where it is mounted: `/sys/fs/cgroup` on most machines, a folder beside those of version 1 on others.
     pub fn find() -> Result<Self> {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let root = mount_of_type(&mounts, "cgroup2").ok_or_else(|| Error::NotHere(check::NO_CGROUPS.to_owned()))?;
+        let mounts = fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
+        let root = mount_of_type(&mounts, "cgroup2").ok_or_else(|| Error::NotHere(NO_CGROUPS.to_owned()))?;
         Ok(Self { root })
     }
 
@@ -64,7 +68,7 @@ impl Cgroups {
     }
 }
 
-/// Where a file system of type `wanted` is mounted, by `/proc/self/mountinfo`.
+/// Where a file system of type `wanted` is mounted, by `/proc/thread-self/mountinfo`.
 pub(crate) fn mount_of_type(mountinfo: &str, wanted: &str) -> Option<PathBuf> {
     // "42 27 0:39 / /mount/point rw,relatime shared:1 - type source options", where the fields before the dash vary in number.
     mountinfo.lines().find_map(|line| {
@@ -74,7 +78,7 @@ pub(crate) fn mount_of_type(mountinfo: &str, wanted: &str) -> Option<PathBuf> {
     })
 }
 
-/// A path as `/proc/self/mountinfo` writes it, with blanks and the like in octal.
+/// A path as `/proc/thread-self/mountinfo` writes it, with blanks and the like in octal.
 fn unescape(path: &str) -> String {
     let mut parts = path.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();

@@ -9,9 +9,6 @@ use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
-pub(crate) const NO_CGROUPS: &str =
-    "no control groups of version 2 are mounted: programs that look at connections have no place to be attached";
-
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// `CAP_SYS_ADMIN` and `CAP_NET_ADMIN` of capability.h: with them the kernel takes every program of ours.
@@ -128,7 +125,7 @@ fn lockdown() -> Item {
 fn file_system() -> Item {
     let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let holds = known.lines().any(|line| line.split_whitespace().last() == Some("bpf"));
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
     let found = match (holds, mount_of_type(&mounts, "bpf")) {
         (false, _) => "this kernel has none (CONFIG_BPF_SYSCALL)".to_owned(),
         (true, None) => "known; `load` mounts one of its own".to_owned(),

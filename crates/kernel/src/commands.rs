@@ -1,7 +1,8 @@
-//! What the subcommands of `whyloss kernel` do, on the place that the environment names.
+//! What the subcommands of `whyloss kernel` do, on the place that the environment names, wherever they are called.
 
 use crate::check::Item;
-use crate::load::{About, Installed};
+use crate::home::at_home;
+use crate::installed::{known, About, Installed};
 use crate::place::Place;
 use crate::select::{Match, Rule};
 use crate::stat::Stat;
@@ -63,71 +64,90 @@ pub struct Row {
 
 /// `whyloss kernel check`.
 pub fn check() -> Result<Report> {
-    let items = check::items();
+    let items = match at_home(|| Ok(check::items())) {
+        Ok(items) => items,
+        // A user without rights may look all the same.
+        Err(_) if check::permitted().is_err() => check::items(),
+        Err(error) => return Err(error),
+    };
     Ok(Report { ready: items.iter().all(|item| !item.needed_by_all || item.holds != Some(false)), items })
 }
 
 /// `whyloss kernel load`.
 pub fn load(controls: &[String]) -> Result<Change> {
-    let place = Place::default();
-    let controls = loading::load(&place, controls)?;
-    let programs = crate::place::names(&place.mounted_on().join("links"));
-    Ok(Change { controls, programs, mounted_on: place.mounted_on(), moved: 0, kept: 0 })
+    at_home(|| {
+        let place = Place::default();
+        let controls = loading::load(&place, controls)?;
+        let programs = crate::place::names(&place.mounted_on().join("links"));
+        Ok(Change { controls, programs, mounted_on: place.mounted_on(), moved: 0, kept: 0 })
+    })
 }
 
 /// As `whyloss kernel load`, for as long as what it gives lives.
 pub fn hold(controls: &[String]) -> Result<Held> {
-    loading::hold(&Place::default(), controls)
+    at_home(|| loading::hold(&Place::default(), controls))
 }
 
 /// `whyloss kernel unload`.
 pub fn unload() -> Result<Change> {
-    let place = Place::default();
-    let programs = crate::place::names(&place.mounted_on().join("links"));
-    let removed = loading::unload(&place)?;
-    Ok(Change { controls: removed.controls, programs, mounted_on: place.mounted_on(), moved: removed.moved, kept: removed.kept })
+    at_home(|| {
+        let place = Place::default();
+        let programs = crate::place::names(&place.mounted_on().join("links"));
+        let removed = loading::unload(&place)?;
+        Ok(Change {
+            controls: removed.controls,
+            programs,
+            mounted_on: place.mounted_on(),
+            moved: removed.moved,
+            kept: removed.kept,
+        })
+    })
 }
 
 /// `whyloss kernel list`.
 pub fn list() -> Result<Listing> {
-    let place = Place::default();
-    let installed = match Installed::any(&place) {
-        Ok(installed) => Some(installed),
-        Err(Error::NotLoaded) => None,
-        Err(error) => return Err(error),
-    };
-    let present = installed.as_ref().map(Installed::controls).unwrap_or_default();
-    let controls = loading::known(&place)?.into_iter();
-    let matches = installed.as_ref().is_some_and(|installed| installed.about == About::own());
-    Ok(Listing {
-        controls: controls
-            .map(|control| Row {
-                loaded: present.contains(&control.kernel_name),
-                name: control.name,
-                kernel_name: control.kernel_name,
-            })
-            .collect(),
-        programs: installed.as_ref().map(Installed::programs).unwrap_or_default(),
-        rules: installed.as_ref().filter(|_| matches).map_or_else(|| Ok(Vec::new()), select::list)?,
-        loaded: installed.map(|installed| installed.about),
-        matches,
+    at_home(|| {
+        let place = Place::default();
+        let installed = match Installed::any(&place) {
+            Ok(installed) => Some(installed),
+            Err(Error::NotLoaded) => None,
+            Err(error) => return Err(error),
+        };
+        let present = installed.as_ref().map(Installed::controls).unwrap_or_default();
+        let controls = known(&place)?.into_iter();
+        let matches = installed.as_ref().is_some_and(|installed| installed.about == About::own());
+        Ok(Listing {
+            controls: controls
+                .map(|control| Row {
+                    loaded: present.contains(&control.kernel_name),
+                    name: control.name,
+                    kernel_name: control.kernel_name,
+                })
+                .collect(),
+            programs: installed.as_ref().map(Installed::programs).unwrap_or_default(),
+            rules: installed.as_ref().filter(|_| matches).map_or_else(|| Ok(Vec::new()), select::list)?,
+            loaded: installed.map(|installed| installed.about),
+            matches,
+        })
     })
 }
 
 /// `whyloss kernel use`: connections of the service `port` and with the remote addresses `prefix`, of the control group `cgroup`, get
 /// `control`; none of the three is all connections. `None` takes the rule back.
 pub fn choose(control: Option<&str>, port: Option<u16>, prefix: Option<&str>, cgroup: Option<&Path>) -> Result<()> {
-    let place = Place::default();
-    let connections = Match { port, prefix: prefix.map(str::parse).transpose()? };
-    match control {
-        Some(control) => select::add(&place, control, &connections, cgroup),
-        None => select::take_back(&place, &connections, cgroup),
-    }
+    at_home(|| {
+        let place = Place::default();
+        let connections = Match { port, prefix: prefix.map(str::parse).transpose()? };
+        match control {
+            Some(control) => select::add(&place, control, &connections, cgroup),
+            None => select::take_back(&place, &connections, cgroup),
+        }
+    })
 }
 
 /// `whyloss kernel stat`.
 pub fn stat() -> Result<Stat> {
-    counting::stat(&Place::default())
+    at_home(|| counting::stat(&Place::default()))
 }
 
 /// What each counter of a control counts.

@@ -9,10 +9,16 @@ pub mod cgroup;
 pub mod check;
 #[cfg_attr(not(feature = "bpf"), path = "absent.rs")]
 pub mod commands;
+pub mod controls;
+#[cfg(feature = "cores")]
 pub mod cores;
 mod error;
 #[cfg(feature = "bpf")]
 mod farewell;
+#[cfg(feature = "bpf")]
+mod home;
+#[cfg(feature = "bpf")]
+pub mod installed;
 #[cfg(feature = "bpf")]
 pub mod load;
 #[cfg(feature = "bpf")]

@@ -1,7 +1,7 @@
 //! Rules that choose the control of new connections, as `whyloss kernel use` makes them.
 
 use crate::cgroup::Cgroups;
-use crate::load::Installed;
+use crate::installed::{known, Installed};
 use crate::object::{name_field, said, Loaded, Options};
 use crate::place::{names, remove, subfolder, Place};
 use crate::{check, Error, Result};
@@ -187,7 +187,7 @@ fn sweep(root: &Path) -> Result<()> {
 
 /// The name in the kernel of the control that a user calls `name`: one that is loaded, or one that the kernel has itself.
 fn resolve(place: &Place, installed: &Installed, name: &str) -> Result<String> {
-    let ours = crate::load::known(place)?.into_iter().find(|control| control.name == name).map(|control| control.kernel_name);
+    let ours = known(place)?.into_iter().find(|control| control.name == name).map(|control| control.kernel_name);
     let loaded = installed.controls();
     let available = check::available();
     for candidate in ours.iter().map(String::as_str).chain([name]) {

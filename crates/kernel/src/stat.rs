@@ -1,6 +1,6 @@
 //! What the controls have counted, for each of them and for each connection.
 
-use crate::load::Installed;
+use crate::installed::Installed;
 use crate::object::{said, Loaded, Options};
 use crate::place::Place;
 use crate::{Error, Result};

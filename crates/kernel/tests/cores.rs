@@ -2,12 +2,15 @@
 //!
 //! `WHYLOSS_SEQUENCES` says how many connections each control sees (`make cores`: a million).
 
+#[path = "support/parts.rs"]
+mod parts;
 #[path = "cores/reference.rs"]
 mod reference;
 #[path = "cores/world.rs"]
 mod world;
 
 use reference::{number, trigger, Reference};
+use whyloss_kernel::controls::CONTROLS;
 use whyloss_kernel::cores::{self, Aware, Core, Prr, Spike, Trust, Window, ONE, UNLIMITED};
 use whyloss_transport::congestion;
 use whyloss_transport::differentiation::{Gap, GapDifferentiator as _, SpikeSettings, Verdict};
@@ -16,7 +19,7 @@ use whyloss_transport::path::{Ack, Loss, Path};
 use whyloss_transport::receiver::{Arrival, ReceiveView};
 use whyloss_transport::segment::{Options, Segment, Timestamps};
 use whyloss_transport::timeout::{AfterTimeout, Assessment, Timeout};
-use whyloss_transport::{Duration, Instant};
+use whyloss_transport::{Config, Duration, Instant};
 use world::World;
 
 /// Events of a connection.
@@ -586,5 +589,31 @@ fn slow_start_without_a_limit_ends_at_the_threshold() {
         let before = window;
         core.grow(&mut window, &idle);
         assert_eq!(window, before, "{control}: what is not used does not grow");
+    }
+}
+
+#[test]
+fn cores_engine_and_pages_know_the_controls_by_the_names_of_the_table() {
+    let mut cored: Vec<_> = CONTROLS.iter().filter_map(|control| control.core).collect();
+    let mut known = cores::names();
+    cored.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(cored, known);
+    for control in CONTROLS {
+        let name = control.name.strip_prefix("wl_").expect("a prefix");
+        parts::selection(name).build(&mut Config::modern()).unwrap_or_else(|error| panic!("{}: {error}", control.name));
+    }
+    let page = |name: &str| {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let [controls, checksum] = ["kernel-controls.md", "kernel-checksum.md"].map(page);
+    for control in CONTROLS {
+        let told = if control.core.is_some() {
+            controls.contains(&format!("\n| `{}` | ", control.name))
+        } else {
+            checksum.contains(&format!("`{}`", control.name)) && checksum.contains(&format!("`{}`", control.kernel_name))
+        };
+        assert!(told, "{} is on no page", control.name);
     }
 }

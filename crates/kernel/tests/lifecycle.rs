@@ -9,10 +9,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{available, can_load, job_of_child, private_place, repetitions, soon, start_child};
-use whyloss_kernel::load::{self, Installed};
+use support::{available, can_load, job_of_child, private_place, repetitions, soon, start_child, start_child_under};
+use whyloss_kernel::installed::Installed;
 use whyloss_kernel::place::{names, Place};
 use whyloss_kernel::Error;
+use whyloss_kernel::{commands, load, select};
 
 /// Not a test: what [`start_child`] starts.
 #[test]
@@ -22,6 +23,10 @@ fn child() {
     match job.split(' ').collect::<Vec<_>>()[..] {
         ["load", ref controls @ ..] => drop(load::load(&Place::default(), &owned(controls)).expect("loads")),
         ["unload"] => drop(load::unload(&Place::default()).expect("unloads")),
+        ["command", "load", ref controls @ ..] => drop(commands::load(&owned(controls)).expect("loads")),
+        ["command", "list"] => assert!(commands::list().expect("lists").loaded.is_some()),
+        ["command", "use", control] => commands::choose(Some(control), Some(1), None, None).expect("a rule"),
+        ["command", "unload"] => drop(commands::unload().expect("unloads")),
         _ => {}
     }
 }
@@ -60,6 +65,33 @@ fn load_outlives_the_loader_and_unload_leaves_nothing() {
     let removed = load::unload(&place).expect("unloads");
     assert_eq!((removed.controls.len(), removed.moved, removed.kept), (names.len(), 0, 0));
     assert!(is_clean(&place));
+}
+
+#[test]
+fn commands_work_from_a_mount_namespace_of_their_own() {
+    if !can_load() {
+        return;
+    }
+    let place = private_place("l6_");
+    let done = |starter: &[&str], job: &str| {
+        let child = start_child_under(starter, &format!("command {job}"), &place).wait().expect("ends");
+        assert!(child.success(), "{job} under {starter:?}: {child}");
+    };
+    // As `ip netns exec` does: with another /sys too, on which no control groups are mounted.
+    let as_netns = "umount --lazy /sys && mount -t sysfs whyloss /sys && exec \"$@\"";
+    let as_netns = ["unshare", "--mount", "--net", "--propagation", "slave", "sh", "-c", as_netns, "sh"];
+    for starter in [&["unshare", "--mount"][..], &as_netns] {
+        done(starter, "load wl_newreno");
+        assert_eq!(available(&place.prefix), ["l6_newreno"], "what was loaded under {starter:?} has gone with it");
+        let installed = Installed::own(&place).expect("is loaded, and seen from here");
+        assert_eq!(installed.controls(), ["l6_newreno"]);
+        drop(installed);
+        done(starter, "list");
+        done(starter, "use wl_newreno");
+        assert_eq!(select::list(&Installed::own(&place).expect("is loaded")).expect("rules").len(), 1);
+        done(starter, "unload");
+        assert!(is_clean(&place), "after {starter:?}");
+    }
 }
 
 /// The kernel's numbers of everything that is loaded: links, and maps, those that hold controls among them.

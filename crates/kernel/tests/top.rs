@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::traffic::{connect, set_control};
-use support::{can_load, job_of_child, private_place, skip, soon, start_child};
+use support::{can_load, job_of_child, private_place, skip, soon, start_child, within};
 use whyloss_kernel::load;
 use whyloss_kernel::place::Place;
 use whyloss_kernel::top::{Connection, Observer, Snapshot, Tally, CAUSES};
@@ -208,6 +208,26 @@ fn connections_that_were_there_are_found_and_ended_ones_reported_once() {
     assert!(end_of(seen.cookie, &mut observer).closed);
     let after = observer.snapshot().expect("a snapshot");
     assert!(after.connections.iter().chain(&after.closed).all(|other| other.cookie != seen.cookie));
+}
+
+#[test]
+fn an_accepted_connection_keeps_its_port_and_its_damage_when_it_ends() {
+    let Some(_alone) = alone() else { return };
+    let mut observer = Observer::new(Place::default()).expect("an observer");
+    let bed = bed(50, Errors::Packets { probability: 0.02 }, Effect::Damage);
+    let [sender, receiver] = transfer(&bed, &mut observer, "reno", bulk(2));
+    assert!(receiver.damaged_in > 0, "{receiver:?}");
+    let mut closed = Vec::new();
+    let both = within(Duration::from_secs(5), || {
+        closed.extend(observer.snapshot().expect("a snapshot").closed);
+        [&sender, &receiver].iter().all(|seen| closed.iter().any(|ended| ended.cookie == seen.cookie))
+    });
+    assert!(both, "{closed:?}");
+    for seen in [sender, receiver] {
+        let ended = closed.iter().find(|ended| ended.cookie == seen.cookie).expect("has ended");
+        assert_eq!((ended.local_port, ended.remote_port), (seen.local_port, seen.remote_port), "{ended:?}");
+        assert!(ended.damaged_in >= seen.damaged_in, "{} of {} damaged", ended.damaged_in, seen.damaged_in);
+    }
 }
 
 /// Not a test: what [`start_child`] starts.

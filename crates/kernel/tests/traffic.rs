@@ -14,6 +14,7 @@ use support::path::Link;
 use support::traffic::{carry, connect, connect_across, control_of, set_control, Group, Traffic};
 use support::{available, flows, repetitions, skip, soon, within, Loaded};
 use whyloss_kernel::cgroup::Cgroups;
+use whyloss_kernel::installed::{known, Installed};
 use whyloss_kernel::select::{self, Match};
 use whyloss_kernel::stat::{stat, Connection, REPORTS};
 use whyloss_kernel::{load, Error};
@@ -92,13 +93,13 @@ fn rules_choose_the_control_of_new_connections() {
     assert_eq!(bed.controls("127.0.0.1:5302", "127.0.0.1:0"), both);
     assert_eq!(bed.controls("127.0.0.1:5303", "127.0.0.1:0"), ("reno".to_owned(), "reno".to_owned()));
 
-    let rules = select::list(&load::Installed::own(&bed.loaded.place).expect("is loaded")).expect("rules");
+    let rules = select::list(&Installed::own(&bed.loaded.place).expect("is loaded")).expect("rules");
     let rule = rules.iter().find(|rule| rule.port == Some(5301)).expect("is listed");
     assert_eq!((rule.control.as_str(), rule.connections), ("t1_newreno", 10));
     assert_eq!(rules.len(), 5);
 
     // Every control goes by the name that `list` gives it, also where that is too long for the kernel.
-    for control in load::known(&bed.loaded.place).expect("controls") {
+    for control in known(&bed.loaded.place).expect("controls") {
         bed.choose(&control.name, Some(5304), None);
         assert_eq!(bed.controls("127.0.0.1:5304", "127.0.0.1:0").0, control.kernel_name);
     }
@@ -143,7 +144,7 @@ fn the_inner_group_decides_and_a_group_that_goes_takes_its_rules_along() {
     let outside = bed.controls("127.0.0.1:0", "127.0.0.1:0");
     assert_eq!((inside.0.as_str(), outside.0.as_str()), ("t3_newreno", "reno"));
     std::fs::remove_dir(&inner).expect("is empty");
-    assert!(soon(|| select::list(&load::Installed::own(&bed.loaded.place).expect("is loaded")).expect("rules").len() == 1));
+    assert!(soon(|| select::list(&Installed::own(&bed.loaded.place).expect("is loaded")).expect("rules").len() == 1));
 }
 
 #[test]
@@ -234,7 +235,7 @@ fn every_control_carries_over_ipv6() {
     let Some(loaded) = Loaded::new("t7_", &[]) else { return };
     let channel = ChannelSpec { errors: Errors::Packets { probability: 0.02 }, effect: Effect::Erase };
     let bed = bed(&Link { rate_bps: 100_000_000, queue_packets: 200, channel, ..Link::default() });
-    let controls = load::known(&loaded.place).expect("controls");
+    let controls = known(&loaded.place).expect("controls");
     let counts = thread::scope(|scope| {
         let threads: Vec<_> = (5701..)
             .zip(&controls)

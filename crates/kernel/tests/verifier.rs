@@ -4,7 +4,17 @@
 mod support;
 
 use support::{available, can_load};
-use whyloss_kernel::object::{Loaded, Options, OBJECTS};
+use whyloss_kernel::controls::CONTROLS;
+use whyloss_kernel::object::{controls, Loaded, Options, OBJECTS, PREFIX};
+
+#[test]
+fn objects_have_the_controls_of_the_table() {
+    let objects = OBJECTS.iter().flat_map(|object| controls(object, PREFIX).expect("an ELF file"));
+    let mut found: Vec<_> = objects.map(|control| (control.name, control.kernel_name)).collect();
+    found.sort();
+    let table = CONTROLS.iter().map(|control| (control.name.to_owned(), control.kernel_name.to_owned()));
+    assert_eq!(found, table.collect::<Vec<_>>());
+}
 
 #[test]
 fn the_verifier_takes_every_object() {

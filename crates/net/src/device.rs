@@ -1,6 +1,6 @@
 //! The kernel's side of a TUN device: whether it exists, and how one that we make gets its addresses.
 
-use crate::setup::SetupError;
+use crate::error::SetupError;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use std::io;

@@ -10,6 +10,7 @@ pub mod deliver;
 pub mod device;
 pub mod digest;
 pub mod emulate;
+mod error;
 pub mod exchange;
 pub mod host;
 pub mod http;
@@ -26,8 +27,9 @@ pub mod tun;
 
 pub use clock::Clock;
 pub use emulate::Emulator;
+pub use error::SetupError;
 pub use host::{Application, Host, HostStats};
 pub use losses::Losses;
-pub use setup::{Setup, SetupError};
+pub use setup::Setup;
 pub use testbed::Testbed;
 pub use tun::Tun;

@@ -1,9 +1,10 @@
 //! From what a user says to a host that runs.
 
+use crate::error::SetupError;
 use crate::{device, Host, Tun};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use whyloss_transport::scheme::{Selection, SelectionError};
+use whyloss_transport::scheme::Selection;
 use whyloss_transport::stack::{Listener, Settings};
 use whyloss_transport::tcp::{Config, PROFILES};
 
@@ -28,26 +29,6 @@ pub struct Setup {
     pub selection: Selection,
     /// Negotiate ECN.
     pub ecn: bool,
-}
-
-/// Why there is no host.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// The user asks for what there is not.
-    #[error("{0}")]
-    Choice(String),
-    /// This machine, or this user, cannot do it.
-    #[error("{0}")]
-    Unavailable(String),
-    /// Anything else.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
-impl From<SelectionError> for SetupError {
-    fn from(error: SelectionError) -> Self {
-        Self::Choice(error.to_string())
-    }
 }
 
 impl Default for Setup {

@@ -4,6 +4,7 @@ use crate::convert::to_python;
 use crate::error::{InputError, WhylossError};
 use pyo3::prelude::*;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use whyloss_kernel::{commands, Error, Result};
@@ -86,6 +87,12 @@ pub fn kernel_take_back(py: Python<'_>, port: Option<u16>, prefix: Option<String
 #[pyfunction]
 pub fn kernel_stat(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     done(py, commands::stat)
+}
+
+/// The control that carries out each of the engine's schemes that one does, by the scheme's name.
+#[pyfunction]
+pub fn kernel_schemes() -> BTreeMap<&'static str, &'static str> {
+    whyloss_kernel::controls::by_scheme().collect()
 }
 
 /// What each counter of a control counts.

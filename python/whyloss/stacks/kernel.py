@@ -21,22 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CONTROLS", "Carrier", "control_of", "prepare"]
 
-#: The congestion controls of the kernel that do what schemes of the engine do.
-CONTROLS = {
-    "newreno": "reno",
-    "newreno+reno": "reno",
-    "sack": "reno",
-    "cubic": "cubic",
-    "checksum-ld": "wl_checksum",
-    "checksum-ld+reno": "wl_checksum",
-    "veno": "wl_veno",
-    "westwood": "wl_westwood",
-    "ncpld": "wl_ncpld",
-    "spike": "wl_spike",
-    "lda-eq": "wl_ldaeq",
-    "jtcp": "wl_jtcp",
-    "cerl": "wl_cerl",
-}
+#: The congestion controls of the kernel that do what schemes of the engine do, by scheme.
+CONTROLS = _native.kernel_schemes()
 
 _PIECE = 1 << 13
 #: Windows up to here are set by the size of the socket's buffer; larger ones are left to the kernel.

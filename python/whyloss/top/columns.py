@@ -111,7 +111,8 @@ def fitting(width: int, sort_key: str = "remote") -> list[Column]:
     while len(chosen) > 1 and _width(chosen) > width:
         chosen.pop(0)
     shown = [column for column in COLUMNS if column in chosen]
-    room = max(width - _width(shown), 0) // sum(column.end for column in shown)
+    # In few cells there may be no end among them.
+    room = max(width - _width(shown), 0) // max(sum(column.end for column in shown), 1)
     return [replace(column, width=min(column.width + room, LONGEST_END)) if column.end else column for column in shown]
 
 

@@ -1,6 +1,6 @@
 //! What the package's own controls have decided of their connections, where they are loaded.
 
-use crate::load::Installed;
+use crate::installed::Installed;
 use crate::place::Place;
 use crate::stat::{Counts, Listing};
 use crate::Result;

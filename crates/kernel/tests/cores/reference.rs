@@ -1,5 +1,6 @@
 //! The transport engine's algorithms, driven as its endpoint drives them, but without an endpoint.
 
+use crate::parts;
 use whyloss_transport::congestion::Window;
 use whyloss_transport::differentiation::{Cause, Verdict};
 use whyloss_transport::path::{Ack, Loss, Path, Trigger};
@@ -14,21 +15,12 @@ pub struct Reference {
     saved: (u64, u64),
 }
 
-/// The parts that a control is made of.
-pub fn selection(control: &str) -> Selection {
-    let named = |name: &str| Some(name.to_owned());
-    match control {
-        "ldaeq" => Selection::scheme("lda-eq"),
-        "cubic_ld" => Selection {
-            congestion: named("cubic"),
-            differentiator: named("lda-eq"),
-            reaction: named("keep"),
-            ..Selection::default()
-        },
-        // Its differentiator works at the receiver; the rest is that of the others.
-        "spike" => Selection { reaction: named("keep"), ..Selection::default() },
-        scheme => Selection::scheme(scheme),
-    }
+/// The parts that a core is compared with.
+fn selection(control: &str) -> Selection {
+    let parts = parts::selection(control);
+    // Spike's differentiator works at the receiver; the rest is that of the others.
+    let differentiator = parts.differentiator.clone().filter(|name| name != "spike");
+    Selection { differentiator, ..parts }
 }
 
 impl Reference {

@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod middlebox;
+pub mod parts;
 pub mod path;
 pub mod simulated;
 pub mod traffic;
@@ -89,12 +90,12 @@ impl Loaded {
 }
 
 /// Waits until `condition` holds. Gives whether it did within a second: the kernel takes some things away a little later.
-pub fn soon(condition: impl Fn() -> bool) -> bool {
+pub fn soon(condition: impl FnMut() -> bool) -> bool {
     within(Duration::from_secs(1), condition)
 }
 
 /// Waits until `condition` holds. Gives whether it did within `time`.
-pub fn within(time: Duration, condition: impl Fn() -> bool) -> bool {
+pub fn within(time: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + time;
     while !condition() {
         if Instant::now() > end {
@@ -127,7 +128,15 @@ const CHILD: &str = "WHYLOSS_TEST_CHILD";
 
 /// Starts this test program again, to do the job `job` at `place` in its (ignored) test `child`.
 pub fn start_child(job: &str, place: &Place) -> Child {
-    Command::new(std::env::current_exe().expect("the test program"))
+    start_child_under(&[], job, place)
+}
+
+/// As [`start_child`], by a command that starts the one which it is given.
+pub fn start_child_under(starter: &[&str], job: &str, place: &Place) -> Child {
+    let program = std::env::current_exe().expect("the test program");
+    let mut words = starter.iter().map(|&word| word.into()).chain([program.into_os_string()]);
+    Command::new(words.next().expect("at least the program"))
+        .args(words)
         .args(["--ignored", "--exact", "child"])
         .env(CHILD, job)
         .env("WHYLOSS_KERNEL_FOLDER", &place.folder)

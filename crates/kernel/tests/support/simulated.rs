@@ -1,6 +1,7 @@
 //! The same transfer in the simulator.
 #![allow(dead_code)]
 
+use super::parts;
 use super::path::Link;
 use std::ops::ControlFlow;
 use whyloss_sim::{Amount, Builder, ChannelSpec, End, Limits, LinkSpec, QueueLimit, TcpFlow};
@@ -22,22 +23,8 @@ pub struct Simulated {
 
 /// The engine's parts for a control.
 fn selection(control: &str) -> Selection {
-    let named = |name: &str| Some(name.to_owned());
-    let timeout = named(if control == "newreno" { "f-rto" } else { "aware" });
-    let keeping = |congestion: &str, differentiator: &str| Selection {
-        congestion: named(congestion),
-        differentiator: named(differentiator),
-        reaction: named("keep"),
-        ..Selection::default()
-    };
-    let selection = match control {
-        "newreno" => Selection { congestion: named("newreno"), ..Selection::default() },
-        "ldaeq" => keeping("newreno", "lda-eq"),
-        "cubic_ld" => keeping("cubic", "lda-eq"),
-        "spike" => keeping("newreno", "spike"),
-        scheme => Selection::scheme(scheme),
-    };
-    Selection { timeout, ..selection }
+    let timeout = if control == "newreno" { "f-rto" } else { "aware" };
+    Selection { timeout: Some(timeout.to_owned()), ..parts::selection(control) }
 }
 
 /// Sends over `link` under `control` for `seconds`.

@@ -1,0 +1,108 @@
+//! What is loaded at a place, and by which package.
+
+use crate::object::{self, said, Control, DIGEST, OBJECTS};
+use crate::place::{names, Lock, Place};
+use crate::{check, Error, Result};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
+use std::path::{Path, PathBuf};
+
+/// The octets of each of the two texts in the map `about`.
+const TEXT: usize = 32;
+
+/// What is loaded.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct About {
+    /// The version of the package that loaded it.
+    pub version: String,
+    /// The digest over its objects.
+    pub digest: String,
+}
+
+impl About {
+    /// What this package would load.
+    pub fn own() -> Self {
+        Self { version: env!("CARGO_PKG_VERSION").to_owned(), digest: DIGEST.to_owned() }
+    }
+
+    /// Leaves a note of it in the BPF file system `root`.
+    pub(crate) fn pin(&self, root: &Path) -> Result<()> {
+        let mut options = libbpf_rs::libbpf_sys::bpf_map_create_opts::default();
+        options.sz = std::mem::size_of_val(&options) as _;
+        said("saying what is loaded", || {
+            let mut map = MapHandle::create(MapType::Array, Some("wl_about"), 4, 2 * TEXT as u32, 1, &options)?;
+            let mut value = [0; 2 * TEXT];
+            for (text, field) in [&self.version, &self.digest].into_iter().zip(value.chunks_mut(TEXT)) {
+                field[..text.len().min(TEXT)].copy_from_slice(&text.as_bytes()[..text.len().min(TEXT)]);
+            }
+            map.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY)?;
+            map.freeze()?;
+            map.pin(root.join("about"))
+        })
+    }
+
+    /// The note in the BPF file system `root`, if there is one.
+    pub(crate) fn read(root: &Path) -> Option<Self> {
+        let map = MapHandle::from_pinned_path(root.join("about")).ok()?;
+        let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+        let text = |at: usize| {
+            let field = value.get(at..at + TEXT).unwrap_or_default();
+            String::from_utf8_lossy(field).trim_end_matches('\0').to_owned()
+        };
+        Some(Self { version: text(0), digest: text(TEXT) })
+    }
+}
+
+/// The programs that are loaded at a place.
+#[derive(Debug)]
+pub struct Installed {
+    /// The place, which nobody else changes meanwhile.
+    pub lock: Lock,
+    /// The BPF file system.
+    pub root: PathBuf,
+    /// Who loaded them.
+    pub about: About,
+}
+
+impl Installed {
+    /// What is loaded at `place`, by whatever version.
+    pub fn any(place: &Place) -> Result<Self> {
+        check::permitted()?;
+        let lock = place.lock()?;
+        let root = place.mounted_on();
+        let Some(about) = About::read(&root) else {
+            lock.tidy();
+            return Err(Error::NotLoaded);
+        };
+        Ok(Self { lock, root, about })
+    }
+
+    /// What is loaded at `place`, which must be what this package loads.
+    pub fn own(place: &Place) -> Result<Self> {
+        let found = Self::any(place)?;
+        let own = About::own();
+        if found.about != own {
+            return Err(Error::Mismatch { loaded: found.about.version, own: own.version });
+        }
+        Ok(found)
+    }
+
+    /// The names that the controls have in the kernel.
+    pub fn controls(&self) -> Vec<String> {
+        names(&self.root.join("controls"))
+    }
+
+    /// The names of the other programs that are attached.
+    pub fn programs(&self) -> Vec<String> {
+        names(&self.root.join("links"))
+    }
+}
+
+/// The name that every control of the package has, in the package and at a place.
+pub fn known(place: &Place) -> Result<Vec<Control>> {
+    let mut known = Vec::new();
+    for object in OBJECTS {
+        known.extend(object::controls(object, &place.prefix)?);
+    }
+    known.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(known)
+}

@@ -16,8 +16,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
-    Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, DccpFlow, End, Errors, Limits, NodeId, Outcome, QueueLimit,
-    RunError, Simulation, Spacing, Step, StripedTransfer, Supply, TcpFlow, Way,
+    Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, DccpFlow, End, Errors, Limits, NodeId, QueueLimit, RunError,
+    RunOutcome, Simulation, Spacing, Step, StripedTransfer, Supply, TcpFlow, Way,
 };
 use whyloss_transport::differentiation::AT_RECEIVER;
 use whyloss_transport::{Duration, Instant};
@@ -72,7 +72,7 @@ pub(crate) fn simulate(
             }
         })
         .map_err(|error| failed(scenario, options.run, error))?;
-    if outcome == Outcome::Cancelled {
+    if outcome == RunOutcome::Cancelled {
         return Err(Error::Cancelled);
     }
     let records = world.simulation.into_records();

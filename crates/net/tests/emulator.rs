@@ -110,7 +110,7 @@ fn the_pattern_of_losses_is_that_of_the_simulators_channel() {
     let (audit, records) = bed.finish(2000);
     let mut channel = Channel::new(&spec, 42, 0, "link emulator>client").unwrap();
     let mut flips = Vec::new();
-    let erased = |_: &u64| channel.pass(100, transport::Instant::ZERO, &mut flips) == whyloss_sim::Fate::Erased;
+    let erased = |_: &u64| channel.pass(100, transport::Instant::ZERO, &mut flips) == whyloss_sim::ChannelOutcome::Erased;
     let expected: Vec<_> = (0..2000).filter(erased).collect();
     assert!(expected.len() > 40);
     assert_eq!(losses(&records), expected);

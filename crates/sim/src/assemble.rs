@@ -1,134 +1,93 @@
 //! From a [`Builder`] to a [`Simulation`]: everything is checked, then put in its place.
 
+use crate::address::{AssistedId, DirectionId, EndpointId, FileId, FlowId, HostId, LinkId, NodeId, SourceId, StationId, Way};
 use crate::build::{
-    Air, Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Flow as FlowSpec, Input as HostInput, LineSpec, Link, LinkId, Node,
-    NodeId, StripedTransfer, Supply, TcpFlow, Way,
+    Air, Amount, Builder, CaptureSpec, CbrFlow, DccpFlow, End, FlowSpec, InputSpec, LineSpec, LinkEnds, NodeSpec,
+    StripedTransfer, Supply, TcpFlow,
 };
 use crate::capture::{Capture, Tap};
-use crate::channel::{Channel, ChannelError};
-use crate::dccp;
+use crate::channel::Channel;
 use crate::direction::{Direction, Line, LinkNames};
+use crate::error::BuildError;
 use crate::events::{Event, Target, MAX_TARGETS};
-use crate::hosts::{File, Flow, Hosts, Opening, Socket, Source};
+use crate::hop::Hop;
+use crate::hosts::{DccpSocket, FileState, FlowState, Hosts, Opening, Socket, Source, TcpSocket};
 use crate::link::Transmitter;
-use crate::middlebox::{Assisted, Attached, Meter, Middlebox};
-use crate::network::{Network, Outlet, Overhead, Place, Protocol};
+use crate::meter::Meter;
+use crate::middlebox::{Assisted, Attached, Middlebox};
+use crate::network::{Egress, Network, Overhead, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
 use crate::queue::Discipline;
-use crate::radio::Hop;
 use crate::random::Stream;
 use crate::record::Records;
-use crate::routes::{Routes, NOWHERE};
+use crate::routes::Routes;
 use crate::simulation::Simulation;
 use crate::striped::Striped;
 use std::collections::HashSet;
-use whyloss_transport::{datagram, BitRate, Command, Duration, Endpoint, Input, Instant, Ports};
+use whyloss_transport::{datagram, BitRate, Duration, Endpoint, Ports};
 
 const FIRST_PORT: u16 = 1024;
 
-pub(crate) fn assemble(builder: Builder) -> Result<Simulation, BuildError> {
-    let Builder { seed, run, nodes, links, airs, flows, send_overhead, sampling, captures, inputs, disciplines, middleboxes } =
-        builder;
-    distinct("node", nodes.iter().map(|node| node.name.as_str()))?;
-    distinct("flow", flows.iter().map(FlowSpec::name))?;
-    let hosts: Vec<u32> = (0..nodes.len() as u32).filter(|&node| nodes[node as usize].host).collect();
-    if hosts.len() > MAX_HOSTS || 2 * links.len() > MAX_TARGETS {
-        let found = format!("{} hosts and {} links", hosts.len(), links.len());
-        return Err(unfit("network", "size", found, "at most 16 million hosts and 2 million links"));
-    }
-    if sampling == Some(Duration::ZERO) {
-        return Err(unfit("network", "sampling interval", "0 s".to_owned(), "a time longer than 0 s"));
-    }
-    let mut assembly = Assembly {
-        seed,
-        run,
-        send_overhead,
-        node_names: nodes.iter().map(|node| node.name.clone()).collect(),
-        host_numbers: vec![None; nodes.len()],
-        next_ports: vec![FIRST_PORT; hosts.len()],
-        net: Network::new(hosts.len() as u32),
-        link_names: Vec::new(),
-        state: Hosts::default(),
-    };
-    for (number, &node) in hosts.iter().enumerate() {
-        assembly.host_numbers[node as usize] = Some(number as u32);
-    }
-    let first_stations: Vec<_> = airs.iter().map(|air| assembly.air(air)).collect::<Result<_, _>>()?;
-    let mut names = LinkNames::default();
-    for (number, link) in links.iter().enumerate() {
-        let [a, b] = link.ends;
-        for (way, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
-            let name = names.name(assembly.node_name(from)?, assembly.node_name(to)?);
-            if from == to {
-                return Err(unfit(&format!("link {name}"), "ends", "one node twice".to_owned(), "two nodes"));
-            }
-            assembly.net.directions.push(match &link.line {
-                LineSpec::Wire(specs) => {
-                    let own = |(link, own, _): &&(LinkId, Way, Discipline)| link.0 as usize == number && *own as usize == way;
-                    let discipline = disciplines.iter().rfind(own).map(|(.., discipline)| *discipline);
-                    Direction::of_wire(&specs[way], discipline, seed, run, &name)?
-                }
-                LineSpec::Air(air) => {
-                    let stations = &airs[*air].stations;
-                    let number = |node| stations.iter().position(|&(at, _)| at == node).unwrap_or_default() as u32;
-                    let first = first_stations[*air];
-                    let item = format!("link {name}");
-                    let channel =
-                        Channel::new(&airs[*air].spec.channel, seed, run, &item).map_err(|error| of_item(&item, error))?;
-                    Direction::new(channel, Line::Air(Hop::new(first + number(from), first + number(to))))
-                }
-            });
-            let place = assembly.host_numbers[to.0 as usize].map_or(Place::Router(to.0), Place::Host);
-            assembly.net.places.push(place);
-            assembly.link_names.push(name);
+impl Builder {
+    /// Checks everything and builds the simulation.
+    pub fn build(self) -> Result<Simulation, BuildError> {
+        let Self { seed, run, nodes, links, airs, flows, send_overhead, sampling, captures, inputs, disciplines, middleboxes } =
+            self;
+        distinct("node", nodes.iter().map(|node| node.name.as_str()))?;
+        distinct("flow", flows.iter().map(FlowSpec::name))?;
+        let hosts: Vec<_> = (0..nodes.len()).filter(|&node| nodes[node].host).map(NodeId::new).collect();
+        if hosts.len() > MAX_HOSTS || 2 * links.len() > MAX_TARGETS {
+            let found = format!("{} hosts and {} links", hosts.len(), links.len());
+            return Err(unfit("network", "size", found, "at most 16 million hosts and 2 million links"));
         }
-    }
-    assembly.net.routes = Routes::new(&nodes, &links, &hosts);
-    assembly.net.taps = vec![Vec::new(); assembly.net.directions.len()];
-    for (link, way, _) in disciplines {
-        assembly.check_discipline(link, way)?;
-    }
-    for (at, link, middlebox) in middleboxes {
-        assembly.middlebox(&nodes, &links, at, link, middlebox)?;
-    }
-    for capture in captures {
-        assembly.capture(capture)?;
-    }
-    for input in &inputs {
-        assembly.input(input)?;
-    }
-    // DCCP sockets have their outlets behind those of the TCP sockets, sources behind those.
-    let (mut dccp, mut datagrams) = (Vec::new(), Vec::new());
-    for flow in flows {
-        match flow {
-            FlowSpec::Tcp(flow) => assembly.tcp(*flow)?,
-            FlowSpec::Striped(transfer) => assembly.striped(transfer)?,
-            FlowSpec::Dccp(flow) => {
-                assembly.state.flows.push(Flow { protocol: Protocol::Dccp, ..blank(flow.name.clone(), flow.start, 0) });
-                dccp.push((assembly.state.flows.len() - 1, flow));
-            }
-            FlowSpec::Cbr(flow) => {
-                assembly.state.flows.push(blank(flow.name.clone(), flow.start, 0));
-                datagrams.push((assembly.state.flows.len() - 1, flow));
-            }
+        if sampling == Some(Duration::ZERO) {
+            return Err(unfit("network", "sampling interval", "0 s".to_owned(), "a time longer than 0 s"));
         }
+        let mut assembly = Assembly {
+            seed,
+            run,
+            send_overhead,
+            node_names: nodes.iter().map(|node| node.name.clone()).collect(),
+            host_ids: vec![None; nodes.len()],
+            next_ports: vec![FIRST_PORT; hosts.len()],
+            net: Network::new(hosts.len()),
+            link_names: Vec::new(),
+            ends: Vec::new(),
+            hosts: Hosts::default(),
+        };
+        for (number, node) in hosts.iter().enumerate() {
+            assembly.host_ids[node.index()] = Some(HostId::new(number));
+        }
+        assembly.links(&links, &airs, &disciplines)?;
+        assembly.net.routes = Routes::new(nodes.len(), &hosts, links.iter().map(|link| link.ends));
+        assembly.net.taps = vec![Vec::new(); assembly.net.directions.len()];
+        for (link, way, _) in disciplines {
+            assembly.check_discipline(link, way)?;
+        }
+        for (at, link, middlebox) in middleboxes {
+            assembly.middlebox(&nodes, &links, at, link, middlebox)?;
+        }
+        for capture in captures {
+            assembly.capture(capture)?;
+        }
+        for input in &inputs {
+            assembly.input(input)?;
+        }
+        assembly.flows(flows)?;
+        let Assembly { mut net, mut hosts, link_names, mut ends, .. } = assembly;
+        ends.sort_by_key(|(id, ..)| *id);
+        debug_assert!(ends.iter().enumerate().all(|(number, (id, ..))| id.index() == number), "each flow has two ends");
+        (net.egress, hosts.sockets) = ends.into_iter().map(|(_, egress, socket)| (egress, socket)).unzip();
+        Ok(Simulation {
+            net,
+            hosts,
+            sampling,
+            next_sample: if sampling.is_some() { 0 } else { u64::MAX },
+            events: 0,
+            link_names,
+            records: Records { seed, run, send_overhead, ..Records::default() },
+        })
     }
-    for (number, flow) in dccp {
-        assembly.dccp(number, *flow)?;
-    }
-    for (number, flow) in datagrams {
-        assembly.cbr(number, &flow)?;
-    }
-    let Assembly { net, state, link_names, .. } = assembly;
-    Ok(Simulation {
-        net,
-        hosts: state,
-        sampling,
-        next_sample: if sampling.is_some() { 0 } else { u64::MAX },
-        events: 0,
-        link_names,
-        records: Records { seed, run, send_overhead, ..Records::default() },
-    })
 }
 
 struct Assembly {
@@ -136,12 +95,14 @@ struct Assembly {
     run: u64,
     send_overhead: Duration,
     node_names: Vec<String>,
-    /// Number of each node among the hosts.
-    host_numbers: Vec<Option<u32>>,
+    /// The host that each node is, if it is one.
+    host_ids: Vec<Option<HostId>>,
     next_ports: Vec<u16>,
     net: Network,
     link_names: Vec<String>,
-    state: Hosts,
+    /// The ends of all flows, in the order in which they were made.
+    ends: Vec<(EndpointId, Egress, Socket)>,
+    hosts: Hosts,
 }
 
 /// A pair of hosts that a flow connects.
@@ -151,15 +112,99 @@ struct Pair {
     route: Route,
 }
 
+impl Pair {
+    /// The node at which the packets of this way begin, and their route.
+    const fn end(&self, way: Way) -> (NodeId, Route) {
+        match way {
+            Way::Forward => (self.nodes[0], self.route),
+            Way::Reverse => (self.nodes[1], self.route.reversed()),
+        }
+    }
+}
+
+/// The ports of the end whose packets take this route.
+const fn ports(route: Route) -> Ports {
+    Ports { local: route.ports[0], remote: route.ports[1] }
+}
+
 impl Assembly {
     fn node_name(&self, node: NodeId) -> Result<&str, BuildError> {
-        let name = self.node_names.get(node.0 as usize).map(String::as_str);
-        name.ok_or_else(|| unfit("network", "node", format!("number {}", node.0), "a node of this builder"))
+        let name = self.node_names.get(node.index()).map(String::as_str);
+        name.ok_or_else(|| unfit("network", "node", format!("number {}", node.index()), "a node of this builder"))
     }
 
-    /// Puts the stations of a radio channel on the air; returns the number of the first.
-    fn air(&mut self, air: &Air) -> Result<u32, BuildError> {
-        air.spec.check().map_err(|error| of_item("radio", error))?;
+    /// Makes the directions of all links.
+    fn links(&mut self, links: &[LinkEnds], airs: &[Air], disciplines: &[(LinkId, Way, Discipline)]) -> Result<(), BuildError> {
+        let first_stations: Vec<_> = airs.iter().map(|air| self.air(air)).collect::<Result<_, _>>()?;
+        let mut names = LinkNames::default();
+        for (number, link) in links.iter().enumerate() {
+            let id = LinkId::new(number);
+            let [a, b] = link.ends;
+            for (way, (from, to)) in Way::BOTH.into_iter().zip([(a, b), (b, a)]) {
+                let name = names.name(self.node_name(from)?, self.node_name(to)?);
+                if from == to {
+                    return Err(unfit(&format!("link {name}"), "ends", "one node twice".to_owned(), "two nodes"));
+                }
+                let direction = match &link.line {
+                    LineSpec::Wire(specs) => {
+                        let own = |(link, own, _): &&(LinkId, Way, Discipline)| *link == id && *own == way;
+                        let discipline = disciplines.iter().rfind(own).map(|(.., discipline)| *discipline);
+                        Direction::of_wire(&specs[way.index()], discipline, self.seed, self.run, &name)?
+                    }
+                    LineSpec::Air(air) => {
+                        let stations = &airs[*air].stations;
+                        let number = |node| stations.iter().position(|&(at, _)| at == node).unwrap_or_default();
+                        let station = |node| StationId::new(first_stations[*air].index() + number(node));
+                        let item = format!("link {name}");
+                        let channel = Channel::new(&airs[*air].spec.channel, self.seed, self.run, &item);
+                        let channel = channel.map_err(|error| BuildError::of_channel(&item, error))?;
+                        Direction::new(channel, Line::Air(Hop::new(station(from), station(to))))
+                    }
+                };
+                self.net.directions.push(direction);
+                self.net.places.push(self.host_ids[to.index()].map_or(Place::Router(to), Place::Host));
+                self.link_names.push(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the ends of all flows.
+    fn flows(&mut self, flows: Vec<FlowSpec>) -> Result<(), BuildError> {
+        // Events of one time come in the order in which they are made, and ports are given in that order: those of TCP flows first, then
+        // those of DCCP flows, then those of datagrams.
+        let (mut dccp, mut datagrams) = (Vec::new(), Vec::new());
+        for flow in flows {
+            match flow {
+                FlowSpec::Tcp(flow) => self.tcp(*flow)?,
+                FlowSpec::Striped(transfer) => self.striped(transfer)?,
+                FlowSpec::Dccp(flow) => {
+                    let id = self.flow(FlowState::new(flow.name.clone(), flow.start, Protocol::Dccp));
+                    dccp.push((id, flow));
+                }
+                FlowSpec::Cbr(flow) => {
+                    let id = self.flow(FlowState::new(flow.name.clone(), flow.start, Protocol::Udp));
+                    datagrams.push((id, flow));
+                }
+            }
+        }
+        for (id, flow) in dccp {
+            self.dccp(id, *flow)?;
+        }
+        for (id, flow) in datagrams {
+            self.cbr(id, &flow)?;
+        }
+        Ok(())
+    }
+
+    fn flow(&mut self, flow: FlowState) -> FlowId {
+        self.hosts.flows.all.push(flow);
+        FlowId::new(self.hosts.flows.all.len() - 1)
+    }
+
+    /// Puts the stations of a radio channel on the air; returns the first.
+    fn air(&mut self, air: &Air) -> Result<StationId, BuildError> {
+        air.spec.check().map_err(|error| BuildError::of_channel("radio", error))?;
         let mut names = Vec::with_capacity(air.stations.len());
         for &(node, position) in &air.stations {
             let name = self.node_name(node)?.to_owned();
@@ -180,74 +225,81 @@ impl Assembly {
         Ok(first)
     }
 
-    fn input(&mut self, input: &HostInput) -> Result<(), BuildError> {
+    fn input(&mut self, input: &InputSpec) -> Result<(), BuildError> {
         let item = format!("input of {}", self.node_name(input.host)?);
-        let host = self.host_numbers[input.host.0 as usize];
+        let host = self.host_ids[input.host.index()];
         let host = host.ok_or_else(|| unfit(&item, "node", "a router".to_owned(), "a host"))?;
         let component = format!("{item} {}", input.way.name());
-        let channel = Channel::new(&input.channel, self.seed, self.run, &component).map_err(|error| of_item(&item, error))?;
-        let inputs = &mut self.net.inputs;
-        inputs.resize_with(self.net.hosts as usize, Default::default);
-        inputs[host as usize][usize::from(input.way == Way::Reverse)] = Some(channel);
+        let channel = Channel::new(&input.channel, self.seed, self.run, &component);
+        let channel = channel.map_err(|error| BuildError::of_channel(&item, error))?;
+        let ingress = &mut self.net.ingress;
+        ingress.resize_with(self.net.hosts, Default::default);
+        ingress[host.index()][input.way.index()] = Some(channel);
         Ok(())
     }
 
     /// A discipline belongs to a wire.
     fn check_discipline(&self, link: LinkId, way: Way) -> Result<(), BuildError> {
-        let direction = 2 * link.0 as usize + usize::from(way == Way::Reverse);
+        let direction = DirectionId::of(link, way).index();
         let line = self.net.directions.get(direction).map(|direction| &direction.line);
         if let Some(Line::Wire(_) | Line::Varying(_)) = line {
             return Ok(());
         }
         let name = self.link_names.get(direction);
-        let item = format!("queue of link {}", name.map_or_else(|| format!("number {}", link.0), String::clone));
+        let item = format!("queue of link {}", name.map_or_else(|| format!("number {}", link.index()), String::clone));
         Err(unfit(&item, "link", "no wire".to_owned(), "a wire of this builder"))
     }
 
-    fn middlebox(&mut self, nodes: &[Node], links: &[Link], at: NodeId, link: LinkId, kind: Middlebox) -> Result<(), BuildError> {
+    fn middlebox(
+        &mut self,
+        nodes: &[NodeSpec],
+        links: &[LinkEnds],
+        at: NodeId,
+        link: LinkId,
+        kind: Middlebox,
+    ) -> Result<(), BuildError> {
         let item = format!("middlebox at {}", self.node_name(at)?);
-        if nodes[at.0 as usize].host {
+        if nodes[at.index()].host {
             return Err(unfit(&item, "node", "a host".to_owned(), "a router"));
         }
-        let side = links.get(link.0 as usize).and_then(|link| link.ends.iter().position(|end| *end == at));
+        let side = links.get(link.index()).and_then(|link| link.ends.iter().position(|end| *end == at));
         let Some(side) = side else {
-            return Err(unfit(&item, "link", format!("number {}", link.0), "a link of this router"));
+            return Err(unfit(&item, "link", format!("number {}", link.index()), "a link of this router"));
         };
-        let outgoing = 2 * link.0 + side as u32;
+        let outgoing = DirectionId::of(link, Way::BOTH[side]);
         if let Middlebox::Survival { window } = kind {
             if window == 0 {
                 return Err(unfit(&item, "window", "0 packets".to_owned(), "at least 1 packet"));
             }
-            for direction in [outgoing, outgoing ^ 1] {
-                self.net.directions[direction as usize].meter.get_or_insert_with(|| Box::new(Meter::new(window)));
+            for direction in [outgoing, outgoing.peer()] {
+                self.net.directions[direction.index()].meter.get_or_insert_with(|| Box::new(Meter::new(window)));
             }
         }
         let attached = Attached { outgoing, agent: kind.agent() };
         let assisted = &mut self.net.assisted;
-        if let Some(router) = assisted.iter_mut().find(|router| router.node == at.0) {
+        if let Some(router) = assisted.iter_mut().find(|router| router.node == at) {
             router.agents.push(attached);
             return Ok(());
         }
-        assisted.push(Assisted { node: at.0, agents: vec![attached] });
-        let router = Place::Assisted(assisted.len() as u32 - 1);
+        assisted.push(Assisted { node: at, agents: vec![attached] });
+        let router = Place::Assisted(AssistedId::new(assisted.len() - 1));
         for place in &mut self.net.places {
-            if matches!(place, Place::Router(node) if *node == at.0) {
+            if matches!(place, Place::Router(node) if *node == at) {
                 *place = router;
             }
         }
         Ok(())
     }
 
-    fn capture(&mut self, capture: crate::build::Capture) -> Result<(), BuildError> {
+    fn capture(&mut self, capture: CaptureSpec) -> Result<(), BuildError> {
         let number = self.net.captures.len();
-        let first = capture.link.0 as usize * 2;
-        let directions: Vec<_> = capture.ways.iter().map(|way| first + usize::from(*way == Way::Reverse)).collect();
+        let directions: Vec<_> = capture.ways.iter().map(|way| DirectionId::of(capture.link, *way).index()).collect();
         let names = directions.iter().map(|&at| self.link_names.get(at).map(String::as_str)).collect::<Option<Vec<_>>>();
         let Some(names) = names.filter(|names| !names.is_empty()) else {
             return Err(unfit(
                 "capture",
                 "link",
-                format!("number {}", capture.link.0),
+                format!("number {}", capture.link.index()),
                 "a link of this builder, and a direction",
             ));
         };
@@ -264,22 +316,22 @@ impl Assembly {
     fn pair(&mut self, flow: &str, from: NodeId, to: NodeId, v6: bool) -> Result<Pair, BuildError> {
         let item = format!("flow {flow}");
         let names = [self.node_name(from)?.to_owned(), self.node_name(to)?.to_owned()];
-        let mut hosts = [0; 2];
+        let mut hosts = [HostId::new(0); 2];
         for (at, node) in [from, to].into_iter().enumerate() {
-            hosts[at] = self.host_numbers[node.0 as usize]
-                .ok_or_else(|| unfit(&item, "end", format!("router `{}`", names[at]), "a host"))?;
+            hosts[at] =
+                self.host_ids[node.index()].ok_or_else(|| unfit(&item, "end", format!("router `{}`", names[at]), "a host"))?;
         }
         if from == to {
             return Err(unfit(&item, "ends", format!("`{}` twice", names[0]), "two hosts"));
         }
         for (a, b, node) in [(0, 1, from), (1, 0, to)] {
-            if !self.reaches(node.0, hosts[b]) {
+            if !self.reaches(node, hosts[b]) {
                 return Err(BuildError::NoWay { flow: flow.to_owned(), from: names[a].clone(), to: names[b].clone() });
             }
         }
         let mut ports = [0; 2];
         for at in 0..2 {
-            let next = &mut self.next_ports[hosts[at] as usize];
+            let next = &mut self.next_ports[hosts[at].index()];
             ports[at] = *next;
             *next = next
                 .checked_add(1)
@@ -289,40 +341,38 @@ impl Assembly {
     }
 
     /// Whether the routes lead from a node to a host.
-    fn reaches(&self, mut node: u32, host: u32) -> bool {
+    fn reaches(&self, mut node: NodeId, host: HostId) -> bool {
         for _ in 0..=self.node_names.len() {
-            let direction = self.net.routes.next(node, host);
-            if direction == NOWHERE {
-                return false;
-            }
-            match self.net.places[direction as usize] {
+            let Some(direction) = self.net.routes.next(node, host) else { return false };
+            match self.net.places[direction.index()] {
                 Place::Router(next) => node = next,
-                Place::Assisted(router) => node = self.net.assisted[router as usize].node,
+                Place::Assisted(router) => node = self.net.assisted[router.index()].node,
                 Place::Host(end) => return end == host,
             }
         }
         false
     }
 
-    /// Adds an outlet at `node` to the network; its number is the next one.
-    fn outlet(&mut self, name: &str, node: NodeId, mut outlet: Outlet) {
+    /// Where the packets of an end of `flow` at `node` enter the network.
+    fn egress(&self, flow: &str, way: Way, node: NodeId, protocol: Protocol, route: Route, initial_seq: u32) -> Egress {
+        let exit = self.net.routes.next(node, route.hosts[1]).expect("a pair of hosts has ways to each other");
+        let mut egress = Egress::new(protocol, route, exit, initial_seq);
         if self.send_overhead > Duration::ZERO {
-            let purpose = format!("send overhead {}", outlet.way.name());
-            let stream = Stream::new(self.seed, self.run, &format!("flow {name}"), &purpose);
-            outlet.overhead = Some(Box::new(Overhead::new(self.send_overhead.as_nanos(), stream)));
+            let purpose = format!("send overhead {}", way.name());
+            let stream = Stream::new(self.seed, self.run, &format!("flow {flow}"), &purpose);
+            egress.overhead = Some(Box::new(Overhead::new(self.send_overhead.as_nanos(), stream)));
         }
-        outlet.exit = self.net.routes.next(node.0, outlet.route.hosts[1]);
-        self.net.outlets.push(outlet);
+        egress
     }
 
     /// Makes both ends of a connection and lets it open at `start`.
     fn connect(
         &mut self,
-        flow: Flow,
+        flow: FlowState,
         [from, to]: [NodeId; 2],
         ends: (End, End),
         opening: Opening,
-        striped: Option<(u32, u32)>,
+        striped: Option<(FileId, usize)>,
     ) -> Result<(), BuildError> {
         let item = format!("flow {}", flow.name);
         let header = ends.0.config.ip_header;
@@ -331,41 +381,27 @@ impl Assembly {
             return Err(unfit(&item, "ip_header", found, "20 (IPv4) or 40 (IPv6), the same at both ends"));
         }
         let pair = self.pair(&flow.name, from, to, header == 40)?;
-        let number = self.state.flows.len() as u32;
         let mut nonces = Stream::new(self.seed, self.run, &item, "nonce key");
-        let [local, remote] = pair.route.ports;
-        let sides = [(ends.0, Way::Forward, pair.route, Ports { local, remote })];
-        let other = (ends.1, Way::Reverse, pair.route.reversed(), Ports { local: remote, remote: local });
-        for (side, (mut end, way, route, ports)) in sides.into_iter().chain([other]).enumerate() {
+        let (name, start) = (flow.name.clone(), flow.start);
+        let number = self.flow(flow);
+        for (way, mut end) in Way::BOTH.into_iter().zip([ends.0, ends.1]) {
             end.config.nonce_key = nonces.bits();
             // The application reads at once all the same, but it looks at what it reads.
             end.config.auto_read = false;
-            let index = self.net.outlets.len() as u32;
-            let mut outlet = Outlet::new(number, way, route, end.config.initial_seq);
-            self.state.ports.insert(route, index ^ 1);
-            let mut tcp = Endpoint::new(end.config, end.parts, ports);
+            let (node, route) = pair.end(way);
+            let id = EndpointId::of(number, way);
+            let mut egress = self.egress(&name, way, node, Protocol::Tcp, route, end.config.initial_seq);
+            self.hosts.ports.insert(route, id.peer());
+            let tcp = Endpoint::new(end.config, end.parts, ports(route));
             let sends = way == Way::Forward;
-            outlet.wants_truth = sends && tcp.wants_truth();
-            self.outlet(&flow.name, pair.nodes[side], outlet);
-            if !sends {
-                tcp.handle(Instant::ZERO, Input::Command(Command::Listen));
-            }
-            self.state.sockets.push(Socket {
-                tcp,
-                armed: if sends { flow.start.as_nanos() } else { u64::MAX },
-                opening: sends.then_some(opening),
-                striped,
-                feeding: false,
-                delivered: 0,
-                read: 0,
-                corrupted: 0,
-            });
+            egress.wants_truth = sends && tcp.wants_truth();
+            let socket = TcpSocket::new(tcp, sends.then_some((start, opening)), striped);
+            self.ends.push((id, egress, Socket::Tcp(socket)));
             if sends {
-                let event = Event::new(flow.start.as_nanos(), self.net.events.next_order(), Target::Timer(index));
+                let event = Event::new(start.as_nanos(), self.net.events.next_order(), Target::Timer(id));
                 self.net.events.push(event);
             }
         }
-        self.state.flows.push(flow);
         Ok(())
     }
 
@@ -376,10 +412,9 @@ impl Assembly {
             Amount::Octets(0) => return Err(unfit(&format!("flow {name}"), "octets", "0".to_owned(), "at least 1")),
             Amount::Octets(octets) => Some(octets),
         };
-        self.state.transfers += usize::from(amount.is_some());
+        self.hosts.flows.transfers += usize::from(amount.is_some());
         let opening = Opening::Produce(amount.unwrap_or(u64::MAX));
-        let outlet = self.net.outlets.len() as u32;
-        let flow = Flow { amount, protocol: Protocol::Tcp, ..blank(name, start, outlet) };
+        let flow = FlowState { amount, ..FlowState::new(name, start, Protocol::Tcp) };
         self.connect(flow, [from, to], (sender, receiver), opening, None)
     }
 
@@ -390,7 +425,7 @@ impl Assembly {
             let found = format!("{octets} octets in chunks of {chunk} over {} connections", connections.len());
             return Err(unfit(&item, "size", found, "at least 1 of each"));
         }
-        let file = self.state.files.len() as u32;
+        let file = FileId::new(self.hosts.flows.files.len());
         let stripes = Striped::new(octets, chunk, connections.len());
         for (number, ends) in connections.into_iter().enumerate() {
             let room = ends.0.config.send_buffer;
@@ -398,16 +433,15 @@ impl Assembly {
                 let found = format!("{chunk} octets");
                 return Err(unfit(&item, "chunk", found, "no more than the send buffer of each connection"));
             }
-            let outlet = self.net.outlets.len() as u32;
-            let flow = Flow { striped: Some(file), protocol: Protocol::Tcp, ..blank(format!("{name}/{number}"), start, outlet) };
-            self.connect(flow, [from, to], ends, Opening::Stripe, Some((file, number as u32)))?;
+            let flow = FlowState { file: Some(file), ..FlowState::new(format!("{name}/{number}"), start, Protocol::Tcp) };
+            self.connect(flow, [from, to], ends, Opening::Stripe, Some((file, number)))?;
         }
-        self.state.files.push(File { name, start, octets, finished: None, failed: false, stripes });
-        self.state.transfers += 1;
+        self.hosts.flows.files.push(FileState { name, start, octets, finished: None, failed: false, stripes });
+        self.hosts.flows.transfers += 1;
         Ok(())
     }
 
-    fn dccp(&mut self, number: usize, spec: DccpFlow) -> Result<(), BuildError> {
+    fn dccp(&mut self, number: FlowId, spec: DccpFlow) -> Result<(), BuildError> {
         let DccpFlow { name, from, to, start, stop, supply, sender, receiver } = spec;
         let item = format!("flow {name}");
         let packet = sender.packet;
@@ -429,25 +463,17 @@ impl Assembly {
             return Err(unfit(&item, "ip_header", found, "20 (IPv4) or 40 (IPv6), the same at both ends"));
         }
         let pair = self.pair(&name, from, to, header == 40)?;
-        let [local, remote] = pair.route.ports;
-        let first = self.net.outlets.len() as u32;
-        self.state.flows[number].outlet = first;
-        let sides = [
-            (Way::Forward, pair.route, datagram::dccp::Endpoint::new(sender, Ports { local, remote })),
-            (
-                Way::Reverse,
-                pair.route.reversed(),
-                datagram::dccp::Endpoint::new(receiver, Ports { local: remote, remote: local }),
-            ),
-        ];
-        for (side, (way, route, end)) in sides.into_iter().enumerate() {
-            let index = first + side as u32;
-            let outlet = Outlet { protocol: Protocol::Dccp, ..Outlet::new(number as u32, way, route, 0) };
-            self.outlet(&name, pair.nodes[side], outlet);
-            self.state.ports.insert(route, index ^ 1);
-            self.state.dccp.push(dccp::Socket::new(end, (way == Way::Forward).then_some((start, supply))));
+        for (way, config) in Way::BOTH.into_iter().zip([sender, receiver]) {
+            let (node, route) = pair.end(way);
+            let id = EndpointId::of(number, way);
+            let egress = self.egress(&name, way, node, Protocol::Dccp, route, 0);
+            self.hosts.ports.insert(route, id.peer());
+            let end = datagram::dccp::Endpoint::new(config, ports(route));
+            let socket = DccpSocket::new(end, (way == Way::Forward).then_some((start, supply)));
+            self.ends.push((id, egress, Socket::Dccp(Box::new(socket))));
         }
-        let event = Event::new(start.as_nanos(), self.net.events.next_order(), Target::Timer(first));
+        let endpoint = EndpointId::of(number, Way::Forward);
+        let event = Event::new(start.as_nanos(), self.net.events.next_order(), Target::Timer(endpoint));
         self.net.events.push(event);
         // The application: it supplies data at its rate, and it closes.
         let pace = Transmitter::new(match supply {
@@ -455,16 +481,20 @@ impl Assembly {
             Supply::Saturated => BitRate::from_bps(u64::MAX),
         });
         let (begin, stop) = (if supply == Supply::Saturated { stop } else { start }, stop.as_nanos());
-        self.state.sources.push(Source { outlet: first, octets: packet, stop, sent: 0, pace });
+        let source = self.source(Source { endpoint, octets: packet, stop, sent: 0, pace });
         if begin.as_nanos() < u64::MAX {
-            let source = self.state.sources.len() as u32 - 1;
             let event = Event::new(begin.as_nanos(), self.net.events.next_order(), Target::Source(source));
             self.net.events.push(event);
         }
         Ok(())
     }
 
-    fn cbr(&mut self, number: usize, spec: &CbrFlow) -> Result<(), BuildError> {
+    fn source(&mut self, source: Source) -> SourceId {
+        self.hosts.sources.push(source);
+        SourceId::new(self.hosts.sources.len() - 1)
+    }
+
+    fn cbr(&mut self, number: FlowId, spec: &CbrFlow) -> Result<(), BuildError> {
         let item = format!("flow {}", spec.name);
         if spec.octets <= DATAGRAM_HEADERS || spec.octets > u32::from(u16::MAX) {
             return Err(unfit(&item, "octets", spec.octets.to_string(), "29 to 65,535"));
@@ -476,45 +506,23 @@ impl Assembly {
             return Err(unfit(&item, "stop", spec.stop.to_string(), "a time after its start"));
         }
         let pair = self.pair(&spec.name, spec.from, spec.to, false)?;
-        let outlet = self.net.outlets.len() as u32;
-        let from = Outlet { protocol: Protocol::Udp, ..Outlet::new(number as u32, Way::Forward, pair.route, 0) };
-        self.outlet(&spec.name, spec.from, from);
-        self.state.ports.insert(pair.route, outlet);
-        self.state.flows[number].outlet = outlet;
-        let index = self.state.sources.len() as u32;
-        let pace = Transmitter::new(spec.rate);
-        self.state.sources.push(Source { outlet, octets: spec.octets, stop: spec.stop.as_nanos(), sent: 0, pace });
-        let event = Event::new(spec.start.as_nanos(), self.net.events.next_order(), Target::Source(index));
+        for way in Way::BOTH {
+            let (node, route) = pair.end(way);
+            let egress = self.egress(&spec.name, way, node, Protocol::Udp, route, 0);
+            self.ends.push((EndpointId::of(number, way), egress, Socket::Udp));
+        }
+        let endpoint = EndpointId::of(number, Way::Forward);
+        self.hosts.ports.insert(pair.route, endpoint.peer());
+        let (stop, pace) = (spec.stop.as_nanos(), Transmitter::new(spec.rate));
+        let source = self.source(Source { endpoint, octets: spec.octets, stop, sent: 0, pace });
+        let event = Event::new(spec.start.as_nanos(), self.net.events.next_order(), Target::Source(source));
         self.net.events.push(event);
         Ok(())
     }
 }
 
-fn blank(name: String, start: Instant, outlet: u32) -> Flow {
-    Flow {
-        name,
-        start,
-        amount: None,
-        striped: None,
-        outlet,
-        protocol: Protocol::Udp,
-        connected: None,
-        first_data: None,
-        last_data: None,
-        finished: None,
-        closing: None,
-        failed: false,
-        octets: 0,
-        unassessed: Vec::new(),
-    }
-}
-
-fn of_item(item: &str, error: ChannelError) -> BuildError {
-    BuildError::Unfit { item: item.to_owned(), field: error.field, found: error.found, allowed: error.allowed }
-}
-
 fn unfit(item: &str, field: &'static str, found: String, allowed: &'static str) -> BuildError {
-    BuildError::Unfit { item: item.to_owned(), field, found, allowed }
+    BuildError::unfit(item, (field, found, allowed))
 }
 
 fn distinct<'a>(kind: &'static str, names: impl Iterator<Item = &'a str>) -> Result<(), BuildError> {

@@ -1,43 +1,16 @@
 //! Putting a network together.
 
+use crate::address::{LinkId, NodeId, Way};
 use crate::channel::ChannelSpec;
 use crate::middlebox::Middlebox;
 use crate::queue::Discipline;
 use crate::radio::RadioSpec;
 use crate::shape::LinkSpec;
-use crate::simulation::Simulation;
 use std::fmt;
 use std::io::Write;
 use whyloss_transport::datagram::dccp;
 use whyloss_transport::tcp::Config;
 use whyloss_transport::{BitRate, Duration, Instant, Parts};
-
-/// A host or router of a [`Builder`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub(crate) u32);
-
-/// A link of a [`Builder`]; its index counts links in the order in which they were added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub u32);
-
-/// A direction of a link or of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
-    /// From the first end to the second; from the sender of data to its receiver.
-    Forward,
-    /// Back.
-    Reverse,
-}
-
-impl Way {
-    /// The name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Reverse => "reverse",
-        }
-    }
-}
 
 /// One end of a TCP connection.
 #[derive(Debug)]
@@ -154,34 +127,34 @@ pub struct StripedTransfer {
 pub struct Builder {
     pub(crate) seed: u64,
     pub(crate) run: u64,
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) links: Vec<Link>,
+    pub(crate) nodes: Vec<NodeSpec>,
+    pub(crate) links: Vec<LinkEnds>,
     pub(crate) airs: Vec<Air>,
-    pub(crate) flows: Vec<Flow>,
+    pub(crate) flows: Vec<FlowSpec>,
     pub(crate) send_overhead: Duration,
     pub(crate) sampling: Option<Duration>,
-    pub(crate) captures: Vec<Capture>,
-    pub(crate) inputs: Vec<Input>,
+    pub(crate) captures: Vec<CaptureSpec>,
+    pub(crate) inputs: Vec<InputSpec>,
     pub(crate) disciplines: Vec<(LinkId, Way, Discipline)>,
     pub(crate) middleboxes: Vec<(NodeId, LinkId, Middlebox)>,
 }
 
 /// A channel in front of a host's transport.
 #[derive(Debug)]
-pub(crate) struct Input {
+pub(crate) struct InputSpec {
     pub host: NodeId,
     pub way: Way,
     pub channel: ChannelSpec,
 }
 
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct NodeSpec {
     pub name: String,
     pub host: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct LinkEnds {
     pub ends: [NodeId; 2],
     pub line: LineSpec,
 }
@@ -201,14 +174,14 @@ pub(crate) struct Air {
 }
 
 #[derive(Debug)]
-pub(crate) enum Flow {
+pub(crate) enum FlowSpec {
     Tcp(Box<TcpFlow>),
     Cbr(CbrFlow),
     Dccp(Box<DccpFlow>),
     Striped(StripedTransfer),
 }
 
-impl Flow {
+impl FlowSpec {
     pub fn name(&self) -> &str {
         match self {
             Self::Tcp(flow) => &flow.name,
@@ -219,7 +192,7 @@ impl Flow {
     }
 }
 
-pub(crate) struct Capture {
+pub(crate) struct CaptureSpec {
     pub link: LinkId,
     pub ways: Vec<Way>,
     pub out: Box<dyn Write + Send>,
@@ -242,8 +215,8 @@ impl Builder {
     }
 
     fn node(&mut self, name: String, host: bool) -> NodeId {
-        self.nodes.push(Node { name, host });
-        NodeId(self.nodes.len() as u32 - 1)
+        self.nodes.push(NodeSpec { name, host });
+        NodeId::new(self.nodes.len() - 1)
     }
 
     /// Joins two nodes; `forward` is the direction from `a` to `b`.
@@ -269,8 +242,8 @@ impl Builder {
     }
 
     fn join(&mut self, ends: [NodeId; 2], line: LineSpec) -> LinkId {
-        self.links.push(Link { ends, line });
-        LinkId(self.links.len() as u32 - 1)
+        self.links.push(LinkEnds { ends, line });
+        LinkId::new(self.links.len() - 1)
     }
 
     /// Lets the queue in front of one direction of a wire do more than drop at its tail.
@@ -286,22 +259,22 @@ impl Builder {
 
     /// Adds a TCP flow.
     pub fn tcp(&mut self, flow: TcpFlow) {
-        self.flows.push(Flow::Tcp(Box::new(flow)));
+        self.flows.push(FlowSpec::Tcp(Box::new(flow)));
     }
 
     /// Adds a flow of datagrams.
     pub fn cbr(&mut self, flow: CbrFlow) {
-        self.flows.push(Flow::Cbr(flow));
+        self.flows.push(FlowSpec::Cbr(flow));
     }
 
     /// Adds a DCCP flow.
     pub fn dccp(&mut self, flow: DccpFlow) {
-        self.flows.push(Flow::Dccp(Box::new(flow)));
+        self.flows.push(FlowSpec::Dccp(Box::new(flow)));
     }
 
     /// Adds a striped transfer.
     pub fn striped(&mut self, transfer: StripedTransfer) {
-        self.flows.push(Flow::Striped(transfer));
+        self.flows.push(FlowSpec::Striped(transfer));
     }
 
     /// Delays each packet by a random time, uniform in `[0, max)`, before it enters its host's link; packets of one endpoint keep
@@ -318,19 +291,14 @@ impl Builder {
 
     /// Writes what crosses a link, in the given directions, to `out` as pcapng.
     pub fn capture(&mut self, link: LinkId, ways: &[Way], out: Box<dyn Write + Send>) {
-        self.captures.push(Capture { link, ways: ways.to_vec(), out });
+        self.captures.push(CaptureSpec { link, ways: ways.to_vec(), out });
     }
 
     /// Lets a channel have its way with packets that have arrived at a host, before its transport sees them: end-to-end errors, which
     /// no link repairs. With [`Way::Forward`] it meets the packets that carry data of the flows that the host receives, with
     /// [`Way::Reverse`] all packets of the flows that it sends. What it spoils counts as lost on the link that brought it.
     pub fn input(&mut self, host: NodeId, way: Way, channel: ChannelSpec) {
-        self.inputs.push(Input { host, way, channel });
-    }
-
-    /// Checks everything and builds the simulation.
-    pub fn build(self) -> Result<Simulation, BuildError> {
-        Simulation::new(self)
+        self.inputs.push(InputSpec { host, way, channel });
     }
 }
 
@@ -344,47 +312,4 @@ impl fmt::Debug for Builder {
             .field("flows", &self.flows)
             .finish_non_exhaustive()
     }
-}
-
-/// Why a network cannot be built.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum BuildError {
-    /// A value that makes no sense.
-    #[error("{item}: {field} is {found}; allowed is {allowed}")]
-    Unfit {
-        /// What it belongs to: "link a>b", "flow web", …
-        item: String,
-        /// Which value.
-        field: &'static str,
-        /// What was found.
-        found: String,
-        /// What is allowed.
-        allowed: &'static str,
-    },
-    /// Two things have one name.
-    #[error("there are two {kind}s called `{name}`")]
-    SameName {
-        /// What they are: node, flow.
-        kind: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// A flow's hosts are not connected.
-    #[error("flow `{flow}`: no way leads from `{from}` to `{to}`")]
-    NoWay {
-        /// The flow.
-        flow: String,
-        /// Where it starts.
-        from: String,
-        /// Where it ends.
-        to: String,
-    },
-    /// A capture cannot be begun.
-    #[error("capture of link {link}: {message}")]
-    Capture {
-        /// The link.
-        link: String,
-        /// What the system said.
-        message: String,
-    },
 }

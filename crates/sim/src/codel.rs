@@ -1,6 +1,6 @@
 //! Controlled delay: a queue that drops at its head when packets have waited too long for too long (RFC 8289).
 
-use crate::shape::Flaw;
+use crate::error::Flaw;
 use whyloss_transport::Duration;
 
 /// The parameters of CoDel; the defaults are those of RFC 8289.

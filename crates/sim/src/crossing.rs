@@ -3,15 +3,16 @@
 //! It is the direction of a link of a [`Simulation`](crate::Simulation): the same queue, transmitter and channel, the same random
 //! streams, so that the same packets at the same times meet the same fate.
 
-use crate::build::BuildError;
-use crate::channel::{Channel, Fate};
+use crate::address::HostId;
+use crate::channel::{Channel, ChannelOutcome};
 use crate::direction::{Direction, Line};
+use crate::error::BuildError;
 use crate::link::{Load, QueueFull};
-use crate::packet::PacketId;
-use crate::queue::{Discipline, Goods};
+use crate::packet::{PacketId, PacketStore, Slots};
+use crate::queue::Discipline;
 use crate::shape::{Change, LinkSpec};
 use crate::truth::{Cause, CauseCounts};
-use crate::varying::{Landing, Parts, Step};
+use crate::varying::{Crossed, Parts, Step};
 use std::collections::VecDeque;
 use whyloss_transport::segment::{Dscp, Ecn};
 use whyloss_transport::{BitRate, Instant};
@@ -34,10 +35,10 @@ pub struct Packet {
 pub struct Passage<'a> {
     /// The number that the driver gave to the packet.
     pub token: u64,
-    /// When: for a packet that arrives, at the other end.
+    /// When it arrives at the other end, or when it was lost.
     pub at: Instant,
-    /// What.
-    pub fate: Arrival<'a>,
+    /// How it leaves the link.
+    pub arrival: Arrival<'a>,
     /// Nothing more will be heard of this packet.
     pub last: bool,
 }
@@ -63,7 +64,7 @@ pub enum Arrival<'a> {
 #[derive(Debug)]
 pub struct Crossing {
     direction: Direction,
-    cargo: Cargo,
+    packets: Held,
     /// Drops that have not been told yet.
     dropped: VecDeque<(PacketId, Instant, Cause)>,
     displaced: VecDeque<PacketId>,
@@ -100,18 +101,18 @@ impl Crossing {
     }
 
     fn over(direction: Direction, seed: u64, run: u64, name: &str) -> Self {
-        let (cargo, dropped, displaced) = (Cargo::default(), VecDeque::new(), VecDeque::new());
+        let (packets, dropped, displaced) = (Held::default(), VecDeque::new(), VecDeque::new());
         let origin = Origin { seed, run, name: name.to_owned(), changes: 0 };
-        Self { direction, cargo, dropped, displaced, next: None, flips: Vec::new(), origin }
+        Self { direction, packets, dropped, displaced, next: None, flips: Vec::new(), origin }
     }
 
     /// Something is different from `now` on; the time in `change` does not matter. A packet in transmission goes on at its old rate.
     /// The random numbers of a new channel follow from the number of the change. Only a [`changeable`](Self::changeable) crossing
     /// can, and a link with a trace has no rate to change.
     pub fn change(&mut self, now: Instant, change: &Change) -> Result<(), BuildError> {
-        let Self { direction, cargo, origin, .. } = self;
+        let Self { direction, packets, origin, .. } = self;
         let item = format!("link {}", origin.name);
-        let unfit = |(field, found, allowed)| BuildError::Unfit { item: item.clone(), field, found, allowed };
+        let unfit = |flaw| BuildError::unfit(&item, flaw);
         let Direction { traffic, channel, line: Line::Varying(varying), .. } = direction else {
             return Err(unfit(("change", "a link of fixed properties".to_owned(), "one that was made to be changed")));
         };
@@ -131,17 +132,17 @@ impl Crossing {
         let component = format!("{item} live change {}", origin.changes);
         let new = change.channel.as_ref().map(|spec| Channel::new(spec, origin.seed, origin.run, &component)).transpose();
         let new = new.map_err(|error| unfit((error.field, error.found, error.allowed)))?;
-        varying.change(&mut Parts { traffic, channel, goods: cargo }, now.as_nanos(), change, new);
+        varying.change(&mut Parts { traffic, channel, packets }, now.as_nanos(), change, new);
         Ok(())
     }
 
     /// A packet comes to the queue at `now`.
     pub fn offer(&mut self, now: Instant, packet: Packet) {
-        let Self { direction, cargo, dropped, displaced, next, .. } = self;
+        let Self { direction, packets, dropped, displaced, next, .. } = self;
         let at = now.as_nanos();
-        let load = Load { packet: cargo.insert(packet), host: 0, octets: packet.octets };
+        let load = Load { packet: packets.insert(packet), host: HostId::new(0), octets: packet.octets };
         direction.note_offer(load.octets);
-        let admitted = direction.admit(at, load, cargo, displaced);
+        let admitted = direction.admit(at, &load, packets, displaced);
         let mut lose = |id, cause| {
             direction.traffic.dropped.add(cause);
             dropped.push_back((id, now, cause));
@@ -154,10 +155,10 @@ impl Crossing {
         let Direction { traffic, channel, line, .. } = direction;
         let taken = match line {
             Line::Wire(wire) => wire.offer(traffic, at, 0, load).map(|arrival| *next = arrival.or(*next)),
-            Line::Varying(varying) => varying.offer(&mut Parts { traffic, channel, goods: cargo }, at, load),
+            Line::Varying(varying) => varying.offer(&mut Parts { traffic, channel, packets }, at, load),
             Line::Air(_) => return,
         };
-        if taken == Err(QueueFull) {
+        if let Err(QueueFull(load)) = taken {
             traffic.dropped.add(Cause::QueueFull);
             dropped.push_back((load.packet, now, Cause::QueueFull));
         }
@@ -166,7 +167,7 @@ impl Crossing {
     /// What has become of a packet by `now`, if there is something to tell.
     pub fn poll(&mut self, now: Instant) -> Option<Passage<'_>> {
         if let Some((id, at, cause)) = self.dropped.pop_front() {
-            return Some(Passage { token: self.cargo.remove(id).token, at, fate: Arrival::Lost(cause), last: true });
+            return Some(Passage { token: self.packets.remove(id).token, at, arrival: Arrival::Lost(cause), last: true });
         }
         let Line::Wire(wire) = &mut self.direction.line else { return self.poll_varying(now) };
         if self.next.is_none_or(|next| next > now.as_nanos()) {
@@ -177,15 +178,15 @@ impl Crossing {
         let traffic = &mut self.direction.traffic;
         let at = Instant::from_nanos(entry.arrival);
         let transmitted = Instant::from_nanos(wire.transmitted_at(entry.arrival));
-        let Item { token, marked, .. } = self.cargo.remove(entry.packet);
-        let passage = |fate| Some(Passage { token, at, fate, last: true });
+        let Item { token, marked, .. } = self.packets.remove(entry.packet);
+        let passage = |arrival| Some(Passage { token, at, arrival, last: true });
         match self.direction.channel.pass(entry.octets, transmitted, &mut self.flips) {
-            Fate::Erased => {
+            ChannelOutcome::Erased => {
                 traffic.dropped.add(Cause::Erased);
                 return passage(Arrival::Lost(Cause::Erased));
             }
-            Fate::Damaged => traffic.damaged += 1,
-            Fate::Intact => {}
+            ChannelOutcome::Damaged => traffic.damaged += 1,
+            ChannelOutcome::Intact => {}
         }
         traffic.delivered += 1;
         traffic.delivered_octets += u64::from(entry.octets);
@@ -193,15 +194,15 @@ impl Crossing {
     }
 
     fn poll_varying(&mut self, now: Instant) -> Option<Passage<'_>> {
-        let step = self.direction.step(now.as_nanos(), &mut self.cargo)?;
+        let step = self.direction.step(now.as_nanos(), &mut self.packets)?;
         let traffic = &mut self.direction.traffic;
-        let (at, load, crossed, last) = match step {
-            Step::Dropped { at, load } => (at, load, Err(Cause::Aqm), true),
-            Step::Landed(Landing { at, load, crossed, last }) => (at, load, crossed, last),
+        let (at, load, flips, copy) = match step {
+            Step::Dropped { at, load } => (at, load, Err(Cause::Aqm), false),
+            Step::Crossed(Crossed { at, load, flips, copy }) => (at, load, flips, copy),
         };
-        let Item { token, marked, .. } = if last { self.cargo.remove(load.packet) } else { self.cargo.get(load.packet) };
-        traffic.duplicated += u64::from(!last);
-        let fate = match crossed {
+        let Item { token, marked, .. } = self.packets.remove(load.packet);
+        traffic.duplicated += u64::from(copy);
+        let arrival = match flips {
             Err(cause) => {
                 traffic.dropped.add(cause);
                 Arrival::Lost(cause)
@@ -215,7 +216,7 @@ impl Crossing {
                 Arrival::Here { marked, flips: &self.flips }
             }
         };
-        Some(Passage { token, at: Instant::from_nanos(at), fate, last })
+        Some(Passage { token, at: Instant::from_nanos(at), arrival, last: !copy })
     }
 
     /// When [`poll`](Self::poll) should be called again, if no further packet comes; a time that has passed means now. It may have
@@ -230,13 +231,13 @@ impl Crossing {
 
     /// Packets and octets that wait for the transmitter at `now`. The packet in transmission does not wait.
     pub fn waiting(&mut self, now: Instant) -> (u64, u64) {
-        self.direction.advance(now.as_nanos(), &mut self.cargo);
+        self.direction.advance(now.as_nanos(), &mut self.packets);
         self.direction.waiting(now.as_nanos())
     }
 
     /// Packets of which something is still to be told.
     pub fn under_way(&self) -> usize {
-        self.cargo.len()
+        self.packets.len()
     }
 
     /// What has crossed so far.
@@ -249,7 +250,7 @@ impl Crossing {
             delivered_octets: traffic.delivered_octets,
             damaged: traffic.damaged,
             duplicated: traffic.duplicated,
-            marked: self.cargo.marked,
+            marked: self.packets.marked,
             dropped: traffic.dropped,
             max_packets: traffic.max_packets,
             max_octets: traffic.max_octets,
@@ -287,9 +288,9 @@ pub struct CrossingCounts {
 
 /// The packets on the link.
 #[derive(Debug, Default)]
-struct Cargo {
-    items: Vec<Item>,
-    free: Vec<u32>,
+struct Held {
+    slots: Slots<Item>,
+    /// Packets that have been marked.
     marked: u64,
 }
 
@@ -301,40 +302,35 @@ struct Item {
     out: bool,
 }
 
-impl Cargo {
+impl Held {
     fn insert(&mut self, packet: Packet) -> PacketId {
-        let item = Item { token: packet.token, capable: packet.ecn != Ecn::NotCapable, marked: false, out: packet.dscp.is_out() };
-        if let Some(index) = self.free.pop() {
-            self.items[index as usize] = item;
-            return PacketId::at(index);
-        }
-        self.items.push(item);
-        PacketId::at(self.items.len() as u32 - 1)
+        let (capable, out) = (packet.ecn != Ecn::NotCapable, packet.dscp.is_out());
+        self.slots.insert(Item { token: packet.token, capable, marked: false, out })
     }
 
     fn remove(&mut self, id: PacketId) -> Item {
-        self.free.push(id.index() as u32);
-        self.items[id.index()]
-    }
-
-    fn get(&self, id: PacketId) -> Item {
-        self.items[id.index()]
+        *self.slots.release(id)
     }
 
     fn len(&self) -> usize {
-        self.items.len() - self.free.len()
+        self.slots.len()
     }
 }
 
-impl Goods for Cargo {
-    fn mark(&mut self, id: PacketId) -> bool {
-        let item = &mut self.items[id.index()];
+impl PacketStore for Held {
+    fn mark(&mut self, id: &PacketId) -> bool {
+        let item = self.slots.get_mut(id);
         self.marked += u64::from(item.capable && !item.marked);
         item.marked = item.capable;
         item.capable
     }
 
-    fn is_out(&self, id: PacketId) -> bool {
-        self.items[id.index()].out
+    fn is_out(&self, id: &PacketId) -> bool {
+        self.slots.get(id).out
+    }
+
+    fn duplicate(&mut self, id: &PacketId) -> PacketId {
+        let item = *self.slots.get(id);
+        self.slots.insert(item)
     }
 }

@@ -1,16 +1,19 @@
 //! One direction of a link, wire or radio: what crosses it, and what its channel does to that.
 
-use crate::build::BuildError;
 use crate::channel::Channel;
-use crate::link::Wire;
-use crate::middlebox::Meter;
-use crate::packet::PacketId;
-use crate::queue::{Discipline, Goods, Manager};
-use crate::radio::Hop;
+use crate::error::BuildError;
+use crate::hop::Hop;
+use crate::link::{Load, Wire};
+use crate::meter::Meter;
+use crate::packet::{PacketId, PacketStore};
+use crate::queue::{Decision, Discipline, Found, Manager};
 use crate::shape::LinkSpec;
-use crate::truth::CauseCounts;
+use crate::traffic::Traffic;
 use crate::varying::{Parts, Step, Varying};
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
+
+/// Octets of the packets in which idle time is counted, as in ns-2.
+const MEAN_PACKET: u32 = 500;
 
 /// One direction of a link in use.
 #[derive(Debug)]
@@ -30,49 +33,6 @@ pub(crate) enum Line {
     Wire(Wire),
     Varying(Box<Varying>),
     Air(Hop),
-}
-
-/// What a direction has carried.
-#[derive(Debug, Default)]
-pub(crate) struct Traffic {
-    pub offered: u64,
-    pub offered_octets: u64,
-    pub delivered: u64,
-    pub delivered_octets: u64,
-    pub damaged: u64,
-    /// Packets that came twice.
-    pub duplicated: u64,
-    pub dropped: CauseCounts,
-    /// Nanoseconds of transmission.
-    pub busy: u64,
-    pub max_packets: u64,
-    pub max_octets: u64,
-    /// Waiting times of all packets, added up, in nanoseconds and in nanosecond-octets: divided by the time they give the mean
-    /// queue (Little 1961).
-    pub waited: u128,
-    pub waited_octets: u128,
-}
-
-impl Traffic {
-    /// So much waits now.
-    pub fn note_queue(&mut self, packets: u64, octets: u64) {
-        self.max_packets = self.max_packets.max(packets);
-        self.max_octets = self.max_octets.max(octets);
-    }
-
-    /// A packet waits so many nanoseconds.
-    pub fn note_wait(&mut self, span: u64, octets: u32) {
-        self.waited += u128::from(span);
-        self.waited_octets += u128::from(span) * u128::from(octets);
-    }
-}
-
-impl Traffic {
-    /// A packet waits so many nanoseconds less than was noted.
-    pub fn take_wait(&mut self, span: u64, octets: u32) {
-        self.waited -= u128::from(span);
-        self.waited_octets -= u128::from(span) * u128::from(octets);
-    }
 }
 
 /// Names the directions of links, in the order in which they are added: `a>b`, with a number if there is more than one such link.
@@ -111,17 +71,12 @@ impl Direction {
         varying: bool,
     ) -> Result<Self, BuildError> {
         let item = format!("link {name}");
-        if let Some((field, found, allowed)) = spec.flaw() {
-            return Err(BuildError::Unfit { item, field, found, allowed });
+        if let Some(flaw) = spec.flaw() {
+            return Err(BuildError::unfit(&item, flaw));
         }
         let manager = discipline.map(|discipline| Manager::of_link(discipline, seed, run, name)).transpose()?;
         let codel = if let Some(Discipline::CoDel(codel)) = discipline { Some(codel) } else { None };
-        let channel = Channel::new(&spec.channel, seed, run, &item).map_err(|error| BuildError::Unfit {
-            item,
-            field: error.field,
-            found: error.found,
-            allowed: error.allowed,
-        })?;
+        let channel = Channel::new(&spec.channel, seed, run, &item).map_err(|error| BuildError::of_channel(&item, error))?;
         let line = if varying {
             Line::Varying(Box::new(Varying::new(spec, codel, seed, run, name)?))
         } else {
@@ -151,7 +106,7 @@ impl Direction {
     }
 
     /// Whether the queue of a wire has room for a packet at `now`.
-    pub fn has_room(&mut self, now: u64, octets: u32) -> bool {
+    fn has_room(&mut self, now: u64, octets: u32) -> bool {
         match &mut self.line {
             Line::Wire(wire) => wire.has_room(now, octets),
             Line::Varying(varying) => varying.has_room(now, octets),
@@ -160,7 +115,7 @@ impl Direction {
     }
 
     /// How many packets of `octets` octets could have been sent on a wire by `now` since there was nothing to do.
-    pub fn idle_packets(&mut self, now: u64, octets: u32) -> f64 {
+    fn idle_packets(&mut self, now: u64, octets: u32) -> f64 {
         match &mut self.line {
             Line::Wire(wire) => wire.idle_packets(now, octets),
             Line::Varying(varying) => varying.idle_packets(now, octets),
@@ -169,34 +124,57 @@ impl Direction {
     }
 
     /// Takes the newest packet that `admits` out of the queue of a wire at `now`.
-    pub fn displace(&mut self, now: u64, admits: impl Fn(PacketId) -> bool) -> Option<PacketId> {
+    fn displace(&mut self, now: u64, admits: impl Fn(&PacketId) -> bool) -> Option<PacketId> {
         let Self { traffic, line, .. } = self;
         match line {
             Line::Wire(wire) => {
-                let (place, id) = wire.waiting_packets(now).find(|(_, id)| admits(*id))?;
-                wire.remove(traffic, now, place);
-                Some(id)
+                let (place, _) = wire.waiting_packets(now).find(|(_, id)| admits(id))?;
+                wire.remove(traffic, now, place)
             }
             Line::Varying(varying) => {
-                let (place, id) = varying.waiting_packets().find(|(_, id)| admits(*id))?;
-                varying.remove(traffic, now, place);
-                Some(id)
+                let (place, _) = varying.waiting_packets().find(|(_, id)| admits(id))?;
+                varying.remove(traffic, now, place)
             }
             Line::Air(_) => None,
         }
     }
 
-    /// Lets happen what is due by `now` in the queue of a wire that varies. It has to come before a packet does.
-    pub fn advance(&mut self, now: u64, goods: &mut impl Goods) {
+    /// Lets the manager of the queue decide on a packet that comes to it at `now`. Returns whether the packet goes on to the queue;
+    /// if not, it is to be dropped with [`Cause::Aqm`](crate::Cause::Aqm). Those in `displaced` have made room for it and are to be
+    /// dropped with [`Cause::QueueFull`](crate::Cause::QueueFull).
+    pub fn admit(&mut self, now: u64, load: &Load, packets: &mut impl PacketStore, displaced: &mut VecDeque<PacketId>) -> bool {
+        self.advance(now, packets);
+        let (waiting, idle) = (self.waiting(now).0, self.idle_packets(now, MEAN_PACKET));
+        let Some(manager) = &mut self.manager else { return true };
+        match manager.decide(Found { packets: waiting, idle }) {
+            Decision::Pass => true,
+            Decision::Mark => {
+                packets.mark(&load.packet);
+                true
+            }
+            Decision::MarkOrDrop => packets.mark(&load.packet),
+            Decision::Drop => false,
+            Decision::Displace => {
+                while !packets.is_out(&load.packet) && !self.has_room(now, load.octets) {
+                    let Some(id) = self.displace(now, |id| packets.is_out(id)) else { break };
+                    displaced.push_back(id);
+                }
+                true
+            }
+        }
+    }
+
+    /// Handles what is due by `now` in the queue of a wire that varies. It has to come before a packet does.
+    pub fn advance(&mut self, now: u64, packets: &mut impl PacketStore) {
         if let Line::Varying(varying) = &mut self.line {
-            varying.advance(&mut Parts { traffic: &mut self.traffic, channel: &mut self.channel, goods }, now);
+            varying.advance(&mut Parts { traffic: &mut self.traffic, channel: &mut self.channel, packets }, now);
         }
     }
 
     /// What has become of a packet by `now` on a wire that varies, if there is something to tell.
-    pub fn step(&mut self, now: u64, goods: &mut impl Goods) -> Option<Step> {
+    pub fn step(&mut self, now: u64, packets: &mut impl PacketStore) -> Option<Step> {
         let Line::Varying(varying) = &mut self.line else { return None };
-        varying.step(&mut Parts { traffic: &mut self.traffic, channel: &mut self.channel, goods }, now)
+        varying.step(&mut Parts { traffic: &mut self.traffic, channel: &mut self.channel, packets }, now)
     }
 
     /// How often an error pattern has come to its end.

@@ -5,6 +5,7 @@
 //! many events wait. An event is `(time, order, target)` packed into one 128-bit number, so that an order is a single comparison. Each
 //! target has few events waiting (a link direction one, an endpoint about one), however many packets are under way.
 
+use crate::address::{DirectionId, EndpointId, SourceId, StationId, TransmissionId};
 use whyloss_transport::Instant;
 
 const TARGET_BITS: u32 = 25;
@@ -18,17 +19,17 @@ pub(crate) const MAX_TARGETS: usize = 1 << INDEX_BITS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// The first packet of a link direction arrives at its end.
-    Direction(u32),
+    Direction(DirectionId),
     /// An endpoint's timer.
-    Timer(u32),
+    Timer(EndpointId),
     /// A datagram source's next packet.
-    Source(u32),
-    /// A packet leaves the sending overhead of a host.
-    Outlet(u32),
+    Source(SourceId),
+    /// A packet has spent the sending overhead of its host.
+    Egress(EndpointId),
     /// A radio station's timer.
-    Station(u32),
+    Station(StationId),
     /// A radio transmission reaches a station, or has left it.
-    Transmission(u32),
+    Transmission(TransmissionId),
 }
 
 /// A place in the order of events: first by time, then by the order number.
@@ -38,14 +39,14 @@ pub(crate) struct Event(u128);
 impl Event {
     pub fn new(at: u64, order: u64, target: Target) -> Self {
         let (kind, index) = match target {
-            Target::Direction(index) => (0, index),
-            Target::Timer(index) => (1, index),
-            Target::Source(index) => (2, index),
-            Target::Outlet(index) => (3, index),
-            Target::Station(index) => (4, index),
-            Target::Transmission(index) => (5, index),
+            Target::Direction(id) => (0, id.index()),
+            Target::Timer(id) => (1, id.index()),
+            Target::Source(id) => (2, id.index()),
+            Target::Egress(id) => (3, id.index()),
+            Target::Station(id) => (4, id.index()),
+            Target::Transmission(id) => (5, id.index()),
         };
-        let low = order << TARGET_BITS | u64::from(kind << INDEX_BITS | index);
+        let low = order << TARGET_BITS | (kind << INDEX_BITS | index) as u64;
         Self(u128::from(at) << 64 | u128::from(low))
     }
 
@@ -55,14 +56,14 @@ impl Event {
 
     pub const fn target(self) -> Target {
         let low = self.0 as u32;
-        let index = low & ((1 << INDEX_BITS) - 1);
+        let index = (low & ((1 << INDEX_BITS) - 1)) as usize;
         match low >> INDEX_BITS & 7 {
-            0 => Target::Direction(index),
-            1 => Target::Timer(index),
-            2 => Target::Source(index),
-            3 => Target::Outlet(index),
-            4 => Target::Station(index),
-            _ => Target::Transmission(index),
+            0 => Target::Direction(DirectionId::new(index)),
+            1 => Target::Timer(EndpointId::new(index)),
+            2 => Target::Source(SourceId::new(index)),
+            3 => Target::Egress(EndpointId::new(index)),
+            4 => Target::Station(StationId::new(index)),
+            _ => Target::Transmission(TransmissionId::new(index)),
         }
     }
 }
@@ -177,12 +178,12 @@ mod tests {
     #[test]
     fn an_event_gives_back_what_it_was_made_of() {
         for target in [
-            Target::Direction(5),
-            Target::Timer(0),
-            Target::Source(7),
-            Target::Outlet(MAX_TARGETS as u32 - 1),
-            Target::Station(3),
-            Target::Transmission(9),
+            Target::Direction(DirectionId::new(5)),
+            Target::Timer(EndpointId::new(0)),
+            Target::Source(SourceId::new(7)),
+            Target::Egress(EndpointId::new(MAX_TARGETS - 1)),
+            Target::Station(StationId::new(3)),
+            Target::Transmission(TransmissionId::new(9)),
         ] {
             let event = Event::new(u64::MAX - 1, (1 << ORDER_BITS) - 1, target);
             assert_eq!((event.at(), event.target()), (u64::MAX - 1, target));
@@ -200,7 +201,7 @@ mod tests {
                 let far = stream.below(52);
                 let at = now + stream.below(1 << far);
                 let at = if stream.below(2) == 0 { at } else { at.next_multiple_of(100) };
-                let event = Event::new(at, events.next_order(), Target::Timer(0));
+                let event = Event::new(at, events.next_order(), Target::Timer(EndpointId::new(0)));
                 events.push(event);
                 model.insert(event);
             } else {

@@ -1,186 +1,167 @@
 //! The end of a run: the books are balanced and the records put together.
 
-use crate::build::Way;
+use crate::address::{DirectionId, EndpointId, FileId, FlowId, Way};
 use crate::direction::Line;
-use crate::hosts::{File, Flow, Socket};
-use crate::network::{Network, Protocol};
-use crate::passing::Copies;
-use crate::record::{DropRecord, FlowRecord, LinkRecord, LossRow, PacketCounts, Records, StripedRecord, TimeoutRow};
-use crate::simulation::{RunError, Simulation};
+use crate::error::RunError;
+use crate::hosts::{FileState, Hosts};
+use crate::network::{Copies, Network};
+use crate::packet::SentData;
+use crate::record::{DropRecord, FlowRecord, LinkRecord, LossRow, Records, StripedRecord, TimeoutRow};
 use crate::truth::Truth;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use whyloss_transport::differentiation::{self, Verdict};
 use whyloss_transport::tcp::{GapRecord, LossRecord};
 use whyloss_transport::{Duration, Instant};
 
-impl Simulation {
-    /// Counts the packets under way and checks that none is missing and none came from nothing.
-    pub(crate) fn check(&mut self) -> Result<(), RunError> {
-        let unbalanced = |item: String, counts: String| Err(RunError::NotConserved { item, counts });
-        let net = &mut self.net;
-        let mut under_way = vec![0; net.outlets.len()];
-        for id in net.under_way() {
-            under_way[net.packets.get(id).origin as usize] += 1;
-        }
-        for (outlet, in_flight) in net.outlets.iter_mut().zip(&under_way) {
-            outlet.counts.in_flight = *in_flight;
-            if !outlet.counts.balanced() {
-                let flow = &self.hosts.flows[outlet.flow as usize].name;
-                return unbalanced(format!("flow {flow}, {}", outlet.way.name()), format!("{:?}", outlet.counts));
-            }
-        }
-        let all: u64 = under_way.iter().sum();
-        if all != net.packets.len() as u64 {
-            return unbalanced("all flows".to_owned(), format!("{all} under way, {} kept", net.packets.len()));
-        }
-        let in_flight = net.in_flight();
-        for ((direction, in_flight), name) in net.directions.iter().zip(in_flight).zip(&self.link_names) {
-            let traffic = &direction.traffic;
-            let ended = traffic.delivered + traffic.dropped.total() + in_flight;
-            if traffic.offered + traffic.duplicated != ended {
-                let (offered, duplicated) = (traffic.offered, traffic.duplicated);
-                let counts = format!("{offered} offered, {duplicated} duplicated, {ended} delivered, dropped or under way");
-                return unbalanced(format!("link {name}"), counts);
-            }
-        }
-        Ok(())
+/// Counts the packets under way and checks that none is missing and none came from nothing.
+pub(crate) fn check(net: &mut Network, hosts: &Hosts, link_names: &[String]) -> Result<(), RunError> {
+    let unbalanced = |item: String, counts: String| Err(RunError::NotConserved { item, counts });
+    let mut under_way = vec![0; net.egress.len()];
+    for id in net.under_way() {
+        under_way[net.packets.get(id).origin.index()] += 1;
     }
-
-    /// What happened.
-    pub fn into_records(mut self) -> Records {
-        let now = Instant::from_nanos(self.net.now);
-        let mut records = std::mem::take(&mut self.records);
-        records.ended_at = now;
-        records.events = self.events;
-        let losses = std::mem::take(&mut self.hosts.losses);
-        let timeouts = std::mem::take(&mut self.hosts.timeouts);
-        let gaps = GapIndex::new(std::mem::take(&mut self.hosts.gaps));
-        let fates = Fates::new(&self.net);
-        records.losses = self.losses(losses, &gaps, &fates);
-        records.timeouts = timeouts
-            .into_iter()
-            .map(|row| TimeoutRow { truth: fates.truth(row.flow, row.record.offset, row.record.sent_at), ..row })
-            .collect();
-        records.flows = self.hosts.flows.iter().map(|flow| self.flow(flow, now)).collect();
-        records.striped = self.hosts.files.iter().map(|file| striped(file, now)).collect();
-        let in_flight = self.net.in_flight();
-        records.links = in_flight.into_iter().enumerate().map(|(number, in_flight)| self.link(number, in_flight)).collect();
-        self.net.outlets.iter().for_each(|outlet| records.packets.add(&outlet.counts));
-        records.drops = self.net.drops;
-        records
-    }
-
-    /// Puts what senders noticed beside what really happened.
-    fn losses(&self, losses: Vec<(u32, LossRecord)>, gaps: &GapIndex, fates: &Fates<'_>) -> Vec<LossRow> {
-        let judges: Vec<_> = self.hosts.flows.iter().map(|flow| self.hosts.receiver_shadows(flow).len()).collect();
-        let rows = losses.into_iter().map(|(flow, mut record)| {
-            let flow = flow as usize;
-            gaps.join(flow, judges[flow], &mut record);
-            let drop = fates.drop(flow, record.offset, record.sent_at);
-            let truth = fates.truth(flow, record.offset, record.sent_at);
-            LossRow { flow, record, truth, dropped: drop.map(|drop| (drop.at, drop.link, drop.link_way)) }
-        });
-        rows.collect()
-    }
-
-    fn flow(&self, flow: &Flow, now: Instant) -> FlowRecord {
-        let number = flow.outlet as usize;
-        let sockets = if flow.protocol == Protocol::Tcp { self.hosts.sockets.get(number..number + 2) } else { None };
-        let dccp = if flow.protocol == Protocol::Dccp { self.hosts.dccp_pair(flow.outlet) } else { None };
-        let udp = flow.protocol == Protocol::Udp;
-        let reverse = if udp { PacketCounts::default() } else { self.net.outlets[number + 1].counts };
-        let stats = |end: usize| match (sockets, dccp) {
-            (Some(sockets), _) => Some(*sockets[end].tcp.stats()),
-            (None, Some(dccp)) => Some(*dccp[end].end.stats()),
-            (None, None) => None,
-        };
-        let corrupted = dccp.map_or(0, |dccp| dccp[1].corrupted);
-        let names = |sockets: &[Socket]| {
-            let at_receiver = self.hosts.receiver_shadows(flow).iter().map(|(name, _)| name.clone());
-            sockets[0].tcp.parts().shadows.iter().map(|(name, _)| name.clone()).chain(at_receiver).collect()
-        };
-        FlowRecord {
-            name: flow.name.clone(),
-            striped: flow.striped.map(|file| file as usize),
-            start: flow.start,
-            connected: flow.connected,
-            first_data: flow.first_data,
-            last_data: flow.last_data,
-            finished: flow.finished,
-            closing: flow.closing,
-            octets_delivered: flow.octets,
-            octets_corrupted: sockets.map_or(corrupted, |sockets| sockets[1].corrupted),
-            goodput_bps: goodput(flow.octets, flow.start, flow.finished.unwrap_or(now)),
-            sender: stats(0),
-            receiver: stats(1),
-            shadows: sockets.map_or_else(Vec::new, names),
-            forward: self.net.outlets[number].counts,
-            reverse,
+    for (number, (egress, in_flight)) in net.egress.iter_mut().zip(&under_way).enumerate() {
+        egress.counts.in_flight = *in_flight;
+        if !egress.counts.balanced() {
+            let end = EndpointId::new(number);
+            let flow = &hosts.flows.all[end.flow().index()].name;
+            return unbalanced(format!("flow {flow}, {}", end.way().name()), format!("{:?}", egress.counts));
         }
     }
-
-    fn link(&self, number: usize, in_flight: u64) -> LinkRecord {
-        let direction = &self.net.directions[number];
+    let all: u64 = under_way.iter().sum();
+    if all != net.packets.len() as u64 {
+        return unbalanced("all flows".to_owned(), format!("{all} under way, {} kept", net.packets.len()));
+    }
+    let in_flight = net.in_flight();
+    for ((direction, in_flight), name) in net.directions.iter().zip(in_flight).zip(link_names) {
         let traffic = &direction.traffic;
-        let now = self.net.now;
-        // Waiting that lies beyond the end does not count, and what still waits in a station's queue has not been counted yet.
-        let (mut waited, mut waited_octets) = (traffic.waited, traffic.waited_octets);
-        let (busy, air) = match &direction.line {
-            Line::Wire(wire) => {
-                for (beyond, octets) in wire.waiting_beyond(now) {
-                    waited -= u128::from(beyond);
-                    waited_octets -= u128::from(beyond) * u128::from(octets);
-                }
-                (traffic.busy - wire.busy_beyond(now), None)
-            }
-            Line::Varying(varying) => {
-                for (span, octets) in varying.waited(now) {
-                    waited += u128::from(span);
-                    waited_octets += u128::from(span) * u128::from(octets);
-                }
-                (traffic.busy - varying.busy_beyond(now), None)
-            }
-            Line::Air(hop) => {
-                for (span, octets) in self.net.radio.waiting(number as u32, now) {
-                    waited += u128::from(span);
-                    waited_octets += u128::from(span) * u128::from(octets);
-                }
-                (traffic.busy - self.net.radio.busy_beyond(number as u32, now), Some(hop.counts))
-            }
-        };
-        let mean = |waited: u128| if now == 0 { 0.0 } else { waited as f64 / now as f64 };
-        LinkRecord {
-            name: self.link_names[number].clone(),
-            offered: traffic.offered,
-            offered_octets: traffic.offered_octets,
-            delivered: traffic.delivered,
-            delivered_octets: traffic.delivered_octets,
-            damaged: traffic.damaged,
-            duplicated: traffic.duplicated,
-            dropped: traffic.dropped,
-            in_flight,
-            busy: Duration::from_nanos(busy),
-            mean_queue_packets: mean(waited),
-            mean_queue_octets: mean(waited_octets),
-            max_queue_packets: traffic.max_packets,
-            max_queue_octets: traffic.max_octets,
-            pattern_ends: direction.pattern_ends(),
-            air,
+        let ended = traffic.delivered + traffic.dropped.total() + in_flight;
+        if traffic.offered + traffic.duplicated != ended {
+            let (offered, duplicated) = (traffic.offered, traffic.duplicated);
+            let counts = format!("{offered} offered, {duplicated} duplicated, {ended} delivered, dropped or under way");
+            return unbalanced(format!("link {name}"), counts);
         }
+    }
+    Ok(())
+}
+
+/// Puts the records of a run together.
+pub(crate) fn fill(records: &mut Records, net: Network, mut hosts: Hosts, link_names: &[String]) {
+    let now = Instant::from_nanos(net.now);
+    records.ended_at = now;
+    let losses = std::mem::take(&mut hosts.flows.losses);
+    let timeouts = std::mem::take(&mut hosts.flows.timeouts);
+    let gaps = GapIndex::new(std::mem::take(&mut hosts.flows.gaps));
+    let fates = Fates::new(&net);
+    records.losses = losses.into_iter().map(|(flow, record)| loss(flow, record, &hosts, &gaps, &fates)).collect();
+    let with_truth = |row: TimeoutRow| {
+        let (flow, offset, sent_at) = (FlowId::new(row.flow), row.record.offset, row.record.sent_at);
+        TimeoutRow { truth: fates.truth(&SentData { flow, offset, sent_at }), ..row }
+    };
+    records.timeouts = timeouts.into_iter().map(with_truth).collect();
+    records.flows = (0..hosts.flows.all.len()).map(|number| flow(FlowId::new(number), &hosts, &net, now)).collect();
+    records.striped = hosts.flows.files.iter().map(|file| striped(file, now)).collect();
+    let in_flight = net.in_flight().into_iter().enumerate().zip(link_names);
+    records.links = in_flight.map(|((number, in_flight), name)| link(DirectionId::new(number), name, in_flight, &net)).collect();
+    net.egress.iter().for_each(|egress| records.packets.add(&egress.counts));
+    records.drops = net.drops;
+}
+
+/// Puts what a sender noticed beside what really happened.
+fn loss(flow: FlowId, mut record: LossRecord, hosts: &Hosts, gaps: &GapIndex, fates: &Fates<'_>) -> LossRow {
+    gaps.join(flow, hosts.receiver_shadows(flow).len(), &mut record);
+    let transmission = SentData { flow, offset: record.offset, sent_at: record.sent_at };
+    let drop = fates.drop(&transmission);
+    let truth = fates.truth(&transmission);
+    LossRow { flow: flow.index(), record, truth, dropped: drop.map(|drop| (drop.at, drop.link, drop.link_way)) }
+}
+
+fn flow(id: FlowId, hosts: &Hosts, net: &Network, now: Instant) -> FlowRecord {
+    let flow = &hosts.flows.all[id.index()];
+    let ends = Way::BOTH.map(|way| EndpointId::of(id, way));
+    let [sender, receiver] = ends.map(|end| hosts.stats(end));
+    let [forward, reverse] = ends.map(|end| net.egress[end.index()].counts);
+    FlowRecord {
+        name: flow.name.clone(),
+        striped: flow.file.map(FileId::index),
+        start: flow.start,
+        connected: flow.connected,
+        first_data: flow.first_data,
+        last_data: flow.last_data,
+        finished: flow.finished,
+        closing: flow.closing,
+        octets_delivered: flow.octets,
+        octets_corrupted: hosts.corrupted(id),
+        goodput_bps: goodput(flow.octets, flow.start, flow.finished.unwrap_or(now)),
+        sender,
+        receiver,
+        shadows: hosts.shadow_names(id),
+        forward,
+        reverse,
+    }
+}
+
+fn link(id: DirectionId, name: &str, in_flight: u64, net: &Network) -> LinkRecord {
+    let direction = &net.directions[id.index()];
+    let traffic = &direction.traffic;
+    let now = net.now;
+    // Waiting that lies beyond the end does not count, and what still waits in a station's queue has not been counted yet.
+    let (mut waited, mut waited_octets) = (traffic.waited, traffic.waited_octets);
+    let (busy, air) = match &direction.line {
+        Line::Wire(wire) => {
+            for (beyond, octets) in wire.waiting_beyond(now) {
+                waited -= u128::from(beyond);
+                waited_octets -= u128::from(beyond) * u128::from(octets);
+            }
+            (traffic.busy - wire.busy_beyond(now), None)
+        }
+        Line::Varying(varying) => {
+            for (span, octets) in varying.waited(now) {
+                waited += u128::from(span);
+                waited_octets += u128::from(span) * u128::from(octets);
+            }
+            (traffic.busy - varying.busy_beyond(now), None)
+        }
+        Line::Air(hop) => {
+            for (span, octets) in net.radio.waiting(id, now) {
+                waited += u128::from(span);
+                waited_octets += u128::from(span) * u128::from(octets);
+            }
+            (traffic.busy - net.radio.busy_beyond(id, now), Some(hop.counts))
+        }
+    };
+    let mean = |waited: u128| if now == 0 { 0.0 } else { waited as f64 / now as f64 };
+    LinkRecord {
+        name: name.to_owned(),
+        offered: traffic.offered,
+        offered_octets: traffic.offered_octets,
+        delivered: traffic.delivered,
+        delivered_octets: traffic.delivered_octets,
+        damaged: traffic.damaged,
+        duplicated: traffic.duplicated,
+        dropped: traffic.dropped,
+        in_flight,
+        busy: Duration::from_nanos(busy),
+        mean_queue_packets: mean(waited),
+        mean_queue_octets: mean(waited_octets),
+        max_queue_packets: traffic.max_packets,
+        max_queue_octets: traffic.max_octets,
+        pattern_ends: direction.pattern_ends(),
+        air,
     }
 }
 
 /// What differentiators at the receivers thought, by flow and by the offset of the gap.
-struct GapIndex(BTreeMap<(usize, u64), GapRecord>);
+struct GapIndex(BTreeMap<(FlowId, u64), GapRecord>);
 
 impl GapIndex {
-    fn new(gaps: Vec<(u32, GapRecord)>) -> Self {
-        Self(gaps.into_iter().map(|(flow, gap)| ((flow as usize, gap.offset), gap)).collect())
+    fn new(gaps: Vec<(FlowId, GapRecord)>) -> Self {
+        Self(gaps.into_iter().map(|(flow, gap)| ((flow, gap.offset), gap)).collect())
     }
 
     /// Appends the receiver's verdicts to those of the sender. They are on the gap in which the loss lies, so only on first
     /// transmissions: a lost retransmission leaves no gap.
-    fn join(&self, flow: usize, judges: usize, record: &mut LossRecord) {
+    fn join(&self, flow: FlowId, judges: usize, record: &mut LossRecord) {
         let unknown = Verdict { cause: differentiation::Cause::Unknown, score: 0.0 };
         let gap = self.0.range((flow, 0)..=(flow, record.offset)).next_back().map(|(_, gap)| gap);
         let gap = gap.filter(|gap| record.transmission == 0 && record.offset < gap.offset + gap.len);
@@ -191,46 +172,46 @@ impl GapIndex {
     }
 }
 
-/// What became of every transmission of data that did not simply arrive, by flow, offset and time of sending.
+/// What became of every transmission of data that did not simply arrive.
 struct Fates<'a> {
     /// The last copy that was lost, and how many were.
-    dropped: HashMap<(usize, u64, Instant), (&'a DropRecord, u32)>,
-    under_way: HashSet<(usize, u64, Instant)>,
-    copies: &'a HashMap<(usize, u64, Instant), Copies>,
+    dropped: HashMap<SentData, (&'a DropRecord, u32)>,
+    under_way: HashSet<SentData>,
+    copies: &'a HashMap<SentData, Copies>,
 }
 
 impl<'a> Fates<'a> {
     fn new(net: &'a Network) -> Self {
         let mut dropped = HashMap::new();
         for drop in net.drops.iter().filter(|drop| drop.way == Way::Forward && drop.len > 0) {
-            let entry = dropped.entry((drop.flow, drop.offset, drop.sent_at)).or_insert((drop, 0));
+            let transmission = SentData { flow: FlowId::new(drop.flow), offset: drop.offset, sent_at: drop.sent_at };
+            let entry = dropped.entry(transmission).or_insert((drop, 0));
             *entry = (drop, entry.1 + 1);
         }
         let under_way = net.under_way().map(|id| {
             let packet = net.packets.get(id);
-            (net.outlets[packet.origin as usize].flow as usize, net.data(id).0, packet.sent_at)
+            SentData { flow: packet.origin.flow(), offset: net.data(id).0, sent_at: packet.sent_at }
         });
         Self { dropped, under_way: under_way.collect(), copies: &net.copies }
     }
 
     /// The loss of a transmission, of its last copy if there were several; `None` while there is one that was not lost.
-    fn drop(&self, flow: usize, offset: u64, sent_at: Instant) -> Option<&'a DropRecord> {
-        let transmission = (flow, offset, sent_at);
-        let (drop, lost) = *self.dropped.get(&transmission)?;
-        let made = self.copies.get(&transmission).map_or(1, |copies| copies.made);
+    fn drop(&self, transmission: &SentData) -> Option<&'a DropRecord> {
+        let (drop, lost) = *self.dropped.get(transmission)?;
+        let made = self.copies.get(transmission).map_or(1, |copies| copies.made);
         (lost >= made).then_some(drop)
     }
 
-    fn truth(&self, flow: usize, offset: u64, sent_at: Instant) -> Truth {
-        match self.drop(flow, offset, sent_at) {
+    fn truth(&self, transmission: &SentData) -> Truth {
+        match self.drop(transmission) {
             Some(drop) => Truth::Lost(drop.cause),
-            None if self.under_way.contains(&(flow, offset, sent_at)) => Truth::InFlight,
+            None if self.under_way.contains(transmission) => Truth::InFlight,
             None => Truth::Arrived,
         }
     }
 }
 
-fn striped(file: &File, now: Instant) -> StripedRecord {
+fn striped(file: &FileState, now: Instant) -> StripedRecord {
     let octets_delivered = file.stripes.in_order();
     StripedRecord {
         name: file.name.clone(),

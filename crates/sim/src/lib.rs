@@ -5,24 +5,26 @@
 //! the same records on any machine.
 #![forbid(unsafe_code)]
 
+mod address;
 mod assemble;
 mod build;
 mod capture;
 pub mod channel;
 mod codel;
 mod crossing;
-mod dccp;
 mod direction;
+mod error;
 mod events;
 mod finish;
+mod hop;
 mod hosts;
 mod link;
+mod meter;
 mod middlebox;
 mod network;
 mod octets;
 mod outage;
 mod packet;
-mod passing;
 mod queue;
 mod radio;
 mod random;
@@ -35,15 +37,18 @@ mod spread;
 mod striped;
 mod text;
 mod trace;
+mod traffic;
 mod truth;
 mod varying;
 
-pub use build::{Amount, BuildError, Builder, CbrFlow, DccpFlow, End, LinkId, NodeId, StripedTransfer, Supply, TcpFlow, Way};
+pub use address::{LinkId, NodeId, Way};
+pub use build::{Amount, Builder, CbrFlow, DccpFlow, End, StripedTransfer, Supply, TcpFlow};
 pub use capture::Capture;
-pub use channel::{AtEnd, Channel, ChannelError, ChannelSpec, Effect, Errors, Fate, Pattern, Spacing, Step};
+pub use channel::{AtEnd, Channel, ChannelOutcome, ChannelSpec, Effect, Errors, Pattern, Spacing, Step};
 pub use codel::CoDel;
 pub use crossing::{Arrival, Crossing, CrossingCounts, Packet, Passage};
 pub use direction::LinkNames;
+pub use error::{BuildError, ChannelError, Flaw, RunError};
 pub use middlebox::Middlebox;
 pub use outage::{Outage, WhileDown};
 pub use queue::{Discipline, Red};
@@ -52,8 +57,8 @@ pub use record::{
     AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LossRow, PacketCounts, Records, StripedRecord,
     TimeoutRow,
 };
-pub use shape::{Change, Flaw, LinkSpec, QueueLimit};
-pub use simulation::{Limits, Outcome, Progress, RunError, Simulation};
+pub use shape::{Change, LinkSpec, QueueLimit};
+pub use simulation::{Limits, Progress, RunOutcome, Simulation};
 pub use spread::{Jitter, JitterLaw, Reorder, Shift};
 pub use text::FileError;
 pub use trace::Trace;

@@ -4,14 +4,15 @@
 //! the times of its transmission and of its arrival at the other end are known. So a packet costs one event, its arrival, and all
 //! packets between the queue's tail and the link's end stand in one ring.
 
-use crate::direction::Traffic;
+use crate::address::HostId;
 use crate::packet::PacketId;
 use crate::shape::{LinkSpec, QueueLimit};
+use crate::traffic::Traffic;
 use std::collections::VecDeque;
 use whyloss_transport::BitRate;
 
 /// A packet on a link.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Entry {
     /// When it arrives at the other end.
     pub arrival: u64,
@@ -32,8 +33,8 @@ impl Entry {
     }
 
     /// Number of the host that it goes to.
-    pub const fn host(&self) -> u32 {
-        self.order_and_host as u32 & ((1 << Self::HOST_BITS) - 1)
+    pub const fn host(&self) -> HostId {
+        HostId::new((self.order_and_host & ((1 << Self::HOST_BITS) - 1)) as usize)
     }
 }
 
@@ -120,7 +121,7 @@ impl Wire {
             self.started += 1;
         } else {
             if !self.limit.admits(packets, waiting, octets) {
-                return Err(QueueFull);
+                return Err(QueueFull(Load { packet, host, octets }));
             }
             self.waiting_octets = waiting + u64::from(octets);
             traffic.note_queue(packets + 1, self.waiting_octets);
@@ -131,7 +132,7 @@ impl Wire {
         traffic.busy += span;
         let arrival = self.free_at + self.delay;
         let first = self.ring.is_empty();
-        let order_and_host = order << Entry::HOST_BITS | u64::from(host);
+        let order_and_host = order << Entry::HOST_BITS | host.index() as u64;
         self.ring.push_back(Entry { arrival, start, order_and_host, packet, octets });
         Ok(first.then_some(arrival))
     }
@@ -149,15 +150,15 @@ impl Wire {
     }
 
     /// The packets that wait at `now`, the newest first, each with its place.
-    pub fn waiting_packets(&mut self, now: u64) -> impl Iterator<Item = (usize, PacketId)> + '_ {
+    pub fn waiting_packets(&mut self, now: u64) -> impl Iterator<Item = (usize, &PacketId)> + '_ {
         self.waiting(now);
         let started = self.started;
-        self.ring.iter().enumerate().skip(started).rev().map(|(place, entry)| (place, entry.packet))
+        self.ring.iter().enumerate().skip(started).rev().map(|(place, entry)| (place, &entry.packet))
     }
 
     /// Takes the packet in `place`, which waits at `now`, out of the queue; those behind it move up.
-    pub fn remove(&mut self, traffic: &mut Traffic, now: u64, place: usize) {
-        let Some(gone) = self.ring.remove(place) else { return };
+    pub fn remove(&mut self, traffic: &mut Traffic, now: u64, place: usize) -> Option<PacketId> {
+        let gone = self.ring.remove(place)?;
         let span = gone.arrival - self.delay - gone.start;
         self.free_at -= span;
         self.waiting_octets -= u64::from(gone.octets);
@@ -168,6 +169,7 @@ impl Wire {
             entry.arrival -= span;
             traffic.take_wait(span, entry.octets);
         }
+        Some(gone.packet)
     }
 
     /// Takes the packet that arrives at the other end, and the one that will arrive next.
@@ -202,25 +204,33 @@ impl Wire {
     }
 }
 
-/// A packet that wants to cross, the number of the host that it goes to, and its octets.
-#[derive(Clone, Copy, Debug)]
+/// A packet that comes to a queue.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Load {
     pub packet: PacketId,
-    pub host: u32,
+    /// The host that it goes to.
+    pub host: HostId,
+    /// Length with the IP header.
     pub octets: u32,
 }
 
-/// There is no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QueueFull;
+/// There is no room; the packet is given back.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct QueueFull(pub Load);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::EndpointId;
     use crate::packet::Packets;
     use whyloss_transport::{Duration, Instant, Segment};
 
     struct Tested(Wire, Traffic);
+
+    fn load(octets: u32) -> Load {
+        let origin = EndpointId::new(0);
+        Load { packet: Packets::default().insert(Segment::default(), Instant::ZERO, origin, 0), host: HostId::new(0), octets }
+    }
 
     impl Tested {
         fn new(bps: u64, queue: QueueLimit) -> Self {
@@ -230,8 +240,7 @@ mod tests {
         }
 
         fn offer(&mut self, now: u64, octets: u32) -> Result<Option<u64>, QueueFull> {
-            let packet = Packets::default().insert(Segment::default(), Instant::ZERO, 0, 0);
-            self.0.offer(&mut self.1, now, 0, Load { packet, host: 0, octets })
+            self.0.offer(&mut self.1, now, 0, load(octets))
         }
     }
 
@@ -269,7 +278,7 @@ mod tests {
         assert_eq!(wire.offer(0, 1000), Ok(None));
         assert_eq!(wire.offer(0, 1000), Ok(None));
         assert_eq!(wire.0.waiting(0), (2, 2000));
-        assert_eq!(wire.offer(8 * ms - 1, 1000), Err(QueueFull));
+        assert_eq!(wire.offer(8 * ms - 1, 1000), Err(QueueFull(load(1000))));
         assert_eq!(wire.0.waiting(8 * ms), (1, 1000));
         assert_eq!(wire.offer(8 * ms, 500), Ok(None));
         let arrivals: Vec<_> = std::iter::from_fn(|| wire.0.arrive().map(|(entry, _)| entry.arrival)).collect();
@@ -295,7 +304,7 @@ mod tests {
         let places: Vec<_> = with.0.waiting_packets(3 * ms).map(|(place, _)| place).collect();
         assert_eq!(places, [3, 2, 1], "the first is in transmission");
         let Tested(wire, traffic) = &mut with;
-        wire.remove(traffic, 3 * ms, 1);
+        assert!(wire.remove(traffic, 3 * ms, 1).is_some());
         assert!(wire.has_room(3 * ms, 100));
         assert_eq!(with.0.waiting(3 * ms), (2, 750));
         // What has gone has waited for 3 ms.

@@ -2,6 +2,7 @@
 //!
 //! Host number `n` (from 0) has the addresses `10.0.0.0 + n + 1` and `fd00:: + n + 1`.
 
+use crate::address::HostId;
 use crate::truth::Cause;
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -23,8 +24,8 @@ pub(crate) const MAX_HOSTS: usize = (1 << 24) - 2;
 /// Where a packet comes from and goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Route {
-    /// Host numbers of sender and receiver.
-    pub hosts: [u32; 2],
+    /// Sender and receiver.
+    pub hosts: [HostId; 2],
     /// Ports of sender and receiver.
     pub ports: [u16; 2],
     pub v6: bool,
@@ -38,21 +39,21 @@ impl Route {
 
     fn addresses(self) -> ip::Addresses {
         if self.v6 {
-            let [src, dst] = self.hosts.map(|host| Ipv6Addr::from_bits(V6_NET + u128::from(host)));
+            let [src, dst] = self.hosts.map(|host| Ipv6Addr::from_bits(V6_NET + host.index() as u128));
             ip::Addresses::V6 { src, dst }
         } else {
-            let [src, dst] = self.hosts.map(|host| Ipv4Addr::from_bits(V4_NET + host));
+            let [src, dst] = self.hosts.map(|host| Ipv4Addr::from_bits(V4_NET + host.index() as u32));
             ip::Addresses::V4 { src, dst }
         }
     }
 }
 
-/// The number of the host that has this address; a number that no host has if none does.
-fn host_of(address: IpAddr) -> u32 {
-    match address {
-        IpAddr::V4(address) => address.to_bits().wrapping_sub(V4_NET),
-        IpAddr::V6(address) => u32::try_from(address.to_bits().wrapping_sub(V6_NET)).unwrap_or(u32::MAX),
-    }
+/// The host that has this address; a number that no host has if none does.
+fn host_of(address: IpAddr) -> HostId {
+    HostId::new(match address {
+        IpAddr::V4(address) => address.to_bits().wrapping_sub(V4_NET) as usize,
+        IpAddr::V6(address) => u32::try_from(address.to_bits().wrapping_sub(V6_NET)).unwrap_or(u32::MAX) as usize,
+    })
 }
 
 /// The octets of an undamaged packet.
@@ -78,7 +79,7 @@ pub(crate) fn emit_dccp(packet: &dccp::Packet, route: Route) -> Vec<u8> {
 /// A UDP datagram (RFC 768) over IPv4.
 fn emit_datagram(payload: &Payload, route: Route, out: &mut Vec<u8>) {
     let octets = (payload.len() + DATAGRAM_HEADERS as usize) as u16;
-    let [src, dst] = route.hosts.map(|host| (V4_NET + host).to_be_bytes());
+    let [src, dst] = route.hosts.map(|host| (V4_NET + host.index() as u32).to_be_bytes());
     let mut header = [0; 20];
     header[0] = 0x45;
     header[2..4].copy_from_slice(&octets.to_be_bytes());
@@ -114,8 +115,8 @@ fn udp_sum(packet: &[u8]) -> Sum {
 pub(crate) enum Reading {
     /// The IP header is damaged beyond doubt.
     Unreadable,
-    /// It goes to this host, if there is one of that number; `body` is what the host will make of it.
-    To(u32, Content),
+    /// It goes to this host, if there is one of that number; that is what the host will make of it.
+    To(HostId, Content),
 }
 
 /// What a host makes of a damaged packet.
@@ -202,7 +203,8 @@ mod tests {
     use whyloss_transport::segment::Flags;
     use whyloss_transport::wire::damage::flip_bits;
 
-    const ROUTE: Route = Route { hosts: [3, 70_000], ports: [1024, 1025], v6: false };
+    const TO: HostId = HostId::new(70_000);
+    const ROUTE: Route = Route { hosts: [HostId::new(3), TO], ports: [1024, 1025], v6: false };
 
     fn segment() -> Segment {
         let [src_port, dst_port] = ROUTE.ports;
@@ -216,7 +218,7 @@ mod tests {
             let route = Route { v6, ..ROUTE };
             let octets = emit(&segment(), route, false);
             match read(&octets) {
-                Reading::To(70_000, Content::Tcp(found, read, Integrity::Intact)) => {
+                Reading::To(TO, Content::Tcp(found, read, Integrity::Intact)) => {
                     assert_eq!(found, route);
                     assert_eq!(read.payload.to_bytes(), segment().payload.to_bytes());
                 }
@@ -230,13 +232,13 @@ mod tests {
         let payload = Payload::Synthetic { offset: 5 * 182, len: 182 };
         let octets = emit(&Segment { payload, ..Segment::default() }, ROUTE, true);
         assert_eq!(octets.len(), 210);
-        assert!(matches!(read(&octets), Reading::To(70_000, Content::Datagram(ROUTE, true))));
+        assert!(matches!(read(&octets), Reading::To(TO, Content::Datagram(ROUTE, true))));
         for (bit, readable) in [(12 * 8, false), (28 * 8, true), (209 * 8, true)] {
             let mut damaged = octets.clone();
             flip_bits(&mut damaged, [bit]);
             match read(&damaged) {
                 Reading::Unreadable => assert!(!readable),
-                Reading::To(host, Content::Datagram(_, intact)) => assert_eq!((host, intact, readable), (70_000, false, true)),
+                Reading::To(host, Content::Datagram(_, intact)) => assert_eq!((host, intact, readable), (TO, false, true)),
                 other @ Reading::To(..) => panic!("{other:?}"),
             }
         }

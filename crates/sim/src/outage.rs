@@ -1,6 +1,6 @@
 //! Times in which a link is down: hand-offs from one base station to another, tunnels, failures.
 
-use crate::shape::Flaw;
+use crate::error::Flaw;
 use whyloss_transport::{Duration, Instant};
 
 /// A period in which a link is down, once or again and again.
@@ -63,6 +63,21 @@ impl Outage {
     }
 }
 
+/// Outages in a row after which a link is taken to be down for good: periods may cover all time together.
+pub(crate) const PATIENCE: u32 = 100_000;
+
+/// When the link is up again, if it holds packets at `now`; `u64::MAX` for never.
+pub(crate) fn held_until(held: &[Outage], now: u64) -> Option<u64> {
+    let mut at = now;
+    for _ in 0..PATIENCE {
+        match held.iter().filter_map(|outage| outage.until(at)).max() {
+            Some(until) => at = until,
+            None => return (at > now).then_some(at),
+        }
+    }
+    Some(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,5 +122,15 @@ mod tests {
         assert_eq!(outage(Some(20)).flaw().map(|(field, ..)| field), Some("outage.every"));
         assert_eq!(Outage { lasts: Duration::ZERO, ..outage(None) }.flaw().map(|(field, ..)| field), Some("outage.lasts"));
         assert_eq!(outage(Some(21)).flaw(), None);
+    }
+
+    #[test]
+    fn outages_that_meet_are_one() {
+        let outages = [(10, 20), (25, 10)].map(|(ms, lasts)| {
+            let (at, lasts) = (Instant::from_nanos(ms * MS), Duration::from_millis(lasts));
+            Outage { at, lasts, every: None, packets: WhileDown::Held }
+        });
+        assert_eq!(held_until(&outages, 9 * MS), None);
+        assert_eq!(held_until(&outages, 10 * MS), Some(35 * MS));
     }
 }

@@ -1,9 +1,11 @@
-//! Packets under way.
+//! Packets under way, and the tokens by which queues and links hold them.
 
+use crate::address::{EndpointId, FlowId};
+use whyloss_transport::segment::Ecn;
 use whyloss_transport::wire::dccp;
 use whyloss_transport::{Instant, Segment};
 
-/// A packet: written once when it is sent, read once when it arrives. In between, links carry its number.
+/// A packet: written once when it is sent, read once when it is delivered. In between, links carry its token.
 #[derive(Debug)]
 pub(crate) struct Packet {
     /// A TCP segment; of a datagram only the payload counts.
@@ -13,8 +15,8 @@ pub(crate) struct Packet {
     /// The octets, once it is damaged.
     pub raw: Option<Box<Raw>>,
     pub sent_at: Instant,
-    /// The outlet that it left.
-    pub origin: u32,
+    /// The endpoint that sent it, or in whose name a middlebox did.
+    pub origin: EndpointId,
     /// Length with the IP header, in octets.
     pub octets: u32,
 }
@@ -29,94 +31,247 @@ pub(crate) struct Raw {
     /// Position and length of the data that the packet was sent with.
     pub data: (u64, u32),
     /// The link direction that damaged it last.
-    pub direction: u32,
+    pub direction: crate::address::DirectionId,
 }
 
-/// Marks the numbers of damaged packets, which every node has to look at.
+/// A transmission of data: what losses and timeouts of a sender are found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SentData {
+    pub flow: FlowId,
+    /// Position of the first octet in the flow's data stream.
+    pub offset: u64,
+    pub sent_at: Instant,
+}
+
+/// Marks the tokens of damaged packets, which every node has to look at.
 const DAMAGED: u32 = 1 << 31;
 
-/// The number of a packet in its [`Packets`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The token of a packet in its [`Slots`].
+///
+/// There is one token for each packet: it can be neither copied nor cloned, and giving it to [`Slots::release`] ends it. So nobody can
+/// read a slot whose packet has gone, nor one that holds another packet by now.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PacketId(u32);
 
 impl PacketId {
-    /// The packet in this place.
-    pub const fn at(index: u32) -> Self {
-        Self(index)
-    }
-
-    pub const fn is_damaged(self) -> bool {
+    /// Whether a channel has flipped bits of the packet.
+    #[inline]
+    pub const fn is_damaged(&self) -> bool {
         self.0 & DAMAGED != 0
     }
 
+    /// The token of the same packet, now damaged.
     pub const fn damaged(self) -> Self {
         Self(self.0 | DAMAGED)
     }
 
-    pub const fn index(self) -> usize {
+    const fn index(&self) -> usize {
         (self.0 & !DAMAGED) as usize
     }
 }
 
-/// All packets under way. The place of a packet is used again when it has gone, the most recent first: it is still in the cache.
-#[derive(Debug, Default)]
-pub(crate) struct Packets {
-    places: Vec<Packet>,
+/// Slots for packets. One is used again when its packet has gone, the most recent first: it is still in the cache.
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    values: Vec<T>,
     free: Vec<u32>,
 }
 
-impl Packets {
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slots<T> {
+    /// The token of a free slot, whose value is what the last packet left; `None` if there is no free one.
     #[inline]
-    pub fn insert(&mut self, segment: Segment, sent_at: Instant, origin: u32, octets: u32) -> PacketId {
-        if let Some(index) = self.free.pop() {
-            // Field by field, so that the segment is copied once.
-            let place = &mut self.places[index as usize];
-            place.segment = segment;
-            place.sent_at = sent_at;
-            place.origin = origin;
-            place.octets = octets;
-            return PacketId(index);
-        }
-        self.places.push(Packet { segment, dccp: None, raw: None, sent_at, origin, octets });
-        PacketId(self.places.len() as u32 - 1)
+    fn reuse(&mut self) -> Option<PacketId> {
+        self.free.pop().map(PacketId)
     }
 
+    /// The token of a new slot.
+    fn add(&mut self, value: T) -> PacketId {
+        self.values.push(value);
+        PacketId(self.values.len() as u32 - 1)
+    }
+
+    /// Puts a value into a slot.
+    pub fn insert(&mut self, value: T) -> PacketId {
+        match self.reuse() {
+            Some(id) => {
+                *self.get_mut(&id) = value;
+                id
+            }
+            None => self.add(value),
+        }
+    }
+
+    #[inline]
+    pub fn get(&self, id: &PacketId) -> &T {
+        &self.values[id.index()]
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, id: &PacketId) -> &mut T {
+        &mut self.values[id.index()]
+    }
+
+    /// The packet has gone. Its value stays in the slot until that is used again, where nobody can read it.
+    #[inline]
+    #[allow(clippy::needless_pass_by_value, reason = "this ends the token")]
+    pub fn release(&mut self, id: PacketId) -> &mut T {
+        let index = id.index();
+        self.free.push(index as u32);
+        &mut self.values[index]
+    }
+
+    /// Number of packets under way.
+    pub fn len(&self) -> usize {
+        self.values.len() - self.free.len()
+    }
+}
+
+/// What a queue sees of packets, and what it does to them.
+pub(crate) trait PacketStore {
+    /// Sets "congestion experienced" on a packet that is ECN-capable; whether it is. A router does not look into a packet that is
+    /// damaged.
+    fn mark(&mut self, id: &PacketId) -> bool;
+
+    /// Whether a packet has high drop precedence (AF12).
+    fn is_out(&self, id: &PacketId) -> bool;
+
     /// Makes a second packet of this one.
-    pub fn copy(&mut self, id: PacketId) -> PacketId {
+    fn duplicate(&mut self, id: &PacketId) -> PacketId;
+}
+
+/// All packets under way in a network.
+#[derive(Debug, Default)]
+pub(crate) struct Packets(Slots<Packet>);
+
+impl Packets {
+    #[inline]
+    pub fn insert(&mut self, segment: Segment, sent_at: Instant, origin: EndpointId, octets: u32) -> PacketId {
+        if let Some(id) = self.0.reuse() {
+            // Field by field, so that the segment is copied once.
+            let slot = self.0.get_mut(&id);
+            slot.segment = segment;
+            slot.sent_at = sent_at;
+            slot.origin = origin;
+            slot.octets = octets;
+            return id;
+        }
+        self.0.add(Packet { segment, dccp: None, raw: None, sent_at, origin, octets })
+    }
+
+    #[inline]
+    pub fn get(&self, id: &PacketId) -> &Packet {
+        self.0.get(id)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, id: &PacketId) -> &mut Packet {
+        self.0.get_mut(id)
+    }
+
+    /// The packet has gone.
+    #[inline]
+    pub fn remove(&mut self, id: PacketId) {
+        let damaged = id.is_damaged();
+        let slot = self.0.release(id);
+        slot.dccp = None;
+        if damaged {
+            slot.raw = None;
+        }
+    }
+
+    /// Number of packets under way.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl PacketStore for Packets {
+    fn mark(&mut self, id: &PacketId) -> bool {
+        let ecn = &mut self.get_mut(id).segment.ecn;
+        let capable = *ecn != Ecn::NotCapable && !id.is_damaged();
+        if capable {
+            *ecn = Ecn::CongestionExperienced;
+        }
+        capable
+    }
+
+    fn is_out(&self, id: &PacketId) -> bool {
+        self.get(id).segment.dscp.is_out()
+    }
+
+    fn duplicate(&mut self, id: &PacketId) -> PacketId {
         let Packet { segment, dccp, raw, sent_at, origin, octets } = self.get(id);
         let (segment, dccp, raw, sent_at, origin, octets) =
             (segment.clone(), dccp.clone(), raw.clone(), *sent_at, *origin, *octets);
         let copy = self.insert(segment, sent_at, origin, octets);
-        let place = self.get_mut(copy);
-        (place.dccp, place.raw) = (dccp, raw);
+        let slot = self.get_mut(&copy);
+        (slot.dccp, slot.raw) = (dccp, raw);
         if id.is_damaged() {
             copy.damaged()
         } else {
             copy
         }
     }
+}
 
-    pub fn get(&self, id: PacketId) -> &Packet {
-        &self.places[id.index()]
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::FlowId;
 
-    pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
-        &mut self.places[id.index()]
-    }
+    /// Whether a type can be cloned, decided when this is compiled: the method of the type itself comes before that of the trait.
+    struct Probe<T>(std::marker::PhantomData<T>);
 
-    /// The packet has gone. Its segment stays in place until the place is used again.
-    #[inline]
-    pub fn remove(&mut self, id: PacketId) {
-        let place = &mut self.places[id.index()];
-        place.dccp = None;
-        if id.is_damaged() {
-            place.raw = None;
+    impl<T: Clone> Probe<T> {
+        #[allow(clippy::unused_self, reason = "stands in for the method of the trait")]
+        fn can_be_cloned(&self) -> bool {
+            true
         }
-        self.free.push(id.index() as u32);
     }
 
-    /// Number of packets under way.
-    pub fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+    trait Otherwise {
+        fn can_be_cloned(&self) -> bool;
+    }
+
+    impl<T> Otherwise for Probe<T> {
+        fn can_be_cloned(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_packet_has_one_token() {
+        assert!(Probe::<u32>(std::marker::PhantomData).can_be_cloned(), "the probe works");
+        assert!(!Probe::<PacketId>(std::marker::PhantomData).can_be_cloned());
+    }
+
+    #[test]
+    fn a_slot_is_used_again_by_a_token_of_its_own() {
+        let origin = EndpointId::of(FlowId::new(0), crate::address::Way::Forward);
+        let mut packets = Packets::default();
+        let first = packets.insert(Segment::default(), Instant::ZERO, origin, 40);
+        let second = packets.insert(Segment::default(), Instant::ZERO, origin, 41);
+        packets.remove(first);
+        let third = packets.insert(Segment::default(), Instant::ZERO, origin, 42);
+        assert_eq!((packets.get(&second).octets, packets.get(&third).octets, packets.len()), (41, 42, 2));
+        let copy = packets.duplicate(&second);
+        packets.remove(second);
+        assert_eq!((packets.get(&copy).octets, packets.len()), (41, 2));
+    }
+
+    #[test]
+    fn damage_stays_with_the_packet_and_its_copies() {
+        let origin = EndpointId::of(FlowId::new(0), crate::address::Way::Forward);
+        let mut packets = Packets::default();
+        let id = packets.insert(Segment::default(), Instant::ZERO, origin, 40).damaged();
+        assert!(packets.duplicate(&id).is_damaged());
+        packets.remove(id);
+        assert!(!packets.insert(Segment::default(), Instant::ZERO, origin, 40).is_damaged());
     }
 }

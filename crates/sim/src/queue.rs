@@ -2,14 +2,9 @@
 //!
 //! What they decide comes before the drop-tail queue of the wire, whose limit still holds; a plain queue pays nothing for them.
 
-use crate::build::BuildError;
 use crate::codel::CoDel;
-use crate::direction::Direction;
-use crate::link::Load;
-use crate::packet::{PacketId, Packets};
+use crate::error::{BuildError, Flaw};
 use crate::random::Stream;
-use std::collections::VecDeque;
-use whyloss_transport::segment::Ecn;
 
 /// What a queue does with packets that come to it, before its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,8 +49,8 @@ impl Default for Red {
 }
 
 impl Discipline {
-    /// What makes no sense in it: field, what was found, what is allowed.
-    pub fn flaw(&self) -> Option<(&'static str, String, &'static str)> {
+    /// What makes no sense in it.
+    pub fn flaw(&self) -> Option<Flaw> {
         let positive = |value: f64| value > 0.0 && value <= 1e9;
         let share = |value: f64| value > 0.0 && value <= 1.0;
         match *self {
@@ -76,7 +71,7 @@ impl Discipline {
 
 /// What is to become of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Decision {
+pub(crate) enum Decision {
     Pass,
     /// Mark it if it is ECN-capable.
     Mark,
@@ -99,11 +94,11 @@ pub(crate) struct Manager {
 
 /// A queue as a packet finds it.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+pub(crate) struct Found {
     /// Packets that wait.
-    packets: u64,
+    pub packets: u64,
     /// How many packets the transmitter could have sent since it has nothing to do; 0 if it is busy.
-    idle: f64,
+    pub idle: f64,
 }
 
 impl Manager {
@@ -114,13 +109,14 @@ impl Manager {
     /// The manager of the queue of link direction `name`.
     pub fn of_link(discipline: Discipline, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
         let item = format!("queue of link {name}");
-        if let Some((field, found, allowed)) = discipline.flaw() {
-            return Err(BuildError::Unfit { item, field, found, allowed });
+        if let Some(flaw) = discipline.flaw() {
+            return Err(BuildError::unfit(&item, flaw));
         }
         Ok(Self::new(discipline, Stream::new(seed, run, &item, "early drops")))
     }
 
-    fn decide(&mut self, found: Found) -> Decision {
+    /// What is to become of a packet that finds the queue like this.
+    pub fn decide(&mut self, found: Found) -> Decision {
         let red = match self.discipline {
             Discipline::Biased => return Decision::Displace,
             // It decides when a packet leaves.
@@ -171,61 +167,6 @@ impl Red {
             self.max_p + (1.0 - self.max_p) * (average - self.max) / self.max
         } else {
             1.0
-        }
-    }
-}
-
-/// Octets of the packets in which idle time is counted, as in ns-2.
-const MEAN_PACKET: u32 = 500;
-
-/// What a queue sees of packets, and what it does to them.
-pub(crate) trait Goods {
-    /// Sets "congestion experienced" on a packet that is ECN-capable; whether it is. A router does not look into a packet that is
-    /// damaged.
-    fn mark(&mut self, id: PacketId) -> bool;
-
-    /// Whether a packet has high drop precedence (AF12).
-    fn is_out(&self, id: PacketId) -> bool;
-}
-
-impl Goods for Packets {
-    fn mark(&mut self, id: PacketId) -> bool {
-        let ecn = &mut self.get_mut(id).segment.ecn;
-        let capable = *ecn != Ecn::NotCapable && !id.is_damaged();
-        if capable {
-            *ecn = Ecn::CongestionExperienced;
-        }
-        capable
-    }
-
-    fn is_out(&self, id: PacketId) -> bool {
-        self.get(id).segment.dscp.is_out()
-    }
-}
-
-impl Direction {
-    /// Lets the manager of the queue decide on a packet that comes to it at `now`. Returns whether the packet goes on to the queue;
-    /// if not, it is to be dropped with [`Cause::Aqm`](crate::Cause::Aqm). Those in `displaced` have made room for it and are to be
-    /// dropped with [`Cause::QueueFull`](crate::Cause::QueueFull).
-    pub(crate) fn admit(&mut self, now: u64, load: Load, goods: &mut impl Goods, displaced: &mut VecDeque<PacketId>) -> bool {
-        self.advance(now, goods);
-        let (packets, idle) = (self.waiting(now).0, self.idle_packets(now, MEAN_PACKET));
-        let Some(manager) = &mut self.manager else { return true };
-        match manager.decide(Found { packets, idle }) {
-            Decision::Pass => true,
-            Decision::Mark => {
-                goods.mark(load.packet);
-                true
-            }
-            Decision::MarkOrDrop => goods.mark(load.packet),
-            Decision::Drop => false,
-            Decision::Displace => {
-                while !goods.is_out(load.packet) && !self.has_room(now, load.octets) {
-                    let Some(id) = self.displace(now, |id| goods.is_out(id)) else { break };
-                    displaced.push_back(id);
-                }
-                true
-            }
         }
     }
 }

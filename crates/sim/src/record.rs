@@ -1,6 +1,6 @@
 //! What a run leaves behind.
 
-use crate::build::{LinkId, Way};
+use crate::address::{FlowId, LinkId, Way};
 use crate::truth::{Cause, CauseCounts, Truth};
 use whyloss_transport::tcp::{Closing, LossRecord, Stats, TimeoutRecord};
 use whyloss_transport::timeout::Outcome;
@@ -162,8 +162,8 @@ pub struct TimeoutRow {
 
 impl TimeoutRow {
     /// A timeout of which nothing is known yet but that it happened.
-    pub(crate) const fn new(flow: u32, record: TimeoutRecord) -> Self {
-        Self { flow: flow as usize, record, outcome: Outcome::Undecided, assessed: None, truth: Truth::Arrived }
+    pub(crate) const fn new(flow: FlowId, record: TimeoutRecord) -> Self {
+        Self { flow: flow.index(), record, outcome: Outcome::Undecided, assessed: None, truth: Truth::Arrived }
     }
 }
 

@@ -1,36 +1,40 @@
 //! Static routes: the first link of the shortest way to each host.
 
-use crate::build::{Link, Node};
+use crate::address::{DirectionId, HostId, LinkId, NodeId, Way};
 use std::collections::VecDeque;
 
 /// No way leads there.
-pub(crate) const NOWHERE: u32 = u32::MAX;
+const NOWHERE: DirectionId = DirectionId::new(u32::MAX as usize);
 
 /// Next link directions. A node with one link needs no table; the others have a row with one entry a host.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     hosts: usize,
     nodes: Vec<Exit>,
-    table: Vec<u32>,
+    table: Vec<DirectionId>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Exit {
     /// The only link direction that leads away.
-    Only(u32),
+    Only(DirectionId),
     /// The row in the table.
     Row(usize),
 }
 
 impl Routes {
-    /// Shortest ways by number of links; on a tie the link that was added first. Hosts do not forward.
-    pub fn new(nodes: &[Node], links: &[Link], hosts: &[u32]) -> Self {
-        // Direction 2k leads from the first end of link k to the second, direction 2k+1 back.
-        let mut leaving = vec![Vec::new(); nodes.len()];
-        for (index, link) in links.iter().enumerate() {
-            let [a, b] = link.ends.map(|node| node.0);
-            leaving[a as usize].push((2 * index as u32, b));
-            leaving[b as usize].push((2 * index as u32 + 1, a));
+    /// Shortest ways by number of links; on a tie the link that was added first. `hosts` are the nodes that do not forward, `links`
+    /// the ends of all links.
+    pub fn new(nodes: usize, hosts: &[NodeId], links: impl Iterator<Item = [NodeId; 2]>) -> Self {
+        let mut leaving = vec![Vec::new(); nodes];
+        for (number, [a, b]) in links.enumerate() {
+            let link = LinkId::new(number);
+            leaving[a.index()].push((DirectionId::of(link, Way::Forward), b));
+            leaving[b.index()].push((DirectionId::of(link, Way::Reverse), a));
+        }
+        let mut forwards = vec![true; nodes];
+        for host in hosts {
+            forwards[host.index()] = false;
         }
         let mut rows = 0;
         let exits = leaving.iter().map(|directions| match directions[..] {
@@ -43,28 +47,28 @@ impl Routes {
         });
         let exits: Vec<_> = exits.collect();
         let mut table = vec![NOWHERE; rows * hosts.len()];
-        let mut distance = vec![u32::MAX; nodes.len()];
+        let mut distance = vec![u32::MAX; nodes];
         let mut queue = VecDeque::new();
         for (host, &node) in hosts.iter().enumerate() {
             distance.fill(u32::MAX);
-            distance[node as usize] = 0;
+            distance[node.index()] = 0;
             queue.push_back(node);
             while let Some(near) = queue.pop_front() {
-                if near != node && nodes[near as usize].host {
+                if near != node && !forwards[near.index()] {
                     continue;
                 }
-                for &(_, far) in &leaving[near as usize] {
-                    if distance[far as usize] == u32::MAX {
-                        distance[far as usize] = distance[near as usize] + 1;
+                for &(_, far) in &leaving[near.index()] {
+                    if distance[far.index()] == u32::MAX {
+                        distance[far.index()] = distance[near.index()] + 1;
                         queue.push_back(far);
                     }
                 }
             }
             for (from, exit) in exits.iter().enumerate() {
                 let Exit::Row(row) = exit else { continue };
-                let nearer = |&(_, to): &(u32, u32)| {
-                    let forwards = to == node || !nodes[to as usize].host;
-                    forwards && distance[from] != u32::MAX && distance[to as usize].wrapping_add(1) == distance[from]
+                let nearer = |&(_, to): &(DirectionId, NodeId)| {
+                    let passes = to == node || forwards[to.index()];
+                    passes && distance[from] != u32::MAX && distance[to.index()].wrapping_add(1) == distance[from]
                 };
                 if let Some((direction, _)) = leaving[from].iter().copied().find(nearer) {
                     table[row * hosts.len() + host] = direction;
@@ -74,11 +78,13 @@ impl Routes {
         Self { hosts: hosts.len(), nodes: exits, table }
     }
 
-    /// The link direction by which `node` sends to `host`, or [`NOWHERE`].
-    pub fn next(&self, node: u32, host: u32) -> u32 {
-        match self.nodes[node as usize] {
+    /// The link direction by which `node` sends to `host`, if a way leads there.
+    #[inline]
+    pub fn next(&self, node: NodeId, host: HostId) -> Option<DirectionId> {
+        let next = match self.nodes[node.index()] {
             Exit::Only(direction) => direction,
-            Exit::Row(row) => self.table[row * self.hosts + host as usize],
-        }
+            Exit::Row(row) => self.table[row * self.hosts + host.index()],
+        };
+        (next != NOWHERE).then_some(next)
     }
 }

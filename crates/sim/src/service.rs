@@ -1,24 +1,9 @@
 //! How long transmissions take where that is not always the same.
 
-use crate::outage::{Outage, WhileDown};
+use crate::outage::{held_until, Outage, WhileDown, PATIENCE};
 use crate::shape::LinkSpec;
 use crate::trace::Opportunities;
 use std::collections::VecDeque;
-
-/// Outages in a row after which a link is taken to be down for good: periods may cover all time together.
-pub(crate) const PATIENCE: u32 = 100_000;
-
-/// When the link is up again, if it holds packets at `now`; `u64::MAX` for never.
-pub(crate) fn held_until(held: &[Outage], now: u64) -> Option<u64> {
-    let mut at = now;
-    for _ in 0..PATIENCE {
-        match held.iter().filter_map(|outage| outage.until(at)).max() {
-            Some(until) => at = until,
-            None => return (at > now).then_some(at),
-        }
-    }
-    Some(u64::MAX)
-}
 
 /// A value that changes at known times, asked for in the order of time.
 #[derive(Debug)]
@@ -187,13 +172,6 @@ mod tests {
         // 1 ms before, 7 ms after at 1 Mbit/s; but from 25 ms on it is 2 Mbit/s, which halves them.
         assert_eq!(service.transmit(9 * MS, 1000), 33 * MS + MS / 2);
         assert_eq!(service.ready(12 * MS), 30 * MS);
-    }
-
-    #[test]
-    fn outages_that_meet_are_one() {
-        let outages = [held(10, 20, None), held(25, 10, None)];
-        assert_eq!(held_until(&outages, 9 * MS), None);
-        assert_eq!(held_until(&outages, 10 * MS), Some(35 * MS));
     }
 
     #[test]

@@ -1,14 +1,12 @@
 //! What shapes one direction of a wire.
 
 use crate::channel::ChannelSpec;
+use crate::error::Flaw;
 use crate::outage::Outage;
 use crate::spread::{Jitter, Reorder};
 use crate::trace::Trace;
 use std::sync::Arc;
 use whyloss_transport::{BitRate, Duration, Instant};
-
-/// A value that makes no sense: its field, what was found, what is allowed.
-pub type Flaw = (&'static str, String, &'static str);
 
 /// One direction of a link: queue, then transmitter, then channel, then propagation.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,7 @@
 //! When a packet that has crossed a link arrives: jitter, reordering, duplication.
 
+use crate::error::Flaw;
 use crate::random::Stream;
-use crate::shape::{Flaw, LinkSpec};
 use whyloss_transport::Duration;
 
 /// An extra delay that differs from packet to packet, on top of the propagation delay.
@@ -114,14 +114,19 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// What `spec` says; `stream` gives the random stream for a purpose.
-    pub fn new(spec: &LinkSpec, stream: impl Fn(&str) -> Stream) -> Self {
-        let reorder = spec.reorder.filter(|reorder| reorder.share > 0.0);
+    /// Nothing but the propagation delay; packets may overtake each other if `overtaking` says so.
+    pub const fn plain(overtaking: bool) -> Self {
+        Self { jitter: None, reorder: None, duplicate: None, overtaking, last: 0 }
+    }
+
+    /// With what is given; `stream` gives the random stream for a purpose.
+    pub fn with(self, jitter: Option<Jitter>, reorder: Option<Reorder>, duplicate: f64, stream: impl Fn(&str) -> Stream) -> Self {
+        let reorder = reorder.filter(|reorder| reorder.share > 0.0);
         Self {
-            jitter: spec.jitter.map(|jitter| (jitter, stream("jitter"))),
+            jitter: jitter.map(|jitter| (jitter, stream("jitter"))),
             reorder: reorder.map(|reorder| (reorder, stream("reordering"))),
-            duplicate: (spec.duplicate > 0.0).then(|| (spec.duplicate, stream("duplication"))),
-            overtaking: spec.overtaking,
+            duplicate: (duplicate > 0.0).then(|| (duplicate, stream("duplication"))),
+            overtaking: self.overtaking,
             last: 0,
         }
     }
@@ -174,7 +179,7 @@ mod tests {
 
     fn spread(jitter: Option<JitterLaw>, reorder: Option<Reorder>, overtaking: bool, duplicate: f64) -> Spread {
         let jitter = jitter.map(|law| Jitter { mean: Duration::from_millis(10), law });
-        Spread::new(&LinkSpec { jitter, overtaking, reorder, duplicate, ..LinkSpec::default() }, stream)
+        Spread::plain(overtaking).with(jitter, reorder, duplicate, stream)
     }
 
     /// Extra delays of packets that are far apart, in milliseconds, ascending.

@@ -4,8 +4,7 @@
 //! octets), with its time in whole milliseconds since the start, ascending. At the end the trace begins again, its last time being
 //! the length of a round. Several lines with one time are several opportunities. Empty lines and lines that begin with `#` are skipped.
 
-use crate::outage::Outage;
-use crate::service::{held_until, PATIENCE};
+use crate::outage::{held_until, Outage, PATIENCE};
 use crate::text::{FileError, Lines};
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -5,21 +5,20 @@
 //! (whom the queue drops, how long it takes), at its end (what the channel does, which delay holds), at the arrival. Where nothing
 //! varies, both kinds give the same times.
 
-use crate::build::BuildError;
-use crate::channel::{Channel, ChannelError, Fate};
+use crate::channel::{Channel, ChannelOutcome};
 use crate::codel::{CoDel, Controller, Head};
-use crate::direction::Traffic;
+use crate::error::BuildError;
 use crate::link::{Load, QueueFull};
 use crate::outage::{Outage, WhileDown};
-use crate::packet::PacketId;
-use crate::queue::Goods;
+use crate::packet::{PacketId, PacketStore};
 use crate::random::Stream;
 use crate::service::{Schedule, Service};
 use crate::shape::{Change, LinkSpec, QueueLimit};
 use crate::spread::Spread;
+use crate::traffic::Traffic;
 use crate::truth::Cause;
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use whyloss_transport::Instant;
 
 /// A wire that varies, in use, in one direction.
@@ -42,21 +41,29 @@ pub(crate) struct Varying {
     dropped: VecDeque<(u64, Load)>,
     flying: BinaryHeap<Reverse<Flying>>,
     launched: u64,
-    /// Packets that come twice and have not come once.
-    doubled: BTreeSet<usize>,
+    /// Packets that arrive twice, by the number of their first flight, until the second arrival.
+    doubled: BTreeMap<u64, Doubled>,
     /// When the event of this direction is due in a simulation; `u64::MAX` if there is none.
     pub armed: u64,
 }
 
+/// A packet that arrives twice.
+#[derive(Debug)]
+struct Doubled {
+    load: Load,
+    /// It has arrived once.
+    arrived: bool,
+}
+
 /// A packet in the queue.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Waiting {
     load: Load,
     since: u64,
 }
 
 /// What the transmitter does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum State {
     /// Nothing, since then.
     Idle(u64),
@@ -74,10 +81,17 @@ enum State {
 struct Flying {
     arrival: u64,
     number: u64,
-    load: Load,
-    /// It is the second of two.
-    second: bool,
+    carried: Carried,
     crossed: Result<Box<[u32]>, Cause>,
+}
+
+/// What arrives at the end of a flight.
+#[derive(Debug)]
+enum Carried {
+    /// The packet.
+    Once(Load),
+    /// The packet of this number in [`Varying::doubled`], or a copy of it.
+    Twice(u64),
 }
 
 impl PartialEq for Flying {
@@ -105,26 +119,26 @@ impl Ord for Flying {
 pub(crate) enum Step {
     /// The queue has dropped it.
     Dropped { at: u64, load: Load },
-    /// It comes to the end of the link, or would.
-    Landed(Landing),
+    /// It arrives at the end of the link, or would.
+    Crossed(Crossed),
 }
 
 /// A packet at the end of a link.
 #[derive(Debug)]
-pub(crate) struct Landing {
+pub(crate) struct Crossed {
     pub at: u64,
     pub load: Load,
     /// Positions of the bits that have been flipped, or what has taken the packet.
-    pub crossed: Result<Box<[u32]>, Cause>,
-    /// It does not come again.
-    pub last: bool,
+    pub flips: Result<Box<[u32]>, Cause>,
+    /// It is a copy: the packet itself arrives later.
+    pub copy: bool,
 }
 
 /// What of a direction works on a packet that crosses.
 pub(crate) struct Parts<'a, G> {
     pub traffic: &'a mut Traffic,
     pub channel: &'a mut Channel,
-    pub goods: &'a mut G,
+    pub packets: &'a mut G,
 }
 
 impl Varying {
@@ -135,14 +149,8 @@ impl Varying {
         for (number, change) in spec.change.iter().enumerate() {
             if let Some(channel) = &change.channel {
                 let channel = Channel::new(channel, seed, run, &format!("{item} change {number}"));
-                let ChannelError { field, found, allowed } = match channel {
-                    Ok(channel) => {
-                        channels.push_back((change.at.as_nanos(), channel));
-                        continue;
-                    }
-                    Err(error) => error,
-                };
-                return Err(BuildError::Unfit { item, field, found, allowed });
+                let channel = channel.map_err(|error| BuildError::of_channel(&item, error))?;
+                channels.push_back((change.at.as_nanos(), channel));
             }
         }
         let limits = spec.change.iter().filter_map(|change| Some((change.at.as_nanos(), change.queue?)));
@@ -158,11 +166,12 @@ impl Varying {
             channels,
             pattern_ends: 0,
             delays: Schedule::new(spec.delay.as_nanos(), delays),
-            spread: Spread::new(spec, |purpose| Stream::new(seed, run, &item, purpose)),
+            spread: Spread::plain(spec.overtaking)
+                .with(spec.jitter, spec.reorder, spec.duplicate, |purpose| Stream::new(seed, run, &item, purpose)),
             dropped: VecDeque::new(),
             flying: BinaryHeap::new(),
             launched: 0,
-            doubled: BTreeSet::new(),
+            doubled: BTreeMap::new(),
             armed: u64::MAX,
         })
     }
@@ -187,19 +196,20 @@ impl Varying {
     }
 
     /// The packets that wait, the newest first, each with its place.
-    pub fn waiting_packets(&self) -> impl Iterator<Item = (usize, PacketId)> + '_ {
-        self.queue.iter().enumerate().rev().map(|(place, waiting)| (place, waiting.load.packet))
+    pub fn waiting_packets(&self) -> impl Iterator<Item = (usize, &PacketId)> + '_ {
+        self.queue.iter().enumerate().rev().map(|(place, waiting)| (place, &waiting.load.packet))
     }
 
     /// Takes the packet in `place` out of the queue at `now`.
-    pub fn remove(&mut self, traffic: &mut Traffic, now: u64, place: usize) {
-        let Some(Waiting { load, since }) = self.queue.remove(place) else { return };
+    pub fn remove(&mut self, traffic: &mut Traffic, now: u64, place: usize) -> Option<PacketId> {
+        let Waiting { load, since } = self.queue.remove(place)?;
         self.waiting_octets -= u64::from(load.octets);
         traffic.note_wait(now - since, load.octets);
+        Some(load.packet)
     }
 
     /// Takes a packet that comes to the queue at `now`, or refuses it if the queue is full.
-    pub fn offer<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64, load: Load) -> Result<(), QueueFull> {
+    pub fn offer<G: PacketStore>(&mut self, parts: &mut Parts<'_, G>, now: u64, load: Load) -> Result<(), QueueFull> {
         self.advance(parts, now);
         let free = match self.state {
             State::Idle(_) => {
@@ -212,10 +222,10 @@ impl Varying {
             _ => false,
         };
         if !free && !self.limits.at(now).admits(self.queue.len() as u64, self.waiting_octets, load.octets) {
-            return Err(QueueFull);
+            return Err(QueueFull(load));
         }
-        self.queue.push_back(Waiting { load, since: now });
         self.waiting_octets += u64::from(load.octets);
+        self.queue.push_back(Waiting { load, since: now });
         if free {
             self.begin(parts, now);
         } else {
@@ -224,10 +234,10 @@ impl Varying {
         Ok(())
     }
 
-    /// Lets happen what is due by `now` in queue and transmitter.
-    pub fn advance<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64) {
+    /// Handles what is due by `now` in queue and transmitter.
+    pub fn advance<G: PacketStore>(&mut self, parts: &mut Parts<'_, G>, now: u64) {
         loop {
-            match self.state {
+            match std::mem::replace(&mut self.state, State::Idle(0)) {
                 State::Stopped(at) if at <= now => self.begin(parts, at),
                 State::Busy { load, start, end } if end <= now => {
                     self.launch(parts, load, start, end);
@@ -239,23 +249,37 @@ impl Varying {
                         }
                     }
                 }
-                _ => return,
+                not_yet => {
+                    self.state = not_yet;
+                    return;
+                }
             }
         }
     }
 
     /// What has become of a packet by `now`, if there is something to tell.
-    pub fn step<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64) -> Option<Step> {
+    pub fn step<G: PacketStore>(&mut self, parts: &mut Parts<'_, G>, now: u64) -> Option<Step> {
         self.advance(parts, now);
         let arrival = self.flying.peek().map(|Reverse(flying)| flying.arrival).filter(|arrival| *arrival <= now);
-        if let Some(&(at, load)) = self.dropped.front().filter(|(at, _)| arrival.is_none_or(|arrival| *at <= arrival)) {
-            self.dropped.pop_front();
+        if self.dropped.front().is_some_and(|(at, _)| arrival.is_none_or(|arrival| *at <= arrival)) {
+            let (at, load) = self.dropped.pop_front()?;
             return Some(Step::Dropped { at, load });
         }
         arrival?;
-        let Reverse(Flying { arrival, load, crossed, .. }) = self.flying.pop()?;
-        let last = !self.doubled.remove(&load.packet.index());
-        Some(Step::Landed(Landing { at: arrival, load, crossed, last }))
+        let Reverse(Flying { arrival: at, carried, crossed: flips, .. }) = self.flying.pop()?;
+        let (load, copy) = match carried {
+            Carried::Once(load) => (load, false),
+            Carried::Twice(number) => {
+                let doubled = self.doubled.get_mut(&number)?;
+                if std::mem::replace(&mut doubled.arrived, true) {
+                    (self.doubled.remove(&number)?.load, false)
+                } else {
+                    let Load { packet, host, octets } = &doubled.load;
+                    (Load { packet: parts.packets.duplicate(packet), host: *host, octets: *octets }, true)
+                }
+            }
+        };
+        Some(Step::Crossed(Crossed { at, load, flips, copy }))
     }
 
     /// Whether it sends at a rate, not by a trace.
@@ -265,7 +289,7 @@ impl Varying {
 
     /// Something is different from `now` on, unforeseen: for packets whose transmission begins from now on (rate), ends from now on
     /// (delay, channel), or that come from now on (queue).
-    pub fn change<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64, change: &Change, channel: Option<Channel>) {
+    pub fn change<G: PacketStore>(&mut self, parts: &mut Parts<'_, G>, now: u64, change: &Change, channel: Option<Channel>) {
         self.advance(parts, now);
         if let Some(rate) = change.rate {
             self.service.set_rate(now, rate.as_bps());
@@ -284,17 +308,17 @@ impl Varying {
 
     /// When something happens next.
     pub fn next_at(&self) -> Option<u64> {
-        let service = match self.state {
+        let service = match &self.state {
             State::Idle(_) => None,
-            State::Stopped(at) | State::Busy { end: at, .. } => Some(at),
+            State::Stopped(at) | State::Busy { end: at, .. } => Some(*at),
         };
         let dropped = self.dropped.front().map(|(at, _)| *at);
-        let landing = self.flying.peek().map(|Reverse(flying)| flying.arrival);
-        [service, dropped, landing].into_iter().flatten().min().filter(|at| *at < u64::MAX)
+        let arrival = self.flying.peek().map(|Reverse(flying)| flying.arrival);
+        [service, dropped, arrival].into_iter().flatten().min().filter(|at| *at < u64::MAX)
     }
 
     /// Begins the next transmission at `now`.
-    fn begin<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64) {
+    fn begin<G: PacketStore>(&mut self, parts: &mut Parts<'_, G>, now: u64) {
         self.state = State::Idle(now);
         let Some(load) = self.dequeue(parts, now) else { return };
         let end = self.service.transmit(now, load.octets);
@@ -303,19 +327,19 @@ impl Varying {
     }
 
     /// Takes the packet from the queue that is transmitted next.
-    fn dequeue<G: Goods>(&mut self, parts: &mut Parts<'_, G>, now: u64) -> Option<Load> {
+    fn dequeue<G: PacketStore>(&mut self, parts: &mut Parts<'_, G>, now: u64) -> Option<Load> {
         let Self { queue, waiting_octets, controller, dropped, .. } = self;
-        let Parts { traffic, goods, .. } = parts;
+        let Parts { traffic, packets, .. } = parts;
         let mut pop = || {
             let Waiting { load, since } = queue.pop_front()?;
             *waiting_octets -= u64::from(load.octets);
             traffic.note_wait(now - since, load.octets);
-            Some(Head { item: load, waited: now - since, backlog: *waiting_octets, octets: load.octets })
+            Some(Head { waited: now - since, backlog: *waiting_octets, octets: load.octets, item: load })
         };
         let Some(controller) = controller else { return pop().map(|head| head.item) };
         let marks = controller.marks();
         controller.dequeue(now, pop, |load| {
-            if marks && goods.mark(load.packet) {
+            if marks && packets.mark(&load.packet) {
                 return Some(load);
             }
             dropped.push_back((now, load));
@@ -331,36 +355,38 @@ impl Varying {
         }
         // Channel and delay are asked in any case, so that what takes a packet does not move the numbers of those behind it.
         let mut flips = Vec::new();
-        let fate = parts.channel.pass(load.octets, Instant::from_nanos(end), &mut flips);
-        let crossed = match fate {
+        let outcome = parts.channel.pass(load.octets, Instant::from_nanos(end), &mut flips);
+        let crossed = match outcome {
             _ if self.outages.iter().any(|outage| outage.meets(start, end)) => Err(Cause::LinkDown),
-            Fate::Erased => Err(Cause::Erased),
-            Fate::Intact | Fate::Damaged => Ok(flips.into_boxed_slice()),
+            ChannelOutcome::Erased => Err(Cause::Erased),
+            ChannelOutcome::Intact | ChannelOutcome::Damaged => Ok(flips.into_boxed_slice()),
         };
         let delay = *self.delays.at(end);
         let arrival = self.spread.arrival(end, delay);
         let again = self.spread.again(end, delay).filter(|_| crossed.is_ok());
-        let copy = again.map(|arrival| (arrival, crossed.clone()));
-        self.fly(Flying { arrival, number: 0, load, second: false, crossed });
-        if let Some((arrival, crossed)) = copy {
-            self.doubled.insert(load.packet.index());
-            self.fly(Flying { arrival, number: 0, load, second: true, crossed });
-        }
+        let Some(again) = again else { return self.fly(arrival, Carried::Once(load), crossed) };
+        let number = self.launched + 1;
+        self.doubled.insert(number, Doubled { load, arrived: false });
+        self.fly(arrival, Carried::Twice(number), crossed.clone());
+        self.fly(again, Carried::Twice(number), crossed);
     }
 
-    fn fly(&mut self, flying: Flying) {
+    fn fly(&mut self, arrival: u64, carried: Carried, crossed: Result<Box<[u32]>, Cause>) {
         self.launched += 1;
-        self.flying.push(Reverse(Flying { number: self.launched, ..flying }));
+        self.flying.push(Reverse(Flying { arrival, number: self.launched, carried, crossed }));
     }
 
-    /// Packets in the queue, in transmission or on the way; one that comes twice counts once until it has come once.
-    pub fn under_way(&self) -> impl Iterator<Item = PacketId> + '_ {
-        let waiting = self.queue.iter().map(|waiting| waiting.load.packet);
-        let busy = if let State::Busy { load, .. } = self.state { Some(load.packet) } else { None };
-        let dropped = self.dropped.iter().map(|(_, load)| load.packet);
-        let flying = self.flying.iter().map(|Reverse(flying)| flying);
-        let flying = flying.filter(|flying| !(flying.second && self.doubled.contains(&flying.load.packet.index())));
-        waiting.chain(busy).chain(dropped).chain(flying.map(|flying| flying.load.packet))
+    /// Packets in the queue, in transmission or on the way; one that arrives twice is one packet until its copy has arrived.
+    pub fn under_way(&self) -> impl Iterator<Item = &PacketId> + '_ {
+        let waiting = self.queue.iter().map(|waiting| &waiting.load);
+        let busy = if let State::Busy { load, .. } = &self.state { Some(load) } else { None };
+        let dropped = self.dropped.iter().map(|(_, load)| load);
+        let flying = self.flying.iter().filter_map(|Reverse(flying)| match &flying.carried {
+            Carried::Once(load) => Some(load),
+            Carried::Twice(_) => None,
+        });
+        let doubled = self.doubled.values().map(|doubled| &doubled.load);
+        waiting.chain(busy).chain(dropped).chain(flying).chain(doubled).map(|load| &load.packet)
     }
 
     /// The part of the time spent transmitting that lies beyond `now`.

@@ -42,7 +42,7 @@ fn cross(spec: &LinkSpec, discipline: Option<Discipline>, every: u64) -> (Crossi
     let mut poll = |crossing: &mut Crossing, now| {
         while let Some(passage) = crossing.poll(now) {
             assert!(passage.at <= now && passage.last);
-            match passage.fate {
+            match passage.arrival {
                 Arrival::Lost(cause) => lost.push((passage.token, passage.at, cause)),
                 Arrival::Here { .. } => {
                     assert!(arrived < passage.at, "in order");
@@ -81,7 +81,7 @@ fn the_same_packets_meet_the_same_fate_as_in_the_simulator() {
         let mut expected: Vec<_> =
             records.drops.iter().map(|drop| (drop.sent_at.as_nanos() / SPACING, drop.at, drop.cause)).collect();
         expected.sort_unstable_by_key(|&(number, ..)| number);
-        assert!(records.drops.iter().all(|drop| drop.link == LinkId(0)));
+        assert!(records.drops.iter().all(|drop| drop.link == LinkId::new(0)));
         for cause in causes {
             assert!(expected.iter().any(|(.., found)| found == cause), "{cause:?} in {spec:?}");
         }
@@ -117,7 +117,7 @@ fn only_what_is_capable_is_marked() {
     let far = Instant::from_nanos(1_000_000_000);
     let mut marked = Vec::new();
     while let Some(passage) = crossing.poll(far) {
-        if passage.fate == (Arrival::Here { marked: true, flips: &[] }) {
+        if passage.arrival == (Arrival::Here { marked: true, flips: &[] }) {
             marked.push(passage.token);
         }
     }
@@ -157,7 +157,7 @@ fn what_changes_while_it_runs_holds_from_then_on() {
     crossing.change(ms(5), &Change { channel: Some(channel), ..Change::default() }).unwrap();
     let mut told = Vec::new();
     while let Some(passage) = crossing.poll(ms(100)) {
-        let lost = if let Arrival::Lost(cause) = passage.fate { Some(cause) } else { None };
+        let lost = if let Arrival::Lost(cause) = passage.arrival { Some(cause) } else { None };
         told.push((passage.token, passage.at.as_nanos() / 1_000_000, lost));
     }
     told.sort_unstable_by_key(|&(token, ..)| token);

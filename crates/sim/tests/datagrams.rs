@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use whyloss_sim::{
-    AtEnd, BuildError, Builder, Cause, CbrFlow, ChannelSpec, Effect, Errors, Limits, LinkId, LinkSpec, NodeId, Outcome, Pattern,
-    QueueLimit, Records, RunError, Step, Way,
+    AtEnd, BuildError, Builder, Cause, CbrFlow, ChannelSpec, Effect, Errors, Limits, LinkId, LinkSpec, NodeId, Pattern,
+    QueueLimit, Records, RunError, RunOutcome, Step, Way,
 };
 use whyloss_transport::{BitRate, Duration, Instant};
 
@@ -31,7 +31,7 @@ fn until(seconds: u64) -> Limits {
 
 fn run(builder: Builder, seconds: u64) -> Records {
     let mut simulation = builder.build().unwrap();
-    assert_eq!(simulation.run(&until(seconds), |_| ControlFlow::Continue(())).unwrap(), Outcome::TimeLimit);
+    assert_eq!(simulation.run(&until(seconds), |_| ControlFlow::Continue(())).unwrap(), RunOutcome::TimeLimit);
     simulation.into_records()
 }
 
@@ -82,7 +82,10 @@ fn an_overloaded_queue_drops_the_excess_and_says_so() {
     let dropped = bottleneck.dropped.get(Cause::QueueFull);
     assert!((4900..5000).contains(&dropped), "{dropped}");
     assert_eq!(records.drops.len() as u64, dropped);
-    assert!(records.drops.iter().all(|drop| drop.cause == Cause::QueueFull && drop.link.0 == 1 && drop.link_way == Way::Forward));
+    assert!(records
+        .drops
+        .iter()
+        .all(|drop| drop.cause == Cause::QueueFull && drop.link.index() == 1 && drop.link_way == Way::Forward));
     assert!(bottleneck.in_flight > 0);
     assert_eq!(records.packets.in_flight, records.links.iter().map(|link| link.in_flight).sum());
 }
@@ -179,7 +182,7 @@ fn observers_change_nothing() {
     let file = Shared::default();
     let mut builder = dumbbell(&errors, Effect::Damage);
     builder.sample_every(Duration::from_millis(7));
-    builder.capture(LinkId(1), &[Way::Forward, Way::Reverse], Box::new(file.clone()));
+    builder.capture(LinkId::new(1), &[Way::Forward, Way::Reverse], Box::new(file.clone()));
     let mut watched = run(builder, 20);
     assert_eq!(watched.link_samples.len(), 6 * (20_000_u64.div_ceil(7)) as usize);
     assert!(file.0.lock().unwrap().len() > 2_500_000);
@@ -204,7 +207,7 @@ fn a_run_can_be_stopped_and_continued() {
     let whole = run(dumbbell(&Errors::Packets { probability: 0.1 }, Effect::Erase), 20);
     let mut simulation = dumbbell(&Errors::Packets { probability: 0.1 }, Effect::Erase).build().unwrap();
     for second in [1, 2, 7, 20] {
-        assert_eq!(simulation.run(&until(second), |_| ControlFlow::Continue(())).unwrap(), Outcome::TimeLimit);
+        assert_eq!(simulation.run(&until(second), |_| ControlFlow::Continue(())).unwrap(), RunOutcome::TimeLimit);
     }
     assert_eq!(simulation.into_records(), whole);
 }
@@ -221,7 +224,7 @@ fn the_caller_can_cancel() {
             ControlFlow::Continue(())
         }
     });
-    assert_eq!(outcome.unwrap(), Outcome::Cancelled);
+    assert_eq!(outcome.unwrap(), RunOutcome::Cancelled);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Builder, Cause, CbrFlow, ChannelSpec, Effect, Errors, Limits, Locking, NodeId, Outcome, QueueLimit, RadioSpec, Records,
+    Builder, Cause, CbrFlow, ChannelSpec, Effect, Errors, Limits, Locking, NodeId, QueueLimit, RadioSpec, Records, RunOutcome,
     Spacing, Way,
 };
 use whyloss_transport::{BitRate, Duration, Instant};
@@ -23,7 +23,7 @@ fn cbr(from: NodeId, to: NodeId, bps: u64, octets: u32, seconds: u64) -> CbrFlow
 fn run(builder: Builder, seconds: u64) -> Records {
     let mut simulation = builder.build().unwrap();
     let limits = Limits { until: Some(Instant::from_nanos(seconds * SECOND)) };
-    assert_eq!(simulation.run(&limits, |_| ControlFlow::Continue(())).unwrap(), Outcome::TimeLimit);
+    assert_eq!(simulation.run(&limits, |_| ControlFlow::Continue(())).unwrap(), RunOutcome::TimeLimit);
     simulation.into_records()
 }
 
@@ -189,7 +189,7 @@ fn hidden_senders_collide_and_a_handshake_saves_most_of_it() {
             .drops
             .iter()
             .filter(|drop| drop.cause == Cause::Collision)
-            .all(|drop| drop.link_way == drop.way || drop.link.0 == 1));
+            .all(|drop| drop.link_way == drop.way || drop.link.index() == 1));
         let air = records.links[0].air.unwrap();
         assert!(air.collided > 0 && air.noise == 0 && air.retries < air.frames, "{air:?}");
     }
@@ -294,5 +294,5 @@ fn errors_at_a_host_are_not_repaired_by_the_stations() {
     assert_eq!((there.sent, there.dropped.get(Cause::Erased), there.dropped.total()), (7500, 300, 300));
     assert_eq!((back.delivered, back.dropped.total()), (7500, 0));
     assert_eq!((records.links[0].delivered, records.links[0].dropped.total()), (7500, 0));
-    assert!(records.drops.iter().all(|drop| drop.link.0 == 0 && drop.link_way == Way::Forward));
+    assert!(records.drops.iter().all(|drop| drop.link.index() == 0 && drop.link_way == Way::Forward));
 }

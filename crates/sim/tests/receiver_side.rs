@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, Outcome, QueueLimit, Records, TcpFlow, Truth,
+    Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, QueueLimit, Records, RunOutcome, TcpFlow, Truth,
 };
 use whyloss_transport::differentiation::Cause;
 use whyloss_transport::path::Trigger;
@@ -62,7 +62,7 @@ fn over_bit_errors(scheme: &str, config: &Config, run: u64) -> Records {
     builder.tcp(TcpFlow { name: "f".into(), from, to, start: Instant::ZERO, amount, sender: end(), receiver: end() });
     let mut simulation = builder.build().unwrap();
     let until = Some(Instant::ZERO + Duration::from_secs(600));
-    assert_eq!(simulation.run(&Limits { until }, |_| ControlFlow::Continue(())).unwrap(), Outcome::Completed);
+    assert_eq!(simulation.run(&Limits { until }, |_| ControlFlow::Continue(())).unwrap(), RunOutcome::Completed);
     simulation.into_records()
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, Outcome, QueueLimit, Records, TcpFlow, Truth,
+    Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, QueueLimit, Records, RunOutcome, TcpFlow, Truth,
 };
 use whyloss_transport::path::Trigger;
 use whyloss_transport::scheme::Selection;
@@ -42,7 +42,7 @@ fn transfer(config: &Config, scheme: &str, ber: f64, run: u64) -> Records {
     });
     let mut simulation = builder.build().unwrap();
     let limits = Limits { until: Some(Instant::from_nanos(600_000_000_000)) };
-    assert_eq!(simulation.run(&limits, |_| ControlFlow::Continue(())).unwrap(), Outcome::Completed);
+    assert_eq!(simulation.run(&limits, |_| ControlFlow::Continue(())).unwrap(), RunOutcome::Completed);
     simulation.into_records()
 }
 

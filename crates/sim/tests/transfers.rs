@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use whyloss_sim::{
-    Amount, Builder, Cause, ChannelSpec, Effect, End, Errors, Limits, LinkId, LinkSpec, NodeId, Outcome, QueueLimit, Records,
+    Amount, Builder, Cause, ChannelSpec, Effect, End, Errors, Limits, LinkId, LinkSpec, NodeId, QueueLimit, Records, RunOutcome,
     StripedTransfer, TcpFlow, Truth, Way,
 };
 use whyloss_transport::scheme::Selection;
@@ -52,7 +52,7 @@ fn transfer(scheme: &str, from: NodeId, to: NodeId, change: impl Fn(&mut Config)
     }
 }
 
-fn run(builder: Builder) -> (Outcome, Records) {
+fn run(builder: Builder) -> (RunOutcome, Records) {
     let mut simulation = builder.build().unwrap();
     let limits = Limits { until: Some(Instant::from_nanos(600_000_000_000)) };
     let outcome = simulation.run(&limits, |_| ControlFlow::Continue(())).unwrap();
@@ -64,7 +64,7 @@ fn complete(scheme: &str, errors: Errors, effect: Effect, change: impl Fn(&mut C
     let (mut builder, a, b) = path(0, errors, effect);
     builder.tcp(transfer(scheme, a, b, change));
     let (outcome, records) = run(builder);
-    assert_eq!(outcome, Outcome::Completed);
+    assert_eq!(outcome, RunOutcome::Completed);
     let flow = &records.flows[0];
     assert_eq!((flow.octets_delivered, flow.octets_corrupted), (OCTETS, 0));
     assert_eq!(flow.finished, Some(records.ended_at));
@@ -95,7 +95,7 @@ fn every_loss_has_its_truth() {
         for loss in &records.losses {
             match loss.truth {
                 Truth::Lost(Cause::Erased) => {
-                    assert_eq!(loss.dropped.map(|(_, link, way)| (link, way)), Some((LinkId(1), Way::Forward)));
+                    assert_eq!(loss.dropped.map(|(_, link, way)| (link, way)), Some((LinkId::new(1), Way::Forward)));
                 }
                 Truth::Lost(_) => {}
                 Truth::Arrived | Truth::InFlight => assert_eq!(loss.dropped, None),
@@ -135,7 +135,7 @@ fn observers_change_nothing() {
     let (_, plain) = run(make());
     let mut builder = make();
     builder.sample_every(Duration::from_millis(3));
-    builder.capture(LinkId(1), &[Way::Forward, Way::Reverse], Box::new(io::sink()));
+    builder.capture(LinkId::new(1), &[Way::Forward, Way::Reverse], Box::new(io::sink()));
     let (_, mut watched) = run(builder);
     assert!(watched.flow_samples.iter().any(|sample| sample.srtt.is_some() && sample.pipe > 0));
     // Beyond the SYN: before the first acknowledgement the initial window is in the network.
@@ -152,7 +152,7 @@ fn a_send_overhead_keeps_each_flow_in_order() {
     builder.send_overhead(Duration::from_millis(5));
     builder.tcp(transfer("newreno", a, b, |config| config.max_window = Some(20_000)));
     let (outcome, records) = run(builder);
-    assert_eq!(outcome, Outcome::Completed);
+    assert_eq!(outcome, RunOutcome::Completed);
     assert_eq!(records.flows[0].sender.unwrap().duplicate_acks, 0);
 }
 
@@ -169,7 +169,7 @@ fn striped(connections: usize, send_buffer: u64, errors: Errors, effect: Effect)
         connections: (0..connections).map(|_| (end("newreno", change), end("newreno", change))).collect(),
     });
     let (outcome, records) = run(builder);
-    assert_eq!(outcome, Outcome::Completed);
+    assert_eq!(outcome, RunOutcome::Completed);
     let file = &records.striped[0];
     assert_eq!((file.octets_delivered, file.finished), (OCTETS, Some(records.ended_at)));
     assert_eq!(records.flows.iter().map(|flow| flow.octets_delivered).sum::<u64>(), OCTETS);
@@ -197,7 +197,7 @@ fn a_transfer_that_fails_is_over() {
     let (mut builder, a, b) = path(0, Errors::Packets { probability: 1.0 }, Effect::Erase);
     builder.tcp(transfer("newreno", a, b, |config| config.max_syn_retransmissions = Some(2)));
     let (outcome, records) = run(builder);
-    assert_eq!(outcome, Outcome::Completed);
+    assert_eq!(outcome, RunOutcome::Completed);
     let flow = &records.flows[0];
     assert_eq!((flow.closing, flow.finished, flow.octets_delivered), (Some(Closing::TimedOut), None, 0));
 }
@@ -222,7 +222,7 @@ fn wireshark_reads_what_is_captured() {
     builder.tcp(transfer("newreno", a, b, |_| {}));
     builder.tcp(transfer("cubic", a, b, |_| {}));
     let file = Shared::default();
-    builder.capture(LinkId(1), &[Way::Forward, Way::Reverse], Box::new(file.clone()));
+    builder.capture(LinkId::new(1), &[Way::Forward, Way::Reverse], Box::new(file.clone()));
     let (_, records) = run(builder);
     let path = std::env::temp_dir().join(format!("whyloss-capture-{}.pcapng", std::process::id()));
     std::fs::write(&path, &*file.0.lock().unwrap()).unwrap();

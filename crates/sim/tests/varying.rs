@@ -38,7 +38,7 @@ fn cross(spec: &LinkSpec, discipline: Option<Discipline>, times: &[u64]) -> Vec<
     let mut passages = Vec::new();
     while let Some(next) = crossing.next_event() {
         while let Some(passage) = crossing.poll(next) {
-            let cause = if let Arrival::Lost(cause) = passage.fate { Some(cause) } else { None };
+            let cause = if let Arrival::Lost(cause) = passage.arrival { Some(cause) } else { None };
             passages.push((passage.token, passage.at.as_nanos() / 1000, cause));
         }
     }
@@ -284,9 +284,9 @@ fn what_one_link_does_moves_nobody_elses_numbers() {
         let mut simulation = builder.build().unwrap();
         simulation.run(&Limits { until: Some(at(20_000)) }, |_| ControlFlow::Continue(())).unwrap();
         let records = simulation.into_records();
-        let lost = |link: u32| {
+        let lost = |link: usize| {
             let mut sent: Vec<_> =
-                records.drops.iter().filter(|drop| drop.link.0 == link).map(|drop| drop.sent_at.as_nanos()).collect();
+                records.drops.iter().filter(|drop| drop.link.index() == link).map(|drop| drop.sent_at.as_nanos()).collect();
             sent.sort_unstable();
             sent
         };
@@ -416,7 +416,7 @@ fn balance(spec: &LinkSpec, discipline: Option<Discipline>, coming: &[Coming], e
         while let Some(passage) = crossing.poll(now) {
             assert!(passage.at <= now);
             finished[passage.token as usize] += i32::from(passage.last);
-            passages.push((passage.token, passage.at, format!("{:?}", passage.fate)));
+            passages.push((passage.token, passage.at, format!("{:?}", passage.arrival)));
         }
         let counts = crossing.counts();
         let ended = counts.delivered + counts.dropped.total();

@@ -5,8 +5,8 @@ use proptest::sample::select;
 use proptest::test_runner::Config as Cases;
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, FlowRecord, Limits, LinkSpec, Middlebox, Outcome, QueueLimit,
-    Records, Step, TcpFlow,
+    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, FlowRecord, Limits, LinkSpec, Middlebox, QueueLimit, Records,
+    RunOutcome, Step, TcpFlow,
 };
 use whyloss_transport::scheme::{Selection, SCHEMES};
 use whyloss_transport::{differentiation, tcp, BitRate, Config, Duration, Instant};
@@ -123,7 +123,7 @@ impl Dumbbell {
         let limits = Limits { until: Some(Instant::ZERO + Duration::from_secs(48 * 3600)) };
         let outcome = simulation.run(&limits, |_| ControlFlow::Continue(())).expect("it runs");
         let records = simulation.into_records();
-        assert!(outcome == Outcome::Completed || records.flows.iter().any(deceived), "after two days: {:?}", records.flows);
+        assert!(outcome == RunOutcome::Completed || records.flows.iter().any(deceived), "after two days: {:?}", records.flows);
         records
     }
 }

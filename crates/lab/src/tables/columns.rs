@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Schema};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use whyloss_sim::{
-    Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, Outcome, Records,
+    Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, Records, RunOutcome,
     TimeoutRow, Truth,
 };
 use whyloss_transport::tcp::{Closing, Judgement, Stats};
@@ -21,7 +21,7 @@ pub struct Origin<'a> {
     run: u32,
     network: &'a Network,
     schemes: &'a [String],
-    outcome: Outcome,
+    outcome: RunOutcome,
     records: &'a Records,
     /// The transfer of each flow.
     transfer_of: Vec<usize>,
@@ -48,7 +48,7 @@ impl<'a> Origin<'a> {
         network: &'a Network,
         schemes: &'a [String],
         sizes: &[Option<u64>],
-        outcome: Outcome,
+        outcome: RunOutcome,
         records: &'a Records,
     ) -> Self {
         let by_name: HashMap<&str, usize> =
@@ -93,7 +93,7 @@ impl<'a> Origin<'a> {
     }
 
     fn link(&self, link: LinkId) -> &'a str {
-        &self.network.links[link.0 as usize].name
+        &self.network.links[link.index()].name
     }
 
     fn node(&self, node: usize) -> &'a str {
@@ -157,9 +157,9 @@ table! {
         run: always u32 = r.of.run, "Number of the run.";
         seed: always u64 = r.item.seed, "Seed of the scenario; seed and run decide all random numbers.";
         outcome: always text = match r.of.outcome {
-            Outcome::Completed => "completed",
-            Outcome::TimeLimit => "time-limit",
-            Outcome::Cancelled => "cancelled",
+            RunOutcome::Completed => "completed",
+            RunOutcome::TimeLimit => "time-limit",
+            RunOutcome::Cancelled => "cancelled",
         }, "How the run ended: `completed` (every transfer of a given size is over) or `time-limit`.";
         ended_at_ns: always u64 = r.item.ended_at.as_nanos(), "Simulated time at the end of the run.";
         send_overhead_ns: always u64 = r.item.send_overhead.as_nanos(), "Upper bound of the random delay before each packet leaves its host; 0 if there was none.";

@@ -368,7 +368,7 @@ impl Lane {
                 let Slot { octets, record } = &mut self.slots[slot as usize];
                 record.hop = hop as u8;
                 record.due = at.as_nanos();
-                match passage.fate {
+                match passage.arrival {
                     Arrival::Lost(cause) => {
                         if cause == whyloss_sim::Cause::Erased {
                             self.stages[hop].chance.add(record.octets);

@@ -1,6 +1,7 @@
 //! A cursor over the bits that cross a channel.
 
-use super::{AtEnd, Pattern};
+use super::pattern::Pattern;
+use super::spec::AtEnd;
 use crate::random::Stream;
 use std::sync::Arc;
 

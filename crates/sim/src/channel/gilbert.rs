@@ -1,6 +1,6 @@
 //! A two-state Markov chain: bursts of errors.
 
-use super::Step;
+use super::spec::Step;
 use crate::random::Stream;
 use whyloss_transport::Instant;
 

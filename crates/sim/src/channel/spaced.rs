@@ -1,6 +1,6 @@
 //! Errors at distances counted in packets.
 
-use super::Spacing;
+use super::spec::Spacing;
 use crate::random::Stream;
 
 /// Counts down to the next packet in error.

@@ -8,7 +8,8 @@
 //! because with SACK and RACK (RFC 8985) a single one can make the sender judge; of what left over the link only what duplicates, partial
 //! acknowledgements or SACK blocks show to be missing is named.
 
-use super::{notify, Agent, Crossing};
+use super::agent::{notify, Agent, Transit};
+use crate::address::EndpointId;
 use std::collections::BTreeMap;
 use whyloss_transport::segment::{ExplicitLoss, Flags};
 use whyloss_transport::{Segment, Seq};
@@ -16,13 +17,13 @@ use whyloss_transport::{Segment, Seq};
 /// The agent.
 #[derive(Debug, Default)]
 pub(crate) struct ExplicitLosses {
-    /// By the outlet that the data left.
-    flows: BTreeMap<u32, Flow>,
+    /// By the endpoint that sent the data.
+    streams: BTreeMap<EndpointId, Stream>,
 }
 
 /// The data of one flow in one direction.
 #[derive(Debug)]
-struct Flow {
+struct Stream {
     kind: Kind,
     /// The end of the data that has come farthest.
     highest: u64,
@@ -33,7 +34,7 @@ struct Flow {
     pieces: BTreeMap<u64, Piece>,
 }
 
-/// What the pieces of a flow are.
+/// What the pieces of a stream are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// What has not come over the link.
@@ -49,7 +50,7 @@ struct Piece {
     named: u32,
 }
 
-impl Flow {
+impl Stream {
     fn new(kind: Kind, seq: Seq) -> Self {
         // One wrap above zero, so that a position a little below is still a number.
         let start = (1 << 32) | u64::from(seq.0);
@@ -129,34 +130,34 @@ impl Flow {
 }
 
 /// First and last position of the sequence space that a segment takes.
-fn range(flow: &Flow, segment: &Segment) -> (u64, u64) {
-    let start = segment.seq.near(flow.highest);
+fn range(stream: &Stream, segment: &Segment) -> (u64, u64) {
+    let start = segment.seq.near(stream.highest);
     (start, start + u64::from(segment.seq_len()))
 }
 
 impl Agent for ExplicitLosses {
-    fn pass(&mut self, crossing: &Crossing, segment: &mut Segment) {
+    fn pass(&mut self, transit: &Transit, segment: &mut Segment) {
         if segment.flags.contains(Flags::ACK) {
-            if let Some(flow) = self.flows.get_mut(&(crossing.from ^ 1)) {
-                flow.name_missing(segment);
+            if let Some(stream) = self.streams.get_mut(&transit.from.peer()) {
+                stream.name_missing(segment);
             }
         }
-        if segment.seq_len() == 0 || !(crossing.arrived || crossing.leaves) {
+        if segment.seq_len() == 0 || !(transit.arrived || transit.leaves) {
             return;
         }
-        let kind = if crossing.arrived { Kind::Holes } else { Kind::Taken };
-        let flow = self.flows.entry(crossing.from).or_insert_with(|| Flow::new(kind, segment.seq));
-        let (start, end) = range(flow, segment);
-        match flow.kind {
-            Kind::Holes => flow.arrives(start, end),
-            Kind::Taken => flow.leaves(start, end),
+        let kind = if transit.arrived { Kind::Holes } else { Kind::Taken };
+        let stream = self.streams.entry(transit.from).or_insert_with(|| Stream::new(kind, segment.seq));
+        let (start, end) = range(stream, segment);
+        match stream.kind {
+            Kind::Holes => stream.arrives(start, end),
+            Kind::Taken => stream.leaves(start, end),
         }
     }
 
-    fn dropped(&mut self, from: u32, segment: &Segment) {
-        if let Some(flow) = self.flows.get_mut(&from) {
-            let (start, end) = range(flow, segment);
-            flow.cut(start, end);
+    fn dropped(&mut self, from: EndpointId, segment: &Segment) {
+        if let Some(stream) = self.streams.get_mut(&from) {
+            let (start, end) = range(stream, segment);
+            stream.cut(start, end);
         }
     }
 }
@@ -167,9 +168,10 @@ mod tests {
     use whyloss_transport::segment::SackBlocks;
     use whyloss_transport::Payload;
 
-    const UP: Crossing = Crossing { from: 0, arrived: true, leaves: false, corruption: 0.0 };
-    const DOWN: Crossing = Crossing { from: 0, arrived: false, leaves: true, corruption: 0.0 };
-    const BACK: Crossing = Crossing { from: 1, arrived: false, leaves: true, corruption: 0.0 };
+    const SENDER: EndpointId = EndpointId::new(0);
+    const UP: Transit = Transit { from: SENDER, arrived: true, leaves: false, corruption: 0.0 };
+    const DOWN: Transit = Transit { from: SENDER, arrived: false, leaves: true, corruption: 0.0 };
+    const BACK: Transit = Transit { from: SENDER.peer(), arrived: false, leaves: true, corruption: 0.0 };
 
     fn data(n: u32) -> Segment {
         Segment {
@@ -226,7 +228,7 @@ mod tests {
         for n in [0, 1, 3, 4, 5] {
             agent.pass(&DOWN, &mut data(n));
         }
-        agent.dropped(0, &data(4));
+        agent.dropped(SENDER, &data(4));
         // 2 was lost before, 4 by the queue, 1 by the link.
         assert_eq!(told(&mut agent, ack(1, &[(3, 4), (5, 6)])), Some((1, 1)));
         assert_eq!(told(&mut agent, ack(2, &[(3, 4), (5, 6)])), None);

@@ -1,6 +1,6 @@
 //! First-hop and last-hop acknowledgements (Cobb & Agrawal 1995): the base station tells the sender what it has seen.
 
-use super::{Agent, Crossing};
+use super::agent::{Agent, Answer, Transit};
 use whyloss_transport::segment::{Flags, Hop, HopNotice, Notices, Options, RareOptions};
 use whyloss_transport::Segment;
 
@@ -9,14 +9,14 @@ use whyloss_transport::Segment;
 pub(crate) struct HopNotices;
 
 impl Agent for HopNotices {
-    fn pass(&mut self, _crossing: &Crossing, _segment: &mut Segment) {}
+    fn pass(&mut self, _transit: &Transit, _segment: &mut Segment) {}
 
     /// A control segment has no ACK flag, and its sequence number is the one that the sender expects: a TCP that does not know it
     /// drops it without an answer (RFC 9293, 3.10.7.4).
-    fn passed(&mut self, crossing: &Crossing, segment: &Segment, taken: bool) -> Option<Segment> {
-        let hop = match crossing {
-            Crossing { arrived: true, .. } => Hop::First,
-            Crossing { leaves: true, .. } if taken => Hop::Last,
+    fn answer(&mut self, transit: &Transit, segment: &Segment) -> Option<Answer> {
+        let hop = match transit {
+            Transit { arrived: true, .. } => Hop::First,
+            Transit { leaves: true, .. } => Hop::Last,
             _ => return None,
         };
         if segment.is_empty() {
@@ -25,13 +25,17 @@ impl Agent for HopNotices {
         let notice = HopNotice { hop, seq: segment.seq, len: segment.payload.len().min(usize::from(u16::MAX)) as u16 };
         let notices = Notices { hop: Some(notice), ..Notices::default() };
         let rare = Some(Box::new(RareOptions { notices, ..RareOptions::default() }));
-        Some(Segment {
+        let answer = Segment {
             src_port: segment.dst_port,
             dst_port: segment.src_port,
             seq: segment.ack,
             flags: Flags::default(),
             options: Options { rare, ..Options::default() },
             ..Segment::default()
+        };
+        Some(match hop {
+            Hop::First => Answer::Always(answer),
+            Hop::Last => Answer::IfTaken(answer),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A firewall that lets no experiments through.
 
-use super::{strip, Agent, Crossing};
+use super::agent::{strip, Agent, Transit};
 use whyloss_transport::Segment;
 
 /// Takes the options of kind 253 out of what crosses its link.
@@ -8,8 +8,8 @@ use whyloss_transport::Segment;
 pub(crate) struct Strip;
 
 impl Agent for Strip {
-    fn pass(&mut self, crossing: &Crossing, segment: &mut Segment) {
-        if crossing.arrived || crossing.leaves {
+    fn pass(&mut self, transit: &Transit, segment: &mut Segment) {
+        if transit.arrived || transit.leaves {
             strip(segment);
         }
     }

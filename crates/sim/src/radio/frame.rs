@@ -1,6 +1,7 @@
 //! Frames and their times.
 
-use super::RadioSpec;
+use super::spec::RadioSpec;
+use crate::address::{DirectionId, StationId};
 use whyloss_transport::BitRate;
 
 /// What a frame is.
@@ -16,11 +17,10 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub kind: Kind,
-    /// Stations.
-    pub from: u32,
-    pub to: u32,
+    pub from: StationId,
+    pub to: StationId,
     /// The link direction from the one to the other.
-    pub direction: u32,
+    pub direction: DirectionId,
     /// Octets behind the preamble.
     pub octets: u32,
     /// Nanoseconds on the air.

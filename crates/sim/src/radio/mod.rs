@@ -17,12 +17,14 @@ mod station;
 pub use propagation::Propagation;
 pub use spec::{Locking, RadioSpec};
 
+use crate::address::{DirectionId, MediumId, StationId, TransmissionId};
+use crate::channel::ChannelOutcome;
 use crate::direction::{Direction, Line};
 use crate::events::{Event, Events, Target};
+use crate::hop::Hop;
 use crate::link::{Load, QueueFull};
 use crate::packet::PacketId;
 use crate::random::Stream;
-use crate::record::AirCounts;
 use crate::truth::Cause;
 use backoff::Backoff;
 use frame::{Frame, Kind, Timing};
@@ -30,38 +32,16 @@ use receiver::Heard;
 use station::{Head, Reach, State, Station, Waiting, NEVER};
 use whyloss_transport::Instant;
 
-/// A direction from one station to a neighbour.
-#[derive(Debug)]
-pub(crate) struct Hop {
-    /// The station that sends.
-    station: u32,
-    /// The station that receives.
-    peer: u32,
-    packets: u64,
-    octets: u64,
-    pub counts: AirCounts,
-}
-
-impl Hop {
-    pub fn new(station: u32, peer: u32) -> Self {
-        Self { station, peer, packets: 0, octets: 0, counts: AirCounts::default() }
-    }
-
-    /// Packets and octets that wait at the sender for this neighbour.
-    pub const fn waiting(&self) -> (u64, u64) {
-        (self.packets, self.octets)
-    }
-}
-
 /// All stations, and what is on the air.
 #[derive(Debug, Default)]
 pub(crate) struct Radio {
     media: Vec<Medium>,
     stations: Vec<Station>,
-    transmissions: Vec<Transmission>,
-    /// Places in `transmissions` that can be used again.
-    free: Vec<u32>,
-    outcomes: Vec<Outcome>,
+    /// Each has one event, which comes to [`Radio::spread`]; when no station is left there is none any more.
+    transmissions: Vec<Option<Transmission>>,
+    /// Transmissions that are over: their numbers can be used again.
+    free: Vec<TransmissionId>,
+    outcomes: Vec<AirOutcome>,
     /// Scratch space for the positions of flipped bits.
     flips: Vec<u32>,
 }
@@ -82,13 +62,13 @@ struct Transmission {
     ended: usize,
 }
 
-/// What became of a packet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Outcome {
+/// What became of a packet on the air.
+#[derive(Debug)]
+pub(crate) enum AirOutcome {
     /// The receiving station has it.
-    Arrived { direction: u32, load: Load },
+    Arrived { direction: DirectionId, load: Load },
     /// The sending station has given it up.
-    GivenUp { direction: u32, packet: PacketId, cause: Cause },
+    GivenUp { direction: DirectionId, packet: PacketId, cause: Cause },
 }
 
 /// What the stations touch of the network around them.
@@ -100,8 +80,8 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    fn hop(&mut self, direction: u32) -> &mut Hop {
-        match &mut self.directions[direction as usize].line {
+    fn hop(&mut self, direction: DirectionId) -> &mut Hop {
+        match &mut self.directions[direction.index()].line {
             Line::Air(hop) => hop,
             Line::Wire(_) | Line::Varying(_) => unreachable!("stations only know directions through the air"),
         }
@@ -110,26 +90,30 @@ impl Surroundings<'_> {
 
 impl Radio {
     /// Adds a channel and its stations, given by names and positions; returns the number of its first station.
-    pub fn add(&mut self, spec: &RadioSpec, seed: u64, run: u64, stations: &[(&str, [f64; 2])]) -> u32 {
-        let first = self.stations.len() as u32;
-        let medium = self.media.len() as u32;
+    pub fn add(&mut self, spec: &RadioSpec, seed: u64, run: u64, stations: &[(&str, [f64; 2])]) -> StationId {
+        let first = self.stations.len();
+        let medium = MediumId::new(self.media.len());
         let timing = Timing::new(spec);
         for (number, &(name, here)) in stations.iter().enumerate() {
-            let stream = Stream::new(seed, run, &format!("station {name}#{medium}"), "backoff");
+            let stream = Stream::new(seed, run, &format!("station {name}#{}", medium.index()), "backoff");
             let backoff = Backoff::new(timing.slot, spec.cw_min, spec.cw_max, stream);
-            let mut station = Station::new(first + number as u32, medium, backoff);
+            let mut station = Station::new(StationId::new(first + number), medium, backoff);
             for (other, &(_, there)) in stations.iter().enumerate().filter(|&(other, _)| other != number) {
                 let distance = propagation::distance(here, there);
                 let power = spec.propagation.received_w(distance);
                 if power >= spec.floor_w {
-                    station.reach.push(Reach { station: first + other as u32, power, delay: propagation::flight(distance) });
+                    station.reach.push(Reach {
+                        station: StationId::new(first + other),
+                        power,
+                        delay: propagation::flight(distance),
+                    });
                 }
             }
             station.reach.sort_by_key(|reach| (reach.delay, reach.station));
             self.stations.push(station);
         }
         self.media.push(Medium { spec: spec.clone(), timing });
-        first
+        StationId::new(first)
     }
 
     /// Stations.
@@ -138,13 +122,14 @@ impl Radio {
     }
 
     /// Takes a packet that is to cross a direction.
-    pub fn offer(&mut self, around: &mut Surroundings<'_>, direction: u32, load: Load) -> Result<(), QueueFull> {
+    pub fn offer(&mut self, around: &mut Surroundings<'_>, direction: DirectionId, load: Load) -> Result<(), QueueFull> {
         let &mut Hop { station: number, peer, .. } = around.hop(direction);
-        let station = &mut self.stations[number as usize];
+        let station = &mut self.stations[number.index()];
+        let octets = load.octets;
         let waiting = Waiting { load, direction, since: around.now };
-        let medium = &self.media[station.medium as usize];
+        let medium = &self.media[station.medium.index()];
         if station.head.is_none() {
-            station.serve(&medium.spec, &medium.timing, &waiting, peer);
+            station.serve(&medium.spec, &medium.timing, waiting, peer);
             station.wake(around.now);
             self.schedule(around, number);
             return Ok(());
@@ -152,23 +137,23 @@ impl Radio {
         station.enqueue(medium.spec.queue, waiting)?;
         let hop = around.hop(direction);
         hop.packets += 1;
-        hop.octets += u64::from(load.octets);
+        hop.octets += u64::from(octets);
         let (packets, octets) = hop.waiting();
-        around.directions[direction as usize].traffic.note_queue(packets, octets);
+        around.directions[direction.index()].traffic.note_queue(packets, octets);
         Ok(())
     }
 
     /// A station's timer event.
-    pub fn timer(&mut self, around: &mut Surroundings<'_>, number: u32) {
+    pub fn timer(&mut self, around: &mut Surroundings<'_>, number: StationId) {
         let now = around.now;
-        let station = &mut self.stations[number as usize];
+        let station = &mut self.stations[number.index()];
         if station.scheduled == now {
             station.scheduled = NEVER;
         }
         if station.armed != now {
             return;
         }
-        let medium = &self.media[station.medium as usize];
+        let medium = &self.media[station.medium.index()];
         match station.state {
             State::Contending => {
                 if let Some(frame) = station.opening(&medium.timing) {
@@ -184,8 +169,8 @@ impl Radio {
             }
             State::Awaiting(_) => {
                 self.fail(around, number);
-                let station = &mut self.stations[number as usize];
-                let medium = &self.media[station.medium as usize];
+                let station = &mut self.stations[number.index()];
+                let medium = &self.media[station.medium.index()];
                 if !station.receiver.busy(&medium.spec) {
                     station.resume(&medium.timing, now);
                 }
@@ -195,8 +180,8 @@ impl Radio {
     }
 
     /// Makes an event for a station's timer if it has none.
-    fn schedule(&mut self, around: &mut Surroundings<'_>, number: u32) {
-        let station = &mut self.stations[number as usize];
+    fn schedule(&mut self, around: &mut Surroundings<'_>, number: StationId) {
+        let station = &mut self.stations[number.index()];
         if station.armed != NEVER && station.armed != station.scheduled {
             station.scheduled = station.armed;
             let order = around.events.next_order();
@@ -206,63 +191,64 @@ impl Radio {
 
     /// A station goes on the air.
     fn transmit(&mut self, around: &mut Surroundings<'_>, frame: Frame) {
-        self.stations[frame.from as usize].on_sending(frame, around.now);
-        around.directions[frame.direction as usize].traffic.busy += frame.airtime;
+        self.stations[frame.from.index()].on_sending(frame, around.now);
+        around.directions[frame.direction.index()].traffic.busy += frame.airtime;
         around.hop(frame.direction).counts.frames += 1;
         let transmission = Transmission { frame, start: around.now, begun: 0, ended: 0 };
-        let place = if let Some(place) = self.free.pop() {
-            self.transmissions[place as usize] = transmission;
-            place
-        } else {
-            self.transmissions.push(transmission);
-            self.transmissions.len() as u32 - 1
-        };
-        self.spread(around, place);
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.transmissions.push(None);
+            TransmissionId::new(self.transmissions.len() - 1)
+        });
+        self.transmissions[id.index()] = Some(transmission);
+        self.spread(around, id);
     }
 
     /// A transmission reaches stations, or has left them: all for which this is the moment. Then waits for the next moment.
-    pub fn spread(&mut self, around: &mut Surroundings<'_>, place: u32) {
-        loop {
-            let Transmission { frame, start, begun, ended } = self.transmissions[place as usize];
-            let reach = &self.stations[frame.from as usize].reach;
+    pub fn spread(&mut self, around: &mut Surroundings<'_>, id: TransmissionId) {
+        while let Some(transmission) = &mut self.transmissions[id.index()] {
+            let Transmission { frame, start, begun, ended } = *transmission;
+            let reach = &self.stations[frame.from.index()].reach;
             let front = reach.get(begun).map(|reach| (start + reach.delay, *reach));
             let end = reach.get(ended).map(|reach| (start + frame.airtime + reach.delay, *reach));
             let next = match (front, end) {
                 (Some(front), Some(end)) if end.0 < front.0 => (end, false),
                 (Some(front), _) => (front, true),
                 (None, Some(end)) => (end, false),
-                (None, None) => return self.free.push(place),
+                (None, None) => {
+                    self.transmissions[id.index()] = None;
+                    return self.free.push(id);
+                }
             };
             let ((at, to), begins) = next;
             if at > around.now {
                 let order = around.events.next_order();
-                return around.events.push(Event::new(at, order, Target::Transmission(place)));
+                return around.events.push(Event::new(at, order, Target::Transmission(id)));
             }
             if begins {
-                self.transmissions[place as usize].begun += 1;
-                self.begin(around, place, to);
+                transmission.begun += 1;
+                self.begin(around, id, to);
             } else {
-                self.transmissions[place as usize].ended += 1;
-                self.end(around, place, &frame, to.station);
+                transmission.ended += 1;
+                self.end(around, id, &frame, to.station);
             }
             self.schedule(around, to.station);
         }
     }
 
-    fn begin(&mut self, around: &Surroundings<'_>, place: u32, to: Reach) {
-        let station = &mut self.stations[to.station as usize];
-        let Medium { spec, timing } = &self.media[station.medium as usize];
+    fn begin(&mut self, around: &Surroundings<'_>, id: TransmissionId, to: Reach) {
+        let station = &mut self.stations[to.station.index()];
+        let Medium { spec, timing } = &self.media[station.medium.index()];
         let was_busy = station.receiver.busy(spec);
-        station.receiver.begin(spec, place, to.power);
+        station.receiver.begin(spec, id, to.power);
         if !was_busy && station.receiver.busy(spec) {
             station.on_busy(timing, around.now);
         }
     }
 
-    fn end(&mut self, around: &mut Surroundings<'_>, place: u32, frame: &Frame, at: u32) {
-        let station = &mut self.stations[at as usize];
-        let was_busy = station.receiver.busy(&self.media[station.medium as usize].spec);
-        let mut heard = station.receiver.end(&self.media[station.medium as usize].spec, place);
+    fn end(&mut self, around: &mut Surroundings<'_>, id: TransmissionId, frame: &Frame, at: StationId) {
+        let station = &mut self.stations[at.index()];
+        let was_busy = station.receiver.busy(&self.media[station.medium.index()].spec);
+        let mut heard = station.receiver.end(&self.media[station.medium.index()].spec, id);
         if frame.to == at {
             if heard != Heard::Frame {
                 around.hop(frame.direction).counts.collided += 1;
@@ -272,11 +258,11 @@ impl Radio {
         }
         match heard {
             Heard::Frame => self.receive(around, frame, at),
-            Heard::Noise => self.stations[at as usize].disturbed = true,
+            Heard::Noise => self.stations[at.index()].disturbed = true,
             Heard::Nothing => {}
         }
-        let station = &mut self.stations[at as usize];
-        let Medium { spec, timing } = &self.media[station.medium as usize];
+        let station = &mut self.stations[at.index()];
+        let Medium { spec, timing } = &self.media[station.medium.index()];
         if was_busy && !station.receiver.busy(spec) {
             station.on_idle(timing, around.now);
         }
@@ -284,12 +270,12 @@ impl Radio {
 
     /// Whether noise destroys a frame that its receiver would have decoded.
     fn hit_by_noise(&mut self, around: &mut Surroundings<'_>, frame: &Frame) -> bool {
-        let direction = &mut around.directions[frame.direction as usize];
+        let direction = &mut around.directions[frame.direction.index()];
         if direction.channel.is_perfect() {
             return false;
         }
-        let fate = direction.channel.pass(frame.octets, Instant::from_nanos(around.now), &mut self.flips);
-        if fate == crate::channel::Fate::Intact {
+        let outcome = direction.channel.pass(frame.octets, Instant::from_nanos(around.now), &mut self.flips);
+        if outcome == ChannelOutcome::Intact {
             return false;
         }
         around.hop(frame.direction).counts.noise += 1;
@@ -297,15 +283,15 @@ impl Radio {
             Kind::Rts | Kind::Data => frame.from,
             Kind::Cts | Kind::Ack => frame.to,
         };
-        if let Some(head) = &mut self.stations[owner as usize].head {
+        if let Some(head) = &mut self.stations[owner.index()].head {
             head.hit = true;
         }
         true
     }
 
     /// A station has decoded a frame.
-    fn receive(&mut self, around: &mut Surroundings<'_>, frame: &Frame, at: u32) {
-        let station = &mut self.stations[at as usize];
+    fn receive(&mut self, around: &mut Surroundings<'_>, frame: &Frame, at: StationId) {
+        let station = &mut self.stations[at.index()];
         station.disturbed = false;
         match station.state {
             State::Awaiting(Kind::Ack) if frame.to == at && frame.kind == Kind::Ack => {
@@ -316,26 +302,26 @@ impl Radio {
             State::Awaiting(kind) if frame.to != at || frame.kind != kind => self.fail(around, at),
             _ => {}
         }
-        let station = &mut self.stations[at as usize];
-        let timing = &self.media[station.medium as usize].timing;
+        let station = &mut self.stations[at.index()];
+        let timing = &self.media[station.medium.index()].timing;
         if frame.to != at {
             return station.overhear(frame, around.now);
         }
         station.reply(timing, frame, around.now);
         if frame.kind == Kind::Data {
             // A sender that has not learnt that its packet has arrived sends it again: the receiver knows it by its sequence number.
-            let head = self.stations[frame.from as usize].head.as_mut();
-            if let Some((packet, head)) = head.and_then(|head| Some((head.packet.take()?, *head))) {
+            let head = self.stations[frame.from.index()].head.as_mut();
+            if let Some((packet, head)) = head.and_then(|head| Some((head.packet.take()?, head))) {
                 let load = Load { packet, host: head.host, octets: head.packet_octets };
-                self.outcomes.push(Outcome::Arrived { direction: frame.direction, load });
+                self.outcomes.push(AirOutcome::Arrived { direction: frame.direction, load });
             }
         }
     }
 
     /// An exchange has failed: the packet is tried again or given up.
-    fn fail(&mut self, around: &mut Surroundings<'_>, number: u32) {
-        let station = &mut self.stations[number as usize];
-        let spec = &self.media[station.medium as usize].spec;
+    fn fail(&mut self, around: &mut Surroundings<'_>, number: StationId) {
+        let station = &mut self.stations[number.index()];
+        let spec = &self.media[station.medium.index()].spec;
         let Some(Head { packet, direction, contended, .. }) = station.fail(spec) else {
             if let Some(head) = &station.head {
                 around.hop(head.direction).counts.retries += 1;
@@ -344,39 +330,39 @@ impl Radio {
         };
         if let Some(packet) = packet {
             let cause = if contended { Cause::Collision } else { Cause::Erased };
-            self.outcomes.push(Outcome::GivenUp { direction, packet, cause });
+            self.outcomes.push(AirOutcome::GivenUp { direction, packet, cause });
         }
         self.serve_next(around, number);
     }
 
     /// The next packet of a station's queue, if there is one.
-    fn serve_next(&mut self, around: &mut Surroundings<'_>, number: u32) {
-        let station = &mut self.stations[number as usize];
+    fn serve_next(&mut self, around: &mut Surroundings<'_>, number: StationId) {
+        let station = &mut self.stations[number.index()];
         let Some(waiting) = station.dequeue() else { return };
-        let hop = around.hop(waiting.direction);
+        let (direction, octets, waited) = (waiting.direction, waiting.load.octets, around.now - waiting.since);
+        let hop = around.hop(direction);
         hop.packets -= 1;
-        hop.octets -= u64::from(waiting.load.octets);
-        let Medium { spec, timing } = &self.media[station.medium as usize];
-        station.serve(spec, timing, &waiting, hop.peer);
-        let waited = around.now - waiting.since;
-        around.directions[waiting.direction as usize].traffic.note_wait(waited, waiting.load.octets);
+        hop.octets -= u64::from(octets);
+        let Medium { spec, timing } = &self.media[station.medium.index()];
+        station.serve(spec, timing, waiting, hop.peer);
+        around.directions[direction.index()].traffic.note_wait(waited, octets);
     }
 
     /// What has become of a packet since the last question.
-    pub fn outcome(&mut self) -> Option<Outcome> {
+    pub fn outcome(&mut self) -> Option<AirOutcome> {
         (!self.outcomes.is_empty()).then(|| self.outcomes.remove(0))
     }
 
     /// Packets at the stations that no receiver has, with their directions.
-    pub fn under_way(&self) -> impl Iterator<Item = (u32, PacketId)> + '_ {
+    pub fn under_way(&self) -> impl Iterator<Item = (DirectionId, &PacketId)> + '_ {
         self.stations.iter().flat_map(|station| {
-            let head = station.head.iter().filter_map(|head| Some((head.direction, head.packet?)));
-            head.chain(station.queue.iter().map(|waiting| (waiting.direction, waiting.load.packet)))
+            let head = station.head.iter().filter_map(|head| Some((head.direction, head.packet.as_ref()?)));
+            head.chain(station.queue.iter().map(|waiting| (waiting.direction, &waiting.load.packet)))
         })
     }
 
     /// Nanoseconds of a frame in this direction that lie beyond `now`.
-    pub fn busy_beyond(&self, direction: u32, now: u64) -> u64 {
+    pub fn busy_beyond(&self, direction: DirectionId, now: u64) -> u64 {
         let sending = |station: &Station| match station.state {
             State::Sending(frame) if frame.direction == direction => station.armed.saturating_sub(now),
             _ => 0,
@@ -385,7 +371,7 @@ impl Radio {
     }
 
     /// Nanoseconds that each packet has waited in the queue for a direction until now, and its octets.
-    pub fn waiting(&self, direction: u32, now: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
+    pub fn waiting(&self, direction: DirectionId, now: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
         let waiting = self.stations.iter().flat_map(|station| &station.queue);
         waiting.filter(move |waiting| waiting.direction == direction).map(move |w| (now - w.since, w.load.octets))
     }

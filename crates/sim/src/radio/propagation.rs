@@ -1,6 +1,6 @@
 //! How a signal weakens with distance, and how long it takes.
 
-use crate::channel::ChannelError;
+use crate::error::ChannelError;
 use core::f64::consts::PI;
 
 /// Metres per second.

@@ -1,6 +1,7 @@
 //! What a station hears.
 
-use super::{Locking, RadioSpec};
+use super::spec::{Locking, RadioSpec};
+use crate::address::TransmissionId;
 
 /// The receiver of a station.
 #[derive(Debug, Default)]
@@ -14,14 +15,14 @@ pub(super) struct Receiver {
 
 #[derive(Clone, Copy, Debug)]
 struct Signal {
-    transmission: u32,
+    transmission: TransmissionId,
     power: f64,
 }
 
 /// The signal that the receiver listens to.
 #[derive(Clone, Copy, Debug)]
 struct Lock {
-    transmission: u32,
+    transmission: TransmissionId,
     power: f64,
     intact: bool,
 }
@@ -48,12 +49,12 @@ impl Receiver {
     }
 
     /// Power of everything but one signal.
-    fn beside(&self, transmission: u32) -> f64 {
+    fn beside(&self, transmission: TransmissionId) -> f64 {
         self.signals.iter().filter(|signal| signal.transmission != transmission).map(|signal| signal.power).sum()
     }
 
     /// A signal begins to arrive.
-    pub fn begin(&mut self, spec: &RadioSpec, transmission: u32, power: f64) {
+    pub fn begin(&mut self, spec: &RadioSpec, transmission: TransmissionId, power: f64) {
         let was_busy = self.busy(spec);
         self.signals.push(Signal { transmission, power });
         if self.transmitting {
@@ -75,7 +76,7 @@ impl Receiver {
     }
 
     /// A signal has arrived to its end.
-    pub fn end(&mut self, spec: &RadioSpec, transmission: u32) -> Heard {
+    pub fn end(&mut self, spec: &RadioSpec, transmission: TransmissionId) -> Heard {
         let position = self.signals.iter().position(|signal| signal.transmission == transmission);
         let Some(signal) = position.map(|position| self.signals.swap_remove(position)) else { return Heard::Nothing };
         match self.lock {
@@ -117,9 +118,9 @@ mod tests {
     fn overlap(locking: Locking, first: f64, second: f64) -> [Heard; 2] {
         let spec = RadioSpec { locking, ..RadioSpec::default() };
         let mut receiver = Receiver::default();
-        receiver.begin(&spec, 1, first);
-        receiver.begin(&spec, 2, second);
-        [receiver.end(&spec, 1), receiver.end(&spec, 2)]
+        receiver.begin(&spec, TransmissionId::new(1), first);
+        receiver.begin(&spec, TransmissionId::new(2), second);
+        [receiver.end(&spec, TransmissionId::new(1)), receiver.end(&spec, TransmissionId::new(2))]
     }
 
     #[test]
@@ -127,9 +128,9 @@ mod tests {
         let spec = RadioSpec::default();
         for (power, heard, busy) in [(NEAR, Heard::Frame, true), (FAR, Heard::Noise, true), (FAINT, Heard::Nothing, false)] {
             let mut receiver = Receiver::default();
-            receiver.begin(&spec, 1, power);
+            receiver.begin(&spec, TransmissionId::new(1), power);
             assert_eq!(receiver.busy(&spec), busy);
-            assert_eq!(receiver.end(&spec, 1), heard);
+            assert_eq!(receiver.end(&spec, TransmissionId::new(1)), heard);
             assert!(!receiver.busy(&spec));
         }
     }
@@ -159,14 +160,14 @@ mod tests {
         // One signal at 400 m leaves 12 dB, two leave 9 dB.
         let spec = RadioSpec::default();
         let mut receiver = Receiver::default();
-        receiver.begin(&spec, 1, NEAR);
-        receiver.begin(&spec, 2, FAR);
-        receiver.begin(&spec, 3, FAR);
-        assert_eq!([2, 3, 1].map(|signal| receiver.end(&spec, signal)), [Heard::Noise; 3]);
+        receiver.begin(&spec, TransmissionId::new(1), NEAR);
+        receiver.begin(&spec, TransmissionId::new(2), FAR);
+        receiver.begin(&spec, TransmissionId::new(3), FAR);
+        assert_eq!([2, 3, 1].map(|signal| receiver.end(&spec, TransmissionId::new(signal))), [Heard::Noise; 3]);
         // Two that are too faint for carrier sense keep the medium busy together.
-        receiver.begin(&spec, 4, FAINT);
+        receiver.begin(&spec, TransmissionId::new(4), FAINT);
         assert!(!receiver.busy(&spec));
-        receiver.begin(&spec, 5, FAINT);
+        receiver.begin(&spec, TransmissionId::new(5), FAINT);
         assert!(receiver.busy(&spec));
     }
 
@@ -174,12 +175,12 @@ mod tests {
     fn a_station_on_the_air_hears_nothing() {
         let spec = RadioSpec::default();
         let mut receiver = Receiver::default();
-        receiver.begin(&spec, 1, NEAR);
+        receiver.begin(&spec, TransmissionId::new(1), NEAR);
         receiver.mute();
-        receiver.begin(&spec, 2, NEAR);
-        assert_eq!(receiver.end(&spec, 1), Heard::Nothing);
+        receiver.begin(&spec, TransmissionId::new(2), NEAR);
+        assert_eq!(receiver.end(&spec, TransmissionId::new(1)), Heard::Nothing);
         receiver.unmute();
         assert!(receiver.busy(&spec));
-        assert_eq!(receiver.end(&spec, 2), Heard::Noise);
+        assert_eq!(receiver.end(&spec, TransmissionId::new(2)), Heard::Noise);
     }
 }

@@ -1,7 +1,8 @@
 //! What stations of a radio network have in common.
 
 use super::propagation::{distance, Propagation};
-use crate::channel::{ChannelError, ChannelSpec};
+use crate::channel::ChannelSpec;
+use crate::error::ChannelError;
 use crate::shape::QueueLimit;
 use whyloss_transport::{BitRate, Duration};
 

@@ -3,7 +3,8 @@
 use super::backoff::Backoff;
 use super::frame::{Frame, Kind, Timing};
 use super::receiver::Receiver;
-use super::RadioSpec;
+use super::spec::RadioSpec;
+use crate::address::{DirectionId, HostId, MediumId, StationId};
 use crate::link::{Load, QueueFull};
 use crate::packet::PacketId;
 use crate::shape::QueueLimit;
@@ -14,10 +15,9 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// A station: its receiver, its queue, and the exchange that it is in.
 #[derive(Debug)]
 pub(super) struct Station {
-    /// Its number.
-    pub number: u32,
+    pub id: StationId,
     /// The radio channel that it is on.
-    pub medium: u32,
+    pub medium: MediumId,
     pub receiver: Receiver,
     /// Every station that its signal reaches, the nearest first.
     pub reach: Vec<Reach>,
@@ -43,7 +43,7 @@ pub(super) struct Station {
 /// A station within reach.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
-    pub station: u32,
+    pub station: StationId,
     /// Received power in watts.
     pub power: f64,
     /// Time of flight.
@@ -64,23 +64,23 @@ pub(super) enum State {
 }
 
 /// A packet in the queue.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Waiting {
     pub load: Load,
-    pub direction: u32,
+    pub direction: DirectionId,
     pub since: u64,
 }
 
 /// The packet in service.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Head {
     /// The packet, until its receiver has it. What the sender repeats after that is a duplicate.
     pub packet: Option<PacketId>,
-    pub host: u32,
+    pub host: HostId,
     pub packet_octets: u32,
-    pub direction: u32,
+    pub direction: DirectionId,
     /// The station that it is for.
-    pub peer: u32,
+    pub peer: StationId,
     octets: u32,
     airtime: u64,
     protected: bool,
@@ -94,9 +94,9 @@ pub(super) struct Head {
 }
 
 impl Station {
-    pub fn new(number: u32, medium: u32, backoff: Backoff) -> Self {
+    pub fn new(id: StationId, medium: MediumId, backoff: Backoff) -> Self {
         Self {
-            number,
+            id,
             medium,
             receiver: Receiver::default(),
             reach: Vec::new(),
@@ -122,7 +122,7 @@ impl Station {
             QueueLimit::Octets(limit) => self.queued_octets + octets > limit,
         };
         if full {
-            return Err(QueueFull);
+            return Err(QueueFull(waiting.load));
         }
         self.queued_octets += octets;
         self.queue.push_back(waiting);
@@ -137,13 +137,14 @@ impl Station {
     }
 
     /// Begins to serve a packet.
-    pub fn serve(&mut self, spec: &RadioSpec, timing: &Timing, waiting: &Waiting, peer: u32) {
-        let (octets, airtime) = timing.data(waiting.load.octets);
+    pub fn serve(&mut self, spec: &RadioSpec, timing: &Timing, waiting: Waiting, peer: StationId) {
+        let Waiting { load, direction, .. } = waiting;
+        let (octets, airtime) = timing.data(load.octets);
         self.head = Some(Head {
-            packet: Some(waiting.load.packet),
-            host: waiting.load.host,
-            packet_octets: waiting.load.octets,
-            direction: waiting.direction,
+            packet: Some(load.packet),
+            host: load.host,
+            packet_octets: load.octets,
+            direction,
             peer,
             octets,
             airtime,
@@ -206,14 +207,14 @@ impl Station {
             return self.data(timing);
         }
         let reserved = 3 * timing.sifs + timing.cts + head.airtime + timing.ack;
-        let (from, to, direction) = (self.number, head.peer, head.direction);
+        let (from, to, direction) = (self.id, head.peer, head.direction);
         Some(Frame { kind: Kind::Rts, from, to, direction, octets: timing.control.rts, airtime: timing.rts, reserved })
     }
 
     fn data(&self, timing: &Timing) -> Option<Frame> {
         let head = self.head.as_ref()?;
         let reserved = timing.sifs + timing.ack;
-        let (from, to, direction) = (self.number, head.peer, head.direction);
+        let (from, to, direction) = (self.id, head.peer, head.direction);
         Some(Frame { kind: Kind::Data, from, to, direction, octets: head.octets, airtime: head.airtime, reserved })
     }
 
@@ -250,7 +251,7 @@ impl Station {
     pub fn reply(&mut self, timing: &Timing, frame: &Frame, now: u64) {
         let answer = |kind, octets, airtime: u64| {
             let reserved = frame.reserved.saturating_sub(timing.sifs + airtime);
-            Frame { kind, from: frame.to, to: frame.from, direction: frame.direction ^ 1, octets, airtime, reserved }
+            Frame { kind, from: frame.to, to: frame.from, direction: frame.direction.peer(), octets, airtime, reserved }
         };
         let reply = match (frame.kind, self.state) {
             (Kind::Cts, State::Awaiting(Kind::Cts)) => {

@@ -1,0 +1,262 @@
+//! What works at the hosts: connections, applications and datagram sources.
+
+mod dccp;
+mod flows;
+mod tcp;
+
+pub(crate) use dccp::DccpSocket;
+pub(crate) use flows::{FileState, FlowState, Flows};
+pub(crate) use tcp::{Opening, TcpSocket};
+
+use crate::address::{EndpointId, FlowId, SourceId, Way};
+use crate::events::{Event, Target};
+use crate::link::Transmitter;
+use crate::network::Network;
+use crate::octets::{Content, Route, DATAGRAM_HEADERS};
+use crate::packet::PacketId;
+use crate::record::FlowSample;
+use crate::truth::Cause;
+use std::collections::HashMap;
+use whyloss_transport::datagram::dccp::{Command, Input as DccpInput};
+use whyloss_transport::differentiation::GapDifferentiator;
+use whyloss_transport::tcp::Stats;
+use whyloss_transport::wire::dccp::{Data, Packet};
+use whyloss_transport::{path, Input, Instant, Integrity, Segment};
+
+/// What an endpoint is: who gets the packets that are sent to it.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all are of the largest kind, which every packet looks at")]
+pub(crate) enum Socket {
+    Tcp(TcpSocket),
+    Dccp(Box<DccpSocket>),
+    /// Plain datagrams: the receiver only counts them.
+    Udp,
+}
+
+/// A source of datagrams: plain ones, or data for a DCCP socket.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub endpoint: EndpointId,
+    /// Octets of each datagram.
+    pub octets: u32,
+    /// No datagram leaves at or after this time.
+    pub stop: u64,
+    /// Datagrams so far.
+    pub sent: u64,
+    pub pace: Transmitter,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Hosts {
+    /// By endpoint.
+    pub sockets: Vec<Socket>,
+    pub sources: Vec<Source>,
+    pub flows: Flows,
+    /// Which endpoint a packet on a route is meant for. Only damaged packets are looked up.
+    pub ports: HashMap<Route, EndpointId>,
+}
+
+impl Hosts {
+    /// Delivers a packet that has arrived at a host.
+    pub fn deliver(&mut self, net: &mut Network, id: PacketId) {
+        if id.is_damaged() {
+            self.deliver_damaged(net, id);
+            return;
+        }
+        let packet = net.packets.get_mut(&id);
+        let origin = packet.origin;
+        let to = origin.peer();
+        let now = Instant::from_nanos(net.now);
+        match &mut self.sockets[to.index()] {
+            Socket::Tcp(socket) => {
+                socket.tcp.handle(now, Input::Segment(&packet.segment, Integrity::Intact));
+                net.egress[origin.index()].counts.delivered += 1;
+                net.packets.remove(id);
+                socket.pump(to, &mut self.flows, net);
+            }
+            Socket::Dccp(socket) => {
+                if let Some(dccp) = packet.dccp.take() {
+                    socket.end.handle(now, DccpInput::Packet(&dccp, Data::Intact));
+                }
+                net.egress[origin.index()].counts.delivered += 1;
+                net.packets.remove(id);
+                socket.pump(to, &mut self.flows, net, None);
+            }
+            Socket::Udp => self.deliver_datagram(net, id),
+        }
+    }
+
+    fn deliver_datagram(&mut self, net: &mut Network, id: PacketId) {
+        let packet = net.packets.get(&id);
+        net.egress[packet.origin.index()].counts.delivered += 1;
+        let flow = self.flows.of(packet.origin);
+        flow.note_data(flow.octets + u64::from(packet.octets - DATAGRAM_HEADERS), Instant::from_nanos(net.now));
+        net.packets.remove(id);
+    }
+
+    /// The host takes from a damaged packet what it can.
+    fn deliver_damaged(&mut self, net: &mut Network, id: PacketId) {
+        let (content, place) = net.content(&id);
+        match content {
+            Content::Tcp(route, segment, integrity) => self.deliver_damaged_segment(net, id, route, &segment, integrity, place),
+            Content::Dccp(route, packet, data) => self.deliver_damaged_dccp(net, id, route, &packet, data, place),
+            Content::Datagram(route, intact) => match place {
+                Some(_) if !self.ports.contains_key(&route) => net.discard_damaged(id, Cause::NoFlow),
+                Some(cause) if !intact => net.discard_damaged(id, cause),
+                place => {
+                    let origin = net.packets.get(&id).origin;
+                    net.egress[origin.index()].counts.damaged_unnoticed += u64::from(place.is_some());
+                    self.deliver_datagram(net, id);
+                }
+            },
+            Content::Garbage => net.discard_damaged(id, place.unwrap_or(Cause::NoFlow)),
+        }
+    }
+
+    /// A damaged segment arrives of which something is known. `place` is where it is damaged; `None` if it is as it was sent.
+    fn deliver_damaged_segment(
+        &mut self,
+        net: &mut Network,
+        id: PacketId,
+        route: Route,
+        segment: &Segment,
+        integrity: Integrity,
+        place: Option<Cause>,
+    ) {
+        let Some(&to) = self.ports.get(&route) else { return net.discard_damaged(id, Cause::NoFlow) };
+        let Socket::Tcp(socket) = &mut self.sockets[to.index()] else { return net.discard_damaged(id, Cause::NoFlow) };
+        socket.tcp.handle(Instant::from_nanos(net.now), Input::Segment(segment, integrity));
+        match place {
+            Some(cause) if integrity != Integrity::Intact => net.discard_damaged(id, cause),
+            _ => {
+                let origin = net.packets.get(&id).origin;
+                let counts = &mut net.egress[origin.index()].counts;
+                counts.delivered += 1;
+                counts.damaged_unnoticed += u64::from(place.is_some());
+                net.packets.remove(id);
+            }
+        }
+        socket.pump(to, &mut self.flows, net);
+    }
+
+    /// A damaged packet arrives whose header checksum holds. `place` is where it is damaged; `None` if it is as it was sent.
+    fn deliver_damaged_dccp(
+        &mut self,
+        net: &mut Network,
+        id: PacketId,
+        route: Route,
+        packet: &Packet,
+        data: Data,
+        place: Option<Cause>,
+    ) {
+        let Some(&to) = self.ports.get(&route) else { return net.discard_damaged(id, Cause::NoFlow) };
+        let Socket::Dccp(socket) = &mut self.sockets[to.index()] else { return net.discard_damaged(id, Cause::NoFlow) };
+        let (offset, _) = net.data(&id);
+        socket.end.handle(Instant::from_nanos(net.now), DccpInput::Packet(packet, data));
+        let used = data == Data::Intact || socket.end.config().accept_corrupt;
+        match place {
+            Some(cause) if !used => net.discard_damaged(id, cause),
+            place => {
+                let origin = net.packets.get(&id).origin;
+                let counts = &mut net.egress[origin.index()].counts;
+                counts.delivered += 1;
+                counts.damaged_unnoticed += u64::from(place.is_some() && data == Data::Intact);
+                net.packets.remove(id);
+            }
+        }
+        socket.pump(to, &mut self.flows, net, Some(offset));
+    }
+
+    /// The timer event of an endpoint.
+    pub fn handle_timer(&mut self, net: &mut Network, end: EndpointId) {
+        match &mut self.sockets[end.index()] {
+            Socket::Tcp(socket) => socket.timer(end, &mut self.flows, net),
+            Socket::Dccp(socket) => socket.timer(end, &mut self.flows, net),
+            Socket::Udp => {}
+        }
+    }
+
+    /// The event of a source: it sends its next datagram, or gives data to its socket, or closes it.
+    pub fn handle_source(&mut self, net: &mut Network, id: SourceId) {
+        let source = &mut self.sources[id.index()];
+        let Source { endpoint, octets, stop, .. } = *source;
+        if let Socket::Dccp(socket) = &mut self.sockets[endpoint.index()] {
+            let command = if net.now >= stop {
+                Command::Close
+            } else {
+                source.sent += 1;
+                let next = (net.now + source.pace.serialise(octets)).min(stop);
+                let event = Event::new(next, net.events.next_order(), Target::Source(id));
+                net.events.push(event);
+                Command::Produce { octets, packets: 1 }
+            };
+            return socket.command(endpoint, &mut self.flows, net, command);
+        }
+        let number = source.sent;
+        source.sent += 1;
+        let next = net.now + source.pace.serialise(octets);
+        if next < stop {
+            let event = Event::new(next, net.events.next_order(), Target::Source(id));
+            net.events.push(event);
+        }
+        net.send_datagram(endpoint, number, octets);
+    }
+
+    /// Tells a sender what really became of data that it sent.
+    pub fn reveal(&mut self, end: EndpointId, fate: &path::Fate) {
+        if let Socket::Tcp(socket) = &mut self.sockets[end.index()] {
+            socket.tcp.reveal(fate);
+        }
+    }
+
+    /// A flow's sender at a moment; `None` for plain datagrams.
+    pub fn sample(&self, at: Instant, flow: FlowId) -> Option<FlowSample> {
+        let octets_delivered = self.flows.all[flow.index()].octets;
+        let sample =
+            |cwnd, ssthresh, srtt, pipe| FlowSample { at, flow: flow.index(), cwnd, ssthresh, srtt, pipe, octets_delivered };
+        match &self.sockets[EndpointId::of(flow, Way::Forward).index()] {
+            Socket::Tcp(socket) => {
+                let tcp = &socket.tcp;
+                Some(sample(tcp.window().cwnd(), tcp.window().ssthresh(), tcp.path().srtt, tcp.pipe()))
+            }
+            Socket::Dccp(socket) => {
+                let view = socket.end.view();
+                Some(sample(view.cwnd, view.ssthresh, view.srtt, view.pipe))
+            }
+            Socket::Udp => None,
+        }
+    }
+
+    /// Counters of an endpoint; `None` for plain datagrams.
+    pub fn stats(&self, end: EndpointId) -> Option<Stats> {
+        match &self.sockets[end.index()] {
+            Socket::Tcp(socket) => Some(*socket.tcp.stats()),
+            Socket::Dccp(socket) => Some(*socket.end.stats()),
+            Socket::Udp => None,
+        }
+    }
+
+    /// Octets that reached a flow's receiver with another value than they were sent with.
+    pub fn corrupted(&self, flow: FlowId) -> u64 {
+        match &self.sockets[EndpointId::of(flow, Way::Reverse).index()] {
+            Socket::Tcp(socket) => socket.corrupted,
+            Socket::Dccp(socket) => socket.corrupted,
+            Socket::Udp => 0,
+        }
+    }
+
+    /// The differentiators in shadow at a flow's receiver.
+    pub fn receiver_shadows(&self, flow: FlowId) -> &[(String, Box<dyn GapDifferentiator>)] {
+        match &self.sockets[EndpointId::of(flow, Way::Reverse).index()] {
+            Socket::Tcp(socket) => &socket.tcp.parts().receiver_shadows,
+            _ => &[],
+        }
+    }
+
+    /// Names of a flow's differentiators in shadow, those at the sender before those at the receiver.
+    pub fn shadow_names(&self, flow: FlowId) -> Vec<String> {
+        let Socket::Tcp(sender) = &self.sockets[EndpointId::of(flow, Way::Forward).index()] else { return Vec::new() };
+        let at_sender = sender.tcp.parts().shadows.iter().map(|(name, _)| name);
+        at_sender.chain(self.receiver_shadows(flow).iter().map(|(name, _)| name)).cloned().collect()
+    }
+}

@@ -1,0 +1,197 @@
+//! Ends of TCP connections and the applications behind them.
+
+use super::flows::{mismatches, FileState, Flows};
+use crate::address::{EndpointId, FileId, Way};
+use crate::events::{Event, Target};
+use crate::network::Network;
+use crate::record::TimeoutRow;
+use whyloss_transport::tcp::{self, State};
+use whyloss_transport::{Command, Endpoint, Input, Instant, Payload};
+
+/// When a timer event is due that nobody waits for.
+const NEVER: u64 = u64::MAX;
+
+/// One end of a TCP connection at its host.
+#[derive(Debug)]
+pub(crate) struct TcpSocket {
+    pub tcp: Endpoint,
+    /// When the next timer event that counts is due. An event of another time is stale.
+    armed: u64,
+    /// What to do when the connection is to be opened; taken when it is.
+    opening: Option<Opening>,
+    /// The file that it carries chunks of, and its number among the connections.
+    striped: Option<(FileId, usize)>,
+    /// It sends chunks of a file and may take more.
+    feeding: bool,
+    /// Octets that were in order at the last look.
+    delivered: u64,
+    /// Octets read by the application.
+    read: u64,
+    /// Octets that reached the application with another value than they were sent with.
+    pub corrupted: u64,
+}
+
+/// What a sender's application does with a new connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Opening {
+    /// Sends this many octets of the synthetic stream and closes; `u64::MAX` never ends.
+    Produce(u64),
+    /// Sends chunks of a file.
+    Stripe,
+}
+
+impl TcpSocket {
+    /// `opens` says when the sender opens the connection, and what it sends; the receiver waits for it.
+    pub fn new(mut tcp: Endpoint, opens: Option<(Instant, Opening)>, striped: Option<(FileId, usize)>) -> Self {
+        if opens.is_none() {
+            tcp.handle(Instant::ZERO, Input::Command(Command::Listen));
+        }
+        let (armed, opening) = opens.map_or((NEVER, None), |(at, opening)| (at.as_nanos(), Some(opening)));
+        Self { tcp, armed, opening, striped, feeding: false, delivered: 0, read: 0, corrupted: 0 }
+    }
+
+    /// A timer event of the socket.
+    pub fn timer(&mut self, end: EndpointId, flows: &mut Flows, net: &mut Network) {
+        if self.armed != net.now {
+            return;
+        }
+        self.armed = NEVER;
+        let now = Instant::from_nanos(net.now);
+        if let Some(opening) = self.opening.take() {
+            self.tcp.handle(now, Input::Command(Command::Connect));
+            match opening {
+                Opening::Produce(octets) => {
+                    self.tcp.handle(now, Input::Command(Command::Produce(octets)));
+                }
+                // Chunks are dealt out to connections that stand: see `Connected`.
+                Opening::Stripe => {}
+            }
+            self.pump(end, flows, net);
+        } else if self.tcp.poll_timeout().is_some_and(|due| due <= now) {
+            self.tcp.handle_timeout(now);
+            self.pump(end, flows, net);
+        } else {
+            self.arm(end, net);
+        }
+    }
+
+    /// Sees to it that a timer event comes in time. One that comes too early is found out when it comes: acknowledgements put the
+    /// timer off all the time, and moving its event as often would cost more.
+    fn arm(&mut self, end: EndpointId, net: &mut Network) {
+        let Some(due) = self.tcp.poll_timeout() else { return };
+        let due = due.as_nanos().max(net.now);
+        if due < self.armed {
+            self.armed = due;
+            let event = Event::new(due, net.events.next_order(), Target::Timer(end));
+            net.events.push(event);
+        }
+    }
+
+    /// Lets the socket do what it has to do after a segment, a timer or a command.
+    pub fn pump(&mut self, end: EndpointId, flows: &mut Flows, net: &mut Network) {
+        let now = Instant::from_nanos(net.now);
+        if end.way() == Way::Reverse && self.tcp.stats().octets_delivered != self.delivered {
+            self.receive(end, flows, now);
+        }
+        loop {
+            let fed = self.feeding && self.feed(&mut flows.files, now);
+            while let Some(segment) = self.tcp.poll_transmit(now) {
+                net.send(end, segment);
+            }
+            if fed {
+                continue;
+            }
+            let Some(event) = self.tcp.poll_event() else { break };
+            self.on_event(end, flows, now, event);
+        }
+        self.arm(end, net);
+    }
+
+    fn on_event(&mut self, end: EndpointId, flows: &mut Flows, now: Instant, event: tcp::Event) {
+        let number = end.flow();
+        let flow = &mut flows.all[number.index()];
+        let sends = end.way() == Way::Forward;
+        match event {
+            tcp::Event::Connected if sends => {
+                flow.connected = Some(now);
+                // Not before: closing in SYN-SENT gives up what is to be sent (RFC 9293, 3.10.4).
+                if flow.amount.is_some() {
+                    self.tcp.handle(now, Input::Command(Command::Close));
+                }
+                self.feeding = self.striped.is_some();
+            }
+            tcp::Event::PeerClosed if !sends => {
+                self.tcp.handle(now, Input::Command(Command::Close));
+            }
+            tcp::Event::Closed(closing) => flows.on_closed(end, closing),
+            tcp::Event::Loss(record) if sends => flows.losses.push((number, *record)),
+            tcp::Event::Timeout(record) if sends => {
+                flow.unassessed.push(flows.timeouts.len());
+                flows.timeouts.push(TimeoutRow::new(number, *record));
+            }
+            tcp::Event::TimeoutAssessed(outcome) if sends => {
+                for index in flow.unassessed.drain(..) {
+                    let row = &mut flows.timeouts[index];
+                    (row.outcome, row.assessed) = (outcome, Some(now));
+                }
+            }
+            tcp::Event::Gap(record) if !sends => flows.gaps.push((number, *record)),
+            _ => {}
+        }
+    }
+
+    /// The application at the receiving end reads what is in order.
+    fn receive(&mut self, end: EndpointId, flows: &mut Flows, now: Instant) {
+        while let Some(piece) = self.tcp.read(now, usize::MAX) {
+            if let Some((file, connection)) = self.striped {
+                let mut at = 0;
+                let stripes = &mut flows.files[file.index()].stripes;
+                stripes.deliver(connection, piece.len() as u64, |len, position| {
+                    self.corrupted += mismatches(&piece, at, len, position);
+                    at += len;
+                });
+            } else {
+                self.corrupted += mismatches(&piece, 0, piece.len() as u64, self.read);
+            }
+            self.read += piece.len() as u64;
+        }
+        self.delivered = self.tcp.stats().octets_delivered;
+        let flow = flows.of(end);
+        flow.note_data(self.delivered, now);
+        let file = flow.file;
+        if flow.amount == Some(self.delivered) {
+            flow.finished = Some(now);
+            flows.transfers_over += 1;
+        }
+        if let Some(file) = file.map(|file| &mut flows.files[file.index()]) {
+            if file.stripes.complete() && file.finished.is_none() {
+                file.finished = Some(now);
+                flows.transfers_over += 1;
+            }
+        }
+    }
+
+    /// Gives the connection of a striped transfer its next chunk, if it can soon send it: as long as a chunk waits in its buffer,
+    /// another connection may be faster. Returns whether it took one.
+    fn feed(&mut self, files: &mut [FileState], now: Instant) -> bool {
+        let Some((file, connection)) = self.striped else { return false };
+        // Not before: closing in SYN-SENT gives up what is to be sent (RFC 9293, 3.10.4).
+        if matches!(self.tcp.state(), State::Closed | State::SynSent) {
+            return false;
+        }
+        let stripes = &mut files[file.index()].stripes;
+        if stripes.exhausted() {
+            self.feeding = false;
+            self.tcp.handle(now, Input::Command(Command::Close));
+            return false;
+        }
+        if self.tcp.unsent() >= u64::from(stripes.chunk()) {
+            return false;
+        }
+        let Some((offset, len)) = stripes.take(connection, self.tcp.send_space()) else { return false };
+        // Octets, not a synthetic range: a connection numbers its own stream, and the file's octets are to be checked at the end.
+        let octets = Payload::Synthetic { offset, len }.to_bytes();
+        self.tcp.handle(now, Input::Command(Command::Send(Payload::Bytes(octets))));
+        true
+    }
+}

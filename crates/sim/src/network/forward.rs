@@ -1,0 +1,333 @@
+//! From an endpoint over links and routers to a host.
+
+use super::{Network, Place, Protocol};
+use crate::address::{AssistedId, DirectionId, EndpointId, HostId, Way};
+use crate::channel::ChannelOutcome;
+use crate::direction::{Direction, Line};
+use crate::events::{Event, Target};
+use crate::link::{Load, QueueFull};
+use crate::middlebox::Assisted;
+use crate::octets;
+use crate::packet::PacketId;
+use crate::radio::{AirOutcome, Surroundings};
+use crate::truth::Cause;
+use crate::varying::{Crossed, Parts, Step};
+use whyloss_transport::wire::dccp;
+use whyloss_transport::{Instant, Payload, Segment};
+
+impl Network {
+    /// A TCP endpoint sends a segment.
+    #[inline]
+    pub fn send(&mut self, from: EndpointId, segment: Segment) {
+        let egress = &mut self.egress[from.index()];
+        egress.position = segment.seq.near(egress.position);
+        let octets = egress.ip_header + segment.len() as u32;
+        let packet = self.admit_packet(from, segment, octets);
+        self.egress(from, packet, octets);
+    }
+
+    /// A DCCP endpoint sends a packet.
+    pub fn send_dccp(&mut self, from: EndpointId, packet: dccp::Packet) {
+        let octets = self.egress[from.index()].ip_header + packet.len() as u32;
+        let id = self.admit_packet(from, Segment::default(), octets);
+        self.packets.get_mut(&id).dccp = Some(Box::new(packet));
+        self.egress(from, id, octets);
+    }
+
+    /// A source sends its datagram number `number`.
+    pub fn send_datagram(&mut self, from: EndpointId, number: u64, octets: u32) {
+        let len = octets - octets::DATAGRAM_HEADERS;
+        let payload = Payload::Synthetic { offset: number * u64::from(len), len };
+        let packet = self.admit_packet(from, Segment { payload, ..Segment::default() }, octets);
+        self.egress(from, packet, octets);
+    }
+
+    /// A packet goes to its first link, after the host's overhead.
+    #[inline]
+    fn egress(&mut self, from: EndpointId, packet: PacketId, octets: u32) {
+        let egress = &mut self.egress[from.index()];
+        if let Some(overhead) = &mut egress.overhead {
+            overhead.last = overhead.last.max(self.now + overhead.stream.below(overhead.max));
+            let event = Event::new(overhead.last, self.events.next_order(), Target::Egress(from));
+            if overhead.waiting.is_empty() {
+                self.events.push(event);
+            }
+            overhead.waiting.push_back((event, packet, octets));
+        } else {
+            let (exit, host) = (egress.exit, egress.route.hosts[1]);
+            self.enqueue(exit, Load { packet, host, octets });
+        }
+    }
+
+    /// A packet has spent its send overhead.
+    pub fn handle_egress(&mut self, from: EndpointId) {
+        let egress = &mut self.egress[from.index()];
+        let (exit, host) = (egress.exit, egress.route.hosts[1]);
+        let Some(overhead) = &mut egress.overhead else { return };
+        let Some((_, packet, octets)) = overhead.waiting.pop_front() else { return };
+        if let Some(&(event, ..)) = overhead.waiting.front() {
+            self.events.push(event);
+        }
+        self.enqueue(exit, Load { packet, host, octets });
+    }
+
+    /// A packet comes to the queue of a link direction. Returns whether the queue takes it.
+    fn enqueue(&mut self, direction: DirectionId, load: Load) -> bool {
+        let mut link = &mut self.directions[direction.index()];
+        link.note_offer(load.octets);
+        if link.manager.is_some() {
+            let Self { now, directions, packets, displaced, .. } = self;
+            let admitted = directions[direction.index()].admit(*now, &load, packets, displaced);
+            while let Some(id) = self.displaced.pop_front() {
+                self.drop_from_queue(direction, id, Cause::QueueFull);
+            }
+            if !admitted {
+                self.drop_from_queue(direction, load.packet, Cause::Aqm);
+                return false;
+            }
+            link = &mut self.directions[direction.index()];
+        }
+        let Direction { traffic, line, .. } = link;
+        let taken = match line {
+            Line::Wire(wire) => {
+                let order = self.events.next_order();
+                wire.offer(traffic, self.now, order, load).map(|arrival| {
+                    if let Some(arrival) = arrival {
+                        self.events.push(Event::new(arrival, order, Target::Direction(direction)));
+                    }
+                })
+            }
+            Line::Varying(_) => self.enqueue_varying(direction, load),
+            Line::Air(_) => {
+                let Self { now, events, directions, radio, .. } = self;
+                radio.offer(&mut Surroundings { now: *now, events, directions }, direction, load)
+            }
+        };
+        match taken {
+            Ok(()) => true,
+            Err(QueueFull(load)) => {
+                self.drop_from_queue(direction, load.packet, Cause::QueueFull);
+                false
+            }
+        }
+    }
+
+    /// A packet comes to a wire that varies.
+    fn enqueue_varying(&mut self, direction: DirectionId, load: Load) -> Result<(), QueueFull> {
+        let Direction { traffic, channel, line, .. } = &mut self.directions[direction.index()];
+        let Line::Varying(varying) = line else { return Ok(()) };
+        let taken = varying.offer(&mut Parts { traffic, channel, packets: &mut self.packets }, self.now, load);
+        self.arm(direction);
+        taken
+    }
+
+    /// Sees to it that the event of a wire that varies comes in time. One that has become too late is found out when it comes.
+    fn arm(&mut self, direction: DirectionId) {
+        let Line::Varying(varying) = &mut self.directions[direction.index()].line else { return };
+        if let Some(at) = varying.next_at().filter(|at| *at < varying.armed) {
+            varying.armed = at;
+            let event = Event::new(at, self.events.next_order(), Target::Direction(direction));
+            self.events.push(event);
+        }
+    }
+
+    /// A queue drops a packet.
+    fn drop_from_queue(&mut self, direction: DirectionId, packet: PacketId, cause: Cause) {
+        self.tell_agents(direction, &packet);
+        let comment = if cause == Cause::Aqm { "dropped: the queue is managed" } else { "dropped: the queue is full" };
+        self.lose(direction, packet, cause, comment);
+    }
+
+    /// Lets agents know that the queue of `direction` drops a packet.
+    fn tell_agents(&mut self, direction: DirectionId, id: &PacketId) {
+        let Place::Assisted(router) = self.places[direction.peer().index()] else { return };
+        let packet = self.packets.get(id);
+        if id.is_damaged() || self.egress[packet.origin.index()].protocol != Protocol::Tcp {
+            return;
+        }
+        for attached in self.assisted[router.index()].agents.iter_mut().filter(|attached| attached.outgoing == direction) {
+            attached.agent.dropped(packet.origin, &packet.segment);
+        }
+    }
+
+    /// The event of a link direction: on a wire its first packet arrives at the end. Returns the packet that is to be delivered.
+    pub fn handle_direction(&mut self, direction: DirectionId) -> Option<PacketId> {
+        let link = &mut self.directions[direction.index()];
+        let Line::Wire(wire) = &mut link.line else { return self.handle_varying(direction) };
+        let (entry, next) = wire.arrive()?;
+        if let Some(next) = next {
+            self.events.push(Event::new(next.arrival, next.order(), Target::Direction(direction)));
+        }
+        let mut load = Load { host: entry.host(), octets: entry.octets, packet: entry.packet };
+        if !link.channel.is_perfect() || !self.taps[direction.index()].is_empty() {
+            let transmitted = wire.transmitted_at(entry.arrival);
+            let mut flips = std::mem::take(&mut self.flips);
+            let outcome = link.channel.pass(load.octets, Instant::from_nanos(transmitted), &mut flips);
+            let packet = self.apply(direction, load.packet, outcome, &flips);
+            self.flips = flips;
+            load.packet = packet?;
+        }
+        self.forward(direction, load)
+    }
+
+    /// The event of a wire that varies. Returns the packet that is to be delivered.
+    fn handle_varying(&mut self, direction: DirectionId) -> Option<PacketId> {
+        let link = &mut self.directions[direction.index()];
+        let Line::Varying(varying) = &mut link.line else { return None };
+        // A packet has come in between: its event stands where this one stood.
+        if varying.armed != self.now {
+            return None;
+        }
+        varying.armed = u64::MAX;
+        let arrived = match link.step(self.now, &mut self.packets) {
+            Some(Step::Crossed(crossed)) => self.arrive_varying(direction, crossed),
+            Some(Step::Dropped { load, .. }) => {
+                self.drop_from_queue(direction, load.packet, Cause::Aqm);
+                None
+            }
+            None => None,
+        };
+        self.arm(direction);
+        arrived
+    }
+
+    /// A packet comes to the end of a wire that varies, or would.
+    fn arrive_varying(&mut self, direction: DirectionId, crossed: Crossed) -> Option<PacketId> {
+        let Crossed { mut load, flips, copy, .. } = crossed;
+        let (outcome, flips) = match flips {
+            Err(Cause::LinkDown) => {
+                self.lose(direction, load.packet, Cause::LinkDown, "lost: the link is down");
+                return None;
+            }
+            Err(_) => (ChannelOutcome::Erased, Box::default()),
+            Ok(flips) if flips.is_empty() => (ChannelOutcome::Intact, flips),
+            Ok(flips) => (ChannelOutcome::Damaged, flips),
+        };
+        if copy {
+            self.note_copy(direction, &load.packet);
+        }
+        load.packet = self.apply(direction, load.packet, outcome, &flips)?;
+        self.forward(direction, load)
+    }
+
+    /// The event of a station or of a frame on the air. Returns the packet that is to be delivered.
+    pub fn handle_air(&mut self, target: Target) -> Option<PacketId> {
+        let Self { now, events, directions, radio, .. } = self;
+        let mut around = Surroundings { now: *now, events, directions };
+        match target {
+            Target::Station(station) => radio.timer(&mut around, station),
+            Target::Transmission(transmission) => radio.spread(&mut around, transmission),
+            _ => return None,
+        }
+        let mut arrived = None;
+        while let Some(outcome) = self.radio.outcome() {
+            match outcome {
+                AirOutcome::Arrived { direction, load } => {
+                    self.tap(direction, &load.packet, None);
+                    // A frame has one receiver, so that at most one packet comes to a host at a time.
+                    arrived = arrived.or(self.forward(direction, load));
+                }
+                AirOutcome::GivenUp { direction, packet, cause } => {
+                    self.lose(direction, packet, cause, "lost: given up after the retry limit");
+                }
+            }
+        }
+        arrived
+    }
+
+    /// A packet has reached the end of a link direction: a router sends it on. Returns it if the end is a host.
+    #[inline]
+    fn forward(&mut self, direction: DirectionId, load: Load) -> Option<PacketId> {
+        let Load { mut packet, mut host, octets } = load;
+        let traffic = &mut self.directions[direction.index()].traffic;
+        traffic.delivered += 1;
+        traffic.delivered_octets += u64::from(octets);
+        if packet.is_damaged() {
+            (packet, host) = self.inspect(direction, packet)?;
+        }
+        match self.places[direction.index()] {
+            Place::Host(_) if self.ingress.is_empty() => Some(packet),
+            Place::Host(host) => self.ingress(direction, host, packet),
+            Place::Router(node) => {
+                match self.routes.next(node, host) {
+                    None => self.discard(packet, Cause::NoRoute, direction),
+                    Some(next) => {
+                        self.enqueue(next, Load { packet, host, octets });
+                    }
+                }
+                None
+            }
+            Place::Assisted(router) => {
+                self.forward_assisted(router, direction, Load { packet, host, octets });
+                None
+            }
+        }
+    }
+
+    /// A packet passes the channel in front of a host's transport.
+    fn ingress(&mut self, direction: DirectionId, host: HostId, id: PacketId) -> Option<PacketId> {
+        let packet = self.packets.get(&id);
+        let way = packet.origin.way();
+        if way == Way::Forward && self.data(&id).1 == 0 {
+            return Some(id);
+        }
+        let Some(channel) = &mut self.ingress[host.index()][way.index()] else { return Some(id) };
+        let octets = packet.octets;
+        let mut flips = std::mem::take(&mut self.flips);
+        let outcome = channel.pass(octets, Instant::from_nanos(self.now), &mut flips);
+        let packet = match outcome {
+            ChannelOutcome::Intact => Some(id),
+            ChannelOutcome::Erased => {
+                self.discard(id, Cause::Erased, direction);
+                None
+            }
+            ChannelOutcome::Damaged => Some(self.damage(direction, id, &flips)),
+        };
+        self.flips = flips;
+        let packet = packet?;
+        if packet.is_damaged() {
+            return self.inspect(direction, packet).map(|(packet, _)| packet);
+        }
+        Some(packet)
+    }
+
+    /// A packet comes to a router with agents over `came_by`.
+    fn forward_assisted(&mut self, router: AssistedId, came_by: DirectionId, load: Load) {
+        let Load { packet: id, host, octets } = load;
+        let Assisted { node, agents } = &mut self.assisted[router.index()];
+        let node = *node;
+        let Some(next) = self.routes.next(node, host) else { return self.discard(id, Cause::NoRoute, came_by) };
+        let packet = self.packets.get_mut(&id);
+        let from = packet.origin;
+        let egress = &self.egress[from.index()];
+        if id.is_damaged() || egress.protocol != Protocol::Tcp {
+            self.enqueue(next, Load { packet: id, host, octets });
+            return;
+        }
+        for attached in agents.iter_mut() {
+            attached.agent.pass(&attached.transit(from, came_by, next, &self.directions), &mut packet.segment);
+        }
+        packet.octets = egress.ip_header + packet.segment.len() as u32;
+        let octets = packet.octets;
+        // Asked before the queue takes or drops the packet: then it may be gone.
+        let answer = |attached: &mut crate::middlebox::Attached| {
+            let transit = attached.transit(from, came_by, next, &self.directions);
+            attached.agent.answer(&transit, &packet.segment)
+        };
+        let answers: Vec<_> = agents.iter_mut().filter_map(answer).collect();
+        let taken = self.enqueue(next, Load { packet: id, host, octets });
+        for segment in answers.into_iter().filter_map(|answer| answer.segment(taken)) {
+            // In the name of the endpoint that the segment was sent to.
+            let peer = &mut self.egress[from.peer().index()];
+            peer.counts.inserted += 1;
+            let (host, octets) = (peer.route.hosts[1], peer.ip_header + segment.len() as u32);
+            let id = self.admit_packet(from.peer(), segment, octets);
+            match self.routes.next(node, host) {
+                None => self.discard(id, Cause::NoRoute, came_by),
+                Some(next) => {
+                    self.enqueue(next, Load { packet: id, host, octets });
+                }
+            }
+        }
+    }
+}

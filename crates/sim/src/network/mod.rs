@@ -1,0 +1,141 @@
+//! Everything between the hosts: links, routers, and the packets on them.
+//!
+//! [`packets`] keeps the books of every packet and ends its journey; [`forward`] takes it from one link to the next.
+
+mod forward;
+mod packets;
+
+use crate::address::{AssistedId, DirectionId, EndpointId, HostId, NodeId};
+use crate::capture::{Capture, Tap};
+use crate::channel::Channel;
+use crate::direction::Direction;
+use crate::events::{Event, Events};
+use crate::middlebox::Assisted;
+use crate::octets::Route;
+use crate::packet::{PacketId, Packets, SentData};
+use crate::radio::Radio;
+use crate::random::Stream;
+use crate::record::{DropRecord, PacketCounts};
+use crate::routes::Routes;
+use std::collections::{HashMap, VecDeque};
+use whyloss_transport::path;
+
+/// Where a link direction leads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    Host(HostId),
+    Router(NodeId),
+    /// A router with agents.
+    Assisted(AssistedId),
+}
+
+/// What travels in the packets of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Tcp,
+    Dccp,
+    /// Plain datagrams of a source.
+    Udp,
+}
+
+/// Where the packets of one endpoint enter the network, and what has become of them.
+#[derive(Debug)]
+pub(crate) struct Egress {
+    pub protocol: Protocol,
+    /// From the endpoint to its peer.
+    pub route: Route,
+    /// The first link.
+    pub exit: DirectionId,
+    /// Octets of the IP header.
+    pub ip_header: u32,
+    /// Sequence number of the first octet of data.
+    pub first: u64,
+    /// Position of the segment sent last: sequence numbers are near it.
+    pub position: u64,
+    pub overhead: Option<Box<Overhead>>,
+    /// Its endpoint wants to hear what really became of its packets.
+    pub wants_truth: bool,
+    pub counts: PacketCounts,
+}
+
+/// Random delays of a host's packets before they enter its link, in order.
+#[derive(Debug)]
+pub(crate) struct Overhead {
+    /// Nanoseconds below which each delay lies.
+    max: u64,
+    stream: Stream,
+    /// When the packet that came last enters the link.
+    last: u64,
+    /// Packets with the events of their ends of the delay and their octets.
+    waiting: VecDeque<(Event, PacketId, u32)>,
+}
+
+impl Overhead {
+    pub fn new(max: u64, stream: Stream) -> Self {
+        Self { max, stream, last: 0, waiting: VecDeque::new() }
+    }
+}
+
+impl Egress {
+    /// That of an endpoint whose first sequence number is `initial_seq`.
+    pub fn new(protocol: Protocol, route: Route, exit: DirectionId, initial_seq: u32) -> Self {
+        Self {
+            protocol,
+            route,
+            exit,
+            ip_header: if route.v6 { 40 } else { 20 },
+            first: u64::from(initial_seq) + 1,
+            position: u64::from(initial_seq),
+            overhead: None,
+            wants_truth: false,
+            counts: PacketCounts::default(),
+        }
+    }
+}
+
+/// The copies of one transmission of data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copies {
+    /// The packet that was sent, and those that links made of it.
+    pub made: u32,
+    /// Those that were lost.
+    lost: u32,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Network {
+    pub now: u64,
+    pub events: Events,
+    pub directions: Vec<Direction>,
+    pub radio: Radio,
+    /// Where each direction leads.
+    pub places: Vec<Place>,
+    pub assisted: Vec<Assisted>,
+    pub packets: Packets,
+    pub routes: Routes,
+    /// By endpoint.
+    pub egress: Vec<Egress>,
+    pub drops: Vec<DropRecord>,
+    /// Number of hosts.
+    pub hosts: usize,
+    /// Losses that senders want to hear of.
+    pub fates: Vec<(EndpointId, path::Fate)>,
+    /// The channels in front of each host's transport, by the way of its flows; empty if no host has any.
+    pub ingress: Vec<[Option<Channel>; 2]>,
+    /// Who captures each direction.
+    pub taps: Vec<Vec<Tap>>,
+    pub captures: Vec<Capture>,
+    /// Transmissions of data of which links have made copies.
+    pub copies: HashMap<SentData, Copies>,
+    /// Scratch space for packets that had to make room.
+    displaced: VecDeque<PacketId>,
+    /// Scratch space for the positions of flipped bits.
+    flips: Vec<u32>,
+}
+
+impl Network {
+    /// An empty network with this many hosts.
+    pub fn new(hosts: usize) -> Self {
+        Self { hosts, ..Self::default() }
+    }
+}

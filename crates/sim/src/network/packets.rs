@@ -1,0 +1,228 @@
+//! The books of every packet: what it was sent with, what it is now, and how its journey ended.
+
+use super::{Copies, Network, Protocol};
+use crate::address::{DirectionId, EndpointId, HostId, Way};
+use crate::channel::ChannelOutcome;
+use crate::direction::Line;
+use crate::octets::{self, Content, Reading};
+use crate::packet::{PacketId, Raw, SentData};
+use crate::record::DropRecord;
+use crate::truth::Cause;
+use whyloss_transport::path;
+use whyloss_transport::wire::damage::flip_bits;
+use whyloss_transport::{Instant, Payload, Segment};
+
+impl Network {
+    /// From now on the network answers for this packet.
+    #[inline]
+    pub(super) fn admit_packet(&mut self, from: EndpointId, segment: Segment, octets: u32) -> PacketId {
+        self.egress[from.index()].counts.sent += 1;
+        self.packets.insert(segment, Instant::from_nanos(self.now), from, octets)
+    }
+
+    /// Ends a packet's journey with its true cause. `direction` is where it was lost or which brought it here.
+    pub fn discard(&mut self, id: PacketId, cause: Cause, direction: DirectionId) {
+        let (offset, len) = self.data(&id);
+        let packet = self.packets.get(&id);
+        let (origin, sent_at, octets) = (packet.origin, packet.sent_at, packet.octets);
+        let lost = self.is_last_copy(SentData { flow: origin.flow(), offset, sent_at });
+        let from = &mut self.egress[origin.index()];
+        from.counts.dropped.add(cause);
+        if from.wants_truth && len > 0 && lost {
+            self.fates.push((origin, path::Fate { start: offset, len, sent_at, cause: cause.true_cause() }));
+        }
+        self.drops.push(DropRecord {
+            at: Instant::from_nanos(self.now),
+            flow: origin.flow().index(),
+            way: origin.way(),
+            link: direction.link(),
+            link_way: direction.way(),
+            cause,
+            sent_at,
+            offset,
+            len,
+            octets,
+        });
+        self.packets.remove(id);
+    }
+
+    /// A host has no use for a damaged packet.
+    pub fn discard_damaged(&mut self, id: PacketId, cause: Cause) {
+        let Some(raw) = &self.packets.get(&id).raw else { return };
+        let direction = raw.direction;
+        self.discard(id, cause, direction);
+    }
+
+    /// A packet is lost on a link direction.
+    pub fn lose(&mut self, direction: DirectionId, packet: PacketId, cause: Cause, comment: &str) {
+        self.directions[direction.index()].traffic.dropped.add(cause);
+        self.tap(direction, &packet, Some(comment));
+        self.discard(packet, cause, direction);
+    }
+
+    /// Lets a packet have what a channel did to it, and whoever captures sees it. Returns it as it is then, if it arrives.
+    #[inline]
+    pub(super) fn apply(
+        &mut self,
+        direction: DirectionId,
+        id: PacketId,
+        outcome: ChannelOutcome,
+        flips: &[u32],
+    ) -> Option<PacketId> {
+        let link = &mut self.directions[direction.index()];
+        if let Some(meter) = &mut link.meter {
+            meter.note(outcome != ChannelOutcome::Intact);
+        }
+        match outcome {
+            ChannelOutcome::Intact => {
+                self.tap(direction, &id, None);
+                Some(id)
+            }
+            ChannelOutcome::Erased => {
+                self.lose(direction, id, Cause::Erased, "lost: erased by the channel");
+                None
+            }
+            ChannelOutcome::Damaged => {
+                link.traffic.damaged += 1;
+                let id = self.damage(direction, id, flips);
+                if !self.taps[direction.index()].is_empty() {
+                    let bits: Vec<_> = flips.iter().map(u32::to_string).collect();
+                    let comment = format!("damaged by the channel: {} of the IP packet flipped", plural(&bits));
+                    self.tap(direction, &id, Some(&comment));
+                }
+                Some(id)
+            }
+        }
+    }
+
+    /// Flips bits of a packet. Returns it as it is then.
+    pub(super) fn damage(&mut self, direction: DirectionId, id: PacketId, flips: &[u32]) -> PacketId {
+        let data = self.data(&id);
+        let original = self.octets(&id);
+        let raw = &mut self.packets.get_mut(&id).raw;
+        let raw = raw.get_or_insert_with(|| Box::new(Raw { octets: original.clone(), original, data, direction }));
+        raw.direction = direction;
+        flip_bits(&mut raw.octets, flips.iter().map(|&bit| u64::from(bit)));
+        id.damaged()
+    }
+
+    /// A link has made a copy of a packet.
+    pub(super) fn note_copy(&mut self, direction: DirectionId, copy: &PacketId) {
+        let (offset, len) = self.data(copy);
+        let packet = self.packets.get(copy);
+        self.egress[packet.origin.index()].counts.duplicated += 1;
+        self.directions[direction.index()].traffic.duplicated += 1;
+        if packet.origin.way() == Way::Forward && len > 0 {
+            let transmission = SentData { flow: packet.origin.flow(), offset, sent_at: packet.sent_at };
+            self.copies.entry(transmission).or_insert(Copies { made: 1, lost: 0 }).made += 1;
+        }
+    }
+
+    /// A packet of a transmission is lost. Returns whether the transmission is, with all copies that links have made.
+    fn is_last_copy(&mut self, transmission: SentData) -> bool {
+        if self.copies.is_empty() {
+            return true;
+        }
+        self.copies.get_mut(&transmission).is_none_or(|copies| {
+            copies.lost += 1;
+            copies.lost == copies.made
+        })
+    }
+
+    /// The octets of a packet as it is now.
+    fn octets(&self, id: &PacketId) -> Vec<u8> {
+        let packet = self.packets.get(id);
+        if let Some(raw) = &packet.raw {
+            return raw.octets.clone();
+        }
+        let from = &self.egress[packet.origin.index()];
+        match &packet.dccp {
+            Some(dccp) => octets::emit_dccp(dccp, from.route),
+            None => octets::emit(&packet.segment, from.route, from.protocol == Protocol::Udp),
+        }
+    }
+
+    /// A node looks at a damaged packet; returns it and the host that it goes to. Discards it if the IP header shows its damage.
+    pub(super) fn inspect(&mut self, direction: DirectionId, id: PacketId) -> Option<(PacketId, HostId)> {
+        let raw = self.packets.get(&id).raw.as_ref()?;
+        let cause = match octets::read(&raw.octets) {
+            Reading::Unreadable => Cause::IpHeaderDamaged,
+            Reading::To(host, _) if host.index() >= self.hosts => Cause::NoRoute,
+            Reading::To(host, _) => return Some((id, host)),
+        };
+        self.discard(id, cause, direction);
+        None
+    }
+
+    /// What the host finds in a damaged packet, and where the damage is; `None` if it is as it was sent.
+    pub fn content(&self, id: &PacketId) -> (Content, Option<Cause>) {
+        let Some(raw) = &self.packets.get(id).raw else { return (Content::Garbage, None) };
+        let content = match octets::read(&raw.octets) {
+            Reading::Unreadable => Content::Garbage,
+            Reading::To(_, content) => content,
+        };
+        (content, octets::place(&raw.original, &raw.octets))
+    }
+
+    /// Position in the data stream and length of the data that a packet was sent with.
+    pub fn data(&self, id: &PacketId) -> (u64, u32) {
+        let packet = self.packets.get(id);
+        let from = &self.egress[packet.origin.index()];
+        if let Some(dccp) = packet.dccp.as_ref().filter(|_| packet.raw.is_none()) {
+            return match dccp.payload {
+                Payload::Synthetic { offset, len } => (offset, len),
+                ref payload => (0, payload.len() as u32),
+            };
+        }
+        match (&packet.raw, &packet.segment.payload) {
+            (Some(raw), _) => raw.data,
+            (None, Payload::Empty) => (0, 0),
+            (None, Payload::Synthetic { offset, len }) if from.protocol == Protocol::Udp => (*offset, *len),
+            (None, payload) => (packet.segment.seq.near(from.position) - from.first, payload.len() as u32),
+        }
+    }
+
+    pub(super) fn tap(&mut self, direction: DirectionId, id: &PacketId, comment: Option<&str>) {
+        let taps = &self.taps[direction.index()];
+        if taps.is_empty() {
+            return;
+        }
+        let octets = self.octets(id);
+        for tap in taps {
+            self.captures[tap.capture].write(tap.interface, self.now, &octets, comment);
+        }
+    }
+
+    /// All packets that have left an endpoint and not ended.
+    pub fn under_way(&self) -> impl Iterator<Item = &PacketId> + '_ {
+        let on_links = self.on_links().map(|(_, packet)| packet);
+        let at_hosts = self.egress.iter().filter_map(|egress| egress.overhead.as_ref());
+        on_links.chain(at_hosts.flat_map(|overhead| &overhead.waiting).map(|(_, packet, _)| packet))
+    }
+
+    /// All packets in queues and on links, with their directions.
+    fn on_links(&self) -> impl Iterator<Item = (DirectionId, &PacketId)> + '_ {
+        let on_wires = self.directions.iter().enumerate().flat_map(|(number, direction)| {
+            let (wire, varying) = match &direction.line {
+                Line::Wire(wire) => (Some(wire), None),
+                Line::Varying(varying) => (None, Some(varying)),
+                Line::Air(_) => (None, None),
+            };
+            let on_wire = wire.into_iter().flat_map(|wire| wire.under_way().map(|entry| &entry.packet));
+            let packets = on_wire.chain(varying.into_iter().flat_map(|varying| varying.under_way()));
+            packets.map(move |packet| (DirectionId::new(number), packet))
+        });
+        on_wires.chain(self.radio.under_way())
+    }
+
+    /// For each link direction, the number of its packets that are under way.
+    pub fn in_flight(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.directions.len()];
+        self.on_links().for_each(|(direction, _)| counts[direction.index()] += 1);
+        counts
+    }
+}
+
+fn plural(bits: &[String]) -> String {
+    format!("bit{} {}", if bits.len() == 1 { "" } else { "s" }, bits.join(", "))
+}

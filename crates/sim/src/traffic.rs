@@ -1,0 +1,44 @@
+//! What a link direction has carried, counted.
+
+use crate::truth::CauseCounts;
+
+/// What a direction has carried.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    pub offered: u64,
+    pub offered_octets: u64,
+    pub delivered: u64,
+    pub delivered_octets: u64,
+    pub damaged: u64,
+    /// Packets that came twice.
+    pub duplicated: u64,
+    pub dropped: CauseCounts,
+    /// Nanoseconds of transmission.
+    pub busy: u64,
+    pub max_packets: u64,
+    pub max_octets: u64,
+    /// Waiting times of all packets, added up, in nanoseconds and in nanosecond-octets: divided by the time they give the mean
+    /// queue (Little 1961).
+    pub waited: u128,
+    pub waited_octets: u128,
+}
+
+impl Traffic {
+    /// So much waits now.
+    pub fn note_queue(&mut self, packets: u64, octets: u64) {
+        self.max_packets = self.max_packets.max(packets);
+        self.max_octets = self.max_octets.max(octets);
+    }
+
+    /// A packet waits so many nanoseconds.
+    pub fn note_wait(&mut self, span: u64, octets: u32) {
+        self.waited += u128::from(span);
+        self.waited_octets += u128::from(span) * u128::from(octets);
+    }
+
+    /// A packet waits so many nanoseconds less than was noted.
+    pub fn take_wait(&mut self, span: u64, octets: u32) {
+        self.waited -= u128::from(span);
+        self.waited_octets -= u128::from(span) * u128::from(octets);
+    }
+}

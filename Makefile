@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
 # Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python cores soak bench packetdrill fuzz lint format build package audit generated tradeoffs model lock wheel clean distclean
+.PHONY: help setup demo test test-rust test-python cores soak bench packetdrill fuzz lint format build package audit generated verdicts tradeoffs model lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -96,6 +96,10 @@ generated: build ## Write again what is generated from the code: pages and schem
 	UPDATE=1 $(CARGO) test --quiet --locked -p whyloss-lab documents
 	$(BIN)/python tools/models.py
 	$(BIN)/python tools/differentiators.py
+	$(BIN)/python tools/verdicts.py
+
+verdicts: build ## Run the papers in full in all their readings; writes their verdicts and the tables of them in README and errata
+	$(BIN)/python tools/verdicts.py --measure
 
 tradeoffs: build ## Measure all differentiators on the benchmark again; writes docs/differentiators
 	$(BIN)/python tools/differentiators.py --measure

@@ -41,8 +41,9 @@ def claim(verdict: str = "reproduced") -> dict[str, Any]:
 
 
 def reading(figures: list[dict[str, Any]], name: str = "", verdict: str = "reproduced") -> dict[str, Any]:
-    reasons = [{"words": "as fast <as>", "where": "4.1", "so": "It is."}] if name else []
-    plain = {"name": name, "title": name.title(), "summary": "", "reasons": reasons}
+    reasons = [{"words": "as fast <as>", "where": "4.1", "so": "It is.", "measure": "pace"}] if name else []
+    evidence = {"pace": [claim()["comparisons"][0] | {"what": f"pace of {name}"}]} if name else {}
+    plain = {"name": name, "title": name.title(), "summary": "", "reasons": reasons, "evidence": evidence}
     return {**plain, "claims": [claim(verdict)], "skipped": [], "figures": figures}
 
 
@@ -133,6 +134,7 @@ def test_report_has_a_switch_between_readings_and_hides_none() -> None:
     named = re.findall(r'\sid="([^"]+)"', re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL))
     assert len(named) == len(set(named))
     assert "<q>as fast &lt;as&gt;</q>" in page
+    assert page.count("<td>pace of first</td><td>0.4 kbps") == 2
 
 
 def test_report_of_one_reading_has_no_switch() -> None:

@@ -345,3 +345,45 @@ def unfairness_of_multiple_connections(data: Measurements) -> Test:
                 Comparison(f"four connections / one: {_at(rate, delay, ber)}", _ratio(four, one), Region(3.0, 5.0))
             )
     return every(tests)
+
+
+# --- what the text says of behaviour: measured in each reading, judged by the reader ----------------------------------
+
+
+def left_by_errors(data: Measurements) -> Iterator[Comparison]:
+    """What the highest error rate leaves of the error-free throughput."""
+    for rate, delay in (("1 Mbps", "10 ms"), ("384 kbps", "10 ms"), ("64 kbps", "10 ms")):
+        for series, name in (("ld", "ld flow"), ("normal", "normal flow")):
+            xs = data.xs(series, rate=rate, delay=delay)
+            harsh, clean = (data.sample(series, ber, rate=rate, delay=delay) for ber in (xs[-1], NONE))
+            what = f"{name}: throughput at the highest BER / at none, {_at(rate, delay)}"
+            yield Comparison(what, _ratio(harsh, clean), Region())
+
+
+def relative_benefit(data: Measurements) -> Iterator[Comparison]:
+    """What differentiation multiplies the throughput by, at each error rate."""
+    rate, delay = "1 Mbps", "10 ms"
+    for ber in data.xs("ld", rate=rate, delay=delay):
+        ld, normal = (data.sample(series, ber, rate=rate, delay=delay) for series in ("ld", "normal"))
+        yield Comparison(f"ld / normal: {_at(rate, delay, ber)}", _ratio(ld, normal), Region())
+
+
+def overflows(data: Measurements) -> Iterator[Comparison]:
+    """What a buffer of 20 packets loses where errors matter."""
+    rate, delay = "1 Mbps", "10 ms"
+    for series, name in (("ld-20", "ld flow"), ("normal-20", "normal flow")):
+        lost = [
+            data.sample(series, ber, "queue_drops", rate=rate, delay=delay)
+            for ber in _harsh(data.xs(series, rate=rate, delay=delay))
+        ]
+        what = f"{name}: packets lost to 20 packets of buffer, mean over BER from 4.2e-06, {_at(rate, delay)}"
+        yield Comparison(what, mean(np.mean(lost, axis=0)), Region(), "packets")
+
+
+def sum_of_rates(data: Measurements) -> Iterator[Comparison]:
+    """What the rates of all flows on the shared link come to without errors."""
+    rate, delay = "1 Mbps", "10 ms"
+    for single, others in (("single-vs-normal", "others-vs-normal"), ("single-vs-ld", "others-vs-ld")):
+        total = data.sample(single, NONE, rate=rate, delay=delay) + data.sample(others, NONE, rate=rate, delay=delay)
+        what = f"{single.replace('-', ' ')}: rates of all five flows / link rate, {_at(rate, delay, NONE)}"
+        yield Comparison(what, mean(total / _kbps(rate)), Region())

@@ -145,6 +145,10 @@ class Reason:
     """The section they stand in."""
     so: str
     """What follows from them, in ours."""
+    measure: str = ""
+    """The function of ``claims.py`` that measures what they speak of, in every reading."""
+    figures: tuple[str, ...] = ()
+    """The figures whose runs it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,10 +297,12 @@ class _Reader:
             claims=claims,
             reference=None if reference is None else self._make("reference", Reference, reference),
             real=None if real is None else self._make("real", Real, {"sizes": {}, **real}),
-            readings=self._readings(folder, claims),
+            readings=self._readings(folder, claims, figures),
         )
 
-    def _readings(self, folder: Path, claims: dict[str, ClaimSpec]) -> dict[str, Reading]:
+    def _readings(
+        self, folder: Path, claims: dict[str, ClaimSpec], figures: dict[str, FigureSpec]
+    ) -> dict[str, Reading]:
         tables = self.document.get("reading", {})
         if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
             raise PackError(f"{self.path}: reading: give each reading a table of its own, [reading.NAME]")
@@ -311,6 +317,8 @@ class _Reader:
                 own[key] = [self._make(f"{where}.{key}[{n}]", kind, row) for n, row in enumerate(own.get(key, []))]
             for change in own["change"]:
                 self._exist(f"{where}.change: sweeps", change.sweeps, sweeps)
+            for reason in own["reason"]:
+                self._exist(f"{where}.reason: figures", reason.figures, figures)
             self._exist(f"{where}.claim", own.get("claim", {}), claims)
             own["claim"] = {
                 claim: self._make(f"{where}.claim.{claim}", ClaimReading, row)

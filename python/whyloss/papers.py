@@ -13,15 +13,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from whyloss import experiments, records, studies
+from whyloss import experiments, records, studies, verdicts
 from whyloss.claims import Claim, judge
 from whyloss.figures import Curve, Figure, Style
 from whyloss.measuring import Plan, measure
-from whyloss.pack import ClaimSpec, FigureSpec, Pack, PackError, Reading
+from whyloss.pack import ClaimSpec, FigureSpec, Pack, PackError, Reading, Reason
 from whyloss.records import Found
 from whyloss.stats import Mean, mean
+
+if TYPE_CHECKING:
+    from whyloss.verdicts import Column
 
 __all__ = ["Paper", "Reproduction", "list_papers", "load"]
 
@@ -119,6 +122,11 @@ class Paper:
         """The names of its readings, if it has several."""
         return list(filter(None, self.pack.readings))
 
+    @property
+    def verdicts(self) -> list[Column]:
+        """The verdicts of the full run that is kept with the paper, a column for each reading; empty if none is."""
+        return verdicts.columns(self.pack)
+
     def reproduce(
         self,
         figures: list[str] | None = None,
@@ -158,7 +166,10 @@ class Paper:
         out.mkdir(parents=True, exist_ok=True)
         plans = [self._plan(reading, chosen, count, quick, out) for reading in taken]
         done = measure(plans, store, progress)
-        found = [self._judge(reading, one.measurements, chosen) for reading, one in zip(taken, done, strict=True)]
+        reasons = [reason for reading in taken for reason in reading.reason]
+        found = [
+            self._judge(reading, one.measurements, chosen, reasons) for reading, one in zip(taken, done, strict=True)
+        ]
         record = records.record(self.pack, found, self._rerun(found, readings, quick), quick, count)
         record["provenance"] |= {
             "runs": f"{sum(one.runs for one in done):,}",
@@ -196,7 +207,7 @@ class Paper:
             self.pack, reading, requests, count, out, store or out / "store", on, parallel=parallel, progress=progress
         )
         drawn = tuple(self._figure(spec, real.curves(self.pack, spec, data)) for spec in chosen)
-        found = [Found(reading, (), tuple(self.pack.claims), (*drawn, real.agreement(chosen, data)))]
+        found = [Found(reading, (), tuple(self.pack.claims), (*drawn, real.agreement(chosen, data)), {})]
         rerun = self._rerun(found, [reading.name] if reading.name else None, quick)
         record = records.record(self.pack, found, rerun + "".join(f" --on {stack}" for stack in on), quick, count)
         record["stacks"] = list(on)
@@ -237,7 +248,7 @@ class Paper:
         curves += [(name, claim.runs.at) for claim in self._judged(chosen) if claim.runs for name in claim.runs.series]
         return [experiments.Request(name, tuple(sorted(at.items()))) for name, at in curves]
 
-    def _judge(self, reading: Reading, data: Any, chosen: list[FigureSpec]) -> Found:
+    def _judge(self, reading: Reading, data: Any, chosen: list[FigureSpec], reasons: list[Reason]) -> Found:
         tests = _module(self.pack.folder / "claims.py")
         specs = [reading.of(claim) for claim in self._judged(chosen)]
         judged = tuple(
@@ -245,7 +256,13 @@ class Paper:
         )
         skipped = self.pack.claims.keys() - {spec.id for spec in specs}
         drawn = tuple(self._draw(figure, data) for figure in chosen)
-        return Found(reading, judged, tuple(name for name in self.pack.claims if name in skipped), drawn)
+        ids = {figure.id for figure in chosen}
+        evidence = {
+            reason.measure: tuple(getattr(tests, reason.measure)(data))
+            for reason in reasons
+            if reason.measure and ids.issuperset(reason.figures)
+        }
+        return Found(reading, judged, tuple(name for name in self.pack.claims if name in skipped), drawn, evidence)
 
     def _draw(self, spec: FigureSpec, data: Any) -> Figure:
         if spec.draw:

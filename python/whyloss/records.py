@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from whyloss.claims import Claim
+    from whyloss.claims import Claim, Comparison
     from whyloss.figures import Figure
     from whyloss.pack import Pack, Reading
 
@@ -31,6 +31,8 @@ class Found:
     skipped: tuple[str, ...]
     """Claims that were not judged because their figures were not run."""
     figures: tuple[Figure, ...]
+    evidence: dict[str, tuple[Comparison, ...]]
+    """What this reading has of the behaviour that the reasons of any reading speak of, by the measuring function."""
 
 
 def record(pack: Pack, found: Iterable[Found], rerun: str, quick: bool, repetitions: int) -> dict[str, Any]:
@@ -61,6 +63,7 @@ def _plain_found(found: Found) -> dict[str, Any]:
     return {
         **{name: getattr(found.reading, name) for name in ("name", "title", "summary")},
         "reasons": [asdict(reason) for reason in found.reading.reason],
+        "evidence": {name: [row.as_dict() for row in rows] for name, rows in found.evidence.items()},
         "claims": [
             {**claim.as_dict(), **_region(claim), "comparisons": [row.as_dict() for row in claim.comparisons]}
             for claim in found.claims

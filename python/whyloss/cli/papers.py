@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
@@ -18,8 +18,12 @@ from whyloss.cli.options import store_option
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rich.table import Table
+
     from whyloss.claims import Claim
+    from whyloss.papers import Paper
     from whyloss.records import Found
+    from whyloss.verdicts import Column
 
 __all__ = ["papers", "report", "reproduce"]
 
@@ -29,17 +33,35 @@ COLOURS = {"reproduced": "green", "not reproduced": "red", "undecided": "yellow"
 @click.command(cls=Command, examples=["whyloss papers", "whyloss papers --json"])
 @as_json
 def papers(as_json: bool) -> None:
-    """List the papers that can be reproduced."""
+    """List the papers that can be reproduced, and what their full runs found in each reading."""
     from whyloss import papers as library
 
     found = [library.load(name) for name in library.list_papers()]
     if as_json:
-        tell_json([{"name": p.name, "title": p.title, "figures": p.figures, "claims": p.claims} for p in found])
+        tell_json([_told(paper) for paper in found])
         return
     listing = table("", "name", "paper", ">figures", ">claims")
     for paper in found:
         row(listing, paper.name, paper.title, len(paper.figures), len(paper.claims))
     screen.print(listing)
+    for paper in found:
+        if columns := paper.verdicts:
+            screen.print()
+            screen.print(_kept(paper, columns))
+
+
+def _told(paper: Paper) -> dict[str, Any]:
+    told = {"name": paper.name, "title": paper.title, "figures": paper.figures, "claims": paper.claims}
+    verdicts = {column.reading: column.claims for column in paper.verdicts}
+    return {**told, "readings": paper.readings, "verdicts": verdicts}
+
+
+def _kept(paper: Paper, columns: list[Column]) -> Table:
+    listing = table(f"{paper.name}: verdicts of the full run", "claim", *(column.title for column in columns))
+    for claim in paper.claims:
+        cells = [column.claims.get(claim, {}).get("verdict", "not judged") for column in columns]
+        row(listing, claim, *(Text(cell, style=COLOURS.get(cell, "default")) for cell in cells))
+    return listing
 
 
 @click.command(

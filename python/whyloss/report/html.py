@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from importlib import resources
 from typing import Any
@@ -35,8 +36,11 @@ def render(record: dict[str, Any]) -> str:
     return environment.get_template("report.html.j2").render(
         record,
         readings=_with_places(record["readings"]),
-        rows=_side_by_side(record["readings"]),
-        errata_html=Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(record["errata"])),
+        rows=_side_by_side([reading["claims"] for reading in record["readings"]]),
+        evidence=lambda name: _side_by_side([reading["evidence"][name] for reading in record["readings"]]),
+        errata_html=Markup(
+            MarkdownIt("commonmark", {"html": False}).enable("table").render(_visible(record["errata"]))
+        ),
         has_reference=any(curve["reference"] for figure in figures for curve in figure["curves"]),
         figures_json=_script(figures),
         style=_text("report.css"),
@@ -56,9 +60,14 @@ def _with_places(readings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return placed
 
 
-def _side_by_side(readings: list[dict[str, Any]]) -> list[tuple[dict[str, Any], ...]]:
-    """Each claim as all readings judge it, in the order of the readings."""
-    return list(zip(*(reading["claims"] for reading in readings), strict=True))
+def _side_by_side(columns: list[list[dict[str, Any]]]) -> list[tuple[dict[str, Any], ...]]:
+    """A row for each thing that all readings judged or measured."""
+    return list(zip(*columns, strict=True))
+
+
+def _visible(text: str) -> str:
+    """Markdown without its comments."""
+    return re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
 
 
 def number(value: float | None) -> str:

@@ -1,0 +1,78 @@
+"""Writes the tables of verdicts in README.md and in the papers' errata, from the verdicts kept beside each paper.
+
+``--measure`` runs the papers in full first, in all their readings, and keeps what they find.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whyloss import papers, verdicts
+from whyloss.claims import Verdict
+
+if TYPE_CHECKING:
+    from whyloss.papers import Paper
+    from whyloss.verdicts import Column
+
+ROOT = Path(__file__).parent.parent
+#: Where tables stand, between ``<!-- verdicts of NAME: generated -->`` and ``<!-- verdicts: end -->``.
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("papers/*/errata.md"))]
+BLOCK = re.compile(r"(<!-- verdicts of ([\w-]+): generated -->\n).*?(<!-- verdicts: end -->)", re.DOTALL)
+
+
+def measure(paper: Paper) -> None:
+    """Runs a paper in full, in all its readings, and keeps its verdicts."""
+    done = paper.reproduce(out=Path("out") / paper.name, store=Path("out/store"), readings=list(paper.pack.readings))
+    verdicts.keep(done.readings, paper.pack.paper.repetitions, paper.pack.folder / verdicts.FILE)
+    print(f"{paper.name}: {done.report}")
+
+
+def table(paper: Paper) -> str:
+    """One column of verdicts a reading, and how many claims have each."""
+    columns = paper.verdicts
+    if not columns:
+        raise SystemExit(f"{paper.name}: no verdicts are kept; `make verdicts` measures them")
+    lines = [
+        "| | " + " | ".join(f"**{column.title}**" for column in columns) + " |",
+        "|---|" + "---|" * len(columns),
+        *(_row(paper, columns, claim) for claim in paper.claims),
+        "| reproduced · not reproduced · undecided | " + " | ".join(map(_tally, columns)) + " |",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(paper: Paper, columns: list[Column], claim: str) -> str:
+    cells = [_cell(column, claim) for column in columns]
+    return f"| **{claim}** {paper.pack.claims[claim].text} | " + " | ".join(cells) + " |"
+
+
+def _cell(column: Column, claim: str) -> str:
+    kept = column.claims[claim]
+    verdict = str(kept["verdict"])
+    return f"**{verdict}**" if verdict == Verdict.REPRODUCED else verdict
+
+
+def _tally(column: Column) -> str:
+    return " · ".join(str(column.count(verdict)) for verdict in Verdict)
+
+
+def pages() -> dict[Path, str]:
+    """The pages as they should be."""
+    known = {name: papers.load(name) for name in papers.list_papers()}
+
+    def fill(block: re.Match[str]) -> str:
+        return f"{block[1]}\n{table(known[block[2]])}\n{block[3]}"
+
+    return {page: BLOCK.sub(fill, page.read_text(encoding="utf-8")) for page in PAGES}
+
+
+if __name__ == "__main__":
+    if "--measure" in sys.argv[1:]:
+        named = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+        for name in named or papers.list_papers():
+            measure(papers.load(name))
+    for page, text in pages().items():
+        page.write_text(text, encoding="utf-8")

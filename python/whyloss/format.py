@@ -616,6 +616,10 @@ class Tcp:
     """
     Largest payload to send and to announce, in octets.
     """
+    mtu_probing: bool | None = None
+    """
+    Find out which packets the path carries (RFC 4821, RFC 8899): for real packets, no simulated path minds their size.
+    """
     nagle: bool | None = None
     """
     Nagle's algorithm (RFC 9293, 3.7.4).

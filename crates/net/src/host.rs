@@ -2,7 +2,7 @@
 
 use crate::train::Train;
 use crate::tun::VIRTIO_HEADER;
-use crate::{icmp, Clock, Tun};
+use crate::{echo, Clock, Tun};
 use bytes::{Bytes, BytesMut};
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::time::TimeSpec;
@@ -10,7 +10,8 @@ use std::io;
 use std::os::fd::AsFd;
 use whyloss_transport::stack::{Datagram, Notice, Settings, Stack};
 use whyloss_transport::wire::damage::{examine, Arrival};
-use whyloss_transport::wire::{emit, ip};
+use whyloss_transport::wire::fragments::Reassembler;
+use whyloss_transport::wire::{emit, icmp, ip, Error};
 use whyloss_transport::{Duration, Instant, Integrity};
 
 /// Hop limit of our packets (RFC 1122, 3.2.1.7).
@@ -41,8 +42,12 @@ pub struct HostStats {
     pub received: u64,
     /// Of those, TCP segments with a broken checksum.
     pub damaged: u64,
-    /// Of those, dropped: no TCP, fragments, broken headers.
+    /// Of those, dropped: no TCP, broken headers, what routers say of other packets than ours.
     pub discarded: u64,
+    /// Of those, fragments.
+    pub fragments: u64,
+    /// Of those, messages of routers that a packet of ours is too big.
+    pub too_big: u64,
     /// Of those, pings answered.
     pub pings: u64,
     /// Written to the device.
@@ -60,6 +65,7 @@ pub struct Host {
     inbound: BytesMut,
     outbound: Vec<u8>,
     train: Train,
+    fragments: Reassembler,
     largest: usize,
     stats: HostStats,
 }
@@ -70,8 +76,8 @@ impl Host {
         let largest = usize::from(settings.mtu) + VIRTIO_HEADER;
         let stack = Stack::new(settings);
         let (inbound, outbound) = (BytesMut::new(), Vec::new());
-        let (train, stats) = (Train::default(), HostStats::default());
-        Self { tun, clock: Clock::start(), stack, inbound, outbound, train, largest, stats }
+        let (train, fragments, stats) = (Train::default(), Reassembler::default(), HostStats::default());
+        Self { tun, clock: Clock::start(), stack, inbound, outbound, train, fragments, largest, stats }
     }
 
     /// The engine's TCP.
@@ -189,6 +195,20 @@ impl Host {
     fn take(&mut self, now: Instant, packet: &Bytes) -> io::Result<()> {
         self.stats.received += 1;
         match examine(packet) {
+            Arrival::Discarded(Error::Fragment) => {
+                self.stats.fragments += 1;
+                match self.fragments.take(now, packet, self.stack.addresses()) {
+                    Some(whole) => self.deliver(now, &whole, examine(&whole)),
+                    None => Ok(()),
+                }
+            }
+            arrival => self.deliver(now, packet, arrival),
+        }
+    }
+
+    /// Hands a whole packet to whom it concerns.
+    fn deliver(&mut self, now: Instant, packet: &Bytes, arrival: Arrival) -> io::Result<()> {
+        match arrival {
             Arrival::Intact(arrived) => {
                 self.stack.handle(now, arrived.header.addresses, &arrived.segment, Integrity::Intact);
             }
@@ -197,12 +217,15 @@ impl Host {
                 self.stack.handle(now, arrived.header.addresses, &arrived.segment, arrived.integrity);
             }
             Arrival::Unattributable { .. } | Arrival::Discarded(_) => {
-                match icmp::echo(packet).filter(|echo| self.stack.addresses().contains(&echo.to)) {
-                    Some(echo) => {
-                        self.stats.pings += 1;
-                        note(self.tun.send(&echo.reply)?, 1, &mut self.stats);
-                    }
-                    None => self.stats.discarded += 1,
+                let fits = |echo: &echo::Echo| echo.reply.len() + VIRTIO_HEADER <= self.largest;
+                if let Some(echo) = echo::echo(packet).filter(|echo| self.stack.addresses().contains(&echo.to) && fits(echo)) {
+                    self.stats.pings += 1;
+                    note(self.tun.send(&echo.reply)?, 1, &mut self.stats);
+                } else if let Some(message) = icmp::too_big(packet) {
+                    self.stats.too_big += 1;
+                    self.stack.handle_too_big(now, &message);
+                } else {
+                    self.stats.discarded += 1;
                 }
             }
         }

@@ -131,6 +131,7 @@ fn run(cli: Cli) -> Result<(Value, bool), Failure> {
         allowed: PROFILES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
     })?;
     config.ecn |= ecn;
+    config.mtu_probing = true;
     config.time_wait = Duration::from_secs(time_wait);
     let selection = scheme.as_deref().map(Selection::scheme).unwrap_or_default();
     let mut key = [0; 16];

@@ -10,6 +10,8 @@ pub fn device(stats: HostStats) -> Value {
         "received": stats.received,
         "damaged": stats.damaged,
         "discarded": stats.discarded,
+        "fragments": stats.fragments,
+        "too_big": stats.too_big,
         "pings": stats.pings,
         "sent": stats.sent,
         "refused": stats.refused,
@@ -41,6 +43,8 @@ pub fn counters(stats: &Stats) -> Value {
         "duplicates_received": stats.duplicates_received,
         "challenge_acks": stats.challenge_acks,
         "duplicate_acks": stats.duplicate_acks,
+        "mtu_reductions": stats.mtu_reductions,
+        "mtu_probes": stats.mtu_probes,
     })
 }
 

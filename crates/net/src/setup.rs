@@ -54,6 +54,7 @@ impl Setup {
             SetupError::Choice(format!("there is no profile `{}`; there are {allowed}", self.profile))
         })?;
         config.ecn |= self.ecn;
+        config.mtu_probing = true;
         self.selection.build(&mut config.clone())?;
         Ok(config)
     }

@@ -17,7 +17,8 @@ const CHECKSUM_AT: u16 = 16;
 /// What an IP packet can hold.
 const LONGEST: usize = u16::MAX as usize;
 
-/// Segments of one connection that differ in their sequence numbers and data only. All but the last have data of one length.
+/// Segments of one connection that differ in their sequence numbers and data only. All but the last have data of one length. A single one
+/// takes no shorter one with it: if it is a probe of the path's MTU, whoever drops it drops all of the packet.
 #[derive(Debug, Default)]
 pub struct Train {
     /// The first one, without its data.
@@ -39,7 +40,7 @@ impl Train {
         let data = datagram.segment.payload.len();
         self.first.as_ref().is_none_or(|first| {
             !self.closed
-                && (1..=self.size).contains(&data)
+                && (data == self.size || self.segments > 1 && (1..self.size).contains(&data))
                 && self.octets.len() - VIRTIO_HEADER + data <= LONGEST
                 && follows(first, datagram, self.next)
         })
@@ -192,7 +193,8 @@ mod tests {
             check(&[one(0)], 1);
             check(&[one(0), one(1), one(2)], 1);
             // The last one may be short, push, and end the stream.
-            check(&[one(0), datagram(addresses, 1000, 10, Flags::ACK | Flags::PSH | Flags::FIN), one(2)], 2);
+            check(&[one(0), one(1), datagram(addresses, 2000, 10, Flags::ACK | Flags::PSH | Flags::FIN), one(3)], 2);
+            check(&[one(0), datagram(addresses, 1000, 10, Flags::ACK)], 2);
             check(&[one(0), datagram(addresses, 1000, 1000, Flags::ACK | Flags::PSH), one(2)], 2);
             // 65 segments with 32 octets of TCP header are the most that a packet of 65,535 octets holds.
             let many: Vec<_> = (0..100).map(one).collect();

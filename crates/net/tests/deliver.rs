@@ -26,6 +26,7 @@ const BAD: Impairment = Impairment {
     hold: std::time::Duration::from_millis(2),
     mark: 0.0,
     delay: std::time::Duration::from_millis(1),
+    swallow_beyond: None,
 };
 
 fn setup(tun: &str, addresses: Vec<IpAddr>, scheme: &str) -> Setup {

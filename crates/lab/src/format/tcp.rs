@@ -122,6 +122,8 @@ overrides! {
     auto_read: bool => |base, v| v,
     /// Length of the IP header in front of the segments in octets: 20 or 40.
     ip_header: u8 => |base, v| v,
+    /// Find out which packets the path carries (RFC 4821, RFC 8899): for real packets, no simulated path minds their size.
+    mtu_probing: bool => |base, v| v,
 }
 
 /// Fast recovery without SACK.

@@ -35,6 +35,8 @@ pub struct Impairment {
     pub mark: f64,
     /// Delay of every packet.
     pub delay: Duration,
+    /// Packets of more octets disappear, and nobody says so.
+    pub swallow_beyond: Option<usize>,
 }
 
 /// What a direction did. Packets.
@@ -137,9 +139,9 @@ impl Direction {
     }
 
     fn take(&mut self, packet: &[u8]) {
-        let Impairment { lose, flip, duplicate, reorder, hold, mark, delay } = self.impairment;
+        let Impairment { lose, flip, duplicate, reorder, hold, mark, delay, swallow_beyond } = self.impairment;
         self.counts.arrived += 1;
-        if self.random.random_bool(lose) {
+        if self.random.random_bool(lose) || swallow_beyond.is_some_and(|most| packet.len() > most) {
             self.counts.lost += 1;
             return;
         }

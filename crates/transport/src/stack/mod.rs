@@ -13,6 +13,7 @@ use crate::segment::{Flags, Integrity, Payload, Segment};
 use crate::seq::Seq;
 use crate::tcp::{Command, Config, Endpoint, Event, Input, Ports};
 use crate::time::Instant;
+use crate::wire::icmp::TooBig;
 use crate::wire::ip::Addresses;
 use identity::Identity;
 use std::cmp::Reverse;
@@ -279,6 +280,18 @@ impl Stack {
         let index = self.open(tuple, config, parts, Some(address));
         self.hand(now, index, Input::Command(Command::Listen));
         self.hand(now, index, Input::Segment(segment, Integrity::Intact));
+    }
+
+    /// Takes the word of a router that a packet of ours does not fit its next link. The connection checks whether it is to be believed.
+    pub fn handle_too_big(&mut self, now: Instant, message: &TooBig) {
+        let tuple = FourTuple {
+            local: SocketAddr::new(message.addresses.src(), message.src_port),
+            remote: SocketAddr::new(message.addresses.dst(), message.dst_port),
+        };
+        match self.tuples.get(&tuple) {
+            Some(&index) => self.hand(now, index, Input::PacketTooBig { seq: message.seq, mtu: message.mtu }),
+            None => self.stats.misaddressed += 1,
+        }
     }
 
     fn listener_for(&self, local: SocketAddr) -> Option<SocketAddr> {

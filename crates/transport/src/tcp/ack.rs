@@ -174,6 +174,7 @@ impl Endpoint {
         if let Some((left, right)) = news.dsack {
             self.on_dsack(left, right);
         }
+        self.note_sizes(now, news.delivered.largest);
         self.path.delivered += news.delivered.octets;
         self.refresh_path(now);
     }

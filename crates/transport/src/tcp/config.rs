@@ -92,8 +92,11 @@ pub struct Config {
     pub nonce_key: u64,
     /// Hand everything to the application the moment it is in order, so that the receive window never shrinks.
     pub auto_read: bool,
-    /// Length of the IP header in front of the segments: 20 or 40. Only reported sizes depend on it.
+    /// Length of the IP header in front of the segments: 20 or 40. Reported sizes and the sizes of packets that a path carries depend on it.
     pub ip_header: u8,
+    /// Find out by itself what packets the path carries where no router says so (RFC 4821, RFC 8899): smaller segments after timeouts in a
+    /// row, now and then a larger one. What routers say is always heeded.
+    pub mtu_probing: bool,
 }
 
 /// Fast recovery without SACK.
@@ -184,6 +187,7 @@ impl Config {
             nonce_key: 0,
             auto_read: false,
             ip_header: 20,
+            mtu_probing: false,
         }
     }
 

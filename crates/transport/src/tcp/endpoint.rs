@@ -73,12 +73,13 @@ impl Endpoint {
         }
     }
 
-    /// Takes a segment or a command.
+    /// Takes a segment, a command or the word of a router.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Segment(segment, Integrity::Intact) => self.on_segment(now, segment),
             Input::Segment(segment, integrity) => self.on_damaged(now, segment, integrity),
             Input::Command(command) => self.on_command(now, command),
+            Input::PacketTooBig { seq, mtu } => self.on_packet_too_big(now, seq, mtu),
         }
     }
 

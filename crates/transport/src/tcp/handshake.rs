@@ -1,5 +1,6 @@
 //! Opening and closing.
 
+use super::pmtu::PathMtu;
 use super::record::{Closing, Event, State};
 use super::sides::first_position;
 use super::Endpoint;
@@ -191,6 +192,7 @@ impl Endpoint {
         let wave = self.wave_formation().map(|_| Wave::default());
         let options = Options { wave, ..self.data_options(now, self.nonces().then_some(0), true) };
         self.snd.mss = smss - options.encoded_len() as u32;
+        self.snd.path_mtu = PathMtu::new(self.snd.mss, u32::from(self.config.ip_header) + 20 + smss - self.snd.mss);
         self.snd.wnd = u64::from(segment.window); // never scaled on a SYN
         self.snd.max_wnd = self.snd.wnd;
         self.snd.wl = (self.rcv.irs, self.snd.iss);

@@ -2,7 +2,8 @@
 //!
 //! [`Endpoint`] is the face; behind it one file holds one thought: opening and closing (`handshake`), arriving segments (`input`),
 //! acknowledgements (`ack`, `after_timeout`), loss detection and recovery (`recovery`, `rack`, `prr`, `bulk`, `undo`), timers (`timers`)
-//! and what leaves (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`) know nothing of each other.
+//! how large packets may be (`pmtu`) and
+//! what leaves (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`) know nothing of each other.
 
 mod ack;
 mod after_timeout;
@@ -15,6 +16,7 @@ mod handshake;
 mod heard;
 mod input;
 mod output;
+mod pmtu;
 mod prr;
 mod rack;
 mod record;

@@ -164,6 +164,7 @@ impl Endpoint {
     }
 
     fn retransmit(&mut self, now: Instant, index: usize) -> Segment {
+        self.cut_to_size(index);
         let sent = *self.snd.board.get(index);
         self.snd.board.on_retransmit(index, now);
         self.snd.rtt.on_retransmit();
@@ -219,6 +220,7 @@ impl Endpoint {
             return None;
         }
         self.snd.frto_credit = self.snd.frto_credit.saturating_sub(1);
+        let len = self.size_to_send(now, len, by_peer);
         Some(self.send_new(now, len as u32))
     }
 

@@ -3,6 +3,7 @@
 use crate::differentiation::Verdict;
 use crate::path::Trigger;
 use crate::segment::{Integrity, Payload, Segment};
+use crate::seq::Seq;
 use crate::time::Instant;
 use crate::timeout::Outcome;
 
@@ -22,6 +23,13 @@ pub enum Input<'a> {
     Segment(&'a Segment, Integrity),
     /// A command of the application.
     Command(Command),
+    /// A router could not pass on a packet of this connection: it does not fit the next link (RFC 1191, RFC 8201).
+    PacketTooBig {
+        /// The sequence number in the packet that the router quotes.
+        seq: Seq,
+        /// The largest packet that the link takes, IP header included, in octets, if the router says so.
+        mtu: Option<u16>,
+    },
 }
 
 /// What an application can ask for.
@@ -247,4 +255,8 @@ pub struct Stats {
     pub challenge_acks: u64,
     /// Duplicate acknowledgements received.
     pub duplicate_acks: u64,
+    /// How often segments were made smaller because the path does not carry larger ones.
+    pub mtu_reductions: u64,
+    /// Larger segments sent to find out whether they arrive.
+    pub mtu_probes: u64,
 }

@@ -309,6 +309,7 @@ impl Endpoint {
         {
             found.push(0);
         }
+        self.excuse_lost_probe(&mut found);
         if !found.is_empty() {
             let judged = self.judge(&found, Trigger::DuplicateAcks);
             self.declare_lost(now, judged);
@@ -336,6 +337,7 @@ impl Endpoint {
         let mut found = std::mem::take(&mut self.scratch);
         let wait = self.snd.rack_losses(now, self.config.dup_threshold, &mut found);
         self.timers.set_reordering(wait.map(|wait| now + wait));
+        self.excuse_lost_probe(&mut found);
         if !found.is_empty() {
             self.refresh_path(now);
             let judged = self.judge(&found, Trigger::Rack);

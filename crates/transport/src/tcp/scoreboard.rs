@@ -85,6 +85,8 @@ pub(super) struct Delivered {
     pub again: Option<(Instant, u64, bool)>,
     /// How many of them had been retransmitted.
     pub retransmitted: u64,
+    /// Octets of data of the largest of them.
+    pub largest: u32,
     /// Whether data below `watch` that was never retransmitted is among them.
     pub original_before_watch: bool,
     /// Set by the caller; see above.
@@ -94,6 +96,7 @@ pub(super) struct Delivered {
 impl Delivered {
     fn note(&mut self, sent: &Sent, cumulatively: bool) {
         self.octets += u64::from(sent.len);
+        self.largest = self.largest.max(sent.data_len());
         let (left, end) = (sent.last_at, sent.end());
         if sent.was_retransmitted() {
             self.retransmitted += 1;
@@ -252,8 +255,29 @@ impl Scoreboard {
         self.highest_sacked = self.highest_sacked.max(right);
     }
 
+    /// Cuts what is not SACKed and has more than `size` octets of data into segments of that size, and takes it for lost.
+    pub fn cut_and_lose(&mut self, size: u32) {
+        let mut cut = Vec::new();
+        for mut sent in std::mem::take(&mut self.entries) {
+            while sent.data_len() > size && !sent.is_sacked() {
+                let head = Sent { len: size, flags: sent.flags & !Sent::FIN, ..sent };
+                sent.start += u64::from(size);
+                sent.len -= size;
+                cut.push(self.entries.len());
+                if sent.data_len() <= size {
+                    cut.push(self.entries.len() + 1);
+                }
+                self.entries.push_back(head);
+            }
+            self.entries.push_back(sent);
+        }
+        for index in cut {
+            self.mark_lost(index);
+        }
+    }
+
     /// Cuts the segment at `index` in two at `position`.
-    fn split(&mut self, index: usize, position: u64) {
+    pub fn split(&mut self, index: usize, position: u64) {
         let sent = &mut self.entries[index];
         let mut tail = *sent;
         tail.start = position;

@@ -5,6 +5,7 @@ use super::arrivals::Arrivals;
 use super::assembler::Assembler;
 use super::bulk::Bulk;
 use super::heard::Heard;
+use super::pmtu::PathMtu;
 use super::prr::Prr;
 use super::rack::Rack;
 use super::rtt::RttEstimator;
@@ -50,6 +51,8 @@ pub(super) struct Sender {
     pub smss: u32,
     /// Payload of a full segment: the smaller MSS less the options on every segment.
     pub mss: u32,
+    /// What is known of the packets that the path carries.
+    pub path_mtu: PathMtu,
     pub buffer: SendBuffer,
     pub board: Scoreboard,
     pub rtt: RttEstimator,
@@ -166,6 +169,7 @@ impl Sender {
             shift: 0,
             smss: u32::from(config.mss),
             mss: u32::from(config.mss),
+            path_mtu: PathMtu::default(),
             buffer: SendBuffer::new(iss + 1),
             board: Scoreboard::default(),
             rtt: RttEstimator::new(config),

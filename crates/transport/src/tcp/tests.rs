@@ -8,21 +8,23 @@ use crate::Integrity;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
-struct Pair {
-    ends: [Endpoint; 2],
+pub(super) struct Pair {
+    pub ends: [Endpoint; 2],
     /// Segments under way by arrival time and order.
     under_way: BTreeMap<(Instant, u64), (usize, Segment)>,
     order: u64,
-    now: Instant,
+    pub now: Instant,
     delay: Duration,
     /// Data transmissions of the client to lose, by order of sending.
-    lost: BTreeSet<u64>,
-    data_sent: u64,
-    trace: Vec<(Instant, usize, Segment)>,
+    pub lost: BTreeSet<u64>,
+    pub data_sent: u64,
+    pub trace: Vec<(Instant, usize, Segment)>,
+    /// The largest packet that the client's router passes on, in octets, and whether it says so.
+    pub router: (usize, bool),
 }
 
 impl Pair {
-    fn new(scheme: &str, config: &Config, lost: &[u64]) -> Self {
+    pub fn new(scheme: &str, config: &Config, lost: &[u64]) -> Self {
         let end = |ports| {
             let mut config = config.clone();
             let parts = Selection::scheme(scheme).build(&mut config).unwrap();
@@ -37,6 +39,7 @@ impl Pair {
             lost: lost.iter().copied().collect(),
             data_sent: 0,
             trace: Vec::new(),
+            router: (usize::MAX, false),
         };
         pair.ends[1].handle(Instant::ZERO, Input::Command(Command::Listen));
         pair.ends[0].handle(Instant::ZERO, Input::Command(Command::Connect));
@@ -49,6 +52,9 @@ impl Pair {
                 self.trace.push((self.now, who, segment.clone()));
                 let data = who == 0 && !segment.payload.is_empty();
                 self.data_sent += u64::from(data);
+                if who == 0 && self.too_big(&segment) {
+                    continue;
+                }
                 if !(data && self.lost.contains(&self.data_sent)) {
                     self.order += 1;
                     self.under_way.insert((self.now + self.delay, self.order), (1 - who, segment));
@@ -57,8 +63,18 @@ impl Pair {
         }
     }
 
+    /// Whether the client's router drops the segment.
+    fn too_big(&mut self, segment: &Segment) -> bool {
+        let (mtu, tells) = self.router;
+        let too_big = segment.len() + usize::from(self.ends[0].config().ip_header) > mtu;
+        if too_big && tells {
+            self.ends[0].handle(self.now, Input::PacketTooBig { seq: segment.seq, mtu: Some(mtu as u16) });
+        }
+        too_big
+    }
+
     /// Runs until nothing happens any more or `until` has come.
-    fn run(&mut self, until: Instant) {
+    pub fn run(&mut self, until: Instant) {
         loop {
             self.flush();
             let timeouts = self.ends.iter().filter_map(Endpoint::poll_timeout);
@@ -80,7 +96,7 @@ impl Pair {
         }
     }
 
-    fn received(&mut self) -> Vec<u8> {
+    pub fn received(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         while let Some(piece) = self.ends[1].read(self.now, usize::MAX) {
             piece.write_to(&mut out);
@@ -89,11 +105,11 @@ impl Pair {
     }
 }
 
-fn secs(secs: u64) -> Instant {
+pub(super) fn secs(secs: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(secs)
 }
 
-fn data(octets: usize) -> Vec<u8> {
+pub(super) fn data(octets: usize) -> Vec<u8> {
     (0..octets).map(|i| (i * 31 % 251) as u8).collect()
 }
 

@@ -205,6 +205,7 @@ impl Endpoint {
         }
         self.stats.timeouts += 1;
         self.stop_climbing();
+        self.suspect_path_mtu(now);
         let expired = self.snd.rtt.rto();
         if self.snd.board.first().is_some_and(super::scoreboard::Sent::is_sacked) {
             self.snd.board.forget_sacks(); // the receiver has reneged (RFC 2018, 8)

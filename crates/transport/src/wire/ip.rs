@@ -16,7 +16,7 @@ pub const DCCP: u8 = 33;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
-const FRAGMENT: u8 = 44;
+pub(super) const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
 
 /// Source and destination, of one family.
@@ -208,7 +208,7 @@ fn read_v6(octets: &[u8], protocol: u8) -> Result<Datagram, Error> {
 }
 
 /// Where `protocol` begins in an IPv6 packet whose first next-header field is `next`.
-fn skip_extensions(packet: &[u8], mut next: u8, protocol: u8) -> Result<usize, Error> {
+pub(super) fn skip_extensions(packet: &[u8], mut next: u8, protocol: u8) -> Result<usize, Error> {
     let mut at = 40;
     while next != protocol {
         // RFC 8200, 4.3: hop-by-hop options stand first or not at all.

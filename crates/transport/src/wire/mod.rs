@@ -20,6 +20,8 @@
 pub mod checksum;
 pub mod damage;
 pub mod dccp;
+pub mod fragments;
+pub mod icmp;
 pub mod ip;
 pub mod notices;
 pub mod options;
@@ -74,7 +76,7 @@ pub enum Error {
     /// The IPv4 header checksum does not hold.
     #[error("the IPv4 header checksum does not hold")]
     IpChecksum,
-    /// A fragment of a larger packet. The engine never sends one and does not reassemble.
+    /// A fragment of a larger packet; [`fragments::Reassembler`] puts them together.
     #[error("a fragment of a larger packet")]
     Fragment,
     /// An IPv6 routing header that has not reached its final destination.

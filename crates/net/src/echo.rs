@@ -1,10 +1,9 @@
-//! The least of ICMP: a host that answers pings (RFC 792, RFC 4443).
+//! A host that answers pings (RFC 792, RFC 4443).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use whyloss_transport::wire::checksum::Sum;
+use whyloss_transport::wire::icmp;
 
-const ICMP_V4: u8 = 1;
-const ICMP_V6: u8 = 58;
 /// Hop limit of our answers (RFC 1122, 3.2.1.7).
 const HOP_LIMIT: u8 = 64;
 
@@ -33,7 +32,7 @@ fn echo_v4(packet: &[u8]) -> Option<Echo> {
     let header = packet.get(..header_len.max(20))?;
     let message = packet.get(header_len..usize::from(u16::from_be_bytes([header[2], header[3]])))?;
     let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
-    if header_len < 20 || fragment || header[9] != ICMP_V4 || !sound(Sum::default(), header) || !sound(Sum::default(), message) {
+    if header_len < 20 || fragment || header[9] != icmp::V4 || !sound(Sum::default(), header) || !sound(Sum::default(), message) {
         return None;
     }
     let to = Ipv4Addr::from(<[u8; 4]>::try_from(&header[16..20]).ok()?);
@@ -57,8 +56,8 @@ fn echo_v6(packet: &[u8]) -> Option<Echo> {
     let length = u16::from_be_bytes([header[4], header[5]]);
     let message = packet.get(40..40 + usize::from(length))?;
     // The pseudo-header does not change when source and destination change places.
-    let pseudo_header = Sum::default().with(&header[8..40]).with_u16(length).with_u16(u16::from(ICMP_V6));
-    if header[6] != ICMP_V6 || !sound(pseudo_header, message) {
+    let pseudo_header = Sum::default().with(&header[8..40]).with_u16(length).with_u16(u16::from(icmp::V6));
+    if header[6] != icmp::V6 || !sound(pseudo_header, message) {
         return None;
     }
     let to = Ipv6Addr::from(<[u8; 16]>::try_from(&header[24..40]).ok()?);
@@ -128,7 +127,7 @@ mod tests {
 
     #[test]
     fn ipv6_answers_carry_a_checksum_over_the_pseudo_header() {
-        let mut packet = vec![0x60, 0, 0, 0, 0, 8, ICMP_V6, 255];
+        let mut packet = vec![0x60, 0, 0, 0, 0, 8, icmp::V6, 255];
         packet.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         packet.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
         let mut message = vec![128, 0, 0, 0, 0, 1, 0, 2];

@@ -10,11 +10,13 @@
 //! [`ReceiverAgent`](receiver::ReceiverAgent). [`scheme`] knows them by name.
 #![forbid(unsafe_code)]
 
+pub mod arrival;
 mod budget;
 pub mod congestion;
 pub mod datagram;
 pub mod differentiation;
 pub mod estimate;
+pub mod kit;
 pub mod path;
 pub mod reaction;
 pub mod receiver;
@@ -26,11 +28,11 @@ pub mod tcp;
 pub mod time;
 pub mod timeout;
 pub mod units;
+pub mod verdict;
 pub mod wire;
 
-pub use scheme::Parts;
 pub use segment::{Integrity, Payload, Segment};
 pub use seq::Seq;
-pub use tcp::{Command, Config, Endpoint, Event, Input, Ports};
+pub use tcp::{Command, Config, Endpoint, Event, Input, Parts, Ports};
 pub use time::{Duration, Instant};
 pub use units::BitRate;

@@ -4,8 +4,8 @@
 //! [`Payload::Synthetic`], a range of a stream whose every octet is a function of its position, so that nothing has to be copied
 //! and yet every octet can be produced, damaged and checked.
 
-use crate::differentiation::Cause;
 use crate::seq::Seq;
+use crate::verdict::Cause;
 use bytes::{Bytes, BytesMut};
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};

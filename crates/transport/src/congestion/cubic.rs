@@ -6,8 +6,8 @@
 
 use super::slow_start::SlowStart;
 use super::{CongestionControl, Window, HYSTART};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Path, Sent};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::time::Instant;
 
 /// Its row.

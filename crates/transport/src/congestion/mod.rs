@@ -27,8 +27,8 @@ pub use vegas::Vegas;
 pub use veno::Veno;
 pub use westwood::Westwood;
 
+use crate::kit::{Kind, Parameter, Part};
 use crate::path::{Ack, Path, Sent};
-use crate::scheme::{Kind, Parameter, Part};
 use crate::tcp::Formation;
 use std::fmt;
 

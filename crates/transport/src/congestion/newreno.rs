@@ -2,8 +2,8 @@
 
 use super::slow_start::SlowStart;
 use super::{CongestionControl, Window, HYSTART};
+use crate::kit::{Notes, Part};
 use crate::path::{Ack, Path};
-use crate::scheme::{Notes, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {

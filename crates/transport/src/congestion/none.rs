@@ -1,8 +1,8 @@
 //! No congestion control: a window that never moves.
 
 use super::{CongestionControl, Window};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Path};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {

@@ -1,8 +1,8 @@
 //! Additive increase by acknowledgements: Reno as BSD and the simulators count it.
 
 use super::{CongestionControl, Window};
+use crate::kit::{Notes, Part};
 use crate::path::{Ack, Path};
-use crate::scheme::{Notes, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {

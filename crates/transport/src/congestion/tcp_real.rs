@@ -4,8 +4,8 @@ use super::slow_start::SlowStart;
 use super::{CongestionControl, Window};
 use crate::differentiation::{formation, WAVES};
 use crate::estimate::WaveRates;
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Path, Sent};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::tcp::Formation;
 
 /// Its row.
@@ -114,7 +114,7 @@ impl CongestionControl for TcpReal {
 mod tests {
     use super::*;
     use crate::estimate::wave_rates::tests::{ack, reporting, sent};
-    use crate::scheme::Arguments;
+    use crate::kit::Arguments;
     use std::collections::BTreeMap;
 
     #[test]

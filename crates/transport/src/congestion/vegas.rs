@@ -3,8 +3,8 @@
 use super::slow_start::SlowStart;
 use super::{CongestionControl, Window};
 use crate::estimate::{backlog, Backlog, Round};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Path};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {

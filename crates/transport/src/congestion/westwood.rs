@@ -2,8 +2,8 @@
 
 use super::{CongestionControl, NewReno, Window};
 use crate::estimate::{Bandwidth, Filter};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Path};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {

@@ -2,7 +2,7 @@
 
 use super::{CongestionControl, Westwood};
 use crate::estimate::Filter;
-use crate::scheme::{Arguments, Kind, Notes, Parameter, Part};
+use crate::kit::{Arguments, Kind, Notes, Parameter, Part};
 use crate::time::Duration;
 
 /// Its row.

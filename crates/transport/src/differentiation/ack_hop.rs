@@ -1,8 +1,8 @@
 //! Acknowledgements of the first and the last hop: base stations tell the sender which segments have come that far.
 
 use super::{Cause, LossDifferentiator, Verdict};
+use crate::kit::{Notes, Part};
 use crate::path::{Ack, Loss, Passed};
-use crate::scheme::{Notes, Part};
 use crate::segment::Hop;
 use crate::time::Instant;
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 
 use super::common::{remembered, WINDOW};
 use super::{Cause, Gap, GapDifferentiator, Verdict};
+use crate::arrival::Arrival;
 use crate::estimate::{Extremes, Spacing};
-use crate::receiver::Arrival;
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::time::Duration;
 
 const NOTES: Notes = Notes {

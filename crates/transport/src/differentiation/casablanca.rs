@@ -1,8 +1,8 @@
 //! TCP-Casablanca: congestion takes the packets that the sender has marked for it, the channel takes any.
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
-use crate::receiver::Arrival;
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::arrival::Arrival;
+use crate::kit::{Kind, Notes, Parameter, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {

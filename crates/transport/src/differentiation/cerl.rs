@@ -3,8 +3,8 @@
 use super::common::{falling, queue_usage, windowed, EXTREMES, WINDOW};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::QueueUsage;
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss, Trigger};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::time::Duration;
 
 /// Its row.

@@ -2,8 +2,8 @@
 
 use super::coin::uniform;
 use super::{Cause, LossDifferentiator, Verdict};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Loss, Reported, Sent};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::segment::Report;
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
 //! Throws a coin: the lower bound. Whatever is worse than this knows less than nothing.
 
 use super::{LossDifferentiator, Verdict};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::Loss;
-use crate::scheme::{Kind, Notes, Parameter, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {

@@ -1,8 +1,8 @@
 //! What several differentiators have in common.
 
 use crate::estimate::{Extremes, QueueUsage};
+use crate::kit::{Arguments, Kind, Parameter};
 use crate::path::Path;
-use crate::scheme::{Arguments, Kind, Parameter};
 use crate::time::Duration;
 
 pub(super) const EXTREMES: Parameter = Parameter {

@@ -1,8 +1,8 @@
 //! The network's own word: marks (RFC 3168). Where routers mark before they drop, a loss without marks is no congestion.
 
 use super::{LossDifferentiator, Verdict};
+use crate::kit::{Arguments, Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss};
-use crate::scheme::{Arguments, Kind, Notes, Parameter, Part};
 use crate::time::Instant;
 
 /// The row of the test with a horizon.

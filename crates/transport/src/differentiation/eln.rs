@@ -1,8 +1,8 @@
 //! Explicit loss notification: the base station saw the segment go missing on its wireless link and says so.
 
 use super::{Cause, LossDifferentiator, Verdict};
+use crate::kit::{Notes, Part};
 use crate::path::{Ack, Loss};
-use crate::scheme::{Notes, Part};
 use crate::time::Instant;
 use std::collections::VecDeque;
 

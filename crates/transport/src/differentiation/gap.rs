@@ -1,12 +1,12 @@
 //! Differentiators that work at the receiver: they judge a gap in what arrives, and the verdict travels back in a report.
 
 use super::Verdict;
-use crate::receiver::{Arrival, Damaged};
+use crate::arrival::{Arrival, Damaged, Gap};
 use std::fmt;
 
 /// Judges at the receiver why segments are missing between two arrivals.
 ///
-/// It only looks. The one that rules is carried by the receiver agent [`LossCause`](crate::receiver::LossCause), whose reports the sender
+/// It only looks. The one that rules is carried by the receiver agent `LossCause`, whose reports the sender
 /// reads with [`Relayed`](super::Relayed). Any number can listen in shadow: their verdicts do not travel, the receiver's driver hears of
 /// them as [`Event::Gap`](crate::tcp::Event::Gap) and whoever sees both ends joins them with the sender's losses.
 pub trait GapDifferentiator: fmt::Debug + Send {
@@ -23,17 +23,6 @@ pub trait GapDifferentiator: fmt::Debug + Send {
 
     /// Why is this missing? Asked once a gap, when the first segment beyond it arrives.
     fn judge(&mut self, gap: &Gap, arrival: &Arrival) -> Verdict;
-}
-
-/// Segments missing between the highest position that had arrived and a segment beyond it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
-    /// Position of the first missing octet.
-    pub start: u64,
-    /// Position of the first octet of the segment that showed the gap.
-    pub end: u64,
-    /// Number of full segments that fit into it, rounded up: what the literature calls n.
-    pub missing: u32,
 }
 
 /// A differentiator chosen at run time is one like any other.

@@ -3,8 +3,8 @@
 use super::common::{squash, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::Backlog;
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 
 /// The row of the throughput gradient.
 pub(super) const THROUGHPUT: Part<dyn LossDifferentiator> = Part {

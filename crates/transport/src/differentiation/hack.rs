@@ -1,8 +1,8 @@
 //! TCP HACK: a segment whose header arrived intact was not dropped by a queue.
 
 use super::{Cause, LossDifferentiator, Verdict};
+use crate::kit::{Notes, Part};
 use crate::path::{Ack, Loss, Reported};
-use crate::scheme::{Notes, Part};
 use crate::segment::Report;
 use std::collections::BTreeSet;
 

@@ -3,8 +3,8 @@
 use super::common::{falling, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{Clock, Jitter};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss, Trigger};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::time::Instant;
 
 /// Its row.
@@ -120,7 +120,7 @@ mod tests {
     use super::super::script::{built, Script};
     use super::super::Cause::{Congestion, Corruption, Unknown};
     use super::Jtcp;
-    use crate::scheme::Value;
+    use crate::kit::Value;
     use crate::time::Duration;
 
     /// Ten segments that left within 90 ms and arrived within 100 ms, for a window of `window`.

@@ -3,8 +3,8 @@
 use super::common::falling;
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{Backlog, RoundRate};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss, Path, Trigger};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {

@@ -1,7 +1,7 @@
 //! For tests: feeds a differentiator at the receiver with packets by number and time.
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
-use crate::receiver::{Arrival, ReceiveView};
+use crate::arrival::{Arrival, ReceiveView};
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
 

@@ -3,8 +3,8 @@
 use super::common::{falling, queue_usage, EXTREMES, WINDOW};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{BottleneckRate, QueueUsage};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss, Trigger};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {

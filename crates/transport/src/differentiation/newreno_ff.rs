@@ -2,8 +2,8 @@
 
 use super::common::{falling, squash, window};
 use super::{LossDifferentiator, Verdict};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 use std::collections::VecDeque;
 
 /// Its row.
@@ -164,7 +164,7 @@ mod tests {
     }
 
     /// A path whose round-trip time swings between 100 and 102 ms.
-    fn swinging(parameters: &[(&str, crate::scheme::Value)]) -> Script {
+    fn swinging(parameters: &[(&str, crate::kit::Value)]) -> Script {
         let mut sender = Script::new(built("newreno-ff", parameters));
         for n in 0..200 {
             sender.ack(if n % 2 == 0 { 100.0 } else { 102.0 });

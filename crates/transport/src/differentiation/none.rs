@@ -1,8 +1,8 @@
 //! No differentiation: every loss is congestion.
 
 use super::{Cause, LossDifferentiator, Verdict};
+use crate::kit::{Notes, Part};
 use crate::path::Loss;
-use crate::scheme::{Notes, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {

@@ -1,8 +1,8 @@
 //! Knows the truth: the upper bound of what differentiation can achieve. Works only where the driver knows what became of each packet.
 
 use super::{Cause, LossDifferentiator, Verdict};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Fate, Loss, TrueCause};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::time::Instant;
 use std::collections::BTreeMap;
 

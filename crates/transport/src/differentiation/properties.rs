@@ -2,8 +2,8 @@
 
 use super::script::Script;
 use super::{Cause, LossDifferentiator, Verdict, TABLE};
+use crate::kit::{Arguments, Kind, Parameter, Part, Value};
 use crate::path::Trigger;
-use crate::scheme::{Arguments, Kind, Parameter, Part, Value};
 use crate::time::Duration;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

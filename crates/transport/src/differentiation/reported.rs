@@ -6,8 +6,8 @@
 
 use super::{Cause, LossDifferentiator, Verdict};
 use crate::budget::Budget;
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss, Path, Reported as Event};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::segment::{PositionBasis, Report};
 use crate::time::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};

@@ -1,8 +1,8 @@
 //! A sender whose every acknowledgement is written down, for hand calculations.
 
 use super::{LossDifferentiator, Verdict, TABLE};
+use crate::kit::{Arguments, Value};
 use crate::path::{Ack, Loss, Path, Sent, Trigger};
-use crate::scheme::{Arguments, Value};
 use crate::segment::{Options, Timestamps};
 use crate::time::{Duration, Instant};
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 
 use super::common::{remembered, EXTREMES, WINDOW};
 use super::{Cause, Gap, GapDifferentiator, Verdict};
+use crate::arrival::Arrival;
 use crate::estimate::{Extremes, Trips};
-use crate::receiver::Arrival;
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::time::Duration;
 
 /// Its row.

@@ -1,8 +1,8 @@
 //! Syndrome: the base station numbers what it sends over its wireless link, and the receiver sees which numbers are missing.
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
-use crate::receiver::Arrival;
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::arrival::Arrival;
+use crate::kit::{Kind, Notes, Parameter, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
@@ -69,7 +69,7 @@ impl GapDifferentiator for Syndrome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receiver::ReceiveView;
+    use crate::arrival::ReceiveView;
     use crate::segment::{Notices, Options, RareOptions, Segment};
 
     fn numbered(count: Option<u32>) -> Segment {

@@ -2,8 +2,8 @@
 
 use super::{Cause, LossDifferentiator, Verdict};
 use crate::estimate::WaveRates;
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss, Sent};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::tcp::Formation;
 
 /// Its row.

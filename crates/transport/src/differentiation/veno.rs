@@ -3,8 +3,8 @@
 use super::common::{falling, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{backlog, Backlog};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss, Path};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {

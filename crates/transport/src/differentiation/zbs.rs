@@ -5,8 +5,8 @@ use super::common::{remembered, EXTREMES, WINDOW};
 use super::spike::{self, Spike};
 use super::zigzag::{self, ZigZag};
 use super::{Cause, Gap, GapDifferentiator, Verdict};
-use crate::receiver::Arrival;
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::arrival::Arrival;
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::time::Duration;
 
 /// Its row.
@@ -159,7 +159,7 @@ fn stretched(score: f64, threshold: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::differentiation::line::Line;
-    use crate::scheme::Arguments;
+    use crate::kit::Arguments;
     use std::collections::BTreeMap;
 
     fn zbs() -> Line<Box<dyn GapDifferentiator>> {

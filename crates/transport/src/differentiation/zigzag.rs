@@ -1,8 +1,8 @@
 //! `ZigZag`: the more packets are missing, the longer the trip may have been for it not to be congestion.
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
-use crate::receiver::Arrival;
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::arrival::Arrival;
+use crate::kit::{Kind, Notes, Parameter, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {

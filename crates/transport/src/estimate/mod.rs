@@ -1,7 +1,7 @@
 //! What sender and receiver can measure of their path: shared by the congestion controls and differentiators that need the same quantity.
 //!
 //! Each estimator of a sender is fed with every [`Ack`](crate::path::Ack), each of a receiver with every
-//! [`Arrival`](crate::receiver::Arrival), and answers without side effects. None allocates for one, and each costs a constant number of
+//! [`Arrival`](crate::arrival::Arrival), and answers without side effects. None allocates for one, and each costs a constant number of
 //! operations for one, taken over many.
 
 mod backlog;

@@ -1,7 +1,7 @@
 //! The time that a packet takes on the slowest link: the shortest time between two packets that arrive in sequence.
 
 use super::{Extremes, Remembered};
-use crate::receiver::Arrival;
+use crate::arrival::Arrival;
 use crate::time::{Duration, Instant};
 
 /// Samples whose median tells bursts from spacing.

@@ -1,11 +1,11 @@
 //! Fall to what the path was measured to hold when the loss was corruption.
 
 use super::{Reaction, Response};
-use crate::differentiation::{Cause, Verdict};
 use crate::estimate::{self, Filter};
+use crate::kit::{Arguments, Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss};
-use crate::scheme::{Arguments, Kind, Notes, Parameter, Part};
 use crate::time::Duration;
+use crate::verdict::{Cause, Verdict};
 
 /// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {

@@ -1,9 +1,9 @@
 //! Keep the window when the loss was corruption, and send again whatever else may be missing.
 
 use super::{Keep, Reaction, Repair, Response};
-use crate::differentiation::{Cause, Verdict};
+use crate::kit::{Notes, Part};
 use crate::path::Loss;
-use crate::scheme::{Notes, Part};
+use crate::verdict::{Cause, Verdict};
 
 /// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {

@@ -1,9 +1,9 @@
 //! Keep the window when the loss was corruption.
 
 use super::{Reaction, Response};
-use crate::differentiation::{Cause, Verdict};
+use crate::kit::{Notes, Part};
 use crate::path::Loss;
-use crate::scheme::{Notes, Part};
+use crate::verdict::{Cause, Verdict};
 
 /// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {

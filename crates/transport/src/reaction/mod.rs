@@ -20,9 +20,9 @@ pub use probabilistic::Probabilistic;
 pub use reduce::Reduce;
 pub use scale::Scale;
 
-use crate::differentiation::Verdict;
+use crate::kit::Part;
 use crate::path::{Ack, Loss};
-use crate::scheme::Part;
+use crate::verdict::Verdict;
 use std::fmt;
 
 /// Turns the verdict on a loss into a response of the congestion window on fast recovery.

@@ -1,9 +1,9 @@
 //! Reduce as often as congestion is likely.
 
 use super::{Reaction, Response};
-use crate::differentiation::{Cause, Verdict};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::Loss;
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::verdict::{Cause, Verdict};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 

@@ -1,9 +1,9 @@
 //! The standard reaction: reduce whatever the verdict.
 
 use super::{Reaction, Response};
-use crate::differentiation::Verdict;
+use crate::kit::{Notes, Part};
 use crate::path::Loss;
-use crate::scheme::{Notes, Part};
+use crate::verdict::Verdict;
 
 /// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {

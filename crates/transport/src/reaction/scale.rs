@@ -1,9 +1,9 @@
 //! Reduce a little when the loss was corruption.
 
 use super::{Reaction, Response};
-use crate::differentiation::{Cause, Verdict};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::Loss;
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::verdict::{Cause, Verdict};
 
 /// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {

@@ -1,11 +1,11 @@
 //! What each reaction makes of a verdict.
 
 use super::{Bandwidth, BulkRepeat, Graded, Keep, LimdH, Probabilistic, Reaction, Reduce, Repair, Response, Scale};
-use crate::differentiation::{Cause, Verdict};
 use crate::estimate::Filter;
 use crate::path::{Ack, Loss, Path, Trigger};
 use crate::segment::Options;
 use crate::time::{Duration, Instant};
+use crate::verdict::{Cause, Verdict};
 
 fn verdict(cause: Cause, score: f64) -> Verdict {
     Verdict { cause, score }

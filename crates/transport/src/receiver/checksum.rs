@@ -13,7 +13,7 @@
 
 use super::{Arrival, Damaged, ReceiveView, ReceiverAgent};
 use crate::budget::Budget;
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::segment::{CorruptionReport, Ecn, Integrity, PositionBasis, Report, ReportedPosition};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};

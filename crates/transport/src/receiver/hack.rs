@@ -1,7 +1,7 @@
 //! TCP HACK: names the segments that arrive with a damaged payload under a header whose own checksum holds (Balan et al. 2002).
 
 use super::{Arrival, Damaged, ReceiveView, ReceiverAgent};
-use crate::scheme::{Notes, Part};
+use crate::kit::{Notes, Part};
 use crate::segment::{HeaderReport, Integrity, Report};
 use crate::seq::Seq;
 use std::collections::VecDeque;

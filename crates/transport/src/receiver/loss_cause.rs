@@ -1,9 +1,10 @@
 //! Carries the verdicts of a differentiator at the receiver back to the sender.
 
 use super::{Arrival, Damaged, ReceiveView, ReceiverAgent};
-use crate::differentiation::{Cause, GapDifferentiator};
+use crate::differentiation::GapDifferentiator;
 use crate::segment::{CauseReport, Report};
 use crate::seq::Seq;
+use crate::verdict::Cause;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -83,10 +84,12 @@ impl ReceiverAgent for LossCause {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::differentiation::{Gap, LossDifferentiator, Relayed, Verdict};
+    use crate::arrival::Gap;
+    use crate::differentiation::{LossDifferentiator, Relayed};
     use crate::path::{Ack, Loss, Path, Reported, Trigger};
     use crate::segment::{Options, RareOptions, SackBlocks, Segment, Timestamps};
     use crate::time::Instant;
+    use crate::verdict::Verdict;
     use crate::wire::ip;
     use bytes::Bytes;
     use proptest::prelude::*;

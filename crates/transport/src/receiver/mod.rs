@@ -16,10 +16,10 @@ pub use plain::Plain;
 pub use survival::Survival;
 pub use waves::Waves;
 
-use crate::differentiation::Gap;
-use crate::scheme::Part;
-use crate::segment::{Integrity, Report, Segment};
-use crate::time::{Duration, Instant};
+pub use crate::arrival::{Arrival, Damaged, ReceiveView};
+
+use crate::kit::Part;
+use crate::segment::Report;
 use std::fmt;
 
 /// Watches arrivals and puts reports into the options of acknowledgements.
@@ -46,59 +46,6 @@ pub trait ReceiverAgent: fmt::Debug + Send {
     fn report(&mut self, _view: &ReceiveView) -> Option<Report> {
         None
     }
-}
-
-/// The state of reassembly.
-#[derive(Clone, Copy, Debug)]
-pub struct ReceiveView<'a> {
-    /// The time.
-    pub now: Instant,
-    /// Position of the first octet of the stream.
-    pub first: u64,
-    /// `RCV.NXT`.
-    pub next: u64,
-    /// Right edge of the receive window.
-    pub window_end: u64,
-    /// Ranges received out of order, ascending, disjoint: `[start, end)`.
-    pub islands: &'a [(u64, u64)],
-    /// Payload of a full segment as seen so far, in octets; 0 before the first.
-    pub full_segment: u32,
-    /// Whether loss reports were negotiated.
-    pub reports_negotiated: bool,
-}
-
-/// An intact segment with data.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival<'a> {
-    /// Reassembly after the segment.
-    pub view: ReceiveView<'a>,
-    /// Position of its first octet.
-    pub start: u64,
-    /// Octets.
-    pub len: u32,
-    /// Whether nothing of it was new.
-    pub duplicate: bool,
-    /// Time since the previous arrival of data; `None` for the first.
-    pub spacing: Option<Duration>,
-    /// How much longer it was under way than an earlier one, in nanoseconds: the relative one-way trip time, as exact as the sender's
-    /// timestamps tick ([`OneWay`](crate::estimate::OneWay)). The clocks need not agree. `None` without timestamps and until it is known how
-    /// long the ticks are.
-    pub trip: Option<i64>,
-    /// The gap that it showed: segments missing before it that are not known to be missing from earlier arrivals.
-    pub gap: Option<Gap>,
-    /// The segment.
-    pub segment: &'a Segment,
-}
-
-/// A segment with a broken TCP checksum under an intact IP header whose addresses and ports match the connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Damaged<'a> {
-    /// Reassembly; a damaged segment does not change it.
-    pub view: ReceiveView<'a>,
-    /// What could be read. Trust only what is confirmed independently.
-    pub segment: &'a Segment,
-    /// What is known of the header.
-    pub integrity: Integrity,
 }
 
 /// All receiver agents.

@@ -1,7 +1,7 @@
 //! A receiver that reports nothing.
 
 use super::ReceiverAgent;
-use crate::scheme::{Notes, Part};
+use crate::kit::{Notes, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn ReceiverAgent> = Part {

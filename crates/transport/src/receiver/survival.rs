@@ -1,7 +1,7 @@
 //! Sends back how likely routers found it to survive the path.
 
 use super::{Arrival, ReceiveView, ReceiverAgent};
-use crate::scheme::{Notes, Part};
+use crate::kit::{Notes, Part};
 use crate::segment::Report;
 
 /// Its row.

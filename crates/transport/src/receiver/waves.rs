@@ -2,7 +2,7 @@
 
 use super::{Arrival, ReceiveView, ReceiverAgent};
 use crate::estimate::{Extremes, Remembered};
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::segment::{RateReport, Report, Wave};
 use crate::time::{Duration, Instant};
 

@@ -4,11 +4,11 @@ use super::record::{Event, State};
 use super::scoreboard::Delivered;
 use super::sides::{Phase, Stage};
 use super::{Endpoint, Granularity, Recovery, ReportResponse};
-use crate::differentiation::Cause;
 use crate::path::{Ack, Reported, ReportedSegment, Trigger};
 use crate::segment::{CorruptionReport, Flags, PositionBasis, Report, ReportedPosition, Segment};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
+use crate::verdict::Cause;
 use crate::wire::report::COMPACT_ECHO_MASK;
 
 /// What one acknowledgement said, besides its number.

@@ -1,6 +1,6 @@
 //! What the order and the times of arrivals say, for those who judge gaps.
 
-use crate::differentiation::Gap;
+use crate::arrival::Gap;
 use crate::estimate::OneWay;
 use crate::time::{Duration, Instant};
 

@@ -4,9 +4,9 @@ use super::record::{Closing, Command, Event, Input, Outstanding, Ports, Repair, 
 use super::sides::{Agreed, Phase, Receiver, Sender};
 use super::timers::Timers;
 use super::Config;
+use super::Parts;
 use crate::congestion::Window;
 use crate::path::{Fate, Path};
-use crate::scheme::Parts;
 use crate::segment::{Integrity, Payload, Segment};
 use crate::time::Instant;
 use std::collections::VecDeque;

@@ -4,8 +4,8 @@ use super::arrivals::Timing;
 use super::assembler::Arrived;
 use super::record::{Closing, Event, GapRecord, State};
 use super::{AckPolicy, Endpoint};
+use crate::arrival::{Arrival, Damaged};
 use crate::path::Passed;
-use crate::receiver::{Arrival, Damaged};
 use crate::segment::{Ecn, Flags, HopNotice, Integrity, Segment};
 use crate::time::{Duration, Instant};
 

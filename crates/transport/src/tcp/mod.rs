@@ -16,6 +16,7 @@ mod handshake;
 mod heard;
 mod input;
 mod output;
+mod parts;
 mod pmtu;
 mod prr;
 mod rack;
@@ -31,6 +32,7 @@ mod waves;
 
 pub use config::{AckPolicy, Config, Granularity, Profile, Recovery, ReportResponse, PROFILES};
 pub use endpoint::Endpoint;
+pub use parts::Parts;
 pub use record::{
     Closing, Command, Event, GapRecord, Input, Judgement, LossRecord, Outstanding, Ports, Repair, State, Stats, TimeoutRecord,
 };

@@ -1,11 +1,11 @@
 //! The vocabulary between a connection and its driver.
 
-use crate::differentiation::Verdict;
 use crate::path::Trigger;
 use crate::segment::{Integrity, Payload, Segment};
 use crate::seq::Seq;
 use crate::time::Instant;
 use crate::timeout::Outcome;
+use crate::verdict::Verdict;
 
 /// Port numbers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,7 +114,7 @@ pub struct LossRecord {
     pub episode: u32,
     /// The ruling verdict.
     pub verdict: Verdict,
-    /// The verdicts of the differentiators in shadow, in the order of [`Parts::shadows`](crate::scheme::Parts::shadows).
+    /// The verdicts of the differentiators in shadow, in the order of [`Parts::shadows`](super::Parts::shadows).
     pub shadows: Vec<Verdict>,
     /// What was done.
     pub judgement: Judgement,
@@ -140,7 +140,7 @@ pub struct GapRecord {
     pub offset: u64,
     /// Missing octets.
     pub len: u64,
-    /// The verdicts, in the order of [`Parts::receiver_shadows`](crate::scheme::Parts::receiver_shadows).
+    /// The verdicts, in the order of [`Parts::receiver_shadows`](super::Parts::receiver_shadows).
     pub verdicts: Vec<Verdict>,
 }
 

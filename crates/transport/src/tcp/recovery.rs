@@ -6,11 +6,11 @@ use super::scoreboard::Sent;
 use super::sides::{Phase, Sender, Stage};
 use super::undo::Undo;
 use super::{Endpoint, Recovery, ReportResponse};
-use crate::differentiation::Cause;
 use crate::path::{Loss, Path, Trigger};
 use crate::reaction::{Repair, Response};
 use crate::time::Instant;
 use crate::timeout::Outcome;
+use crate::verdict::Cause;
 
 /// The event that a record tells of.
 fn loss_of<'a>(path: &'a Path, base: u64, record: &LossRecord, first_of_episode: bool) -> Loss<'a> {

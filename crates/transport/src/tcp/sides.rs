@@ -14,7 +14,7 @@ use super::send_buffer::SendBuffer;
 use super::undo::Undo;
 use super::waves::Waves;
 use super::Config;
-use crate::receiver::ReceiveView;
+use crate::arrival::ReceiveView;
 use crate::time::Instant;
 
 /// Positions start one wrap above zero, so that a position a little below the first one is still a number.

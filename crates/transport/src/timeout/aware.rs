@@ -2,9 +2,9 @@
 
 use super::original::Original;
 use super::{AfterTimeout, Assessment, Exit, Pardon, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
-use crate::differentiation::Cause;
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::time::{Duration, Instant};
+use crate::verdict::Cause;
 
 /// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {

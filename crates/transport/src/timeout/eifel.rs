@@ -1,7 +1,7 @@
 //! Eifel: spurious timeouts told by timestamps (RFC 3522).
 
 use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
-use crate::scheme::{Notes, Part};
+use crate::kit::{Notes, Part};
 use crate::seq::Seq;
 
 /// Its row.

@@ -1,8 +1,8 @@
 //! Fixed RTO: expiries in a row do not double the timer again and again.
 
 use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
-use crate::differentiation::Cause;
-use crate::scheme::{Kind, Notes, Parameter, Part};
+use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::verdict::Cause;
 
 /// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {

@@ -1,7 +1,7 @@
 //! F-RTO: forward recovery after a timeout (RFC 5682).
 
 use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
-use crate::scheme::{Notes, Part};
+use crate::kit::{Notes, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {

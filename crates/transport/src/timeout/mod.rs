@@ -19,10 +19,10 @@ pub use nrt::Nrt;
 pub use regain::Regain;
 pub use standard::Standard;
 
-use crate::differentiation::Verdict;
+use crate::kit::Part;
 use crate::path::{Ack, Path};
-use crate::scheme::Part;
 use crate::time::Duration;
+use crate::verdict::Verdict;
 use std::fmt;
 
 /// Decides what an expired retransmission timer does, and whether it was right.

@@ -3,8 +3,8 @@
 use super::original::Original;
 use super::{AfterTimeout, Assessment, Exit, Pardon, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
 use crate::estimate::{Extremes, QueueUsage};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::Ack;
-use crate::scheme::{Kind, Notes, Parameter, Part};
 use crate::time::{Duration, Instant};
 
 /// Its row.

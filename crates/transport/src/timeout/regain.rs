@@ -1,8 +1,8 @@
 //! Slow start back to the old window after a timeout without congestion.
 
 use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
-use crate::differentiation::Cause;
-use crate::scheme::{Notes, Part};
+use crate::kit::{Notes, Part};
+use crate::verdict::Cause;
 
 /// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {

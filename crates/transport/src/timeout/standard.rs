@@ -1,7 +1,7 @@
 //! RFC 5681 and RFC 6298: collapse, back off, believe it.
 
 use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
-use crate::scheme::{Notes, Part};
+use crate::kit::{Notes, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {

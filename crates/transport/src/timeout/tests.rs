@@ -5,10 +5,10 @@ use super::{
     AfterTimeout, Assessment, Aware, Eifel, Exit, FRto, FixedRto, Nrt, Pardon, Regain, Standard, Timeout, TimeoutPolicy,
     TimeoutWindow,
 };
-use crate::differentiation::{Cause, Verdict};
 use crate::path::{Ack, Path};
 use crate::segment::{Options, Timestamps};
 use crate::time::{Duration, Instant};
+use crate::verdict::{Cause, Verdict};
 
 /// The timer expires with 1000..11000 outstanding; 1000..2000 is retransmitted with `TSval` 500.
 const UNA: u64 = 1000;

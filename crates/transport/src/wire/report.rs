@@ -82,12 +82,12 @@
 //! | nonce and report with position and echo | 34 | 0 |
 
 use super::notices;
-use crate::differentiation::Cause;
 use crate::segment::{
     CauseReport, CompactReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report, ReportedPosition,
     Wave,
 };
 use crate::seq::Seq;
+use crate::verdict::Cause;
 
 /// Option kind shared by experiments (RFC 6994).
 pub const KIND: u8 = 253;

@@ -4,12 +4,12 @@ use super::damage::{examine, flip_bits, Arrival};
 use super::ip::{Addresses, Header};
 use super::options::MAX_LEN;
 use super::*;
-use crate::differentiation::Cause;
 use crate::segment::{
     CauseReport, CompactReport, CorruptionReport, Dscp, Ecn, ExplicitLoss, Flags, HeaderReport, Hop, HopNotice, Notices, Options,
     Payload, PositionBasis, RareOptions, RateReport, Report, ReportedPosition, SackBlocks, Snack, Timestamps, Wave,
 };
 use crate::seq::Seq;
+use crate::verdict::Cause;
 use proptest::option::of;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

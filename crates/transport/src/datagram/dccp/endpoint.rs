@@ -8,11 +8,11 @@ use super::history::{Fate, History, Sent};
 use super::negotiation::Negotiation;
 use super::received::Received;
 use super::{Ccid, Config};
-use crate::differentiation::{Cause, Verdict};
 use crate::path::Trigger;
 use crate::segment::Payload;
 use crate::tcp::{Closing, Judgement, LossRecord, Ports, Stats, TimeoutRecord};
 use crate::time::{Duration, Instant};
+use crate::verdict::{Cause, Verdict};
 use crate::wire::dccp::{Data, Feature, Kind, Packet};
 use std::collections::VecDeque;
 

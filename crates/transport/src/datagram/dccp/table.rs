@@ -1,7 +1,7 @@
 //! The rows of the two congestion controls, and their parameters.
 
 use super::{Ccid, Combination, Config, Mode};
-use crate::scheme::{Arguments, Kind, Notes, Parameter, Part};
+use crate::kit::{Arguments, Kind, Notes, Parameter, Part};
 
 const MODE: Parameter = Parameter {
     name: "mode",

@@ -10,8 +10,8 @@ mod tests;
 
 use self::features::{Features, COUNT};
 use super::{Cause, LossDifferentiator, Verdict};
+use crate::kit::{Kind, Notes, Parameter, Part};
 use crate::path::{Ack, Loss};
-use crate::scheme::{Kind, Notes, Parameter, Part};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {

@@ -1,0 +1,232 @@
+//! What every part is made of: the row by which it is known, its parameters and their values.
+//!
+//! Everything here lies below the algorithms; what puts them together ([`scheme`](crate::scheme)) lies above.
+
+mod settings;
+
+pub use settings::{Build, Choice, Field, Number, Place, Settings};
+
+use std::collections::BTreeMap;
+
+/// One algorithm of a role.
+#[derive(Debug)]
+pub struct Part<T: ?Sized + 'static> {
+    /// Its name everywhere: scenario, command line, tables, docs.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub reference: &'static str,
+    /// What its page in the documentation says.
+    pub notes: Notes,
+    /// What can be set.
+    pub parameters: &'static [Parameter],
+    /// Builds it from checked arguments.
+    pub build: fn(&Arguments) -> Box<T>,
+}
+
+impl<T: ?Sized> Part<T> {
+    /// The rest of the row of a part whose settings are `S`, to be completed with its names: `Part { name: …, ..Part::of::<Settings>() }`.
+    pub const fn of<S: Build<T>>() -> Self {
+        Self { parameters: S::PARAMETERS, ..Self::fixed(|arguments| S::read(arguments).build()) }
+    }
+
+    /// The same for a part with which nothing can be set.
+    pub const fn fixed(build: fn(&Arguments) -> Box<T>) -> Self {
+        Self { name: "", summary: "", reference: "", notes: Notes::NONE, parameters: &[], build }
+    }
+}
+
+/// What the documentation says of an algorithm beyond its summary. Every differentiator has it; elsewhere it may be empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notes {
+    /// Why it should work: what it observes and what that says about the cause of a loss. One or two sentences.
+    pub idea: &'static str,
+    /// The rule with its symbols, one line.
+    pub formula: &'static str,
+    /// The parameter that trades one accuracy for the other, and which way it moves them; empty if there is none.
+    pub threshold: &'static str,
+    /// Where it fails and why.
+    pub fails: &'static str,
+    /// What the publication leaves open or says wrongly, and what was chosen.
+    pub errata: &'static str,
+}
+
+impl Notes {
+    /// Nothing to say.
+    pub const NONE: Self = Self { idea: "", formula: "", threshold: "", fails: "", errata: "" };
+}
+
+/// A parameter of an algorithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameter {
+    /// Its name in a scenario.
+    pub name: &'static str,
+    /// What it means, with its unit.
+    pub summary: &'static str,
+    /// What it may be, and what it is if nothing is said.
+    pub kind: Kind,
+}
+
+/// What a parameter may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// A number in `[min, max]`.
+    Number {
+        /// The value if nothing is said.
+        default: f64,
+        /// The smallest value.
+        min: f64,
+        /// The largest value.
+        max: f64,
+    },
+    /// Yes or no.
+    Flag {
+        /// The value if nothing is said.
+        default: bool,
+    },
+    /// One of several words; the first is the default.
+    Choice(&'static [&'static str]),
+}
+
+/// The value of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word.
+    Word(String),
+}
+
+/// The values of an algorithm's parameters, each checked against its [`Parameter`] and filled up with defaults.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arguments(BTreeMap<&'static str, Value>);
+
+/// Why a value does not fit its parameter.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ArgumentError {
+    /// No parameter of that name.
+    #[error("{part} has no parameter `{name}`; it has {allowed}")]
+    Unknown {
+        /// The algorithm.
+        part: &'static str,
+        /// What was found.
+        name: String,
+        /// The parameters that exist.
+        allowed: String,
+    },
+    /// The value is of another kind or out of range.
+    #[error("parameter `{name}` of {part} is {found}; allowed is {allowed}")]
+    Unfit {
+        /// The algorithm.
+        part: &'static str,
+        /// The parameter.
+        name: &'static str,
+        /// What was found.
+        found: String,
+        /// What is allowed.
+        allowed: String,
+    },
+}
+
+impl ArgumentError {
+    pub(crate) fn unknown(part: &'static str, name: &str, parameters: &[&str]) -> Self {
+        let allowed = if parameters.is_empty() { "none".to_owned() } else { parameters.join(", ") };
+        Self::Unknown { part, name: name.to_owned(), allowed }
+    }
+}
+
+impl Arguments {
+    /// Checks `given` against `part`'s parameters and fills up with defaults.
+    pub fn check<T: ?Sized>(part: &Part<T>, given: &BTreeMap<String, Value>) -> Result<Self, ArgumentError> {
+        if let Some(name) = given.keys().find(|name| !part.parameters.iter().any(|p| p.name == **name)) {
+            let names: Vec<_> = part.parameters.iter().map(|p| p.name).collect();
+            return Err(ArgumentError::unknown(part.name, name, &names));
+        }
+        let mut values = BTreeMap::new();
+        for parameter in part.parameters {
+            let value = match given.get(parameter.name) {
+                None => parameter.kind.default_value(),
+                Some(value) if parameter.kind.admits(value) => value.clone(),
+                Some(value) => {
+                    return Err(ArgumentError::Unfit {
+                        part: part.name,
+                        name: parameter.name,
+                        found: value.to_string(),
+                        allowed: parameter.kind.to_string(),
+                    })
+                }
+            };
+            values.insert(parameter.name, value);
+        }
+        Ok(Self(values))
+    }
+
+    /// The value of the parameter `name`.
+    ///
+    /// # Panics
+    /// If they were checked against the parameters of another part.
+    fn value(&self, name: &str) -> &Value {
+        self.0.get(name).unwrap_or_else(|| panic!("`{name}` is not among the parameters: {self:?}"))
+    }
+}
+
+impl Kind {
+    /// The value if nothing is said.
+    pub fn default_value(&self) -> Value {
+        match *self {
+            Self::Number { default, .. } => Value::Number(default),
+            Self::Flag { default } => Value::Flag(default),
+            Self::Choice(words) => Value::Word(words[0].to_owned()),
+        }
+    }
+
+    fn admits(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Number { min, max, .. }, Value::Number(number)) => (*min..=*max).contains(number),
+            (Self::Flag { .. }, Value::Flag(_)) => true,
+            (Self::Choice(words), Value::Word(word)) => words.contains(&word.as_str()),
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number { min, max, .. } => write!(f, "a number from {min} to {max}"),
+            Self::Flag { .. } => f.write_str("true or false"),
+            Self::Choice(words) => f.write_str(&words.join(", ")),
+        }
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(word: &str) -> Self {
+        Self::Word(word.to_owned())
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Word(word) => write!(f, "\"{word}\""),
+        }
+    }
+}

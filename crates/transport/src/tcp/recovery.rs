@@ -249,6 +249,9 @@ impl Endpoint {
             self.stats.spurious_timeouts += 1;
             self.events.push_back(Event::TimeoutAssessed(Outcome::Spurious));
         }
+        if matches!(self.snd.phase, Phase::Timeout { .. }) {
+            self.parts.timeout.on_undone();
+        }
         self.window.set_cwnd(undo.cwnd.max(self.window.cwnd()));
         self.window.set_ssthresh(undo.ssthresh.max(self.window.ssthresh()));
         self.snd.phase = Phase::Open;

@@ -4,9 +4,12 @@ use super::*;
 use crate::scheme::{Selection, Value};
 use crate::segment::{Flags, Payload, Segment};
 use crate::time::{Duration, Instant};
+use crate::timeout::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
 use crate::Integrity;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 
 pub(super) struct Pair {
     pub ends: [Endpoint; 2],
@@ -21,6 +24,8 @@ pub(super) struct Pair {
     pub trace: Vec<(Instant, usize, Segment)>,
     /// The largest packet that the client's router passes on, in octets, and whether it says so.
     pub router: (usize, bool),
+    /// What the server sends before this time is lost.
+    mute_until: Instant,
 }
 
 impl Pair {
@@ -38,6 +43,7 @@ impl Pair {
             delay: Duration::from_millis(50),
             lost: lost.iter().copied().collect(),
             data_sent: 0,
+            mute_until: Instant::ZERO,
             trace: Vec::new(),
             router: (usize::MAX, false),
         };
@@ -55,7 +61,7 @@ impl Pair {
                 if who == 0 && self.too_big(&segment) {
                     continue;
                 }
-                if !(data && self.lost.contains(&self.data_sent)) {
+                if !(data && self.lost.contains(&self.data_sent) || who == 1 && self.now < self.mute_until) {
                     self.order += 1;
                     self.under_way.insert((self.now + self.delay, self.order), (1 - who, segment));
                 }
@@ -256,4 +262,40 @@ fn a_closed_window_is_probed_until_it_opens() {
     }
     assert_eq!(got, data(30_000));
     assert_eq!(pair.ends[0].stats().timeouts, 0);
+}
+
+/// Tells nothing for as long as it is asked, and counts what it hears.
+#[derive(Debug)]
+struct Wonders {
+    undone: Arc<AtomicU32>,
+}
+
+impl TimeoutPolicy for Wonders {
+    fn on_timeout(&mut self, _timeout: &Timeout) -> TimeoutResponse {
+        TimeoutResponse { window: TimeoutWindow::Collapse, back_off: true, head_only: false }
+    }
+
+    fn assess(&mut self, _after: &AfterTimeout) -> Assessment {
+        Assessment::Repairing
+    }
+
+    fn on_undone(&mut self) {
+        self.undone.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_policy_hears_that_duplicates_prove_its_timeout_spurious() {
+    let config = Config { auto_read: true, tlp: false, ..Config::modern() };
+    // Of eight segments four arrive, but the acknowledgements do not. That of the repetition says so, and that it came twice.
+    let mut pair = Pair::new("sack", &config, &[5, 6, 7, 8]);
+    let undone = Arc::new(AtomicU32::new(0));
+    pair.ends[0].parts.timeout = Box::new(Wonders { undone: undone.clone() });
+    pair.run(secs(1));
+    pair.ends[0].handle(pair.now, Input::Command(Command::Produce(8 * 1448)));
+    pair.mute_until = pair.now + Duration::from_millis(250);
+    pair.run(pair.now + Duration::from_millis(500));
+    let stats = pair.ends[0].stats();
+    assert_eq!((stats.timeouts, stats.spurious_timeouts, stats.undos), (1, 1, 1), "{stats:?}");
+    assert_eq!(undone.load(Ordering::Relaxed), 1);
 }

@@ -35,6 +35,10 @@ pub trait TimeoutPolicy: fmt::Debug + Send {
 
     /// An acknowledgement arrived while the timeout is not yet assessed for good.
     fn assess(&mut self, ack: &AfterTimeout) -> Assessment;
+
+    /// The engine has taken the timeout back by itself: duplicates that the receiver reports prove it spurious (RFC 3708). Nothing is
+    /// left to assess.
+    fn on_undone(&mut self) {}
 }
 
 /// An expired retransmission timer.

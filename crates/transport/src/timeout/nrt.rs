@@ -167,4 +167,8 @@ impl TimeoutPolicy for Nrt {
         }
         assessment
     }
+
+    fn on_undone(&mut self) {
+        self.expired_at = None;
+    }
 }

@@ -407,8 +407,12 @@ fn fixed_rto_doubles_as_often_as_it_is_said_to() {
 /// What NRT makes of a timeout on a path of 100 to 200 ms, after a last sample of `before`, when the acknowledgements of the repair
 /// bring these samples in milliseconds. The last one ends the repair.
 fn nrt(before: u64, repair: &[u64], ece: bool, judged: Judged) -> Vec<Assessment> {
+    nrt_after(&mut Nrt::new(0.5, 8, Duration::from_millis(2), 3.0), before, repair, ece, judged)
+}
+
+/// The same of a policy that knows the path already.
+fn nrt_after(policy: &mut Nrt, before: u64, repair: &[u64], ece: bool, judged: Judged) -> Vec<Assessment> {
     let ms = Duration::from_millis;
-    let mut policy = Nrt::new(0.5, 8, ms(2), 3.0);
     let options = Options::default();
     let hear = |policy: &mut Nrt, now: Instant, rtt: u64, ece: bool| {
         let path = Path { now, ..Path::default() };
@@ -428,7 +432,7 @@ fn nrt(before: u64, repair: &[u64], ece: bool, judged: Judged) -> Vec<Assessment
         });
     };
     for rtt in [100, 200, before] {
-        hear(&mut policy, judged.at, rtt, false);
+        hear(policy, judged.at, rtt, false);
     }
     let path = Path { una: UNA, nxt: RECOVER, rto: RTO, now: judged.at, cwnd: 3000, mss: 1000, ..Path::default() };
     let response = policy.on_timeout(&Timeout {
@@ -443,9 +447,9 @@ fn nrt(before: u64, repair: &[u64], ece: bool, judged: Judged) -> Vec<Assessment
     assert!(response.back_off && response.head_only);
     let heard = (1..).zip(repair).map(|(number, &rtt)| {
         let last = number as usize == repair.len();
-        hear(&mut policy, judged.at + ms(500), rtt, ece);
+        hear(policy, judged.at + ms(500), rtt, ece);
         let una = if last { RECOVER } else { UNA + 1000 * u64::from(number) };
-        answer(&mut policy, number, Answer { una, acked: 1000, echo: Some(RETRANSMISSION), ..ADVANCE })
+        answer(policy, number, Answer { una, acked: 1000, echo: Some(RETRANSMISSION), ..ADVANCE })
     });
     heard.collect()
 }
@@ -465,6 +469,24 @@ fn nrt_forgives_when_the_queues_are_empty_before_and_after() {
     assert_eq!(nrt(100, &[100], false, Judged { consecutive: 2, silence: RTO * 2, ..CORRUPTION }), [half]);
     assert_eq!(nrt(100, &[100], false, Judged { consecutive: 3, ..CORRUPTION }), [Genuine]);
     assert_eq!(nrt(100, &[100], false, Judged { silence: RTO * 3, ..CORRUPTION }), [Genuine], "an outage");
+}
+
+#[test]
+fn nrt_goes_on_measuring_after_an_undo() {
+    let mut policy = Nrt::new(0.5, 8, Duration::from_millis(2), 3.0);
+    assert_eq!(nrt_after(&mut policy, 100, &[100, 100], false, CORRUPTION)[..1], [Assessment::Repairing]);
+    policy.on_timeout(&Timeout {
+        path: &Path { una: UNA, nxt: RECOVER, rto: RTO, now: CORRUPTION.at, cwnd: 3000, mss: 1000, ..Path::default() },
+        consecutive: 1,
+        silence: RTO,
+        verdict: &Verdict { cause: Cause::Corruption, score: 0.0 },
+        sack: true,
+        timestamps: true,
+        in_recovery: false,
+    });
+    policy.on_undone();
+    // The queues are full before the next timeout, which it can only know if it has listened since.
+    assert_eq!(nrt_after(&mut policy, 200, &[100], false, CORRUPTION), [Genuine]);
 }
 
 #[test]

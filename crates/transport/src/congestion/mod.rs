@@ -67,11 +67,8 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// The retransmission timer has collapsed the window; `threshold` was asked before.
     fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {}
 
-    /// The reductions since [`save`](Self::save) proved wrong: `window` has its old values back, the algorithm takes back its own.
+    /// The reductions since [`save`](Self::save) proved wrong: the window comes back by itself, the algorithm takes back its own state.
     fn on_undo(&mut self, _window: &mut Window, _path: &Path) {}
-
-    /// Fast recovery is over.
-    fn on_recovered(&mut self, _window: &mut Window, _path: &Path) {}
 }
 
 /// Congestion window and slow-start threshold in octets.

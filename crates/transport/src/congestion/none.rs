@@ -57,8 +57,4 @@ impl CongestionControl for None {
     fn on_timeout(&mut self, window: &mut Window, _path: &Path) {
         self.restore(window);
     }
-
-    fn on_recovered(&mut self, window: &mut Window, _path: &Path) {
-        self.restore(window);
-    }
 }

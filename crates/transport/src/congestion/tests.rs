@@ -83,7 +83,6 @@ impl Clock {
         let threshold = cc.threshold(&self.window, &self.path);
         self.window.set_ssthresh(threshold);
         self.window.set_cwnd(threshold.min(self.window.cwnd()));
-        cc.on_recovered(&mut self.window, &self.path);
     }
 
     fn time_out(&mut self, cc: &mut dyn CongestionControl) {

@@ -337,10 +337,10 @@ impl Endpoint {
         let losses_before = self.stats.losses;
         match self.snd.phase {
             Phase::Open => {}
-            Phase::Fast { recover, reduced, exit_cwnd, .. } => {
+            Phase::Fast { recover, exit_cwnd, .. } => {
                 let reno = !self.agreed.sack && self.config.recovery == Recovery::Reno;
                 if news.acked > 0 && (self.snd.una >= recover || reno) {
-                    self.leave_fast_recovery(now, reduced, exit_cwnd);
+                    self.leave_fast_recovery(now, exit_cwnd);
                 } else if !self.agreed.sack {
                     self.recover_without_sack(now, news);
                 }
@@ -425,9 +425,13 @@ impl Endpoint {
         if news.acked == 0 && news.delivered.octets == 0 && !news.duplicate {
             return;
         }
+        let climbing = self.snd.ramp.is_some();
+        if climbing && !repairing {
+            self.climb_by_clock(news.acked);
+        }
         self.refresh_path(now);
         let mut ack = make_ack(&self.path, segment, news, &self.snd.phase);
-        ack.in_recovery |= repairing || self.snd.ramp.is_some();
+        ack.in_recovery |= repairing || climbing;
         ack.window_limited = !self.config.window_validation || 2 * news.flight_before > self.window.cwnd();
         self.parts.congestion.on_ack(&mut self.window, &ack);
     }

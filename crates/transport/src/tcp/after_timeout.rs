@@ -5,17 +5,8 @@ use super::record::Event;
 use super::sides::{Phase, Stage};
 use super::Endpoint;
 use crate::segment::Segment;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::timeout::{AfterTimeout, Assessment, Exit, Outcome, Pardon};
-
-/// A window that comes back one segment after the other.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ramp {
-    /// Time between two segments.
-    step: Duration,
-    /// The window to arrive at.
-    pub target: u64,
-}
 
 impl Endpoint {
     pub(super) fn on_ack_after_timeout(&mut self, now: Instant, segment: &Segment, news: &News) {
@@ -127,6 +118,7 @@ impl Endpoint {
         let Some(undo) = self.snd.undo.take() else { return };
         self.stats.forgiven_timeouts += 1;
         self.set_stage(Stage::Forgiven);
+        self.stop_climbing();
         self.snd.frto_credit = 0;
         if awaiting {
             // Nothing but the first segment was sent again, so duplicates will not be of our making (RFC 6582, 3.2 step 1).
@@ -154,34 +146,11 @@ impl Endpoint {
             Exit::Paced => {
                 self.window.set_ssthresh(undo.ssthresh);
                 self.window.set_cwnd(target.min(pipe + mss).max(before));
-                let steps = (target - self.window.cwnd()).div_ceil(mss);
-                if steps > 0 {
-                    let step = self.snd.rtt.srtt().unwrap_or_default() / steps;
-                    self.snd.ramp = Some(Ramp { step, target });
-                    self.timers.set_ramp(Some(now + step));
-                }
+                self.pace_up_to(now, target);
             }
         }
         self.refresh_path(now);
         self.parts.congestion.on_undo(&mut self.window, &self.path);
         self.events.push_back(Event::TimeoutAssessed(Outcome::Forgiven));
-    }
-
-    /// The next segment of a window that comes back.
-    pub(super) fn climb(&mut self, now: Instant) {
-        let Some(ramp) = self.snd.ramp else { return };
-        let next = self.window.cwnd() + u64::from(self.snd.mss);
-        self.window.set_cwnd(next.min(ramp.target).max(self.window.cwnd()));
-        if next < ramp.target {
-            self.timers.set_ramp(Some(now + ramp.step));
-        } else {
-            self.stop_climbing();
-        }
-    }
-
-    /// Something happened that the window must heed.
-    pub(super) fn stop_climbing(&mut self) {
-        self.snd.ramp = None;
-        self.timers.set_ramp(None);
     }
 }

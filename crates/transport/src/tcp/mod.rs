@@ -1,9 +1,9 @@
 //! One TCP connection (RFC 9293).
 //!
 //! [`Endpoint`] is the face; behind it one file holds one thought: opening and closing (`handshake`), arriving segments (`input`),
-//! acknowledgements (`ack`, `after_timeout`), loss detection and recovery (`recovery`, `rack`, `prr`, `bulk`, `undo`), timers (`timers`)
-//! how large packets may be (`pmtu`) and
-//! what leaves (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`) know nothing of each other.
+//! acknowledgements (`ack`, `after_timeout`), loss detection and recovery (`recovery`, `rack`, `prr`, `bulk`, `undo`, `ramp`), timers (`timers`),
+//! how large packets may be (`pmtu`) and what leaves (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`) know
+//! nothing of each other.
 
 mod ack;
 mod after_timeout;
@@ -20,6 +20,7 @@ mod parts;
 mod pmtu;
 mod prr;
 mod rack;
+mod ramp;
 mod record;
 mod recovery;
 mod rtt;

@@ -255,6 +255,7 @@ impl Endpoint {
         if self.config.slow_start_after_idle && now.since(self.snd.last_sent) > self.snd.rtt.rto() {
             let initial = u64::from(self.config.initial_window) * u64::from(self.snd.mss);
             if self.window.cwnd() > initial {
+                self.stop_climbing();
                 self.window.set_cwnd(initial);
             }
         }

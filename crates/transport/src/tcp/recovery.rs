@@ -88,7 +88,7 @@ impl Endpoint {
         let response = self.parts.reaction.respond(&record.verdict, &loss_of(&self.path, self.snd.buffer.base(), &record, true));
         let target = self.apply(response);
         if let Some(target) = target {
-            self.window.set_cwnd(target);
+            self.come_back_to(target, self.window.cwnd());
             self.stats.reductions += 1;
         }
         self.snd.episodes += 1;
@@ -149,7 +149,7 @@ impl Endpoint {
         self.stats.reductions += 1;
         match &mut self.snd.prr {
             Some(prr) => prr.retarget(target),
-            None => self.window.set_cwnd(target),
+            None => self.window.set_cwnd(target.min(self.window.cwnd())),
         }
         Some(Judgement::Reduced)
     }
@@ -159,26 +159,32 @@ impl Endpoint {
         // What recovery makes of the window for its own purposes is not the window that there was.
         let mut before = self.window.clone();
         before.set_cwnd(self.snd.fast_exit_cwnd().unwrap_or(before.cwnd()));
-        let threshold = match response {
+        let whole = self.whole_cwnd();
+        let (threshold, most) = match response {
             Response::Keep => return None,
-            Response::Reduce => self.parts.congestion.threshold(&before, &self.path),
-            Response::Scale(factor) => (before.cwnd() as f64 * factor) as u64,
-            Response::Limit(octets) => octets,
+            Response::Reduce => (self.parts.congestion.threshold(&before, &self.path), before.cwnd()),
+            Response::Scale(factor) => ((whole as f64 * factor) as u64, whole),
+            Response::Limit(octets) => (octets, whole),
         };
         self.stop_climbing();
         self.window.set_ssthresh(threshold);
-        Some(self.window.ssthresh().min(before.cwnd()))
+        Some(self.window.ssthresh().min(most))
+    }
+
+    /// The window that there is but for recovery: the one that fast recovery leaves behind, or that comes back little by little.
+    pub(super) fn whole_cwnd(&self) -> u64 {
+        let coming_back = self.snd.ramp.map(|ramp| ramp.target);
+        self.snd.fast_exit_cwnd().or(coming_back).unwrap_or(self.window.cwnd())
     }
 
     /// Begins fast recovery; returns whether the window was reduced.
     fn enter_fast_recovery(&mut self, now: Instant, response: Response) -> bool {
-        let cwnd = self.snd.ramp.map_or(self.window.cwnd(), |ramp| ramp.target);
-        let before = (cwnd, self.window.ssthresh());
-        self.stop_climbing();
+        let before = (self.whole_cwnd(), self.window.ssthresh());
         // RFC 5681, 3.2 step 2: what limited transmit sent does not count.
         self.path.flight = self.path.flight.saturating_sub(self.snd.limited);
         self.parts.congestion.save();
         let target = self.apply(response);
+        self.stop_climbing();
         let reduced = target.is_some();
         let snd = &mut self.snd;
         self.stats.fast_retransmits += 1;
@@ -211,11 +217,11 @@ impl Endpoint {
         if !self.agreed.sack {
             // As many segments have left the network; a report may come before any duplicate.
             snd.inflation = u64::from(snd.dup_acks) * mss;
-            self.window.set_cwnd(exit_cwnd);
-        } else if self.config.prr {
+        }
+        if self.agreed.sack && self.config.prr {
             snd.prr = Some(Prr::new(snd.flight() - snd.board.sacked(), exit_cwnd));
         } else {
-            self.window.set_cwnd(exit_cwnd);
+            self.window.set_cwnd(exit_cwnd.min(self.window.cwnd()));
         }
         snd.board.restart_examination();
         self.timers.arm_retransmission(now + snd.rtt.rto());
@@ -223,22 +229,15 @@ impl Endpoint {
     }
 
     /// Everything outstanding at the start of fast recovery is acknowledged.
-    pub(super) fn leave_fast_recovery(&mut self, now: Instant, reduced: bool, exit_cwnd: u64) {
-        let mss = u64::from(self.snd.mss);
-        let after = if self.agreed.sack || !reduced {
-            exit_cwnd
-        } else {
-            exit_cwnd.min(self.snd.flight().max(mss) + mss) // RFC 6582, 3.2 step 3, option 1: no burst
-        };
-        self.window.set_cwnd(after);
+    pub(super) fn leave_fast_recovery(&mut self, now: Instant, exit_cwnd: u64) {
         self.snd.phase = Phase::Open;
         self.snd.inflation = 0;
         self.snd.prr = None;
         self.snd.dup_acks = 0;
         self.snd.rack.on_recovered();
         self.snd.board.restart_examination();
+        self.come_back_to(exit_cwnd, 0);
         self.refresh_path(now);
-        self.parts.congestion.on_recovered(&mut self.window, &self.path);
     }
 
     /// The last reduction was unnecessary: take it back.
@@ -252,7 +251,6 @@ impl Endpoint {
         if matches!(self.snd.phase, Phase::Timeout { .. }) {
             self.parts.timeout.on_undone();
         }
-        self.window.set_cwnd(undo.cwnd.max(self.window.cwnd()));
         self.window.set_ssthresh(undo.ssthresh.max(self.window.ssthresh()));
         self.snd.phase = Phase::Open;
         self.snd.prr = None;
@@ -260,6 +258,8 @@ impl Endpoint {
         self.snd.dup_acks = 0;
         self.snd.force_head = false;
         self.snd.board.unmark_lost();
+        let cwnd = self.window.cwnd();
+        self.come_back_to(undo.cwnd.max(cwnd), cwnd);
         self.refresh_path(now);
         self.parts.congestion.on_undo(&mut self.window, &self.path);
         self.events.push_back(Event::Undone);

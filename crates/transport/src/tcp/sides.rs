@@ -1,6 +1,5 @@
 //! The two halves of a connection: what it sends and what it receives.
 
-use super::after_timeout::Ramp;
 use super::arrivals::Arrivals;
 use super::assembler::Assembler;
 use super::bulk::Bulk;
@@ -8,6 +7,7 @@ use super::heard::Heard;
 use super::pmtu::PathMtu;
 use super::prr::Prr;
 use super::rack::Rack;
+use super::ramp::Ramp;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
@@ -78,7 +78,7 @@ pub(super) struct Sender {
     pub prr: Option<Prr>,
     pub rack: Rack,
     pub undo: Option<Undo>,
-    /// A window that comes back after a forgiven timeout.
+    /// A window that comes back.
     pub ramp: Option<Ramp>,
     /// Timeouts in a row without progress.
     pub expiries: u32,

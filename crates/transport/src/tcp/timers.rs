@@ -136,7 +136,7 @@ impl Endpoint {
             self.detect_by_rack(now);
         }
         if due(&mut self.timers.ramp, now) {
-            self.climb(now);
+            self.climb_by_timer(now);
         }
         if due(&mut self.timers.retransmission, now) {
             if self.timers.is_probe {
@@ -204,6 +204,7 @@ impl Endpoint {
             return self.finish(Closing::TimedOut);
         }
         self.stats.timeouts += 1;
+        let whole = self.whole_cwnd();
         self.stop_climbing();
         self.suspect_path_mtu(now);
         let expired = self.snd.rtt.rto();
@@ -230,7 +231,7 @@ impl Endpoint {
 
         if !repeated {
             self.snd.undo = Some(Undo {
-                cwnd: self.window.cwnd().max(self.snd.fast_exit_cwnd().unwrap_or(0)),
+                cwnd: self.window.cwnd().max(whole),
                 ssthresh: self.window.ssthresh(),
                 unproven: 0,
                 retransmitted: false,
@@ -248,7 +249,7 @@ impl Endpoint {
                 // What duplicate acknowledgements report as gone is not in flight, though fast recovery let as much more out for it.
                 self.path.flight = self.path.flight.saturating_sub(inflation);
                 let threshold = match response.window {
-                    TimeoutWindow::Regain => self.snd.fast_exit_cwnd().unwrap_or(self.window.cwnd()),
+                    TimeoutWindow::Regain => whole,
                     _ => self.parts.congestion.timeout_threshold(&self.window, &self.path),
                 };
                 self.window.set_ssthresh(threshold);
@@ -256,8 +257,6 @@ impl Endpoint {
             self.window.set_cwnd(u64::from(self.snd.mss));
             self.refresh_path(now);
             self.parts.congestion.on_timeout(&mut self.window, &self.path);
-        } else if let Some(cwnd) = self.snd.fast_exit_cwnd() {
-            self.window.set_cwnd(cwnd);
         }
         if response.back_off {
             self.snd.rtt.back_off();
@@ -273,6 +272,9 @@ impl Endpoint {
             self.snd.board.mark_lost(0);
         } else {
             self.snd.board.mark_all_lost();
+        }
+        if !collapsed {
+            self.come_back_to(whole, 0);
         }
         self.snd.force_head = true;
         self.snd.rack.tail_probe = None;

@@ -78,7 +78,7 @@ pub enum TimeoutWindow {
     Collapse,
     /// One segment; the threshold is the window that there was, so that slow start regains it.
     Regain,
-    /// Window and threshold stay.
+    /// Window and threshold stay. Acknowledgements lead back to the window from one segment more than is in the network.
     Keep,
 }
 

@@ -1,7 +1,7 @@
 //! What has been sent and not yet acknowledged, and what is known of each piece (RFC 6675's scoreboard).
 
 use crate::time::Instant;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// One transmitted and unacknowledged segment.
 #[derive(Clone, Copy, Debug)]
@@ -116,8 +116,11 @@ pub(super) struct Scoreboard {
     lost: u64,
     repaired: u64,
     gone: u64,
-    /// End of the highest SACKed octet; 0 if none.
-    highest_sacked: u64,
+    /// The ranges that are SACKed, by their start, disjoint and not adjacent: what a block repeats is not looked at again.
+    ranges: BTreeMap<u64, u64>,
+    /// Segments and ranges that SACK blocks made us look at.
+    #[cfg(test)]
+    pub looks: u64,
     /// No segment below this position needs repair.
     repair_from: u64,
     /// Every segment below this position has been examined by [`Scoreboard::find_lost`] in this episode.
@@ -161,8 +164,8 @@ impl Scoreboard {
     }
 
     /// End of the highest SACKed octet; 0 if none.
-    pub const fn highest_sacked(&self) -> u64 {
-        self.highest_sacked
+    pub fn highest_sacked(&self) -> u64 {
+        self.ranges.last_key_value().map_or(0, |(_, end)| *end)
     }
 
     /// Records a first transmission at the end.
@@ -207,8 +210,11 @@ impl Scoreboard {
             }
             self.entries.pop_front();
         }
-        if self.highest_sacked <= una {
-            self.highest_sacked = 0;
+        while let Some(range) = self.ranges.first_entry().filter(|range| *range.key() < una) {
+            let end = range.remove();
+            if end > una {
+                self.ranges.insert(una, end);
+            }
         }
     }
 
@@ -224,35 +230,52 @@ impl Scoreboard {
         }
     }
 
-    /// Marks `[left, right)` as received. Octets outside what is outstanding are ignored.
+    /// Marks the segments that lie in `[left, right)` as received. A part of a segment does not count: no receiver has reason to tell of
+    /// one, but for a network that cuts segments anew, and then the rest is repaired with it. So nobody can have us cut segments into
+    /// pieces, and the work is that of the segments that are news, and of two more.
     pub fn sack(&mut self, left: u64, right: u64, delivered: &mut Delivered) {
         let (Some(first), Some(last)) = (self.entries.front(), self.entries.back()) else { return };
         let (left, right) = (left.max(first.start), right.min(last.end()));
         if left >= right {
             return;
         }
-        let mut index = self.entries.partition_point(|sent| sent.end() <= left);
-        while index < self.entries.len() && self.entries[index].start < right {
-            if self.entries[index].is_sacked() {
-                index += 1;
+        let mut at = left;
+        while at < right {
+            #[cfg(test)]
+            {
+                self.looks += 1;
+            }
+            if let Some((_, &end)) = self.ranges.range(..=at).next_back().filter(|(_, end)| **end > at) {
+                at = end;
                 continue;
             }
-            if self.entries[index].start < left {
-                self.split(index, left);
-                index += 1;
-            }
-            if self.entries[index].end() > right {
-                self.split(index, right);
-            }
+            let index = self.entries.partition_point(|sent| sent.end() <= at);
             let sent = &mut self.entries[index];
-            delivered.note(sent, false);
-            let (flags, len) = (sent.flags, u64::from(sent.len));
-            sent.flags = (sent.flags | Sent::SACKED) & !(Sent::LOST | Sent::REPAIRED | Sent::GONE);
-            self.forget_loss(flags, len);
-            self.sacked += len;
-            index += 1;
+            let (start, end) = (sent.start, sent.end());
+            if end > right {
+                break;
+            }
+            if start >= at {
+                delivered.note(sent, false);
+                let (flags, len) = (sent.flags, u64::from(sent.len));
+                sent.flags = (sent.flags | Sent::SACKED) & !(Sent::LOST | Sent::REPAIRED | Sent::GONE);
+                self.forget_loss(flags, len);
+                self.sacked += len;
+                self.add_range(start, end);
+            }
+            at = end;
         }
-        self.highest_sacked = self.highest_sacked.max(right);
+    }
+
+    /// Adds a range that is SACKed from now on.
+    fn add_range(&mut self, start: u64, end: u64) {
+        let end = self.ranges.remove(&end).unwrap_or(end);
+        match self.ranges.range_mut(..start).next_back() {
+            Some((_, before)) if *before == start => *before = end,
+            _ => {
+                self.ranges.insert(start, end);
+            }
+        }
     }
 
     /// Cuts what is not SACKed and has more than `size` octets of data into segments of that size, and takes it for lost.
@@ -311,7 +334,8 @@ impl Scoreboard {
 
     /// Takes for lost what was sent once, is not SACKed and lies below the highest SACKed octet.
     pub fn mark_holes_lost(&mut self) {
-        let top = self.entries.partition_point(|sent| sent.start < self.highest_sacked);
+        let highest = self.highest_sacked();
+        let top = self.entries.partition_point(|sent| sent.start < highest);
         for index in 0..top {
             if !self.entries[index].was_retransmitted() {
                 self.mark_lost(index);
@@ -369,7 +393,7 @@ impl Scoreboard {
             sent.flags &= !Sent::SACKED;
         }
         self.sacked = 0;
-        self.highest_sacked = 0;
+        self.ranges.clear();
     }
 
     /// The first segment that needs repair.
@@ -413,7 +437,8 @@ impl Scoreboard {
         }
         let enough = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
         let (mut octets, mut ranges, mut inside) = (0u64, 0u32, false);
-        let top = self.entries.partition_point(|sent| sent.start < self.highest_sacked);
+        let highest = self.highest_sacked();
+        let top = self.entries.partition_point(|sent| sent.start < highest);
         let mut edge = None;
         for index in (0..top).rev() {
             let sent = &self.entries[index];
@@ -479,11 +504,52 @@ mod tests {
 
     #[test]
     fn three_ranges_above_make_a_loss_even_if_small() {
-        let mut board = board(10);
-        for start in [110, 310, 510] {
+        let mut board = Scoreboard::default();
+        for (start, end) in [(0, 100), (100, 110), (110, 200), (200, 210), (210, 300), (300, 310)] {
+            board.push(start, (end - start) as u32, false, Instant::from_nanos(start));
+        }
+        for start in [100, 200, 300] {
             sack(&mut board, start, start + 10);
         }
-        assert_eq!(lost(&mut board), [0, 1], "segment 0 and the head of segment 1, which has three ranges above it");
+        assert_eq!(lost(&mut board), [0], "segment 2 has two ranges above it");
+    }
+
+    #[test]
+    fn blocks_count_for_whole_segments() {
+        let mut board = board(10);
+        sack(&mut board, 150, 450);
+        assert_eq!((board.sacked(), board.highest_sacked(), board.len()), (200, 400, 10));
+        sack(&mut board, 401, 499);
+        sack(&mut board, 420, 500);
+        assert_eq!((board.sacked(), board.len()), (200, 10));
+        sack(&mut board, 100, 500);
+        assert_eq!((board.sacked(), board.highest_sacked(), board.ranges.len()), (400, 500, 1));
+        assert_eq!(acknowledge(&mut board, 350), 100);
+        assert_eq!((board.sacked(), board.highest_sacked()), (150, 500));
+    }
+
+    #[test]
+    fn blocks_of_one_octet_or_of_everything_cost_next_to_nothing() {
+        let segments = 3000;
+        let mut board = board(segments);
+        let mut random = 1u64;
+        for _ in 0..20_000 * 4 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = (random >> 33) % (segments * 100);
+            sack(&mut board, at, at + 1);
+        }
+        assert_eq!((board.len() as u64, board.sacked()), (segments, 0));
+        assert!(board.looks <= 20_000 * 4, "{}", board.looks);
+        board.looks = 0;
+        // Every second segment, then blocks over all of them, again and again.
+        for nth in (1..segments - 1).step_by(2) {
+            sack(&mut board, nth * 100, nth * 100 + 100);
+        }
+        for nth in 0..20_000 * 4 {
+            sack(&mut board, 100 + nth % 100, (segments - 1) * 100 - nth % 77);
+        }
+        assert_eq!(board.len() as u64, segments);
+        assert!(board.looks <= 4 * segments + 20_000 * 4 * 4, "{}", board.looks);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Numbers that nobody off the path shall guess: initial sequence numbers, ephemeral ports, nonce keys.
 
 use super::FourTuple;
+use crate::seq::Seq;
 use crate::time::Instant;
 use siphasher::sip::SipHasher24;
 use std::hash::{Hash, Hasher};
@@ -31,6 +32,11 @@ impl Identity {
     pub(super) fn nonce_key(&mut self, tuple: &FourTuple) -> u64 {
         self.opened += 1;
         self.hash(1, &(tuple, self.opened))
+    }
+
+    /// What nobody but us can say of a connection whose peer began with `peer`, and of `data` about it.
+    pub(super) fn proof(&self, tuple: &FourTuple, peer: Seq, data: u32) -> u32 {
+        self.hash(3, &(tuple, peer, data)) as u32
     }
 
     /// The candidates for a local port towards a destination: all ephemeral ports, from a place that differs by destination and moves

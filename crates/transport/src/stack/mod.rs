@@ -4,6 +4,7 @@
 //! (RFC 9293, 3.10.7.1) and keeps the timers of all connections in order. Like an endpoint it has neither clock nor socket: its driver
 //! hands in segments and the time, and takes out [`Datagram`]s, notices and the time at which it wants to be called again.
 
+mod cookies;
 mod identity;
 #[cfg(test)]
 mod tests;
@@ -83,8 +84,17 @@ pub struct Listener {
     pub config: Config,
     /// Their algorithms.
     pub selection: Selection,
-    /// Handshakes that may be under way at a time; further SYNs are ignored.
+    /// Handshakes that are kept at a time. Further SYNs are answered with a cookie (RFC 4987) and take no memory.
     pub backlog: usize,
+}
+
+impl Listener {
+    /// Configuration and algorithms of one more connection.
+    fn build(&self) -> (Config, Parts) {
+        let mut config = self.config.clone();
+        let parts = self.selection.build(&mut config).expect("checked when listening began");
+        (config, parts)
+    }
 }
 
 /// Why a stack cannot do what it is asked.
@@ -114,8 +124,10 @@ pub struct StackStats {
     pub misaddressed: u64,
     /// Damaged and of no connection that we know.
     pub damaged_strangers: u64,
-    /// SYNs ignored because the backlog was full.
-    pub overflowed: u64,
+    /// SYNs answered with a cookie because the backlog was full.
+    pub cookies_sent: u64,
+    /// Connections that came of one.
+    pub cookies_taken: u64,
     /// Resets sent to strangers.
     pub resets: u64,
 }
@@ -128,7 +140,7 @@ pub struct Stack {
     slots: Vec<Slot>,
     free: Vec<u32>,
     tuples: BTreeMap<FourTuple, u32>,
-    listeners: BTreeMap<SocketAddr, (Listener, usize)>,
+    listeners: BTreeMap<SocketAddr, Listening>,
     /// Connections that may have something to send.
     ready: VecDeque<u32>,
     /// Wake-up times, some of them no longer meant: a connection is looked at when its time comes, and put back if it wants to sleep on.
@@ -136,6 +148,16 @@ pub struct Stack {
     notices: VecDeque<Notice>,
     replies: VecDeque<Datagram>,
     stats: StackStats,
+}
+
+/// A listener at work.
+#[derive(Debug)]
+struct Listening {
+    listener: Listener,
+    /// Handshakes that are kept.
+    pending: usize,
+    /// Cookies may come back until then.
+    cookies_until: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -190,7 +212,7 @@ impl Stack {
         }
         // Wrong names and parameters are told now and not when the first peer knocks.
         listener.selection.build(&mut listener.config.clone())?;
-        self.listeners.insert(local, (listener, 0));
+        self.listeners.insert(local, Listening { listener, pending: 0, cookies_until: Instant::ZERO });
         Ok(())
     }
 
@@ -259,19 +281,21 @@ impl Stack {
         }
         let Some(address) = self.listener_for(tuple.local) else { return self.reset(addresses, segment) };
         if segment.flags.contains(Flags::ACK) {
-            return self.reset(addresses, segment);
-        }
-        if !segment.flags.contains(Flags::SYN) {
+            if !self.take_cookie(now, address, tuple, segment) {
+                self.reset(addresses, segment);
+            }
             return;
         }
-        let (listener, pending) = self.listeners.get_mut(&address).expect("just found");
-        if *pending >= listener.backlog {
-            self.stats.overflowed += 1;
+        // Nobody begins and ends at once: what does looks for a way past a filter.
+        if !segment.flags.contains(Flags::SYN) || segment.flags.contains(Flags::FIN) {
             return;
         }
-        *pending += 1;
-        let mut config = listener.config.clone();
-        let parts = listener.selection.build(&mut config).expect("checked when listening began");
+        let listening = self.listeners.get_mut(&address).expect("just found");
+        if listening.pending >= listening.listener.backlog {
+            return self.answer_with_cookie(now, address, addresses, segment);
+        }
+        listening.pending += 1;
+        let (mut config, parts) = listening.listener.build();
         config.initial_seq = self.identity.initial_seq(&tuple, now);
         if let Some(end) = predecessor.filter(|end| !end.precedes(Seq(config.initial_seq))) {
             // RFC 9293, 3.10.7.4: beyond everything that the old connection used.
@@ -280,6 +304,42 @@ impl Stack {
         let index = self.open(tuple, config, parts, Some(address));
         self.hand(now, index, Input::Command(Command::Listen));
         self.hand(now, index, Input::Segment(segment, Integrity::Intact));
+    }
+
+    /// Answers a SYN and forgets it: all that is needed to go on comes back with the third packet.
+    fn answer_with_cookie(&mut self, now: Instant, listener: SocketAddr, addresses: Addresses, syn: &Segment) {
+        let tuple = FourTuple::of_arrival(addresses, syn);
+        let listening = self.listeners.get_mut(&listener).expect("the caller has found it");
+        listening.cookies_until = now + cookies::LIFETIME;
+        let (mut config, parts) = listening.listener.build();
+        let syn = cookies::plain(syn, config.timestamps);
+        config.initial_seq = cookies::bake(&self.identity, &tuple, &syn, now);
+        let mut endpoint = self.endpoint_of(tuple, config, parts);
+        endpoint.handle(now, Input::Command(Command::Listen));
+        endpoint.handle(now, Input::Segment(&syn, Integrity::Intact));
+        if let Some(mut segment) = endpoint.poll_transmit(now) {
+            cookies::mark(&mut segment, &syn);
+            self.stats.cookies_sent += 1;
+            self.replies.push_back(Datagram { addresses: addresses.reversed(), segment });
+        }
+    }
+
+    /// Opens the connection that `segment` completes with a cookie of ours, if it does.
+    fn take_cookie(&mut self, now: Instant, listener: SocketAddr, tuple: FourTuple, segment: &Segment) -> bool {
+        let listening = self.listeners.get_mut(&listener).expect("the caller has found it");
+        if segment.flags.contains(Flags::SYN) || now >= listening.cookies_until {
+            return false;
+        }
+        let Some((syn, initial_seq)) = cookies::redeem(&self.identity, &tuple, segment, now) else { return false };
+        listening.pending += 1;
+        let (config, parts) = listening.listener.build();
+        let index = self.open(tuple, Config { initial_seq, ..config }, parts, Some(listener));
+        self.stats.cookies_taken += 1;
+        self.hand(now, index, Input::Command(Command::Listen));
+        for segment in [&syn, segment] {
+            self.hand(now, index, Input::Segment(segment, Integrity::Intact));
+        }
+        true
     }
 
     /// Takes the word of a router that a packet of ours does not fit its next link. The connection checks whether it is to be believed.
@@ -411,12 +471,17 @@ impl Stack {
         &self.stats
     }
 
-    fn open(&mut self, tuple: FourTuple, mut config: Config, parts: Parts, pending: Option<SocketAddr>) -> u32 {
+    /// A closed endpoint for a connection, with what the host decides.
+    fn endpoint_of(&mut self, tuple: FourTuple, mut config: Config, parts: Parts) -> Endpoint {
         config.ip_header = if tuple.local.is_ipv4() { 20 } else { 40 };
         config.mss = config.mss.min(self.settings.mtu - u16::from(config.ip_header) - 20);
         config.nonce_key = self.identity.nonce_key(&tuple);
         let ports = Ports { local: tuple.local.port(), remote: tuple.remote.port() };
-        let endpoint = Endpoint::new(config, parts, ports);
+        Endpoint::new(config, parts, ports)
+    }
+
+    fn open(&mut self, tuple: FourTuple, config: Config, parts: Parts, pending: Option<SocketAddr>) -> u32 {
+        let endpoint = self.endpoint_of(tuple, config, parts);
         let addresses = Addresses::new(tuple.local.ip(), tuple.remote.ip()).expect("both ends are of one family");
         let connection =
             Connection { endpoint, tuple, addresses, pending, queued: false, alarm: None, released: false, closed: false };
@@ -456,8 +521,8 @@ impl Stack {
             let done = matches!(event, Event::Closed(_));
             if done || event == Event::Connected {
                 if let Some(address) = connection.pending.take() {
-                    if let Some((_, pending)) = self.listeners.get_mut(&address) {
-                        *pending -= 1;
+                    if let Some(listening) = self.listeners.get_mut(&address) {
+                        listening.pending -= 1;
                     }
                     // Nobody has heard of a connection that fails before it is established, and nobody shall.
                     connection.released |= done;

@@ -5,8 +5,12 @@ use crate::time::Duration;
 const OURS: [u8; 4] = [192, 0, 2, 1];
 const THEIRS: [u8; 4] = [192, 0, 2, 2];
 
+fn v6(address: [u8; 4]) -> IpAddr {
+    [0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(address[3])].into()
+}
+
 fn stack(address: [u8; 4]) -> Stack {
-    Stack::new(Settings { addresses: vec![address.into()], mtu: 1500, key: [7; 16] })
+    Stack::new(Settings { addresses: vec![address.into(), v6(address)], mtu: 1500, key: [7; 16] })
 }
 
 fn arriving() -> Addresses {
@@ -68,15 +72,16 @@ fn a_listener_resets_acknowledgements_and_ignores_what_is_no_syn() {
 }
 
 #[test]
-fn a_listener_answers_as_many_syns_as_its_backlog_holds() {
+fn a_listener_keeps_as_many_handshakes_as_its_backlog_holds() {
     let mut stack = stack(OURS);
     stack.listen("192.0.2.1:80".parse().unwrap(), listener(2)).unwrap();
     for src_port in 5000..5003 {
         let syn = Segment { src_port, payload: Payload::Empty, ..segment(Flags::SYN) };
         let reply = answer(&mut stack, &syn, Integrity::Intact);
-        assert_eq!(reply.map(|segment| segment.flags), (src_port < 5002).then_some(Flags::SYN | Flags::ACK));
+        assert_eq!(reply.map(|segment| segment.flags), Some(Flags::SYN | Flags::ACK));
+        assert_eq!(stack.connections(), (src_port as usize - 4999).min(2), "the third one is answered and forgotten");
     }
-    assert_eq!(stack.stats().overflowed, 1);
+    assert_eq!(stack.stats().cookies_sent, 1);
     // A reset of a handshake makes room again.
     stack.handle(Instant::ZERO, arriving(), &Segment { seq: Seq(1001), ..segment(Flags::RST) }, Integrity::Intact);
     assert_eq!(stack.poll_transmit(Instant::ZERO), None);
@@ -96,7 +101,8 @@ fn listening_is_refused_with_a_reason() {
     );
     let unknown = Listener { selection: Selection::scheme("no-such-scheme"), ..listener(1) };
     assert!(matches!(stack.listen("192.0.2.1:81".parse().unwrap(), unknown), Err(StackError::Selection(_))));
-    let v6 = "[2001:db8::1]:80".parse().unwrap();
+    let v6 = "[2001:db8::9]:80".parse().unwrap();
+    let mut stack = Stack::new(Settings { addresses: vec![OURS.into()], mtu: 1500, key: [7; 16] });
     let error = stack.connect(Instant::ZERO, v6, Config::modern(), &Selection::default()).unwrap_err();
     assert_eq!(error, StackError::NoSource(v6.ip()));
 }
@@ -258,4 +264,101 @@ fn a_new_connection_takes_the_place_of_one_in_time_wait() {
     assert!(ended_at.precedes(answer.seq), "{ended_at} precedes {}", answer.seq);
     let closed = Notice::Event(server, Event::Closed(crate::tcp::Closing::Normal));
     assert!(std::iter::from_fn(|| pair.stacks[1].poll_notice()).any(|notice| notice == closed));
+}
+
+/// SYNs from `count` addresses that never send a third packet.
+fn flood(pair: &mut Pair, to: IpAddr, count: u32) {
+    for number in 0..count {
+        let from: IpAddr = match to {
+            IpAddr::V4(_) => (0x0A00_0001 + number).to_be_bytes().into(),
+            IpAddr::V6(_) => (0x2001_0db8_ffff_u128 << 80 | u128::from(number)).to_be_bytes().into(),
+        };
+        let syn = Segment { seq: Seq(number), payload: Payload::Empty, ..segment(Flags::SYN) };
+        pair.stacks[1].handle(pair.now, Addresses::new(from, to).unwrap(), &syn, Integrity::Intact);
+        while pair.stacks[1].poll_transmit(pair.now).is_some() {}
+    }
+}
+
+/// RFC 4987, 3.6.
+#[test]
+fn a_flood_of_syns_keeps_nobody_out() {
+    for to in [THEIRS.into(), v6(THEIRS)] {
+        for timestamps in [true, false] {
+            let mut pair = Pair::new();
+            let server = Listener { config: Config { ecn: true, ..listener(16).config }, ..listener(16) };
+            pair.stacks[1].listen(SocketAddr::new(to, 80), server).unwrap();
+            flood(&mut pair, to, 10_000);
+            assert_eq!(pair.stacks[1].connections(), 16);
+            let config = Config { timestamps, ecn: true, mss: 1400, ..listener(1).config };
+            let remote = SocketAddr::new(to, 80);
+            let client = pair.stacks[0].connect(pair.now, remote, config, &Selection::default()).unwrap();
+            for _ in 0..40 {
+                flood(&mut pair, to, 20);
+                pair.run_for(Duration::from_millis(1));
+            }
+            let server = pair.accepted(1).expect("a connection");
+            assert_eq!(pair.stacks[1].stats().cookies_taken, 1);
+            let ends = [(0, client), (1, server)].map(|(side, id)| pair.stacks[side].endpoint(id).unwrap());
+            for end in ends {
+                // Where timestamps carry them, the other options are agreed upon as ever.
+                assert_eq!(end.agreed(), (timestamps, timestamps, timestamps), "{to}");
+                assert_eq!(end.window_scales(), timestamps.then_some((7, 7)));
+                assert_eq!(end.path().mss, if timestamps { 1388 } else { 1400 });
+            }
+            for (side, id) in [(0, client), (1, server)] {
+                pair.stacks[side].command(pair.now, id, Command::Send(Payload::Synthetic { offset: 0, len: 60_000 }));
+            }
+            pair.run_for(Duration::from_secs(2));
+            for (side, id) in [(0, client), (1, server)] {
+                let end = pair.stacks[side].endpoint(id).unwrap();
+                assert_eq!((end.octets_acknowledged(), end.stats().octets_delivered), (60_000, 60_000), "{to}");
+                assert_eq!(end.stats().timeouts, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cookie_is_good_for_its_connection_and_for_two_minutes() {
+    let arriving = Addresses::new(THEIRS.into(), OURS.into()).unwrap();
+    let syn = Segment { payload: Payload::Empty, ..segment(Flags::SYN) };
+    let flooded = || {
+        let mut stack = stack(OURS);
+        stack.listen("192.0.2.1:80".parse().unwrap(), listener(0)).unwrap();
+        let answer = answer(&mut stack, &syn, Integrity::Intact).unwrap();
+        let ack = Segment { seq: answer.ack, ack: answer.seq + 1, ..segment(Flags::ACK) };
+        (stack, Segment { payload: Payload::Empty, ..ack })
+    };
+    let taken = |change: &dyn Fn(&mut Segment), from: [u8; 4], after: u64| {
+        let (mut stack, mut ack) = flooded();
+        change(&mut ack);
+        let now = Instant::ZERO + Duration::from_secs(after);
+        stack.handle(now, Addresses::new(from.into(), OURS.into()).unwrap(), &ack, Integrity::Intact);
+        let answer = stack.poll_transmit(now).map(|datagram| datagram.segment.flags);
+        let reset = answer == Some(Flags::RST);
+        assert_eq!(stack.connections(), usize::from(!reset), "{answer:?}");
+        !reset
+    };
+    assert!(taken(&|_| {}, THEIRS, 0) && taken(&|_| {}, THEIRS, 64));
+    assert!(!taken(&|_| {}, THEIRS, 128), "it is too old");
+    assert!(!taken(&|_| {}, [192, 0, 2, 77], 0), "it is another one's");
+    assert!(!taken(&|ack| ack.src_port += 1, THEIRS, 0));
+    assert!(!taken(&|ack| ack.seq = ack.seq + 1, THEIRS, 0));
+    for bit in 0..32 {
+        assert!(!taken(&|ack| ack.ack = Seq(ack.ack.0.wrapping_sub(1) ^ 1 << bit) + 1, THEIRS, 0), "bit {bit}");
+    }
+    // Who has sent no cookie takes none.
+    let (_, ack) = flooded();
+    let mut quiet = stack(OURS);
+    quiet.listen("192.0.2.1:80".parse().unwrap(), listener(1)).unwrap();
+    quiet.handle(Instant::ZERO, arriving, &ack, Integrity::Intact);
+    assert_eq!((quiet.connections(), quiet.stats().resets), (0, 1));
+}
+
+#[test]
+fn nobody_begins_and_ends_at_once() {
+    let mut stack = stack(OURS);
+    stack.listen("192.0.2.1:80".parse().unwrap(), listener(8)).unwrap();
+    assert_eq!(answer(&mut stack, &segment(Flags::SYN | Flags::FIN), Integrity::Intact), None);
+    assert_eq!(stack.connections(), 0);
 }

@@ -125,7 +125,7 @@ impl Endpoint {
         if segment.flags.contains(Flags::ACK) {
             return self.reset_in_answer_to(segment);
         }
-        if segment.flags.contains(Flags::SYN) {
+        if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::FIN) {
             self.take_syn(now, segment);
             self.state = State::SynReceived;
             self.send_syn(now);
@@ -239,11 +239,11 @@ impl Endpoint {
     fn sample_handshake(&mut self, now: Instant, segment: &Segment, retried: bool) {
         let rtt = &mut self.snd.rtt;
         rtt.reset_backoff();
-        if !retried {
-            let sample = now.since(self.timers.syn_sent_at);
-            let sample = if rtt.is_fine() { sample } else { rtt.in_ticks(sample, self.timers.syn_sent_at) };
+        if let Some(sent) = self.timers.syn_sent_at.filter(|_| !retried) {
+            let sample = now.since(sent);
+            let sample = if rtt.is_fine() { sample } else { rtt.in_ticks(sample, sent) };
             rtt.sample(sample, 1);
-        } else if segment.options.timestamps.is_none() {
+        } else if retried && segment.options.timestamps.is_none() {
             rtt.after_syn_loss(); // RFC 6298, 5.7
         }
     }

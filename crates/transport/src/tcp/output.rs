@@ -37,7 +37,7 @@ impl Endpoint {
             return std::mem::take(&mut self.rcv.ack_now).then(|| self.acknowledgement(now));
         }
         if self.snd.syn_expiries == 0 {
-            self.timers.syn_sent_at = now;
+            self.timers.syn_sent_at = Some(now);
         }
         let answering = self.state == State::SynReceived;
         let mut flags = if answering { Flags::SYN | Flags::ACK } else { Flags::SYN };

@@ -22,7 +22,8 @@ pub(super) struct Timers {
     keep_alive: Instant,
     keep_alive_probes: u32,
     time_wait: Instant,
-    pub syn_sent_at: Instant,
+    /// When our SYN left first; `None` if nobody remembers (a SYN cookie).
+    pub syn_sent_at: Option<Instant>,
 }
 
 impl Default for Timers {
@@ -37,7 +38,7 @@ impl Default for Timers {
             keep_alive: Instant::MAX,
             keep_alive_probes: 0,
             time_wait: Instant::MAX,
-            syn_sent_at: Instant::ZERO,
+            syn_sent_at: None,
         }
     }
 }

@@ -5,9 +5,10 @@
 //! follows an estimate of Reno's instead.
 
 use super::slow_start::SlowStart;
-use super::{CongestionControl, Window, HYSTART};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use super::{hystart, CongestionControl, Window};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path, Sent};
+use crate::settings;
 use crate::time::Instant;
 
 /// Its row.
@@ -16,33 +17,27 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
     summary: "The window is a cubic function of the time since the last reduction, and never less than Reno's.",
     reference: "RFC 9438",
     notes: Notes::NONE,
-    parameters: &[
-        Parameter {
-            name: "c",
-            summary: "C: how fast the cubic grows, in segments/s^3.",
-            kind: Kind::Number { default: 0.4, min: 0.001, max: 100.0 },
-        },
-        Parameter {
-            name: "beta",
-            summary: "The factor by which congestion multiplies the flight.",
-            kind: Kind::Number { default: 0.7, min: 0.1, max: 0.99 },
-        },
-        Parameter {
-            name: "fast_convergence",
-            summary: "Aim lower after a loss below the window of the loss before (RFC 9438, 4.7).",
-            kind: Kind::Flag { default: true },
-        },
-        HYSTART,
-    ],
-    build: |arguments| {
-        Box::new(Cubic::new(
-            arguments.number("c"),
-            arguments.number("beta"),
-            arguments.flag("fast_convergence"),
-            arguments.flag("hystart"),
-        ))
-    },
+    ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// C: how fast the cubic grows, in segments/s^3.
+        c: f64 = 0.4, 0.001..=100.0;
+        /// The factor by which congestion multiplies the flight.
+        beta: f64 = 0.7, 0.1..=0.99;
+        /// Aim lower after a loss below the window of the loss before (RFC 9438, 4.7).
+        fast_convergence: bool = true;
+        slow_start: hystart::Settings;
+    }
+}
+
+impl Build<dyn CongestionControl> for Settings {
+    fn build(self) -> Box<dyn CongestionControl> {
+        Box::new(Cubic::new(self.c, self.beta, self.fast_convergence, self.slow_start.hystart))
+    }
+}
 
 /// RFC 9438 with its constants as parameters.
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 use super::slow_start::SlowStart;
 use super::{CongestionControl, Window};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
@@ -15,20 +16,24 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  timeouts equal; without timeouts fairness would ask for alpha = 3 (1 - beta) / (1 + beta) = 0.2 instead of 0.31.",
         ..Notes::NONE
     },
-    parameters: &[
-        Parameter {
-            name: "alpha",
-            summary: "Segments by which the window grows in a round trip.",
-            kind: Kind::Number { default: 0.31, min: 0.001, max: 100.0 },
-        },
-        Parameter {
-            name: "beta",
-            summary: "The factor by which congestion multiplies the window.",
-            kind: Kind::Number { default: 0.875, min: 0.1, max: 0.99 },
-        },
-    ],
-    build: |arguments| Box::new(Gaimd::new(arguments.number("alpha"), arguments.number("beta"))),
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Segments by which the window grows in a round trip.
+        alpha: f64 = 0.31, 0.001..=100.0;
+        /// The factor by which congestion multiplies the window.
+        beta: f64 = 0.875, 0.1..=0.99;
+    }
+}
+
+impl Build<dyn CongestionControl> for Settings {
+    fn build(self) -> Box<dyn CongestionControl> {
+        Box::new(Gaimd::new(self.alpha, self.beta))
+    }
+}
 
 /// Yang & Lam 2000, section 2: `W += alpha` a round trip, `W *= beta` a congestion signal. A timeout halves as Reno's does.
 #[derive(Debug)]

@@ -1,7 +1,16 @@
 //! HyStart++: leaving the first slow start when round-trip times begin to grow (RFC 9406).
 
 use crate::path::Ack;
+use crate::settings;
 use crate::time::Duration;
+
+settings! {
+    /// How slow start ends.
+    pub(super) struct Settings {
+        /// Leave the first slow start by HyStart++ (RFC 9406), and grow by up to 8 segments an acknowledgement until then.
+        pub hystart: bool = false;
+    }
+}
 
 /// Largest growth for one acknowledgement, in segments, for a sender that does not pace (RFC 9406, 4.3).
 pub(super) const LIMIT: u64 = 8;

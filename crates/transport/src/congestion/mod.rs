@@ -27,7 +27,7 @@ pub use vegas::Vegas;
 pub use veno::Veno;
 pub use westwood::Westwood;
 
-use crate::kit::{Kind, Parameter, Part};
+use crate::kit::Part;
 use crate::path::{Ack, Path, Sent};
 use crate::tcp::Formation;
 use std::fmt;
@@ -156,12 +156,6 @@ impl Window {
         self.set_ssthresh(self.ssthresh);
     }
 }
-
-const HYSTART: Parameter = Parameter {
-    name: "hystart",
-    summary: "Leave the first slow start by HyStart++ (RFC 9406), and grow by up to 8 segments an acknowledgement until then.",
-    kind: Kind::Flag { default: false },
-};
 
 /// All congestion controls.
 pub static TABLE: &[Part<dyn CongestionControl>] = &[

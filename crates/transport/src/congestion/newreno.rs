@@ -1,9 +1,10 @@
 //! Additive increase by octets: what RFC 5681 recommends.
 
 use super::slow_start::SlowStart;
-use super::{CongestionControl, Window, HYSTART};
-use crate::kit::{Notes, Part};
+use super::{hystart, CongestionControl, Window};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
@@ -11,9 +12,21 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
     summary: "Additive increase counted in octets (appropriate byte counting), half the flight on congestion.",
     reference: "RFC 5681, RFC 3465",
     notes: Notes::NONE,
-    parameters: &[HYSTART],
-    build: |arguments| Box::new(NewReno::new(arguments.flag("hystart"))),
+    ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        slow_start: hystart::Settings;
+    }
+}
+
+impl Build<dyn CongestionControl> for Settings {
+    fn build(self) -> Box<dyn CongestionControl> {
+        Box::new(NewReno::new(self.slow_start.hystart))
+    }
+}
 
 /// Appropriate byte counting (RFC 3465): slow start by [`SlowStart`], then one segment for each window of acknowledged octets; half
 /// the flight on congestion (RFC 5681, eq. 4).

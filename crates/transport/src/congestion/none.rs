@@ -1,8 +1,9 @@
 //! No congestion control: a window that never moves.
 
 use super::{CongestionControl, Window};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
@@ -10,13 +11,22 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
     summary: "A window that never moves.",
     reference: "for experiments",
     notes: Notes::NONE,
-    parameters: &[Parameter {
-        name: "segments",
-        summary: "The window in segments.",
-        kind: Kind::Number { default: 10.0, min: 1.0, max: 1_000_000.0 },
-    }],
-    build: |arguments| Box::new(None::new(arguments.number("segments") as u64)),
+    ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// The window in segments.
+        segments: u64 = 10, 1..=1_000_000;
+    }
+}
+
+impl Build<dyn CongestionControl> for Settings {
+    fn build(self) -> Box<dyn CongestionControl> {
+        Box::new(None::new(self.segments))
+    }
+}
 
 /// A fixed window, through losses and timeouts. For experiments on a path that the sender has to itself.
 #[derive(Debug)]

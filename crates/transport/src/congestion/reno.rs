@@ -10,8 +10,7 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
     summary: "Additive increase counted in acknowledgements, half the flight on congestion.",
     reference: "RFC 5681",
     notes: Notes::NONE,
-    parameters: &[],
-    build: |_| Box::new(Reno),
+    ..Part::fixed(|_| Box::new(Reno))
 };
 
 /// RFC 5681, 3.1: one segment an acknowledgement in slow start, one segment a window in congestion avoidance.

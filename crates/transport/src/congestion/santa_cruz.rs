@@ -3,8 +3,9 @@
 use super::slow_start::SlowStart;
 use super::{CongestionControl, Window};
 use crate::estimate::{Clock, Jitter};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
@@ -19,20 +20,24 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  the segments: the mean time between arrivals is that of the bottleneck only once it is busy.",
         ..Notes::NONE
     },
-    parameters: &[
-        Parameter {
-            name: "n_op",
-            summary: "Segments to keep in the queue.",
-            kind: Kind::Number { default: 3.0, min: 0.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "delta",
-            summary: "The window stands still while the queue is this near to them.",
-            kind: Kind::Number { default: 0.5, min: 0.0, max: 1000.0 },
-        },
-    ],
-    build: |arguments| Box::new(SantaCruz::new(arguments.number("n_op"), arguments.number("delta"))),
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Segments to keep in the queue.
+        n_op: f64 = 3.0, 0.0..=1000.0;
+        /// The window stands still while the queue is this near to them.
+        delta: f64 = 0.5, 0.0..=1000.0;
+    }
+}
+
+impl Build<dyn CongestionControl> for Settings {
+    fn build(self) -> Box<dyn CongestionControl> {
+        Box::new(SantaCruz::new(self.n_op, self.delta))
+    }
+}
 
 /// Parsa & Garcia-Luna-Aceves 1999, section 3: each round trip adds `sum D / s` segments to the queue, where `D` is how much longer apart
 /// two segments arrived than they left, and `s` the mean time between arrivals. Here the `D` are summed up, and divided by the latest `s`:

@@ -3,8 +3,9 @@
 use super::slow_start::SlowStart;
 use super::{CongestionControl, Window};
 use crate::estimate::{backlog, Backlog, Round};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
+use crate::{choices, settings};
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
@@ -17,35 +18,38 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  duplicate is not the window's business here: RACK does that for every congestion control.",
         ..Notes::NONE
     },
-    parameters: &[
-        Parameter {
-            name: "alpha",
-            summary: "With fewer segments queued the window grows by one a round trip.",
-            kind: Kind::Number { default: 2.0, min: 0.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "beta",
-            summary: "With more segments queued the window shrinks by one a round trip.",
-            kind: Kind::Number { default: 4.0, min: 0.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "gamma",
-            summary: "With more segments queued slow start ends.",
-            kind: Kind::Number { default: 1.0, min: 0.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "sample",
-            summary: "What stands for the round-trip times of a round: their mean, as in ns-2, or the smallest, as in Linux.",
-            kind: Kind::Choice(&["mean", "min"]),
-        },
-    ],
-    build: |arguments| {
-        Box::new(Vegas::new(
-            [arguments.number("alpha"), arguments.number("beta"), arguments.number("gamma")],
-            arguments.word("sample") == "min",
-        ))
-    },
+        ..Part::of::<Settings>()
 };
+
+choices! {
+    /// What stands for the round-trip times of a round.
+    enum Sample {
+        /// Their mean.
+        Mean = "mean",
+        /// The smallest.
+        Min = "min",
+    }
+}
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// With fewer segments queued the window grows by one a round trip.
+        alpha: f64 = 2.0, 0.0..=1000.0;
+        /// With more segments queued the window shrinks by one a round trip.
+        beta: f64 = 4.0, 0.0..=1000.0;
+        /// With more segments queued slow start ends.
+        gamma: f64 = 1.0, 0.0..=1000.0;
+        /// What stands for the round-trip times of a round: their mean, as in ns-2, or the smallest, as in Linux.
+        sample: Sample;
+    }
+}
+
+impl Build<dyn CongestionControl> for Settings {
+    fn build(self) -> Box<dyn CongestionControl> {
+        Box::new(Vegas::new([self.alpha, self.beta, self.gamma], self.sample == Sample::Min))
+    }
+}
 
 /// Once a round trip the backlog decides (Brakmo & Peterson 1995, sections 3.2 and 3.3): below `alpha` the window grows by a segment,
 /// above `beta` it shrinks by one. Slow start doubles every other round trip, and ends with an eighth less once the backlog exceeds

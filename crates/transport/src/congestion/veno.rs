@@ -3,8 +3,9 @@
 use super::slow_start::SlowStart;
 use super::{CongestionControl, Window};
 use crate::estimate::Backlog;
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
@@ -17,13 +18,22 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  backlog, and the reaction `scale` cuts the window to 4/5 for them.",
         ..Notes::NONE
     },
-    parameters: &[Parameter {
-        name: "beta",
-        summary: "Segments queued from which on the window grows at half the pace.",
-        kind: Kind::Number { default: 3.0, min: 0.0, max: 1000.0 },
-    }],
-    build: |arguments| Box::new(Veno::new(arguments.number("beta"))),
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Segments queued from which on the window grows at half the pace.
+        beta: f64 = 3.0, 0.0..=1000.0;
+    }
+}
+
+impl Build<dyn CongestionControl> for Settings {
+    fn build(self) -> Box<dyn CongestionControl> {
+        Box::new(Veno::new(self.beta))
+    }
+}
 
 /// Samples a round needs to have for its backlog to be believed (Linux's `tcp_veno`).
 const SAMPLES: u32 = 3;

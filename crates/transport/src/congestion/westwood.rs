@@ -2,8 +2,9 @@
 
 use super::{CongestionControl, NewReno, Window};
 use crate::estimate::{Bandwidth, Filter};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
@@ -16,22 +17,24 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  sample of zero takes its place.",
         ..Notes::NONE
     },
-    parameters: &[
-        Parameter {
-            name: "tau",
-            summary: "Time constant of the filter in seconds.",
-            kind: Kind::Number { default: 0.5, min: 0.001, max: 100.0 },
-        },
-        Parameter {
-            name: "m",
-            summary: "A sample of zero is taken after tau / m seconds without an acknowledgement.",
-            kind: Kind::Number { default: 2.0, min: 1.0, max: 16.0 },
-        },
-    ],
-    build: |arguments| {
-        Box::new(Westwood::new(Filter::Westwood { tau: arguments.number("tau"), m: arguments.number("m") }))
-    },
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Time constant of the filter in seconds.
+        tau: f64 = 0.5, 0.001..=100.0;
+        /// A sample of zero is taken after tau / m seconds without an acknowledgement.
+        m: f64 = 2.0, 1.0..=16.0;
+    }
+}
+
+impl Build<dyn CongestionControl> for Settings {
+    fn build(self) -> Box<dyn CongestionControl> {
+        Box::new(Westwood::new(Filter::Westwood { tau: self.tau, m: self.m }))
+    }
+}
 
 /// NewReno's growth with a threshold of rate times smallest delay, after duplicate acknowledgements and timeouts alike (Mascolo et al.
 /// 2001, section 3). Until there is an estimate, half the flight.

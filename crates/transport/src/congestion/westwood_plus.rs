@@ -2,8 +2,9 @@
 
 use super::{CongestionControl, Westwood};
 use crate::estimate::Filter;
-use crate::kit::{Arguments, Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::time::Duration;
+use crate::{choices, settings};
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
@@ -15,26 +16,43 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  7/8 instead of one of 0.9 over the mean of two samples.",
         ..Notes::NONE
     },
-    parameters: &[
-        Parameter { name: "filter", summary: "Whose filter smooths the samples.", kind: Kind::Choice(&["paper", "linux"]) },
-        Parameter {
-            name: "gain",
-            summary: "Weight of what was known before a sample; Linux's is fixed.",
-            kind: Kind::Number { default: 0.9, min: 0.0, max: 0.999 },
-        },
-        Parameter {
-            name: "min_interval",
-            summary: "Shortest time in seconds that a sample spans (Linux's 50 ms).",
-            kind: Kind::Number { default: 0.05, min: 0.0, max: 10.0 },
-        },
-    ],
-    build: |arguments| Box::new(Westwood::new(filter(arguments))),
+        ..Part::of::<Settings>()
 };
 
-fn filter(arguments: &Arguments) -> Filter {
-    let least = Duration::from_secs_f64(arguments.number("min_interval"));
-    match arguments.word("filter") {
-        "linux" => Filter::WestwoodLinux { least },
-        _ => Filter::WestwoodPlus { gain: arguments.number("gain"), least },
+choices! {
+    /// Whose filter smooths the samples.
+    enum Smoothing {
+        /// The publication's.
+        Paper = "paper",
+        /// Linux's.
+        Linux = "linux",
+    }
+}
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Whose filter smooths the samples.
+        filter: Smoothing;
+        /// Weight of what was known before a sample; Linux's is fixed.
+        gain: f64 = 0.9, 0.0..=0.999;
+        /// Shortest time in seconds that a sample spans (Linux's 50 ms).
+        min_interval: f64 = 0.05, 0.0..=10.0;
+    }
+}
+
+impl Build<dyn CongestionControl> for Settings {
+    fn build(self) -> Box<dyn CongestionControl> {
+        Box::new(Westwood::new(self.filter()))
+    }
+}
+
+impl Settings {
+    fn filter(&self) -> Filter {
+        let least = Duration::from_secs_f64(self.min_interval);
+        match self.filter {
+            Smoothing::Linux => Filter::WestwoodLinux { least },
+            Smoothing::Paper => Filter::WestwoodPlus { gain: self.gain, least },
+        }
     }
 }

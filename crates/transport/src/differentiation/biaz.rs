@@ -1,10 +1,11 @@
 //! Biaz: a packet that the last hop corrupted has used its time there, one that was dropped before has not.
 
-use super::common::{remembered, WINDOW};
+use super::common::{Lasting, Window};
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
 use crate::estimate::{Extremes, Spacing};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
+use crate::settings;
 use crate::time::Duration;
 
 const NOTES: Notes = Notes {
@@ -19,29 +20,13 @@ const NOTES: Notes = Notes {
              T_min. The score is the distance beyond the lower bound in T_min, so that one run draws the whole trade-off in `upper`.",
 };
 
-/// How long `T_min` is remembered.
-pub(super) const T_MIN: Parameter = Parameter {
-    name: "t_min",
-    summary: "T_min: the shortest of the whole connection, or of a window without what is shorter than half the median.",
-    kind: Kind::Choice(&["lifetime", "windowed"]),
-};
-
 /// Biaz & Vaidya 1999.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
     name: "biaz",
     summary: "Corruption if the gap lasted as long as the missing packets take on the slowest link.",
     reference: "Biaz & Vaidya 1999",
     notes: NOTES,
-    parameters: &[
-        Parameter {
-            name: "upper",
-            summary: "Upper bound of the gap, in T_min beyond n.",
-            kind: Kind::Number { default: 2.0, min: 1.0, max: 100.0 },
-        },
-        T_MIN,
-        WINDOW,
-    ],
-    build: |arguments| Box::new(Biaz::new(arguments.number("upper"), remembered(arguments, "t_min"))),
+    ..Part::of::<Settings>()
 };
 
 /// The tighter bound of Cen, Cosman & Voelker 2003.
@@ -49,17 +34,49 @@ pub(super) const MODIFIED: Part<dyn GapDifferentiator> = Part {
     name: "mbiaz",
     summary: "Biaz with a tighter upper bound.",
     reference: "Cen, Cosman & Voelker 2003",
-    parameters: &[
-        Parameter {
-            name: "upper",
-            summary: "Upper bound of the gap, in T_min beyond n.",
-            kind: Kind::Number { default: 1.25, min: 1.0, max: 100.0 },
-        },
-        T_MIN,
-        WINDOW,
-    ],
-    ..PART
+    notes: NOTES,
+    ..Part::of::<Tighter>()
 };
+
+settings! {
+    /// How long `T_min` is remembered.
+    pub(super) struct Shortest {
+        /// T_min: the shortest of the whole connection, or of a window without what is shorter than half the median.
+        pub t_min: Lasting;
+    }
+}
+
+settings! {
+    /// What can be set of Biaz.
+    struct Settings {
+        /// Upper bound of the gap, in T_min beyond n.
+        upper: f64 = 2.0, 1.0..=100.0;
+        shortest: Shortest;
+        window: Window;
+    }
+}
+
+settings! {
+    /// What can be set of mBiaz.
+    struct Tighter {
+        /// Upper bound of the gap, in T_min beyond n.
+        upper: f64 = 1.25, 1.0..=100.0;
+        shortest: Shortest;
+        window: Window;
+    }
+}
+
+impl Build<dyn GapDifferentiator> for Settings {
+    fn build(self) -> Box<dyn GapDifferentiator> {
+        Box::new(Biaz::new(self.upper, self.shortest.t_min.over(self.window)))
+    }
+}
+
+impl Build<dyn GapDifferentiator> for Tighter {
+    fn build(self) -> Box<dyn GapDifferentiator> {
+        Box::new(Biaz::new(self.upper, self.shortest.t_min.over(self.window)))
+    }
+}
 
 /// Rounding that the lower bound forgives.
 const TOLERANCE: Duration = Duration::from_nanos(1);

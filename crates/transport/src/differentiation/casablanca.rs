@@ -2,7 +2,8 @@
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
@@ -21,20 +22,24 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
                  in the stream, not by transmission, so that the receiver knows the mark of what it never saw. A gap of more than n packets is \
                  congestion even with any_in.",
     },
-    parameters: &[
-        Parameter {
-            name: "n",
-            summary: "One packet in this many is marked.",
-            kind: Kind::Number { default: 4.0, min: 2.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "any_in",
-            summary: "Corruption as soon as one missing packet was not marked: a queue would have dropped marked ones first.",
-            kind: Kind::Flag { default: false },
-        },
-    ],
-    build: |arguments| Box::new(Casablanca::new(arguments.number("n") as u32, arguments.flag("any_in"))),
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// One packet in this many is marked.
+        n: u32 = 4, 2..=1000;
+        /// Corruption as soon as one missing packet was not marked: a queue would have dropped marked ones first.
+        any_in: bool = false;
+    }
+}
+
+impl Build<dyn GapDifferentiator> for Settings {
+    fn build(self) -> Box<dyn GapDifferentiator> {
+        Box::new(Casablanca::new(self.n, self.any_in))
+    }
+}
 
 /// Knows the marks of what is missing by its place in the stream.
 #[derive(Debug)]

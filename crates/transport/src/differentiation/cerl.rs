@@ -1,11 +1,12 @@
 //! TCP CERL's test of the queue (El-Ocla 2010), and its successors CERL+ and CERLX.
 
-use super::common::{falling, queue_usage, windowed, EXTREMES, WINDOW};
+use super::common::{falling, Memory};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::QueueUsage;
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss, Trigger};
 use crate::time::Duration;
+use crate::{choices, settings};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -21,29 +22,42 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  replaces `a` by T / mean(RTT); CERLX takes extremes and mean over a window, 60 s in a public implementation. While RTT_min = RTT_max the \
                  published test calls every loss congestion; here it is no evidence, which a sender treats alike.",
     },
-    parameters: &[
-        Parameter {
-            name: "a",
-            summary: "Share of the largest queue from which on a loss is congestion.",
-            kind: Kind::Number { default: 0.55, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "reading",
-            summary: "CERL, CERL+ (a = RTT_min / mean RTT) or CERLX (the same over a window).",
-            kind: Kind::Choice(&["plain", "plus", "x"]),
-        },
-        EXTREMES,
-        WINDOW,
-    ],
-    build: |arguments| {
-        let (capacity, usage) = match arguments.word("reading") {
-            "plus" => (Capacity::Dynamic, queue_usage(arguments)),
-            "x" => (Capacity::Dynamic, QueueUsage::new(windowed(arguments))),
-            _ => (Capacity::Share(arguments.number("a")), queue_usage(arguments)),
+        ..Part::of::<Settings>()
+};
+
+choices! {
+    /// Which CERL.
+    enum Reading {
+        /// A fixed share of the largest queue.
+        Plain = "plain",
+        /// CERL+: the threshold follows the mean.
+        Plus = "plus",
+        /// The same over a window.
+        X = "x",
+    }
+}
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Share of the largest queue from which on a loss is congestion.
+        a: f64 = 0.55, 0.0..=1.0;
+        /// CERL, CERL+ (a = RTT_min / mean RTT) or CERLX (the same over a window).
+        reading: Reading;
+        memory: Memory;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        let (capacity, usage) = match self.reading {
+            Reading::Plus => (Capacity::Dynamic, self.memory.queue_usage()),
+            Reading::X => (Capacity::Dynamic, QueueUsage::new(self.memory.window.extremes())),
+            Reading::Plain => (Capacity::Share(self.a), self.memory.queue_usage()),
         };
         Box::new(Cerl { capacity, usage })
-    },
-};
+    }
+}
 
 /// The differentiator of TCP CERL.
 #[derive(Debug)]

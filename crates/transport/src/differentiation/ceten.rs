@@ -2,9 +2,10 @@
 
 use super::coin::uniform;
 use super::{Cause, LossDifferentiator, Verdict};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Loss, Reported, Sent};
 use crate::segment::Report;
+use crate::settings;
 use std::collections::VecDeque;
 
 /// Its row.
@@ -23,40 +24,36 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  1 - q / p, a probability; the verdict is the realisation of a coin, so that another threshold on the score does not give it. CETEN_C reacts to \
                  the verdict, CETEN_A (reaction `graded`) to the score.",
     },
-    parameters: &[
-        Parameter {
-            name: "losses",
-            summary: "Losses that the window of the loss rate holds.",
-            kind: Kind::Number { default: 100.0, min: 1.0, max: 10_000.0 },
-        },
-        Parameter {
-            name: "packets",
-            summary: "Packets that the window of the loss rate holds at least.",
-            kind: Kind::Number { default: 1000.0, min: 1.0, max: 1e6 },
-        },
-        Parameter {
-            name: "floor",
-            summary: "The smallest share of congestion.",
-            kind: Kind::Number { default: 0.05, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "seed",
-            summary: "Chooses another sequence of throws.",
-            kind: Kind::Number { default: 0.0, min: 0.0, max: 1e9 },
-        },
-    ],
-    build: |arguments| {
+        ..Part::of::<Settings>()
+};
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Losses that the window of the loss rate holds.
+        losses: usize = 100, 1..=10_000;
+        /// Packets that the window of the loss rate holds at least.
+        packets: u64 = 1000, 1..=1_000_000;
+        /// The smallest share of congestion.
+        floor: f64 = 0.05, 0.0..=1.0;
+        /// Chooses another sequence of throws.
+        seed: u64 = 0, 0..=1_000_000_000;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
         Box::new(Ceten {
-            losses: arguments.number("losses") as usize,
-            packets: arguments.number("packets") as u64,
-            floor: arguments.number("floor"),
-            seed: arguments.number("seed") as u64,
+            losses: self.losses,
+            packets: self.packets,
+            floor: self.floor,
+            seed: self.seed,
             sent: 0,
             lost_at: VecDeque::new(),
             survival: None,
         })
-    },
-};
+    }
+}
 
 /// Counts packets and losses, and hears what the links let through.
 #[derive(Debug)]

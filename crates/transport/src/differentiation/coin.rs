@@ -1,8 +1,9 @@
 //! Throws a coin: the lower bound. Whatever is worse than this knows less than nothing.
 
 use super::{LossDifferentiator, Verdict};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::Loss;
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -16,20 +17,24 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         fails: "Everywhere equally: its trade-off is the diagonal.",
         errata: "",
     },
-    parameters: &[
-        Parameter {
-            name: "p",
-            summary: "The probability of corruption.",
-            kind: Kind::Number { default: 0.5, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "seed",
-            summary: "Chooses another sequence of throws.",
-            kind: Kind::Number { default: 0.0, min: 0.0, max: 1e9 },
-        },
-    ],
-    build: |arguments| Box::new(Coin { p: arguments.number("p"), seed: arguments.number("seed") as u64 }),
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// The probability of corruption.
+        p: f64 = 0.5, 0.0..=1.0;
+        /// Chooses another sequence of throws.
+        seed: u64 = 0, 0..=1_000_000_000;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(Coin { p: self.p, seed: self.seed })
+    }
+}
 
 /// A coin with a bias.
 #[derive(Debug)]

@@ -1,38 +1,65 @@
 //! What several differentiators have in common.
 
 use crate::estimate::{Extremes, QueueUsage};
-use crate::kit::{Arguments, Kind, Parameter};
 use crate::path::Path;
 use crate::time::Duration;
+use crate::{choices, settings};
 
-pub(super) const EXTREMES: Parameter = Parameter {
-    name: "extremes",
-    summary: "How long the smallest and the largest time are remembered: as long as the connection lasts, as published, or for a window \
-              that leaves single spikes out.",
-    kind: Kind::Choice(&["lifetime", "windowed"]),
-};
-
-pub(super) const WINDOW: Parameter = Parameter {
-    name: "window_s",
-    summary: "Length of that window in seconds.",
-    kind: Kind::Number { default: 60.0, min: 1.0, max: 3600.0 },
-};
-
-/// The estimate that [`EXTREMES`] and [`WINDOW`] ask for.
-pub(super) fn queue_usage(arguments: &Arguments) -> QueueUsage {
-    QueueUsage::new(remembered(arguments, "extremes"))
-}
-
-/// What the choice `name` between "lifetime" and "windowed", and [`WINDOW`], ask for.
-pub(super) fn remembered(arguments: &Arguments, name: &str) -> Extremes {
-    match arguments.word(name) {
-        "windowed" => windowed(arguments),
-        _ => Extremes::Lifetime,
+choices! {
+    /// How long something is remembered.
+    pub(super) enum Lasting {
+        /// As long as the connection lasts.
+        Lifetime = "lifetime",
+        /// For a window.
+        Windowed = "windowed",
     }
 }
 
-pub(super) fn windowed(arguments: &Arguments) -> Extremes {
-    Extremes::Windowed(Duration::from_secs_f64(arguments.number("window_s")))
+settings! {
+    /// The window of whatever is remembered for one.
+    pub(super) struct Window {
+        /// Length of that window in seconds.
+        window_s: f64 = 60.0, 1.0..=3600.0;
+    }
+}
+
+settings! {
+    /// How long extremes are remembered.
+    pub(super) struct Memory {
+        /// How long the smallest and the largest time are remembered: as long as the connection lasts, as published, or for a window that leaves single
+        /// spikes out.
+        extremes: Lasting;
+        pub window: Window;
+    }
+}
+
+impl Lasting {
+    /// The same with the length of the window.
+    pub fn over(self, window: Window) -> Extremes {
+        match self {
+            Self::Lifetime => Extremes::Lifetime,
+            Self::Windowed => window.extremes(),
+        }
+    }
+}
+
+impl Window {
+    /// Extremes of this window.
+    pub fn extremes(self) -> Extremes {
+        Extremes::Windowed(Duration::from_secs_f64(self.window_s))
+    }
+}
+
+impl Memory {
+    /// How long extremes are remembered.
+    pub fn extremes(self) -> Extremes {
+        self.extremes.over(self.window)
+    }
+
+    /// The queue usage between such extremes.
+    pub fn queue_usage(self) -> QueueUsage {
+        QueueUsage::new(self.extremes())
+    }
 }
 
 /// `W` in segments.

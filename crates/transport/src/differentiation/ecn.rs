@@ -1,8 +1,9 @@
 //! The network's own word: marks (RFC 3168). Where routers mark before they drop, a loss without marks is no congestion.
 
 use super::{LossDifferentiator, Verdict};
-use crate::kit::{Arguments, Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss};
+use crate::settings;
 use crate::time::Instant;
 
 /// The row of the test with a horizon.
@@ -19,16 +20,23 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "An idea told in several places without constants; the horizon and its default are our reading. Until the first mark shows that the path \
                  marks at all there is no verdict, unless `trust_silence` says otherwise.",
     },
-    parameters: &[
-        Parameter {
-            name: "horizon",
-            summary: "Smoothed round-trip times for which a mark counts.",
-            kind: Kind::Number { default: 1.0, min: 0.0, max: 1000.0 },
-        },
-        TRUST_SILENCE,
-    ],
-    build: |arguments| Box::new(Ecn { horizon: arguments.number("horizon"), marks: Marks::new(arguments) }),
+        ..Part::of::<EcnSettings>()
 };
+
+settings! {
+    /// What can be set.
+    struct EcnSettings {
+        /// Smoothed round-trip times for which a mark counts.
+        horizon: f64 = 1.0, 0.0..=1000.0;
+        silence: Silence;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for EcnSettings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(Ecn { horizon: self.horizon, marks: Marks::new(self.silence) })
+    }
+}
 
 /// The row of TCP-Jersey's test.
 pub(super) const JERSEY: Part<dyn LossDifferentiator> = Part {
@@ -43,15 +51,29 @@ pub(super) const JERSEY: Part<dyn LossDifferentiator> = Part {
         errata: "Made for routers that mark all packets above one threshold. With RFC 3168 the echo stays until the sender says that it has reduced its \
                  window, about a round trip; and the sender's reduction for the mark itself comes before any loss.",
     },
-    parameters: &[TRUST_SILENCE],
-    build: |arguments| Box::new(Jersey { warned: false, marks: Marks::new(arguments) }),
+        ..Part::of::<JerseySettings>()
 };
 
-const TRUST_SILENCE: Parameter = Parameter {
-    name: "trust_silence",
-    summary: "Believe that the path marks before it has ever done so.",
-    kind: Kind::Flag { default: false },
-};
+settings! {
+    /// What can be set.
+    struct JerseySettings {
+        silence: Silence;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for JerseySettings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(Jersey { warned: false, marks: Marks::new(self.silence) })
+    }
+}
+
+settings! {
+    /// What both can be told of the path.
+    struct Silence {
+        /// Believe that the path marks before it has ever done so.
+        trust_silence: bool = false;
+    }
+}
 
 /// The marks that came back.
 #[derive(Clone, Copy, Debug)]
@@ -63,8 +85,8 @@ pub struct Marks {
 }
 
 impl Marks {
-    fn new(arguments: &Arguments) -> Self {
-        Self { latest: None, trust_silence: arguments.flag("trust_silence") }
+    fn new(silence: Silence) -> Self {
+        Self { latest: None, trust_silence: silence.trust_silence }
     }
 
     fn on_ack(&mut self, ack: &Ack) {

@@ -3,8 +3,9 @@
 use super::common::{squash, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::Backlog;
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss};
+use crate::settings;
 
 /// The row of the throughput gradient.
 pub(super) const THROUGHPUT: Part<dyn LossDifferentiator> = Part {
@@ -19,13 +20,22 @@ pub(super) const THROUGHPUT: Part<dyn LossDifferentiator> = Part {
         fails: "One segment more or less disappears in the noise of the round-trip time: its authors found it no better than a coin.",
         errata: "The publication divides by the throughput of a window of one segment; MSS / BaseRTT stands for it here.",
     },
-    parameters: &[Parameter {
-        name: "theta",
-        summary: "Gradient below which a loss is congestion: 1 is what an empty path gives, 0 what a full one gives.",
-        kind: Kind::Number { default: 0.5, min: -100.0, max: 100.0 },
-    }],
-    build: |arguments| Box::new(Gradient::new(Quantity::Throughput, arguments.number("theta"))),
+        ..Part::of::<ThroughputSettings>()
 };
+
+settings! {
+    /// What can be set.
+    struct ThroughputSettings {
+        /// Gradient below which a loss is congestion: 1 is what an empty path gives, 0 what a full one gives.
+        theta: f64 = 0.5, -100.0..=100.0;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for ThroughputSettings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(Gradient::new(Quantity::Throughput, self.theta))
+    }
+}
 
 /// The row of the delay gradient.
 pub(super) const DELAY: Part<dyn LossDifferentiator> = Part {
@@ -40,13 +50,22 @@ pub(super) const DELAY: Part<dyn LossDifferentiator> = Part {
         fails: "The sign of a small difference of two noisy round-trip times: its authors found it no better than a coin.",
         errata: "",
     },
-    parameters: &[Parameter {
-        name: "theta",
-        summary: "Gradient above which a loss is congestion.",
-        kind: Kind::Number { default: 0.0, min: -100.0, max: 100.0 },
-    }],
-    build: |arguments| Box::new(Gradient::new(Quantity::Delay, arguments.number("theta"))),
+        ..Part::of::<DelaySettings>()
 };
+
+settings! {
+    /// What can be set.
+    struct DelaySettings {
+        /// Gradient above which a loss is congestion.
+        theta: f64 = 0.0, -100.0..=100.0;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for DelaySettings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(Gradient::new(Quantity::Delay, self.theta))
+    }
+}
 
 /// What is followed as the window changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,12 @@
 //! The estimated rate of queue usage (Park, Chung & Sreekumari 2009).
 
-use super::common::{queue_usage, EXTREMES, WINDOW};
+use super::common::Memory;
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{BottleneckRate, QueueUsage};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss, Trigger};
 use crate::time::Duration;
+use crate::{choices, settings};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -24,44 +25,51 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  (RTT - RTT_min) / RTT; E3 is E1 with the backlog in octets, by the rate of the bottleneck at the time. The round-trip time is that of \
                  the newest segment acknowledged, selectively too.",
     },
-    parameters: &[
-        Parameter {
-            name: "theta",
-            summary: "Usage above which a loss is congestion.",
-            kind: Kind::Number { default: 0.5, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "reading",
-            summary: "Formula of the usage: place between the extremes, share of the window that waits, or backlog in octets.",
-            kind: Kind::Choice(&["e1", "e2", "e3"]),
-        },
-        EXTREMES,
-        WINDOW,
-        Parameter {
-            name: "min_samples",
-            summary: "Samples of the round-trip time below which there is no verdict.",
-            kind: Kind::Number { default: 16.0, min: 1.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "min_range_ms",
-            summary: "Distance of the extremes in milliseconds below which there is no verdict.",
-            kind: Kind::Number { default: 2.0, min: 0.0, max: 1000.0 },
-        },
-    ],
-    build: |arguments| {
-        Box::new(LdaEq {
-            theta: arguments.number("theta"),
-            min_samples: arguments.number("min_samples") as u64,
-            min_range: Duration::from_secs_f64(arguments.number("min_range_ms") / 1e3),
-            rate: match arguments.word("reading") {
-                "e2" => QueueRate::Share,
-                "e3" => QueueRate::Octets { rate: Box::default(), backlog: 0.0, largest: 0.0 },
-                _ => QueueRate::Place,
-            },
-            usage: queue_usage(arguments),
-        })
-    },
+        ..Part::of::<Settings>()
 };
+
+choices! {
+    /// What tells how full the queue is.
+    enum Reading {
+        /// The place between the extremes.
+        E1 = "e1",
+        /// The share of the round-trip time.
+        E2 = "e2",
+        /// The backlog in octets.
+        E3 = "e3",
+    }
+}
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Usage above which a loss is congestion.
+        theta: f64 = 0.5, 0.0..=1.0;
+        /// Formula of the usage: place between the extremes, share of the window that waits, or backlog in octets.
+        reading: Reading;
+        memory: Memory;
+        /// Samples of the round-trip time below which there is no verdict.
+        min_samples: u64 = 16, 1..=1000;
+        /// Distance of the extremes in milliseconds below which there is no verdict.
+        min_range_ms: f64 = 2.0, 0.0..=1000.0;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(LdaEq {
+            theta: self.theta,
+            min_samples: self.min_samples,
+            min_range: Duration::from_secs_f64(self.min_range_ms / 1e3),
+            rate: match self.reading {
+                Reading::E2 => QueueRate::Share,
+                Reading::E3 => QueueRate::Octets { rate: Box::default(), backlog: 0.0, largest: 0.0 },
+                Reading::E1 => QueueRate::Place,
+            },
+            usage: self.memory.queue_usage(),
+        })
+    }
+}
 
 /// `LDA_EQ`.
 #[derive(Debug)]

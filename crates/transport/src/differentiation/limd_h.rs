@@ -3,8 +3,9 @@
 use super::common::falling;
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{Backlog, RoundRate};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss, Path, Trigger};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -24,27 +25,26 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  within a window escalate, the second to a probe, the third to congestion; they count however they were judged, so that no verdict \
                  depends on an earlier one. Congestion and probe are both congestion here. Before the first throttle there is no verdict.",
     },
-    parameters: &[
-        Parameter {
-            name: "margin",
-            summary: "Share of H below H from which on a rate is back where it failed before.",
-            kind: Kind::Number { default: 0.15, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "shortfall",
-            summary: "Share of what is sent that has to be missing from what is delivered.",
-            kind: Kind::Number { default: 0.15, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "escalate",
-            summary: "Take the second and later ones of episodes that follow each other within a window for congestion.",
-            kind: Kind::Flag { default: true },
-        },
-    ],
-    build: |arguments| {
-        Box::new(LimdH::new(arguments.number("margin"), arguments.number("shortfall"), arguments.flag("escalate")))
-    },
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Share of H below H from which on a rate is back where it failed before.
+        margin: f64 = 0.15, 0.0..=1.0;
+        /// Share of what is sent that has to be missing from what is delivered.
+        shortfall: f64 = 0.15, 0.0..=1.0;
+        /// Take the second and later ones of episodes that follow each other within a window for congestion.
+        escalate: bool = true;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(LimdH::new(self.margin, self.shortfall, self.escalate))
+    }
+}
 
 /// Weight of a throttle in the rate at which the path refused.
 const GAIN: f64 = 0.125;

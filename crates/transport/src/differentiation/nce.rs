@@ -1,10 +1,11 @@
 //! TCP NCE's test of the queue (Sreekumari & Chung 2011), a reconstruction.
 
-use super::common::{falling, queue_usage, EXTREMES, WINDOW};
+use super::common::{falling, Memory};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{BottleneckRate, QueueUsage};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss, Trigger};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -24,29 +25,30 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  flight size and a dynamic delay threshold, and holds its retransmission back for so long. That part is left out: which losses \
                  are real is decided before a differentiator is asked, and against reordering the engine has RACK's window (RFC 8985).",
     },
-    parameters: &[
-        Parameter {
-            name: "theta",
-            summary: "Segments in the queue beyond which a loss is congestion.",
-            kind: Kind::Number { default: 3.0, min: 0.0, max: 1000.0 },
-        },
-        EXTREMES,
-        WINDOW,
-        Parameter {
-            name: "min_samples",
-            summary: "Samples of the round-trip time below which there is no verdict.",
-            kind: Kind::Number { default: 16.0, min: 1.0, max: 1000.0 },
-        },
-    ],
-    build: |arguments| {
+        ..Part::of::<Settings>()
+};
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Segments in the queue beyond which a loss is congestion.
+        theta: f64 = 3.0, 0.0..=1000.0;
+        memory: Memory;
+        /// Samples of the round-trip time below which there is no verdict.
+        min_samples: u64 = 16, 1..=1000;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
         Box::new(Nce {
-            theta: arguments.number("theta"),
-            min_samples: arguments.number("min_samples") as u64,
-            usage: queue_usage(arguments),
+            theta: self.theta,
+            min_samples: self.min_samples,
+            usage: self.memory.queue_usage(),
             rate: BottleneckRate::default(),
         })
-    },
-};
+    }
+}
 
 /// The differentiator of TCP NCE.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! The non-congestion packet loss detection of Samaraweera 1999: the delay at the knee of the throughput-delay curve.
 
-use super::common::{falling, queue_usage, window, EXTREMES, WINDOW};
+use super::common::{falling, window, Memory};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{Backlog, BottleneckRate, QueueUsage, RoundRate};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss, Trigger};
+use crate::{choices, settings};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -23,39 +24,46 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  round trips. R3 groups rounds by window, a quarter of an octave each; groups of fewer than three rounds do not \
                  count.",
     },
-    parameters: &[
-        Parameter {
-            name: "reading",
-            summary: "The threshold: smallest round-trip time plus service times, a multiple of it, or the knee of the measured curve.",
-            kind: Kind::Choice(&["r1", "r2", "r3"]),
-        },
-        Parameter {
-            name: "kappa",
-            summary: "R1: service times of a segment above the smallest round-trip time.",
-            kind: Kind::Number { default: 2.0, min: 0.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "g",
-            summary: "R2: multiple of the smallest round-trip time. 2 is where the power of an M/M/1 queue is largest.",
-            kind: Kind::Number { default: 2.0, min: 1.0, max: 100.0 },
-        },
-        Parameter {
-            name: "deviations",
-            summary: "R3: standard deviations above the mean round-trip time at the knee.",
-            kind: Kind::Number { default: 1.0, min: 0.0, max: 100.0 },
-        },
-        EXTREMES,
-        WINDOW,
-    ],
-    build: |arguments| {
-        let knee = match arguments.word("reading") {
-            "r2" => Knee::Power { g: arguments.number("g") },
-            "r3" => Knee::Curve { deviations: arguments.number("deviations"), curve: Box::default() },
-            _ => Knee::Service { kappa: arguments.number("kappa"), rate: Box::default() },
-        };
-        Box::new(Ncpld { knee, usage: queue_usage(arguments) })
-    },
+        ..Part::of::<Settings>()
 };
+
+choices! {
+    /// What the knee is.
+    enum Reading {
+        /// The smallest round-trip time plus service times.
+        R1 = "r1",
+        /// A multiple of it.
+        R2 = "r2",
+        /// The knee of the measured curve.
+        R3 = "r3",
+    }
+}
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// The threshold: smallest round-trip time plus service times, a multiple of it, or the knee of the measured curve.
+        reading: Reading;
+        /// R1: service times of a segment above the smallest round-trip time.
+        kappa: f64 = 2.0, 0.0..=1000.0;
+        /// R2: multiple of the smallest round-trip time. 2 is where the power of an M/M/1 queue is largest.
+        g: f64 = 2.0, 1.0..=100.0;
+        /// R3: standard deviations above the mean round-trip time at the knee.
+        deviations: f64 = 1.0, 0.0..=100.0;
+        memory: Memory;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        let knee = match self.reading {
+            Reading::R2 => Knee::Power { g: self.g },
+            Reading::R3 => Knee::Curve { deviations: self.deviations, curve: Box::default() },
+            Reading::R1 => Knee::Service { kappa: self.kappa, rate: Box::default() },
+        };
+        Box::new(Ncpld { knee, usage: self.memory.queue_usage() })
+    }
+}
 
 /// The differentiator of Samaraweera 1999.
 #[derive(Debug)]

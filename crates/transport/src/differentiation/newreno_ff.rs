@@ -2,8 +2,9 @@
 
 use super::common::{falling, squash, window};
 use super::{LossDifferentiator, Verdict};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss};
+use crate::{choices, settings};
 use std::collections::VecDeque;
 
 /// Its row.
@@ -23,34 +24,43 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  corruption if the latest sample is below the centre line, whatever `k`. Gains of the chart and ten samples before the first verdict are \
                  our reading.",
     },
-    parameters: &[
-        Parameter {
-            name: "k",
-            summary: "Distance of the limits from the centre line in standard deviations.",
-            kind: Kind::Number { default: 3.0, min: 0.0, max: 100.0 },
-        },
-        Parameter {
-            name: "m",
-            summary: "Samples of the last window that have to lie outside.",
-            kind: Kind::Number { default: 1.0, min: 1.0, max: 100.0 },
-        },
-        Parameter {
-            name: "rule",
-            summary: "Whether samples outside the limits or below the centre line make a loss corruption.",
-            kind: Kind::Choice(&["variation", "level"]),
-        },
-    ],
-    build: |arguments| {
+        ..Part::of::<Settings>()
+};
+
+choices! {
+    /// What makes a loss corruption.
+    enum Rule {
+        /// Samples outside the limits.
+        Variation = "variation",
+        /// Samples below the centre line.
+        Level = "level",
+    }
+}
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Distance of the limits from the centre line in standard deviations.
+        k: f64 = 3.0, 0.0..=100.0;
+        /// Samples of the last window that have to lie outside.
+        m: usize = 1, 1..=100;
+        /// Whether samples outside the limits or below the centre line make a loss corruption.
+        rule: Rule;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
         Box::new(NewRenoFf {
-            k: arguments.number("k"),
-            m: arguments.number("m") as usize,
-            by_level: arguments.word("rule") == "level",
+            k: self.k,
+            m: self.m,
+            by_level: self.rule == Rule::Level,
             chart: Chart::default(),
             latest: 0.0,
             deviations: VecDeque::new(),
         })
-    },
-};
+    }
+}
 
 /// Samples that are evidence.
 const FEWEST: u64 = 10;

@@ -17,8 +17,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         fails: "Wherever a link damages packets: A_w is 0 by construction.",
         errata: "",
     },
-    parameters: &[],
-    build: |_| Box::new(None),
+    ..Part::fixed(|_| Box::new(None))
 };
 
 /// What standard TCP assumes.

@@ -1,9 +1,10 @@
 //! Knows the truth: the upper bound of what differentiation can achieve. Works only where the driver knows what became of each packet.
 
 use super::{Cause, LossDifferentiator, Verdict};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Fate, Loss, TrueCause};
 use crate::time::Instant;
+use crate::{choices, settings};
 use std::collections::BTreeMap;
 
 /// Its row.
@@ -19,13 +20,32 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         fails: "On real packets it knows nothing and says so.",
         errata: "Collisions of a shared radio channel are counted as corruption, as the literature does, or as congestion, which they also are.",
     },
-    parameters: &[Parameter {
-        name: "collisions",
-        summary: "What a packet is taken for that the radio gave up after too many collisions.",
-        kind: Kind::Choice(&["corruption", "congestion"]),
-    }],
-    build: |arguments| Box::new(Oracle { collisions_are_congestion: arguments.word("collisions") == "congestion", ..Oracle::default() }),
+        ..Part::of::<Settings>()
 };
+
+choices! {
+    /// What a packet is taken for that the radio gave up after too many collisions.
+    enum Collisions {
+        /// As the literature does.
+        Corruption = "corruption",
+        /// What it is, too.
+        Congestion = "congestion",
+    }
+}
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// What a packet is taken for that the radio gave up after too many collisions.
+        collisions: Collisions;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(Oracle { collisions_are_congestion: self.collisions == Collisions::Congestion, ..Oracle::default() })
+    }
+}
 
 /// The fates of transmissions by position and time of sending.
 #[derive(Debug, Default)]

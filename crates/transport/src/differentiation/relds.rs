@@ -1,10 +1,11 @@
 //! RELDS (Lim & Jang 2008), reconstructed: a threshold that moves with the mean round-trip time.
 
-use super::common::{falling, queue_usage, EXTREMES, WINDOW};
+use super::common::{falling, Memory};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{QueueUsage, Recent, Rounds};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss, Trigger};
+use crate::{choices, settings};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -22,31 +23,42 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  duplicate acknowledgement. The function could not be recovered, so no number here may be held against the published ones. \
                  `reading = recent-max` puts the largest round-trip time of the last eight rounds in place of the mean.",
     },
-    parameters: &[
-        Parameter {
-            name: "delta",
-            summary: "Where the threshold stands between the smallest round-trip time (0) and the mean or recent largest one (1).",
-            kind: Kind::Number { default: 1.0, min: 0.0, max: 10.0 },
-        },
-        Parameter {
-            name: "reading",
-            summary: "What the threshold moves with: the mean round-trip time or the largest one of the last eight rounds.",
-            kind: Kind::Choice(&["mean", "recent-max"]),
-        },
-        EXTREMES,
-        WINDOW,
-    ],
-    build: |arguments| {
-        Box::new(Relds {
-            delta: arguments.number("delta"),
-            threshold: match arguments.word("reading") {
-                "recent-max" => MovingThreshold::RecentMax { rounds: Rounds::default(), recent: Box::default() },
-                _ => MovingThreshold::Mean(0),
-            },
-            usage: queue_usage(arguments),
-        })
-    },
+        ..Part::of::<Settings>()
 };
+
+choices! {
+    /// What the threshold moves with.
+    enum Reading {
+        /// The mean round-trip time.
+        Mean = "mean",
+        /// The largest one of the last eight rounds.
+        RecentMax = "recent-max",
+    }
+}
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Where the threshold stands between the smallest round-trip time (0) and the mean or recent largest one (1).
+        delta: f64 = 1.0, 0.0..=10.0;
+        /// What the threshold moves with: the mean round-trip time or the largest one of the last eight rounds.
+        reading: Reading;
+        memory: Memory;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(Relds {
+            delta: self.delta,
+            threshold: match self.reading {
+                Reading::RecentMax => MovingThreshold::RecentMax { rounds: Rounds::default(), recent: Box::default() },
+                Reading::Mean => MovingThreshold::Mean(0),
+            },
+            usage: self.memory.queue_usage(),
+        })
+    }
+}
 
 /// RELDS, reconstructed.
 #[derive(Debug)]

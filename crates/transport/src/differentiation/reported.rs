@@ -6,10 +6,11 @@
 
 use super::{Cause, LossDifferentiator, Verdict};
 use crate::budget::Budget;
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss, Path, Reported as Event};
 use crate::segment::{PositionBasis, Report};
 use crate::time::{Duration, Instant};
+use crate::{choices, settings};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Its row.
@@ -28,48 +29,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "The paper gives neither the option's layout nor the sender's side; both are our reading (see the module's documentation and \
                  `docs/wire-formats.md`).",
     },
-    parameters: &[
-        Parameter {
-            name: "evidence",
-            summary: "The weakest evidence of a reported position that counts.",
-            kind: Kind::Choice(Evidence::NAMES),
-        },
-        Parameter {
-            name: "nonce",
-            summary: "Believe only reports that echo the nonce of the segment they name.",
-            kind: Kind::Flag { default: false },
-        },
-        Parameter {
-            name: "wrong_echoes",
-            summary: "Wrong echoes that are forgiven before the receiver is not believed any more.",
-            kind: Kind::Number { default: 0.0, min: 0.0, max: 1_000_000.0 },
-        },
-        Parameter {
-            name: "rate_limit",
-            summary: "Excuse at most a quarter of a round trip's segments, or 4, in a round trip.",
-            kind: Kind::Flag { default: false },
-        },
-        Parameter {
-            name: "p_wl_max",
-            summary: "Take every loss for congestion while more than this share of the last 32 segments was reported damaged.",
-            kind: Kind::Number { default: 1.0, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "max_rtx",
-            summary: "Damaged retransmissions of one segment that are excused.",
-            kind: Kind::Number { default: 5.0, min: 0.0, max: 1_000_000.0 },
-        },
-    ],
-    build: |arguments| {
-        Box::new(Reported::new(Trust {
-            evidence: Evidence::named(arguments.word("evidence")),
-            nonce: arguments.flag("nonce"),
-            wrong_echoes: arguments.number("wrong_echoes") as u32,
-            rate_limit: arguments.flag("rate_limit"),
-            p_wl_max: arguments.number("p_wl_max"),
-            max_rtx: arguments.number("max_rtx") as u32,
-        }))
-    },
+    ..Part::of::<Trust>()
 };
 
 /// Segments over which the share of corruption is measured.
@@ -79,45 +39,40 @@ const MAX_CREDITS: usize = 32;
 /// The interval of the rate limit before the first round-trip time sample.
 const FIRST_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How much the receiver is believed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Trust {
-    /// The weakest evidence of a position that counts.
-    pub evidence: Evidence,
-    /// A report has to echo the nonce of the transmission that it names. What a queue dropped nobody can echo.
-    pub nonce: bool,
-    /// Wrong echoes that are forgiven before the receiver is not believed any more: damage can hit the nonce itself.
-    pub wrong_echoes: u32,
-    /// At most a quarter of a round trip's segments, or 4, are excused in a round trip.
-    pub rate_limit: bool,
-    /// While more than this share of the last 32 segments was reported damaged, every loss is congestion.
-    pub p_wl_max: f64,
-    /// Damaged retransmissions of one segment that are excused.
-    pub max_rtx: u32,
+settings! {
+    /// How much the receiver is believed. A report has to echo the nonce of the transmission that it names because nobody can echo what a queue dropped;
+    /// wrong echoes may be forgiven because damage can hit the nonce itself.
+    pub struct Trust {
+        /// The weakest evidence of a reported position that counts.
+        pub evidence: Evidence;
+        /// Believe only reports that echo the nonce of the segment they name.
+        pub nonce: bool = false;
+        /// Wrong echoes that are forgiven before the receiver is not believed any more.
+        pub wrong_echoes: u32 = 0, 0..=1_000_000;
+        /// Excuse at most a quarter of a round trip's segments, or 4, in a round trip.
+        pub rate_limit: bool = false;
+        /// Take every loss for congestion while more than this share of the last 32 segments was reported damaged.
+        pub p_wl_max: f64 = 1.0, 0.0..=1.0;
+        /// Damaged retransmissions of one segment that are excused.
+        pub max_rtx: u32 = 5, 0..=1_000_000;
+    }
 }
 
-/// How a reported position has to be known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Evidence {
-    /// Not at all.
-    CountOnly,
-    /// Inferred from the order of arrivals or better.
-    OrderInferred,
-    /// Confirmed by the sequence number.
-    SeqConfirmed,
+impl Build<dyn LossDifferentiator> for Trust {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(Reported::new(self))
+    }
 }
 
-impl Evidence {
-    /// The names of the parameter's values, the default first.
-    pub const NAMES: &'static [&'static str] = &["count-only", "order-inferred", "seq-confirmed"];
-
-    /// The evidence called `name`; the weakest if there is none of that name.
-    pub fn named(name: &str) -> Self {
-        match name {
-            "seq-confirmed" => Self::SeqConfirmed,
-            "order-inferred" => Self::OrderInferred,
-            _ => Self::CountOnly,
-        }
+choices! {
+    /// How a reported position has to be known.
+    pub enum Evidence {
+        /// Not at all.
+        CountOnly = "count-only",
+        /// Inferred from the order of arrivals or better.
+        OrderInferred = "order-inferred",
+        /// Confirmed by the sequence number.
+        SeqConfirmed = "seq-confirmed",
     }
 }
 

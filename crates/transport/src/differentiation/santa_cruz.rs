@@ -3,8 +3,9 @@
 use super::common::{falling, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{Clock, Jitter};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -21,33 +22,26 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "The published test is dN > 0; half a segment is our noise floor. The round trip under way counts once it has covered half a window. \
                  Arrival times as for JTCP.",
     },
-    parameters: &[
-        Parameter {
-            name: "eta",
-            summary: "Segments by which the queue has to grow in a round trip to count as growing.",
-            kind: Kind::Number { default: 0.5, min: 0.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "rises",
-            summary: "Round trips in a row in which it has to grow.",
-            kind: Kind::Number { default: 2.0, min: 1.0, max: 4.0 },
-        },
-        Parameter {
-            name: "clock",
-            summary: "Whose clock tells when segments arrived: the receiver's, if its timestamps are fine enough, or the sender's.",
-            kind: Kind::Choice(&["receiver", "sender"]),
-        },
-    ],
-    build: |arguments| {
-        let clock = if arguments.word("clock") == "sender" { Clock::Sender } else { Clock::Receiver };
-        Box::new(SantaCruz {
-            eta: arguments.number("eta"),
-            rises: arguments.number("rises") as usize,
-            jitter: Jitter::new(clock, false),
-            growth: [None; MOST],
-        })
-    },
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Segments by which the queue has to grow in a round trip to count as growing.
+        eta: f64 = 0.5, 0.0..=1000.0;
+        /// Round trips in a row in which it has to grow.
+        rises: usize = 2, 1..=4;
+        /// Whose clock tells when segments arrived: the receiver's, if its timestamps are fine enough, or the sender's.
+        clock: Clock;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(SantaCruz { eta: self.eta, rises: self.rises, jitter: Jitter::new(self.clock, false), growth: [None; MOST] })
+    }
+}
 
 /// Round trips that are remembered.
 const MOST: usize = 4;

@@ -1,10 +1,11 @@
 //! Spike: while the trip time is in a spike, queues are full.
 
-use super::common::{remembered, EXTREMES, WINDOW};
+use super::common::Memory;
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
 use crate::estimate::{Extremes, Trips};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
+use crate::settings;
 use crate::time::Duration;
 
 /// Its row.
@@ -24,41 +25,42 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
                  while the extremes are closer than `min_range_ms` (our reading). The score is 1 less the largest alpha, with beta in proportion, for \
                  which there would be a spike now, so that one run draws the whole trade-off.",
     },
-    parameters: &[ALPHA, BETA, SAMPLES, RANGE, EXTREMES, WINDOW],
-    build: |arguments| {
-        Box::new(Spike::new(Settings {
-            alpha: arguments.number("alpha"),
-            beta: arguments.number("beta"),
-            samples: arguments.number("min_samples") as u64,
-            range: Duration::from_secs_f64(arguments.number("min_range_ms") / 1000.0),
-            extremes: remembered(arguments, "extremes"),
-        }))
-    },
+    ..Part::of::<Parameters>()
 };
 
-pub(super) const ALPHA: Parameter = Parameter {
-    name: "alpha",
-    summary: "Where a spike begins, between the extremes of the trip time.",
-    kind: Kind::Number { default: 0.5, min: 0.01, max: 0.99 },
-};
+settings! {
+    /// What can be set.
+    pub(super) struct Parameters {
+        /// Where a spike begins, between the extremes of the trip time.
+        alpha: f64 = 0.5, 0.01..=0.99;
+        /// Where a spike ends; above alpha it counts as alpha.
+        beta: f64 = 1.0 / 3.0, 0.0..=0.99;
+        /// Packets before there is a verdict.
+        pub min_samples: u64 = 20, 1..=1_000_000;
+        /// Distance of the extremes in milliseconds below which there is no verdict.
+        min_range_ms: f64 = 1.0, 0.0..=10_000.0;
+        pub memory: Memory;
+    }
+}
 
-pub(super) const BETA: Parameter = Parameter {
-    name: "beta",
-    summary: "Where a spike ends; above alpha it counts as alpha.",
-    kind: Kind::Number { default: 1.0 / 3.0, min: 0.0, max: 0.99 },
-};
+impl Parameters {
+    /// A detector of spikes with these settings.
+    pub fn spike(self) -> Spike {
+        Spike::new(Settings {
+            alpha: self.alpha,
+            beta: self.beta,
+            samples: self.min_samples,
+            range: Duration::from_secs_f64(self.min_range_ms / 1000.0),
+            extremes: self.memory.extremes(),
+        })
+    }
+}
 
-pub(super) const SAMPLES: Parameter = Parameter {
-    name: "min_samples",
-    summary: "Packets before there is a verdict.",
-    kind: Kind::Number { default: 20.0, min: 1.0, max: 1_000_000.0 },
-};
-
-pub(super) const RANGE: Parameter = Parameter {
-    name: "min_range_ms",
-    summary: "Distance of the extremes in milliseconds below which there is no verdict.",
-    kind: Kind::Number { default: 1.0, min: 0.0, max: 10_000.0 },
-};
+impl Build<dyn GapDifferentiator> for Parameters {
+    fn build(self) -> Box<dyn GapDifferentiator> {
+        Box::new(self.spike())
+    }
+}
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,7 +2,8 @@
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
@@ -19,13 +20,22 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
         errata: "Known from the literature's descriptions of it; layout, share and the treatment of mixed gaps (congestion, because the whole gap gets one \
                  verdict) are our reading. Segments without a count are counted as arrived.",
     },
-    parameters: &[Parameter {
-        name: "share",
-        summary: "Share of the missing segments that the base station must have sent.",
-        kind: Kind::Number { default: 1.0, min: 0.01, max: 1.0 },
-    }],
-    build: |arguments| Box::new(Syndrome::new(arguments.number("share"))),
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Share of the missing segments that the base station must have sent.
+        share: f64 = 1.0, 0.01..=1.0;
+    }
+}
+
+impl Build<dyn GapDifferentiator> for Settings {
+    fn build(self) -> Box<dyn GapDifferentiator> {
+        Box::new(Syndrome::new(self.share))
+    }
+}
 
 /// Compares the counts of two arrivals in a row.
 #[derive(Debug)]

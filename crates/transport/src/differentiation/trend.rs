@@ -2,7 +2,8 @@
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
@@ -17,28 +18,27 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
                 the queue grows make equal trips of longer ones.",
         errata: "Constants and comparison from a public implementation; no verdict before `min_samples` packets (our reading), because S begins at 0.",
     },
-    parameters: &[
-        Parameter {
-            name: "threshold",
-            summary: "Share of rising trips above which it is congestion.",
-            kind: Kind::Number { default: 0.4, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "gain",
-            summary: "Weight of the latest trip.",
-            kind: Kind::Number { default: 1.0 / 30.0, min: 0.0001, max: 1.0 },
-        },
-        Parameter {
-            name: "min_samples",
-            summary: "Packets before there is a verdict.",
-            kind: Kind::Number { default: 30.0, min: 1.0, max: 1_000_000.0 },
-        },
-    ],
-    build: |arguments| {
-        let samples = arguments.number("min_samples") as u64;
-        Box::new(Trend::new(arguments.number("threshold"), arguments.number("gain"), samples))
-    },
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Share of rising trips above which it is congestion.
+        threshold: f64 = 0.4, 0.0..=1.0;
+        /// Weight of the latest trip.
+        gain: f64 = 1.0 / 30.0, 0.0001..=1.0;
+        /// Packets before there is a verdict.
+        min_samples: u64 = 30, 1..=1_000_000;
+    }
+}
+
+impl Build<dyn GapDifferentiator> for Settings {
+    fn build(self) -> Box<dyn GapDifferentiator> {
+        let samples = self.min_samples;
+        Box::new(Trend::new(self.threshold, self.gain, samples))
+    }
+}
 
 /// The smoothed share of trips that were longer than the one before.
 #[derive(Debug)]

@@ -3,8 +3,9 @@
 use super::common::{falling, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{backlog, Backlog};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -19,28 +20,24 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                 no better than a coin.",
         errata: "The constants are recalled, not verified. Between the thresholds there is no verdict until one loss has been clear.",
     },
-    parameters: &[
-        Parameter {
-            name: "alpha",
-            summary: "Segments in queues up to which a loss is corruption.",
-            kind: Kind::Number { default: 1.0, min: 0.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "beta",
-            summary: "Segments in queues from which on a loss is congestion; below `alpha` it counts as `alpha`.",
-            kind: Kind::Number { default: 3.0, min: 0.0, max: 1000.0 },
-        },
-    ],
-    build: |arguments| {
-        Box::new(Vegas {
-            alpha: arguments.number("alpha"),
-            beta: arguments.number("beta"),
-            backlog: Backlog::default(),
-            crest: 0.0,
-            drained: false,
-        })
-    },
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Segments in queues up to which a loss is corruption.
+        alpha: f64 = 1.0, 0.0..=1000.0;
+        /// Segments in queues from which on a loss is congestion; below `alpha` it counts as `alpha`.
+        beta: f64 = 3.0, 0.0..=1000.0;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(Vegas { alpha: self.alpha, beta: self.beta, backlog: Backlog::default(), crest: 0.0, drained: false })
+    }
+}
 
 /// The predictor with memory.
 #[derive(Debug)]

@@ -3,8 +3,9 @@
 use super::common::{falling, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{backlog, Backlog};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss, Path};
+use crate::{choices, settings};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -22,30 +23,24 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  at the last acknowledgement of new data before the loss; `evaluated = at-loss` takes the latest sample and the window at the \
                  loss instead. With fewer than three samples there is no verdict, as in Linux.",
     },
-    parameters: &[
-        Parameter {
-            name: "beta",
-            summary: "Segments in queues from which on a loss is congestion.",
-            kind: Kind::Number { default: 3.0, min: 0.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "evaluated",
-            summary: "When the backlog is computed: at the last acknowledgement of new data, or at the loss.",
-            kind: Kind::Choice(&["last-ack", "at-loss"]),
-        },
-    ],
-    build: |arguments| {
-        Box::new(Veno {
-            beta: arguments.number("beta"),
-            evaluated: match arguments.word("evaluated") {
-                "at-loss" => Evaluated::AtLoss,
-                _ => Evaluated::LastAck,
-            },
-            backlog: Backlog::default(),
-            window: 0.0,
-        })
-    },
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Segments in queues from which on a loss is congestion.
+        beta: f64 = 3.0, 0.0..=1000.0;
+        /// When the backlog is computed: at the last acknowledgement of new data, or at the loss.
+        evaluated: Evaluated;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(Veno { beta: self.beta, evaluated: self.evaluated, backlog: Backlog::default(), window: 0.0 })
+    }
+}
 
 /// Samples that are evidence.
 const FEWEST: u64 = 3;
@@ -63,13 +58,14 @@ pub struct Veno {
     window: f64,
 }
 
-/// When the backlog is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evaluated {
-    /// At the last acknowledgement of new data, from the smallest sample of the last round.
-    LastAck,
-    /// At the loss, from the latest sample.
-    AtLoss,
+choices! {
+    /// When the backlog is computed.
+    pub enum Evaluated {
+        /// At the last acknowledgement of new data, from the smallest sample of the last round.
+        LastAck = "last-ack",
+        /// At the loss, from the latest sample.
+        AtLoss = "at-loss",
+    }
 }
 
 impl Veno {

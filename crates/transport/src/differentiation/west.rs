@@ -1,10 +1,11 @@
 //! The differentiator of TCPW Bulk Repeat (Yang, Wang, Gerla & Sanadidi 2005): spikes of the round-trip time.
 
-use super::common::{queue_usage, EXTREMES, WINDOW};
+use super::common::Memory;
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{QueueUsage, RoundRate};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss, Trigger};
+use crate::settings;
 use crate::time::Duration;
 
 /// Its row.
@@ -24,52 +25,41 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  is our reading (either suffices), and it is off, as in Park & Chung's comparison. The score is that of `alpha` with `beta` as it is; a \
                  `beta` above `alpha` counts as `alpha`.",
     },
-    parameters: &[
-        Parameter {
-            name: "alpha",
-            summary: "Share of the range of the round-trip time above which a spike begins.",
-            kind: Kind::Number { default: 0.4, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "beta",
-            summary: "Share of it below which a spike ends.",
-            kind: Kind::Number { default: 0.05, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "rate_gap",
-            summary: "Take a loss for congestion also if data arrives slower than `gamma` times the window in the smallest round-trip time.",
-            kind: Kind::Flag { default: false },
-        },
-        Parameter {
-            name: "gamma",
-            summary: "Share of the expected rate below which that is so.",
-            kind: Kind::Number { default: 0.5, min: 0.0, max: 1.0 },
-        },
-        EXTREMES,
-        WINDOW,
-        Parameter {
-            name: "min_samples",
-            summary: "Samples of the round-trip time below which there is no verdict.",
-            kind: Kind::Number { default: 20.0, min: 1.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "min_range_ms",
-            summary: "Distance of the extremes in milliseconds below which there is no verdict.",
-            kind: Kind::Number { default: 1.0, min: 0.0, max: 1000.0 },
-        },
-    ],
-    build: |arguments| {
+        ..Part::of::<Settings>()
+};
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Share of the range of the round-trip time above which a spike begins.
+        alpha: f64 = 0.4, 0.0..=1.0;
+        /// Share of it below which a spike ends.
+        beta: f64 = 0.05, 0.0..=1.0;
+        /// Take a loss for congestion also if data arrives slower than `gamma` times the window in the smallest round-trip time.
+        rate_gap: bool = false;
+        /// Share of the expected rate below which that is so.
+        gamma: f64 = 0.5, 0.0..=1.0;
+        memory: Memory;
+        /// Samples of the round-trip time below which there is no verdict.
+        min_samples: u64 = 20, 1..=1000;
+        /// Distance of the extremes in milliseconds below which there is no verdict.
+        min_range_ms: f64 = 1.0, 0.0..=1000.0;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
         Box::new(West {
-            alpha: arguments.number("alpha"),
-            beta: arguments.number("beta"),
-            min_samples: arguments.number("min_samples") as u64,
-            min_range: Duration::from_secs_f64(arguments.number("min_range_ms") / 1e3),
-            gap: arguments.flag("rate_gap").then(|| RateGap { gamma: arguments.number("gamma"), rate: RoundRate::default() }),
-            usage: queue_usage(arguments),
+            alpha: self.alpha,
+            beta: self.beta,
+            min_samples: self.min_samples,
+            min_range: Duration::from_secs_f64(self.min_range_ms / 1e3),
+            gap: self.rate_gap.then(|| RateGap { gamma: self.gamma, rate: RoundRate::default() }),
+            usage: self.memory.queue_usage(),
             crest: 0.0,
         })
-    },
-};
+    }
+}
 
 /// The differentiator of TCPW-BR.
 #[derive(Debug)]

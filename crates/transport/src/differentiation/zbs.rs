@@ -1,13 +1,12 @@
 //! ZBS: `ZigZag`, mBiaz or Spike, whichever suits the path.
 
 use super::biaz::{self, Biaz};
-use super::common::{remembered, EXTREMES, WINDOW};
 use super::spike::{self, Spike};
 use super::zigzag::{self, ZigZag};
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
-use crate::kit::{Kind, Notes, Parameter, Part};
-use crate::time::Duration;
+use crate::kit::{Build, Notes, Part};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
@@ -24,68 +23,45 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
         errata: "The increment of T_avg differs between public implementations; here it is T / (n + 1), the spacing a packet. T_avg begins with the \
                  first spacing.",
     },
-    parameters: &[
-        Parameter {
-            name: "slack",
-            summary: "Waiting time below which the slowest link has room, in T_min.",
-            kind: Kind::Number { default: 0.05, min: 0.0, max: 10.0 },
-        },
-        Parameter {
-            name: "low",
-            summary: "T_narr below which the estimate does not hold together.",
-            kind: Kind::Number { default: 0.875, min: 0.0, max: 100.0 },
-        },
-        Parameter {
-            name: "alone",
-            summary: "T_narr below which the flow has the slowest link for itself.",
-            kind: Kind::Number { default: 1.5, min: 0.0, max: 100.0 },
-        },
-        Parameter {
-            name: "shared",
-            summary: "T_narr from which the slowest link is shared.",
-            kind: Kind::Number { default: 2.0, min: 0.0, max: 100.0 },
-        },
-        Parameter {
-            name: "gain",
-            summary: "Weight of the latest spacing in T_avg.",
-            kind: Kind::Number { default: 0.125, min: 0.0001, max: 1.0 },
-        },
-        spike::ALPHA,
-        spike::BETA,
-        spike::SAMPLES,
-        spike::RANGE,
-        EXTREMES,
-        WINDOW,
-        Parameter {
-            name: "upper",
-            summary: "Upper bound of mbiaz, in T_min beyond n.",
-            kind: Kind::Number { default: 1.25, min: 1.0, max: 100.0 },
-        },
-        biaz::T_MIN,
-        zigzag::N4,
-        zigzag::STRICTNESS,
-    ],
-    build: |arguments| {
-        let samples = arguments.number("min_samples") as u64;
+    ..Part::of::<Settings>()
+};
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Waiting time below which the slowest link has room, in T_min.
+        slack: f64 = 0.05, 0.0..=10.0;
+        /// T_narr below which the estimate does not hold together.
+        low: f64 = 0.875, 0.0..=100.0;
+        /// T_narr below which the flow has the slowest link for itself.
+        alone: f64 = 1.5, 0.0..=100.0;
+        /// T_narr from which the slowest link is shared.
+        shared: f64 = 2.0, 0.0..=100.0;
+        /// Weight of the latest spacing in T_avg.
+        gain: f64 = 0.125, 0.0001..=1.0;
+        spike: spike::Parameters;
+        /// Upper bound of mbiaz, in T_min beyond n.
+        upper: f64 = 1.25, 1.0..=100.0;
+        shortest: biaz::Shortest;
+        zigzag: zigzag::Thresholds;
+    }
+}
+
+impl Build<dyn GapDifferentiator> for Settings {
+    fn build(self) -> Box<dyn GapDifferentiator> {
         Box::new(Zbs {
-            spike: Spike::new(spike::Settings {
-                alpha: arguments.number("alpha"),
-                beta: arguments.number("beta"),
-                samples,
-                range: Duration::from_secs_f64(arguments.number("min_range_ms") / 1000.0),
-                extremes: remembered(arguments, "extremes"),
-            }),
-            mbiaz: Biaz::new(arguments.number("upper"), remembered(arguments, "t_min")),
-            zigzag: ZigZag::new(arguments.number("n4"), arguments.number("s"), samples),
-            slack: arguments.number("slack"),
-            low: arguments.number("low"),
-            alone: arguments.number("alone"),
-            shared: arguments.number("shared"),
-            gain: arguments.number("gain"),
+            spike: self.spike.spike(),
+            mbiaz: Biaz::new(self.upper, self.shortest.t_min.over(self.spike.memory.window)),
+            zigzag: ZigZag::new(self.zigzag.n4, self.zigzag.s, self.spike.min_samples),
+            slack: self.slack,
+            low: self.low,
+            alone: self.alone,
+            shared: self.shared,
+            gain: self.gain,
             average: None,
         })
-    },
-};
+    }
+}
 
 /// The three, and what chooses among them.
 #[derive(Debug)]
@@ -160,6 +136,7 @@ mod tests {
     use super::*;
     use crate::differentiation::line::Line;
     use crate::kit::Arguments;
+    use crate::time::Duration;
     use std::collections::BTreeMap;
 
     fn zbs() -> Line<Box<dyn GapDifferentiator>> {

@@ -2,7 +2,8 @@
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
@@ -20,29 +21,33 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
         errata: "For n > 3 the literature disagrees on the sign: -1/2, which gives the name, is the default. Mean and deviation begin with the first \
                  packet and zero, and there is no verdict before `min_samples` packets (our reading). They take in the packet after the gap first.",
     },
-    parameters: &[N4, STRICTNESS, SAMPLES],
-    build: |arguments| {
-        Box::new(ZigZag::new(arguments.number("n4"), arguments.number("s"), arguments.number("min_samples") as u64))
-    },
+    ..Part::of::<Settings>()
 };
 
-pub(super) const N4: Parameter = Parameter {
-    name: "n4",
-    summary: "Offset of the threshold for more than three missing packets, in deviations.",
-    kind: Kind::Number { default: -0.5, min: -4.0, max: 4.0 },
-};
+settings! {
+    /// Where the thresholds stand.
+    pub(super) struct Thresholds {
+        /// Offset of the threshold for more than three missing packets, in deviations.
+        pub n4: f64 = -0.5, -4.0..=4.0;
+        /// Shift of all thresholds, in deviations.
+        pub s: f64 = 0.0, -100.0..=100.0;
+    }
+}
 
-pub(super) const STRICTNESS: Parameter = Parameter {
-    name: "s",
-    summary: "Shift of all thresholds, in deviations.",
-    kind: Kind::Number { default: 0.0, min: -100.0, max: 100.0 },
-};
+settings! {
+    /// What can be set.
+    struct Settings {
+        thresholds: Thresholds;
+        /// Packets before there is a verdict.
+        min_samples: u64 = 32, 1..=1_000_000;
+    }
+}
 
-const SAMPLES: Parameter = Parameter {
-    name: "min_samples",
-    summary: "Packets before there is a verdict.",
-    kind: Kind::Number { default: 32.0, min: 1.0, max: 1_000_000.0 },
-};
+impl Build<dyn GapDifferentiator> for Settings {
+    fn build(self) -> Box<dyn GapDifferentiator> {
+        Box::new(ZigZag::new(self.thresholds.n4, self.thresholds.s, self.min_samples))
+    }
+}
 
 /// Gain of the mean; the deviation's is twice as large.
 const GAIN: f64 = 1.0 / 32.0;

@@ -4,6 +4,7 @@
 //! `a` and leave it at rate `b < a`, then `D / (R_j - R_i) = 1 - b / a`: the share of them that stayed in the queue.
 
 use super::{PeerClock, Rounds};
+use crate::choices;
 use crate::path::Ack;
 use crate::time::{Duration, Instant};
 
@@ -12,14 +13,15 @@ const FEWEST: u32 = 3;
 /// The same for those who add contiguous rounds up: with delayed acknowledgements a window of two segments has no more.
 const FEWEST_CONTIGUOUS: u32 = 2;
 
-/// Whose clock tells when segments arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
-    /// The receiver's, from the timestamps of its acknowledgements, where they exist and a tick is no longer than half the mean spacing
-    /// of the segments; the sender's elsewhere.
-    Receiver,
-    /// The sender's: the arrival of the acknowledgement stands for the arrival of the segment, the way back included.
-    Sender,
+choices! {
+    /// Whose clock tells when segments arrived.
+    pub enum Clock {
+        /// The receiver's, from the timestamps of its acknowledgements, where they exist and a tick is no longer than half the mean spacing
+        /// of the segments; the sender's elsewhere.
+        Receiver = "receiver",
+        /// The sender's: the arrival of the acknowledgement stands for the arrival of the segment, the way back included.
+        Sender = "sender",
+    }
 }
 
 /// A segment that was acknowledged.

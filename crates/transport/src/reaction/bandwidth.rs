@@ -2,10 +2,11 @@
 
 use super::{Reaction, Response};
 use crate::estimate::{self, Filter};
-use crate::kit::{Arguments, Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss};
 use crate::time::Duration;
 use crate::verdict::{Cause, Verdict};
+use crate::{choices, settings};
 
 /// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {
@@ -13,19 +14,42 @@ pub(super) const PART: Part<dyn Reaction> = Part {
     summary: "Sets the threshold to the measured rate times the smallest delay, and the window to no more, when the loss was corruption.",
     reference: "Mascolo et al. 2001",
     notes: Notes::NONE,
-    parameters: &[Parameter {
-        name: "filter",
-        summary: "How the rate is smoothed: Westwood+'s samples of a round trip, Westwood's of every acknowledgement, or TCP-Jersey's.",
-        kind: Kind::Choice(&["westwood-plus", "westwood", "jersey"]),
-    }],
-    build: |arguments| Box::new(Bandwidth::new(filter(arguments))),
+        ..Part::of::<Settings>()
 };
 
-fn filter(arguments: &Arguments) -> Filter {
-    match arguments.word("filter") {
-        "westwood" => Filter::Westwood { tau: 0.5, m: 2.0 },
-        "jersey" => Filter::Jersey,
-        _ => Filter::WestwoodPlus { gain: 0.9, least: Duration::from_millis(50) },
+choices! {
+    /// How the rate is smoothed.
+    enum Smoothing {
+        /// Westwood+'s samples of a round trip.
+        WestwoodPlus = "westwood-plus",
+        /// Westwood's of every acknowledgement.
+        Westwood = "westwood",
+        /// TCP-Jersey's.
+        Jersey = "jersey",
+    }
+}
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// How the rate is smoothed: Westwood+'s samples of a round trip, Westwood's of every acknowledgement, or TCP-Jersey's.
+        filter: Smoothing;
+    }
+}
+
+impl Build<dyn Reaction> for Settings {
+    fn build(self) -> Box<dyn Reaction> {
+        Box::new(Bandwidth::new(self.filter()))
+    }
+}
+
+impl Settings {
+    fn filter(&self) -> Filter {
+        match self.filter {
+            Smoothing::WestwoodPlus => Filter::WestwoodPlus { gain: 0.9, least: Duration::from_millis(50) },
+            Smoothing::Westwood => Filter::Westwood { tau: 0.5, m: 2.0 },
+            Smoothing::Jersey => Filter::Jersey,
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Reduce by as much as congestion is likely.
 
 use super::{Reaction, Response};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::Loss;
+use crate::settings;
 use crate::verdict::{Cause, Verdict};
 
 /// Its row.
@@ -11,13 +12,22 @@ pub(super) const PART: Part<dyn Reaction> = Part {
     summary: "Multiplies the window by 1 - P/2, where P is what the score leaves to congestion.",
     reference: "after Eddy, Ostermann & Allman 2004",
     notes: Notes::NONE,
-    parameters: &[Parameter {
-        name: "exponent",
-        summary: "The power to which P is raised.",
-        kind: Kind::Number { default: 1.0, min: 0.1, max: 10.0 },
-    }],
-    build: |arguments| Box::new(Graded::new(arguments.number("exponent"))),
+    ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// The power to which P is raised.
+        exponent: f64 = 1.0, 0.1..=10.0;
+    }
+}
+
+impl Build<dyn Reaction> for Settings {
+    fn build(self) -> Box<dyn Reaction> {
+        Box::new(Graded::new(self.exponent))
+    }
+}
 
 /// The factor `1 - P^k / 2` of `CETEN_A`, with `P = 1 - score` in the place of the share of congestion among the losses: half the window if
 /// congestion is certain, all of it if corruption is (Eddy, Ostermann & Allman 2004, section 3).

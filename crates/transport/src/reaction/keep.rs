@@ -11,8 +11,7 @@ pub(super) const PART: Part<dyn Reaction> = Part {
     summary: "Leaves the window as it is when the loss was corruption.",
     reference: "Garcia & Brunstrom 2004",
     notes: Notes::NONE,
-    parameters: &[],
-    build: |_| Box::new(Keep),
+    ..Part::fixed(|_| Box::new(Keep))
 };
 
 /// Reduce for congestion and for the unknown, keep for corruption.

@@ -1,8 +1,9 @@
 //! LIMD/H's three answers: halve, step back, keep.
 
 use super::{Reaction, Response};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::Loss;
+use crate::settings;
 use crate::verdict::{Cause, Verdict};
 
 /// Its row.
@@ -16,13 +17,22 @@ pub(super) const PART: Part<dyn Reaction> = Part {
                  quick succession scores 0 and halves.",
         ..Notes::NONE
     },
-    parameters: &[Parameter {
-        name: "step",
-        summary: "The share of the window that a probe loss costs.",
-        kind: Kind::Number { default: 0.1, min: 0.0, max: 0.5 },
-    }],
-    build: |arguments| Box::new(LimdH::new(arguments.number("step"))),
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// The share of the window that a probe loss costs.
+        step: f64 = 0.1, 0.0..=0.5;
+    }
+}
+
+impl Build<dyn Reaction> for Settings {
+    fn build(self) -> Box<dyn Reaction> {
+        Box::new(LimdH::new(self.step))
+    }
+}
 
 /// Congestion with a score of 0 is congestion loss, with a larger one probe loss: the flow's own increase went too far.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! Reduce as often as congestion is likely.
 
 use super::{Reaction, Response};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::Loss;
+use crate::settings;
 use crate::verdict::{Cause, Verdict};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
@@ -13,20 +14,24 @@ pub(super) const PART: Part<dyn Reaction> = Part {
     summary: "Reduces with the probability that the score leaves to congestion, else keeps the window.",
     reference: "after Eddy, Ostermann & Allman 2004",
     notes: Notes::NONE,
-    parameters: &[
-        Parameter {
-            name: "least",
-            summary: "The probability of reducing is never less (our reading: 1 in 20, so that no score makes a sender deaf).",
-            kind: Kind::Number { default: 0.05, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "seed",
-            summary: "Another one throws another coin for every loss.",
-            kind: Kind::Number { default: 0.0, min: 0.0, max: 9_007_199_254_740_992.0 },
-        },
-    ],
-    build: |arguments| Box::new(Probabilistic::new(arguments.number("least"), arguments.number("seed") as u64)),
+    ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// The probability of reducing is never less (our reading: 1 in 20, so that no score makes a sender deaf).
+        least: f64 = 0.05, 0.0..=1.0;
+        /// Another one throws another coin for every loss.
+        seed: u64 = 0, 0..=9_007_199_254_740_992;
+    }
+}
+
+impl Build<dyn Reaction> for Settings {
+    fn build(self) -> Box<dyn Reaction> {
+        Box::new(Probabilistic::new(self.least, self.seed))
+    }
+}
 
 /// The coin of `CETEN_C` with `P = 1 - score` in the place of the share of congestion among the losses (Eddy, Ostermann & Allman 2004, section 3).
 ///

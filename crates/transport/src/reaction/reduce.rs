@@ -11,8 +11,7 @@ pub(super) const PART: Part<dyn Reaction> = Part {
     summary: "Reduces the window whatever the verdict.",
     reference: "RFC 5681",
     notes: Notes::NONE,
-    parameters: &[],
-    build: |_| Box::new(Reduce),
+    ..Part::fixed(|_| Box::new(Reduce))
 };
 
 /// RFC 5681: every loss is congestion.

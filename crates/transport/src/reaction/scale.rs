@@ -1,8 +1,9 @@
 //! Reduce a little when the loss was corruption.
 
 use super::{Reaction, Response};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::Loss;
+use crate::settings;
 use crate::verdict::{Cause, Verdict};
 
 /// Its row.
@@ -11,13 +12,22 @@ pub(super) const PART: Part<dyn Reaction> = Part {
     summary: "Multiplies the window by a factor when the loss was corruption.",
     reference: "Fu & Liew 2003",
     notes: Notes::NONE,
-    parameters: &[Parameter {
-        name: "factor",
-        summary: "The factor for corruption.",
-        kind: Kind::Number { default: 0.8, min: 0.1, max: 1.0 },
-    }],
-    build: |arguments| Box::new(Scale::new(arguments.number("factor"))),
+    ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// The factor for corruption.
+        factor: f64 = 0.8, 0.1..=1.0;
+    }
+}
+
+impl Build<dyn Reaction> for Settings {
+    fn build(self) -> Box<dyn Reaction> {
+        Box::new(Scale::new(self.factor))
+    }
+}
 
 /// Reduce for congestion and for the unknown, `factor` for corruption: what limits the harm of a wrong verdict (Fu & Liew 2003,
 /// section III-B: 4/5).

@@ -13,9 +13,10 @@
 
 use super::{Arrival, Damaged, ReceiveView, ReceiverAgent};
 use crate::budget::Budget;
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::segment::{CorruptionReport, Ecn, Integrity, PositionBasis, Report, ReportedPosition};
 use crate::seq::Seq;
+use crate::settings;
 use crate::time::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -25,23 +26,25 @@ pub(super) const PART: Part<dyn ReceiverAgent> = Part {
     summary: "Reports segments that arrive with a broken TCP checksum under an intact IP header.",
     reference: "Garcia & Brunstrom 2004",
     notes: Notes::NONE,
-    parameters: &[
-        Parameter {
-            name: "hardened",
-            summary: "Report only inside the window, with a confirmed position and the segment's nonce, and at a limited rate.",
-            kind: Kind::Flag { default: false },
-        },
-        Parameter {
-            name: "interval",
-            summary: "The time over which the hardened form limits its reports, in seconds; about a round trip.",
-            kind: Kind::Number { default: 0.2, min: 0.001, max: 60.0 },
-        },
-    ],
-    build: |arguments| {
-        let interval = Duration::from_secs_f64(arguments.number("interval"));
-        Box::new(Checksum::new(arguments.flag("hardened"), interval))
-    },
+    ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Report only inside the window, with a confirmed position and the segment's nonce, and at a limited rate.
+        hardened: bool = false;
+        /// The time over which the hardened form limits its reports, in seconds; about a round trip.
+        interval: f64 = 0.2, 0.001..=60.0;
+    }
+}
+
+impl Build<dyn ReceiverAgent> for Settings {
+    fn build(self) -> Box<dyn ReceiverAgent> {
+        let interval = Duration::from_secs_f64(self.interval);
+        Box::new(Checksum::new(self.hardened, interval))
+    }
+}
 
 /// Damaged segments that wait for the next intact arrival to be placed.
 const MAX_UNPLACED: usize = 8;

@@ -12,8 +12,7 @@ pub(super) const PART: Part<dyn ReceiverAgent> = Part {
     summary: "Names segments that arrive with a damaged payload under a header whose own checksum holds.",
     reference: "Balan et al. 2002",
     notes: Notes::NONE,
-    parameters: &[],
-    build: |_| Box::new(Hack::default()),
+    ..Part::fixed(|_| Box::new(Hack::default()))
 };
 
 /// Segments that are remembered. Beyond it the oldest is forgotten, and the sender takes its loss for congestion.

@@ -9,8 +9,7 @@ pub(super) const PART: Part<dyn ReceiverAgent> = Part {
     summary: "Reports nothing.",
     reference: "RFC 9293",
     notes: Notes::NONE,
-    parameters: &[],
-    build: |_| Box::new(Plain),
+    ..Part::fixed(|_| Box::new(Plain))
 };
 
 /// Standard TCP: a damaged segment is a missing segment.

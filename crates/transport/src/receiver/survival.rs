@@ -10,8 +10,7 @@ pub(super) const PART: Part<dyn ReceiverAgent> = Part {
     summary: "Sends back the probability to survive the path that routers have written into the latest data.",
     reference: "Krishnan et al. 2004",
     notes: Notes::NONE,
-    parameters: &[],
-    build: |_| Box::<Survival>::default(),
+    ..Part::fixed(|_| Box::<Survival>::default())
 };
 
 /// Remembers what the latest data brought.

@@ -2,7 +2,8 @@
 
 use super::original::Original;
 use super::{AfterTimeout, Assessment, Exit, Pardon, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
+use crate::settings;
 use crate::time::{Duration, Instant};
 use crate::verdict::Cause;
 
@@ -21,28 +22,26 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
                 spurious timeout is only found if the verdict is corruption, since F-RTO changes what is sent.",
         errata: "",
     },
-    parameters: &[
-        Parameter {
-            name: "in_a_row",
-            summary: "Expiries in a row from which on nothing is forgiven.",
-            kind: Kind::Number { default: 3.0, min: 1.0, max: 16.0 },
-        },
-        Parameter {
-            name: "outage",
-            summary: "Silence of the peer beyond which nothing is forgiven, in retransmission timeouts without back-off.",
-            kind: Kind::Number { default: 4.0, min: 1.0, max: 64.0 },
-        },
-        Parameter {
-            name: "exit",
-            summary: "How the window comes back: in slow start from what is in the network and an initial window, or paced over one SRTT.",
-            kind: Kind::Choice(&["slow-start", "paced"]),
-        },
-    ],
-    build: |arguments| {
-        let exit = if arguments.word("exit") == "paced" { Exit::Paced } else { Exit::SlowStart };
-        Box::new(Aware::new(arguments.number("in_a_row") as u32, arguments.number("outage"), exit))
-    },
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Expiries in a row from which on nothing is forgiven.
+        in_a_row: u32 = 3, 1..=16;
+        /// Silence of the peer beyond which nothing is forgiven, in retransmission timeouts without back-off.
+        outage: f64 = 4.0, 1.0..=64.0;
+        /// How the window comes back: in slow start from what is in the network and an initial window, or paced over one SRTT.
+        exit: Exit;
+    }
+}
+
+impl Build<dyn TimeoutPolicy> for Settings {
+    fn build(self) -> Box<dyn TimeoutPolicy> {
+        Box::new(Aware::new(self.in_a_row, self.outage, self.exit))
+    }
+}
 
 /// Asks three things of a timeout: did the original arrive late (Eifel with timestamps, F-RTO without)? Then it is undone. Was the
 /// first segment judged corruption, and is it safe to believe that? Then the window comes back, the timer stays backed off. Else it is

@@ -10,8 +10,7 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
     summary: "Tells a spurious timeout by the timestamp that the first acknowledgement echoes.",
     reference: "RFC 3522, RFC 4015",
     notes: Notes::NONE,
-    parameters: &[],
-    build: |_| Box::new(Eifel::default()),
+    ..Part::fixed(|_| Box::new(Eifel::default()))
 };
 
 /// The first acknowledgement that advances after a timeout echoes the timestamp of the segment that set it off. If that is older than

@@ -1,7 +1,8 @@
 //! Fixed RTO: expiries in a row do not double the timer again and again.
 
 use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
+use crate::settings;
 use crate::verdict::Cause;
 
 /// Its row.
@@ -19,37 +20,33 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
         errata: "The guard of three expiries is our reading of Bulk Repeat; Dyer & Boppana have none (`limit` = 0). Bulk Repeat keeps the \
                  window; here (`regain`) slow start leads back to it, because nothing clocks out what it would let go at once.",
     },
-    parameters: &[
-        Parameter {
-            name: "limit",
-            summary: "Expiries in a row that leave the timer alone; those after them double it. 0: no limit.",
-            kind: Kind::Number { default: 3.0, min: 0.0, max: 64.0 },
-        },
-        Parameter {
-            name: "first_doubles",
-            summary: "Whether the first expiry doubles the timer (Dyer & Boppana) or counts among those that do not (Bulk Repeat).",
-            kind: Kind::Flag { default: true },
-        },
-        Parameter {
-            name: "any_verdict",
-            summary: "Whether the timer is fixed whatever the verdict (Dyer & Boppana) or for corruption only (Bulk Repeat).",
-            kind: Kind::Flag { default: true },
-        },
-        Parameter {
-            name: "regain",
-            summary: "Whether slow start leads back to the old window after a timeout judged corruption (Bulk Repeat keeps it).",
-            kind: Kind::Flag { default: false },
-        },
-    ],
-    build: |arguments| {
-        Box::new(FixedRto {
-            limit: arguments.number("limit") as u32,
-            first_doubles: arguments.flag("first_doubles"),
-            any_verdict: arguments.flag("any_verdict"),
-            regain: arguments.flag("regain"),
-        })
-    },
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Expiries in a row that leave the timer alone; those after them double it. 0: no limit.
+        limit: u32 = 3, 0..=64;
+        /// Whether the first expiry doubles the timer (Dyer & Boppana) or counts among those that do not (Bulk Repeat).
+        first_doubles: bool = true;
+        /// Whether the timer is fixed whatever the verdict (Dyer & Boppana) or for corruption only (Bulk Repeat).
+        any_verdict: bool = true;
+        /// Whether slow start leads back to the old window after a timeout judged corruption (Bulk Repeat keeps it).
+        regain: bool = false;
+    }
+}
+
+impl Build<dyn TimeoutPolicy> for Settings {
+    fn build(self) -> Box<dyn TimeoutPolicy> {
+        Box::new(FixedRto {
+            limit: self.limit,
+            first_doubles: self.first_doubles,
+            any_verdict: self.any_verdict,
+            regain: self.regain,
+        })
+    }
+}
 
 /// Dyer & Boppana 2001: when the timer expires twice without an acknowledgement between, the timeout is not doubled a second time and
 /// stays until the segment is acknowledged. Bulk Repeat: expiries judged corruption do not double it.

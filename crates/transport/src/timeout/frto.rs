@@ -9,8 +9,7 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
     summary: "Tells a spurious timeout by which data the next two acknowledgements acknowledge.",
     reference: "RFC 5682",
     notes: Notes::NONE,
-    parameters: &[],
-    build: |_| Box::new(FRto::default()),
+    ..Part::fixed(|_| Box::new(FRto::default()))
 };
 
 /// Retransmits the first outstanding segment only, then sends new data and watches what is acknowledged next. If that is data which

@@ -19,6 +19,7 @@ pub use nrt::Nrt;
 pub use regain::Regain;
 pub use standard::Standard;
 
+use crate::choices;
 use crate::kit::Part;
 use crate::path::{Ack, Path};
 use crate::time::Duration;
@@ -136,14 +137,14 @@ pub struct Pardon {
     pub exit: Exit,
 }
 
-/// How a forgiven window comes back without a burst: nothing clocks out what it would let go at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Exit {
-    /// What is in the network and an initial window; then slow start up to the old window (as RFC 4015, 3.2).
-    #[default]
-    SlowStart,
-    /// One segment after the other over one smoothed round-trip time.
-    Paced,
+choices! {
+    /// How a forgiven window comes back without a burst: nothing clocks out what it would let go at once.
+    pub enum Exit {
+        /// What is in the network and an initial window; then slow start up to the old window (as RFC 4015, 3.2).
+        SlowStart = "slow-start",
+        /// One segment after the other over one smoothed round-trip time.
+        Paced = "paced",
+    }
 }
 
 /// What became of a timeout in the end.

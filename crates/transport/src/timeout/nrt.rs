@@ -3,8 +3,9 @@
 use super::original::Original;
 use super::{AfterTimeout, Assessment, Exit, Pardon, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
 use crate::estimate::{Extremes, QueueUsage};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::Ack;
+use crate::settings;
 use crate::time::{Duration, Instant};
 
 /// Its row.
@@ -24,37 +25,28 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
                  the quantity, not the formulas: all numbers are our reading. The back-off cannot be prevented before the cause is known; it is taken \
                  back with the pardon.",
     },
-    parameters: &[
-        Parameter {
-            name: "theta",
-            summary: "Usage of the queues from which on a timeout is congestion.",
-            kind: Kind::Number { default: 0.5, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "samples",
-            summary: "The most samples of the repair that are waited for.",
-            kind: Kind::Number { default: 8.0, min: 1.0, max: 64.0 },
-        },
-        Parameter {
-            name: "min_range_ms",
-            summary: "Distance of the extremes of the round-trip time in milliseconds below which nothing is forgiven.",
-            kind: Kind::Number { default: 2.0, min: 0.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "outage",
-            summary: "Silence of the peer from which on nothing is forgiven, in retransmission timeouts without back-off.",
-            kind: Kind::Number { default: 3.0, min: 1.0, max: 64.0 },
-        },
-    ],
-    build: |arguments| {
-        Box::new(Nrt::new(
-            arguments.number("theta"),
-            arguments.number("samples") as usize,
-            Duration::from_secs_f64(arguments.number("min_range_ms") / 1000.0),
-            arguments.number("outage"),
-        ))
-    },
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Usage of the queues from which on a timeout is congestion.
+        theta: f64 = 0.5, 0.0..=1.0;
+        /// The most samples of the repair that are waited for.
+        samples: usize = 8, 1..=64;
+        /// Distance of the extremes of the round-trip time in milliseconds below which nothing is forgiven.
+        min_range_ms: f64 = 2.0, 0.0..=1000.0;
+        /// Silence of the peer from which on nothing is forgiven, in retransmission timeouts without back-off.
+        outage: f64 = 3.0, 1.0..=64.0;
+    }
+}
+
+impl Build<dyn TimeoutPolicy> for Settings {
+    fn build(self) -> Box<dyn TimeoutPolicy> {
+        Box::new(Nrt::new(self.theta, self.samples, Duration::from_secs_f64(self.min_range_ms / 1000.0), self.outage))
+    }
+}
 
 /// First whether the original arrived late; then how full the queues were at the last sample before the silence and are at the median of
 /// the first samples of the repair. Until then the window is that of a standard timeout, so a wrong pardon comes a round trip late.

@@ -9,8 +9,7 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
     summary: "Collapses the window, backs off, and never doubts a timeout.",
     reference: "RFC 5681, RFC 6298",
     notes: Notes::NONE,
-    parameters: &[],
-    build: |_| Box::new(Standard),
+    ..Part::fixed(|_| Box::new(Standard))
 };
 
 /// The standard policy: never doubts a timeout.

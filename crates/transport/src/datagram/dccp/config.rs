@@ -1,5 +1,6 @@
 //! What can be set of a connection.
 
+use crate::choices;
 use crate::time::Duration;
 
 /// The congestion control of a half-connection (RFC 4340, 10).
@@ -12,51 +13,23 @@ pub enum Ccid {
     Three,
 }
 
-/// What damaged data says to the congestion control.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// The same as an ECN mark (RFC 4340, 11.7.2).
-    #[default]
-    Rfc,
-    /// Nothing: the packet counts as received. Not conformant; for comparison with schemes that differentiate.
-    Differentiating,
-}
-
-impl Mode {
-    /// The names, in the order of the variants.
-    pub const NAMES: &'static [&'static str] = &["rfc", "differentiating"];
-
-    /// The mode of that name; conformant if there is none.
-    pub fn named(name: &str) -> Self {
-        if name == Self::NAMES[1] {
-            Self::Differentiating
-        } else {
-            Self::Rfc
-        }
+choices! {
+    /// What damaged data says to the congestion control.
+    pub enum Mode {
+        /// The same as an ECN mark (RFC 4340, 11.7.2).
+        Rfc = "rfc",
+        /// Nothing: the packet counts as received. Not conformant; for comparison with schemes that differentiate.
+        Differentiating = "differentiating",
     }
 }
 
-/// How the responses to losses and to dropped data go together (RFC 4340, 11.7.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Combination {
-    /// The smaller of the two windows.
-    #[default]
-    Minimum,
-    /// Both reductions.
-    Sum,
-}
-
-impl Combination {
-    /// The names, in the order of the variants.
-    pub const NAMES: &'static [&'static str] = &["minimum", "sum"];
-
-    /// The combination of that name; the smaller window if there is none.
-    pub fn named(name: &str) -> Self {
-        if name == Self::NAMES[1] {
-            Self::Sum
-        } else {
-            Self::Minimum
-        }
+choices! {
+    /// How the responses to losses and to dropped data go together (RFC 4340, 11.7.2).
+    pub enum Combination {
+        /// The smaller of the two windows.
+        Minimum = "minimum",
+        /// Both reductions.
+        Sum = "sum",
     }
 }
 

@@ -1,28 +1,8 @@
 //! The rows of the two congestion controls, and their parameters.
 
 use super::{Ccid, Combination, Config, Mode};
-use crate::kit::{Arguments, Kind, Notes, Parameter, Part};
-
-const MODE: Parameter = Parameter {
-    name: "mode",
-    summary:
-        "What damaged data says: `rfc` the same as an ECN mark (RFC 4340, 11.7.2), `differentiating` nothing (not conformant).",
-    kind: Kind::Choice(Mode::NAMES),
-};
-const COVERAGE: Parameter = Parameter {
-    name: "coverage",
-    summary: "Checksum coverage: 0 all data, 1 none, n the first (n - 1) * 4 octets.",
-    kind: Kind::Number { default: 1.0, min: 0.0, max: 15.0 },
-};
-const DATA_CHECKSUM: Parameter =
-    Parameter { name: "data_checksum", summary: "Send Data Checksum options.", kind: Kind::Flag { default: true } };
-const ACCEPT_CORRUPT: Parameter = Parameter {
-    name: "accept_corrupt",
-    summary: "The receiving application takes damaged data: drop code 7 instead of 3.",
-    kind: Kind::Flag { default: false },
-};
-const ECN: Parameter =
-    Parameter { name: "ecn", summary: "Data packets are sent as ECN-capable.", kind: Kind::Flag { default: false } };
+use crate::kit::{Build, Notes, Part};
+use crate::settings;
 
 const NOTES: Notes = Notes {
     idea: "The header has a checksum of its own, so a packet whose data is damaged still says which one it is; the receiver \
@@ -35,16 +15,32 @@ const NOTES: Notes = Notes {
              taken for congestion; the literature's `differentiating` mode has no standard.",
 };
 
-/// What both congestion controls know.
-fn common(arguments: &Arguments, ccid: Ccid) -> Config {
-    Config {
-        ccid,
-        mode: Mode::named(arguments.word("mode")),
-        coverage: arguments.number("coverage") as u8,
-        data_checksum: arguments.flag("data_checksum"),
-        accept_corrupt: arguments.flag("accept_corrupt"),
-        ecn: arguments.flag("ecn"),
-        ..Config::default()
+settings! {
+    /// What both congestion controls know.
+    struct Sensitivity {
+        /// What damaged data says: `rfc` the same as an ECN mark (RFC 4340, 11.7.2), `differentiating` nothing (not conformant).
+        mode: Mode;
+    }
+}
+
+settings! {
+    /// What both congestion controls know.
+    struct Common {
+        /// Checksum coverage: 0 all data, 1 none, n the first (n - 1) * 4 octets.
+        coverage: u8 = 1, 0..=15;
+        /// Send Data Checksum options.
+        data_checksum: bool = true;
+        /// The receiving application takes damaged data: drop code 7 instead of 3.
+        accept_corrupt: bool = false;
+        /// Data packets are sent as ECN-capable.
+        ecn: bool = false;
+    }
+}
+
+impl Common {
+    fn config(self, ccid: Ccid, Sensitivity { mode }: Sensitivity) -> Config {
+        let Self { coverage, data_checksum, accept_corrupt, ecn } = self;
+        Config { ccid, mode, coverage, data_checksum, accept_corrupt, ecn, ..Config::default() }
     }
 }
 
@@ -54,23 +50,24 @@ pub const CCID_2: Part<Config> = Part {
     summary: "DCCP with TCP-like congestion control: a window of packets, Ack Vectors, no retransmissions.",
     reference: "RFC 4340, RFC 4341",
     notes: NOTES,
-    parameters: &[
-        MODE,
-        Parameter {
-            name: "combination",
-            summary: "How the responses to losses and to dropped data go together: the smaller window, or both reductions.",
-            kind: Kind::Choice(Combination::NAMES),
-        },
-        COVERAGE,
-        DATA_CHECKSUM,
-        ACCEPT_CORRUPT,
-        ECN,
-    ],
-    build: |arguments| {
-        let combination = Combination::named(arguments.word("combination"));
-        Box::new(Config { combination, ..common(arguments, Ccid::Two) })
-    },
+    ..Part::of::<WindowSettings>()
 };
+
+settings! {
+    /// What can be set of CCID 2.
+    struct WindowSettings {
+        sensitivity: Sensitivity;
+        /// How the responses to losses and to dropped data go together: the smaller window, or both reductions.
+        combination: Combination;
+        common: Common;
+    }
+}
+
+impl Build<Config> for WindowSettings {
+    fn build(self) -> Box<Config> {
+        Box::new(Config { combination: self.combination, ..self.common.config(Ccid::Two, self.sensitivity) })
+    }
+}
 
 /// CCID 3.
 pub const CCID_3: Part<Config> = Part {
@@ -78,41 +75,33 @@ pub const CCID_3: Part<Config> = Part {
     summary: "DCCP with TCP-friendly rate control: a smooth rate from the TCP equation and the loss event rate.",
     reference: "RFC 4340, RFC 4342, RFC 5348",
     notes: NOTES,
-    parameters: &[
-        MODE,
-        COVERAGE,
-        DATA_CHECKSUM,
-        ACCEPT_CORRUPT,
-        ECN,
-        Parameter {
-            name: "rtt_memory",
-            summary: "Share of the old average in the round-trip time: q of RFC 5348, 4.3.",
-            kind: Kind::Number { default: 0.9, min: 0.0, max: 0.99 },
-        },
-        Parameter {
-            name: "history_discounting",
-            summary: "Old loss intervals count less in a long one without losses (RFC 5348, 5.5).",
-            kind: Kind::Flag { default: true },
-        },
-        Parameter {
-            name: "oscillation_prevention",
-            summary: "The rate follows the square root of the latest round-trip time (RFC 5348, 4.5).",
-            kind: Kind::Flag { default: false },
-        },
-        Parameter {
-            name: "round_trip_events",
-            summary:
-                "Losses within one round trip as it was measured are one loss event, though the window counter has run ahead.",
-            kind: Kind::Flag { default: true },
-        },
-    ],
-    build: |arguments| {
-        Box::new(Config {
-            rtt_memory: arguments.number("rtt_memory"),
-            history_discounting: arguments.flag("history_discounting"),
-            oscillation_prevention: arguments.flag("oscillation_prevention"),
-            round_trip_events: arguments.flag("round_trip_events"),
-            ..common(arguments, Ccid::Three)
-        })
-    },
+    ..Part::of::<RateSettings>()
 };
+
+settings! {
+    /// What can be set of CCID 3.
+    struct RateSettings {
+        sensitivity: Sensitivity;
+        common: Common;
+        /// Share of the old average in the round-trip time: q of RFC 5348, 4.3.
+        rtt_memory: f64 = 0.9, 0.0..=0.99;
+        /// Old loss intervals count less in a long one without losses (RFC 5348, 5.5).
+        history_discounting: bool = true;
+        /// The rate follows the square root of the latest round-trip time (RFC 5348, 4.5).
+        oscillation_prevention: bool = false;
+        /// Losses within one round trip as it was measured are one loss event, though the window counter has run ahead.
+        round_trip_events: bool = true;
+    }
+}
+
+impl Build<Config> for RateSettings {
+    fn build(self) -> Box<Config> {
+        Box::new(Config {
+            rtt_memory: self.rtt_memory,
+            history_discounting: self.history_discounting,
+            oscillation_prevention: self.oscillation_prevention,
+            round_trip_events: self.round_trip_events,
+            ..self.common.config(Ccid::Three, self.sensitivity)
+        })
+    }
+}

@@ -10,8 +10,9 @@ mod tests;
 
 use self::features::{Features, COUNT};
 use super::{Cause, LossDifferentiator, Verdict};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Loss};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -28,13 +29,22 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "The probability holds for worlds in which both causes are equally frequent; with other odds o = P(corruption)/P(congestion) it is \
                  p o / (p o + 1 - p).",
     },
-    parameters: &[Parameter {
-        name: "threshold",
-        summary: "The probability of corruption above which a loss is taken for corruption.",
-        kind: Kind::Number { default: model::THRESHOLD, min: 0.0, max: 1.0 },
-    }],
-    build: |arguments| Box::new(Learned { features: Features::default(), threshold: arguments.number("threshold") }),
+        ..Part::of::<Settings>()
 };
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// The probability of corruption above which a loss is taken for corruption.
+        threshold: f64 = model::THRESHOLD, 0.0..=1.0;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(Learned { features: Features::default(), threshold: self.threshold })
+    }
+}
 
 /// Version of the trained model: counts how often it was trained anew.
 pub const VERSION: u32 = model::VERSION;

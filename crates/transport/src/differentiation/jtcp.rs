@@ -23,7 +23,10 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "The published condition on time can be read in two ways; here losses within an SRTT of the previous episode's beginning belong to that \
                  congestion and are not judged again. It counts from the previous episode, however that was judged, so that no verdict depends on an \
                  earlier one. Arrival times are those of the receiver's timestamps, whose tick is measured, or of the acknowledgements where \
-                 timestamps are too coarse. Fewer than three acknowledgements in a round are no evidence.",
+                 timestamps are too coarse. Fewer than three acknowledgements in a round are no evidence. Park & Chung 2010 describe the ratio as \
+                 the average of the inter-arrival jitter during one round trip. Taken literally (`ratio = seconds`) that is the mean of D = (R_i - \
+                 R_(i-1)) - (S_i - S_(i-1)) and a time, which is compared with 1/W, a number: the outcome depends on the unit. In seconds a window of W \
+                 segments calls congestion only what slows down by more than a second in a round trip, and nearly every loss is corruption.",
     },
     parameters: &[
         Parameter {
@@ -33,8 +36,9 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         },
         Parameter {
             name: "ratio",
-            summary: "Jitter from the first to the last segment of a round trip, or the mean over all neighbours by the sender's clock.",
-            kind: Kind::Choice(&["telescoped", "mean"]),
+            summary: "Jitter from the first to the last segment of a round trip as a share of the time between them; the mean of such shares over all \
+                      neighbours, by the sender's clock; or the mean of the jitter itself between neighbours, in seconds.",
+            kind: Kind::Choice(&["telescoped", "mean", "seconds"]),
         },
         Parameter {
             name: "clock",
@@ -48,7 +52,11 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         },
     ],
     build: |arguments| {
-        let ratio = if arguments.word("ratio") == "mean" { Ratio::Mean } else { Ratio::Telescoped };
+        let ratio = match arguments.word("ratio") {
+            "mean" => Ratio::Mean,
+            "seconds" => Ratio::Seconds,
+            _ => Ratio::Telescoped,
+        };
         let clock = if arguments.word("clock") == "sender" { Clock::Sender } else { Clock::Receiver };
         Box::new(Jtcp {
             k: arguments.number("k"),
@@ -82,6 +90,8 @@ pub enum Ratio {
     Telescoped,
     /// The mean over neighbours.
     Mean,
+    /// The mean over neighbours of the jitter itself, a time in seconds (Park & Chung 2010, II, taken literally).
+    Seconds,
 }
 
 impl Jtcp {
@@ -103,6 +113,7 @@ impl LossDifferentiator for Jtcp {
         let ratio = match self.ratio {
             Ratio::Telescoped => self.jitter.ratio(span, mss),
             Ratio::Mean => span.mean_ratio(),
+            Ratio::Seconds => self.jitter.mean_seconds(span, mss),
         };
         if loss.first_of_episode && loss.trigger != Trigger::Timeout {
             let before = self.episode.replace(now);
@@ -155,6 +166,19 @@ mod tests {
     fn the_mean_of_neighbours_agrees_where_they_are_alike() {
         let score = sender(11, &[("ratio", "mean".into())]).judge().score;
         assert!((score - 1.0 / 2.1).abs() < 1e-6, "{score}");
+    }
+
+    #[test]
+    fn the_literal_mean_is_a_time() {
+        // Each of the nine neighbours arrives 10 / 9 ms farther apart than it left: 1.1 ms are far below 1 / 11.
+        let seconds = [("ratio", "seconds".into()), ("clock", "sender".into())];
+        let verdict = sender(11, &seconds).judge();
+        assert_eq!(verdict.cause, Corruption);
+        assert!((verdict.score - 1.0 / (1.0 + 11.0 * 0.01 / 9.0)).abs() < 1e-6, "{}", verdict.score);
+        // 11 * 10 / 9 ms are 12.2 ms.
+        for (k, cause) in [(0.0123, Corruption), (0.0122, Congestion)] {
+            assert_eq!(sender(11, &[seconds[0].clone(), seconds[1].clone(), ("k", k.into())]).judge().cause, cause, "{k}");
+        }
     }
 
     #[test]

@@ -174,6 +174,12 @@ impl Jitter {
         span.apart(self.receiver.tick(), mss).filter(|_| span.acks >= self.fewest)
     }
 
+    /// The mean of `D` between neighbours in `span`, in seconds: what they wait longer than the one before. `None` as for [`Jitter::apart`].
+    pub fn mean_seconds(&self, span: &Span, mss: u32) -> Option<f64> {
+        let (left, arrived) = self.apart(span, mss)?;
+        Some((arrived - left) / 1e9 / f64::from(span.acks - 1))
+    }
+
     /// `D / (R_B - R_A)` from the first to the last segment of `span`, in `(-inf, 1]`. `None` as for [`Jitter::apart`].
     pub fn ratio(&self, span: &Span, mss: u32) -> Option<f64> {
         self.apart(span, mss).map(|(left, arrived)| (arrived - left) / arrived)

@@ -24,6 +24,7 @@ use crate::routes::Routes;
 use crate::simulation::Simulation;
 use crate::striped::Striped;
 use std::collections::HashSet;
+use whyloss_transport::tcp::Granularity;
 use whyloss_transport::{datagram, BitRate, Duration, Endpoint, Ports};
 
 const FIRST_PORT: u16 = 1024;
@@ -365,6 +366,14 @@ impl Assembly {
         egress
     }
 
+    /// When the clock of a host ticks first, if its timers follow one: by chance, but for all its connections alike.
+    fn clock_phase(&self, host: NodeId, granularity: Granularity) -> Option<Duration> {
+        let tick = granularity.host_tick()?;
+        let component = format!("host {}", self.node_names[host.index()]);
+        let bits = Stream::new(self.seed, self.run, &component, "clock phase").bits();
+        Some(Duration::from_nanos(bits % tick.as_nanos().max(1)))
+    }
+
     /// Makes both ends of a connection and lets it open at `start`.
     fn connect(
         &mut self,
@@ -389,6 +398,7 @@ impl Assembly {
             // The application reads at once all the same, but it looks at what it reads.
             end.config.auto_read = false;
             let (node, route) = pair.end(way);
+            end.config.clock_phase = end.config.clock_phase.or_else(|| self.clock_phase(node, end.config.granularity));
             let id = EndpointId::of(number, way);
             let mut egress = self.egress(&name, way, node, Protocol::Tcp, route, end.config.initial_seq);
             self.hosts.ports.insert(route, id.peer());

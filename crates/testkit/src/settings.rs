@@ -90,11 +90,13 @@ impl Value for AckPolicy {
 }
 
 impl Value for Granularity {
-    const ALLOWED: &'static str = "`fine:TIME` or `ticks:TIME`";
+    const ALLOWED: &'static str = "`fine:TIME`, `ticks:TIME`, `net3:TIME` or `freebsd:TIME`";
     fn read(text: &str) -> Option<Self> {
         match text.split_once(':')? {
             ("fine", time) => Duration::read(time).map(|floor| Self::Fine { floor }),
             ("ticks", time) => Duration::read(time).map(Self::Ticks),
+            ("net3", time) => Duration::read(time).map(Self::Net3),
+            ("freebsd", time) => Duration::read(time).map(Self::FreeBsd),
             _ => None,
         }
     }
@@ -202,6 +204,7 @@ impl Settings {
             ack_policy,
             nagle,
             granularity,
+            clock_phase,
             initial_rto,
             min_rto,
             min_rto_on_variance,

@@ -67,7 +67,7 @@ fn settings() -> impl Strategy<Value = Vec<(String, String)>> {
         select(vec!["immediate", "delayed:40ms", "delayed:200ms"]),
         select(vec!["tahoe", "reno", "newreno"]),
         select(vec!["lazy", "immediate"]),
-        select(vec!["fine:1ms", "ticks:10ms", "ticks:500ms"]),
+        select(vec!["fine:1ms", "ticks:10ms", "ticks:500ms", "net3:500ms", "freebsd:500ms", "freebsd:10ms"]),
         prop_oneof![Just(0u32), Just(u32::MAX - 3000), any::<u32>()],
     )
         .prop_map(|(mss, window, receive, send, ack, recovery, report, clock, isn)| {

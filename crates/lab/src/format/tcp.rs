@@ -88,8 +88,12 @@ overrides! {
     ack_policy: AckPolicy => |base, v| v.into(),
     /// Nagle's algorithm (RFC 9293, 3.7.4).
     nagle: bool => |base, v| v,
-    /// How round-trip times are measured: { fine = "1 ms" } or { ticks = "500 ms" }.
+    /// How round-trip times are measured and timers rounded: { fine = "1 ms" }, { ticks = "10 ms" } as in ns-2, { net3 = "500 ms" } as in
+    /// 4.4BSD-Lite, or { freebsd = "10 ms" } as in FreeBSD 2.2 to 4.
     granularity: Granularity => |base, v| v.into(),
+    /// When the host's clock ticks for the first time, for `net3` and `freebsd`, whose timers end with its ticks; "none", the default, draws it
+    /// for each host and run.
+    clock_phase: OrNone<Span> => |base, v| v.0.map(Duration::from),
     /// Retransmission timeout before the first sample.
     initial_rto: Span => |base, v| v.into(),
     /// Smallest retransmission timeout.
@@ -173,8 +177,12 @@ impl From<AckPolicy> for tcp::AckPolicy {
 pub enum Granularity {
     /// Exact samples; the floor of the variance term.
     Fine(Span),
-    /// One sample a window in whole ticks of this length, as in BSD.
+    /// Samples and estimates in whole ticks of this length; timers end when they should (ns-2).
     Ticks(Span),
+    /// Samples count ticks of this length from 1; timers end with a tick of the host's clock (4.4BSD-Lite).
+    Net3(Span),
+    /// The same with two more bits in the estimates, so that the timeout can fall to its minimum (FreeBSD 2.2 to 4).
+    FreeBsd(Span),
 }
 
 impl From<Granularity> for tcp::Granularity {
@@ -182,6 +190,8 @@ impl From<Granularity> for tcp::Granularity {
         match granularity {
             Granularity::Fine(floor) => Self::Fine { floor: floor.into() },
             Granularity::Ticks(tick) => Self::Ticks(tick.into()),
+            Granularity::Net3(tick) => Self::Net3(tick.into()),
+            Granularity::FreeBsd(tick) => Self::FreeBsd(tick.into()),
         }
     }
 }

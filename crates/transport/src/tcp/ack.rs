@@ -3,7 +3,7 @@
 use super::record::{Event, State};
 use super::scoreboard::Delivered;
 use super::sides::{Phase, Stage};
-use super::{Endpoint, Granularity, Recovery, ReportResponse};
+use super::{Endpoint, Recovery, ReportResponse};
 use crate::path::{Ack, Reported, ReportedSegment, Trigger};
 use crate::segment::{CorruptionReport, Flags, PositionBasis, Report, ReportedPosition, Segment};
 use crate::seq::Seq;
@@ -200,7 +200,7 @@ impl Endpoint {
     /// A sample of the round-trip time, if Karn's rule allows one.
     fn rtt_sample(&mut self, now: Instant, segment: &Segment, news: &News) -> Option<Duration> {
         let echo = segment.options.timestamps.filter(|_| self.agreed.timestamps && news.acked > 0).map(|t| t.echo);
-        if let Granularity::Ticks(_) = self.config.granularity {
+        if !self.snd.rtt.is_fine() {
             return match echo {
                 Some(echo) => self.since_timestamp(now, echo),
                 None if self.agreed.timestamps => None,
@@ -209,7 +209,9 @@ impl Endpoint {
         }
         match news.delay {
             Some(delay) => Some(delay),
-            _ if news.delivered.retransmitted > 0 => echo.and_then(|echo| self.since_timestamp(now, echo)),
+            _ if news.delivered.retransmitted > 0 => {
+                echo.and_then(|echo| self.since_timestamp(now, echo)).map(|rtt| rtt.max(self.config.timestamp_tick))
+            }
             _ => None,
         }
     }
@@ -217,7 +219,7 @@ impl Endpoint {
     fn since_timestamp(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.timestamp(now).wrapping_sub(echo);
         // An echo from the future or of long ago is not ours.
-        (ticks < 1 << 24).then(|| self.config.timestamp_tick * u64::from(ticks.max(1)))
+        (ticks < 1 << 24).then(|| self.config.timestamp_tick * u64::from(ticks))
     }
 
     fn on_dsack(&mut self, left: u64, right: u64) {

@@ -62,6 +62,9 @@ pub struct Config {
     pub nagle: bool,
     /// How round-trip times are measured and timers rounded.
     pub granularity: Granularity,
+    /// When the host's clock ticks for the first time, for those granularities whose timers end with its ticks; all connections of a host share it.
+    /// `None` leaves it to the driver, and is the origin of time if the driver does not choose either.
+    pub clock_phase: Option<Duration>,
     /// Retransmission timeout before the first sample.
     pub initial_rto: Duration,
     /// Smallest retransmission timeout.
@@ -128,8 +131,25 @@ pub enum Granularity {
         /// Clock granularity `G`.
         floor: Duration,
     },
-    /// One sample a window in whole ticks, integer smoothing, as in BSD and in simulators that follow it; timers in whole ticks.
+    /// ns-2: one sample a window (one an acknowledgement with timestamps) in whole ticks of this length, at least one; integer smoothing to eighths and
+    /// quarters of a tick; timers of at least two ticks, which end when they should.
     Ticks(Duration),
+    /// 4.4BSD-Lite (Wright & Stevens 1995, 25.10): as [`Granularity::Ticks`], but a sample counts from 1, so that a round trip within one tick is
+    /// one and the filters take one less; timers end with a tick of the host's clock ([`Config::clock_phase`]).
+    Net3(Duration),
+    /// FreeBSD from 2.2 to 4: as [`Granularity::Net3`] with two more bits in the filters, so that the variance can fall below three quarters of a
+    /// tick (Brakmo & Peterson 1995), and with a timeout of at least two ticks more than the latest sample.
+    FreeBsd(Duration),
+}
+
+impl Granularity {
+    /// A tick of the host's clock, if timers end with one.
+    pub const fn host_tick(self) -> Option<Duration> {
+        match self {
+            Self::Fine { .. } | Self::Ticks(_) => None,
+            Self::Net3(tick) | Self::FreeBsd(tick) => Some(tick),
+        }
+    }
 }
 
 /// What the sender does when a report names an outstanding segment as damaged.
@@ -171,6 +191,7 @@ impl Config {
             ack_policy: AckPolicy::Delayed(Duration::from_millis(40)),
             nagle: true,
             granularity: Granularity::Fine { floor: Duration::from_millis(1) },
+            clock_phase: None,
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_millis(200),
             min_rto_on_variance: false,
@@ -260,7 +281,7 @@ impl Config {
             undo: false,
             window_validation: false,
             ack_policy: AckPolicy::Delayed(Duration::from_millis(100)),
-            granularity: Granularity::Ticks(Duration::from_millis(10)),
+            granularity: Granularity::FreeBsd(Duration::from_millis(10)),
             initial_rto: Duration::from_secs(3),
             min_rto: Duration::from_secs(1),
             max_rto: Duration::from_secs(64),
@@ -271,7 +292,8 @@ impl Config {
         }
     }
 
-    /// QualNet 4.5's Reno as in Park & Chung: 500 ms ticks, 1 s minimum RTO, 16 KiB windows, initial window 1.
+    /// QualNet 4.5's Reno as in Park & Chung: 500 ms ticks, 1 s minimum RTO, 16 KiB windows, initial window 1. Its forerunner GloMoSim names
+    /// FreeBSD 2.2.2 as the origin of its TCP.
     pub fn qualnet() -> Self {
         Self {
             mss: 1024,
@@ -282,7 +304,7 @@ impl Config {
             timestamps: false,
             recovery: Recovery::Reno,
             ack_policy: AckPolicy::Delayed(Duration::from_millis(200)),
-            granularity: Granularity::Ticks(Duration::from_millis(500)),
+            granularity: Granularity::FreeBsd(Duration::from_millis(500)),
             ..Self::freebsd45()
         }
     }

@@ -28,7 +28,7 @@ impl Endpoint {
     fn send_syn(&mut self, now: Instant) {
         self.syn_due = true;
         self.snd.nxt = self.snd.iss + 1;
-        self.timers.arm_retransmission(now + self.snd.rtt.rto());
+        self.timers.arm_retransmission(self.snd.rtt.expiry(now));
     }
 
     pub(super) fn close(&mut self) {
@@ -225,7 +225,7 @@ impl Endpoint {
             self.window.set_cap(cap);
         }
         self.timers.cancel_retransmission();
-        self.timers.touch_keep_alive(now, self.config.keep_alive);
+        self.touch_keep_alive(now);
         self.snd.last_sent = now;
         self.snd.quiet_since = now;
         self.refresh_path(now);
@@ -240,8 +240,7 @@ impl Endpoint {
         let rtt = &mut self.snd.rtt;
         rtt.reset_backoff();
         if let Some(sent) = self.timers.syn_sent_at.filter(|_| !retried) {
-            let sample = now.since(sent);
-            let sample = if rtt.is_fine() { sample } else { rtt.in_ticks(sample, sent) };
+            let sample = rtt.measure(sent, now);
             rtt.sample(sample, 1);
         } else if retried && segment.options.timestamps.is_none() {
             rtt.after_syn_loss(); // RFC 6298, 5.7

@@ -75,7 +75,7 @@ impl Endpoint {
                 }
             }
             if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
-                self.timers.start_time_wait(now + self.config.time_wait);
+                self.timers.start_time_wait(self.snd.rtt.clock().after(now, self.config.time_wait));
             }
             return;
         }
@@ -103,7 +103,7 @@ impl Endpoint {
             return self.challenge(now);
         }
         self.remember_timestamp(now, start, segment);
-        self.timers.touch_keep_alive(now, self.config.keep_alive);
+        self.touch_keep_alive(now);
         self.process_ack(now, segment, ack, start);
         if self.state == State::Closed {
             return;
@@ -288,7 +288,7 @@ impl Endpoint {
                 if self.rcv.unacked >= 2 * u64::from(self.rcv.full_segment) {
                     self.rcv.ack_now = true;
                 } else {
-                    self.timers.arm_delayed_ack(now + delay);
+                    self.timers.arm_delayed_ack(self.snd.rtt.clock().after(now, delay));
                 }
             }
             _ => self.rcv.ack_now = true,
@@ -329,6 +329,6 @@ impl Endpoint {
 
     fn enter_time_wait(&mut self, now: Instant) {
         self.state = State::TimeWait;
-        self.timers.start_time_wait(now + self.config.time_wait);
+        self.timers.start_time_wait(self.snd.rtt.clock().after(now, self.config.time_wait));
     }
 }

@@ -10,6 +10,7 @@ mod after_timeout;
 mod arrivals;
 mod assembler;
 mod bulk;
+mod clock;
 mod config;
 mod endpoint;
 mod handshake;

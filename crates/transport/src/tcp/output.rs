@@ -154,7 +154,7 @@ impl Endpoint {
         if len > 0 {
             let segment = self.send_new(now, len);
             self.snd.rack.tail_probe = Some(TailProbe { end: self.snd.nxt, lost: None });
-            self.timers.arm_retransmission(now + self.snd.rtt.rto());
+            self.timers.arm_retransmission(self.snd.rtt.expiry(now));
             return Some(segment);
         }
         let index = self.snd.board.len() - 1;
@@ -264,7 +264,7 @@ impl Endpoint {
     /// The peer's window keeps data back and nothing is outstanding that would bring news: see to it that a probe goes out.
     fn mind_zero_window(&mut self, now: Instant) {
         if self.snd.board.len() == 0 && !self.timers.persist_armed() {
-            self.timers.arm_persist(now + self.persist_interval());
+            self.arm_persist(now);
         }
     }
 

@@ -210,7 +210,7 @@ impl Endpoint {
             snd.phase = Phase::Timeout { recover: snd.nxt, stage: Stage::Genuine, head_end: snd.una };
             self.window.set_cwnd(mss);
             snd.board.mark_all_lost();
-            self.timers.arm_retransmission(now + snd.rtt.rto());
+            self.timers.arm_retransmission(snd.rtt.expiry(now));
             return reduced;
         }
         snd.phase = Phase::Fast { recover: snd.nxt, reduced, exit_cwnd, partial_seen: false };
@@ -224,7 +224,7 @@ impl Endpoint {
             self.window.set_cwnd(exit_cwnd.min(self.window.cwnd()));
         }
         snd.board.restart_examination();
-        self.timers.arm_retransmission(now + snd.rtt.rto());
+        self.timers.arm_retransmission(snd.rtt.expiry(now));
         reduced
     }
 

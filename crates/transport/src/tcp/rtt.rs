@@ -1,5 +1,6 @@
 //! Round-trip time and retransmission timeout (RFC 6298).
 
+use super::clock::HostClock;
 use super::{Config, Granularity};
 use crate::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use crate::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct RttEstimator {
     granularity: Granularity,
+    clock: HostClock,
     min_rto: Duration,
     min_on_variance: bool,
     max_rto: Duration,
@@ -18,9 +20,11 @@ pub(super) struct RttEstimator {
     latest: Option<Duration>,
     min: Option<Duration>,
     max: Option<Duration>,
-    /// `Ticks`: SRTT in eighths and RTTVAR in quarters of a tick.
+    /// By ticks: the filters, see [`RttEstimator::sample_ticks`].
     ticks: (i64, i64),
-    /// `Ticks` without timestamps: the end of the segment that is being timed, and when it left.
+    /// By ticks: the timeout that the filters alone ask for.
+    filtered: Duration,
+    /// By ticks, without timestamps: the end of the segment that is being timed, and when it left.
     timed: Option<(u64, Instant)>,
 }
 
@@ -28,6 +32,7 @@ impl RttEstimator {
     pub fn new(config: &Config) -> Self {
         Self {
             granularity: config.granularity,
+            clock: HostClock::new(config),
             min_rto: config.min_rto,
             min_on_variance: config.min_rto_on_variance,
             max_rto: config.max_rto,
@@ -40,6 +45,7 @@ impl RttEstimator {
             min: None,
             max: None,
             ticks: (0, 0),
+            filtered: config.initial_rto,
             timed: None,
         }
     }
@@ -62,6 +68,16 @@ impl RttEstimator {
         (self.rto * u64::from(self.backoff)).min(self.max_rto)
     }
 
+    /// When the retransmission timer ends if it starts now.
+    pub fn expiry(&self, now: Instant) -> Instant {
+        self.clock.after(now, self.rto())
+    }
+
+    /// What tells when timers end.
+    pub const fn clock(&self) -> HostClock {
+        self.clock
+    }
+
     pub const fn latest(&self) -> Option<Duration> {
         self.latest
     }
@@ -79,7 +95,13 @@ impl RttEstimator {
         if self.backoff < self.max_backoff && self.rto() < self.max_rto {
             self.backoff *= 2;
         }
-        if let (Granularity::Ticks(_), true) = (self.granularity, self.backoff > 8) {
+        if self.is_fine() {
+            return;
+        }
+        if let Granularity::FreeBsd(_) = self.granularity {
+            self.rto = self.filtered; // whatever the latest sample asked for
+        }
+        if self.backoff > 8 {
             // BSD and ns-2 distrust the average after several doublings: the next sample starts it anew.
             if self.ticks.0 != 0 {
                 self.ticks.1 += self.ticks.0 >> 3;
@@ -110,39 +132,48 @@ impl RttEstimator {
         matches!(self.granularity, Granularity::Fine { .. })
     }
 
-    /// `Ticks` without timestamps: the sample of the timed segment, if `una` covers it.
+    /// By ticks, without timestamps: the sample of the timed segment, if `una` covers it.
     pub fn take_timed(&mut self, una: u64, now: Instant) -> Option<Duration> {
         let (end, sent) = self.timed?;
         if una < end {
             return None;
         }
         self.timed = None;
-        Some(self.in_ticks(now.since(sent), sent))
+        Some(self.measure(sent, now))
     }
 
-    /// The number of ticks of a coarse clock between `sent` and `span` later, as a span of at least one tick.
-    pub fn in_ticks(&self, span: Duration, sent: Instant) -> Duration {
-        let Granularity::Ticks(tick) = self.granularity else { return span };
-        let phase = sent.as_nanos() % tick.as_nanos().max(1);
-        let ticks = (span.as_nanos() + phase) / tick.as_nanos().max(1);
-        tick * ticks.max(1)
+    /// The time between `sent` and `now` as the granularity measures it: exactly, or in ticks that have come since.
+    pub fn measure(&self, sent: Instant, now: Instant) -> Duration {
+        match self.granularity {
+            Granularity::Fine { .. } => now.since(sent),
+            Granularity::Ticks(tick) | Granularity::Net3(tick) | Granularity::FreeBsd(tick) => {
+                tick * self.clock.ticks_between(tick, sent, now)
+            }
+        }
     }
 
     /// The SYN was retransmitted and no sample exists: start from three seconds (RFC 6298, 5.7).
     pub fn after_syn_loss(&mut self) {
         self.rto = self.rto.max(Duration::from_secs(3)).min(self.max_rto);
+        self.filtered = self.rto;
     }
 
-    /// Takes a sample. `expected` is the number of samples a round trip (RFC 7323, appendix G), at least 1.
-    pub fn sample(&mut self, rtt: Duration, expected: u64) {
+    /// Takes a sample as [`RttEstimator::measure`] gives it. `expected` is the number of samples a round trip (RFC 7323, appendix G), at least 1.
+    pub fn sample(&mut self, measured: Duration, expected: u64) {
+        self.reset_backoff();
+        let rtt = match self.granularity {
+            Granularity::Fine { floor } => {
+                self.sample_fine(measured, expected.max(1), floor);
+                measured
+            }
+            Granularity::Ticks(tick) | Granularity::Net3(tick) | Granularity::FreeBsd(tick) => {
+                self.sample_ticks(measured, tick);
+                measured.max(tick)
+            }
+        };
         self.latest = Some(rtt);
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
         self.max = Some(self.max.map_or(rtt, |max| max.max(rtt)));
-        self.reset_backoff();
-        match self.granularity {
-            Granularity::Fine { floor } => self.sample_fine(rtt, expected.max(1), floor),
-            Granularity::Ticks(tick) => self.sample_ticks(rtt, tick),
-        }
     }
 
     fn sample_fine(&mut self, rtt: Duration, expected: u64, floor: Duration) {
@@ -163,21 +194,34 @@ impl RttEstimator {
         self.rto = if self.min_on_variance { srtt + variance.max(self.min_rto) } else { (srtt + variance).max(self.min_rto) };
     }
 
-    fn sample_ticks(&mut self, rtt: Duration, tick: Duration) {
-        let m = (rtt.as_nanos() / tick.as_nanos().max(1)).max(1) as i64;
+    /// SRTT in eighths and RTTVAR in quarters of a tick, or of a quarter of one. Integer division is what keeps them apart from the truth, and is
+    /// meant to: half a tick each (Wright & Stevens 1995, 25.10; Brakmo & Peterson 1995).
+    fn sample_ticks(&mut self, measured: Duration, tick: Duration) {
+        let passed = (measured.as_nanos() / tick.as_nanos().max(1)) as i64;
+        // What a segment without history sets the filters to, what they take later, and their further bits.
+        let (first, later, bits) = match self.granularity {
+            Granularity::Net3(_) => (passed + 1, passed, 0),
+            Granularity::FreeBsd(_) => (passed + 1, passed, 2),
+            _ => (passed.max(1), passed.max(1), 0),
+        };
         let (srtt, rttvar) = &mut self.ticks;
         if *srtt == 0 {
-            *srtt = m << 3;
-            *rttvar = m << 1;
+            *srtt = first << (3 + bits);
+            *rttvar = first << (1 + bits);
         } else {
-            let delta = m - (*srtt >> 3);
+            let delta = (later << bits) - (*srtt >> 3);
             *srtt = (*srtt + delta).max(1);
             *rttvar = (*rttvar + delta.abs() - (*rttvar >> 2)).max(1);
         }
-        self.srtt = Some(tick * *srtt as u64 / 8);
-        self.rttvar = tick * *rttvar as u64 / 4;
-        let ticks = (((*rttvar << 3) + *srtt) >> 3) as u64;
-        self.rto = (tick * ticks).max(self.min_rto).max(tick * 2);
+        let ticks = ((*srtt >> 3) + *rttvar) >> bits; // SRTT + 4 RTTVAR
+        self.srtt = Some(tick * *srtt as u64 / (8 << bits));
+        self.rttvar = tick * *rttvar as u64 / (4 << bits);
+        self.filtered = (tick * ticks as u64).max(self.min_rto);
+        self.rto = match self.granularity {
+            Granularity::Ticks(_) => self.filtered.max(tick * 2),
+            Granularity::FreeBsd(_) => self.filtered.max(tick * (first as u64 + 2)),
+            _ => self.filtered,
+        };
     }
 
     /// A timeout proved spurious: the delay that caused it becomes part of the estimate (RFC 4015, 3.3).
@@ -204,26 +248,130 @@ fn approach(value: Duration, target: Duration, divisor: u64) -> Duration {
 mod tests {
     use super::*;
 
+    const HALF: Duration = Duration::from_millis(500);
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn estimator(granularity: Granularity) -> RttEstimator {
+        RttEstimator::new(&Config { granularity, ..Config::qualnet() })
+    }
+
     #[test]
-    fn ticks_follow_the_integer_recurrence() {
+    fn ns_2_takes_at_least_one_tick() {
         let mut rtt = RttEstimator::new(&Config::ns2());
-        let tick = Duration::from_millis(10);
+        let tick = ms(10);
         rtt.sample(tick * 10, 1);
         assert_eq!(rtt.ticks, (80, 20));
         rtt.sample(tick * 12, 1);
         assert_eq!(rtt.ticks, (82, 17));
         assert_eq!(rtt.base_rto(), tick * 27);
+        for passed in [0, 1] {
+            let mut rtt = RttEstimator::new(&Config { min_rto: Duration::ZERO, ..Config::ns2() });
+            rtt.sample(tick * passed, 1);
+            assert_eq!((rtt.ticks, rtt.base_rto()), ((8, 2), tick * 3), "{passed}");
+        }
+    }
+
+    #[test]
+    fn net_3_counts_from_one() {
+        let mut rtt = estimator(Granularity::Net3(HALF));
+        // Ticks that passed; SRTT in eighths, RTTVAR in quarters, the timeout in ticks.
+        for (passed, srtt, rttvar, timeout) in [
+            (0, 8, 2, 3),     // counted as one: 1, and half of it
+            (0, 7, 3, 3),     // 0 - 1 = -1; 2 + 1 - 0
+            (0, 7, 3, 3),     // 0 - 0; 3 + 0 - 0: in quarters, the variance of a quiet path stays at three
+            (2, 9, 5, 6),     // 2 - 0 = 2; 3 + 2 - 0
+            (0, 8, 5, 6),     // 0 - 1 = -1; 5 + 1 - 1
+            (0, 7, 5, 5),     // 0 - 1 = -1; 5 + 1 - 1
+            (0, 7, 4, 4),     // 0 - 0; 5 + 0 - 1
+            (10, 17, 13, 15), // 10 - 0 = 10; 4 + 10 - 1
+        ] {
+            rtt.sample(HALF * passed, 1);
+            assert_eq!((rtt.ticks, rtt.base_rto()), ((srtt, rttvar), HALF * timeout), "{passed}");
+        }
+    }
+
+    #[test]
+    fn the_variance_falls_to_its_floor_with_two_more_bits() {
+        let mut rtt = estimator(Granularity::FreeBsd(HALF));
+        // Ticks that passed; SRTT in 32nds, RTTVAR in 16ths.
+        for (passed, srtt, rttvar) in [
+            (0, 32, 8),  // counted as one
+            (0, 28, 10), // 0 - 4 = -4; 8 + 4 - 2
+            (0, 25, 11), // 0 - 3; 10 + 3 - 2
+            (0, 22, 12), // 0 - 3; 11 + 3 - 2
+            (0, 20, 11), // 0 - 2; 12 + 2 - 3
+            (1, 22, 11), // 4 - 2 = 2; 11 + 2 - 2
+        ] {
+            rtt.sample(HALF * passed, 1);
+            assert_eq!(rtt.ticks, (srtt, rttvar), "{passed}");
+        }
+        for _ in 0..40 {
+            rtt.sample(Duration::ZERO, 1);
+        }
+        // 3 - 3 / 4 stays 3, and so does 7 - 7 / 8.
+        assert_eq!((rtt.ticks, rtt.filtered), ((7, 3), HALF * 2), "the minimum of 1 s");
+        assert_eq!(rtt.base_rto(), HALF * 3, "two ticks beyond the sample, which counts as one");
+        rtt.sample(HALF, 1);
+        assert_eq!((rtt.filtered, rtt.base_rto()), (HALF * 2, HALF * 4));
+    }
+
+    #[test]
+    fn the_first_timeouts_of_a_quiet_path_last_one_to_one_and_a_half_seconds() {
+        for granularity in [Granularity::Net3(HALF), Granularity::FreeBsd(HALF)] {
+            let mut rtt = estimator(granularity);
+            for n in 0..40u64 {
+                // Round trips of 60 ms between ticks.
+                let sent = Instant::ZERO + ms(500 * n + 100);
+                let measured = rtt.measure(sent, sent + ms(60));
+                rtt.sample(measured, 1);
+            }
+            for (start, lasts) in [(20_000, 1_500), (20_001, 1_499), (20_499, 1_001)] {
+                let start = Instant::ZERO + ms(start);
+                assert_eq!(rtt.expiry(start).since(start), ms(lasts), "{granularity:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_round_trip_is_the_ticks_that_came() {
+        for (granularity, phase, sent, now, measured) in [
+            (Granularity::FreeBsd(HALF), 0, 100, 499, 0),
+            (Granularity::FreeBsd(HALF), 0, 100, 500, 500),
+            (Granularity::FreeBsd(HALF), 300, 100, 500, 500),
+            (Granularity::FreeBsd(HALF), 300, 301, 799, 0),
+            (Granularity::Ticks(HALF), 300, 301, 799, 500),
+            (Granularity::Fine { floor: ms(1) }, 300, 301, 799, 498),
+        ] {
+            let config = Config { granularity, clock_phase: Some(ms(phase)), ..Config::qualnet() };
+            let at = |millis| Instant::ZERO + ms(millis);
+            assert_eq!(RttEstimator::new(&config).measure(at(sent), at(now)), ms(measured), "{granularity:?}, {sent} to {now}");
+        }
+    }
+
+    #[test]
+    fn backing_off_begins_with_what_the_filters_ask_for() {
+        let mut rtt = estimator(Granularity::FreeBsd(HALF));
+        for _ in 0..40 {
+            rtt.sample(Duration::ZERO, 1);
+        }
+        for timeout in [3, 4, 8, 16, 32, 64, 128, 128] {
+            assert_eq!(rtt.rto(), HALF * timeout);
+            rtt.back_off();
+        }
     }
 
     #[test]
     fn fine_samples_follow_rfc_6298() {
         let mut rtt = RttEstimator::new(&Config { min_rto: Duration::ZERO, ..Config::modern() });
-        rtt.sample(Duration::from_millis(100), 1);
-        assert_eq!(rtt.rto(), Duration::from_millis(300));
-        rtt.sample(Duration::from_millis(180), 1);
-        assert_eq!(rtt.srtt(), Some(Duration::from_millis(110)));
+        rtt.sample(ms(100), 1);
+        assert_eq!(rtt.rto(), ms(300));
+        rtt.sample(ms(180), 1);
+        assert_eq!(rtt.srtt(), Some(ms(110)));
         assert_eq!(rtt.rttvar(), Duration::from_nanos(57_500_000));
-        assert_eq!(rtt.rto(), Duration::from_millis(340));
+        assert_eq!(rtt.rto(), ms(340));
     }
 
     #[test]
@@ -233,7 +381,7 @@ mod tests {
             assert_eq!(rtt.rto(), Duration::from_secs(expected));
             rtt.back_off();
         }
-        rtt.sample(Duration::from_millis(10), 1);
-        assert_eq!(rtt.rto(), Duration::from_millis(200));
+        rtt.sample(ms(10), 1);
+        assert_eq!(rtt.rto(), ms(200));
     }
 }

@@ -101,9 +101,9 @@ impl Timers {
         self.persist = Instant::MAX;
     }
 
-    pub fn touch_keep_alive(&mut self, now: Instant, idle: Option<Duration>) {
-        if let Some(idle) = idle {
-            self.keep_alive = now + idle;
+    pub fn touch_keep_alive(&mut self, at: Option<Instant>) {
+        if let Some(at) = at {
+            self.keep_alive = at;
             self.keep_alive_probes = 0;
         }
     }
@@ -142,7 +142,7 @@ impl Endpoint {
         if due(&mut self.timers.retransmission, now) {
             if self.timers.is_probe {
                 self.snd.probe_due = true;
-                self.timers.arm_retransmission(now + self.snd.rtt.rto());
+                self.timers.arm_retransmission(self.snd.rtt.expiry(now));
             } else {
                 self.on_retransmission_timeout(now);
             }
@@ -150,7 +150,7 @@ impl Endpoint {
         if due(&mut self.timers.persist, now) {
             self.snd.probes += 1;
             self.snd.force_probe = true;
-            self.timers.arm_persist(now + self.persist_interval());
+            self.arm_persist(now);
         }
         if due(&mut self.timers.keep_alive, now) {
             self.on_keep_alive(now);
@@ -160,10 +160,21 @@ impl Endpoint {
         }
     }
 
+    /// Starts the timer that probes a closed window.
+    pub(super) fn arm_persist(&mut self, now: Instant) {
+        self.timers.arm_persist(self.snd.rtt.clock().after(now, self.persist_interval()));
+    }
+
     /// RFC 9293, 3.8.6.1: the first probe after a retransmission timeout, the next ones ever later.
-    pub(super) fn persist_interval(&self) -> Duration {
+    fn persist_interval(&self) -> Duration {
         let doubled = self.snd.rtt.base_rto() * (1 << self.snd.probes.min(16));
         doubled.min(self.config.max_rto)
+    }
+
+    /// The peer was heard: the time after which it is probed begins anew.
+    pub(super) fn touch_keep_alive(&mut self, now: Instant) {
+        let clock = self.snd.rtt.clock();
+        self.timers.touch_keep_alive(self.config.keep_alive.map(|idle| clock.after(now, idle)));
     }
 
     fn on_keep_alive(&mut self, now: Instant) {
@@ -171,22 +182,22 @@ impl Endpoint {
             return self.finish(Closing::TimedOut);
         }
         self.timers.keep_alive_probes += 1;
-        self.timers.keep_alive = now + KEEP_ALIVE_INTERVAL;
+        self.timers.keep_alive = self.snd.rtt.clock().after(now, KEEP_ALIVE_INTERVAL);
         self.snd.keep_alive_due = true;
     }
 
     /// Arms what guards the outstanding data: the tail loss probe's timer where it applies (RFC 8985, 7.2), else the retransmission
     /// timer (RFC 6298, 5.1 and 5.3).
     pub(super) fn guard_outstanding(&mut self, now: Instant) {
-        let rto = self.snd.rtt.rto();
-        self.timers.arm_retransmission(now + rto);
+        let expiry = self.snd.rtt.expiry(now);
+        self.timers.arm_retransmission(expiry);
         let tail = self.config.tlp
             && self.agreed.sack
             && self.snd.phase == Phase::Open
             && self.snd.board.sacked() == 0
             && self.snd.rack.tail_probe.is_none();
         if tail {
-            self.timers.retransmission = now + self.snd.probe_timeout().min(rto);
+            self.timers.retransmission = expiry.min(now + self.snd.probe_timeout());
             self.timers.is_probe = true;
         }
     }
@@ -280,7 +291,7 @@ impl Endpoint {
         self.snd.force_head = true;
         self.snd.rack.tail_probe = None;
         self.timers.set_reordering(None);
-        self.timers.arm_retransmission(now + self.snd.rtt.rto());
+        self.timers.arm_retransmission(self.snd.rtt.expiry(now));
 
         self.events.push_back(Event::Timeout(Box::new(TimeoutRecord {
             at: now,
@@ -304,6 +315,6 @@ impl Endpoint {
         self.stats.timeouts += 1;
         self.snd.rtt.back_off();
         self.syn_due = true;
-        self.timers.arm_retransmission(now + self.snd.rtt.rto());
+        self.timers.arm_retransmission(self.snd.rtt.expiry(now));
     }
 }

@@ -113,7 +113,7 @@ impl CongestionControl for TcpReal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::wave_rates::tests::{ack, reporting, sent};
+    use crate::estimate::wave_rates::tests::{self, ack, reporting};
     use crate::kit::Arguments;
     use std::collections::BTreeMap;
 
@@ -123,7 +123,7 @@ mod tests {
         let mut window = Window::new(1000, 16_000, 8_000);
         let path = Path::default();
         let mut hear = |wave, rate| {
-            cc.on_sent(&sent(wave, 16));
+            tests::wave(wave, 16).for_each(|sent| cc.on_sent(&sent));
             cc.on_ack(&mut window, &ack(&path, &reporting(wave, rate)));
             window.cwnd()
         };

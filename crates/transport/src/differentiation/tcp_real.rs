@@ -18,7 +18,11 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         fails: "A flow alone, whose rate is the link's: nearly every loss is put down to corruption, those of its own overflows too. Pacing and \
                 segmentation offload break waves. Small windows carry no information. A receiver that lies has the sender's window in its hand.",
         errata: "The number of waves that are needed for a verdict is not given: 4. A lowest rate of 0 counts as 1. What forms a wave is not given \
-                 algorithmically: `waves`.",
+                 algorithmically (`waves`); the text wants segments sent back-to-back, groups into which acknowledgements may part the window, and a \
+                 rate that is neither the available bandwidth nor the throughput. A window's worth of segments, whenever they leave (`cwnd`), spans \
+                 the idle part of a round trip and so measures the throughput; what leaves at one moment (`burst`) is hardly ever the five segments \
+                 that a wave has to have, so that it is Reno. The default, `train`, is a run without a pause: one of more than four times the \
+                 spacing in the run, our choice, or a round trip ends it.",
     },
     parameters: &[
         Parameter {
@@ -42,16 +46,17 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
 /// What forms a wave.
 pub(crate) const WAVES: Parameter = Parameter {
     name: "waves",
-    summary: "What forms a wave: the window when it begins, or what leaves at one moment.",
-    kind: Kind::Choice(&["cwnd", "burst"]),
+    summary: "What forms a wave: a run of segments that leave without a pause, of a window and a round trip at most; as many segments as the \
+              window holds when it begins, whenever they leave; or what leaves at one moment.",
+    kind: Kind::Choice(&["train", "cwnd", "burst"]),
 };
 
 /// The formation of that name.
 pub(crate) fn formation(name: &str) -> Formation {
-    if name == "burst" {
-        Formation::Burst
-    } else {
-        Formation::Window
+    match name {
+        "cwnd" => Formation::Window,
+        "burst" => Formation::Burst,
+        _ => Formation::Train,
     }
 }
 
@@ -106,7 +111,7 @@ impl LossDifferentiator for TcpReal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::wave_rates::tests::{ack, reporting, sent};
+    use crate::estimate::wave_rates::tests::{self, ack, reporting};
     use crate::path::{Path, Trigger};
     use crate::time::Instant;
 
@@ -114,7 +119,7 @@ mod tests {
     fn judge(differentiator: &mut TcpReal, rates: &[u8]) -> Verdict {
         let path = Path::default();
         for (wave, rate) in (0u8..).zip(rates) {
-            differentiator.on_sent(&sent(wave, 10));
+            tests::wave(wave, 10).for_each(|sent| differentiator.on_sent(&sent));
             differentiator.on_ack(&ack(&path, &reporting(wave, *rate)));
         }
         differentiator.judge(&Loss {
@@ -137,7 +142,7 @@ mod tests {
             ([240, 80, 200, 100, 100], Cause::Corruption, 80.0 / 240.0),
             ([240, 79, 200, 100, 100], Cause::Congestion, 79.0 / 240.0),
         ] {
-            let verdict = judge(&mut TcpReal::new(3.0, 4, Formation::Window), &rates);
+            let verdict = judge(&mut TcpReal::new(3.0, 4, Formation::Train), &rates);
             assert_eq!(verdict.cause, cause, "{rates:?}");
             assert!((verdict.score - score).abs() < 1e-12, "{rates:?}: {}", verdict.score);
         }
@@ -145,10 +150,10 @@ mod tests {
 
     #[test]
     fn without_enough_waves_it_is_congestion_and_a_back_off_begins_anew() {
-        let mut differentiator = TcpReal::new(3.0, 4, Formation::Window);
+        let mut differentiator = TcpReal::new(3.0, 4, Formation::Train);
         assert_eq!(judge(&mut differentiator, &[240, 240, 240]), Verdict { cause: Cause::Congestion, score: 0.0 });
         assert_eq!(judge(&mut differentiator, &[]), Verdict { cause: Cause::Congestion, score: 0.0 });
-        let mut differentiator = TcpReal::new(3.0, 4, Formation::Window);
+        let mut differentiator = TcpReal::new(3.0, 4, Formation::Train);
         assert_eq!(judge(&mut differentiator, &[240; 4]).cause, Cause::Corruption);
         assert_eq!(judge(&mut differentiator, &[]).cause, Cause::Corruption, "corruption ends no epoch");
     }

@@ -9,8 +9,9 @@ const TOO_SMALL: u8 = 4;
 /// The latest rates, and the highest and lowest of an epoch. Rates are what reports carry: 255 is the highest that the receiver has seen.
 #[derive(Clone, Debug)]
 pub struct WaveRates {
-    /// Sizes of waves by number; 0 for those that were not sent.
+    /// Segments that left in each wave, by its number, which may be fewer than it published; 0 for those that were not sent.
     sizes: [u8; 256],
+    latest: Option<u8>,
     reported: Option<u8>,
     previous: Option<u8>,
     current: Option<u8>,
@@ -21,16 +22,26 @@ pub struct WaveRates {
 
 impl Default for WaveRates {
     fn default() -> Self {
-        Self { sizes: [0; 256], reported: None, previous: None, current: None, lowest: u8::MAX, highest: 0, updates: 0 }
+        Self {
+            sizes: [0; 256],
+            latest: None,
+            reported: None,
+            previous: None,
+            current: None,
+            lowest: u8::MAX,
+            highest: 0,
+            updates: 0,
+        }
     }
 }
 
 impl WaveRates {
     /// A segment with data left.
     pub fn on_sent(&mut self, sent: &Sent) {
-        if let Some(wave) = sent.wave {
-            self.sizes[usize::from(wave.number)] = wave.size;
-        }
+        let Some(wave) = sent.wave.filter(|_| sent.transmission == 0) else { return };
+        let size = &mut self.sizes[usize::from(wave.number)];
+        // Numbers come again after 256 waves.
+        *size = if self.latest.replace(wave.number) == Some(wave.number) { size.saturating_add(1) } else { 1 };
     }
 
     /// An acknowledgement arrived; returns whether it reports a wave that says something and was not reported before.
@@ -86,9 +97,15 @@ pub(crate) mod tests {
     use crate::segment::{Options, RareOptions, RateReport, Wave};
     use crate::time::Instant;
 
-    /// A segment of a wave.
-    pub(crate) fn sent(number: u8, size: u8) -> Sent {
-        Sent { now: Instant::ZERO, start: 0, len: 1000, transmission: 0, was_idle: false, wave: Some(Wave { number, size }) }
+    /// The segments of a wave.
+    pub(crate) fn wave(number: u8, size: u8) -> impl Iterator<Item = Sent> {
+        let wave = Some(Wave { number, size });
+        let sent = Sent { now: Instant::ZERO, start: 0, len: 1000, transmission: 0, was_idle: false, wave };
+        std::iter::repeat_n(sent, usize::from(size))
+    }
+
+    fn send(rates: &mut WaveRates, number: u8, size: u8) {
+        wave(number, size).for_each(|sent| rates.on_sent(&sent));
     }
 
     /// The options of an acknowledgement that reports a rate.
@@ -122,7 +139,7 @@ pub(crate) mod tests {
     fn each_wave_counts_once_and_small_ones_not() {
         let mut rates = WaveRates::default();
         for (number, size) in [(254, 10), (255, 4), (0, 5), (1, 5)] {
-            rates.on_sent(&sent(number, size));
+            send(&mut rates, number, size);
         }
         assert_eq!((report(&mut rates, 254, 200), rates.ratio()), (true, 1.0));
         assert!(!report(&mut rates, 254, 100), "again");
@@ -136,11 +153,26 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_wave_is_as_large_as_what_left_in_it() {
+        let mut rates = WaveRates::default();
+        // Twenty were announced; a pause came after four, and two were sent again.
+        let segments: Vec<_> = wave(1, 20).collect();
+        segments[..4].iter().for_each(|sent| rates.on_sent(sent));
+        segments[..2].iter().for_each(|sent| rates.on_sent(&Sent { transmission: 1, ..*sent }));
+        assert!(!report(&mut rates, 1, 200), "too small");
+        // The same number 256 waves later does not go on where that one ended.
+        send(&mut rates, 2, 5);
+        segments[..3].iter().for_each(|sent| rates.on_sent(sent));
+        assert!(report(&mut rates, 2, 200));
+        assert_eq!(rates.sizes[1], 3);
+    }
+
+    #[test]
     fn it_has_fallen_if_it_is_nearer_to_the_lowest() {
         for (latest, fall) in [(100, Some(4.0)), (200, None), (150, None), (149, Some(4.0))] {
             let mut rates = WaveRates::default();
             for (wave, rate) in (0u8..).zip([240, 60, latest]) {
-                rates.on_sent(&sent(wave, 9));
+                send(&mut rates, wave, 9);
                 assert!(report(&mut rates, wave, rate));
             }
             assert_eq!(rates.fall(), fall);

@@ -19,7 +19,8 @@ pub(super) const PART: Part<dyn ReceiverAgent> = Part {
         fails: "Pacing and segmentation offload; waves whose first or last segments are lost, which look faster.",
         errata: "A wave of k segments spans k - 1 intervals (`intervals`). `extrapolate` measures between the segments that came. The highest rate grows \
                  once for all, so that one compressed wave makes all later ones look slow: `scale = windowed` remembers it for 60 s. A wave is complete \
-                 when as many segments have come as it has or one of a later wave; there is no timer.",
+                 when as many segments have come as it has or one of a later wave; there is no timer. If the place of the later one shows that the \
+                 sender ended the wave before its published size, what left in it counts, lost segments included.",
     },
     parameters: &[
         Parameter {
@@ -56,6 +57,8 @@ pub struct Waves {
     rates: Remembered,
     current: Option<Current>,
     report: Option<RateReport>,
+    /// The end of what has come of any wave.
+    end: Option<u64>,
 }
 
 /// The wave that is arriving.
@@ -63,6 +66,8 @@ pub struct Waves {
 struct Current {
     wave: Wave,
     arrived: u32,
+    /// Where it begins: at the end of what came before it.
+    start: u64,
     first: (Instant, u64),
     last: (Instant, u64),
 }
@@ -70,17 +75,19 @@ struct Current {
 impl Waves {
     /// See the row's parameters.
     pub fn new(extrapolate: bool, intervals: bool, scale: Extremes) -> Self {
-        Self { extrapolate, intervals, rates: Remembered::new(scale), current: None, report: None }
+        Self { extrapolate, intervals, rates: Remembered::new(scale), current: None, report: None, end: None }
     }
 
-    /// The wave is over.
-    fn complete(&mut self, now: Instant, full: u32) {
-        let Some(Current { wave, arrived, first, last }) = self.current.take() else { return };
+    /// The wave is over; `next` is where a later one was seen first.
+    fn complete(&mut self, now: Instant, full: u32, next: Option<u64>) {
+        let Some(Current { wave, arrived, start, first, last }) = self.current.take() else { return };
         let span = last.0.since(first.0);
         if span == Duration::ZERO || arrived < if self.extrapolate { 3 } else { 2 } {
             return;
         }
-        let segments = if self.extrapolate { (last.1 - first.1) / u64::from(full.max(1)) + 1 } else { u64::from(wave.size) };
+        let full = u64::from(full.max(1));
+        let left = next.map_or(u64::MAX, |next| next.saturating_sub(start).div_ceil(full).max(u64::from(arrived)));
+        let segments = if self.extrapolate { (last.1 - first.1) / full + 1 } else { u64::from(wave.size).min(left) };
         let counted = segments - u64::from(self.intervals && segments > 1);
         let rate = counted * 1_000_000_000_000_000 / span.as_nanos();
         self.rates.insert(rate, now);
@@ -105,7 +112,7 @@ impl ReceiverAgent for Waves {
                 return; // reordered
             }
             if ahead > 0 {
-                self.complete(now, full);
+                self.complete(now, full, Some(start));
             }
         }
         // A retransmission belongs to no wave.
@@ -113,11 +120,12 @@ impl ReceiverAgent for Waves {
             return;
         }
         let seen = (now, start);
-        let current = self.current.get_or_insert(Current { wave, arrived: 0, first: seen, last: seen });
+        let begins = self.end.replace(start + u64::from(len)).unwrap_or(start);
+        let current = self.current.get_or_insert(Current { wave, arrived: 0, start: begins, first: seen, last: seen });
         current.arrived += 1;
         current.last = seen;
         if current.arrived >= u32::from(current.wave.size) {
-            self.complete(now, full);
+            self.complete(now, full, None);
         }
     }
 
@@ -202,6 +210,22 @@ mod tests {
             let report = line.segment(10, 3, 5, 200);
             assert_eq!(report, Some((2, code)), "extrapolate {extrapolate}, intervals {intervals}");
         }
+    }
+
+    #[test]
+    fn a_wave_that_was_cut_short_counts_as_what_left_in_it() {
+        let mut line = Line::new(false, false);
+        // Five in 40 ms: 125/s.
+        for n in 0..5 {
+            line.segment(n, 1, 5, 10 * n);
+        }
+        // Twenty were announced. The seventh belongs to another wave, so six left, of which one was lost: 6 in 48 ms are as fast.
+        for (n, ms) in [(5, 100), (6, 110), (8, 130), (9, 138), (10, 148)] {
+            line.segment(n, 2, 20, ms);
+        }
+        assert_eq!(line.segment(11, 3, 5, 200), Some((2, 255)));
+        let last = (12..16).map(|n| line.segment(n, 3, 5, 200 + 10 * (n - 11))).last();
+        assert_eq!(last, Some(Some((3, 255))), "20 in 48 ms would have been the highest rate");
     }
 
     #[test]

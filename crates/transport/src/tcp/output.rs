@@ -3,7 +3,7 @@
 use super::rack::TailProbe;
 use super::record::State;
 use super::sides::{Phase, Stage};
-use super::waves::Formation;
+use super::waves::{Formation, Leaving};
 use super::Endpoint;
 use crate::path::Sent;
 use crate::segment::{Dscp, Ecn, Flags, Notices, Options, RareOptions, Segment, Timestamps, Wave};
@@ -317,7 +317,7 @@ impl Endpoint {
         if fin {
             flags |= Flags::FIN;
         }
-        let wave = self.wave(now, len, transmission);
+        let wave = self.wave(now, start, len, transmission);
         if len > 0 {
             if start + u64::from(len) == self.snd.buffer.end() {
                 flags |= Flags::PSH;
@@ -363,19 +363,19 @@ impl Endpoint {
     }
 
     /// The wave of data that has just been put on the scoreboard.
-    fn wave(&mut self, now: Instant, len: u32, transmission: u32) -> Option<Wave> {
+    fn wave(&mut self, now: Instant, start: u64, len: u32, transmission: u32) -> Option<Wave> {
         let formation = self.wave_formation().filter(|_| len > 0)?;
         if transmission > 0 {
             return Some(self.snd.waves.current());
         }
         let own = u64::from(len);
         let room = match formation {
-            Formation::Window => self.window.cwnd().min(self.snd.wnd),
+            Formation::Train | Formation::Window => self.window.cwnd().min(self.snd.wnd),
             Formation::Burst => (self.window.cwnd() + self.snd.inflation).saturating_sub(self.in_network()) + own,
         };
         let mss = u64::from(self.snd.mss);
         let segments = (room / mss).min((self.snd.unsent() + own).div_ceil(mss));
-        Some(self.snd.waves.next(formation, now, segments))
+        Some(self.snd.waves.next(formation, &Leaving { now, start, una: self.snd.una, segments }))
     }
 
     /// The mark of the data at `start`. It depends on the position alone, not on the transmission: the receiver has to know the mark of

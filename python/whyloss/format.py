@@ -334,13 +334,31 @@ class Granularity1:
 @dataclass(kw_only=True)
 class Granularity2:
     """
-    One sample a window in whole ticks of this length, as in BSD.
+    Samples and estimates in whole ticks of this length; timers end when they should (ns-2).
     """
 
     ticks: Span
 
 
-Granularity: TypeAlias = Granularity1 | Granularity2
+@dataclass(kw_only=True)
+class Granularity3:
+    """
+    Samples count ticks of this length from 1; timers end with a tick of the host's clock (4.4BSD-Lite).
+    """
+
+    net3: Span
+
+
+@dataclass(kw_only=True)
+class Granularity4:
+    """
+    The same with two more bits in the estimates, so that the timeout can fall to its minimum (FreeBSD 2.2 to 4).
+    """
+
+    freebsd: Span
+
+
+Granularity: TypeAlias = Granularity1 | Granularity2 | Granularity3 | Granularity4
 """
 How round-trip times are measured and timers rounded.
 """
@@ -531,6 +549,11 @@ class Tcp:
     """
     See `challenge_ack_limit`.
     """
+    clock_phase: SpanOrNone | None = None
+    """
+    When the host's clock ticks for the first time, for `net3` and `freebsd`, whose timers end with its ticks; "none", the default, draws it
+    for each host and run.
+    """
     drop_precedence: Uint32OrNone | None = None
     """
     Mark one data segment in this many for preferential dropping (AF12 instead of AF11, RFC 2597); "none" marks nothing. The
@@ -550,7 +573,8 @@ class Tcp:
     """
     granularity: Granularity | None = None
     """
-    How round-trip times are measured: { fine = "1 ms" } or { ticks = "500 ms" }.
+    How round-trip times are measured and timers rounded: { fine = "1 ms" }, { ticks = "10 ms" } as in ns-2, { net3 = "500 ms" } as in
+    4.4BSD-Lite, or { freebsd = "10 ms" } as in FreeBSD 2.2 to 4.
     """
     impatient: bool | None = None
     """

@@ -16,7 +16,16 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> papers.Reproduction:
 
 def test_all_figures_are_drawn(found: papers.Reproduction) -> None:
     assert [figure.id for figure in found.figures] == ["1", "2b", "6"]
-    assert all((found.out / "figures" / f"figure-{figure.id}.svg").is_file() for figure in found.figures)
+    for reading in ("ratio", "literal"):
+        assert all((found.out / "figures" / reading / f"figure-{figure.id}.svg").is_file() for figure in found.figures)
+
+
+def test_readings_differ_in_jtcp_alone(found: papers.Reproduction) -> None:
+    ratio, literal = ([curve.y for curve in one.figures[0].measured()] for one in found.readings)
+    for n in range(7):
+        same = all(a[n].value == b[n].value for a, b in zip(ratio, literal, strict=True))
+        assert same == (n != 4)  # TCP, NCPLD, Veno, West, JTCP, RELDS, LDA_EQ
+    assert literal[0][4].value > 95.0 > ratio[0][4].value  # in seconds hardly any jitter exceeds 1/W
 
 
 def test_only_claims_on_what_was_run_are_judged(found: papers.Reproduction) -> None:

@@ -4,8 +4,8 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-// A rule's port is the one that the service has: the remote one of a connection that goes out, the local one of one that comes in; 0 is
-// any. The address is the remote one; IPv4 stands in IPv6's ::ffff:0:0/96, so that a socket of either family meets the same rule.
+// A rule's port is the one that the service has: the remote one of a connection that was opened actively, the local one of
+// one that was opened passively; 0 is any. The address is the remote one; IPv4 stands in IPv6's ::ffff:0:0/96, so that a socket of either family meets the same rule.
 struct wl_match {
 	u32 bits;
 	__be16 port;

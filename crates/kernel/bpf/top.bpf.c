@@ -17,7 +17,7 @@ struct {
 	__type(value, struct wl_watched);
 } wl_watched SEC(".maps");
 
-// Segments that came in damaged, by what their headers say; a damaged header names a connection that is not there. Where the kernel finds
+// Received segments that failed their checksum, by what their headers say; a damaged header names a connection that is not there. Where the kernel finds
 // the damage it no longer knows the device, and with it the network namespace.
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -152,7 +152,7 @@ static __always_inline void write_row(struct wl_row *row, struct tcp_sock *tp, c
 	__builtin_memcpy(row->said, watched->said, sizeof(row->said));
 }
 
-// Every segment that comes in for an established connection.
+// Every segment received for an established connection.
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(wl_segment, struct sock *sk, struct sk_buff *skb)
 {
@@ -225,7 +225,7 @@ struct ipv6 {
 	u8 destination[16];
 };
 
-// A segment that fails its checksum, where the kernel throws it away.
+// A segment that fails its checksum, where the kernel drops it.
 SEC("tp_btf/tcp_bad_csum")
 int BPF_PROG(wl_bad_checksum, struct sk_buff *skb)
 {

@@ -3,50 +3,50 @@
 use crate::{Error, Result};
 use std::path::Path;
 
-/// There is none.
+/// No programs can be held without the kernel part.
 pub use std::convert::Infallible as Held;
 
-/// Says why not.
+/// Refused: [`Error::NotBuilt`].
 pub fn check() -> Result<()> {
     Err(Error::NotBuilt)
 }
 
-/// Says why not.
+/// Refused: [`Error::NotBuilt`].
 pub fn load(_controls: &[String]) -> Result<()> {
     Err(Error::NotBuilt)
 }
 
-/// Says why not.
+/// Refused: [`Error::NotBuilt`].
 pub fn hold(_controls: &[String]) -> Result<Held> {
     Err(Error::NotBuilt)
 }
 
-/// Says why not.
+/// Refused: [`Error::NotBuilt`].
 pub fn unload() -> Result<()> {
     Err(Error::NotBuilt)
 }
 
-/// Says why not.
+/// Refused: [`Error::NotBuilt`].
 pub fn list() -> Result<()> {
     Err(Error::NotBuilt)
 }
 
-/// Says why not.
+/// Refused: [`Error::NotBuilt`].
 pub fn choose(_control: Option<&str>, _port: Option<u16>, _prefix: Option<&str>, _cgroup: Option<&Path>) -> Result<()> {
     Err(Error::NotBuilt)
 }
 
-/// Says why not.
+/// Refused: [`Error::NotBuilt`].
 pub fn stat() -> Result<()> {
     Err(Error::NotBuilt)
 }
 
-/// None.
+/// Empty: nothing is counted without the kernel part.
 pub fn counters() -> Vec<(&'static str, &'static str)> {
     Vec::new()
 }
 
-/// None.
+/// Empty: nothing is counted without the kernel part.
 pub fn report_counters() -> Vec<(&'static str, &'static str)> {
     Vec::new()
 }

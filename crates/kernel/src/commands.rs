@@ -1,8 +1,8 @@
 //! What the subcommands of `whyloss kernel` do, on the place that the environment names, wherever they are called.
 
 use crate::check::Item;
-use crate::home::at_home;
 use crate::installed::{known, About, Installed};
+use crate::mount_namespace::in_lasting;
 use crate::place::Place;
 use crate::select::{Match, Rule};
 use crate::stat::Stat;
@@ -43,7 +43,7 @@ pub struct Listing {
     pub loaded: Option<About>,
     /// Whether it is what this package would load.
     pub matches: bool,
-    /// All controls of the package.
+    /// All controls of the package, by name.
     pub controls: Vec<Row>,
     /// The other programs that are attached.
     pub programs: Vec<String>,
@@ -51,10 +51,10 @@ pub struct Listing {
     pub rules: Vec<Rule>,
 }
 
-/// A control.
+/// A control of the package, loaded or not.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Its name.
+    /// What users call it, as `wl_checksum_delay`.
     pub name: String,
     /// What applications and `ss -ti` call it.
     pub kernel_name: String,
@@ -62,9 +62,9 @@ pub struct Row {
     pub loaded: bool,
 }
 
-/// `whyloss kernel check`.
+/// `whyloss kernel check`: looks at kernel, rights and mounts; changes nothing.
 pub fn check() -> Result<Report> {
-    let items = match at_home(|| Ok(check::items())) {
+    let items = match in_lasting(|| Ok(check::items())) {
         Ok(items) => items,
         // A user without rights may look all the same.
         Err(_) if check::permitted().is_err() => check::items(),
@@ -73,9 +73,9 @@ pub fn check() -> Result<Report> {
     Ok(Report { ready: items.iter().all(|item| !item.needed_by_all || item.holds != Some(false)), items })
 }
 
-/// `whyloss kernel load`.
+/// `whyloss kernel load`: loads `controls` (names of this package, all if empty) so that they outlive this process.
 pub fn load(controls: &[String]) -> Result<Change> {
-    at_home(|| {
+    in_lasting(|| {
         let place = Place::default();
         let controls = loading::load(&place, controls)?;
         let programs = crate::place::names(&place.mounted_on().join("links"));
@@ -85,12 +85,12 @@ pub fn load(controls: &[String]) -> Result<Change> {
 
 /// As `whyloss kernel load`, for as long as what it gives lives.
 pub fn hold(controls: &[String]) -> Result<Held> {
-    at_home(|| loading::hold(&Place::default(), controls))
+    in_lasting(|| loading::hold(&Place::default(), controls))
 }
 
-/// `whyloss kernel unload`.
+/// `whyloss kernel unload`: takes out what any version has loaded at the place.
 pub fn unload() -> Result<Change> {
-    at_home(|| {
+    in_lasting(|| {
         let place = Place::default();
         let programs = crate::place::names(&place.mounted_on().join("links"));
         let removed = loading::unload(&place)?;
@@ -104,9 +104,9 @@ pub fn unload() -> Result<Change> {
     })
 }
 
-/// `whyloss kernel list`.
+/// `whyloss kernel list`: the package's controls, which are loaded, and the rules.
 pub fn list() -> Result<Listing> {
-    at_home(|| {
+    in_lasting(|| {
         let place = Place::default();
         let installed = match Installed::any(&place) {
             Ok(installed) => Some(installed),
@@ -135,7 +135,7 @@ pub fn list() -> Result<Listing> {
 /// `whyloss kernel use`: connections of the service `port` and with the remote addresses `prefix`, of the control group `cgroup`, get
 /// `control`; none of the three is all connections. `None` takes the rule back.
 pub fn choose(control: Option<&str>, port: Option<u16>, prefix: Option<&str>, cgroup: Option<&Path>) -> Result<()> {
-    at_home(|| {
+    in_lasting(|| {
         let place = Place::default();
         let connections = Match { port, prefix: prefix.map(str::parse).transpose()? };
         match control {
@@ -145,9 +145,9 @@ pub fn choose(control: Option<&str>, port: Option<u16>, prefix: Option<&str>, cg
     })
 }
 
-/// `whyloss kernel stat`.
+/// `whyloss kernel stat`: counts by control since it was loaded, and by connection since it took the control.
 pub fn stat() -> Result<Stat> {
-    at_home(|| counting::stat(&Place::default()))
+    in_lasting(|| counting::stat(&Place::default()))
 }
 
 /// What each counter of a control counts.

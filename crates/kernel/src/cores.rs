@@ -22,17 +22,17 @@ const CORE_SIZE: usize = PRIVATE_SIZE - CONTROL_SIZE;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Congestion window.
+    /// Congestion window, in segments.
     pub cwnd: u32,
-    /// Slow-start threshold.
+    /// Slow-start threshold, in segments; `0x7fff_ffff` before the first loss.
     pub ssthresh: u32,
 }
 
-/// An acknowledgement.
+/// An acknowledgement (`struct wl_ack`). Amounts are in segments, times in microseconds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ack {
-    /// Time.
+    /// Arrival, on the 32-bit clock.
     pub now: u32,
     /// `SND.UNA` after it.
     pub una: u32,
@@ -48,11 +48,11 @@ pub struct Ack {
     pub delay: i32,
     /// Smoothed round-trip time; 0 before the first sample.
     pub srtt: u32,
-    /// The receiver's timestamp.
+    /// The receiver's timestamp (`TSval`), in its own ticks.
     pub tsval: u32,
-    /// Whether there is one.
+    /// 1 if `tsval` was there.
     pub stamped: u8,
-    /// It advances nothing.
+    /// 1 if it advances nothing.
     pub duplicate: u8,
     /// Fast recovery holds the window.
     pub in_recovery: u8,
@@ -60,21 +60,21 @@ pub struct Ack {
     pub limited: u8,
 }
 
-/// A segment is taken for lost.
+/// A segment is taken for lost (`struct wl_loss`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loss {
-    /// Time.
+    /// When, on the 32-bit clock.
     pub now: u32,
     /// Congestion window before any reaction.
     pub cwnd: u32,
     /// Segments outstanding, no more than the window.
     pub flight: u32,
-    /// Smoothed round-trip time.
+    /// Smoothed round-trip time, in microseconds.
     pub srtt: u32,
-    /// By the retransmission timer.
+    /// 1 if by the retransmission timer.
     pub timeout: u8,
-    /// First of its episode.
+    /// 1 if it is the first of its episode.
     pub first: u8,
 }
 
@@ -82,7 +82,7 @@ pub struct Loss {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The cause.
+    /// 0 unknown, 1 congestion, 2 corruption.
     pub cause: u32,
     /// From 0, certain congestion, to [`ONE`], certain corruption.
     pub score: u32,

@@ -17,9 +17,9 @@ pub enum Error {
     /// There is no control of this name.
     #[error("there is no control `{name}`; there are: {known}")]
     NoControl {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// What could have been.
+        /// All names that are allowed, separated by commas.
         known: String,
     },
     /// An argument cannot be taken.
@@ -47,9 +47,9 @@ pub enum Error {
          `whyloss kernel unload`, then `load`"
     )]
     Mismatch {
-        /// The version that loaded.
+        /// The package version that loaded it.
         loaded: String,
-        /// This version.
+        /// The version of this package.
         own: String,
     },
     /// A name in the kernel belongs to somebody else.
@@ -60,17 +60,17 @@ pub enum Error {
     /// A file operation failed.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation and its path, as in `opening /run/whyloss`.
         doing: String,
-        /// The error of the system.
+        /// The system call's error.
         source: std::io::Error,
     },
     /// The kernel or libbpf refused.
     #[error("{doing}: {cause}{said}")]
     Bpf {
-        /// What was being done.
+        /// The operation, as in `loading checksum`.
         doing: String,
-        /// The error of the call.
+        /// The call's `errno` as text.
         cause: String,
         /// What libbpf or the verifier said, on lines of its own; may be empty.
         said: String,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The octets of each of the two texts in the map `about`.
 const TEXT: usize = 32;
 
-/// What is loaded.
+/// Which package's programs are loaded.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct About {
     /// The version of the package that loaded it.
@@ -57,7 +57,7 @@ impl About {
 pub struct Installed {
     /// The place, which nobody else changes meanwhile.
     pub lock: Lock,
-    /// The BPF file system.
+    /// The mount point of the BPF file system that names them.
     pub root: PathBuf,
     /// Who loaded them.
     pub about: About,

@@ -14,17 +14,17 @@ pub mod controls;
 pub mod cores;
 mod error;
 #[cfg(feature = "bpf")]
-mod farewell;
-#[cfg(feature = "bpf")]
-mod home;
-#[cfg(feature = "bpf")]
 pub mod installed;
 #[cfg(feature = "bpf")]
 pub mod load;
 #[cfg(feature = "bpf")]
+mod mount_namespace;
+#[cfg(feature = "bpf")]
 pub mod object;
 #[cfg(feature = "bpf")]
 pub mod place;
+#[cfg(feature = "bpf")]
+mod reassign;
 #[cfg(feature = "bpf")]
 pub mod select;
 #[cfg(feature = "bpf")]

@@ -11,10 +11,10 @@
 //! | `use/CGROUP/` | rules of one control group, see [`crate::select`] |
 
 use crate::cgroup::{Cgroups, NO_CGROUPS};
-use crate::farewell::Farewell;
 use crate::installed::{known, About};
 use crate::object::{said, Loaded, Options, OBJECTS};
 use crate::place::{names, remove, subfolder, Draft, Lock, Place};
+use crate::reassign::Reassignment;
 use crate::{check, select, Error, Result};
 use libbpf_rs::{Link, ProgramType};
 use std::os::fd::AsRawFd as _;
@@ -70,7 +70,7 @@ fn prepare(place: &Place, wanted: &[String]) -> Result<Lock> {
     }
     if place.is_mounted() {
         // Not by a `load` that we know.
-        dissolve(&lock)?;
+        unmount_all(&lock)?;
     }
     Ok(lock)
 }
@@ -183,16 +183,16 @@ pub fn unload(place: &Place) -> Result<Unloaded> {
         return Err(Error::IsDefault(usual));
     }
     // Programs of another version may not have what it takes; theirs is to be taken out all the same.
-    let farewell = Farewell::prepare(&root).ok();
-    dissolve(&lock)?;
+    let reassignment = Reassignment::prepare(&root).ok();
+    unmount_all(&lock)?;
     lock.tidy();
-    let (moved, kept) = farewell.map_or(Ok((0, 0)), |farewell| farewell.bid())?;
+    let (moved, kept) = reassignment.map_or(Ok((0, 0)), |reassignment| reassignment.run())?;
     Ok(Unloaded { controls, moved, kept })
 }
 
 /// Unmounts, at which everything ends at once, and then removes every name, so that a mount namespace that has copied the mount keeps
 /// none.
-fn dissolve(lock: &Lock) -> Result<()> {
+fn unmount_all(lock: &Lock) -> Result<()> {
     let unmounted = lock.unmount()?;
     remove_all(&unmounted.root())
 }

@@ -53,7 +53,7 @@ impl FromStr for Prefix {
 }
 
 impl Prefix {
-    /// Its first address.
+    /// The network address: host bits are 0.
     fn first(&self) -> IpAddr {
         match self.address {
             IpAddr::V4(address) => {

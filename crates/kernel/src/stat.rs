@@ -18,7 +18,7 @@ pub const COUNTERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/counte
 /// What is counted of the receivers' reports on the whole machine, in its order in the kernel: name, and what it counts.
 pub const REPORTS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/reports.rs"));
 
-/// Counts by name.
+/// Counts by the names in [`COUNTERS`] or [`REPORTS`].
 pub type Counts = BTreeMap<&'static str, u64>;
 
 /// What is counted now.
@@ -39,9 +39,9 @@ pub struct Connection {
     pub cookie: u64,
     /// The control's name in the kernel.
     pub control: String,
-    /// This end.
+    /// Address and port of this end.
     pub local: SocketAddr,
-    /// The other end.
+    /// Address and port of the peer.
     pub remote: SocketAddr,
     /// The number of the network namespace, as `/proc/PID/ns/net` shows it.
     pub network_namespace: u32,
@@ -49,7 +49,7 @@ pub struct Connection {
     pub age_ns: u64,
     /// Octets that the other end has acknowledged.
     pub acked_bytes: u64,
-    /// Octets sent again.
+    /// Octets of data sent again.
     pub retransmitted_bytes: u64,
     /// The congestion window, in segments.
     pub cwnd_segments: u32,
@@ -59,7 +59,7 @@ pub struct Connection {
     pub srtt_us: u32,
     /// The octets of data in a full segment.
     pub mss_bytes: u32,
-    /// What has been counted.
+    /// By the names in [`COUNTERS`], since the connection took the control.
     pub counts: Counts,
 }
 

@@ -414,7 +414,7 @@ fn ldaeq_is_the_engines() {
     compare("ldaeq", EQUAL);
 }
 
-/// Whose clock measures a round is settled when the round ends; in the engine, when the loss is judged.
+/// Whose clock measures a round is decided when the round ends; in the engine, when the loss is judged.
 #[test]
 fn jtcp_is_the_engines() {
     compare("jtcp", Bounds { scores: 1e-3, verdicts: 1e-4, ..EQUAL });

@@ -119,7 +119,7 @@ fn damage_is_seen_at_the_receiver_and_judged_corruption_at_the_sender() {
     assert!(sender.retransmissions >= 10 && sender.losses >= 10, "{sender:?}");
     assert!(corruption > 3 * congestion, "{sender:?}");
     assert!(sender.min_rtt_us.is_some_and(|rtt| (20_000..60_000).contains(&rtt)), "{sender:?}");
-    // Nearly all that was lost came in damaged; a few hits in the addresses or ports name other connections.
+    // Nearly all that was lost arrived damaged; a few hits in the addresses or ports name other connections.
     assert!(receiver.damaged_in * 10 >= sender.losses * 7 && receiver.damaged_in > 0, "{receiver:?} {sender:?}");
     assert_eq!(sender.damaged_in, 0);
     assert_eq!((sender.control.as_str(), sender.state, sender.closed), ("reno", "established", false));

@@ -195,27 +195,27 @@ fn a_window_starts_anew_after_a_pause() {
     }
 }
 
-/// Controls of each object, by their names in the kernel without the prefix.
-const OF_EACH_KIND: [&str; 6] = ["reno", "newreno", "ldaeq", "cubic_ld", "checksum", "checksum_del"];
+/// Controls of each object, and their names in the kernel without the prefix.
+const OF_EACH_KIND: [(&str, &str); 5] = [
+    ("wl_newreno", "newreno"),
+    ("wl_ldaeq", "ldaeq"),
+    ("wl_cubic_ld", "cubic_ld"),
+    ("wl_checksum", "checksum"),
+    ("wl_checksum_delay", "checksum_del"),
+];
 
 #[test]
-fn no_control_passes_the_applications_limit_of_the_rate() {
-    let Some(loaded) = Loaded::new("w7_", &[]) else { return };
-    let limit = 2_000_000;
-    let Some(runs) = transfers(&loaded, &OF_EACH_KIND, &Link { max_pacing_bps: Some(limit), ..Link::default() }, 2) else {
-        return;
-    };
+fn no_control_passes_the_limits_of_application_and_route() {
+    let Some(loaded) = Loaded::new("w7_", &OF_EACH_KIND.map(|(name, _)| name)) else { return };
+    let names: Vec<_> = ["reno"].into_iter().chain(OF_EACH_KIND.map(|(_, kernel_name)| kernel_name)).collect();
+    let paced = Link { max_pacing_bps: Some(2_000_000), ..Link::default() };
+    let Some(runs) = transfers(&loaded, &names, &paced, 2) else { return };
     for (control, (run, _)) in &runs {
         // The limit counts headers, goodput does not; the first packets leave unpaced.
         assert!((1.4..2.1).contains(&run.mbps()), "{control}: {} Mbit/s", run.mbps());
     }
-}
-
-#[test]
-fn no_window_passes_the_limit_of_the_route() {
-    let Some(loaded) = Loaded::new("w8_", &[]) else { return };
-    // Long enough for a queue that overflows where the limit is not kept: windows shrink and grow again.
-    let Some(runs) = transfers(&loaded, &OF_EACH_KIND, &Link { cwnd_clamp: Some(12), ..Link::default() }, 2) else { return };
+    let clamped = Link { cwnd_clamp: Some(12), ..Link::default() };
+    let Some(runs) = transfers(&loaded, &names, &clamped, 2) else { return };
     for (control, (run, _)) in &runs {
         let most = run.samples.iter().map(|sample| sample.cwnd).max().expect("samples");
         assert!((11..=12).contains(&most), "{control}: a window of {most} segments");

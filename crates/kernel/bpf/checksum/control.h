@@ -267,22 +267,40 @@ static __always_inline void wl_judge(struct sock *sk, struct wl_checksum_state *
 	}
 }
 
-// Segments with a nonce vanish on the way: this connection does without, and for a while those that go there after it.
-static __always_inline void wl_give_up(struct sock *sk)
+// What connections after this one are to know of its destination.
+static __always_inline void wl_remember(struct sock *sk, int arrived)
 {
-	struct wl_connection *connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
 	struct wl_agreed *agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
 	struct wl_destination destination = {};
 
+	if (!agreed)
+		return;
+	destination.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, net_cookie);
+	__builtin_memcpy(destination.remote, agreed->ends.remote, sizeof(destination.remote));
+	if (arrived)
+		wl_did_arrive(&destination, WL_DATA);
+	else
+		wl_did_vanish(&destination, WL_DATA);
+}
+
+// Something was delivered. Returns whether the connection goes on with nonces, or has given them up because segments with them vanish.
+static __always_inline int wl_deliver(struct sock *sk, struct wl_hearer *hearer)
+{
+	struct wl_connection *connection;
+	int proven = hearer->vain.proven;
+
+	if (!wl_vain_delivered(&hearer->vain)) {
+		if (!proven && hearer->vain.proven)
+			wl_remember(sk, 1);
+		return 1;
+	}
+	connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
 	if (connection)
 		connection->hears = 0;
-	if (agreed) {
-		destination.netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, net_cookie);
-		__builtin_memcpy(destination.remote, agreed->ends.remote, sizeof(destination.remote));
-		wl_avoid(&destination);
-	}
+	wl_remember(sk, 0);
 	bpf_sk_storage_delete(&wl_hearers, sk);
 	wl_report_add(wl_reports_vanished, 1);
+	return 0;
 }
 
 SEC("struct_ops")
@@ -299,10 +317,8 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 	state->heard_from = ack.now;
 	state->delivered = tp->delivered;
 	state->una = tp->snd_una;
-	if (hearer && delivered && wl_vain_delivered(&hearer->vain)) {
-		wl_give_up(sk);
+	if (hearer && delivered && !wl_deliver(sk, hearer))
 		hearer = NULL;
-	}
 	if (hearer) {
 		wl_heard_delivered(&hearer->heard, delivered, tp->snd_cwnd);
 		wl_pass(hearer, tp, ack.now - heard);

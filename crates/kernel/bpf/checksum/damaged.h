@@ -46,7 +46,7 @@ static __always_inline void wl_mapped(__be32 *to, __be32 address)
 	to[3] = address;
 }
 
-// The namespace that the segment came into, by its device or its route; 0 if it has lost both on its way to a busy socket.
+// The namespace that received the segment, by its device or its route; 0 if it has lost both on its way to a busy socket.
 static __always_inline u64 wl_netns_of(struct sk_buff *skb)
 {
 	struct net_device *dev = BPF_CORE_READ(skb, dev);

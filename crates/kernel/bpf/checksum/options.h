@@ -79,7 +79,7 @@ __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 	if (!wl_permitted(ops, flags)) {
 		// The first SYN to be answered was one without the option.
 		if (!flags && tp->total_retrans >= WL_SYN_RETRIES)
-			wl_avoid(&destination);
+			wl_did_vanish(&destination, WL_SYNS);
 		goto plain;
 	}
 	// An offer that was not answered.
@@ -101,6 +101,8 @@ __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 		goto plain;
 	}
 	wl_report_add(wl_reports_agreed, 1);
+	if (!flags)
+		wl_did_arrive(&destination, WL_SYNS);
 	connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
 	if (connection && connection->hears)
 		wl_hear(sk);
@@ -135,10 +137,10 @@ static __always_inline void wl_view_of(struct wl_view *view, struct tcp_sock *tp
 	view->next = tp->rcv_nxt;
 	view->window = tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt;
 	view->full = tp->inet_conn.icsk_ack.rcv_mss;
-	view->islands = tp->rx_opt.num_sacks;
-	for (i = 0; i < WL_ISLANDS; i++) {
-		view->island[i].start = tp->selective_acks[i].start_seq;
-		view->island[i].end = tp->selective_acks[i].end_seq;
+	view->blocks = tp->rx_opt.num_sacks;
+	for (i = 0; i < WL_BLOCKS; i++) {
+		view->block[i].start = tp->selective_acks[i].start_seq;
+		view->block[i].end = tp->selective_acks[i].end_seq;
 	}
 	wl_view_sort(view);
 }
@@ -240,15 +242,15 @@ static __always_inline void wl_store_report(struct bpf_sock_ops *ops, struct wl_
 		return;
 	if (receiver->compact)
 		wl_report_add(wl_reports_compact, 1);
-	if (damage->told) {
+	if (damage->reports) {
 		wl_report_add(wl_reports_repeated, 1);
 	} else {
 		waited = view.now - damage->at;
 		wl_report_add(wl_reports_reported, 1);
 		wl_report_add(wl_reports_late_us, waited);
 	}
-	if (damage->told < 255)
-		damage->told++;
+	if (damage->reports < 255)
+		damage->reports++;
 }
 
 // Makes room for *reports permitted*.

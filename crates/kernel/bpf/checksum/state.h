@@ -60,7 +60,7 @@ struct {
 // A socket that agreed on reports, as the receiver of data.
 struct wl_agreed {
 	struct wl_ends ends;
-	u32 segments; // data segments that had come intact when the last acknowledgement left
+	u32 segments; // data segments that had arrived intact when the last acknowledgement left
 	struct wl_receiver receiver;
 };
 
@@ -91,30 +91,57 @@ struct wl_destination {
 	__be32 remote[4];
 };
 
-// Destinations on whose path segments with our option vanish, and until when new connections there do without it, in nanoseconds of
-// CLOCK_MONOTONIC. The one that was not looked for the longest gives up its place.
+// What is known of a destination on whose path segments with our option vanished. On a path that loses packets they do so by chance, too: it
+// takes some connections in a row. Then new ones do without the option for a while. The destination that was not looked for the longest gives
+// up its place.
 #define WL_AVOIDED 4096
+#define WL_AVOID_AFTER 3
 #define WL_AVOID_NS (600ULL * 1000000000)
+
+// What vanished.
+enum wl_vanished { WL_SYNS, WL_DATA, WL_VANISHED_KINDS };
+
+struct wl_avoidance {
+	u64 until; // nanoseconds of CLOCK_MONOTONIC; 0 if it is not avoided
+	u8 vanished[WL_VANISHED_KINDS]; // connections in a row for which it did
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, WL_AVOIDED);
 	__type(key, struct wl_destination);
-	__type(value, u64);
+	__type(value, struct wl_avoidance);
 } wl_avoided SEC(".maps");
 
-static __always_inline void wl_avoid(const struct wl_destination *destination)
+static __always_inline void wl_did_vanish(const struct wl_destination *destination, enum wl_vanished kind)
 {
-	u64 until = bpf_ktime_get_ns() + WL_AVOID_NS;
+	struct wl_avoidance *avoidance = bpf_map_lookup_elem(&wl_avoided, destination), fresh = {};
 
-	bpf_map_update_elem(&wl_avoided, destination, &until, BPF_ANY);
+	if (!avoidance) {
+		bpf_map_update_elem(&wl_avoided, destination, &fresh, BPF_NOEXIST);
+		avoidance = bpf_map_lookup_elem(&wl_avoided, destination);
+		if (!avoidance)
+			return;
+	}
+	if (avoidance->vanished[kind] < 255)
+		avoidance->vanished[kind]++;
+	if (avoidance->vanished[kind] >= WL_AVOID_AFTER)
+		avoidance->until = bpf_ktime_get_ns() + WL_AVOID_NS;
+}
+
+static __always_inline void wl_did_arrive(const struct wl_destination *destination, enum wl_vanished kind)
+{
+	struct wl_avoidance *avoidance = bpf_map_lookup_elem(&wl_avoided, destination);
+
+	if (avoidance)
+		avoidance->vanished[kind] = 0;
 }
 
 static __always_inline int wl_is_avoided(const struct wl_destination *destination)
 {
-	u64 *until = bpf_map_lookup_elem(&wl_avoided, destination);
+	struct wl_avoidance *avoidance = bpf_map_lookup_elem(&wl_avoided, destination);
 
-	return until && bpf_ktime_get_ns() < *until;
+	return avoidance && bpf_ktime_get_ns() < avoidance->until;
 }
 
 struct wl_settings {
@@ -174,7 +201,7 @@ static __always_inline void wl_report_add(u32 which, u64 by)
 		*value += by;
 }
 
-// Microseconds, for what happens outside of a connection's own events.
+// Microseconds, for events that are not a connection's own.
 static __always_inline u32 wl_clock(void)
 {
 	return bpf_ktime_get_ns() / 1000;

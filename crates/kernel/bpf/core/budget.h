@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
 // The rate limit of reports, the same at both ends: a report costs some segments that have come. What is not spent is kept, up to a bound, because
-// damage comes in bursts, and reports do after an acknowledgement that had no room for them.
+// damage arrives in bursts, and reports do after an acknowledgement that had no room for them.
 #ifndef WHYLOSS_CORE_BUDGET_H
 #define WHYLOSS_CORE_BUDGET_H
 

@@ -10,11 +10,11 @@
 
 // Damaged segments that wait to be reported, or that are reported again until their data has arrived.
 #define WL_PENDING 16
-#define WL_ISLANDS 4
+#define WL_BLOCKS 4
 // A segment that is not longer can be an acknowledgement without data, whatever its damaged data offset says.
 #define WL_LONGEST_HEADER 60
 
-struct wl_island {
+struct wl_block {
 	u32 start;
 	u32 end;
 };
@@ -25,19 +25,19 @@ struct wl_view {
 	u32 next; // RCV.NXT
 	u32 window; // octets from `next` on
 	u32 full; // data of a full segment; 0 if not known
-	u32 islands;
-	struct wl_island island[WL_ISLANDS]; // in order
+	u32 blocks;
+	struct wl_block block[WL_BLOCKS]; // in order
 };
 
 struct wl_damage {
 	u32 seq;
 	u32 echo;
-	u32 at; // when it came, in microseconds
+	u32 at; // when it arrived, in microseconds
 	u8 used;
 	u8 echoed;
 	u8 congested;
 	u8 placed;
-	u8 told; // how often, no more than 255
+	u8 reports; // sent of it, no more than 255
 };
 
 struct wl_receiver {
@@ -52,23 +52,23 @@ struct wl_receiver {
 
 WL_CORE void wl_view_swap(struct wl_view *view, u32 a, u32 b)
 {
-	struct wl_island low = view->island[a], high = view->island[b];
+	struct wl_block low = view->block[a], high = view->block[b];
 
-	// An unused island stands at the end, so that it sorts there.
+	// An unused block stands at the end, so that it sorts there.
 	if (low.start - view->next > high.start - view->next) {
-		view->island[a] = high;
-		view->island[b] = low;
+		view->block[a] = high;
+		view->block[b] = low;
 	}
 }
 
-// Puts the islands in order; those beyond `islands` lie before RCV.NXT and so sort last.
+// Puts the blocks in order; those beyond `blocks` lie before RCV.NXT and so sort last.
 WL_CORE void wl_view_sort(struct wl_view *view)
 {
 	u32 i;
 
-	for (i = 0; i < WL_ISLANDS; i++)
-		if (i >= view->islands)
-			view->island[i] = (struct wl_island){ view->next - 1, view->next - 1 };
+	for (i = 0; i < WL_BLOCKS; i++)
+		if (i >= view->blocks)
+			view->block[i] = (struct wl_block){ view->next - 1, view->next - 1 };
 	wl_view_swap(view, 0, 1);
 	wl_view_swap(view, 2, 3);
 	wl_view_swap(view, 0, 2);
@@ -83,10 +83,10 @@ WL_CORE int wl_missing(const struct wl_view *view, u32 seq)
 
 	if (seq - view->next >= view->window)
 		return 0;
-	for (i = 0; i < WL_ISLANDS; i++) {
-		const struct wl_island *island = &view->island[i];
+	for (i = 0; i < WL_BLOCKS; i++) {
+		const struct wl_block *block = &view->block[i];
 
-		if (i < view->islands && seq - island->start < island->end - island->start)
+		if (i < view->blocks && seq - block->start < block->end - block->start)
 			return 0;
 	}
 	return 1;
@@ -97,10 +97,10 @@ WL_CORE u32 wl_room(const struct wl_view *view, u32 seq)
 {
 	u32 room = view->window - (seq - view->next), i;
 
-	for (i = 0; i < WL_ISLANDS; i++) {
-		u32 before = view->island[i].start - seq;
+	for (i = 0; i < WL_BLOCKS; i++) {
+		u32 before = view->block[i].start - seq;
 
-		if (i < view->islands && (s32)before > 0)
+		if (i < view->blocks && (s32)before > 0)
 			room = wl_min(room, before);
 	}
 	return room;
@@ -112,14 +112,14 @@ WL_CORE int wl_boundary(const struct wl_view *view, u32 seq)
 {
 	u32 edge = view->next, i;
 
-	for (i = 0; i < WL_ISLANDS; i++) {
-		const struct wl_island *island = &view->island[i];
+	for (i = 0; i < WL_BLOCKS; i++) {
+		const struct wl_block *block = &view->block[i];
 
-		if (i >= view->islands)
+		if (i >= view->blocks)
 			break;
-		if (seq - edge < island->start - edge)
+		if (seq - edge < block->start - edge)
 			return seq == edge || (view->full && !((seq - edge) % view->full));
-		edge = island->end;
+		edge = block->end;
 	}
 	return seq == edge;
 }
@@ -169,7 +169,7 @@ WL_CORE int wl_receiver_damage(struct wl_receiver *receiver, const struct wl_vie
 	*free = *damage;
 	free->used = 1;
 	free->placed = 0;
-	free->told = 0;
+	free->reports = 0;
 	return 1;
 }
 
@@ -189,7 +189,7 @@ WL_STEP wl_choice_step(u32 round, struct wl_choice *choice)
 	if (!damage->used)
 		return 0;
 	missing = wl_missing(choice->view, damage->seq);
-	if (!missing && (damage->told || !damage->echoed || !wl_arrived(choice->view, damage->seq))) {
+	if (!missing && (damage->reports || !damage->echoed || !wl_arrived(choice->view, damage->seq))) {
 		damage->used = 0;
 		return 0;
 	}
@@ -205,14 +205,14 @@ WL_STEP wl_choice_step(u32 round, struct wl_choice *choice)
 		receiver->count++;
 		damage->placed = 1;
 	}
-	if (damage->told < choice->least) {
-		choice->least = damage->told;
+	if (damage->reports < choice->least) {
+		choice->least = damage->reports;
 		choice->best = round;
 	}
 	return 0;
 }
 
-// Chooses what the next acknowledgement reports: what was told least often. Forgets what has arrived and was told. Returns WL_PENDING if there is
+// Chooses what the next acknowledgement reports: what was reported least often. Forgets what has arrived and was reported. Returns WL_PENDING if there is
 // nothing to tell.
 WL_CORE u32 wl_receiver_choose(struct wl_receiver *receiver, const struct wl_view *view)
 {

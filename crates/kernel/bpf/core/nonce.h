@@ -2,7 +2,7 @@
 // What a report has to echo: a value of each transmission that only who received it can know. It is computed from a secret of the
 // connection, so that nothing has to be kept for first transmissions; retransmissions are numbered and the latest are remembered.
 //
-// The kernel hands several segments down as one, and copies the options of that into each: they share the nonce of the first. A
+// With segmentation offload (GSO) the kernel sends several segments as one packet and copies its options into each: they share the nonce of the first. A
 // reported segment is therefore looked for up to `most` segments behind the beginning of its transmission.
 #ifndef WHYLOSS_CORE_NONCE_H
 #define WHYLOSS_CORE_NONCE_H
@@ -10,7 +10,7 @@
 #include "core/loop.h"
 
 #define WL_AGAIN 64
-// Segments that the kernel hands down at once: 64 KiB in segments of an Ethernet frame, and one.
+// Segments of one GSO packet at most: 64 KiB in segments of an Ethernet frame, and one.
 #define WL_TOGETHER 46
 
 struct wl_key {
@@ -30,7 +30,7 @@ struct wl_again {
 struct wl_sent {
 	struct wl_key key;
 	u32 number;
-	u32 most; // segments that were handed down at once so far
+	u32 most; // largest GSO packet so far, in segments
 	u32 mss; // data of a segment, lately
 	u32 clock; // time in which reports could come, in microseconds
 	u32 forgotten; // number of the latest retransmission that gave up its place with losses open; 0 if there is none
@@ -113,7 +113,7 @@ WL_CORE u32 wl_sent_nonce(struct wl_sent *sent, u32 seq, u32 len, u32 mss, int a
 
 struct wl_transmission {
 	u32 nonce; // the whole one
-	u32 start; // where what was handed down began
+	u32 start; // first octet of its GSO packet
 	u32 number; // of the retransmission; 0 for the first transmission
 	u8 found;
 	u8 followed; // it was transmitted once more after that

@@ -20,7 +20,7 @@
 	X(timeouts, "retransmission timeouts")                                                \
 	X(timeouts_kept, "of these, taken for corruption: the window was kept")               \
 	X(undone, "reductions that the kernel found to be wrong and took back")               \
-	X(damaged, "damaged segments that came in")                                           \
+	X(damaged, "damaged segments received")                                               \
 	X(reported, "damaged segments reported to the sender")                                \
 	X(heard, "reports that came from the receiver")                                       \
 	X(refused, "reports from the receiver that were not believed")

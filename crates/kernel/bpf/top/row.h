@@ -6,7 +6,7 @@
 #include "kernel.h"
 
 // The differentiators that listen.
-enum wl_voice { WL_LDA_EQ, WL_SPIKE, WL_JTCP, WL_NCPLD, WL_VENO, WL_VOICES };
+enum wl_differentiator { WL_LDA_EQ, WL_SPIKE, WL_JTCP, WL_NCPLD, WL_VENO, WL_DIFFERENTIATORS };
 
 // What an episode of losses was: the causes of core/event.h, and that nothing had been lost.
 #define WL_SPURIOUS 3
@@ -69,9 +69,9 @@ struct wl_row {
 	u8 closed;
 	u8 whole; // seen from the beginning of the connection
 	u32 pending_losses;
-	u32 damaged; // segments that came in damaged
+	u32 damaged; // received segments that failed their checksum
 	struct wl_tally tallies[WL_CAUSES];
-	struct wl_said said[WL_VOICES];
+	struct wl_said said[WL_DIFFERENTIATORS];
 };
 
 #endif

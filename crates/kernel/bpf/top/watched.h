@@ -48,7 +48,7 @@ struct wl_watched {
 	struct wl_ncpld ncpld;
 	struct wl_veno veno;
 	struct wl_tally tallies[WL_CAUSES];
-	struct wl_said said[WL_VOICES];
+	struct wl_said said[WL_DIFFERENTIATORS];
 };
 
 static __always_inline void wl_watch_begin(struct wl_watched *watched, const struct tcp_sock *tp, u8 ca_state, u8 stamped)

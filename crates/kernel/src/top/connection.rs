@@ -1,6 +1,6 @@
 //! A connection as users see it.
 
-use super::row::{Row, CAUSES, VOICES};
+use super::row::{Row, CAUSES, DIFFERENTIATORS};
 use crate::stat::Counts;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use std::net::{IpAddr, Ipv6Addr};
@@ -72,11 +72,11 @@ pub struct Connection {
     pub netns: u32,
     /// Process that holds the socket; `None` if none does, or none that is visible from here.
     pub pid: Option<u32>,
-    /// Its name, at most 15 octets.
+    /// The name of that process (`comm`), at most 15 octets.
     pub process: String,
     /// Path of the control group of version 2; empty if it has gone.
     pub cgroup: String,
-    /// Congestion control.
+    /// Name of the congestion control in the kernel.
     pub control: String,
     /// State of the connection, as `ss` names it.
     pub state: &'static str,
@@ -90,25 +90,25 @@ pub struct Connection {
     pub whole: bool,
     /// Octets that the other end has acknowledged.
     pub bytes_acked: u64,
-    /// Octets received in order.
+    /// Octets of data received in order (`tcpi_bytes_received`).
     pub bytes_received: u64,
-    /// Octets sent again.
+    /// Octets of data sent again (`tcpi_bytes_retrans`).
     pub bytes_retransmitted: u64,
     /// Segments with data sent, with retransmissions.
     pub segments_out: u32,
     /// Segments with data received.
     pub segments_in: u32,
-    /// Segments sent again.
+    /// Segments sent again (`tcpi_total_retrans`).
     pub retransmissions: u32,
     /// Segments taken for lost, each as often as it was, and those that a tail loss probe repaired.
     pub losses: u32,
     /// Of these, repaired by a tail loss probe, since the observer first saw the connection.
     pub probed: u32,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts (`tcpi_total_rto` where the kernel counts them, else those since the observer began).
     pub timeouts: u32,
     /// Segments sent that arrived marked: congestion experienced.
     pub marked: u32,
-    /// Segments that came in damaged, found by their checksum.
+    /// Received segments that failed their checksum.
     pub damaged_in: u32,
     /// Smoothed round-trip time in microseconds.
     pub srtt_us: u32,
@@ -118,7 +118,7 @@ pub struct Connection {
     pub cwnd: u32,
     /// Slow-start threshold in segments; `None` before the first loss.
     pub ssthresh: Option<u32>,
-    /// Segments in flight.
+    /// Segments sent and not acknowledged (`packets_out`).
     pub in_flight: u32,
     /// Octets of data in a full segment.
     pub mss: u32,
@@ -131,7 +131,7 @@ pub struct Connection {
     /// Episodes that have ended, by cause.
     pub causes: Named<Tally, { CAUSES.len() }>,
     /// What each differentiator said of the episodes that have begun.
-    pub differentiators: Named<Said, { VOICES.len() }>,
+    pub differentiators: Named<Said, { DIFFERENTIATORS.len() }>,
     /// What the connection's own control has counted, if it is one of this package; see [`crate::stat::COUNTERS`].
     pub decided: Option<Counts>,
 }
@@ -218,7 +218,7 @@ impl Connection {
             pending: CAUSES.get(usize::from(row.pending_cause)).copied().filter(|_| row.pending_losses > 0),
             pending_losses: row.pending_losses,
             causes: Named { names: CAUSES, values: tallies },
-            differentiators: Named { names: VOICES, values: said },
+            differentiators: Named { names: DIFFERENTIATORS, values: said },
             decided,
         }
     }

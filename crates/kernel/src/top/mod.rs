@@ -7,7 +7,7 @@ mod namespaces;
 mod row;
 
 pub use connection::{Connection, Named, Said, Tally};
-pub use row::{CAUSES, VOICES};
+pub use row::{CAUSES, DIFFERENTIATORS};
 
 use crate::cgroup::Cgroups;
 use crate::object::{said, Loaded, Options};
@@ -37,7 +37,7 @@ pub struct Snapshot {
     pub closed: Vec<Connection>,
     /// Ended connections that could not be reported, since the observer began: too many ended between two snapshots.
     pub unreported: u64,
-    /// Segments that came in damaged, since the observer began; of some, no connection is known, because the damage hit their headers.
+    /// Received segments that failed their checksum, since the observer began; of some, no connection is known, because the damage hit their headers.
     pub damaged_in: u64,
 }
 

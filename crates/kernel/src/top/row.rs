@@ -3,7 +3,7 @@
 use std::mem::size_of;
 
 /// Differentiators that listen, in the order of `enum wl_voice`.
-pub const VOICES: [&str; 5] = ["lda-eq", "spike", "jtcp", "ncpld", "veno"];
+pub const DIFFERENTIATORS: [&str; 5] = ["lda-eq", "spike", "jtcp", "ncpld", "veno"];
 
 /// What an episode of losses can be, in the order of `WL_CAUSES`.
 pub const CAUSES: [&str; 4] = ["unknown", "congestion", "corruption", "spurious"];
@@ -64,7 +64,7 @@ pub struct Row {
     pub pending_losses: u32,
     pub damaged: u32,
     pub tallies: [Tally; CAUSES.len()],
-    pub said: [Said; VOICES.len()],
+    pub said: [Said; DIFFERENTIATORS.len()],
 }
 
 impl Row {

@@ -21,9 +21,9 @@ pub struct Link {
     pub rate_bps: u64,
     pub delay_ms: u64,
     pub queue_packets: u32,
-    /// What happens to packets on their way from the sender.
+    /// Errors of the packets from the sender.
     pub channel: ChannelSpec,
-    /// What happens to those on their way back.
+    /// Errors of those to the sender.
     pub channel_back: ChannelSpec,
     /// How the queue on that way drops or marks; with one, both hosts use ECN.
     pub discipline: Option<Discipline>,

@@ -9,13 +9,13 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd as _;
 
-/// Does `job` in that mount namespace: on a thread of its own if this one is in another. The network namespace stays.
-pub(crate) fn at_home<T: Send>(job: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    match home() {
+/// Does `job` in that mount namespace, whose mounts last: on a thread of its own if this one is in another. The network namespace stays.
+pub(crate) fn in_lasting<T: Send>(job: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    match lasting() {
         Ok(None) => job(),
-        Ok(Some(home)) => std::thread::scope(|scope| {
+        Ok(Some(namespace)) => std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                enter(&home).map_err(|error| away(&error))?;
+                enter(&namespace).map_err(|error| away(&error))?;
                 job()
             });
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -26,11 +26,11 @@ pub(crate) fn at_home<T: Send>(job: impl FnOnce() -> Result<T> + Send) -> Result
 }
 
 /// The namespace to go to; `None` if this thread is in it.
-fn home() -> io::Result<Option<File>> {
+fn lasting() -> io::Result<Option<File>> {
     let own = fs::read_link("/proc/thread-self/ns/mnt")?;
-    let namespaces = ancestors().into_iter().rev().map(|process| format!("/proc/{process}/ns/mnt"));
+    let mut namespaces = ancestors().into_iter().rev().map(|process| format!("/proc/{process}/ns/mnt"));
     // In a container the first process may belong to somebody else, and not be seen.
-    let first = namespaces.filter_map(|path| Some((fs::read_link(&path).ok()?, path))).next();
+    let first = namespaces.find_map(|path| Some((fs::read_link(&path).ok()?, path)));
     first.filter(|(namespace, _)| *namespace != own).map(|(_, path)| File::open(path)).transpose()
 }
 
@@ -47,10 +47,10 @@ fn ancestors() -> Vec<u32> {
     found
 }
 
-fn enter(home: &File) -> io::Result<()> {
+fn enter(namespace: &File) -> io::Result<()> {
     // SAFETY: this thread is about to end; that it shares root and working directory with no other any more breaks no code of ours.
     unsafe { unshare_unsafe(UnshareFlags::FS) }?;
-    Ok(move_into_link_name_space(home.as_fd(), Some(LinkNameSpaceType::Mount))?)
+    Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))?)
 }
 
 fn away(error: &io::Error) -> Error {

@@ -1,5 +1,4 @@
-//! What `unload` does for open connections that have one of our controls: they go on with the one that is usual in their network
-//! namespace. A connection that cannot be reached keeps its control, and the kernel the program, until it ends.
+//! Gives open connections that have one of our controls the default control of their network namespace, when `unload` takes ours out. A connection that cannot be reached keeps its control, and the kernel the program, until it ends.
 
 use crate::object::{said, Loaded, Options};
 use crate::stat::Listing;
@@ -12,34 +11,35 @@ use std::io::Read as _;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
-/// The program and the maps that it takes, held while their names go.
+/// The program and the maps that it reads, which it keeps open while their names are removed.
 #[derive(Debug)]
-pub(crate) struct Farewell {
+pub(crate) struct Reassignment {
     program: Loaded,
     connections: MapHandle,
 }
 
-impl Farewell {
-    /// Gets ready, while the maps still have their names.
+impl Reassignment {
+    /// Opens program and maps under `root`, the BPF file system, while the maps still have their names.
     pub(crate) fn prepare(root: &Path) -> Result<Self> {
         let maps = root.join("maps");
         let options = Options { maps: Some(maps.clone()), ..Options::default() };
         let connections = said("opening counters", || MapHandle::from_pinned_path(maps.join("wl_connections")))?;
-        Ok(Self { program: Loaded::new("farewell", &options)?, connections })
+        Ok(Self { program: Loaded::new("reassign", &options)?, connections })
     }
 
-    /// Moves all connections that can be reached; our controls are not registered any more. Gives how many were moved, and how many not.
-    pub(crate) fn bid(&self) -> Result<(usize, usize)> {
+    /// Reassigns all connections that can be reached; call it when our controls are unregistered. Returns how many connections were moved, and how
+    /// many were not.
+    pub(crate) fn run(&self) -> Result<(usize, usize)> {
         let listing = Listing::of(&self.connections)?;
         let wanted: BTreeSet<u32> = listing.read()?.iter().map(|connection| connection.network_namespace).collect();
         let mut moved = 0;
         for namespace in wanted.into_iter().filter_map(namespace) {
-            moved += self.bid_in(&namespace)?;
+            moved += self.run_in(&namespace)?;
         }
         Ok((moved, listing.read()?.len()))
     }
 
-    fn bid_in(&self, namespace: &File) -> Result<usize> {
+    fn run_in(&self, namespace: &File) -> Result<usize> {
         let doing = "moving connections to another control";
         let inside = || -> Result<usize> {
             let failed = |source| Error::Io { doing: doing.to_owned(), source };

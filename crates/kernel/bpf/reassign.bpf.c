@@ -11,7 +11,7 @@ static __always_inline bool is_ours(const char name[TCP_CA_NAME_MAX])
 }
 
 SEC("iter/tcp")
-int wl_farewell(struct bpf_iter__tcp *ctx)
+int wl_reassign(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *skc = ctx->sk_common;
 	const struct tcp_congestion_ops___named *usual;

@@ -25,7 +25,9 @@ def test_readings_differ_in_jtcp_alone(found: papers.Reproduction) -> None:
     for n in range(7):
         same = all(a[n].value == b[n].value for a, b in zip(ratio, literal, strict=True))
         assert same == (n != 4)  # TCP, NCPLD, Veno, West, JTCP, RELDS, LDA_EQ
-    assert literal[0][4].value > 95.0 > ratio[0][4].value  # in seconds hardly any jitter exceeds 1/W
+    # In seconds hardly any jitter exceeds 1/W: more of all losses are called errors.
+    assert literal[0][4].value > ratio[0][4].value
+    assert literal[1][4].value < ratio[1][4].value
 
 
 def test_only_claims_on_what_was_run_are_judged(found: papers.Reproduction) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import whyloss as wl
 from conftest import ROOT, WHYLOSS, Ended
-from whyloss import _native
+from whyloss import _native, papers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +78,7 @@ def test_set_changes_fields(whyloss: Call, small: Path) -> None:
         (["describe", "chekcsum-ld"], "did you mean `checksum-ld`?"),
         (["reproduce", "garcia2005"], "Did you mean 'garcia2004'?"),
         (["reproduce", "garcia2004", "--figure", "99"], "no figure '99'"),
-        (["reproduce", "garcia2004", "--reading", "x"], "no reading 'x'; there are pre-registered, behaviour"),
+        (["reproduce", "garcia2004", "--reading", "x"], "no reading 'x'; there are pre-registered, behaviour,"),
         (["reproduce", "garcia2004", "--reading", "behaviour", "--all-readings"], "either --reading or --all-readings"),
         (["report", "."], "reproduction.json"),
         (["frobnicate"], "No such command"),
@@ -223,10 +223,12 @@ def test_reproduce_tells_machines_one_object_a_claim(whyloss: Call, tmp_path: Pa
 def test_reproduce_shows_readings_side_by_side(whyloss: Call) -> None:
     one = whyloss("reproduce", "garcia2004", "--quick", "--figure", "8", "--reading", "pre-registered")
     assert "claim  verdict" in one.out
-    assert "other readings of the paper: behaviour" in one.err
-    both = whyloss("reproduce", "garcia2004", "--quick", "--figure", "8", "--all-readings")
+    assert "other readings of the paper: behaviour, competing, at-once, at-once-competing" in one.err
+    both = whyloss("reproduce", "garcia2004", "--quick", "--figure", "8")
     assert "claim  Pre-registered" in both.out
     assert "GB-7   reproduced  10 (10 … 10)  " in both.out
+    every = whyloss("reproduce", "garcia2004", "--quick", "--figure", "8", "--all-readings", "--json").json
+    assert [claim["reading"] for claim in every] == papers.load("garcia2004").readings
 
 
 def test_papers_lists_figures_and_claims(whyloss: Call) -> None:

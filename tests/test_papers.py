@@ -91,7 +91,7 @@ def test_readings_that_are_headlines_are_run_if_none_is_named(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("name", "there_are"),
-    [("garcia2004", "pre-registered, behaviour"), ("park2010", "ratio, literal")],
+    [("garcia2004", "pre-registered, behaviour, competing, at-once"), ("park2010", "ratio, literal")],
 )
 def test_a_reading_that_does_not_exist(name: str, there_are: str, tmp_path: Path) -> None:
     with pytest.raises(PackError, match=f"paper.toml: there is no reading 'guess'; there are {there_are}"):

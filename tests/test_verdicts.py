@@ -41,7 +41,7 @@ def found(pack: Pack, name: str, value: float, skipped: tuple[str, ...] = ()) ->
         for claim in pack.claims
         if claim not in skipped
     ]
-    return Found(pack.reading(name), tuple(claims), skipped, (), {})
+    return Found(pack.reading(name), tuple(claims), skipped, (), {"of errors": (Comparison("y", estimate, Region()),)})
 
 
 def test_verdicts_are_kept_and_found_again(pack: Pack) -> None:
@@ -53,6 +53,7 @@ def test_verdicts_are_kept_and_found_again(pack: Pack) -> None:
     assert (first.reading, first.title, second.reading) == ("pre-registered", "Pre-registered", "behaviour")
     assert (first.count(Verdict.REPRODUCED), second.count(Verdict.NOT_REPRODUCED)) == (12, 12)
     assert first.claims["GB-1"]["measured"] == 1.2346
+    assert [(row["what"], row["measured"]) for row in second.behaviour] == [("y", -1.0)]
 
 
 def test_only_a_whole_run_is_kept(pack: Pack) -> None:
@@ -60,7 +61,9 @@ def test_only_a_whole_run_is_kept(pack: Pack) -> None:
         verdicts.keep((found(pack, "behaviour", 1.0, skipped=("GB-3",)),), 30, pack.folder / verdicts.FILE)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}", json.dumps({"readings": {"x": {"GB-1": {"verdict": "fine"}}}})])
+@pytest.mark.parametrize(
+    "content", ["{", "[]", "{}", json.dumps({"readings": {"x": {"claims": {"GB-1": {"verdict": "fine"}}}}})]
+)
 def test_a_spoilt_record_is_told(pack: Pack, content: str) -> None:
     (pack.folder / verdicts.FILE).write_text(content)
     with pytest.raises(PackError, match=r"verdicts.json: this is no record of verdicts .*; `make verdicts` writes one"):

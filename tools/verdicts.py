@@ -8,19 +8,24 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whyloss import papers, verdicts
 from whyloss.claims import Verdict
+from whyloss.report.html import interval, number
 
 if TYPE_CHECKING:
     from whyloss.papers import Paper
     from whyloss.verdicts import Column
 
 ROOT = Path(__file__).parent.parent
-#: Where tables stand, between ``<!-- verdicts of NAME: generated -->`` and ``<!-- verdicts: end -->``.
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("papers/*/errata.md"))]
-BLOCK = re.compile(r"(<!-- verdicts of ([\w-]+): generated -->\n).*?(<!-- verdicts: end -->)", re.DOTALL)
+README = ROOT / "README.md"
+#: Where tables stand: between ``<!-- verdicts of NAME: generated -->`` and ``<!-- verdicts: end -->``, and between the
+#: same with ``behaviour``.
+PAGES = [README, *sorted(ROOT.glob("papers/*/errata.md"))]
+BLOCK = re.compile(r"(<!-- (verdicts|behaviour) of ([\w-]+): generated -->\n).*?(<!-- \2: end -->)", re.DOTALL)
+
+NOTHING = "*Not measured yet: `make verdicts`.*\n"
 
 
 def measure(paper: Paper) -> None:
@@ -30,11 +35,27 @@ def measure(paper: Paper) -> None:
     print(f"{paper.name}: {done.report}")
 
 
-def table(paper: Paper) -> str:
-    """One column of verdicts a reading, and how many claims have each."""
-    columns = paper.verdicts
+def behaviour(columns: list[Column]) -> str:
+    """What the reasons of readings speak of, one column a reading."""
     if not columns:
-        raise SystemExit(f"{paper.name}: no verdicts are kept; `make verdicts` measures them")
+        return NOTHING
+    lines = [
+        "| | " + " | ".join(column.title for column in columns) + " |",
+        "|---|" + "--:|" * len(columns),
+        *(_measured(rows) for rows in zip(*(column.behaviour for column in columns), strict=True)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _measured(rows: tuple[dict[str, Any], ...]) -> str:
+    cells = [f"{number(row['measured'])}{row['unit'] and ' ' + row['unit']} ({interval(row)})" for row in rows]
+    return f"| {rows[0]['what']} | " + " | ".join(cells) + " |"
+
+
+def table(paper: Paper, columns: list[Column]) -> str:
+    """One column of verdicts a reading, and how many claims have each."""
+    if not columns:
+        return NOTHING
     lines = [
         "| | " + " | ".join(f"**{column.title}**" for column in columns) + " |",
         "|---|" + "---|" * len(columns),
@@ -60,13 +81,21 @@ def _tally(column: Column) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """The pages as they should be."""
+    """The pages as they should be: README with the readings that are headlines, errata with all."""
     known = {name: papers.load(name) for name in papers.list_papers()}
 
-    def fill(block: re.Match[str]) -> str:
-        return f"{block[1]}\n{table(known[block[2]])}\n{block[3]}"
+    def filled(page: Path) -> str:
+        def fill(block: re.Match[str]) -> str:
+            paper = known[block[3]]
+            if block[2] == "behaviour":
+                made = behaviour(paper.headline_verdicts)
+            else:
+                made = table(paper, paper.headline_verdicts if page == README else paper.verdicts)
+            return f"{block[1]}\n{made}\n{block[4]}"
 
-    return {page: BLOCK.sub(fill, page.read_text(encoding="utf-8")) for page in PAGES}
+        return BLOCK.sub(fill, page.read_text(encoding="utf-8"))
+
+    return {page: filled(page) for page in PAGES}
 
 
 if __name__ == "__main__":

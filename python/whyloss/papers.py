@@ -127,6 +127,11 @@ class Paper:
         """The verdicts of the full run that is kept with the paper, a column for each reading; empty if none is."""
         return verdicts.columns(self.pack)
 
+    @property
+    def headline_verdicts(self) -> list[Column]:
+        """Those of the readings that are run if none is named."""
+        return [column for column in self.verdicts if column.reading in self.pack.headline]
+
     def reproduce(
         self,
         figures: list[str] | None = None,

@@ -20,6 +20,7 @@ __all__ = ["FILE", "Column", "columns", "keep", "load"]
 #: The file in a paper's folder.
 FILE = "verdicts.json"
 _KEPT = ("verdict", "measured", "low", "high", "n", "unit", "expected", "what")
+_MEASURED = ("what", "measured", "low", "high", "unit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Column:
     title: str
     claims: dict[str, dict[str, Any]]
     """For each claim its ``verdict`` and the numbers that it rests on, as in :meth:`whyloss.claims.Claim.as_dict`."""
+    behaviour: list[dict[str, Any]]
+    """What the reasons of readings speak of: ``what``, and what was ``measured``, from ``low`` to ``high``."""
 
     def count(self, verdict: Verdict) -> int:
         """How many claims have this verdict."""
@@ -46,15 +49,19 @@ def keep(found: tuple[Found, ...], repetitions: int, path: Path) -> None:
     if skipped:
         raise PackError(f"{path}: only a run of all figures is kept; not judged are {', '.join(skipped)}")
     readings = {
-        one.reading.name: {claim.id: {name: _short(claim.as_dict()[name]) for name in _KEPT} for claim in one.claims}
+        one.reading.name: {
+            "claims": {claim.id: _plain(claim.as_dict(), _KEPT) for claim in one.claims},
+            "behaviour": [_plain(row.as_dict(), _MEASURED) for rows in one.evidence.values() for row in rows],
+        }
         for one in found
     }
     text = json.dumps({"repetitions": repetitions, "readings": readings}, indent=1, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def _short(value: Any) -> Any:
-    return float(f"{value:.5g}") if isinstance(value, float) else value
+def _plain(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    values = ((name, row[name]) for name in names)
+    return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in values}
 
 
 def load(pack: Pack) -> dict[str, Any] | None:
@@ -68,9 +75,11 @@ def load(pack: Pack) -> dict[str, Any] | None:
         return None
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for claims in content["readings"].values():
-            for claim in claims.values():
+        for reading in content["readings"].values():
+            for claim in reading["claims"].values():
                 Verdict(claim["verdict"])
+            for row in reading["behaviour"]:
+                row["what"], row["measured"]
     except (ValueError, KeyError, TypeError, AttributeError) as mistake:
         raise PackError(f"{path}: this is no record of verdicts ({mistake}); `make verdicts` writes one") from None
     return content
@@ -79,4 +88,4 @@ def load(pack: Pack) -> dict[str, Any] | None:
 def columns(pack: Pack) -> list[Column]:
     """What the full run found, reading by reading, in the order of the paper's description; empty if none is kept."""
     kept = (load(pack) or {"readings": {}})["readings"]
-    return [Column(name, reading.title, kept[name]) for name, reading in pack.readings.items() if name in kept]
+    return [Column(name, reading.title, **kept[name]) for name, reading in pack.readings.items() if name in kept]

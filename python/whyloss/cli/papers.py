@@ -45,7 +45,7 @@ def papers(as_json: bool) -> None:
         row(listing, paper.name, paper.title, len(paper.figures), len(paper.claims))
     screen.print(listing)
     for paper in found:
-        if columns := paper.verdicts:
+        if columns := paper.headline_verdicts:
             screen.print()
             screen.print(_kept(paper, columns))
 

@@ -18,7 +18,8 @@ from whyloss import _native
 from whyloss.top import Machine, Selection, Tally
 from whyloss.top.columns import COLUMNS, cell, fitting, rate
 from whyloss.top.metrics import OTHER, Metrics, serve
-from whyloss.top.select import SORT_KEYS, cgroup_path, ordered
+from whyloss.top.order import SORT_KEYS, ordered
+from whyloss.top.select import cgroup_path
 from whyloss.top.view import SORTED, Table, View
 
 if TYPE_CHECKING:

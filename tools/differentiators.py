@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from whyloss import Sweep, _native, scoring
+from whyloss import Sweep, _native, files, scoring
 
 FOLDER = Path(__file__).parent.parent / "docs" / "differentiators"
 SWEEP = FOLDER / "benchmark" / "tradeoffs.toml"
@@ -64,7 +64,7 @@ def measure() -> None:
         pictures.roc(apart, FOLDER / f"{name}.svg", name, lambda part: str(part.group[AXIS]))
     drawn = sorted((score for score in pooled if score.tradeoff.defined), key=lambda score: -(score.tradeoff.auc or 0))
     pictures.roc(drawn, FOLDER / "all.svg", "All situations together")
-    MEASURED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    files.write(MEASURED, json.dumps(document, indent=1) + "\n")
 
 
 def _numbers(score: scoring.Score) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def write() -> None:
         if old not in texts:
             old.unlink()
     for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
+        files.write(path, text)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from whyloss import _native
+from whyloss import _native, files
 
 TARGET = Path(__file__).parent.parent / "python" / "whyloss" / "format.py"
 
@@ -38,4 +38,4 @@ def generate() -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(generate(), encoding="utf-8")
+    files.write(TARGET, generate())

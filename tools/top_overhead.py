@@ -24,7 +24,7 @@ from multiprocessing.sharedctypes import RawValue
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from whyloss import _native
+from whyloss import _native, files
 from whyloss.stats import function_of_means
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def main() -> int:
         return 0
     print(f"top: {arguments.rounds} rounds, load average {os.getloadavg()[0]:.1f}", file=sys.stderr)
     entries = measure(arguments.rounds, arguments.seconds)
-    arguments.out.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+    files.write(arguments.out, json.dumps(entries, indent=2) + "\n")
     print(f"written to {arguments.out}", file=sys.stderr)
     return 0
 

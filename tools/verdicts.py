@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whyloss import papers, verdicts
+from whyloss import files, papers, verdicts
 from whyloss.claims import Verdict
 from whyloss.report.html import interval, number
 
@@ -104,4 +104,4 @@ if __name__ == "__main__":
         for name in named or papers.list_papers():
             measure(papers.load(name))
     for page, text in pages().items():
-        page.write_text(text, encoding="utf-8")
+        files.write(page, text)

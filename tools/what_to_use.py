@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whyloss import plots
+from whyloss import files, plots
 from whyloss.figures import Curve, Figure, Style
 from whyloss.scenario import Scenario
 from whyloss.stats import mean
@@ -129,7 +129,7 @@ def measure(folder: Path, quick: bool, controls: Sequence[str], parallel: int) -
         "rows": rows,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    files.write(file, json.dumps(record, indent=1) + "\n")
 
 
 def _goodput(outcome: Any, flow: str) -> float:
@@ -282,7 +282,7 @@ def write_summary(measured: Measured, readme: Path) -> None:
     """Replaces what stands between the marks."""
     text = readme.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    readme.write_text(before + summary(measured) + rest.split(END)[1], encoding="utf-8")
+    files.write(readme, before + summary(measured) + rest.split(END)[1])
 
 
 def main() -> None:
@@ -302,7 +302,7 @@ def main() -> None:
         return
     measured = Measured(json.loads((folder / "measured.json").read_text(encoding="utf-8")))
     pictures(measured, folder)
-    (folder / "README.md").write_text(page(measured), encoding="utf-8")
+    files.write(folder / "README.md", page(measured))
     write_summary(measured, ROOT / "README.md")
 
 

@@ -6,6 +6,7 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Any
 
+from whyloss import files
 from whyloss.pack import PackError
 
 if TYPE_CHECKING:
@@ -105,5 +106,4 @@ def _kept(items: list[Any], keep: list[bool]) -> list[Any]:
 def write(document: dict[str, Any], path: Path) -> Path:
     """Writes ``document`` as a file that ``whyloss sweep`` takes too."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    return path
+    return files.write(path, json.dumps(document, indent=1) + "\n")

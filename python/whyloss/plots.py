@@ -8,6 +8,8 @@ import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
+from whyloss import files
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -53,10 +55,11 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 def export(canvas: Canvas, path: Path) -> None:
     """Writes ``canvas`` as SVG or PNG, whichever ``path`` ends in, without anything that differs from day to day."""
-    if path.suffix == ".png":
-        canvas.savefig(path, dpi=160, metadata={"Software": "whyloss"})
-    else:
-        canvas.savefig(path, format="svg", metadata={"Date": None, "Creator": "whyloss"})
+    with files.aside(path) as part:
+        if path.suffix == ".png":
+            canvas.savefig(part, format="png", dpi=160, metadata={"Software": "whyloss"})
+        else:
+            canvas.savefig(part, format="svg", metadata={"Date": None, "Creator": "whyloss"})
 
 
 def draw(figure: Figure, axes: Axes) -> None:

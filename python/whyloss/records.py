@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import whyloss
-from whyloss import plots, report
+from whyloss import _native, files, plots, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +50,7 @@ def record(pack: Pack, found: Iterable[Found], rerun: str, quick: bool, repetiti
         "rerun": [rerun],
         "stacks": [],
         "provenance": {
-            "whyloss": whyloss.__version__,
+            "whyloss": _native.VERSION,
             "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "repetitions": repetitions,
             **({"seed": pack.patterns.seed} if pack.patterns else {}),
@@ -113,15 +112,13 @@ def write(content: dict[str, Any], found: Iterable[Found], out: Path) -> Path:
             plots.save(figure, pictures / f"figure-{figure.id}")
     _points(found, out / "points.csv")
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    (out / "reproduction.json").write_text(text + "\n", encoding="utf-8")
-    page = out / "report.html"
-    page.write_text(report.render(content), encoding="utf-8")
-    return page
+    files.write(out / "reproduction.json", text + "\n")
+    return files.write(out / "report.html", report.render(content))
 
 
 def _points(found: Iterable[Found], path: Path) -> None:
     """Every point of every figure as a table."""
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with files.aside(path) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["reading", "figure", "curve", "x", "mean", "low", "high", "n"])
         for one in found:

@@ -10,7 +10,7 @@ import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypedDict, TypeVar
 
 import polars as pl
 
@@ -28,6 +28,7 @@ MAX_P99_ERROR_US = 1000.0
 """The 99th percentile of the delay error from which a run does not count."""
 
 T = TypeVar("T")
+N = TypeVar("N", bound="_Native")
 
 
 class InvalidRunError(_native.WhylossError):
@@ -74,7 +75,75 @@ def _wishes(
     }
 
 
-class Testbed:
+class _Native(Protocol):
+    """What the extension module's emulations have in common."""
+
+    def change(self, scenario: _native.Scenario) -> int: ...
+    def audit(self) -> list[dict[str, Any]]: ...
+    def truth(self) -> _native.Table: ...
+    def close(self) -> None: ...
+
+
+class _Emulation(Generic[N]):
+    """Links at work, until they are closed."""
+
+    def __init__(self, scenario: Scenario, native: N) -> None:
+        self._scenario = scenario
+        self._native = native
+
+    def change(self, fields: Mapping[str, object]) -> int:
+        """Changes links while they are at work: ``change({"path.rate": "2 Mbps"})``.
+
+        Rate, delay, queue and channel can change; gives how many stretches do. A packet in transmission goes on at its
+        old rate.
+
+        Raises:
+            whyloss.InputError: something else would change, or the value makes no sense. Nothing changes then.
+        """
+        return self._become(self._scenario.replace(fields))
+
+    def change_arguments(self, arguments: list[str]) -> int:
+        """As :meth:`change`, by fields as on the command line: ``["path.rate=2 Mbps"]``."""
+        return self._become(self._scenario.with_arguments(arguments))
+
+    def _become(self, scenario: Scenario) -> int:
+        count = self._native.change(scenario.native)
+        self._scenario = scenario
+        return count
+
+    def audit(self) -> list[dict[str, Any]]:
+        """What each direction of each link has done so far, or had done at the end; see ``docs/emulator.md``."""
+        return self._native.audit()
+
+    def check(self) -> None:
+        """Raises :class:`InvalidRunError` if the links have not been as exact as they must be."""
+        found = flaws(self.audit())
+        if found:
+            raise InvalidRunError("; ".join(found))
+
+    def truth(self) -> pl.DataFrame:
+        """What became of each packet whose fate is known: a table with the columns of ``docs/packets.md``.
+
+        While links are at work the youngest packets may be missing; after :meth:`close` none is.
+        """
+        return pl.DataFrame(self._native.truth())
+
+    def close(self) -> None:
+        """Ends it. :meth:`audit` and :meth:`truth` go on telling what was."""
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it."""
+        self.close()
+
+
+class Testbed(_Emulation[_native.Bed]):
     """The hosts, routers and links of a scenario, as long as it is open.
 
     >>> with Testbed("examples/lossy-link.toml") as bed:
@@ -122,8 +191,8 @@ class Testbed:
             whyloss.UnavailableError: this machine, or this user, cannot have a test bed.
         """
         wishes = _wishes(run, packets, capture, truth, max_p99_error_us, realtime)
-        self._scenario = _scenario(scenario)
-        self._native = _native.Bed(self._scenario.native, wishes, mtu)
+        scenario = _scenario(scenario)
+        super().__init__(scenario, _native.Bed(scenario.native, wishes, mtu))
         self._children: list[subprocess.Popen[Any]] = []
 
     @property
@@ -191,19 +260,6 @@ class Testbed:
         result: T = self._native.inside(host, job)
         return result
 
-    def change(self, fields: Mapping[str, object]) -> int:
-        """Changes links while they are at work: ``bed.change({"path.rate": "2 Mbps"})``; gives how many change.
-
-        Rate, delay, queue and channel can change. A packet in transmission goes on at its old rate.
-
-        Raises:
-            whyloss.InputError: something else would change, or the value makes no sense. Nothing changes then.
-        """
-        scenario = self._scenario.replace(fields)
-        count = self._native.change(scenario.native)
-        self._scenario = scenario
-        return count
-
     def namespace_path(self, host: str) -> Path:
         """Where the network namespace of a host can be entered while the test bed is open: ``nsenter --net=PATH``."""
         return self._native.namespace_path(host)
@@ -215,23 +271,6 @@ class Testbed:
         """
         return _native.Courier(self._native, scenario.native, run, number)
 
-    def audit(self) -> list[dict[str, Any]]:
-        """What each direction of each link has done so far, or had done at the end; see ``docs/emulator.md``."""
-        return self._native.audit()
-
-    def check(self) -> None:
-        """Raises :class:`InvalidRunError` if the links have not been as exact as they must be."""
-        found = flaws(self.audit())
-        if found:
-            raise InvalidRunError("; ".join(found))
-
-    def truth(self) -> pl.DataFrame:
-        """What became of each packet whose fate is known: a table with the columns of ``docs/packets.md``.
-
-        While the test bed is open the youngest packets may be missing; after :meth:`close` none is.
-        """
-        return pl.DataFrame(self._native.truth())
-
     def close(self) -> None:
         """Ends all processes and links. :meth:`audit` and :meth:`truth` go on telling what was."""
         for child in self._children:
@@ -239,24 +278,14 @@ class Testbed:
                 child.kill()
         for child in self._children:
             child.wait()
-        self._native.close()
-
-    def __enter__(self) -> Testbed:
-        """The test bed."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes it."""
-        self.close()
+        super().close()
 
     def __repr__(self) -> str:
         """Its hosts."""
         return f"Testbed({', '.join(self.hosts)})"
 
 
-class Bridge:
+class Bridge(_Emulation[_native.Bridge]):
     """The ``[path]`` of a scenario, or its only link, between two TUN devices of this machine.
 
     A device that does not exist is created and goes away at the end; one that does must not be in use. The first takes
@@ -277,8 +306,8 @@ class Bridge:
     ) -> None:
         """Begins at once; the arguments are those of :class:`Testbed`."""
         wishes = _wishes(run, packets, capture, truth, max_p99_error_us, realtime)
-        self._scenario = _scenario(scenario)
-        self._native = _native.Bridge(self._scenario.native, wishes, devices)
+        scenario = _scenario(scenario)
+        super().__init__(scenario, _native.Bridge(scenario.native, wishes, devices))
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -286,42 +315,7 @@ class Bridge:
         first, second = self._native.ends
         return first, second
 
-    def change(self, arguments: list[str]) -> int:
-        """Changes the link while it is at work, by fields as on the command line: ``["path.rate=2 Mbps"]``.
-
-        Rate, delay, queue and channel can change; gives how many stretches do.
-
-        Raises:
-            whyloss.InputError: something else would change, or the value makes no sense. Nothing changes then.
-        """
-        scenario = self._scenario.with_arguments(arguments)
-        count = self._native.change(scenario.native)
-        self._scenario = scenario
-        return count
-
     @property
     def running(self) -> bool:
         """Whether it is at work. It ends by itself only if a device fails."""
         return self._native.running
-
-    def audit(self) -> list[dict[str, Any]]:
-        """What both directions have done so far, or had done at the end; see ``docs/emulator.md``."""
-        return self._native.audit()
-
-    def truth(self) -> pl.DataFrame:
-        """What became of each packet whose fate is known: a table with the columns of ``docs/packets.md``."""
-        return pl.DataFrame(self._native.truth())
-
-    def close(self) -> None:
-        """Ends it."""
-        self._native.close()
-
-    def __enter__(self) -> Bridge:
-        """The bridge."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes it."""
-        self.close()

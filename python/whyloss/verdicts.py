@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from whyloss import files
 from whyloss.claims import Verdict
 from whyloss.pack import PackError
 
@@ -56,7 +57,7 @@ def keep(found: tuple[Found, ...], repetitions: int, path: Path) -> None:
         for one in found
     }
     text = json.dumps({"repetitions": repetitions, "readings": readings}, indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    files.write(path, text + "\n")
 
 
 def _plain(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from whyloss import files
 from whyloss.cli.console import Command, Watch, as_json, row, say, screen, stopping, table, tell_json
 from whyloss.cli.options import store_option
 
@@ -221,6 +222,4 @@ def report(folder: Path) -> None:
         content = json.loads(record.read_text(encoding="utf-8"))
     except json.JSONDecodeError as mistake:
         raise click.BadParameter(f"{record} is not whole: {mistake}", param_hint="DIR") from mistake
-    page = folder / "report.html"
-    page.write_text(render(content), encoding="utf-8")
-    click.echo(page)
+    click.echo(files.write(folder / "report.html", render(content)))

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from whyloss import _native
+from whyloss import _native, files
 from whyloss.cli.console import Command, as_json, complain, rate, row, say, screen, table, tell_json
 from whyloss.cli.options import set_option
 from whyloss.scenario import Scenario
@@ -67,7 +67,7 @@ class Emulation:
         }
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
-            (self.out / "audit.json").write_text(json.dumps(report, indent=2) + "\n")
+            files.write(self.out / "audit.json", json.dumps(report, indent=2) + "\n")
         if self.as_json:
             tell_json(report)
         else:
@@ -310,7 +310,7 @@ def _obey(bridge: Bridge, commands: IO[str]) -> None:
             if not line.strip():
                 continue
             try:
-                count = bridge.change([line.strip()])
+                count = bridge.change_arguments([line.strip()])
             except (_native.InputError, RuntimeError) as mistake:
                 complain(str(mistake))
             else:

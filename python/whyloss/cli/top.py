@@ -15,7 +15,8 @@ import click
 from whyloss import _native
 from whyloss.cli.console import Command, row, say, screen, table
 from whyloss.top.columns import COLUMNS
-from whyloss.top.select import SORT_KEYS, Selection, cgroup_path, ordered
+from whyloss.top.order import SORT_KEYS, ordered
+from whyloss.top.select import Selection, cgroup_path
 from whyloss.top.tally import Machine, Tally
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whyloss import _native, kernel
+from whyloss import _native, files, kernel
 from whyloss.stacks.kernel import control_of
 from whyloss.stacks.measure import Glance, Outcome, measure
 
@@ -149,7 +149,4 @@ def _read(store: Path, job: Job) -> Outcome | None:
 
 
 def _write(store: Path, job: Job, outcome: Outcome) -> None:
-    path = store / f"{job.key()}.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(outcome.to_dict()) + "\n", encoding="utf-8")
-    part.replace(path)
+    files.write(store / f"{job.key()}.json", json.dumps(outcome.to_dict()) + "\n")

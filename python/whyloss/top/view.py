@@ -18,7 +18,7 @@ from textual.strip import Strip
 from textual.widgets import Footer, Static
 
 from whyloss.top.columns import cell, fitting, rate
-from whyloss.top.select import SORT_KEYS, ordered
+from whyloss.top.order import SORT_KEYS, ordered
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -84,8 +84,14 @@ overrides! {
     window_validation: bool => |base, v| v,
     /// Fall back to the initial window after idling (RFC 5681, 4.1).
     slow_start_after_idle: bool => |base, v| v,
+    /// Segments that one acknowledgement grows the window by in slow start (L of RFC 3465, 2.2); "none" is as many as it acknowledges.
+    slow_start_limit: OrNone<u32> => |base, v| v.0,
+    /// Take the congestion window, not the flight, for what congestion reduces, as Linux does.
+    ssthresh_from_cwnd: bool => |base, v| v,
     /// When to acknowledge: "immediate" or { delayed = "100 ms" }.
     ack_policy: AckPolicy => |base, v| v.into(),
+    /// Segments acknowledged at once when data begins to come, although acknowledgements are delayed.
+    quick_acks: u32 => |base, v| v,
     /// Nagle's algorithm (RFC 9293, 3.7.4).
     nagle: bool => |base, v| v,
     /// How round-trip times are measured and timers rounded: { fine = "1 ms" }, { ticks = "10 ms" } as in ns-2, { net3 = "500 ms" } as in
@@ -110,6 +116,10 @@ overrides! {
     max_syn_retransmissions: OrNone<u32> => |base, v| v.0,
     /// Probe an idle peer after this long; "none" is never.
     keep_alive: OrNone<Span> => |base, v| v.0.map(Duration::from),
+    /// Give up when data has gone unacknowledged for this long (RFC 9293, 3.9.1); "none" leaves it to `max_retransmissions`.
+    user_timeout: OrNone<Span> => |base, v| v.0.map(Duration::from),
+    /// Probe a closed window without data, as Linux does.
+    bare_window_probes: bool => |base, v| v,
     /// Time in TIME-WAIT (2 MSL).
     time_wait: Span => |base, v| v.into(),
     /// Challenge ACKs in any `challenge_ack_window` (RFC 5961, 7).

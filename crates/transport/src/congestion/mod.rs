@@ -82,12 +82,14 @@ pub struct Window {
     ssthresh: u64,
     mss: u32,
     cap: u64,
+    /// Segments that an acknowledgement may grow the window by in slow start.
+    slow_start_limit: Option<u32>,
 }
 
 impl Window {
     /// A window of `initial` octets for segments of `mss` octets with a first threshold of `ssthresh`.
     pub fn new(mss: u32, initial: u64, ssthresh: u64) -> Self {
-        let mut window = Self { cwnd: 0, fraction: 0.0, ssthresh: 0, mss, cap: u64::MAX };
+        let mut window = Self { cwnd: 0, fraction: 0.0, ssthresh: 0, mss, cap: u64::MAX, slow_start_limit: Some(2) };
         window.set_cwnd(initial);
         window.set_ssthresh(ssthresh);
         window
@@ -97,6 +99,17 @@ impl Window {
     pub fn set_cap(&mut self, cap: u64) {
         self.cap = cap.max(u64::from(self.mss));
         self.cwnd = self.cwnd.min(self.cap);
+    }
+
+    /// Changes how many segments an acknowledgement may grow the window by in slow start: `L` of RFC 3465, 2.2, at first 2; `None`: as many as
+    /// it acknowledges.
+    pub fn set_slow_start_limit(&mut self, segments: Option<u32>) {
+        self.slow_start_limit = segments;
+    }
+
+    /// See [`set_slow_start_limit`](Self::set_slow_start_limit).
+    pub const fn slow_start_limit(&self) -> Option<u32> {
+        self.slow_start_limit
     }
 
     /// Congestion window in octets.

@@ -4,8 +4,8 @@ use super::hystart::{self, HyStart};
 use super::Window;
 use crate::path::Ack;
 
-/// Grows the window by `min(N, L · SMSS)` for an acknowledgement of `N` octets (RFC 3465, 2.2): `L` is 2, 1 in the slow start after
-/// a timeout, and 8 under HyStart++.
+/// Grows the window by `min(N, L · SMSS)` for an acknowledgement of `N` octets (RFC 3465, 2.2): `L` is the window's limit, 1 in the slow
+/// start after a timeout, and 8 under HyStart++. A window without a limit grows by all of `N`, but not beyond the threshold.
 #[derive(Clone, Debug)]
 pub(super) struct SlowStart {
     hystart: Option<HyStart>,
@@ -19,13 +19,15 @@ impl SlowStart {
 
     /// To be called for each acknowledgement below the threshold.
     pub(super) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        let (limit, divisor) = match &mut self.hystart {
-            Some(hystart) => (hystart::LIMIT, hystart.on_ack(ack)),
-            None if self.after_timeout => (1, 1.0),
-            None => (2, 1.0),
+        let mss = u64::from(window.mss());
+        let (limit, divisor) = match (&mut self.hystart, window.slow_start_limit()) {
+            (Some(hystart), _) => (hystart::LIMIT * mss, hystart.on_ack(ack)),
+            (None, None) => (window.ssthresh() - window.cwnd(), 1.0),
+            (None, Some(_)) if self.after_timeout => (mss, 1.0),
+            (None, Some(limit)) => (u64::from(limit) * mss, 1.0),
         };
         if ack.window_limited {
-            let octets = ack.acked.min(limit * u64::from(window.mss()));
+            let octets = ack.acked.min(limit);
             window.grow(octets as f64 / divisor);
         }
         if self.hystart.as_ref().is_some_and(HyStart::is_over) {

@@ -24,6 +24,8 @@ pub(super) struct News {
     /// It carries a report that was not heard before.
     new_report: bool,
     flight_before: u64,
+    /// Duplicate acknowledgements in a row before this one.
+    duplicates_before: u32,
     rtt: Option<Duration>,
     delay: Option<Duration>,
 }
@@ -33,7 +35,8 @@ impl Endpoint {
         let una = self.snd.una;
         let silence = now.since(self.snd.quiet_since);
         self.snd.quiet_since = now;
-        let mut news = News { flight_before: self.snd.flight(), silence, ..News::default() };
+        let mut news =
+            News { flight_before: self.snd.flight(), duplicates_before: self.snd.dup_acks, silence, ..News::default() };
         news.delivered.watch = match self.snd.phase {
             Phase::Timeout { recover, .. } => recover,
             _ => 0,
@@ -354,12 +357,14 @@ impl Endpoint {
         } else if self.snd.dup_acks > 0 || self.snd.board.sacked() > 0 {
             self.detect_by_duplicates(now);
         }
+        self.reduce_in_proportion(news.delivered.octets, news.acked > 0 && self.stats.losses == losses_before);
+    }
+
+    /// The window of proportional rate reduction, if that is under way, after `delivered` octets; see [`Prr::on_ack`](super::prr::Prr).
+    pub(super) fn reduce_in_proportion(&mut self, delivered: u64, safe: bool) {
+        let (mss, pipe) = (u64::from(self.snd.mss), self.snd.pipe());
         if let Some(prr) = &mut self.snd.prr {
-            let safe = news.acked > 0 && self.stats.losses == losses_before;
-            let mss = u64::from(self.snd.mss);
-            let pipe = self.snd.nxt - self.snd.una - self.snd.board.absent();
-            let cwnd = prr.on_ack(news.delivered.octets, pipe, mss, safe);
-            self.window.set_cwnd(cwnd);
+            self.window.set_cwnd(prr.on_ack(delivered, pipe, mss, safe));
         }
     }
 
@@ -434,8 +439,20 @@ impl Endpoint {
         self.refresh_path(now);
         let mut ack = make_ack(&self.path, segment, news, &self.snd.phase);
         ack.in_recovery |= repairing || climbing;
-        ack.window_limited = !self.config.window_validation || 2 * news.flight_before > self.window.cwnd();
+        if self.config.slow_start_limit.is_none() {
+            ack.acked = news.acked.min(self.newly_arrived(news)); // Linux grows by what it learns to have been delivered
+        }
+        ack.window_limited = !self.config.window_validation || self.snd.used.is_ample(self.window.cwnd());
         self.parts.congestion.on_ack(&mut self.window, &ack);
+    }
+
+    /// Octets that this acknowledgement reports as arrived for the first time. Without SACK each duplicate before it has told of a segment.
+    fn newly_arrived(&self, news: &News) -> u64 {
+        if self.agreed.sack {
+            return news.delivered.octets;
+        }
+        let mss = u64::from(self.snd.mss);
+        news.acked.saturating_sub(u64::from(news.duplicates_before) * mss).max(mss.min(news.acked))
     }
 
     /// RFC 6298, 5.2 and 5.3.

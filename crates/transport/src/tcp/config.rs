@@ -56,8 +56,17 @@ pub struct Config {
     pub window_validation: bool,
     /// Fall back to the initial window after idling for an RTO (RFC 5681, 4.1).
     pub slow_start_after_idle: bool,
+    /// Octets that one acknowledgement grows the window by in slow start, in segments: `L` of RFC 3465, 2.2, which is 1 after a timeout
+    /// unless there is no limit; `None`: as many as it acknowledges, up to the threshold, as Linux does.
+    pub slow_start_limit: Option<u32>,
+    /// On congestion, hand the congestion window to the congestion control as what is in flight, as Linux does. RFC 5681 (eq. 4) takes the
+    /// flight, which is less where the application has not filled the window.
+    pub ssthresh_from_cwnd: bool,
     /// When to acknowledge.
     pub ack_policy: AckPolicy,
+    /// With delayed acknowledgements: how many segments are acknowledged at once when data begins to come, at first or again after
+    /// an RTO, as Linux does so that the peer's slow start is not held up. Ends when our own data answers the peer's. 0: none.
+    pub quick_acks: u32,
     /// Nagle's algorithm (RFC 9293, 3.7.4).
     pub nagle: bool,
     /// How round-trip times are measured and timers rounded.
@@ -81,6 +90,10 @@ pub struct Config {
     pub max_syn_retransmissions: Option<u32>,
     /// Probe an idle peer after this long; `None`: never (RFC 9293, 3.8.4).
     pub keep_alive: Option<Duration>,
+    /// Give up when data has gone unacknowledged for this long (RFC 9293, 3.9.1; RFC 5482); `None`: the number of retransmissions decides.
+    pub user_timeout: Option<Duration>,
+    /// Probe a closed window by a segment without data below the window, as Linux does, instead of by its first octet (RFC 9293, 3.8.6.1).
+    pub bare_window_probes: bool,
     /// Time in TIME-WAIT (2 MSL).
     pub time_wait: Duration,
     /// Challenge ACKs in any [`Config::challenge_ack_window`] (RFC 5961, 7).
@@ -188,7 +201,10 @@ impl Config {
             drop_precedence: None,
             window_validation: true,
             slow_start_after_idle: true,
+            slow_start_limit: Some(2),
+            ssthresh_from_cwnd: false,
             ack_policy: AckPolicy::Delayed(Duration::from_millis(40)),
+            quick_acks: 0,
             nagle: true,
             granularity: Granularity::Fine { floor: Duration::from_millis(1) },
             clock_phase: None,
@@ -200,6 +216,8 @@ impl Config {
             max_retransmissions: Some(15),
             max_syn_retransmissions: Some(6),
             keep_alive: None,
+            user_timeout: None,
+            bare_window_probes: false,
             time_wait: Duration::from_secs(60),
             challenge_ack_limit: 10,
             challenge_ack_window: Duration::from_secs(5),
@@ -212,10 +230,15 @@ impl Config {
         }
     }
 
-    /// Linux 6.x defaults: as [`Config::modern`] with Linux's timer rules.
+    /// Linux 6.x defaults: as [`Config::modern`] with Linux's timer rules, its growth by every octet acknowledged, thresholds from the window,
+    /// quick acknowledgements and bare window probes.
     pub fn linux() -> Self {
         Self {
             receive_buffer: 6 << 20,
+            slow_start_limit: None,
+            ssthresh_from_cwnd: true,
+            quick_acks: 16,
+            bare_window_probes: true,
             min_rto_on_variance: true,
             max_rto: Duration::from_secs(120),
             max_backoff: 1 << 16,

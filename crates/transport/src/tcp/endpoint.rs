@@ -102,8 +102,9 @@ impl Endpoint {
             }
             Command::Nagle(on) => self.config.nagle = on,
             Command::SendBuffer(octets) => self.config.send_buffer = octets,
+            Command::UserTimeout(limit) => self.config.user_timeout = limit,
             Command::Close => self.close(),
-            Command::Abort => self.abort(),
+            Command::Abort => self.abort(now),
         }
     }
 

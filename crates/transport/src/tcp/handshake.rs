@@ -42,13 +42,14 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn abort(&mut self) {
+    pub(super) fn abort(&mut self, now: Instant) {
         let synchronised = !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait);
         if synchronised {
             self.control = Some(Box::new(Segment {
                 seq: Seq::from(self.snd.nxt),
                 ack: Seq::from(self.rcv.next),
                 flags: Flags::RST | Flags::ACK,
+                options: self.data_options(now, None, false), // RFC 7323, 5.2
                 ..self.blank()
             }));
         }
@@ -221,6 +222,7 @@ impl Endpoint {
         let initial = if retried { 1 } else { self.config.initial_window };
         let mss = self.snd.mss;
         self.window = Window::new(mss, u64::from(initial) * u64::from(mss), self.config.initial_ssthresh.unwrap_or(u64::MAX));
+        self.window.set_slow_start_limit(self.config.slow_start_limit);
         if let Some(cap) = self.config.max_window {
             self.window.set_cap(cap);
         }
@@ -228,6 +230,9 @@ impl Endpoint {
         self.touch_keep_alive(now);
         self.snd.last_sent = now;
         self.snd.quiet_since = now;
+        if self.active && self.snd.unsent() > 0 {
+            self.rcv.quick_acks.on_answered_handshake();
+        }
         self.refresh_path(now);
         self.parts.congestion.on_established(&mut self.window, &self.path);
         self.events.push_back(Event::Connected);

@@ -233,6 +233,7 @@ impl Endpoint {
     fn take_payload(&mut self, now: Instant, segment: &Segment, start: u64, end: u64) {
         let len = (end - start) as u32;
         self.rcv.full_segment = self.rcv.full_segment.max(len);
+        self.rcv.quick_acks.on_data(now, self.config.quick_acks, self.snd.rtt.rto());
         let cut;
         let payload = if len as usize == segment.payload.len() {
             &segment.payload
@@ -285,7 +286,7 @@ impl Endpoint {
         let ordinary = matches!(arrived, Arrived::InOrder { filled_hole: false, .. }) && self.rcv.assembler.islands().is_empty();
         match self.config.ack_policy {
             AckPolicy::Delayed(delay) if ordinary => {
-                if self.rcv.unacked >= 2 * u64::from(self.rcv.full_segment) {
+                if self.rcv.unacked >= 2 * u64::from(self.rcv.full_segment) || self.rcv.quick_acks.apply() {
                     self.rcv.ack_now = true;
                 } else {
                     self.timers.arm_delayed_ack(self.snd.rtt.clock().after(now, delay));

@@ -2,8 +2,8 @@
 //!
 //! [`Endpoint`] is the face; behind it one file holds one thought: opening and closing (`handshake`), arriving segments (`input`),
 //! acknowledgements (`ack`, `after_timeout`), loss detection and recovery (`recovery`, `rack`, `prr`, `bulk`, `undo`, `ramp`), timers (`timers`),
-//! how large packets may be (`pmtu`) and what leaves (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`) know
-//! nothing of each other.
+//! how large packets may be (`pmtu`) and what leaves (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`,
+//! `quick_acks`, `window_use`) know nothing of each other.
 
 mod ack;
 mod after_timeout;
@@ -20,6 +20,7 @@ mod output;
 mod parts;
 mod pmtu;
 mod prr;
+mod quick_acks;
 mod rack;
 mod ramp;
 mod record;
@@ -31,6 +32,7 @@ mod sides;
 mod timers;
 mod undo;
 mod waves;
+mod window_use;
 
 pub use config::{AckPolicy, Config, Granularity, Profile, Recovery, ReportResponse, PROFILES};
 pub use endpoint::Endpoint;

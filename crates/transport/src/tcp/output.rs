@@ -4,7 +4,7 @@ use super::rack::TailProbe;
 use super::record::State;
 use super::sides::{Phase, Stage};
 use super::waves::{Formation, Leaving};
-use super::Endpoint;
+use super::{AckPolicy, Endpoint};
 use crate::path::Sent;
 use crate::segment::{Dscp, Ecn, Flags, Notices, Options, RareOptions, Segment, Timestamps, Wave};
 use crate::seq::Seq;
@@ -82,10 +82,7 @@ impl Endpoint {
             }
         }
         if std::mem::take(&mut self.snd.keep_alive_due) {
-            // RFC 9293, 3.8.4: a segment just below the window that the peer has to acknowledge
-            let mut probe = self.acknowledgement(now);
-            probe.seq = Seq::from(self.snd.una - 1);
-            return Some(probe);
+            return Some(self.bare_probe(now));
         }
         self.rcv.ack_now.then(|| self.acknowledgement(now))
     }
@@ -268,12 +265,22 @@ impl Endpoint {
         }
     }
 
+    /// A segment just below the window, which the peer has to acknowledge (RFC 9293, 3.8.4).
+    fn bare_probe(&mut self, now: Instant) -> Segment {
+        let mut probe = self.acknowledgement(now);
+        probe.seq = Seq::from(self.snd.una - 1);
+        probe
+    }
+
     /// As much as the window takes, at least one octet (RFC 9293, 3.8.6.1).
     fn send_window_probe(&mut self, now: Instant) -> Segment {
         if self.snd.board.len() > 0 {
             return self.retransmit(now, 0);
         }
         let by_peer = (self.snd.una + self.snd.wnd).saturating_sub(self.snd.nxt);
+        if by_peer == 0 && self.config.bare_window_probes {
+            return self.bare_probe(now);
+        }
         let len = by_peer.min(self.snd.unsent()).clamp(1, u64::from(self.snd.mss));
         let segment = self.send_new(now, len as u32);
         if by_peer == 0 {
@@ -297,6 +304,7 @@ impl Endpoint {
             self.snd.limited += u64::from(seq_len);
         }
         self.snd.last_sent = now;
+        self.snd.used.on_sent(self.snd.una, self.snd.nxt);
         self.snd.rtt.on_sent(self.snd.nxt, now);
         if let Some(prr) = &mut self.snd.prr {
             prr.on_sent(u64::from(seq_len));
@@ -321,6 +329,9 @@ impl Endpoint {
         if len > 0 {
             if start + u64::from(len) == self.snd.buffer.end() {
                 flags |= Flags::PSH;
+            }
+            if let AckPolicy::Delayed(delay) = self.config.ack_policy {
+                self.rcv.quick_acks.on_data_sent(now, delay);
             }
             self.stats.data_segments_sent += 1;
             self.stats.data_octets_sent += u64::from(len);
@@ -436,6 +447,7 @@ impl Endpoint {
     fn fill(&mut self, segment: &mut Segment) {
         self.open_window();
         self.rcv.ack_now = false;
+        self.rcv.quick_acks.on_ack_sent();
         self.rcv.damage_seen = false;
         self.rcv.unacked = 0;
         self.rcv.last_ack = self.rcv.next;

@@ -3,7 +3,7 @@
 use crate::path::Trigger;
 use crate::segment::{Integrity, Payload, Segment};
 use crate::seq::Seq;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::timeout::Outcome;
 use crate::verdict::Verdict;
 
@@ -47,6 +47,8 @@ pub enum Command {
     Nagle(bool),
     /// Change the size of the send buffer, in octets. What is in it stays.
     SendBuffer(u64),
+    /// Change [`Config::user_timeout`](super::Config::user_timeout).
+    UserTimeout(Option<Duration>),
     /// No more data to send: FIN once everything is sent.
     Close,
     /// Reset the connection.

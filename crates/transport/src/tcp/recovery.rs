@@ -162,7 +162,10 @@ impl Endpoint {
         let whole = self.whole_cwnd();
         let (threshold, most) = match response {
             Response::Keep => return None,
-            Response::Reduce => (self.parts.congestion.threshold(&before, &self.path), before.cwnd()),
+            Response::Reduce => {
+                self.assume_full_window(before.cwnd());
+                (self.parts.congestion.threshold(&before, &self.path), before.cwnd())
+            }
             Response::Scale(factor) => ((whole as f64 * factor) as u64, whole),
             Response::Limit(octets) => (octets, whole),
         };
@@ -175,6 +178,13 @@ impl Endpoint {
     pub(super) fn whole_cwnd(&self) -> u64 {
         let coming_back = self.snd.ramp.map(|ramp| ramp.target);
         self.snd.fast_exit_cwnd().or(coming_back).unwrap_or(self.window.cwnd())
+    }
+
+    /// Where thresholds come from the window: takes all of it for in flight.
+    pub(super) fn assume_full_window(&mut self, cwnd: u64) {
+        if self.config.ssthresh_from_cwnd {
+            self.path.flight = cwnd;
+        }
     }
 
     /// Begins fast recovery; returns whether the window was reduced.

@@ -6,6 +6,7 @@ use super::bulk::Bulk;
 use super::heard::Heard;
 use super::pmtu::PathMtu;
 use super::prr::Prr;
+use super::quick_acks::QuickAcks;
 use super::rack::Rack;
 use super::ramp::Ramp;
 use super::rtt::RttEstimator;
@@ -13,6 +14,7 @@ use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::undo::Undo;
 use super::waves::Waves;
+use super::window_use::WindowUse;
 use super::Config;
 use crate::arrival::ReceiveView;
 use crate::time::Instant;
@@ -114,6 +116,8 @@ pub(super) struct Sender {
     /// `TSval` of the first retransmission of the episode.
     pub rtx_tsval: Option<u32>,
     pub finished_told: bool,
+    /// How much of the congestion window was in use lately.
+    pub used: WindowUse,
 }
 
 /// What the sender is repairing.
@@ -206,6 +210,7 @@ impl Sender {
             rescued_until: 0,
             rtx_tsval: None,
             finished_told: false,
+            used: WindowUse::default(),
         }
     }
 
@@ -255,6 +260,7 @@ pub(super) struct Receiver {
     /// Octets received in order and not yet acknowledged.
     pub unacked: u64,
     pub ack_now: bool,
+    pub quick_acks: QuickAcks,
     /// A damaged segment has asked for an acknowledgement.
     pub damage_seen: bool,
     /// `TS.Recent` (RFC 7323) and when it was set.

@@ -132,9 +132,12 @@ impl Endpoint {
     pub fn handle_timeout(&mut self, now: Instant) {
         if due(&mut self.timers.delayed_ack, now) {
             self.rcv.ack_now = true;
+            self.rcv.quick_acks.on_delay_over();
         }
         if due(&mut self.timers.reordering, now) {
             self.detect_by_rack(now);
+            // Nothing was delivered: one segment may leave until the next acknowledgement.
+            self.reduce_in_proportion(0, false);
         }
         if due(&mut self.timers.ramp, now) {
             self.climb_by_timer(now);
@@ -212,7 +215,10 @@ impl Endpoint {
             return;
         }
         self.snd.expiries += 1;
-        if self.config.max_retransmissions.is_some_and(|max| self.snd.expiries > max) {
+        let unheard = self.snd.board.first().map_or(Duration::ZERO, |head| now.since(head.first_at));
+        if self.config.max_retransmissions.is_some_and(|max| self.snd.expiries > max)
+            || self.config.user_timeout.is_some_and(|limit| unheard >= limit)
+        {
             return self.finish(Closing::TimedOut);
         }
         self.stats.timeouts += 1;
@@ -262,7 +268,10 @@ impl Endpoint {
                 self.path.flight = self.path.flight.saturating_sub(inflation);
                 let threshold = match response.window {
                     TimeoutWindow::Regain => whole,
-                    _ => self.parts.congestion.timeout_threshold(&self.window, &self.path),
+                    _ => {
+                        self.assume_full_window(self.window.cwnd());
+                        self.parts.congestion.timeout_threshold(&self.window, &self.path)
+                    }
                 };
                 self.window.set_ssthresh(threshold);
             }

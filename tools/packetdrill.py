@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -19,11 +20,20 @@ from pathlib import Path
 
 OPENING = re.compile(r"^`(.*?)`", re.MULTILINE | re.DOTALL)
 COMMENTS = re.compile(r"/\*.*?\*/|(?<!:)//[^\n]*", re.DOTALL)
+# What only clears up behind a script.
 HARMLESS = re.compile(r"^\s*(\S*/)?(sysctl_restore_\S*|defaults\.sh)\s*$")
-# How Linux cuts bursts into the large packets of segmentation offload; the shared object makes one of each burst.
-OFFLOAD = re.compile(r"\S*net[./]ipv4[./]tcp_(tso_win_divisor|min_tso_segs|tso_rtt_log)=\S+")
-FAST_OPEN = re.compile(r"TFO_COOKIE|_FASTOPEN|\bFO(EXP)?\b")
 LOCAL = "192.168.0.1"
+# What packetdrill's own runner defines for IPv4.
+DEFINITIONS = [
+    "-D",
+    "TFO_COOKIE=3021b9d889017eeb",
+    "-D",
+    "CODE=host_unreachable",
+    "-D",
+    "CMSG_LEVEL_IP=SOL_IP",
+    "-D",
+    "CMSG_TYPE_RECVERR=IP_RECVERR",
+]
 
 
 def split(text: str) -> tuple[str, str]:
@@ -36,30 +46,35 @@ def split(text: str) -> tuple[str, str]:
     return text[start + 1 : end - 1], text[:start] + "\n" * text[start:end].count("\n") + text[end:]
 
 
+def follow(text: str, later: Path) -> str:
+    """The script with its further shell commands handed to the shared object, by a file that it reads."""
+
+    def handed(match: re.Match[str]) -> str:
+        command = match[1].strip()
+        if HARMLESS.match(command):
+            return "`true`"
+        words = " ".join(line.strip() for line in command.replace("\\\n", " ").splitlines() if line.strip())
+        return f"`printf '%s\\n' {shlex.quote(words)} >> {later}`"
+
+    return re.sub(r"`([^`]*)`", handed, text)
+
+
 def run(script: Path, packetdrill: Path, shared_object: Path, flags: list[str], timeout_s: float) -> tuple[str, str]:
     """The result of one script, and why."""
     commands, rest = split(script.read_text(encoding="utf-8", errors="replace"))
-    commands = re.sub(
-        r"^\s*(sysctl(\s+-\S+)*|\S*set_sysctls.py)\s*$",
-        "",
-        OFFLOAD.sub("", re.sub(r"\s#.*$", "", commands, flags=re.MULTILINE)),
-        flags=re.MULTILINE,
-    )
-    later = [line for line in re.findall(r"`([^`]*)`", COMMENTS.sub("", rest)) if not HARMLESS.match(line)]
-    if FAST_OPEN.search(COMMENTS.sub("", rest)):
-        return "unsupported", "TCP Fast Open"
-    if later:
-        return "unsupported", f"shell commands in the middle: {later[0].strip().splitlines()[0]}"
-    with tempfile.NamedTemporaryFile("w", suffix=".pkt", encoding="utf-8") as copy:
-        copy.write(re.sub(r"(\+?[\d.]*)[ \t]*`[^`]*`", "", rest))
-        copy.flush()
+    with tempfile.TemporaryDirectory() as folder:
+        later = Path(folder, "commands")
+        later.touch()
+        copy = Path(folder, script.name)
+        copy.write_text(follow(rest, later), encoding="utf-8")
         command = [
             str(packetdrill),
             f"--so_filename={shared_object}",
-            "--so_flags=" + "\n".join([*flags, commands]),
+            "--so_flags=" + "\n".join([*flags, f"commands={later}", commands]),
+            *DEFINITIONS,
             "--ip_version=ipv4",
             f"--local_ip={LOCAL}",
-            copy.name,
+            str(copy),
         ]
         try:
             result = subprocess.run(
@@ -74,7 +89,7 @@ def run(script: Path, packetdrill: Path, shared_object: Path, flags: list[str], 
             )
         except subprocess.TimeoutExpired:
             return "failed", f"no end after {timeout_s:g} s"
-    said = (result.stderr + result.stdout).replace(copy.name, script.name).strip().splitlines()
+    said = (result.stderr + result.stdout).replace(f"{folder}/", "").strip().splitlines()
     missing = [line.split("not supported: ", 1)[1] for line in said if "whyloss: not supported: " in line]
     if result.returncode == 0 and not any("error" in line for line in said):
         return "passed", ""

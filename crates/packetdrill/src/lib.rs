@@ -7,11 +7,16 @@
 //! The interface is C. This crate declares what it needs of it on its own; [`ffi`] is the only part with `unsafe`.
 #![deny(unsafe_code)]
 
+mod calls;
+mod commands;
 mod descriptor;
 pub mod errno;
 pub mod ffi;
 mod info;
 mod layout;
+mod offload;
+mod shared;
 mod world;
 
-pub use world::{Shared, World};
+pub use shared::Shared;
+pub use world::World;

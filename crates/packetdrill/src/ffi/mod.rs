@@ -10,7 +10,7 @@ mod options;
 mod sockets;
 
 use crate::errno::Errno;
-use crate::world::Shared;
+use crate::shared::Shared;
 use device::{gettimeofday, netdev_receive, netdev_send, usleep};
 use nix::libc::{
     self, c_char, c_int, c_longlong, c_uint, c_ulong, c_void, iovec, msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t,
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, interf
 }
 
 /// Says what a script asks for that there is not, in words that the runner of scripts looks for.
-fn unsupported(what: &str) {
+pub(crate) fn unsupported(what: &str) {
     eprintln!("whyloss: not supported: {what}");
 }
 

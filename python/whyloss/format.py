@@ -541,6 +541,10 @@ class Tcp:
     """
     Hand everything to the application the moment it is in order, so that the receive window never shrinks.
     """
+    bare_window_probes: bool | None = None
+    """
+    Probe a closed window without data, as Linux does.
+    """
     challenge_ack_limit: int | None = None
     """
     Challenge ACKs in any `challenge_ack_window` (RFC 5961, 7).
@@ -656,6 +660,10 @@ class Tcp:
     """
     Proportional rate reduction (RFC 9937); needs SACK.
     """
+    quick_acks: int | None = None
+    """
+    Segments acknowledged at once when data begins to come, although acknowledgements are delayed.
+    """
     rack: bool | None = None
     """
     RACK loss detection (RFC 8985); needs SACK.
@@ -684,6 +692,14 @@ class Tcp:
     """
     Fall back to the initial window after idling (RFC 5681, 4.1).
     """
+    slow_start_limit: Uint32OrNone | None = None
+    """
+    Segments that one acknowledgement grows the window by in slow start (L of RFC 3465, 2.2); "none" is as many as it acknowledges.
+    """
+    ssthresh_from_cwnd: bool | None = None
+    """
+    Take the congestion window, not the flight, for what congestion reduces, as Linux does.
+    """
     time_wait: Span | None = None
     """
     Time in TIME-WAIT (2 MSL).
@@ -703,6 +719,10 @@ class Tcp:
     undo: bool | None = None
     """
     Undo a reduction that proves unnecessary (RFC 3708, RFC 4015).
+    """
+    user_timeout: SpanOrNone | None = None
+    """
+    Give up when data has gone unacknowledged for this long (RFC 9293, 3.9.1); "none" leaves it to `max_retransmissions`.
     """
     window_scaling: bool | None = None
     """

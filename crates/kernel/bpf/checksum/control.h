@@ -139,7 +139,7 @@ void BPF_PROG(checksum_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	struct wl_checksum_state *state = wl_state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (event != CA_EVENT_TX_START)
+	if (!wl_resumes(tp, event))
 		return;
 	wl_restart(sk, tp, state->heard_from);
 	state->heard_from = wl_now(tp);

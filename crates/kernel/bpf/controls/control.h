@@ -79,7 +79,7 @@ void WL_BPF_PROG(WL_PROGRAM(cwnd_event), struct sock *sk, enum tcp_ca_event even
 	struct WL_STATE *state = wl_private(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (event != CA_EVENT_TX_START)
+	if (!wl_resumes(tp, event))
 		return;
 	wl_restart(sk, tp, state->flow.heard);
 	state->flow.heard = wl_now(tp);

@@ -81,6 +81,13 @@ static __always_inline u32 wl_undone(const struct tcp_sock *tp)
 	return wl_max(tp->snd_cwnd, tp->prior_cwnd);
 }
 
+// Whether the first data after a pause leaves. The kernel says TX_START also when all that is outstanding is taken for lost and the first of it
+// is sent again.
+static __always_inline int wl_resumes(const struct tcp_sock *tp, enum tcp_ca_event event)
+{
+	return event == CA_EVENT_TX_START && !tp->packets_out;
+}
+
 // After a pause of more than a timeout since `heard` nothing is known of the path (RFC 5681, 4.1). The kernel leaves that, too, to controls
 // that have cong_control.
 static __always_inline void wl_restart(const struct sock *sk, struct tcp_sock *tp, u32 heard)

@@ -1,13 +1,13 @@
 //! From a tree to typed values, by serde, with errors that name field, line, value and what is allowed.
 
 use crate::error::{nearest, InputError, Place};
-use crate::tree::{Node, Value};
+use crate::tree::{Located, Value};
 use serde::de::{self, value::StrDeserializer, Deserialize, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 use std::collections::btree_map;
 use std::fmt;
 
 /// Decodes `node`.
-pub fn decode<'de, T: Deserialize<'de>>(node: &'de Node) -> Result<T, InputError> {
+pub fn decode<'de, T: Deserialize<'de>>(node: &'de Located) -> Result<T, InputError> {
     T::deserialize(node).map_err(|fault| fault.0)
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for Fault {
 impl std::error::Error for Fault {}
 
 impl Fault {
-    fn below(mut self, step: &str, node: &Node) -> Self {
+    fn below(mut self, step: &str, node: &Located) -> Self {
         let glue = if self.0.field.is_empty() || self.0.field.starts_with('[') { "" } else { "." };
         self.0.field = format!("{step}{glue}{}", self.0.field);
         if self.0.place == Place::default() {
@@ -106,7 +106,7 @@ fn plain(expected: &str) -> String {
     }
 }
 
-impl<'de> de::Deserializer<'de> for &'de Node {
+impl<'de> de::Deserializer<'de> for &'de Located {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -174,7 +174,7 @@ impl<'de> de::Deserializer<'de> for &'de Node {
 }
 
 struct Items<'de> {
-    items: &'de [Node],
+    items: &'de [Located],
     position: usize,
 }
 
@@ -194,8 +194,8 @@ impl<'de> de::SeqAccess<'de> for Items<'de> {
 }
 
 struct Fields<'de> {
-    fields: btree_map::Iter<'de, String, Node>,
-    current: Option<(&'de str, &'de Node)>,
+    fields: btree_map::Iter<'de, String, Located>,
+    current: Option<(&'de str, &'de Located)>,
 }
 
 impl<'de> de::MapAccess<'de> for Fields<'de> {
@@ -217,7 +217,7 @@ impl<'de> de::MapAccess<'de> for Fields<'de> {
 
 struct Choice<'de> {
     name: &'de str,
-    content: Option<&'de Node>,
+    content: Option<&'de Located>,
 }
 
 impl<'de> de::EnumAccess<'de> for Choice<'de> {

@@ -1,6 +1,8 @@
 //! What a name means: schemes, parts, profiles, fields of the scenario file.
 
 use crate::error::{nearest, Error, InputError};
+use crate::format::schema;
+use crate::sweep::schema as sweep_schema;
 use crate::tables::class;
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -128,9 +130,9 @@ fn parameter(parameter: &Parameter) -> String {
 pub fn describe(name: &str) -> Result<Vec<Description>, Error> {
     let everything = || schemes().into_iter().chain(parts()).chain(profiles());
     let mut found: Vec<_> = everything().filter(|description| description.name == name).collect();
-    found.extend(field(&super::schema(), name));
+    found.extend(field(&schema(), name));
     if found.is_empty() {
-        found.extend(field(&super::sweep_schema(), name));
+        found.extend(field(&sweep_schema(), name));
     }
     if found.is_empty() {
         found = fields_ending_in(name);
@@ -139,7 +141,7 @@ pub fn describe(name: &str) -> Result<Vec<Description>, Error> {
         return Ok(found);
     }
     let mut names: Vec<String> = everything().map(|description| description.name).collect();
-    field_paths(&super::schema(), "", &super::schema(), 0, &mut names);
+    field_paths(&schema(), "", &schema(), 0, &mut names);
     names.sort();
     names.dedup();
     let near = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
@@ -153,7 +155,7 @@ pub fn describe(name: &str) -> Result<Vec<Description>, Error> {
 
 /// The fields whose paths end in the steps of `name`; those that mean the same are told once, by the shortest path.
 fn fields_ending_in(name: &str) -> Vec<Description> {
-    let (root, ending) = (super::schema(), format!(".{name}"));
+    let (root, ending) = (schema(), format!(".{name}"));
     let mut paths = Vec::new();
     field_paths(&root, "", &root, 0, &mut paths);
     paths.sort_by_key(String::len);

@@ -2,10 +2,10 @@
 
 use crate::control::{Control, Progress};
 use crate::error::Error;
-use crate::patterns::Files;
+use crate::key::{point_key, run_key};
+use crate::patterns::{digests, Files, LinkFiles};
 use crate::run::{simulate, RunOptions};
-use crate::scenario::{digests, LinkFiles};
-use crate::store::{point_key, run_key, Store};
+use crate::store::Store;
 use crate::sweep::{numeric, Plan};
 use crate::tables::{Tables, NAMES};
 use crate::tree::Value;

@@ -6,6 +6,15 @@ use whyloss_transport::datagram::{self, dccp};
 use whyloss_transport::scheme::{Arguments, SelectionError};
 use whyloss_transport::tcp::{Config, PROFILES};
 
+/// What both ends of a flow are configured with: checked once, when the scenario is read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum FlowConfig {
+    Tcp(Box<Config>),
+    Dccp(Box<dccp::Config>),
+    /// Plain datagrams.
+    Datagrams,
+}
+
 /// Whether `flow` says nothing beside when it runs between which hosts, and what `except` takes out of it.
 fn says_only(flow: &Flow, except: impl FnOnce(&mut Flow)) -> bool {
     let plain = Flow::default();
@@ -23,7 +32,7 @@ fn says_only(flow: &Flow, except: impl FnOnce(&mut Flow)) -> bool {
 }
 
 /// Checks everything that a flow says.
-pub(crate) fn check_flow(flow: &Flow, field: &str) -> Result<(), InputError> {
+pub(crate) fn check_flow(flow: &Flow, field: &str) -> Result<FlowConfig, InputError> {
     let at = |name: &str| format!("{field}.{name}");
     if flow.count == 0 {
         return Err(InputError::default().at(at("count")).found("0").allowed("1 or more"));
@@ -40,10 +49,10 @@ pub(crate) fn check_flow(flow: &Flow, field: &str) -> Result<(), InputError> {
                 .found(format!("\"{}\"", cbr.packet))
                 .allowed("29 B to 65535 B, 28 B of headers included"));
         }
-        return Ok(());
+        return Ok(FlowConfig::Datagrams);
     }
     if flow.datagram_scheme().is_some() {
-        return check_dccp(flow, field);
+        return check_dccp(flow, field).map(|config| FlowConfig::Dccp(Box::new(config)));
     }
     if flow.dccp.is_some() {
         let names: Vec<_> = datagram::TABLE.iter().map(|row| row.name).collect();
@@ -66,11 +75,11 @@ pub(crate) fn check_flow(flow: &Flow, field: &str) -> Result<(), InputError> {
             .found(format!("\"{}\"", flow.chunk))
             .allowed(format!("at most {} B", config.send_buffer)));
     }
-    Ok(())
+    Ok(FlowConfig::Tcp(Box::new(config)))
 }
 
 /// A DCCP flow says nothing that only TCP has, and its parameters fit.
-fn check_dccp(flow: &Flow, field: &str) -> Result<(), InputError> {
+fn check_dccp(flow: &Flow, field: &str) -> Result<dccp::Config, InputError> {
     let dccp_alone = |rest: &mut Flow| {
         rest.scheme = None;
         rest.dccp = None;
@@ -82,8 +91,7 @@ fn check_dccp(flow: &Flow, field: &str) -> Result<(), InputError> {
             .found(format!("\"{}\" with fields of TCP", flow.scheme.as_deref().unwrap_or_default()))
             .allowed("name, from, to, count, start, start_spread, dccp, parameters"));
     }
-    flow.dccp_config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })?;
-    Ok(())
+    flow.dccp_config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })
 }
 
 fn check_config(config: &Config) -> Result<(), InputError> {
@@ -117,7 +125,7 @@ fn check_config(config: &Config) -> Result<(), InputError> {
 
 impl Flow {
     /// The configuration of both ends of a DCCP flow. Fields of errors are relative to the flow.
-    pub fn dccp_config(&self) -> Result<dccp::Config, InputError> {
+    fn dccp_config(&self) -> Result<dccp::Config, InputError> {
         let row = self.datagram_scheme().ok_or_else(|| InputError::new("no DCCP scheme").at("scheme"))?;
         if let Some(other) = self.parameters.keys().find(|name| *name != row.name) {
             return Err(InputError::new("parameters for a part that is not chosen")
@@ -151,7 +159,7 @@ impl Flow {
 
     /// The configuration of both ends: the profile, as the scheme changes it, as `tcp` changes that. Fields of errors are relative to the
     /// flow.
-    pub fn config(&self) -> Result<Config, InputError> {
+    fn config(&self) -> Result<Config, InputError> {
         let mut config = Config::profile(&self.profile).ok_or_else(|| {
             let names: Vec<_> = PROFILES.iter().map(|(name, _)| *name).collect();
             InputError::new("no such profile")

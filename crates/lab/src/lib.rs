@@ -18,15 +18,16 @@
 /// The Arrow crates that the tables are made with, for those who bind them to another language.
 pub use {arrow_array, arrow_schema};
 
-mod agenda;
 mod channels;
 mod control;
 mod decode;
 mod describe;
 mod error;
 mod execute;
+mod expand;
 mod flows;
 pub mod format;
+mod key;
 mod middlebox;
 mod network;
 pub mod patterns;
@@ -38,20 +39,21 @@ mod sweep;
 pub mod tables;
 mod tree;
 mod ways;
+mod whole_file;
 mod wires;
+mod workload;
 
-pub use agenda::Errand;
 pub use control::{Cancel, Control, Progress};
 pub use describe::{causes, describe, parts, profiles, schemes, Description};
 pub use error::{Error, InputError, Place};
 pub use execute::{execute, ExecuteOptions};
 pub use format::schema;
-pub use middlebox::Placed;
-pub use network::{Link, Network, Transfer};
+pub use key::ENGINE;
+pub use network::{Link, Network, NetworkNode, Placed, Transfer};
 pub use run::{run, RunOptions};
 pub use scenario::Scenario;
-pub use store::ENGINE;
 pub use sweep::{schema as sweep_schema, Axis, AxisStep, Plan, Point, Sweep};
 pub use tables::Tables;
-pub use tree::{Node, Value};
+pub use tree::{Located, Value};
 pub use wires::{Stretch, WireLink, WireNode, Wires};
+pub use workload::TcpTransfer;

@@ -2,18 +2,7 @@
 
 use crate::error::{nearest, InputError};
 use crate::format::{Middlebox, MiddleboxKind};
-use crate::network::Network;
-
-/// A middlebox in its place.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Placed {
-    /// The router, by position in [`Network::nodes`].
-    pub at: usize,
-    /// The link, by position in [`Network::links`].
-    pub link: usize,
-    /// What it does.
-    pub kind: whyloss_sim::Middlebox,
-}
+use crate::network::{Network, Placed};
 
 impl Network {
     /// Finds routers and links of the scenario's middleboxes.

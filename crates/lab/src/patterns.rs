@@ -1,6 +1,7 @@
 //! The files that links name: bit-error patterns, drawn once, and delivery traces. Each is read once.
 
 use crate::error::{Error, InputError};
+use crate::whole_file::write_whole;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,7 @@ pub fn generate(path: impl AsRef<Path>, ber: f64, bits: u64, seed: u64) -> Resul
     }
     let mut text = Vec::new();
     Pattern::generate(ber, bits, seed).write_to(&mut text).expect("memory takes everything");
-    crate::store::write_whole(path.as_ref(), &text)
+    write_whole(path.as_ref(), &text)
 }
 
 /// Files that have been read, with the digests of their contents.
@@ -38,6 +39,22 @@ impl Files {
     pub fn trace(&self, path: &Path) -> Result<(Arc<Trace>, blake3::Hash), InputError> {
         self.traces.get(path, "trace", |bytes| Trace::parse(bytes, path))
     }
+}
+
+/// The contents of the files that one direction of a link names.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkFiles {
+    pub link: usize,
+    pub way: usize,
+    pub pattern: Option<Arc<Pattern>>,
+    pub trace: Option<Arc<Trace>>,
+    pub digest: String,
+}
+
+/// What tells `files` of a run from others.
+pub(crate) fn digests(files: &[LinkFiles]) -> String {
+    let digests: Vec<_> = files.iter().map(|file| format!("{}/{}:{}", file.link, file.way, file.digest)).collect();
+    digests.join(" ")
 }
 
 impl<T> Default for Cache<T> {

@@ -1,26 +1,25 @@
 //! One run: from a scenario to its tables.
 
-use crate::agenda;
 use crate::control::{Control, Progress};
 use crate::error::{Error, InputError};
-use crate::format::Law;
-use crate::format::{Channel, Effect, Flow, PatternEnd};
+use crate::flows::FlowConfig;
+use crate::format::Flow;
 use crate::network::Transfer;
-use crate::patterns::Files;
-use crate::quantity::Capacity;
-use crate::scenario::{LinkFiles, Scenario};
+use crate::patterns::{Files, LinkFiles};
+use crate::scenario::Scenario;
 use crate::tables::{batches, Origin, Tables};
+use crate::workload;
 use std::fs::File;
 use std::io::BufWriter;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
-    Amount, AtEnd, BuildError, Builder, CbrFlow, ChannelSpec, DccpFlow, End, Errors, Limits, NodeId, QueueLimit, RunError,
-    RunOutcome, Simulation, Spacing, Step, StripedTransfer, Supply, TcpFlow, Way,
+    Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Limits, NodeId, RunError, RunOutcome, Simulation, StripedTransfer,
+    Supply, TcpFlow, Way,
 };
 use whyloss_transport::differentiation::AT_RECEIVER;
-use whyloss_transport::{Duration, Instant};
+use whyloss_transport::{Config, Duration, Instant};
 
 /// What can be said about a run beside its scenario.
 #[derive(Clone, Debug, Default)]
@@ -141,7 +140,7 @@ impl World {
         for transfer in &network.transfers {
             let flow = &document.flow[transfer.flow];
             add_flow(&mut builder, scenario, transfer, flow, &nodes, options.run)?;
-            schemes.push(agenda::scheme_name(flow));
+            schemes.push(workload::scheme_name(flow));
             sizes.push(flow.size.map(|size| size.0));
         }
         if document.scenario.send_overhead.0 > 0 {
@@ -197,49 +196,6 @@ fn unbuildable(error: &BuildError) -> Error {
     InputError::new(error.to_string()).into()
 }
 
-impl From<Capacity> for QueueLimit {
-    fn from(capacity: Capacity) -> Self {
-        match capacity {
-            Capacity::Packets(count) => Self::Packets(count as u32),
-            Capacity::Octets(octets) => Self::Octets(octets),
-        }
-    }
-}
-
-impl Channel {
-    /// What the simulator makes of it, with the pattern that it names.
-    pub(crate) fn spec(&self, files: Option<&LinkFiles>) -> ChannelSpec {
-        let errors = if let Some(ber) = self.ber {
-            Errors::Bits { ber: ber.0 }
-        } else if let Some(pattern) = files.and_then(|files| files.pattern.as_ref()) {
-            let at_end = match self.end() {
-                PatternEnd::Repeat => AtEnd::Repeat,
-                PatternEnd::Clean => AtEnd::Clean,
-            };
-            Errors::Pattern { pattern: pattern.clone(), at_end }
-        } else if let Some(loss) = self.loss {
-            Errors::Packets { probability: loss.0 }
-        } else if let Some(spaced) = &self.spaced {
-            let spacing = match spaced.law {
-                Law::Deterministic => Spacing::Regular,
-                Law::Uniform => Spacing::Uniform,
-                Law::Exponential => Spacing::Exponential,
-            };
-            Errors::Spaced { rate: spaced.rate.0, spacing }
-        } else if let Some(markov) = &self.markov {
-            let step = markov.every.map_or(Step::Packet, |every| Step::Time(every.into()));
-            Errors::Gilbert { stay_good: markov.stay_good.0, stay_bad: markov.stay_bad.0, step }
-        } else {
-            Errors::None
-        };
-        let effect = match self.effective() {
-            Effect::Erase => whyloss_sim::Effect::Erase,
-            Effect::Damage => whyloss_sim::Effect::Damage,
-        };
-        ChannelSpec { errors, effect }
-    }
-}
-
 fn add_flow(
     builder: &mut Builder,
     scenario: &Scenario,
@@ -249,30 +205,34 @@ fn add_flow(
     run: u32,
 ) -> Result<(), Error> {
     let (from, to) = (nodes[transfer.from], nodes[transfer.to]);
-    let start = Instant::ZERO + agenda::start(scenario, transfer, run);
+    let start = Instant::ZERO + workload::start(scenario, transfer, run);
     let name = transfer.name.clone();
-    if let Some(cbr) = &flow.cbr {
-        let stop = Instant::ZERO + Duration::from(cbr.stop.unwrap_or_else(|| scenario.duration()));
-        builder.cbr(CbrFlow { name, from, to, start, stop, rate: cbr.rate.into(), octets: cbr.packet.0 as u32 });
-        return Ok(());
-    }
-    if flow.datagram_scheme().is_some() {
-        let given = flow.dccp.clone().unwrap_or_default();
-        let stop = given.stop.map_or(Instant::MAX, |stop| Instant::ZERO + Duration::from(stop));
-        let supply = given.rate.map_or(Supply::Saturated, |rate| Supply::Rate(rate.into()));
-        let config = flow.dccp_config()?;
-        builder.dccp(DccpFlow { name, from, to, start, stop, supply, sender: config.clone(), receiver: config });
-        return Ok(());
-    }
+    let config = match &scenario.network().flows[transfer.flow] {
+        FlowConfig::Tcp(config) => config,
+        FlowConfig::Dccp(config) => {
+            let given = flow.dccp.clone().unwrap_or_default();
+            let stop = given.stop.map_or(Instant::MAX, |stop| Instant::ZERO + Duration::from(stop));
+            let supply = given.rate.map_or(Supply::Saturated, |rate| Supply::Rate(rate.into()));
+            let (sender, receiver) = ((**config).clone(), (**config).clone());
+            builder.dccp(DccpFlow { name, from, to, start, stop, supply, sender, receiver });
+            return Ok(());
+        }
+        FlowConfig::Datagrams => {
+            let Some(cbr) = &flow.cbr else { return Ok(()) };
+            let stop = Instant::ZERO + Duration::from(cbr.stop.unwrap_or_else(|| scenario.duration()));
+            builder.cbr(CbrFlow { name, from, to, start, stop, rate: cbr.rate.into(), octets: cbr.packet.0 as u32 });
+            return Ok(());
+        }
+    };
+    let ends = || Ok::<_, InputError>((end(flow, config, true)?, end(flow, config, false)?));
     match (flow.striped, flow.size) {
         (Some(count), Some(size)) => {
-            let connections =
-                (0..count).map(|_| Ok((end(flow, true)?, end(flow, false)?))).collect::<Result<Vec<_>, InputError>>()?;
+            let connections = (0..count).map(|_| ends()).collect::<Result<_, _>>()?;
             builder.striped(StripedTransfer { name, from, to, start, octets: size.0, chunk: flow.chunk.0 as u32, connections });
         }
         (_, size) => {
             let amount = size.map_or(Amount::Unlimited, |size| Amount::Octets(size.0));
-            let (sender, receiver) = (end(flow, true)?, end(flow, false)?);
+            let (sender, receiver) = ends()?;
             builder.tcp(TcpFlow { name, from, to, start, amount, sender, receiver });
         }
     }
@@ -280,16 +240,16 @@ fn add_flow(
 }
 
 /// One end of a connection. Only the sender has losses to judge, so at the receiver only those listen in shadow who work there.
-fn end(flow: &Flow, sender: bool) -> Result<End, InputError> {
+fn end(flow: &Flow, config: &Config, sender: bool) -> Result<End, InputError> {
     let mut selection = flow.selection();
     if !sender {
         let works_there = |name: &String| AT_RECEIVER.iter().any(|part| part.name == name);
         selection.shadows.retain(works_there);
         selection.parameters.retain(|part, _| !flow.shadows.contains(part) || flow.rules(part) || works_there(part));
     }
-    let config = flow.config()?;
+    // The configuration is as the scheme and the scenario have it already.
     let parts = selection.build(&mut config.clone()).map_err(|error| InputError::new(error.to_string()))?;
-    Ok(End { config, parts })
+    Ok(End { config: config.clone(), parts })
 }
 
 impl Flow {

@@ -2,16 +2,17 @@
 
 use crate::decode::decode;
 use crate::error::{Error, InputError, Place};
+use crate::expand::DEFAULT_DURATION;
 use crate::format::{Channel, Document, CHANNEL_ERRORS};
-use crate::network::{Network, Pace, DEFAULT_DURATION};
-use crate::patterns::Files;
+use crate::key::{point_key, run_key};
+use crate::network::Network;
+use crate::patterns::{digests, Files, LinkFiles};
 use crate::quantity::Span;
-use crate::store::{point_key, run_key};
-use crate::tree::{Node, Value};
+use crate::tree::{Located, Value};
+use crate::ways::Pace;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use whyloss_sim::{Pattern, Trace};
 
 /// Fields of which a table holds one at most.
 const EXCLUSIVE: &[(&str, &[&str])] = &[
@@ -34,7 +35,7 @@ const PACE: &[&str] = &["rate", "trace"];
 /// A scenario never changes: [`Scenario::with_override`] makes another one.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    tree: Node,
+    tree: Located,
     document: Arc<Document>,
     network: Arc<Network>,
     /// Where relative paths start.
@@ -53,15 +54,15 @@ impl Scenario {
 
     /// Reads a scenario from TOML text; messages call it `origin`. Relative paths in it start at the working directory.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, Error> {
-        Self::new(Node::from_toml(text, origin)?, PathBuf::new(), "scenario")
+        Self::new(Located::from_toml(text, origin)?, PathBuf::new(), "scenario")
     }
 
     /// Takes over a scenario from JSON with the fields of the file; messages call it `origin`.
     pub fn from_json(json: &serde_json::Value, origin: &str) -> Result<Self, Error> {
-        Self::new(Node::from_json(json, origin), PathBuf::new(), "scenario")
+        Self::new(Located::from_json(json, origin), PathBuf::new(), "scenario")
     }
 
-    pub(crate) fn new(tree: Node, base: PathBuf, default_name: &str) -> Result<Self, Error> {
+    pub(crate) fn new(tree: Located, base: PathBuf, default_name: &str) -> Result<Self, Error> {
         let placed = |error: InputError| place(error, &tree);
         let document: Document = decode(&tree).map_err(placed)?;
         let network = Network::new(&document).map_err(placed)?;
@@ -78,7 +79,7 @@ impl Scenario {
     /// The scenario with another value in one field, such as `link[0].rate`, `link[bottleneck].rate` or `path.forward.channel.ber`.
     /// A field that excludes others takes them away: a channel with a `pattern` has no `ber` any more.
     pub fn with_override(&self, field: &str, value: impl Into<Value>) -> Result<Self, Error> {
-        self.with_node(field, Node::new(value, "override"))
+        self.with_node(field, Located::new(value, "override"))
     }
 
     /// The scenario with an override from a command line, `FIELD=VALUE`. The value is a TOML value; quotes around a string may be left
@@ -90,16 +91,16 @@ impl Scenario {
                 .allowed("FIELD=VALUE, such as link[0].rate=\"1 Mbps\"")
         })?;
         let here = std::env::current_dir().unwrap_or_default();
-        let mut node = Node::from_argument(value.trim(), "--set");
+        let mut node = Located::from_argument(value.trim(), "--set");
         anchor(field.trim(), &mut node, &here);
         self.with_node(field.trim(), node)
     }
 
-    pub(crate) fn with_node(&self, field: &str, value: Node) -> Result<Self, Error> {
+    pub(crate) fn with_node(&self, field: &str, value: Located) -> Result<Self, Error> {
         self.with_nodes(std::iter::once((field, value)))
     }
 
-    pub(crate) fn with_nodes<'a>(&self, overrides: impl IntoIterator<Item = (&'a str, Node)>) -> Result<Self, Error> {
+    pub(crate) fn with_nodes<'a>(&self, overrides: impl IntoIterator<Item = (&'a str, Located)>) -> Result<Self, Error> {
         let mut tree = self.tree.clone();
         for (field, value) in overrides {
             tree.set(field, value, EXCLUSIVE)?;
@@ -194,24 +195,8 @@ impl Scenario {
     }
 }
 
-/// The contents of the files that one direction of a link names.
-#[derive(Clone, Debug)]
-pub(crate) struct LinkFiles {
-    pub link: usize,
-    pub way: usize,
-    pub pattern: Option<Arc<Pattern>>,
-    pub trace: Option<Arc<Trace>>,
-    pub digest: String,
-}
-
-/// What tells `files` of a run from others.
-pub(crate) fn digests(files: &[LinkFiles]) -> String {
-    let digests: Vec<_> = files.iter().map(|file| format!("{}/{}:{}", file.link, file.way, file.digest)).collect();
-    digests.join(" ")
-}
-
 /// Reads a TOML or JSON file as a tree, with the folder where its relative paths start.
-pub(crate) fn read_tree(path: &Path) -> Result<(Node, PathBuf), Error> {
+pub(crate) fn read_tree(path: &Path) -> Result<(Located, PathBuf), Error> {
     let origin = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => {
@@ -225,9 +210,9 @@ pub(crate) fn read_tree(path: &Path) -> Result<(Node, PathBuf), Error> {
             let place = Place { origin: origin.as_str().into(), line: error.line() as u32 };
             InputError { place, ..InputError::new(format!("not valid JSON: {error}")) }
         })?;
-        Node::from_json(&json, &origin)
+        Located::from_json(&json, &origin)
     } else {
-        Node::from_toml(&text, &origin)?
+        Located::from_toml(&text, &origin)?
     };
     Ok((tree, path.parent().map_or_else(PathBuf::new, Path::to_owned)))
 }
@@ -236,7 +221,7 @@ pub(crate) fn read_tree(path: &Path) -> Result<(Node, PathBuf), Error> {
 const FILES: &[&str] = &["pattern", "trace"];
 
 /// Makes a relative path to a pattern or a trace start at `base`, wherever the scenario lies.
-pub(crate) fn anchor(field: &str, node: &mut Node, base: &Path) {
+pub(crate) fn anchor(field: &str, node: &mut Located, base: &Path) {
     match &mut node.value {
         Value::String(path) if field.rsplit('.').next().is_some_and(|last| FILES.contains(&last)) => {
             *path = base.join(&*path).to_string_lossy().into_owned();
@@ -247,7 +232,7 @@ pub(crate) fn anchor(field: &str, node: &mut Node, base: &Path) {
 }
 
 /// Completes an error with the place of its field.
-fn place(error: InputError, tree: &Node) -> InputError {
+fn place(error: InputError, tree: &Located) -> InputError {
     if error.place != Place::default() {
         return error;
     }

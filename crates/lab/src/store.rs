@@ -5,18 +5,16 @@
 //! A part is a header, Arrow IPC streams and a digest over all of it, so that a file that a failing disk has spoilt is not believed.
 
 use crate::error::Error;
+use crate::key::ENGINE;
 use crate::tables::{Tables, NAMES};
+use crate::whole_file::{write_whole, TEMPORARY};
 use arrow_array::RecordBatch;
 use blake3::Hash;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::io::{Cursor, Write};
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
-
-/// The version of everything that decides results: a digest over the sources of engine, simulator and lab.
-pub const ENGINE: &str = env!("WHYLOSS_ENGINE");
 
 const MAGIC: &[u8; 8] = b"whyloss1";
 const DIGEST: usize = 32;
@@ -42,16 +40,6 @@ struct HeaderRun {
     key: String,
     /// Rows of each table.
     rows: [usize; NAMES.len()],
-}
-
-/// The key of a point: the digest of what all its runs have in common.
-pub(crate) fn point_key(canonical: &str) -> Hash {
-    blake3::hash(format!("{ENGINE}\n{canonical}").as_bytes())
-}
-
-/// The key of a run of a point; `patterns` are the digests of its pattern files.
-pub(crate) fn run_key(point: &Hash, run: u32, patterns: &str) -> Hash {
-    blake3::hash(format!("{point} {run} {patterns}").as_bytes())
 }
 
 impl Store {
@@ -164,22 +152,6 @@ fn read_stream(bytes: &[u8]) -> Option<RecordBatch> {
         None => Some(RecordBatch::new_empty(schema)),
     }
 }
-
-/// Writes a file so that it is either whole or not there: under another name first, in the same folder.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let temporary = path.with_file_name(format!("{TEMPORARY}{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
-    let written = std::fs::File::create(&temporary)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.flush()))
-        .and_then(|()| std::fs::rename(&temporary, path));
-    written.map_err(|source| {
-        // Nothing more can be done about a file that cannot be removed either.
-        let _ = std::fs::remove_file(&temporary);
-        Error::Write { path: path.to_owned(), source }
-    })
-}
-
-const TEMPORARY: &str = ".writing-";
 
 /// Takes away temporary files that nobody writes any more: writing one takes milliseconds.
 fn remove_leftovers(folder: &Path) {

@@ -5,7 +5,7 @@ use crate::error::{nearest, Error, InputError, Place};
 use crate::quantity::{Rate, Size, Span};
 use crate::scenario::{anchor, read_tree, Scenario};
 use crate::tables;
-use crate::tree::{Node, Value};
+use crate::tree::{Located, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ pub struct Sweep {
     description: String,
     base: Scenario,
     axes: Vec<Axis>,
-    set: Vec<(String, Node)>,
+    set: Vec<(String, Located)>,
     runs: Range<u32>,
 }
 
@@ -122,7 +122,7 @@ pub struct AxisStep {
     /// What tables call it.
     pub label: Value,
     /// What changes: field path and value.
-    pub set: Vec<(String, Node)>,
+    pub set: Vec<(String, Located)>,
 }
 
 /// All points of a sweep, checked.
@@ -160,12 +160,12 @@ impl Sweep {
 
     /// Reads a sweep from TOML text; messages call it `origin`. Relative paths in it start at `folder`.
     pub fn from_toml(text: &str, origin: &str, folder: impl Into<PathBuf>) -> Result<Self, Error> {
-        Self::new(&Node::from_toml(text, origin)?, &folder.into(), "sweep")
+        Self::new(&Located::from_toml(text, origin)?, &folder.into(), "sweep")
     }
 
     /// Takes over a sweep from JSON with the fields of the file; messages call it `origin`. Relative paths in it start at `folder`.
     pub fn from_json(json: &serde_json::Value, origin: &str, folder: impl Into<PathBuf>) -> Result<Self, Error> {
-        Self::new(&Node::from_json(json, origin), &folder.into(), "sweep")
+        Self::new(&Located::from_json(json, origin), &folder.into(), "sweep")
     }
 
     /// A scenario run several times.
@@ -180,7 +180,7 @@ impl Sweep {
         }
     }
 
-    fn new(tree: &Node, folder: &Path, default_name: &str) -> Result<Self, Error> {
+    fn new(tree: &Located, folder: &Path, default_name: &str) -> Result<Self, Error> {
         let placed = |error: InputError| place(error, tree);
         let document: SweepDocument = decode(tree).map_err(placed)?;
         let header = &document.sweep;
@@ -301,7 +301,7 @@ fn fresh(name: &str, axes: &[Axis]) -> Result<(), InputError> {
 }
 
 impl AxisDocument {
-    fn expand(&self, at: &str, tree: &Node, folder: &Path) -> Result<Axis, InputError> {
+    fn expand(&self, at: &str, tree: &Located, folder: &Path) -> Result<Axis, InputError> {
         let given = [self.field.is_some(), !self.fields.is_empty(), !self.variant.is_empty()];
         if given.iter().filter(|given| **given).count() != 1 {
             return Err(InputError::new("an axis needs one kind of steps")
@@ -318,7 +318,7 @@ impl AxisDocument {
         }
         if !self.fields.is_empty() {
             let tables = tree.nearest_to(&format!("{at}.fields"));
-            let lists: Vec<(&String, &[Node])> =
+            let lists: Vec<(&String, &[Located])> =
                 self.fields.keys().map(|field| (field, tables.field(field).map_or(&[][..], items))).collect();
             let length = lists[0].1.len();
             if let Some((field, other)) = lists.iter().find(|(_, other)| other.len() != length) {
@@ -366,25 +366,25 @@ impl AxisDocument {
     }
 }
 
-fn items(node: &Node) -> &[Node] {
+fn items(node: &Located) -> &[Located] {
     match &node.value {
         Value::Array(items) => items,
         _ => &[],
     }
 }
 
-fn list<'a>(tree: &'a Node, path: &str) -> &'a [Node] {
+fn list<'a>(tree: &'a Located, path: &str) -> &'a [Located] {
     items(tree.nearest_to(path))
 }
 
-fn anchored(field: &str, node: &Node, folder: &Path) -> Node {
+fn anchored(field: &str, node: &Located, folder: &Path) -> Located {
     let mut node = node.clone();
     anchor(field, &mut node, folder);
     node
 }
 
 /// The values of the table `set` in `table`, with their places. JSON's null is one of them: it takes a field away.
-fn overrides(table: &Node, folder: &Path) -> Vec<(String, Node)> {
+fn overrides(table: &Located, folder: &Path) -> Vec<(String, Located)> {
     match table.field("set").map(|set| &set.value) {
         Some(Value::Table(fields)) => fields.iter().map(|(field, node)| (field.clone(), anchored(field, node, folder))).collect(),
         _ => Vec::new(),
@@ -392,7 +392,7 @@ fn overrides(table: &Node, folder: &Path) -> Vec<(String, Node)> {
 }
 
 /// Puts the values of axes into strings: `{ber}`.
-fn fill_in(mut node: Node, labels: &[(&str, &Value)]) -> Node {
+fn fill_in(mut node: Located, labels: &[(&str, &Value)]) -> Located {
     match &mut node.value {
         Value::String(text) if text.contains('{') => {
             for (name, label) in labels {
@@ -410,7 +410,7 @@ fn fill_in(mut node: Node, labels: &[(&str, &Value)]) -> Node {
     node
 }
 
-fn place(error: InputError, tree: &Node) -> InputError {
+fn place(error: InputError, tree: &Located) -> InputError {
     if error.place != Place::default() {
         return error;
     }

@@ -1,6 +1,6 @@
 //! A document as a tree of values that know where they stand.
 //!
-//! TOML and JSON both become a [`Node`]; overrides and sweeps change nodes by path; [`crate::decode`] turns a node into a typed value.
+//! TOML and JSON both become a [`Located`]; overrides and sweeps change nodes by path; [`crate::decode`] turns a node into a typed value.
 
 use crate::error::{nearest, InputError, Place};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct Located {
     /// The value.
     pub value: Value,
     /// Where it stands.
@@ -30,9 +30,9 @@ pub enum Value {
     /// A string.
     String(String),
     /// A list.
-    Array(Vec<Node>),
+    Array(Vec<Located>),
     /// Fields.
-    Table(BTreeMap<String, Node>),
+    Table(BTreeMap<String, Located>),
 }
 
 impl Value {
@@ -96,7 +96,7 @@ value_from! {
     &str => |value: &str| Self::String(value.to_owned()),
 }
 
-impl Node {
+impl Located {
     /// An empty table from `origin`.
     pub fn empty(origin: &str) -> Self {
         Self { value: Value::Table(BTreeMap::new()), place: Place { origin: origin.into(), line: 0 } }
@@ -157,7 +157,7 @@ impl Node {
 
     /// The same tree, said to stand at `origin` with no lines.
     fn at_origin(mut self, origin: &str) -> Self {
-        fn walk(node: &mut Node, place: &Place) {
+        fn walk(node: &mut Located, place: &Place) {
             node.place = place.clone();
             match &mut node.value {
                 Value::Array(items) => items.iter_mut().for_each(|item| walk(item, place)),
@@ -238,7 +238,7 @@ enum Step {
 }
 
 impl Step {
-    fn enter<'a>(&self, node: &'a mut Node, walked: &mut String) -> Result<&'a mut Node, InputError> {
+    fn enter<'a>(&self, node: &'a mut Located, walked: &mut String) -> Result<&'a mut Located, InputError> {
         let place = node.place.clone();
         match (self, &mut node.value) {
             (Self::Field(name), value @ (Value::Table(_) | Value::Null)) => {
@@ -250,7 +250,7 @@ impl Step {
                     walked.push('.');
                 }
                 walked.push_str(name);
-                Ok(fields.entry(name.clone()).or_insert(Node { value: Value::Null, place }))
+                Ok(fields.entry(name.clone()).or_insert(Located { value: Value::Null, place }))
             }
             (Self::Index(index), Value::Array(items)) => {
                 let count = items.len();
@@ -263,7 +263,7 @@ impl Step {
                 items.get_mut(*index).ok_or_else(|| InputError::new(problem))
             }
             (Self::Name(name), Value::Array(items)) => {
-                let named = |item: &Node| match item.field("name").map(|n| &n.value) {
+                let named = |item: &Located| match item.field("name").map(|n| &n.value) {
                     Some(Value::String(own)) => Some(own.clone()),
                     _ => None,
                 };
@@ -328,7 +328,7 @@ impl Lines {
     }
 }
 
-fn from_de(value: &toml::de::DeValue<'_>, offset: usize, lines: &Lines, origin: &Arc<str>) -> Result<Node, InputError> {
+fn from_de(value: &toml::de::DeValue<'_>, offset: usize, lines: &Lines, origin: &Arc<str>) -> Result<Located, InputError> {
     use toml::de::DeValue;
     let place = Place { origin: origin.clone(), line: lines.of(offset) };
     let wrong = |problem: &str, found: String| InputError { place: place.clone(), ..InputError::new(problem).found(found) };
@@ -359,10 +359,10 @@ fn from_de(value: &toml::de::DeValue<'_>, offset: usize, lines: &Lines, origin: 
             Value::Table(table)
         }
     };
-    Ok(Node { value, place })
+    Ok(Located { value, place })
 }
 
-fn from_json(json: &serde_json::Value, origin: &Arc<str>) -> Node {
+fn from_json(json: &serde_json::Value, origin: &Arc<str>) -> Located {
     use serde_json::Value as Json;
     let value = match json {
         Json::Null => Value::Null,
@@ -374,7 +374,7 @@ fn from_json(json: &serde_json::Value, origin: &Arc<str>) -> Node {
             Value::Table(fields.iter().map(|(name, field)| (name.clone(), from_json(field, origin))).collect())
         }
     };
-    Node { value, place: Place { origin: origin.clone(), line: 0 } }
+    Located { value, place: Place { origin: origin.clone(), line: 0 } }
 }
 
 #[cfg(test)]
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn values_know_their_lines() {
-        let node = Node::from_toml(TEXT, "t").unwrap();
+        let node = Located::from_toml(TEXT, "t").unwrap();
         assert_eq!(node.nearest_to("path.rate").place.line, 2);
         assert_eq!(node.nearest_to("path.forward.channel.ber").place.line, 3);
         assert_eq!(node.nearest_to("link[1].name").place.line, 8);
@@ -394,28 +394,28 @@ mod tests {
 
     #[test]
     fn setting_makes_tables_and_finds_elements_by_name() {
-        let mut node = Node::from_toml(TEXT, "t").unwrap();
-        node.set("link[b].forward.rate", Node::new("2 Mbps", "--set"), &[]).unwrap();
+        let mut node = Located::from_toml(TEXT, "t").unwrap();
+        node.set("link[b].forward.rate", Located::new("2 Mbps", "--set"), &[]).unwrap();
         assert_eq!(node.nearest_to("link[1].forward.rate").value, Value::from("2 Mbps"));
-        let error = node.set("link[c].rate", Node::new(1, "--set"), &[]).unwrap_err();
+        let error = node.set("link[c].rate", Located::new(1, "--set"), &[]).unwrap_err();
         assert_eq!(error.to_string(), "--set: link[c].rate: no element of `link` is named `c`; allowed: a, b");
-        let error = node.set("link[2].rate", Node::new(1, "--set"), &[]).unwrap_err();
+        let error = node.set("link[2].rate", Located::new(1, "--set"), &[]).unwrap_err();
         assert_eq!(error.to_string(), "--set: link[2].rate: `link` has only elements 0 to 1");
     }
 
     #[test]
     fn one_of_several_exclusive_fields_replaces_the_others() {
-        let mut node = Node::from_toml(TEXT, "t").unwrap();
-        node.set("path.forward.channel.loss", Node::new("1 %", "s"), &[("channel", &["ber", "loss"])]).unwrap();
+        let mut node = Located::from_toml(TEXT, "t").unwrap();
+        node.set("path.forward.channel.loss", Located::new("1 %", "s"), &[("channel", &["ber", "loss"])]).unwrap();
         assert_eq!(node.nearest_to("path.forward.channel").value.to_string(), "{ loss = \"1 %\" }");
     }
 
     #[test]
     fn an_argument_is_a_toml_value_or_a_bare_string() {
-        assert_eq!(Node::from_argument("3", "s").value, Value::Integer(3));
-        assert_eq!(Node::from_argument("1 Mbps", "s").value, Value::from("1 Mbps"));
-        assert_eq!(Node::from_argument("patterns/1.bits", "s").value, Value::from("patterns/1.bits"));
-        assert_eq!(Node::from_argument("'a b'", "s").value, Value::from("a b"));
+        assert_eq!(Located::from_argument("3", "s").value, Value::Integer(3));
+        assert_eq!(Located::from_argument("1 Mbps", "s").value, Value::from("1 Mbps"));
+        assert_eq!(Located::from_argument("patterns/1.bits", "s").value, Value::from("patterns/1.bits"));
+        assert_eq!(Located::from_argument("'a b'", "s").value, Value::from("a b"));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::channels::{check_channel, check_no_pattern};
 use crate::error::InputError;
 use crate::format::{Change, Channel, Direction, Discipline, Jitter, JitterLaw, Outage, Reorder, Shape, WhileDown};
+use crate::patterns::LinkFiles;
 use crate::quantity::{Capacity, Rate, Size, Span};
-use crate::scenario::LinkFiles;
 use std::sync::Arc;
 use whyloss_sim::{ChannelSpec, LinkSpec, QueueLimit, Shift, Trace};
 use whyloss_transport::{BitRate, Instant};

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
-use whyloss_lab::{Node, Value};
+use whyloss_lab::{Located, Value};
 
 /// What messages call values that come from Python.
 const ORIGIN: &str = "";
@@ -14,8 +14,8 @@ pub fn json(text: &str) -> PyResult<serde_json::Value> {
 }
 
 /// The JSON document `text` as a value of a field.
-pub fn node(text: &str) -> PyResult<Node> {
-    Ok(Node::from_json(&json(text)?, ORIGIN))
+pub fn node(text: &str) -> PyResult<Located> {
+    Ok(Located::from_json(&json(text)?, ORIGIN))
 }
 
 /// The JSON document `text` as a label.

@@ -13,7 +13,7 @@ use whyloss_transport::stack::Settings;
 
 const PORT: u16 = 5000;
 
-/// A transfer of a scenario's agenda, carried by the engine between guests of the hosts that it names.
+/// A TCP transfer of a scenario, carried by the engine between guests of the hosts that it names.
 #[pyclass(frozen, module = "whyloss._native")]
 pub struct Courier(Mutex<Stage>);
 
@@ -27,24 +27,24 @@ enum Stage {
 impl Courier {
     #[new]
     fn new(bed: &Bed, scenario: &Scenario, run: u32, number: usize) -> PyResult<Self> {
-        let agenda = scenario.0.agenda(run).map_err(|error| raise(&error.into()))?;
-        let count = agenda.len();
+        let transfers = scenario.0.tcp_transfers(run).map_err(|error| raise(&error.into()))?;
+        let count = transfers.len();
         let outside = || PyIndexError::new_err(format!("transfer {number} of {count}"));
-        let errand = agenda.into_iter().nth(number).ok_or_else(outside)?;
+        let transfer = transfers.into_iter().nth(number).ok_or_else(outside)?;
         let guest = u8::try_from(number + 1).ok().filter(|&guest| guest < 255).ok_or_else(outside)?;
         let host = |name: &str| {
             let (tun, address) = bed.add_guest(name, guest)?;
             let settings = Settings { addresses: vec![address], mtu: bed.mtu(), key: [guest; 16] };
             PyResult::Ok((Host::new(tun, settings), address))
         };
-        let (sender, _) = host(&errand.from)?;
-        let (receiver, address) = host(&errand.to)?;
+        let (sender, _) = host(&transfer.from)?;
+        let (receiver, address) = host(&transfer.to)?;
         let load = Load {
-            octets: errand.octets,
-            connections: errand.connections,
-            chunk: errand.chunk as u32,
-            selection: errand.selection,
-            config: errand.config,
+            octets: transfer.octets,
+            connections: transfer.connections,
+            chunk: transfer.chunk as u32,
+            selection: transfer.selection,
+            config: transfer.config,
         };
         Ok(Self(Mutex::new(Stage::Ready {
             ends: Box::new([sender, receiver]),

@@ -7,7 +7,7 @@ use crate::table::Results;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
-use whyloss_lab::{Errand, RunOptions, Scenario as LabScenario};
+use whyloss_lab::{RunOptions, Scenario as LabScenario, TcpTransfer};
 
 /// A network, what is sent over it, and what is written down: checked and complete. It never changes.
 #[pyclass(frozen, module = "whyloss._native")]
@@ -85,8 +85,8 @@ impl Scenario {
 
     /// What is sent in run `run`: one dictionary a transfer.
     fn agenda<'py>(&self, py: Python<'py>, run: u32) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let errands = self.0.agenda(run).map_err(|error| raise(&error.into()))?;
-        errands.iter().map(|errand| describe(py, errand)).collect()
+        let transfers = self.0.tcp_transfers(run).map_err(|error| raise(&error.into()))?;
+        transfers.iter().map(|transfer| describe(py, transfer)).collect()
     }
 
     /// Runs it once.
@@ -97,8 +97,8 @@ impl Scenario {
     }
 }
 
-fn describe<'py>(py: Python<'py>, errand: &Errand) -> PyResult<Bound<'py, PyDict>> {
-    let config = &errand.config;
+fn describe<'py>(py: Python<'py>, transfer: &TcpTransfer) -> PyResult<Bound<'py, PyDict>> {
+    let config = &transfer.config;
     let tcp = PyDict::new(py);
     tcp.set_item("mss", config.mss)?;
     tcp.set_item("initial_window", config.initial_window)?;
@@ -118,15 +118,15 @@ fn describe<'py>(py: Python<'py>, errand: &Errand) -> PyResult<Bound<'py, PyDict
         tcp.set_item(name, switch)?;
     }
     let row = PyDict::new(py);
-    row.set_item("name", &errand.name)?;
-    row.set_item("entry", errand.entry)?;
-    row.set_item("from", &errand.from)?;
-    row.set_item("to", &errand.to)?;
-    row.set_item("start_s", errand.start.as_secs_f64())?;
-    row.set_item("octets", errand.octets)?;
-    row.set_item("connections", errand.connections)?;
-    row.set_item("chunk", errand.chunk)?;
-    row.set_item("scheme", &errand.scheme)?;
+    row.set_item("name", &transfer.name)?;
+    row.set_item("entry", transfer.entry)?;
+    row.set_item("from", &transfer.from)?;
+    row.set_item("to", &transfer.to)?;
+    row.set_item("start_s", transfer.start.as_secs_f64())?;
+    row.set_item("octets", transfer.octets)?;
+    row.set_item("connections", transfer.connections)?;
+    row.set_item("chunk", transfer.chunk)?;
+    row.set_item("scheme", &transfer.scheme)?;
     row.set_item("tcp", tcp)?;
     Ok(row)
 }

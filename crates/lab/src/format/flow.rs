@@ -1,6 +1,6 @@
 //! What is sent.
 
-use super::Tcp;
+use super::tcp::Tcp;
 use crate::quantity::{Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
 //! The scenario file, field by field. The JSON Schema in `docs/` is generated from these types.
 
+mod channel;
 mod discipline;
 mod flow;
 mod middlebox;
@@ -8,15 +9,13 @@ mod tcp;
 mod topology;
 mod varying;
 
+pub use channel::{Channel, Effect, Input, Law, Markov, PatternEnd, Spaced, CHANNEL_ERRORS};
 pub use discipline::{CoDel, Discipline, Red, Warn};
 pub use flow::{Datagrams, Dccp, Flow, Parameter};
 pub use middlebox::{Middlebox, MiddleboxKind};
-pub use radio::{Chain, Input, Locking, Radio};
+pub use radio::{Chain, Locking, Radio};
 pub use tcp::{AckPolicy, Granularity, Recovery, ReportResponse, Tcp};
-pub use topology::{
-    Access, Channel, Direction, Dumbbell, Effect, Host, Law, Link, Markov, Path, PatternEnd, Router, Shape, Spaced,
-    CHANNEL_ERRORS,
-};
+pub use topology::{Access, Direction, Dumbbell, Host, Link, Path, Router, Shape};
 pub use varying::{Change, Jitter, JitterLaw, Outage, Reorder, WhileDown};
 
 use crate::quantity::Span;

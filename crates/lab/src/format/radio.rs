@@ -1,6 +1,6 @@
 //! Radio stations.
 
-use super::Channel;
+use super::channel::{Channel, Input};
 use crate::quantity::{Capacity, Length, OrNone, Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,19 +23,6 @@ pub struct Chain {
 
 const fn spacing() -> Length {
     Length(200_000)
-}
-
-/// Errors end to end: what happens to packets that have arrived at a host, before its transport sees them. No link repairs them.
-/// Patterns are not possible here.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Input {
-    /// What happens to packets with data that the host receives. No other packets count.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub data: Option<Channel>,
-    /// What happens to the answers to data that the host sends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub acks: Option<Channel>,
 }
 
 /// An IEEE 802.11 radio channel and the stations on it: the nodes that have a `position`, or those of `[chain]`. Each pair of

@@ -1,8 +1,8 @@
 //! Hosts, routers, links, and the shorthands for networks that everyone needs.
 
+use super::channel::{Channel, Input};
 use super::discipline::Discipline;
 use super::varying::{Change, Jitter, Outage, Reorder};
-use super::Input;
 use crate::quantity::{Capacity, Length, Probability, Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -228,91 +228,4 @@ pub struct Direction {
     /// What becomes different in this direction while time passes, instead of what does in both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Vec<Change>>,
-}
-
-/// What a link does to packets: one of `ber`, `pattern`, `loss`, `spaced`, `markov`, or nothing.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Channel {
-    /// Every bit is in error with this probability, independently.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ber: Option<Probability>,
-    /// A file that names the bits in error, counted over all bits that cross the link. Relative to the scenario file; `{run}` stands for
-    /// the number of the run, `{run:02}` for the same with leading zeros.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<String>,
-    /// Every packet is in error with this probability, independently, whatever its length.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss: Option<Probability>,
-    /// Packets at certain distances are in error, counted in packets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spaced: Option<Spaced>,
-    /// Every packet that meets a two-state chain in its bad state is in error (Gilbert 1960).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub markov: Option<Markov>,
-    /// What an error does: `"damage"` flips bits and lets the packet travel on (if nothing is said, with `ber` and `pattern`); `"erase"`
-    /// loses it without a trace (if nothing is said, with `loss`, `spaced` and `markov`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub effect: Option<Effect>,
-    /// What comes after the last bit of a pattern: `"repeat"` the pattern, if nothing is said, or `"clean"`, no more errors.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pattern_end: Option<PatternEnd>,
-}
-
-/// The fields of [`Channel`] of which one at most can be given. Setting one by an override takes the others away.
-pub const CHANNEL_ERRORS: &[&str] = &["ber", "pattern", "loss", "spaced", "markov"];
-
-/// Errors at certain distances.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Spaced {
-    /// Share of packets in error: the distance from one to the next is 1/rate packets in the mean.
-    pub rate: Probability,
-    /// The law of the distances.
-    pub law: Law,
-}
-
-/// The law of the distances from one packet in error to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Law {
-    /// Always 1/rate packets, rounded.
-    Deterministic,
-    /// Any number from 1 to 2/rate - 1 is as likely.
-    Uniform,
-    /// Exponential with mean 1/rate, rounded up.
-    Exponential,
-}
-
-/// A two-state chain that starts in its good state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Markov {
-    /// Probability to stay in the good state at a step.
-    pub stay_good: Probability,
-    /// Probability to stay in the bad state at a step.
-    pub stay_bad: Probability,
-    /// The chain steps whenever this time has passed; with every packet if nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub every: Option<Span>,
-}
-
-/// What an error does to its packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Effect {
-    /// The packet is lost without a trace.
-    Erase,
-    /// Bits are flipped and the packet travels on.
-    Damage,
-}
-
-/// What comes after the last bit of a pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PatternEnd {
-    /// The pattern from its beginning.
-    Repeat,
-    /// No more errors.
-    Clean,
 }

@@ -1,6 +1,6 @@
 //! What makes a link another one for every packet, or from time to time.
 
-use super::topology::Channel;
+use super::channel::Channel;
 use crate::quantity::{Capacity, Probability, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The columns of every table.
 
 use super::definition::Column;
-use super::{Tables, NAMES};
+use super::set::{Tables, NAMES};
 use crate::network::{Network, Transfer};
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -153,7 +153,7 @@ impl Row<'_, FlowRecord> {
 
 table! {
     /// One row a run.
-    runs |r: Row<'a, Records>| {
+    Runs |r: Row<'a, Records>| {
         run: always u32 = r.of.run, "Number of the run.";
         seed: always u64 = r.item.seed, "Seed of the scenario; seed and run decide all random numbers.";
         outcome: always text = match r.of.outcome {
@@ -177,7 +177,7 @@ table! {
 
 table! {
     /// One row a transfer.
-    transfers |r: Row<'a, Outline>| {
+    Transfers |r: Row<'a, Outline>| {
         run: always u32 = r.of.run, "Number of the run.";
         transfer: always text = &r.of.network.transfers[r.index].name, "Name of the transfer: that of its `[[flow]]`, with `.0`, `.1`, … if it has a `count`.";
         entry: always u32 = r.of.network.transfers[r.index].flow as u32, "Position of its `[[flow]]` in the scenario.";
@@ -196,7 +196,7 @@ table! {
 
 table! {
     /// One row a connection or stream of datagrams.
-    flows |r: Row<'a, FlowRecord>| {
+    Flows |r: Row<'a, FlowRecord>| {
         run: always u32 = r.of.run, "Number of the run.";
         flow: always text = &r.item.name, "Name of the connection: that of its transfer, with `/0`, `/1`, … if striped.";
         transfer: always text = &r.of.transfer(r.index).name, "Name of the transfer that it belongs to.";
@@ -243,7 +243,7 @@ table! {
 
 table! {
     /// One row a loss that a sender noticed.
-    losses |r: Row<'a, LossRow>| {
+    Losses |r: Row<'a, LossRow>| {
         run: always u32 = r.of.run, "Number of the run.";
         flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
         at_ns: always u64 = r.item.record.at.as_nanos(), "When the sender noticed the loss.";
@@ -265,7 +265,7 @@ table! {
 
 table! {
     /// One row an expired retransmission timer.
-    timeouts |r: Row<'a, TimeoutRow>| {
+    Timeouts |r: Row<'a, TimeoutRow>| {
         run: always u32 = r.of.run, "Number of the run.";
         flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
         at_ns: always u64 = r.item.record.at.as_nanos(), "When the timer expired.";
@@ -285,7 +285,7 @@ table! {
 
 table! {
     /// One row a packet that did not arrive.
-    drops |r: Row<'a, DropRecord>| {
+    Drops |r: Row<'a, DropRecord>| {
         run: always u32 = r.of.run, "Number of the run.";
         flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
         direction: always text = r.item.way.name(), "`forward` from the flow's sender to its receiver, `reverse` back.";
@@ -302,7 +302,7 @@ table! {
 
 table! {
     /// Time series of the senders.
-    samples |r: Row<'a, FlowSample>| {
+    Samples |r: Row<'a, FlowSample>| {
         run: always u32 = r.of.run, "Number of the run.";
         flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
         at_ns: always u64 = r.item.at.as_nanos(), "When.";
@@ -316,7 +316,7 @@ table! {
 
 table! {
     /// Time series of the queues.
-    queues |r: Row<'a, LinkSample>| {
+    Queues |r: Row<'a, LinkSample>| {
         run: always u32 = r.of.run, "Number of the run.";
         link: always text = r.of.link(r.item.link), "Name of the link.";
         direction: always text = r.item.way.name(), "`forward` or `reverse`.";
@@ -328,7 +328,7 @@ table! {
 
 table! {
     /// One row a direction of a link.
-    links |r: Row<'a, LinkRecord>| {
+    Links |r: Row<'a, LinkRecord>| {
         run: always u32 = r.of.run, "Number of the run.";
         link: always text = &r.of.network.links[r.index / 2].name, "Name of the link.";
         direction: always text = if r.index % 2 == 0 { "forward" } else { "reverse" }, "`forward` or `reverse`.";
@@ -360,18 +360,18 @@ table! {
 pub fn batches(origin: &Origin<'_>, with_drops: bool) -> Tables {
     let records = origin.records;
     let drops = if with_drops { &records.drops[..] } else { &[] };
-    let mut losses = losses::batch(origin.rows(&records.losses));
+    let mut losses = Losses::batch(origin.rows(&records.losses));
     add_shadows(origin, &mut losses);
     let tables: [(Vec<Field>, Vec<ArrayRef>); NAMES.len()] = [
-        runs::batch(origin.rows(std::slice::from_ref(records))),
-        transfers::batch(origin.rows(&origin.outlines)),
-        flows::batch(origin.rows(&records.flows)),
+        Runs::batch(origin.rows(std::slice::from_ref(records))),
+        Transfers::batch(origin.rows(&origin.outlines)),
+        Flows::batch(origin.rows(&records.flows)),
         losses,
-        timeouts::batch(origin.rows(&records.timeouts)),
-        drops::batch(origin.rows(drops)),
-        samples::batch(origin.rows(&records.flow_samples)),
-        queues::batch(origin.rows(&records.link_samples)),
-        links::batch(origin.rows(&records.links)),
+        Timeouts::batch(origin.rows(&records.timeouts)),
+        Drops::batch(origin.rows(drops)),
+        Samples::batch(origin.rows(&records.flow_samples)),
+        Queues::batch(origin.rows(&records.link_samples)),
+        Links::batch(origin.rows(&records.links)),
     ];
     Tables::from_array(tables.map(|(fields, arrays)| {
         RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("a table has columns of one length")
@@ -381,15 +381,15 @@ pub fn batches(origin: &Origin<'_>, with_drops: bool) -> Tables {
 /// The columns of every table, by name.
 pub fn all() -> [(&'static str, Vec<Column>); NAMES.len()] {
     [
-        ("runs", runs::columns()),
-        ("transfers", transfers::columns()),
-        ("flows", flows::columns()),
-        ("losses", losses::columns()),
-        ("timeouts", timeouts::columns()),
-        ("drops", drops::columns()),
-        ("samples", samples::columns()),
-        ("queues", queues::columns()),
-        ("links", links::columns()),
+        ("runs", Runs::columns()),
+        ("transfers", Transfers::columns()),
+        ("flows", Flows::columns()),
+        ("losses", Losses::columns()),
+        ("timeouts", Timeouts::columns()),
+        ("drops", Drops::columns()),
+        ("samples", Samples::columns()),
+        ("queues", Queues::columns()),
+        ("links", Links::columns()),
     ]
 }
 

@@ -69,7 +69,7 @@ macro_rules! append {
     };
 }
 
-/// Defines a table: for documentation, `COLUMNS()`; for results, `batch(rows)`.
+/// Defines a table: for documentation, `columns()`; for results, `batch(rows)`.
 macro_rules! table {
     (
         $(#[$doc:meta])* $module:ident |$row:ident: $row_type:ty| {
@@ -77,9 +77,9 @@ macro_rules! table {
         }
     ) => {
         $(#[$doc])*
-        pub mod $module {
-            use super::*;
+        pub struct $module;
 
+        impl $module {
             pub fn columns() -> Vec<Column> {
                 vec![$(Column {
                     name: stringify!($column),
@@ -96,7 +96,7 @@ macro_rules! table {
                     $(append!($presence, $column, $value);)*
                 }
                 (
-                    columns().iter().map(|column| Field::new(column.name, column.kind.clone(), column.nullable)).collect(),
+                    Self::columns().iter().map(|column| Field::new(column.name, column.kind.clone(), column.nullable)).collect(),
                     vec![$(Arc::new($column.finish()) as ArrayRef,)*],
                 )
             }

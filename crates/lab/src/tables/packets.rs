@@ -1,5 +1,6 @@
 //! What became of each packet on an emulated link.
 
+use super::columns::class;
 use super::definition::Column;
 use crate::error::Error;
 use arrow_array::builder::{BooleanBuilder, StringBuilder, UInt32Builder, UInt64Builder};
@@ -63,7 +64,7 @@ pub struct PacketRow<'a> {
 
 table! {
     /// One row a packet.
-    packets |r: PacketRow<'a>| {
+    PacketTable |r: PacketRow<'a>| {
         direction: always text = r.direction, "From where to where the emulator carries, `from>to`.";
         link: always text = r.link, "The link on which it was lost or damaged; if it was not, the last one of the direction.";
         number: always u64 = r.number, "Its number among the packets that came to this direction, from 0.";
@@ -76,7 +77,7 @@ table! {
         queue_octets: always u64 = r.found.1, "Their octets.";
         fate: always text = r.fate.name, "`delivered`, `damaged` (handed on with bits flipped), `lost`, `refused` (handed on, but not taken by the kernel) or `under-way` at the end.";
         cause: maybe text = r.fate.cause.map(Cause::name), "Why it was lost, or where it is damaged: `queue-full`, `aqm`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, …";
-        true_cause: maybe text = r.fate.cause.and_then(|cause| crate::tables::class(Truth::Lost(cause))), "The cause in the terms of differentiation: `congestion` or `corruption`.";
+        true_cause: maybe text = r.fate.cause.and_then(|cause| class(Truth::Lost(cause))), "The cause in the terms of differentiation: `congestion` or `corruption`.";
         marked: always flag = r.marked, "A queue set \"congestion experienced\" and mended the IP checksum.";
         flipped_bits: always u32 = r.flipped.0, "Number of bits flipped.";
         first_flipped_bit: maybe u32 = Some(r.flipped.1).filter(|_| r.flipped.0 > 0), "The first of them; bit 0 is the most significant bit of the first octet of the IP packet.";
@@ -101,12 +102,12 @@ impl PacketRow<'_> {
 
 /// The columns.
 pub(super) fn columns() -> Vec<Column> {
-    packets::columns()
+    PacketTable::columns()
 }
 
 /// The table of `rows`.
 pub fn batch<'a>(rows: impl ExactSizeIterator<Item = PacketRow<'a>>) -> RecordBatch {
-    let (fields, arrays) = packets::batch(rows);
+    let (fields, arrays) = PacketTable::batch(rows);
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("columns of one length")
 }
 

@@ -1,6 +1,7 @@
 //! What a scenario sends in a run, for those who carry it out: the simulator, or stacks on a real link.
 
 use crate::error::InputError;
+use crate::flows::FlowConfig;
 use crate::format::Flow;
 use crate::network::Transfer;
 use crate::scenario::Scenario;
@@ -10,7 +11,7 @@ use whyloss_transport::Duration;
 
 /// Data that one host is to send to another over TCP.
 #[derive(Clone, Debug)]
-pub struct Errand {
+pub struct TcpTransfer {
     /// Its name, unique in the scenario.
     pub name: String,
     /// Position of its entry in the scenario's list of flows.
@@ -36,18 +37,18 @@ pub struct Errand {
 }
 
 impl Scenario {
-    /// What is sent in run `run`, in the order of the scenario. Only TCP is an errand: datagrams are refused.
-    pub fn agenda(&self, run: u32) -> Result<Vec<Errand>, InputError> {
+    /// What is sent in run `run`, in the order of the scenario. Datagrams are refused.
+    pub fn tcp_transfers(&self, run: u32) -> Result<Vec<TcpTransfer>, InputError> {
         let network = self.network();
-        let errand = |transfer: &Transfer| {
+        let told = |transfer: &Transfer| {
             let flow = &self.document().flow[transfer.flow];
-            if flow.cbr.is_some() || flow.datagram_scheme().is_some() {
+            let FlowConfig::Tcp(config) = &network.flows[transfer.flow] else {
                 return Err(InputError::new("real stacks carry TCP only")
                     .at(format!("flow[{}]", transfer.flow))
                     .found(scheme_name(flow))
                     .allowed("a scheme of TCP"));
-            }
-            Ok(Errand {
+            };
+            Ok(TcpTransfer {
                 name: transfer.name.clone(),
                 entry: transfer.flow,
                 from: network.nodes[transfer.from].name.clone(),
@@ -58,10 +59,10 @@ impl Scenario {
                 chunk: flow.chunk.0,
                 scheme: scheme_name(flow),
                 selection: flow.selection(),
-                config: flow.config()?,
+                config: (**config).clone(),
             })
         };
-        network.transfers.iter().map(errand).collect()
+        network.transfers.iter().map(told).collect()
     }
 }
 
@@ -97,18 +98,18 @@ fn random_below(bound: u64, seed: u64, run: u32, name: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn agenda(flows: &str, run: u32) -> Result<Vec<Errand>, InputError> {
+    fn transfers(flows: &str, run: u32) -> Result<Vec<TcpTransfer>, InputError> {
         let text = format!("scenario.duration = \"5 s\"\n[path]\nrate = \"1 Mbps\"\ndelay = \"10 ms\"\n{flows}");
-        Scenario::from_toml(&text, "test").expect("a scenario").agenda(run)
+        Scenario::from_toml(&text, "test").expect("a scenario").tcp_transfers(run)
     }
 
     #[test]
-    fn every_transfer_is_an_errand_with_its_ends_and_its_amount() {
+    fn every_transfer_has_its_ends_and_its_amount() {
         let flows =
             "[[flow]]\nname = \"a\"\ncount = 2\nstart = \"1 s\"\nstart_spread = \"10 ms\"\nsize = \"1 MB\"\nscheme = \"cubic\"\n\
                      [[flow]]\nname = \"b\"\nfrom = \"client\"\nto = \"server\"\nprofile = \"freebsd45\"\n";
-        let errands = agenda(flows, 3).expect("TCP");
-        let told: Vec<_> = errands
+        let sent = transfers(flows, 3).expect("TCP");
+        let told: Vec<_> = sent
             .iter()
             .map(|e| (e.name.as_str(), e.entry, e.from.as_str(), e.to.as_str(), e.octets, e.scheme.as_str()))
             .collect();
@@ -121,15 +122,15 @@ mod tests {
             ]
         );
         let (second, spread) = (Duration::from_secs(1), Duration::from_millis(10));
-        assert!(errands[..2].iter().all(|e| e.start >= second && e.start < second + spread));
-        assert_ne!(errands[0].start, errands[1].start);
-        assert_ne!(errands[0].start, agenda(flows, 4).expect("TCP")[0].start, "the run matters");
-        assert!(errands[0].config.sack && !errands[2].config.sack);
+        assert!(sent[..2].iter().all(|e| e.start >= second && e.start < second + spread));
+        assert_ne!(sent[0].start, sent[1].start);
+        assert_ne!(sent[0].start, transfers(flows, 4).expect("TCP")[0].start, "the run matters");
+        assert!(sent[0].config.sack && !sent[2].config.sack);
     }
 
     #[test]
     fn datagrams_are_refused_by_name() {
-        let error = agenda("[[flow]]\ncbr = { rate = \"1 Mbps\", packet = \"500 B\" }\n", 0).expect_err("no TCP");
+        let error = transfers("[[flow]]\ncbr = { rate = \"1 Mbps\", packet = \"500 B\" }\n", 0).expect_err("no TCP");
         assert_eq!(error.field, "flow[0]");
         assert!(error.to_string().contains("cbr"), "{error}");
     }

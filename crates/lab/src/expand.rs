@@ -1,0 +1,274 @@
+//! From a scenario file to a network in full: shorthands written out, defaults filled in, everything checked.
+
+use crate::channels::{check_channel, check_input, check_no_pattern};
+use crate::error::{nearest, InputError};
+use crate::flows::check_flow;
+use crate::format::{Chain, Document, Flow, Input, Shape};
+use crate::network::{Link, Network, NetworkNode, Transfer};
+use crate::quantity::{Capacity, Length, Rate, Span};
+use crate::ways::Way;
+use std::collections::BTreeSet;
+
+/// The simulated time at which a run of sized transfers ends if the scenario does not say.
+pub const DEFAULT_DURATION: Span = Span(3_600_000_000_000);
+
+const NETWORKS: &str = "[path], [dumbbell], [chain], or [[host]], [[router]] and [[link]]";
+
+impl Network {
+    /// Writes out the network of `document`.
+    pub fn new(document: &Document) -> Result<Self, InputError> {
+        let mut network =
+            Self { nodes: Vec::new(), links: Vec::new(), middleboxes: Vec::new(), flows: Vec::new(), transfers: Vec::new() };
+        let free = !(document.host.is_empty() && document.router.is_empty() && document.link.is_empty());
+        match (&document.path, &document.dumbbell, &document.chain, free) {
+            (Some(path), None, None, false) => network.path(path)?,
+            (None, Some(dumbbell), None, false) => network.dumbbell(dumbbell, &document.flow)?,
+            (None, None, Some(chain), false) => network.chain(chain)?,
+            (None, None, None, true) => network.free(document)?,
+            (None, None, None, false) => return Err(InputError::new("there is no network").allowed(NETWORKS)),
+            _ => {
+                let mut found = Vec::new();
+                found.extend(document.path.is_some().then_some("[path]"));
+                found.extend(document.dumbbell.is_some().then_some("[dumbbell]"));
+                found.extend(document.chain.is_some().then_some("[chain]"));
+                found.extend(free.then_some("[[host]], [[router]] or [[link]]"));
+                return Err(InputError::new("there is more than one network")
+                    .found(found.join(" and "))
+                    .allowed(format!("one of {NETWORKS}")));
+            }
+        }
+        network.radio(document)?;
+        network.place_middleboxes(&document.middlebox)?;
+        network.transfers(document)?;
+        network.check_output(document)?;
+        Ok(network)
+    }
+
+    fn node(&mut self, name: impl Into<String>, host: bool) -> usize {
+        self.nodes.push(NetworkNode { name: name.into(), host, position: None, input: Input::default() });
+        self.nodes.len() - 1
+    }
+
+    fn link(&mut self, name: impl Into<String>, ends: [usize; 2], shape: &Shape, field: &str) -> Result<(), InputError> {
+        let way = |own: &Option<_>, name| Way::new(shape, own.as_ref(), field, name);
+        let ways = [way(&shape.forward, "forward")?, way(&shape.reverse, "reverse")?];
+        self.links.push(Link { name: name.into(), ends, ways: Some(ways) });
+        Ok(())
+    }
+
+    fn path(&mut self, path: &crate::format::Path) -> Result<(), InputError> {
+        let server = self.node("server", true);
+        let emulator = self.node("emulator", false);
+        let client = self.node("client", true);
+        self.link("access", [server, emulator], &Shape::from(&path.access), "path.access")?;
+        self.link("path", [emulator, client], &path.shape(), "path")
+    }
+
+    fn dumbbell(&mut self, dumbbell: &crate::format::Dumbbell, flows: &[Flow]) -> Result<(), InputError> {
+        let wanted: u32 = flows.iter().filter(|flow| flow.from.is_none()).map(|flow| flow.count).sum();
+        let pairs = dumbbell.pairs.unwrap_or(wanted.max(1));
+        if !(1..=1_000_000).contains(&pairs) {
+            return Err(InputError::default().at("dumbbell.pairs").found(pairs.to_string()).allowed("1 to 1000000"));
+        }
+        let senders: Vec<_> = (0..pairs).map(|i| self.node(format!("sender{i}"), true)).collect();
+        let left = self.node("left", false);
+        let right = self.node("right", false);
+        let receivers: Vec<_> = (0..pairs).map(|i| self.node(format!("receiver{i}"), true)).collect();
+        self.link("bottleneck", [left, right], &dumbbell.bottleneck, "dumbbell.bottleneck")?;
+        let access = |shape: &Shape| Shape {
+            rate: shape.rate.or(shape.trace.is_none().then_some(Rate(1_000_000_000))),
+            queue: shape.queue.or(Some(Capacity::Packets(1000))),
+            ..shape.clone()
+        };
+        let (sending, receiving) = (access(&dumbbell.senders), access(&dumbbell.receivers));
+        for (i, (sender, receiver)) in senders.into_iter().zip(receivers).enumerate() {
+            self.link(format!("sender{i}"), [sender, left], &sending, "dumbbell.senders")?;
+            self.link(format!("receiver{i}"), [right, receiver], &receiving, "dumbbell.receivers")?;
+        }
+        Ok(())
+    }
+
+    fn chain(&mut self, chain: &Chain) -> Result<(), InputError> {
+        if !(1..=1000).contains(&chain.hops) {
+            return Err(InputError::default().at("chain.hops").found(chain.hops.to_string()).allowed("1 to 1000"));
+        }
+        if let Some(input) = &chain.input {
+            check_input(input, "chain.input")?;
+        }
+        for number in 0..=chain.hops {
+            let end = number == 0 || number == chain.hops;
+            let node = self.node(format!("node{number}"), end);
+            self.nodes[node].position = Some([chain.spacing.metres() * f64::from(number), 0.0]);
+            if let (true, Some(input)) = (end, &chain.input) {
+                self.nodes[node].input = input.clone();
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins the radio stations that are within reach of each other.
+    fn radio(&mut self, document: &Document) -> Result<(), InputError> {
+        let stations: Vec<_> = self.stations().collect();
+        if stations.is_empty() {
+            return match document.radio {
+                Some(_) => Err(InputError::new("there is no radio station")
+                    .at("radio")
+                    .allowed("[chain], or a `position` for some [[host]] or [[router]]")),
+                None => Ok(()),
+            };
+        }
+        let radio = document.radio.clone().unwrap_or_default();
+        if let Some(channel) = &radio.channel {
+            check_channel(channel, "radio.channel")?;
+            check_no_pattern(channel, "radio.channel")?;
+        }
+        let spec = radio.spec();
+        spec.check().map_err(|error| {
+            InputError::default().at(format!("radio.{}", error.field)).found(error.found).allowed(error.allowed)
+        })?;
+        for (index, &(a, here)) in stations.iter().enumerate() {
+            for &(b, _) in stations[index + 1..].iter().filter(|(_, there)| spec.reaches(here, *there)) {
+                let name = format!("{}-{}", self.nodes[a].name, self.nodes[b].name);
+                if self.links.iter().any(|other| other.name == name) {
+                    let problem = format!("two links are called `{name}`, one of them a radio link");
+                    return Err(InputError::new(problem).allowed("a name of its own for each [[link]]"));
+                }
+                self.links.push(Link { name, ends: [a, b], ways: None });
+            }
+        }
+        Ok(())
+    }
+
+    fn free(&mut self, document: &Document) -> Result<(), InputError> {
+        let hosts = document.host.iter().map(|host| (&host.name, true, "host", host.position, host.input.clone()));
+        let routers = document.router.iter().map(|router| (&router.name, false, "router", router.position, None));
+        let mut seen = BTreeSet::new();
+        let mut position = [0_usize; 2];
+        for (name, host, kind, place, input) in hosts.chain(routers) {
+            let item = format!("{kind}[{}]", position[usize::from(host)]);
+            let field = format!("{item}.name");
+            position[usize::from(host)] += 1;
+            if name.is_empty() {
+                return Err(InputError::default().at(field).found("\"\"").allowed("a name"));
+            }
+            if !seen.insert(name) {
+                return Err(InputError::new("two nodes have the same name").at(field).found(format!("\"{name}\"")));
+            }
+            let node = self.node(name, host);
+            self.nodes[node].position = place.map(|place| place.map(Length::metres));
+            if let Some(input) = input {
+                check_input(&input, &format!("{item}.input"))?;
+                self.nodes[node].input = input;
+            }
+        }
+        for (index, link) in document.link.iter().enumerate() {
+            let field = format!("link[{index}]");
+            let mut ends = [0; 2];
+            for (side, end) in link.between.iter().enumerate() {
+                ends[side] = self.find(end, |_| true).map_err(|error| error.at(format!("{field}.between[{side}]")))?;
+            }
+            if ends[0] == ends[1] {
+                return Err(InputError::new("a link cannot join a node to itself")
+                    .at(format!("{field}.between"))
+                    .found(format!("\"{}\" twice", link.between[0])));
+            }
+            let name = if link.name.is_empty() { link.between.join("-") } else { link.name.clone() };
+            if self.links.iter().any(|other| other.name == name) {
+                return Err(InputError::new(format!("two links are called `{name}`"))
+                    .at(format!("{field}.name"))
+                    .allowed("a name of its own for each link"));
+            }
+            self.link(name, ends, &link.shape(), &field)?;
+        }
+        Ok(())
+    }
+
+    fn transfers(&mut self, document: &Document) -> Result<(), InputError> {
+        if document.flow.is_empty() {
+            // A network to look at, or for real hosts; a run asks for more.
+            return Ok(());
+        }
+        let mut names = BTreeSet::new();
+        let mut next_pair = 0;
+        for (index, flow) in document.flow.iter().enumerate() {
+            let field = format!("flow[{index}]");
+            self.flows.push(check_flow(flow, &field)?);
+            let own = if flow.name.is_empty() { format!("flow{index}") } else { flow.name.clone() };
+            for number in 0..flow.count {
+                let pair = next_pair;
+                let from = match (&flow.from, &document.path, &document.dumbbell) {
+                    (Some(name), _, _) => self.find(name, |node| node.host).map_err(|e| e.at(format!("{field}.from")))?,
+                    (None, Some(_), _) => self.find("server", |node| node.host)?,
+                    (None, None, None) if document.chain.is_some() => 0,
+                    (None, None, Some(_)) => {
+                        next_pair += 1;
+                        self.nth("sender", pair)
+                    }
+                    (None, None, None) => return Err(self.missing_end(&field, "from")),
+                };
+                let to = match (&flow.to, &document.path, &document.dumbbell) {
+                    (Some(name), _, _) => self.find(name, |node| node.host).map_err(|e| e.at(format!("{field}.to")))?,
+                    (None, Some(_), _) => self.find("client", |node| node.host)?,
+                    (None, None, None) if document.chain.is_some() => self.nodes.len() - 1,
+                    (None, None, Some(_)) => self.nth("receiver", pair),
+                    (None, None, None) => return Err(self.missing_end(&field, "to")),
+                };
+                if from == to {
+                    return Err(InputError::new("a flow needs two hosts")
+                        .at(format!("{field}.to"))
+                        .found(format!("\"{}\" at both ends", self.nodes[from].name)));
+                }
+                if !self.connected(from, to) {
+                    let (from, to) = (&self.nodes[from].name, &self.nodes[to].name);
+                    return Err(InputError::new(format!("no link leads from `{from}` to `{to}`")).at(field));
+                }
+                let name = if flow.count == 1 { own.clone() } else { format!("{own}.{number}") };
+                if !names.insert(name.clone()) {
+                    return Err(InputError::new(format!("two flows are called `{name}`"))
+                        .at(format!("{field}.name"))
+                        .allowed("a name of its own for each flow"));
+                }
+                self.transfers.push(Transfer { name, flow: index, from, to });
+            }
+        }
+        let ends = document.flow.iter().any(|flow| flow.size.is_some());
+        if !ends && document.scenario.duration.is_none() {
+            return Err(InputError::new("the run would never end: no flow has a `size` and there is no duration")
+                .at("scenario.duration")
+                .allowed("a time such as \"60 s\", or a `size` for at least one flow"));
+        }
+        if document.scenario.duration == Some(Span(0)) {
+            return Err(InputError::default().at("scenario.duration").found("\"0 s\"").allowed("a time above zero"));
+        }
+        Ok(())
+    }
+
+    fn missing_end(&self, field: &str, end: &str) -> InputError {
+        let hosts: Vec<_> = self.nodes.iter().filter(|node| node.host).map(|node| node.name.as_str()).collect();
+        InputError::new("missing").at(format!("{field}.{end}")).allowed(hosts.join(", "))
+    }
+
+    fn nth(&self, side: &str, number: usize) -> usize {
+        let of_side = |node: &NetworkNode| node.host && node.name.starts_with(side);
+        let count = self.nodes.iter().filter(|node| of_side(node)).count();
+        let wanted = format!("{side}{}", number % count);
+        self.nodes.iter().position(|node| node.name == wanted).expect("a dumbbell has its hosts")
+    }
+
+    fn check_output(&self, document: &Document) -> Result<(), InputError> {
+        for (index, name) in document.output.capture.iter().enumerate() {
+            if !self.links.iter().any(|link| link.name == *name) {
+                let names: Vec<_> = self.links.iter().map(|link| link.name.as_str()).collect();
+                return Err(InputError::new("no such link")
+                    .at(format!("output.capture[{index}]"))
+                    .found(format!("\"{name}\""))
+                    .nearest(nearest(name, names.iter().copied()))
+                    .allowed(names.join(", ")));
+            }
+        }
+        if document.output.sample == Some(Span(0)) {
+            return Err(InputError::default().at("output.sample").found("\"0 s\"").allowed("a time above zero"));
+        }
+        Ok(())
+    }
+}

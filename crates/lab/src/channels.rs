@@ -1,10 +1,10 @@
 //! What a channel may say, and what the simulator makes of it.
 
 use crate::error::InputError;
-use crate::format::{Channel, Effect, Input, Law, PatternEnd, CHANNEL_ERRORS};
+use crate::format::{Channel, Input, CHANNEL_ERRORS};
 use crate::patterns::LinkFiles;
-use crate::quantity::{Capacity, Span};
-use whyloss_sim::{AtEnd, ChannelSpec, Errors, QueueLimit, Spacing, Step};
+use whyloss_sim::{AtEnd, ChannelSpec, Effect, Errors, Step};
+use whyloss_transport::quantity::Span;
 
 /// Checks that a channel has one kind of error at most, and numbers that make sense.
 pub(crate) fn check_channel(channel: &Channel, field: &str) -> Result<(), InputError> {
@@ -57,8 +57,8 @@ impl Channel {
     }
 
     /// What comes after a pattern, said or not.
-    pub fn end(&self) -> PatternEnd {
-        self.pattern_end.unwrap_or(PatternEnd::Repeat)
+    pub fn end(&self) -> AtEnd {
+        self.pattern_end.unwrap_or_default()
     }
 
     /// What the simulator makes of it, with the pattern that it names.
@@ -66,39 +66,17 @@ impl Channel {
         let errors = if let Some(ber) = self.ber {
             Errors::Bits { ber: ber.0 }
         } else if let Some(pattern) = files.and_then(|files| files.pattern.as_ref()) {
-            let at_end = match self.end() {
-                PatternEnd::Repeat => AtEnd::Repeat,
-                PatternEnd::Clean => AtEnd::Clean,
-            };
-            Errors::Pattern { pattern: pattern.clone(), at_end }
+            Errors::Pattern { pattern: pattern.clone(), at_end: self.end() }
         } else if let Some(loss) = self.loss {
             Errors::Packets { probability: loss.0 }
         } else if let Some(spaced) = &self.spaced {
-            let spacing = match spaced.law {
-                Law::Deterministic => Spacing::Regular,
-                Law::Uniform => Spacing::Uniform,
-                Law::Exponential => Spacing::Exponential,
-            };
-            Errors::Spaced { rate: spaced.rate.0, spacing }
+            Errors::Spaced { rate: spaced.rate.0, spacing: spaced.law }
         } else if let Some(markov) = &self.markov {
             let step = markov.every.map_or(Step::Packet, |every| Step::Time(every.into()));
             Errors::Gilbert { stay_good: markov.stay_good.0, stay_bad: markov.stay_bad.0, step }
         } else {
             Errors::None
         };
-        let effect = match self.effective() {
-            Effect::Erase => whyloss_sim::Effect::Erase,
-            Effect::Damage => whyloss_sim::Effect::Damage,
-        };
-        ChannelSpec { errors, effect }
-    }
-}
-
-impl From<Capacity> for QueueLimit {
-    fn from(capacity: Capacity) -> Self {
-        match capacity {
-            Capacity::Packets(count) => Self::Packets(count as u32),
-            Capacity::Octets(octets) => Self::Octets(octets),
-        }
+        ChannelSpec { errors, effect: self.effective() }
     }
 }

@@ -13,7 +13,7 @@ use whyloss_transport::{congestion, datagram, differentiation, reaction, receive
 /// What a name means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Description {
-    /// The name.
+    /// The name that was asked for, or a path that ends in it.
     pub name: String,
     /// What it is: `scheme`, `congestion`, `differentiator`, `reaction`, `timeout`, `receiver`, `datagram`, `profile`, `field`.
     pub kind: &'static str,

@@ -14,17 +14,17 @@ pub enum Error {
     /// A file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// What the system said.
         source: std::io::Error,
     },
     /// A file could not be written. What was written before is whole and kept.
     #[error("cannot write {}: {source}{}", path.display(), if full(source) { "; what is computed so far is kept: make room and run it again" } else { "" })]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// What the system said.
         source: std::io::Error,
     },
     /// The run was cancelled.

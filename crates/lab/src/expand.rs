@@ -5,9 +5,9 @@ use crate::error::{nearest, InputError};
 use crate::flows::check_flow;
 use crate::format::{Chain, Document, Flow, Input, Shape};
 use crate::network::{Link, Network, NetworkNode, Transfer};
-use crate::quantity::{Capacity, Length, Rate, Span};
 use crate::ways::Way;
 use std::collections::BTreeSet;
+use whyloss_transport::quantity::{Capacity, Length, Rate, Span};
 
 /// The simulated time at which a run of sized transfers ends if the scenario does not say.
 pub const DEFAULT_DURATION: Span = Span(3_600_000_000_000);

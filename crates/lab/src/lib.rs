@@ -15,6 +15,9 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::result_large_err, reason = "a mistake in the input ends the work: its size costs nothing")]
 
+/// Values with their units, as they stand in scenario files.
+pub use whyloss_transport::quantity;
+
 /// The Arrow crates that the tables are made with, for those who bind them to another language.
 pub use {arrow_array, arrow_schema};
 
@@ -31,7 +34,6 @@ mod key;
 mod middlebox;
 mod network;
 pub mod patterns;
-pub mod quantity;
 mod run;
 mod scenario;
 mod store;

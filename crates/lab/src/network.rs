@@ -23,7 +23,7 @@ pub struct Network {
 /// A host or router.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkNode {
-    /// Its name.
+    /// Name, unique among the nodes.
     pub name: String,
     /// Whether flows can start and end here.
     pub host: bool,
@@ -33,10 +33,10 @@ pub struct NetworkNode {
     pub input: Input,
 }
 
-/// A link.
+/// A link between two nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// Its name.
+    /// Name, unique among the links.
     pub name: String,
     /// Its ends, by position in [`Network::nodes`].
     pub ends: [usize; 2],

@@ -127,8 +127,8 @@ impl World {
         }
         for (link, spec) in links.iter().zip(&network.links) {
             for (way, own) in [Way::Forward, Way::Reverse].into_iter().zip(spec.ways.iter().flatten()) {
-                if let Some(discipline) = &own.discipline {
-                    builder.discipline(*link, way, discipline.spec());
+                if let Some(discipline) = own.discipline {
+                    builder.discipline(*link, way, discipline);
                 }
             }
         }

@@ -7,12 +7,12 @@ use crate::format::{Channel, Document, CHANNEL_ERRORS};
 use crate::key::{point_key, run_key};
 use crate::network::Network;
 use crate::patterns::{digests, Files, LinkFiles};
-use crate::quantity::Span;
 use crate::tree::{Located, Value};
 use crate::ways::Pace;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use whyloss_transport::quantity::Span;
 
 /// Fields of which a table holds one at most.
 const EXCLUSIVE: &[(&str, &[&str])] = &[
@@ -278,7 +278,7 @@ fn blank_files(json: &mut serde_json::Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quantity::Rate;
+    use whyloss_transport::quantity::Rate;
 
     const MINIMAL: &str = "[path]\nrate = '1 Mbps'\ndelay = '10 ms'\nqueue = '99 pkt'\n[[flow]]\nsize = '1 MB'\n";
 

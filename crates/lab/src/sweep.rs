@@ -2,7 +2,6 @@
 
 use crate::decode::decode;
 use crate::error::{nearest, Error, InputError, Place};
-use crate::quantity::{Rate, Size, Span};
 use crate::scenario::{anchor, read_tree, Scenario};
 use crate::tables;
 use crate::tree::{Located, Value};
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use whyloss_transport::quantity::{Rate, Size, Span};
 
 /// A sweep file: the scenario `base`, changed along every `[[axis]]`; each point is run `runs` times.
 ///
@@ -112,7 +112,7 @@ pub struct Sweep {
 pub struct Axis {
     /// Name of its column.
     pub name: String,
-    /// Its steps.
+    /// What it steps through, in order.
     pub steps: Vec<AxisStep>,
 }
 
@@ -145,7 +145,7 @@ pub struct Point {
     pub index: u32,
     /// What tables call its step on each axis.
     pub labels: Vec<Value>,
-    /// Its scenario.
+    /// The base with the changes of this point.
     pub scenario: Scenario,
 }
 
@@ -248,7 +248,7 @@ impl Sweep {
         &self.base
     }
 
-    /// Its axes.
+    /// What it changes, the last changing fastest.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Located {
-    /// The value.
+    /// What stands there.
     pub value: Value,
     /// Where it stands.
     pub place: Place,
@@ -25,13 +25,13 @@ pub enum Value {
     Bool(bool),
     /// A whole number.
     Integer(i64),
-    /// A number.
+    /// A number with a fraction or an exponent.
     Float(f64),
-    /// A string.
+    /// Text.
     String(String),
-    /// A list.
+    /// Values in a row, each with its place.
     Array(Vec<Located>),
-    /// Fields.
+    /// Fields by name, each with its place.
     Table(BTreeMap<String, Located>),
 }
 

@@ -2,12 +2,12 @@
 
 use crate::channels::{check_channel, check_no_pattern};
 use crate::error::InputError;
-use crate::format::{Change, Channel, Direction, Discipline, Jitter, JitterLaw, Outage, Reorder, Shape, WhileDown};
+use crate::format::{Change, Channel, Direction, Discipline, Jitter, JitterLaw, Outage, Reorder, Shape};
 use crate::patterns::LinkFiles;
-use crate::quantity::{Capacity, Rate, Size, Span};
 use std::sync::Arc;
-use whyloss_sim::{ChannelSpec, LinkSpec, QueueLimit, Shift, Trace};
-use whyloss_transport::{BitRate, Instant};
+use whyloss_sim::{ChannelSpec, LinkSpec, Trace};
+use whyloss_transport::quantity::{Capacity, Rate, Size, Span};
+use whyloss_transport::BitRate;
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +45,7 @@ pub enum Pace {
     Rate(Rate),
     /// Opportunities that a file names.
     Trace {
-        /// The file.
+        /// Path of the trace, with `{run}` in it, relative to the scenario.
         file: String,
         /// Octets of each.
         octets: Size,
@@ -69,9 +69,9 @@ impl Way {
         if let Some(channel) = &channel {
             check_channel(channel, &channel_field)?;
         }
-        let discipline = own.discipline.as_ref().or(shape.discipline.as_ref()).cloned();
+        let discipline = own.discipline.or(shape.discipline);
         if let Some(discipline) = &discipline {
-            if let Some((flaw, found, allowed)) = discipline.spec().flaw() {
+            if let Some((flaw, found, allowed)) = discipline.flaw() {
                 let field = format!("{}.discipline.{}.{flaw}", place(own.discipline.is_some()), discipline.name());
                 return Err(InputError::default().at(field).found(found).allowed(allowed));
             }
@@ -83,18 +83,15 @@ impl Way {
             discipline,
             channel,
             channel_field,
-            jitter: own.jitter.as_ref().or(shape.jitter.as_ref()).cloned(),
+            jitter: own.jitter.or(shape.jitter),
             overtaking: own.overtaking.or(shape.overtaking).unwrap_or_default(),
-            reorder: own.reorder.as_ref().or(shape.reorder.as_ref()).cloned(),
+            reorder: own.reorder.or(shape.reorder),
             duplicate: own.duplicate.or(shape.duplicate).map_or(0.0, |share| share.0),
             outage: own.outage.as_ref().or(shape.outage.as_ref()).cloned().unwrap_or_default(),
             change: own.change.as_ref().or(shape.change.as_ref()).cloned().unwrap_or_default(),
         };
         if let Some(jitter) = &way.jitter {
-            jitter.check(&format!("{}.jitter", place(own.jitter.is_some())))?;
-        }
-        if let Some(reorder) = &way.reorder {
-            reorder.check(&format!("{}.reorder", place(own.reorder.is_some())))?;
+            check_jitter(jitter, &format!("{}.jitter", place(own.jitter.is_some())))?;
         }
         for (number, change) in way.change.iter().enumerate() {
             if let Some(channel) = &change.channel {
@@ -133,12 +130,12 @@ impl Way {
             queue: self.queue.into(),
             channel: self.channel.as_ref().map_or_else(ChannelSpec::default, |channel| channel.spec(files)),
             trace,
-            jitter: self.jitter.as_ref().map(Jitter::spec),
+            jitter: self.jitter,
             overtaking: self.overtaking,
-            reorder: self.reorder.as_ref().map(Reorder::spec),
+            reorder: self.reorder,
             duplicate: self.duplicate,
-            outage: self.outage.iter().map(Outage::spec).collect(),
-            change: self.change.iter().map(Change::spec).collect(),
+            outage: self.outage.clone(),
+            change: self.change.iter().map(|change| change.map(|channel| channel.spec(None))).collect(),
         }
     }
 }
@@ -176,75 +173,17 @@ fn pace(shape: &Shape, own: &Direction, place: impl Fn(bool) -> String) -> Resul
     }
 }
 
-fn instant(span: Span) -> Instant {
-    Instant::ZERO + span.into()
-}
-
-impl Jitter {
-    fn check(&self, field: &str) -> Result<(), InputError> {
-        let normal = self.law == JitterLaw::Normal;
-        if normal && self.deviation.is_none() {
-            return Err(InputError::new("missing")
-                .at(format!("{field}.deviation"))
-                .allowed("a time above zero, at most the mean"));
-        }
-        if !normal && self.deviation.is_some() {
-            return Err(InputError::new("only the normal law has a deviation").at(format!("{field}.deviation")));
-        }
-        if self.shape.is_some() && self.law != JitterLaw::Pareto {
-            return Err(InputError::new("only the law of Pareto has a shape").at(format!("{field}.shape")));
-        }
-        Ok(())
+/// Whether a jitter says what belongs to its law, and nothing else.
+fn check_jitter(jitter: &Jitter, field: &str) -> Result<(), InputError> {
+    let normal = jitter.law == JitterLaw::Normal;
+    if normal && jitter.deviation.is_none() {
+        return Err(InputError::new("missing").at(format!("{field}.deviation")).allowed("a time above zero, at most the mean"));
     }
-
-    fn spec(&self) -> whyloss_sim::Jitter {
-        let law = match self.law {
-            JitterLaw::Uniform => whyloss_sim::JitterLaw::Uniform,
-            JitterLaw::Normal => whyloss_sim::JitterLaw::Normal { deviation: self.deviation.unwrap_or_default().into() },
-            JitterLaw::Exponential => whyloss_sim::JitterLaw::Exponential,
-            JitterLaw::Pareto => whyloss_sim::JitterLaw::Pareto { shape: self.shape.unwrap_or(3.0) },
-        };
-        whyloss_sim::Jitter { mean: self.mean.into(), law }
+    if !normal && jitter.deviation.is_some() {
+        return Err(InputError::new("only the normal law has a deviation").at(format!("{field}.deviation")));
     }
-}
-
-impl Reorder {
-    fn check(&self, field: &str) -> Result<(), InputError> {
-        let found = match (self.late, self.early) {
-            (Some(_), Some(_)) => "both",
-            (None, None) => "neither",
-            _ => return Ok(()),
-        };
-        Err(InputError::default().at(field).found(found).allowed("either `late` or `early`, a time above zero"))
+    if jitter.shape.is_some() && jitter.law != JitterLaw::Pareto {
+        return Err(InputError::new("only the law of Pareto has a shape").at(format!("{field}.shape")));
     }
-
-    fn spec(&self) -> whyloss_sim::Reorder {
-        let shift = match (self.late, self.early) {
-            (_, Some(by)) => Shift::Early(by.into()),
-            (by, None) => Shift::Late(by.unwrap_or_default().into()),
-        };
-        whyloss_sim::Reorder { share: self.share.0, shift }
-    }
-}
-
-impl Outage {
-    fn spec(&self) -> whyloss_sim::Outage {
-        let packets = match self.packets {
-            WhileDown::Dropped => whyloss_sim::WhileDown::Dropped,
-            WhileDown::Held => whyloss_sim::WhileDown::Held,
-        };
-        whyloss_sim::Outage { at: instant(self.at), lasts: self.lasts.into(), every: self.every.map(Into::into), packets }
-    }
-}
-
-impl Change {
-    fn spec(&self) -> whyloss_sim::Change {
-        whyloss_sim::Change {
-            at: instant(self.at),
-            rate: self.rate.map(Into::into),
-            delay: self.delay.map(Into::into),
-            queue: self.queue.map(QueueLimit::from),
-            channel: self.channel.as_ref().map(|channel| channel.spec(None)),
-        }
-    }
+    Ok(())
 }

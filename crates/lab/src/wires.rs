@@ -1,17 +1,16 @@
 //! The wires of a scenario by themselves, for those who put them between real hosts.
 
 use crate::error::{Error, InputError};
-use crate::format::Discipline;
 use crate::patterns::Files;
 use crate::scenario::Scenario;
-use whyloss_sim::{LinkNames, LinkSpec};
+use whyloss_sim::{Discipline, LinkNames, LinkSpec};
 
 /// Hosts, routers and the wires between them.
 #[derive(Clone, Debug)]
 pub struct Wires {
     /// Hosts and routers, in the order of the scenario.
     pub nodes: Vec<WireNode>,
-    /// Wires.
+    /// Wires between them, in the order of the scenario.
     pub links: Vec<WireLink>,
     /// The seed that random streams follow from.
     pub seed: u64,
@@ -22,7 +21,7 @@ pub struct Wires {
 /// A host or router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireNode {
-    /// Its name.
+    /// Name in the scenario.
     pub name: String,
     /// Whether it is a host; else it forwards packets.
     pub host: bool,
@@ -31,7 +30,7 @@ pub struct WireNode {
 /// A wire between two nodes.
 #[derive(Clone, Debug)]
 pub struct WireLink {
-    /// Its name.
+    /// Name in the scenario.
     pub name: String,
     /// Its ends, by position in [`Wires::nodes`].
     pub ends: [usize; 2],
@@ -47,7 +46,7 @@ pub struct Stretch {
     /// What it is like.
     pub spec: LinkSpec,
     /// What its queue does beside dropping at the tail.
-    pub discipline: Option<whyloss_sim::Discipline>,
+    pub discipline: Option<Discipline>,
 }
 
 impl Scenario {
@@ -64,7 +63,7 @@ impl Scenario {
             let stretch = |way: usize| {
                 let (from, to) = (link.ends[way], link.ends[1 - way]);
                 let files = files.iter().find(|files| (files.link, files.way) == (index, way));
-                (from, to, ways[way].spec(files), ways[way].discipline.as_ref().map(Discipline::spec))
+                (from, to, ways[way].spec(files), ways[way].discipline)
             };
             let ways = [stretch(0), stretch(1)].map(|(from, to, spec, discipline)| {
                 let name = names.name(&network.nodes[from].name, &network.nodes[to].name);

@@ -30,7 +30,7 @@ pub struct TcpTransfer {
     pub chunk: u64,
     /// What tables call its algorithms.
     pub scheme: String,
-    /// Its algorithms.
+    /// The parts of its engine, by name.
     pub selection: Selection,
     /// The configuration of both ends.
     pub config: Config,

@@ -195,7 +195,7 @@ fn a_queue_drops_what_does_not_fit_and_a_link_takes_its_time() {
 #[test]
 fn queues_mark_what_is_capable() {
     let there = hop("a>b", 8_000_000, 0, QueueLimit::Unlimited, ChannelSpec::default());
-    let there = Hop { discipline: Some(Discipline::Warn { threshold: 3.0, weight: 1.0 }), ..there };
+    let there = Hop { discipline: Some(Discipline::Warn(whyloss_sim::Warn { threshold: 3.0, weight: 1.0 })), ..there };
     let Some(bed) = Bed::new([vec![there], vec![clean("b>a")]], 1, Bounds::default()) else { return };
     let far = bed.far.run(|| UdpSocket::bind("10.7.0.2:4000")).unwrap();
     setsockopt(&far, sockopt::Ipv4RecvTtl, &false).unwrap();

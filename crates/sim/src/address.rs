@@ -77,7 +77,7 @@ number!(
 pub enum Way {
     /// From the first end to the second; from the sender of data to its receiver.
     Forward,
-    /// Back.
+    /// From the second end to the first; from the receiver of data to its sender.
     Reverse,
 }
 

@@ -18,7 +18,7 @@ pub struct End {
     /// Its configuration. The nonce key is replaced by a random one; the application reads everything at once and checks it, whatever
     /// [`Config::auto_read`] says.
     pub config: Config,
-    /// Its algorithms.
+    /// Congestion control, differentiators, reaction, timeout policy and receiver agent.
     pub parts: Parts,
 }
 

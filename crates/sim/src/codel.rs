@@ -3,10 +3,12 @@
 use crate::error::Flaw;
 use whyloss_transport::Duration;
 
-/// The parameters of CoDel; the defaults are those of RFC 8289.
+/// The parameters of CoDel; where nothing is said those of RFC 8289.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CoDel {
-    /// The waiting time that is accepted for longer than an interval.
+    /// Waiting time that is accepted for longer than an interval.
     pub target: Duration,
     /// About the longest round-trip time of the connections.
     pub interval: Duration,

@@ -37,7 +37,7 @@ pub enum BuildError {
     SameName {
         /// What they are: node, flow.
         kind: &'static str,
-        /// The name.
+        /// The name that they share.
         name: String,
     },
     /// A flow's hosts are not connected.

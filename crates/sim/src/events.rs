@@ -1,4 +1,4 @@
-//! The event set: what happens next.
+//! The event set.
 //!
 //! Hierarchical timing wheels (Varghese & Lauck 1987) that keep the exact order: an event waits in a slot as coarse as it is far away,
 //! moves to finer slots as its time comes near, and is sorted in with the few others of its finest slot. That costs the same however

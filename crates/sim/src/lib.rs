@@ -51,7 +51,7 @@ pub use direction::LinkNames;
 pub use error::{BuildError, ChannelError, Flaw, RunError};
 pub use middlebox::Middlebox;
 pub use outage::{Outage, WhileDown};
-pub use queue::{Discipline, Red};
+pub use queue::{Discipline, Red, Warn};
 pub use radio::{Locking, Propagation, RadioSpec};
 pub use record::{
     AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LossRow, PacketCounts, Records, StripedRecord,
@@ -59,7 +59,7 @@ pub use record::{
 };
 pub use shape::{Change, LinkSpec, QueueLimit};
 pub use simulation::{Limits, Progress, RunOutcome, Simulation};
-pub use spread::{Jitter, JitterLaw, Reorder, Shift};
+pub use spread::{Jitter, JitterLaw, Reorder};
 pub use text::FileError;
 pub use trace::Trace;
 pub use truth::{Cause, CauseCounts, Truth};

@@ -128,7 +128,7 @@ pub(crate) enum Content {
     Dccp(Route, Box<dccp::Packet>, dccp::Data),
     /// A datagram on this route; `true` if the damage does not show.
     Datagram(Route, bool),
-    /// Nothing.
+    /// Nothing that any transport can attribute.
     Garbage,
 }
 

@@ -3,27 +3,34 @@
 use crate::error::Flaw;
 use whyloss_transport::{Duration, Instant};
 
-/// A period in which a link is down, once or again and again.
+/// A period in which the link is down, such as a hand-off, once or again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outage {
     /// When the first begins.
     pub at: Instant,
     /// How long each lasts.
     pub lasts: Duration,
-    /// The time from the beginning of one to the beginning of the next; there is only one without it.
+    /// From the beginning of one to the beginning of the next; there is only one if nothing is said.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub every: Option<Duration>,
-    /// What it does to packets.
+    /// What becomes of packets: `"dropped"` if nothing is said.
+    #[cfg_attr(feature = "serde", serde(default))]
     pub packets: WhileDown,
 }
 
 /// What a link that is down does to packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WhileDown {
-    /// The transmitter goes on and knows nothing of it: a packet is lost if the link is down during any part of its transmission. What
-    /// has been transmitted before arrives.
+    /// The transmitter goes on, and what it transmits is lost.
+    // Lost if the link is down during any part of its transmission; what has been transmitted before arrives.
     #[default]
     Dropped,
-    /// The transmitter stops, and goes on where it was when the link is up again. Packets wait in the queue, as far as it has room.
+    /// The transmitter stops, and packets wait in the queue.
+    // It goes on where it was when the link is up again.
     Held,
 }
 

@@ -6,27 +6,38 @@ use crate::codel::CoDel;
 use crate::error::{BuildError, Flaw};
 use crate::random::Stream;
 
-/// What a queue does with packets that come to it, before its limit.
+/// What a queue does beside dropping at the tail: `"biased"`, `{ warn = { … } }`, `{ red = { … } }` or `{ codel = { … } }`.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Discipline {
-    /// Marks every ECN-capable packet while the average queue is above a threshold: the congestion warning of TCP-Jersey (Xu, Tian &
-    /// Ansari 2004).
-    Warn {
-        /// Packets.
-        threshold: f64,
-        /// Weight of a new sample in the average; 1 for the queue as it is.
-        weight: f64,
-    },
+    /// On overflow drops the newest waiting packet of high drop precedence in favour of one that has not (Biaz & Vaidya 2005).
+    Biased,
+    /// Marks every ECN-capable packet while the average queue is above a threshold: the congestion warning of TCP-Jersey.
+    Warn(Warn),
     /// Random early detection (Floyd & Jacobson 1993).
     Red(Red),
-    /// Drops or marks at the head what has waited too long for too long (Nichols et al., RFC 8289).
+    /// Controlled delay: drops at the head what has waited too long for too long (RFC 8289).
+    #[cfg_attr(feature = "serde", serde(rename = "codel"))]
     CoDel(CoDel),
-    /// On overflow drops the newest waiting packet of high drop precedence (AF12) in favour of one that has not (Biaz & Vaidya 2005).
-    Biased,
 }
 
-/// The parameters of RED. The defaults are those of ns-2 from 2001 to 2002.
+/// The congestion warning of TCP-Jersey (Xu, Tian & Ansari 2004).
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Warn {
+    /// Average queue in packets above which all packets are marked.
+    pub threshold: f64,
+    /// Weight of a new sample in the average; 1 for the queue as it is, 0.002 if nothing is said.
+    #[cfg_attr(feature = "serde", serde(default = "default_weight"))]
+    pub weight: f64,
+}
+
+/// The parameters of RED; where nothing is said those of ns-2 from 2001 to 2002.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Red {
     /// Average queue in packets from which packets are dropped or marked.
     pub min: f64,
@@ -36,10 +47,15 @@ pub struct Red {
     pub weight: f64,
     /// Probability at `max`.
     pub max_p: f64,
-    /// From `max` to twice `max` the probability rises to 1 (Floyd's gentle variant); else it is 1 from `max` on.
+    /// From `max` to twice `max` the probability rises to 1; otherwise it is 1 from `max` on.
     pub gentle: bool,
     /// Marks ECN-capable packets instead of dropping them, except where the probability is 1.
     pub mark: bool,
+}
+
+#[cfg(feature = "serde")]
+const fn default_weight() -> f64 {
+    0.002
 }
 
 impl Default for Red {
@@ -49,15 +65,25 @@ impl Default for Red {
 }
 
 impl Discipline {
+    /// Its name in a scenario.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Biased => "biased",
+            Self::Warn(_) => "warn",
+            Self::Red(_) => "red",
+            Self::CoDel(_) => "codel",
+        }
+    }
+
     /// What makes no sense in it.
     pub fn flaw(&self) -> Option<Flaw> {
         let positive = |value: f64| value > 0.0 && value <= 1e9;
         let share = |value: f64| value > 0.0 && value <= 1.0;
         match *self {
-            Self::Warn { threshold, .. } if !(0.0..=1e9).contains(&threshold) => {
+            Self::Warn(Warn { threshold, .. }) if !(0.0..=1e9).contains(&threshold) => {
                 Some(("threshold", threshold.to_string(), "0 to 1,000,000,000 packets"))
             }
-            Self::Warn { weight, .. } | Self::Red(Red { weight, .. }) if !share(weight) => {
+            Self::Warn(Warn { weight, .. }) | Self::Red(Red { weight, .. }) if !share(weight) => {
                 Some(("weight", weight.to_string(), "a number above 0, at most 1"))
             }
             Self::Red(red) if !positive(red.min) => Some(("min", red.min.to_string(), "a number of packets above 0")),
@@ -121,7 +147,7 @@ impl Manager {
             Discipline::Biased => return Decision::Displace,
             // It decides when a packet leaves.
             Discipline::CoDel(_) => return Decision::Pass,
-            Discipline::Warn { threshold, weight } => {
+            Discipline::Warn(Warn { threshold, weight }) => {
                 self.update(weight, found);
                 return if self.average > threshold { Decision::Mark } else { Decision::Pass };
             }
@@ -213,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_average_follows_and_decays() {
-        let mut warn = manager(Discipline::Warn { threshold: 5.0, weight: 0.5 });
+        let mut warn = manager(Discipline::Warn(Warn { threshold: 5.0, weight: 0.5 }));
         // 5, 7.5: not above the threshold, above it.
         assert_eq!([warn.decide(found(10)), warn.decide(found(10))], [Decision::Pass, Decision::Mark]);
         // Two idle packet times: 7.5 / 4, and a queue of 0 halves it again.
@@ -225,8 +251,8 @@ mod tests {
     fn senseless_values_are_found() {
         let red = Red::default();
         for (discipline, field) in [
-            (Discipline::Warn { threshold: f64::NAN, weight: 1.0 }, "threshold"),
-            (Discipline::Warn { threshold: 1.0, weight: 0.0 }, "weight"),
+            (Discipline::Warn(Warn { threshold: f64::NAN, weight: 1.0 }), "threshold"),
+            (Discipline::Warn(Warn { threshold: 1.0, weight: 0.0 }), "weight"),
             (Discipline::Red(Red { min: 0.0, ..red }), "min"),
             (Discipline::Red(Red { max: 5.0, ..red }), "max"),
             (Discipline::Red(Red { max_p: 1.5, ..red }), "max_p"),

@@ -9,7 +9,7 @@ use whyloss_transport::{Duration, Instant};
 /// Everything that a run recorded. Flows, links and transfers are referred to by their index here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Records {
-    /// The seed.
+    /// Seed that all random numbers follow from, together with the number of the run.
     pub seed: u64,
     /// The number of the run.
     pub run: u64,
@@ -78,7 +78,7 @@ impl PacketCounts {
 /// One flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowRecord {
-    /// Its name.
+    /// Name that the builder was given; `transfer/0`, `transfer/1`, … for the connections of a striped transfer.
     pub name: String,
     /// The striped transfer that it belongs to.
     pub striped: Option<usize>,
@@ -116,7 +116,7 @@ pub struct FlowRecord {
 /// A file that travelled over several connections at once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StripedRecord {
-    /// Its name.
+    /// Name that the builder was given.
     pub name: String,
     /// Its length in octets.
     pub octets: u64,
@@ -135,7 +135,7 @@ pub struct StripedRecord {
 /// A loss that a sender noticed, beside what really happened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LossRow {
-    /// The flow.
+    /// Index of the flow in [`Records::flows`].
     pub flow: usize,
     /// What the sender recorded.
     pub record: LossRecord,
@@ -148,7 +148,7 @@ pub struct LossRow {
 /// An expired retransmission timer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeoutRow {
-    /// The flow.
+    /// Index of the flow in [`Records::flows`].
     pub flow: usize,
     /// What the sender recorded.
     pub record: TimeoutRecord,
@@ -172,7 +172,7 @@ impl TimeoutRow {
 pub struct DropRecord {
     /// When it was discarded or erased.
     pub at: Instant,
-    /// The flow.
+    /// Index of the flow in [`Records::flows`].
     pub flow: usize,
     /// [`Way::Forward`] from the flow's sender to its receiver, [`Way::Reverse`] back.
     pub way: Way,
@@ -180,7 +180,7 @@ pub struct DropRecord {
     pub link: LinkId,
     /// The direction of that link.
     pub link_way: Way,
-    /// Why.
+    /// Why it did not arrive.
     pub cause: Cause,
     /// When its endpoint sent it.
     pub sent_at: Instant,
@@ -245,9 +245,9 @@ pub struct AirCounts {
 /// A sender at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowSample {
-    /// When.
+    /// Time of the sample.
     pub at: Instant,
-    /// The flow.
+    /// Index of the flow in [`Records::flows`].
     pub flow: usize,
     /// Congestion window in octets.
     pub cwnd: u64,
@@ -264,11 +264,11 @@ pub struct FlowSample {
 /// A queue at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSample {
-    /// When.
+    /// Time of the sample.
     pub at: Instant,
-    /// The link.
+    /// The link, by its number in the builder.
     pub link: LinkId,
-    /// The direction.
+    /// The direction of the link whose queue it is.
     pub way: Way,
     /// Packets that wait (the one in transmission not counted).
     pub queue_packets: u64,

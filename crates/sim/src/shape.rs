@@ -6,6 +6,8 @@ use crate::outage::Outage;
 use crate::spread::{Jitter, Reorder};
 use crate::trace::Trace;
 use std::sync::Arc;
+#[cfg(feature = "serde")]
+use whyloss_transport::quantity::Capacity;
 use whyloss_transport::{BitRate, Duration, Instant};
 
 /// One direction of a link: queue, then transmitter, then channel, then propagation.
@@ -36,33 +38,90 @@ pub struct LinkSpec {
     pub change: Vec<Change>,
 }
 
-/// What is different in one direction of a link from some time on.
+/// What is different from some time on. Each field stays as it is then until another change.
+///
+/// `C` is what says what the link does to packets: a [`ChannelSpec`], or what a file says of one.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Change {
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(
+        rename = "Change",
+        description = "What is different from some time on. Each field stays as it is then until another change."
+    )
+)]
+pub struct Change<C = ChannelSpec> {
     /// From when on.
     pub at: Instant,
-    /// The transmitter's rate. What a packet in transmission still has to send goes at the new rate.
+    /// Bit rate, also of what a packet in transmission still has to send. Not with a `trace`.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub rate: Option<BitRate>,
-    /// The propagation delay of packets whose transmission ends from now on.
+    /// Propagation delay of packets whose transmission ends from now on.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub delay: Option<Duration>,
-    /// Room in the queue for packets that come from now on. Those that wait already stay.
+    /// Room in the queue for packets that come from now on.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub queue: Option<QueueLimit>,
-    /// What it does to packets whose transmission ends from now on.
-    pub channel: Option<ChannelSpec>,
+    /// What the link does to packets whose transmission ends from now on; `{}` for nothing. Patterns are not possible here.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub channel: Option<C>,
+}
+
+impl<C> Change<C> {
+    /// The same with another way to say what the link does to packets.
+    pub fn map<D>(&self, channel: impl FnOnce(&C) -> D) -> Change<D> {
+        let Self { at, rate, delay, queue, .. } = *self;
+        Change { at, rate, delay, queue, channel: self.channel.as_ref().map(channel) }
+    }
 }
 
 /// How much may wait for the transmitter. The packet in transmission is not counted.
 ///
 /// ns-2.35 counts neither, but refuses the packet that would reach its limit: `limit_` 50 there lets 49 packets wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(from = "Capacity", into = "Capacity"))]
 pub enum QueueLimit {
-    /// Anything.
+    /// No packet finds it full.
     #[default]
     Unlimited,
     /// This many packets.
     Packets(u32),
     /// This many octets.
     Octets(u64),
+}
+
+#[cfg(feature = "serde")]
+impl From<Capacity> for QueueLimit {
+    fn from(capacity: Capacity) -> Self {
+        match capacity {
+            Capacity::Packets(count) => Self::Packets(count as u32),
+            Capacity::Octets(octets) => Self::Octets(octets),
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<QueueLimit> for Capacity {
+    fn from(limit: QueueLimit) -> Self {
+        match limit {
+            // A file has no word for it: the most that it can say.
+            QueueLimit::Unlimited => Self::Packets(1_000_000_000),
+            QueueLimit::Packets(count) => Self::Packets(u64::from(count)),
+            QueueLimit::Octets(octets) => Self::Octets(octets),
+        }
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for QueueLimit {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Capacity::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Capacity::json_schema(generator)
+    }
 }
 
 impl QueueLimit {
@@ -137,7 +196,7 @@ impl LinkSpec {
 mod tests {
     use super::*;
     use crate::outage::WhileDown;
-    use crate::spread::{JitterLaw, Shift};
+    use crate::spread::JitterLaw;
 
     fn plain() -> LinkSpec {
         LinkSpec { rate: BitRate::from_bps(1_000_000), ..LinkSpec::default() }
@@ -158,8 +217,8 @@ mod tests {
             rate: Some(BitRate::from_bps(rate)),
             ..Change::default()
         };
-        let jitter = Some(Jitter { mean: Duration::ZERO, law: JitterLaw::Uniform });
-        let reorder = Some(Reorder { share: 1.5, shift: Shift::Late(Duration::from_millis(1)) });
+        let jitter = Some(Jitter::new(Duration::ZERO, JitterLaw::Uniform));
+        let reorder = Some(Reorder::late(1.5, Duration::from_millis(1)));
         let outage = Outage { at: Instant::ZERO, lasts: Duration::ZERO, every: None, packets: WhileDown::Dropped };
         for (spec, field) in [
             (LinkSpec { rate: BitRate::from_bps(0), ..plain() }, "rate"),

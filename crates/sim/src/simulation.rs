@@ -148,7 +148,7 @@ impl Simulation {
         Pause::Stretch
     }
 
-    /// Looks at every flow and queue, at the time of the next sample and before anything that happens then.
+    /// Looks at every flow and queue, at the time of the next sample and before any event of that time.
     fn sample(&mut self) {
         let Some(interval) = self.sampling else { return };
         let now = self.next_sample;

@@ -12,7 +12,7 @@ pub enum FileError {
     /// The file cannot be read or written.
     #[error("{}: {source}", .path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -20,9 +20,9 @@ pub enum FileError {
     /// A line is not what the format asks for.
     #[error("{}, line {line}: {field} is {found}; allowed is {allowed}", .path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: u64,
         /// Which value.
         field: &'static str,

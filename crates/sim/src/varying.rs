@@ -1,7 +1,7 @@
 //! A wire in one direction on which time is not the same for every packet: outages, changes, delivery traces, jitter, packets that
 //! overtake or come twice, and a queue that drops at its head.
 //!
-//! What a [plain wire](crate::link) knows when a packet enters is decided here when it happens: at the beginning of a transmission
+//! What a [plain wire](crate::link) knows when a packet enters is decided here at its time: at the beginning of a transmission
 //! (whom the queue drops, how long it takes), at its end (what the channel does, which delay holds), at the arrival. Where nothing
 //! varies, both kinds give the same times.
 
@@ -88,7 +88,7 @@ struct Flying {
 /// What arrives at the end of a flight.
 #[derive(Debug)]
 enum Carried {
-    /// The packet.
+    /// A packet that arrives once.
     Once(Load),
     /// The packet of this number in [`Varying::doubled`], or a copy of it.
     Twice(u64),
@@ -306,7 +306,7 @@ impl Varying {
         }
     }
 
-    /// When something happens next.
+    /// Time of the next event, in nanoseconds; `None` if there is none to come.
     pub fn next_at(&self) -> Option<u64> {
         let service = match &self.state {
             State::Idle(_) => None,

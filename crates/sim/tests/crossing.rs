@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use whyloss_sim::{
     Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, Crossing, Discipline, Effect, Errors, Limits, LinkId, LinkNames,
-    LinkSpec, Packet, QueueLimit, Records, Red, Step, Way,
+    LinkSpec, Packet, QueueLimit, Records, Red, Step, Warn, Way,
 };
 use whyloss_transport::segment::{Dscp, Ecn};
 use whyloss_transport::{BitRate, Duration, Instant};
@@ -108,7 +108,7 @@ fn damaged_bits_are_those_of_the_simulator() {
 #[test]
 fn only_what_is_capable_is_marked() {
     let spec = spec(QueueLimit::Unlimited, Errors::None, Effect::Erase);
-    let warn = Discipline::Warn { threshold: 2.5, weight: 1.0 };
+    let warn = Discipline::Warn(Warn { threshold: 2.5, weight: 1.0 });
     let mut crossing = Crossing::new(&spec, Some(warn), 1, 0, "a>b").unwrap();
     for (token, ecn) in [Ecn::Capable0, Ecn::NotCapable].into_iter().cycle().take(10).enumerate() {
         crossing.offer(Instant::ZERO, Packet { token: token as u64, octets: 100, ecn, dscp: Dscp::DEFAULT });

@@ -87,7 +87,7 @@ fn an_overloaded_queue_drops_the_excess_and_says_so() {
         .iter()
         .all(|drop| drop.cause == Cause::QueueFull && drop.link.index() == 1 && drop.link_way == Way::Forward));
     assert!(bottleneck.in_flight > 0);
-    assert_eq!(records.packets.in_flight, records.links.iter().map(|link| link.in_flight).sum());
+    assert_eq!(records.packets.in_flight, records.links.iter().map(|link| link.in_flight).sum::<u64>());
 }
 
 #[test]

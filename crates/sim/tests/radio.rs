@@ -286,7 +286,7 @@ fn errors_at_a_host_are_not_repaired_by_the_stations() {
     let (mut builder, nodes) = hosts(0, RadioSpec::default(), &[[0.0, 0.0], [200.0, 0.0]]);
     builder.cbr(cbr(nodes[0], nodes[1], 300_000, 500, 100));
     builder.cbr(cbr(nodes[1], nodes[0], 300_000, 500, 100));
-    let errors = Errors::Spaced { rate: 0.04, spacing: Spacing::Regular };
+    let errors = Errors::Spaced { rate: 0.04, spacing: Spacing::Deterministic };
     builder.input(nodes[1], Way::Forward, ChannelSpec { errors, effect: Effect::Erase });
     let records = run(builder, 101);
     let [there, back] = [&records.flows[0].forward, &records.flows[1].forward];

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use whyloss_sim::{
     Amount, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, CoDel, Crossing, Discipline, Effect, End, Errors, Jitter,
-    JitterLaw, Limits, LinkNames, LinkSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, Shift, TcpFlow, Trace, Truth, Way,
+    JitterLaw, Limits, LinkNames, LinkSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, TcpFlow, Trace, Truth, Way,
     WhileDown,
 };
 use whyloss_transport::scheme::Selection;
@@ -126,13 +126,13 @@ fn a_shorter_way_is_overtaken_only_where_it_may_be() {
 
 #[test]
 fn what_is_reordered_is_overtaken() {
-    let reorder = |share, shift| LinkSpec { reorder: Some(Reorder { share, shift }), ..plain() };
-    let all_late = reorder(1.0, Shift::Late(ms(3)));
+    let reorder = |reorder| LinkSpec { reorder: Some(reorder), ..plain() };
+    let all_late = reorder(Reorder::late(1.0, ms(3)));
     assert_eq!(cross(&all_late, None, &[0, 0]), [(0, 9000, None), (1, 10_000, None)]);
-    let all_early = reorder(1.0, Shift::Early(ms(7)));
+    let all_early = reorder(Reorder::early(1.0, ms(7)));
     assert_eq!(cross(&all_early, None, &[0, 0]), [(0, 1000, None), (1, 2000, None)]);
     let times: Vec<_> = (0..1000).collect();
-    let some = cross(&reorder(0.1, Shift::Late(ms(3))), None, &times);
+    let some = cross(&reorder(Reorder::late(0.1, ms(3))), None, &times);
     let overtaken = some.iter().filter(|(number, micros, _)| *micros == 1000 * number + 9000).count();
     let on_time = some.iter().filter(|(number, micros, _)| *micros == 1000 * number + 6000).count();
     // Standard deviation 9.5.
@@ -296,9 +296,9 @@ fn what_one_link_does_moves_nobody_elses_numbers() {
     let lossy = LinkSpec { channel, ..plain() };
     let without = run(lossy.clone());
     assert!(without[0].len() > 80 && without[1].len() > 160);
-    let jitter = Some(Jitter { mean: ms(2), law: JitterLaw::Exponential });
+    let jitter = Some(Jitter::new(ms(2), JitterLaw::Exponential));
     assert_eq!(run(LinkSpec { jitter, ..lossy.clone() }), without, "the same packets in the same order meet the same errors");
-    let late = Some(Reorder { share: 0.0, shift: Shift::Late(ms(10)) });
+    let late = Some(Reorder::late(0.0, ms(10)));
     assert_eq!(run(LinkSpec { jitter, reorder: late, ..lossy.clone() }), without);
     // An outage takes packets, but those that the channel takes are the same.
     let down = run(LinkSpec { outage: vec![outage(5000, 500, WhileDown::Dropped)], ..lossy });
@@ -307,15 +307,18 @@ fn what_one_link_does_moves_nobody_elses_numbers() {
 
 /// All kinds of links.
 fn any_link() -> impl Strategy<Value = (LinkSpec, Option<Discipline>)> {
-    let law = prop_oneof![
-        Just(JitterLaw::Uniform),
-        Just(JitterLaw::Normal { deviation: Duration::from_micros(700) }),
-        Just(JitterLaw::Exponential),
-        Just(JitterLaw::Pareto { shape: 2.0 }),
-    ];
-    let jitter = prop::option::of((1_u64..20, law).prop_map(|(mean, law)| Jitter { mean: ms(mean), law }));
-    let shift = prop_oneof![(1_u64..30).prop_map(|by| Shift::Late(ms(by))), (1_u64..30).prop_map(|by| Shift::Early(ms(by)))];
-    let reorder = prop::option::of((0.0..1.0, shift).prop_map(|(share, shift)| Reorder { share, shift }));
+    let jitter = (1_u64..20, 0..4).prop_map(|(mean, law)| match law {
+        0 => Jitter::new(ms(mean), JitterLaw::Uniform),
+        1 => Jitter::normal(ms(mean), Duration::from_micros(700)),
+        2 => Jitter::new(ms(mean), JitterLaw::Exponential),
+        _ => Jitter { shape: Some(2.0), ..Jitter::new(ms(mean), JitterLaw::Pareto) },
+    });
+    let jitter = prop::option::of(jitter);
+    let reorder = (0.0..1.0, 1_u64..30, prop::bool::ANY).prop_map(|(share, by, late)| match late {
+        true => Reorder::late(share, ms(by)),
+        false => Reorder::early(share, ms(by)),
+    });
+    let reorder = prop::option::of(reorder);
     let down = prop_oneof![Just(WhileDown::Dropped), Just(WhileDown::Held)];
     let outage = (0_u64..300, 1_u64..50, prop::option::of(51_u64..200), down).prop_map(|(from, lasts, every, packets)| Outage {
         at: at(from),

@@ -18,6 +18,8 @@ pub mod differentiation;
 pub mod estimate;
 pub mod kit;
 pub mod path;
+#[cfg(feature = "serde")]
+pub mod quantity;
 pub mod reaction;
 pub mod receiver;
 pub mod scheme;

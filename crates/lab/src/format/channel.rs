@@ -1,8 +1,9 @@
 //! What a link, or the way into a host, does to packets.
 
-use crate::quantity::{Probability, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use whyloss_sim::{AtEnd, Effect, Spacing};
+use whyloss_transport::quantity::{Probability, Span};
 
 /// What a link does to packets: one of `ber`, `pattern`, `loss`, `spaced`, `markov`, or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +31,7 @@ pub struct Channel {
     pub effect: Option<Effect>,
     /// What comes after the last bit of a pattern: `"repeat"` the pattern, if nothing is said, or `"clean"`, no more errors.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pattern_end: Option<PatternEnd>,
+    pub pattern_end: Option<AtEnd>,
 }
 
 /// The fields of [`Channel`] of which one at most can be given. Setting one by an override takes the others away.
@@ -43,19 +44,7 @@ pub struct Spaced {
     /// Share of packets in error: the distance from one to the next is 1/rate packets in the mean.
     pub rate: Probability,
     /// The law of the distances.
-    pub law: Law,
-}
-
-/// The law of the distances from one packet in error to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Law {
-    /// Always 1/rate packets, rounded.
-    Deterministic,
-    /// Any number from 1 to 2/rate - 1 is as likely.
-    Uniform,
-    /// Exponential with mean 1/rate, rounded up.
-    Exponential,
+    pub law: Spacing,
 }
 
 /// A two-state chain that starts in its good state.
@@ -69,26 +58,6 @@ pub struct Markov {
     /// The chain steps whenever this time has passed; with every packet if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Span>,
-}
-
-/// What an error does to its packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Effect {
-    /// The packet is lost without a trace.
-    Erase,
-    /// Bits are flipped and the packet travels on.
-    Damage,
-}
-
-/// What comes after the last bit of a pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PatternEnd {
-    /// The pattern from its beginning.
-    Repeat,
-    /// No more errors.
-    Clean,
 }
 
 /// Errors end to end: what happens to packets that have arrived at a host, before its transport sees them. No link repairs them.

@@ -1,11 +1,11 @@
 //! What is sent.
 
 use super::tcp::Tcp;
-use crate::quantity::{Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use whyloss_transport::datagram::{self, dccp};
+use whyloss_transport::quantity::{Rate, Size, Span};
 use whyloss_transport::scheme::{Part, Selection, Value};
 
 /// One flow, or several of a kind: TCP with a scheme or with single parts, or datagrams.

@@ -1,26 +1,28 @@
 //! The scenario file, field by field. The JSON Schema in `docs/` is generated from these types.
 
 mod channel;
-mod discipline;
 mod flow;
 mod middlebox;
 mod radio;
 mod tcp;
 mod topology;
-mod varying;
 
-pub use channel::{Channel, Effect, Input, Law, Markov, PatternEnd, Spaced, CHANNEL_ERRORS};
-pub use discipline::{CoDel, Discipline, Red, Warn};
+pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};
 pub use flow::{Datagrams, Dccp, Flow, Parameter};
 pub use middlebox::{Middlebox, MiddleboxKind};
-pub use radio::{Chain, Locking, Radio};
+pub use radio::{Chain, Radio};
 pub use tcp::{AckPolicy, Granularity, Recovery, ReportResponse, Tcp};
 pub use topology::{Access, Direction, Dumbbell, Host, Link, Path, Router, Shape};
-pub use varying::{Change, Jitter, JitterLaw, Outage, Reorder, WhileDown};
+pub use whyloss_sim::{
+    AtEnd, CoDel, Discipline, Effect, Jitter, JitterLaw, Locking, Outage, Red, Reorder, Spacing, Warn, WhileDown,
+};
 
-use crate::quantity::Span;
+/// What is different in a link from some time on.
+pub type Change = whyloss_sim::Change<Channel>;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use whyloss_transport::quantity::Span;
 
 /// A scenario: a network, what is sent over it, and what is written down.
 ///

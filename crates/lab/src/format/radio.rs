@@ -1,10 +1,10 @@
 //! Radio stations.
 
 use super::channel::{Channel, Input};
-use crate::quantity::{Capacity, Length, OrNone, Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use whyloss_sim::{ChannelSpec, Propagation, QueueLimit, RadioSpec};
+use whyloss_sim::{ChannelSpec, Locking, Propagation, QueueLimit, RadioSpec};
+use whyloss_transport::quantity::{Capacity, Length, OrNone, Rate, Size, Span};
 
 /// Stations in a row, `hops` hops of `spacing` each: host `node0`, routers `node1`, `node2`, … and a host at the other end. Flows
 /// that do not say `from` and `to` go from `node0` to the other end. `[radio]` says what stations they are.
@@ -97,18 +97,6 @@ pub struct Radio {
     pub locking: Locking,
 }
 
-/// Which of several signals a receiver listens to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Locking {
-    /// The first that it senses, even one too weak to decode; it is deaf to whatever begins before the medium is idle again (ns-2).
-    Sensed,
-    /// The first that it can decode; signals too weak for that are nothing but noise.
-    Decodable,
-    /// As "decodable", but it leaves a frame for a later one that can be decoded in spite of it.
-    Strongest,
-}
-
 impl Default for Radio {
     fn default() -> Self {
         let spec = RadioSpec::default();
@@ -147,7 +135,7 @@ impl Default for Radio {
             floor_w: spec.floor_w,
             noise_w: spec.noise_w,
             capture: spec.capture,
-            locking: Locking::Sensed,
+            locking: spec.locking,
         }
     }
 }
@@ -183,11 +171,7 @@ impl Radio {
             floor_w: self.floor_w,
             noise_w: self.noise_w,
             capture: self.capture,
-            locking: match self.locking {
-                Locking::Sensed => whyloss_sim::Locking::Sensed,
-                Locking::Decodable => whyloss_sim::Locking::Decodable,
-                Locking::Strongest => whyloss_sim::Locking::Strongest,
-            },
+            locking: self.locking,
         }
     }
 }

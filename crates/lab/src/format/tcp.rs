@@ -1,8 +1,8 @@
 //! Every field of the engine's configuration, under the same name.
 
-use crate::quantity::{OrNone, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use whyloss_transport::quantity::{OrNone, Size, Span};
 use whyloss_transport::tcp;
 use whyloss_transport::Duration;
 

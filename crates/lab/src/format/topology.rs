@@ -1,11 +1,12 @@
 //! Hosts, routers, links, and the shorthands for networks that everyone needs.
 
 use super::channel::{Channel, Input};
-use super::discipline::Discipline;
-use super::varying::{Change, Jitter, Outage, Reorder};
-use crate::quantity::{Capacity, Length, Probability, Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use whyloss_sim::{Discipline, Jitter, Outage, Reorder};
+use whyloss_transport::quantity::{Capacity, Length, Probability, Rate, Size, Span};
+
+type Change = whyloss_sim::Change<Channel>;
 
 /// A host: flows start and end here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,9 +5,9 @@ use arrow_schema::DataType;
 /// A column of a table, for the documentation.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its name.
+    /// Name, with its unit.
     pub name: &'static str,
-    /// Its type.
+    /// Type of its values.
     pub kind: DataType,
     /// Whether it can be null.
     pub nullable: bool,

@@ -52,7 +52,7 @@ pub struct PacketRow<'a> {
     pub addresses: [IpAddr; 2],
     /// What it carries.
     pub protocol: u8,
-    /// Its ports.
+    /// Ports of sender and receiver; 0 where there are none.
     pub ports: [u16; 2],
     /// Sequence and acknowledgement number and flags, of TCP.
     pub tcp: Option<(u32, u32, u8)>,
@@ -100,7 +100,7 @@ impl PacketRow<'_> {
     }
 }
 
-/// The columns.
+/// The columns of `packets.parquet`, for the documentation.
 pub(super) fn columns() -> Vec<Column> {
     PacketTable::columns()
 }

@@ -5,7 +5,7 @@ use arrow_array::types::UInt64Type;
 use std::path::{Path, PathBuf};
 use whyloss_lab::arrow_array::Array as _;
 use whyloss_lab::{run, Control, RunOptions, Scenario, Tables};
-use whyloss_sim::{Change, ChannelSpec, Errors, Jitter, JitterLaw, LinkSpec, Outage, QueueLimit, Reorder, Shift, WhileDown};
+use whyloss_sim::{Change, ChannelSpec, Errors, Jitter, JitterLaw, LinkSpec, Outage, QueueLimit, Reorder, WhileDown};
 use whyloss_transport::{BitRate, Duration, Instant};
 
 const FLOW: &str = "[[flow]]\nsize = '1 MB'\n";
@@ -32,9 +32,9 @@ fn all_fields_reach_the_link() {
         rate: BitRate::from_bps(1_000_000),
         delay: ms(10),
         queue: QueueLimit::Packets(9),
-        jitter: Some(Jitter { mean: ms(4), law: JitterLaw::Normal { deviation: ms(1) } }),
+        jitter: Some(Jitter::normal(ms(4), ms(1))),
         overtaking: true,
-        reorder: Some(Reorder { share: 0.25, shift: Shift::Late(ms(7)) }),
+        reorder: Some(Reorder::late(0.25, ms(7))),
         duplicate: 0.01,
         outage: vec![outage(1000, 300, Some(ms(2000)), WhileDown::Held), outage(3000, 1, None, WhileDown::Dropped)],
         change: vec![
@@ -60,8 +60,8 @@ fn all_fields_reach_the_link() {
                outage = []\nchange = []\nduplicate = 0\n";
     let [there, back] = wire(&format!("{text}{own}{FLOW}"));
     let different = LinkSpec {
-        jitter: Some(Jitter { mean: ms(1), law: JitterLaw::Uniform }),
-        reorder: Some(Reorder { share: 0.5, shift: Shift::Early(ms(1)) }),
+        jitter: Some(Jitter::new(ms(1), JitterLaw::Uniform)),
+        reorder: Some(Reorder::early(0.5, ms(1))),
         overtaking: false,
         outage: Vec::new(),
         change: Vec::new(),

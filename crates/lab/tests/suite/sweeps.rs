@@ -80,7 +80,7 @@ fn dccp_fills_the_same_tables() {
 
 #[test]
 fn null_takes_a_field_away() {
-    let endless = serde_json::json!({ "flow[0].size": null });
+    let endless = serde_json::json!({ "flow[0].size": null, "scenario.duration": "60 s" });
     let everywhere = serde_json::json!({ "sweep": { "base": "path.toml" }, "set": endless });
     let axis =
         serde_json::json!([{ "name": "length", "variant": [{ "name": "endless", "set": endless }, { "name": "as it is" }] }]);

@@ -4,7 +4,7 @@ use super::spec::Step;
 use crate::random::Stream;
 use whyloss_transport::Instant;
 
-/// The chain.
+/// The chain, in one of its two states.
 #[derive(Debug)]
 pub(super) struct Chain {
     stay_good: f64,

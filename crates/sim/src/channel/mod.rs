@@ -1,4 +1,4 @@
-//! What happens to packets between two nodes, apart from queueing.
+//! What disturbs packets between two nodes, apart from queueing.
 //!
 //! A channel looks at every packet after its serialisation: a packet that it spoils has used its airtime. Nothing here knows of
 //! events or nodes, so that a real-time emulator can use the same channels.
@@ -64,7 +64,7 @@ impl Channel {
         Ok(Self { model, effect: spec.effect, flips: Stream::new(seed, run, component, "flips") })
     }
 
-    /// Whether nothing ever happens to a packet here.
+    /// Whether every packet crosses unharmed.
     pub const fn is_perfect(&self) -> bool {
         matches!(self.model, Model::Perfect)
     }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(message(Errors::Bits { ber: 1.0 }), "ber is 1; allowed is a number from 0 to below 1");
         assert_eq!(message(Errors::Bits { ber: f64::NAN }), "ber is NaN; allowed is a number from 0 to below 1");
         assert_eq!(message(Errors::Packets { probability: -0.1 }), "probability is -0.1; allowed is a number from 0 to 1");
-        let spaced = Errors::Spaced { rate: 1.5, spacing: Spacing::Regular };
+        let spaced = Errors::Spaced { rate: 1.5, spacing: Spacing::Deterministic };
         assert_eq!(message(spaced), "rate is 1.5; allowed is a number from 0 to 1");
         let gilbert = |stay_good, stay_bad, step| Errors::Gilbert { stay_good, stay_bad, step };
         assert_eq!(message(gilbert(2.0, 0.5, Step::Packet)), "stay_good is 2; allowed is a number from 0 to 1");

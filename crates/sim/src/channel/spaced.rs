@@ -27,7 +27,7 @@ impl Spaced {
         }
         let mean = 1.0 / self.rate;
         let distance = match self.spacing {
-            Spacing::Regular => rounded(mean),
+            Spacing::Deterministic => rounded(mean),
             Spacing::Uniform => 1 + self.stream.below(rounded(2.0 * mean - 1.0)),
             // 1 - u lies in (0, 1], so the logarithm is finite and not positive.
             Spacing::Exponential => libm::ceil(-libm::log(1.0 - self.stream.unit()) * mean) as u64,
@@ -67,8 +67,8 @@ mod tests {
     #[test]
     fn regular_errors_come_every_so_many_packets() {
         // 1/0.03 is 33.3.
-        assert!(distances(0.03, Spacing::Regular).iter().all(|&distance| distance == 33));
-        assert!(distances(1.0, Spacing::Regular).iter().all(|&distance| distance == 1));
+        assert!(distances(0.03, Spacing::Deterministic).iter().all(|&distance| distance == 33));
+        assert!(distances(1.0, Spacing::Deterministic).iter().all(|&distance| distance == 1));
     }
 
     #[test]

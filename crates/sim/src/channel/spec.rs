@@ -17,7 +17,7 @@ pub struct ChannelSpec {
 /// Where errors fall.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Errors {
-    /// Nowhere.
+    /// Nowhere: every packet crosses unharmed.
     #[default]
     None,
     /// On each bit independently with probability `ber`.
@@ -27,7 +27,7 @@ pub enum Errors {
     },
     /// On the bits that a file names, counted over all bits that cross the channel.
     Pattern {
-        /// The positions.
+        /// Positions of the bits in error, from a file.
         pattern: Arc<Pattern>,
         /// What comes after the pattern's last bit.
         at_end: AtEnd,
@@ -56,15 +56,18 @@ pub enum Errors {
     },
 }
 
-/// The law of the distances from one packet in error to the next, and from the beginning to the first; our reading of the names
-/// "deterministic", "uniform" and "exponential" by which simulators call their error models.
+/// The law of the distances from one packet in error to the next.
+// And from the beginning to the first. Our reading of the names by which simulators call their error models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Law"))]
 pub enum Spacing {
-    /// Always `1/rate`, rounded.
-    Regular,
-    /// Uniform on `1..=2/rate - 1`, the end rounded.
+    /// Always 1/rate packets, rounded.
+    Deterministic,
+    /// Any number from 1 to 2/rate - 1 is as likely.
     Uniform,
-    /// Exponential with mean `1/rate`, rounded up, which adds half a packet to the mean.
+    /// Exponential with mean 1/rate, rounded up.
+    // That adds half a packet to the mean.
     Exponential,
 }
 
@@ -79,16 +82,21 @@ pub enum Step {
 
 /// What an error does to its packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Effect {
     /// The packet is lost without a trace.
     #[default]
     Erase,
-    /// Bits are flipped: those that the model names, or one chosen at random where it names packets only. The packet travels on.
+    /// Bits are flipped and the packet travels on.
+    // Those that the model names, or one chosen at random where it names packets only.
     Damage,
 }
 
 /// What comes after the last bit of a pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PatternEnd"))]
 pub enum AtEnd {
     /// The pattern from its beginning.
     #[default]

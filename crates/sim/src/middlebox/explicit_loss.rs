@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use whyloss_transport::segment::{ExplicitLoss, Flags};
 use whyloss_transport::{Segment, Seq};
 
-/// The agent.
+/// Remembers holes and names them on acknowledgements.
 #[derive(Debug, Default)]
 pub(crate) struct ExplicitLosses {
     /// By the endpoint that sent the data.

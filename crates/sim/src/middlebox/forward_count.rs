@@ -5,7 +5,7 @@ use crate::address::EndpointId;
 use std::collections::BTreeMap;
 use whyloss_transport::Segment;
 
-/// The agent.
+/// Counts data segments and writes their numbers into them.
 #[derive(Debug, Default)]
 pub(crate) struct ForwardCount {
     /// Data segments of each endpoint that the link's queue has taken.

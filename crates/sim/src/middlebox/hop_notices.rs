@@ -4,7 +4,7 @@ use super::agent::{Agent, Answer, Transit};
 use whyloss_transport::segment::{Flags, Hop, HopNotice, Notices, Options, RareOptions};
 use whyloss_transport::Segment;
 
-/// The agent.
+/// Answers each data segment that comes over the link, or leaves over it, with a notice.
 #[derive(Debug)]
 pub(crate) struct HopNotices;
 

@@ -3,7 +3,7 @@
 use super::agent::{Agent, Transit};
 use whyloss_transport::Segment;
 
-/// The agent.
+/// Multiplies the measured share of survivors into the notice that a sender has left room for.
 #[derive(Debug)]
 pub(crate) struct Survival;
 

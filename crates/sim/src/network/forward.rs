@@ -174,7 +174,7 @@ impl Network {
     fn handle_varying(&mut self, direction: DirectionId) -> Option<PacketId> {
         let link = &mut self.directions[direction.index()];
         let Line::Varying(varying) = &mut link.line else { return None };
-        // A packet has come in between: its event stands where this one stood.
+        // A packet was enqueued in the meantime: its event stands where this one stood.
         if varying.armed != self.now {
             return None;
         }

@@ -116,7 +116,7 @@ impl Radio {
         StationId::new(first)
     }
 
-    /// Stations.
+    /// Number of stations on all radio channels.
     pub fn len(&self) -> usize {
         self.stations.len()
     }

@@ -30,7 +30,7 @@ struct Lock {
 /// What became of a signal when it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// A frame.
+    /// A frame that can be decoded.
     Frame,
     /// A frame that the receiver listened to and could not decode.
     Noise,

@@ -72,15 +72,18 @@ pub struct RadioSpec {
     pub channel: ChannelSpec,
 }
 
-/// Which of several signals a receiver listens to. One that it listens to is lost as soon as it falls below [`RadioSpec::capture`].
+/// Which of several signals a receiver listens to.
+// One that it listens to is lost as soon as it falls below [`RadioSpec::capture`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Locking {
     /// The first that it senses, even one too weak to decode; it is deaf to whatever begins before the medium is idle again (ns-2).
     #[default]
     Sensed,
     /// The first that it can decode; signals too weak for that are nothing but noise.
     Decodable,
-    /// As [`Locking::Decodable`], but it leaves a frame for a later one that can be decoded in spite of it ("message in message").
+    /// As "decodable", but it leaves a frame for a later one that can be decoded in spite of it.
     Strongest,
 }
 

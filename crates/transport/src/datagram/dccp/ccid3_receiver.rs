@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_loss_event_begins_with_the_third_later_packet() {
         let mut receiver = Receiver::new(1);
-        assert_eq!(feed(&mut receiver, (1..=9).chain(11..=12)), []);
+        assert!(feed(&mut receiver, (1..=9).chain(11..=12)).is_empty());
         assert_eq!(intervals(&mut receiver), (3, vec![(0, 9)]));
         assert_eq!(feed(&mut receiver, [13]), [13]);
         assert_eq!(intervals(&mut receiver), (0, vec![(1, 3), (0, 9)]));
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn reordering_is_no_loss() {
         let mut receiver = Receiver::new(1);
-        assert_eq!(feed(&mut receiver, [1, 2, 4, 5, 3, 6, 8, 7, 9]), []);
+        assert!(feed(&mut receiver, [1, 2, 4, 5, 3, 6, 8, 7, 9]).is_empty());
         assert_eq!(intervals(&mut receiver), (0, vec![(0, 9)]));
     }
 

@@ -1,11 +1,14 @@
 //! Quantities with their units, as they stand in scenario files: `"384 kbps"`, `"10 ms"`, `"99 pkt"`, `"64 KiB"`, `"2 %"`.
 
+use crate::time::{Duration, Instant};
+use crate::units::BitRate;
+#[cfg(feature = "schema")]
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::de::{self, Deserialize, Deserializer, Expected, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
+#[cfg(feature = "schema")]
 use std::borrow::Cow;
 use std::fmt;
-use whyloss_transport::{BitRate, Duration};
 
 /// What a quantity is and which units it takes.
 struct Measure {
@@ -160,6 +163,7 @@ macro_rules! quantity {
             }
         }
 
+        #[cfg(feature = "schema")]
         impl JsonSchema for $name {
             fn schema_name() -> Cow<'static, str> {
                 stringify!($name).into()
@@ -172,6 +176,7 @@ macro_rules! quantity {
     };
 }
 
+#[cfg(feature = "schema")]
 fn text_schema(allowed: &str, units: &[(&str, f64)], examples: &[&str]) -> Schema {
     let units: Vec<_> = units.iter().map(|(unit, _)| *unit).collect();
     json_schema!({
@@ -219,6 +224,83 @@ impl From<Span> for Duration {
     }
 }
 
+impl From<Duration> for Span {
+    fn from(duration: Duration) -> Self {
+        Self(duration.as_nanos())
+    }
+}
+
+impl From<BitRate> for Rate {
+    fn from(rate: BitRate) -> Self {
+        Self(rate.as_bps())
+    }
+}
+
+impl From<Span> for Instant {
+    fn from(span: Span) -> Self {
+        Self::from_nanos(span.0)
+    }
+}
+
+impl From<Instant> for Span {
+    fn from(instant: Instant) -> Self {
+        Self(instant.as_nanos())
+    }
+}
+
+/// Lets a type of the engine stand in files as the quantity of another.
+macro_rules! written_as {
+    ($type:ty as $quantity:ident) => {
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $quantity::from(*self).serialize(serializer)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $quantity::deserialize(deserializer).map(Self::from)
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $quantity::schema_name()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                $quantity::json_schema(generator)
+            }
+        }
+    };
+}
+
+written_as!(Duration as Span);
+written_as!(Instant as Span);
+written_as!(BitRate as Rate);
+
+/// Reads and writes a number as a [`Probability`].
+pub mod probability {
+    use super::{Deserialize, Deserializer, Probability, Serialize, Serializer};
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(share: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        Probability(*share).serialize(serializer)
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// If it is no number from 0 to 1 and no percentage.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        Probability::deserialize(deserializer).map(|share| share.0)
+    }
+}
+
 /// How much a queue holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Capacity {
@@ -260,6 +342,7 @@ impl<'de> Deserialize<'de> for Capacity {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Capacity {
     fn schema_name() -> Cow<'static, str> {
         "Capacity".into()
@@ -329,6 +412,7 @@ impl<'de> Deserialize<'de> for Probability {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Probability {
     fn schema_name() -> Cow<'static, str> {
         "Probability".into()
@@ -405,6 +489,7 @@ impl<'de> Deserialize<'de> for OrNone<u32> {
     }
 }
 
+#[cfg(feature = "schema")]
 impl<T: JsonSchema> JsonSchema for OrNone<T> {
     fn schema_name() -> Cow<'static, str> {
         format!("{}OrNone", T::schema_name()).into()

@@ -68,7 +68,17 @@ pub(crate) fn check_flow(flow: &Flow, field: &str) -> Result<FlowConfig, InputEr
         _ => {}
     }
     let config = flow.config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })?;
-    check_config(&config).map_err(|error| InputError { field: format!("{field}.tcp.{}", error.field), ..error })?;
+    config.check().map_err(|error| {
+        InputError::default().at(format!("{field}.tcp.{}", error.field)).found(error.found).allowed(error.allowed)
+    })?;
+    for (name, octets) in [("receive_buffer", config.receive_buffer), ("send_buffer", config.send_buffer)] {
+        if octets < u64::from(config.mss) {
+            return Err(InputError::default()
+                .at(format!("{field}.tcp.{name}"))
+                .found(format!("\"{octets} B\""))
+                .allowed("at least one segment (mss)"));
+        }
+    }
     if flow.striped.is_some() && flow.chunk.0 > config.send_buffer {
         return Err(InputError::new("a chunk does not fit the send buffer")
             .at(at("chunk"))
@@ -92,35 +102,6 @@ fn check_dccp(flow: &Flow, field: &str) -> Result<dccp::Config, InputError> {
             .allowed("name, from, to, count, start, start_spread, dccp, parameters"));
     }
     flow.dccp_config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })
-}
-
-fn check_config(config: &Config) -> Result<(), InputError> {
-    let wrong = |field: &str, found: String, allowed: &str| Err(InputError::default().at(field).found(found).allowed(allowed));
-    if config.mss < 64 {
-        return wrong("mss", config.mss.to_string(), "64 to 65535 octets");
-    }
-    if config.initial_window == 0 {
-        return wrong("initial_window", "0".to_owned(), "1 segment or more");
-    }
-    if config.dup_threshold == 0 {
-        return wrong("dup_threshold", "0".to_owned(), "1 or more");
-    }
-    if config.max_backoff == 0 {
-        return wrong("max_backoff", "0".to_owned(), "1 or more");
-    }
-    if !matches!(config.ip_header, 20 | 40) {
-        return wrong("ip_header", config.ip_header.to_string(), "20 or 40");
-    }
-    if config.min_rto > config.max_rto {
-        return wrong("min_rto", format!("\"{}\"", config.min_rto), "at most max_rto");
-    }
-    if config.receive_buffer < u64::from(config.mss) {
-        return wrong("receive_buffer", format!("\"{} B\"", config.receive_buffer), "at least one segment (mss)");
-    }
-    if config.send_buffer < u64::from(config.mss) {
-        return wrong("send_buffer", format!("\"{} B\"", config.send_buffer), "at least one segment (mss)");
-    }
-    Ok(())
 }
 
 impl Flow {

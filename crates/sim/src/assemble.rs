@@ -384,8 +384,11 @@ impl Assembly {
         striped: Option<(FileId, usize)>,
     ) -> Result<(), BuildError> {
         let item = format!("flow {}", flow.name);
+        for end in [&ends.0, &ends.1] {
+            end.config.check().map_err(|error| unfit(&item, error.field, error.found, error.allowed))?;
+        }
         let header = ends.0.config.ip_header;
-        if ![20, 40].contains(&header) || ends.1.config.ip_header != header {
+        if ends.1.config.ip_header != header {
             let found = format!("{header} and {}", ends.1.config.ip_header);
             return Err(unfit(&item, "ip_header", found, "20 (IPv4) or 40 (IPv6), the same at both ends"));
         }

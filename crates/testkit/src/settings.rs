@@ -1,7 +1,7 @@
 //! Configurations from words: `profile=modern sack=false ack_policy=delayed:40ms`.
 
 use whyloss_transport::scheme::{Selection, SelectionError};
-use whyloss_transport::tcp::{AckPolicy, Granularity, Recovery, ReportResponse, PROFILES};
+use whyloss_transport::tcp::{AckPolicy, ConfigError, Granularity, Recovery, ReportResponse, PROFILES};
 use whyloss_transport::{Config, Duration, Parts};
 
 /// A configuration and the algorithms, set word by word.
@@ -32,6 +32,9 @@ pub enum SettingError {
     /// The algorithms do not exist.
     #[error(transparent)]
     Selection(#[from] SelectionError),
+    /// No connection can have this configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
 }
 
 /// A kind of value that a word can stand for.
@@ -233,6 +236,7 @@ impl Settings {
     pub fn build(&self) -> Result<(Config, Parts), SettingError> {
         let mut config = self.config.clone();
         let parts = self.selection.build(&mut config)?;
+        config.check()?;
         Ok((config, parts))
     }
 }

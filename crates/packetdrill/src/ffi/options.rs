@@ -9,7 +9,7 @@ use crate::world::World;
 use nix::libc::{self, c_int, c_void, socklen_t};
 use std::slice;
 use whyloss_transport::tcp::Command;
-use whyloss_transport::Duration;
+use whyloss_transport::{Config, Duration};
 
 /// linux/tcp.h.
 const TCP_CC_INFO: c_int = 26;
@@ -134,7 +134,7 @@ fn set_option(world: &mut World, fd: c_int, level: c_int, name: c_int, value: &[
             config.keep_alive = descriptor.keep_alive.then(|| config.keep_alive.unwrap_or(Duration::from_secs(7200)));
         }
         (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => config.keep_alive = descriptor.keep_alive.then_some(seconds),
-        (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => config.mss = number.clamp(1, 65_495) as u16,
+        (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => config.mss = number.clamp(Config::MIN_MSS.into(), 65_495) as u16,
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
             let text = value.split(|octet| *octet == 0).next().unwrap_or_default();
             let algorithm = String::from_utf8_lossy(text).replace("reno", "newreno");

@@ -1,10 +1,11 @@
 //! A host of the ring: an endpoint with a scripted application.
 
 use super::conduct::Conduct;
+use crate::settings::SettingError;
 use bytes::Bytes;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use whyloss_transport::scheme::{Selection, SelectionError};
+use whyloss_transport::scheme::Selection;
 use whyloss_transport::segment::synthetic_octet;
 use whyloss_transport::tcp::{Closing, LossRecord, TimeoutRecord};
 use whyloss_transport::timeout::Outcome;
@@ -174,9 +175,10 @@ pub struct Host {
 }
 
 impl Host {
-    pub(super) fn new(setup: Setup, ports: Ports, seed: u64) -> Result<Self, SelectionError> {
+    pub(super) fn new(setup: Setup, ports: Ports, seed: u64) -> Result<Self, SettingError> {
         let mut config = setup.config.clone();
         let parts = setup.selection.build(&mut config)?;
+        config.check()?;
         let stream = if setup.produces { Stream::synthetic(setup.sends) } else { Stream::random(setup.sends, seed) };
         Ok(Self {
             endpoint: Endpoint::new(config, parts, ports),

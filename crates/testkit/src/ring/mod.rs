@@ -12,6 +12,7 @@ mod link;
 pub use host::{Closes, Host, Reads, Setup, Stream, Told};
 pub use link::{Count, Fault, Link, Passing, Strip};
 
+use crate::settings::SettingError;
 use crate::trace::render;
 use link::Delivery;
 use rand::SeedableRng;
@@ -20,7 +21,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::fmt;
 use std::hash::Hasher;
-use whyloss_transport::scheme::SelectionError;
 use whyloss_transport::segment::Flags;
 use whyloss_transport::{Command, Duration, Event, Input, Instant, Integrity, Ports, Segment, Seq};
 
@@ -113,7 +113,7 @@ const IDLE_CALLS: u64 = 100;
 
 impl Ring {
     /// A ring; `forward` carries what the client sends, `backward` what the server sends. The same arguments give the same run.
-    pub fn new(seed: u64, client: Setup, server: Setup, forward: Link, backward: Link) -> Result<Self, SelectionError> {
+    pub fn new(seed: u64, client: Setup, server: Setup, forward: Link, backward: Link) -> Result<Self, SettingError> {
         let ports = Ports { local: 49_152, remote: 80 };
         let hosts = [
             Host::new(client, ports, seed ^ 0xC11E)?,

@@ -12,7 +12,7 @@ mod tests;
 use crate::scheme::{Parts, Selection, SelectionError};
 use crate::segment::{Flags, Integrity, Payload, Segment};
 use crate::seq::Seq;
-use crate::tcp::{Command, Config, Endpoint, Event, Input, Ports};
+use crate::tcp::{Command, Config, ConfigError, Endpoint, Event, Input, Ports};
 use crate::time::Instant;
 use crate::wire::icmp::TooBig;
 use crate::wire::ip::Addresses;
@@ -115,6 +115,9 @@ pub enum StackError {
     /// The algorithms cannot be built.
     #[error(transparent)]
     Selection(#[from] SelectionError),
+    /// The configuration is none that a connection can have.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
 }
 
 /// Counters of what concerned no connection. Segments.
@@ -210,8 +213,10 @@ impl Stack {
         if self.listeners.contains_key(&local) {
             return Err(StackError::ListenerExists(local));
         }
-        // Wrong names and parameters are told now and not when the first peer knocks.
-        listener.selection.build(&mut listener.config.clone())?;
+        // Wrong names, parameters and settings are told now and not when the first peer knocks.
+        let mut config = listener.config.clone();
+        listener.selection.build(&mut config)?;
+        config.check()?;
         self.listeners.insert(local, Listening { listener, pending: 0, cookies_until: Instant::ZERO });
         Ok(())
     }
@@ -232,6 +237,7 @@ impl Stack {
         let same_family = |address: &&IpAddr| address.is_ipv4() == remote.is_ipv4();
         let source = *self.settings.addresses.iter().find(same_family).ok_or(StackError::NoSource(remote.ip()))?;
         let parts = selection.build(&mut config)?;
+        config.check()?;
         let tuple = self
             .identity
             .ports(&(source, remote))
@@ -474,7 +480,7 @@ impl Stack {
     /// A closed endpoint for a connection, with what the host decides.
     fn endpoint_of(&mut self, tuple: FourTuple, mut config: Config, parts: Parts) -> Endpoint {
         config.ip_header = if tuple.local.is_ipv4() { 20 } else { 40 };
-        config.mss = config.mss.min(self.settings.mtu - u16::from(config.ip_header) - 20);
+        config.mss = config.mss.min(self.settings.mtu.saturating_sub(u16::from(config.ip_header) + 20));
         config.nonce_key = self.identity.nonce_key(&tuple);
         let ports = Ports { local: tuple.local.port(), remote: tuple.remote.port() };
         Endpoint::new(config, parts, ports)

@@ -174,7 +174,52 @@ pub enum ReportResponse {
     Immediate,
 }
 
+/// A configuration that no connection can have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is {found}; allowed is {allowed}")]
+pub struct ConfigError {
+    /// The field of [`Config`].
+    pub field: &'static str,
+    /// What was found.
+    pub found: String,
+    /// What is allowed.
+    pub allowed: &'static str,
+}
+
 impl Config {
+    /// The smallest MSS: the 40 octets of a full header's options, and some data.
+    pub const MIN_MSS: u16 = 64;
+
+    /// Checks what an [`Endpoint`](super::Endpoint) relies on. A driver calls it on every configuration that comes from outside.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |field, found: String, allowed| Err(ConfigError { field, found, allowed });
+        let tick = match self.granularity {
+            Granularity::Fine { .. } => None,
+            Granularity::Ticks(tick) | Granularity::Net3(tick) | Granularity::FreeBsd(tick) => Some(tick),
+        };
+        if self.mss < Self::MIN_MSS {
+            wrong("mss", self.mss.to_string(), "64 to 65535 octets")
+        } else if self.initial_window == 0 {
+            wrong("initial_window", "0".to_owned(), "1 segment or more")
+        } else if self.dup_threshold == 0 {
+            wrong("dup_threshold", "0".to_owned(), "1 or more")
+        } else if self.max_backoff == 0 {
+            wrong("max_backoff", "0".to_owned(), "1 or more")
+        } else if !matches!(self.ip_header, 20 | 40) {
+            wrong("ip_header", self.ip_header.to_string(), "20 or 40")
+        } else if self.min_rto > self.max_rto {
+            wrong("min_rto", format!("\"{}\"", self.min_rto), "at most max_rto")
+        } else if self.receive_buffer == 0 {
+            wrong("receive_buffer", "0".to_owned(), "1 octet or more")
+        } else if self.send_buffer == 0 {
+            wrong("send_buffer", "0".to_owned(), "1 octet or more")
+        } else if tick == Some(Duration::ZERO) {
+            wrong("granularity", "ticks of \"0 s\"".to_owned(), "ticks above zero")
+        } else {
+            Ok(())
+        }
+    }
+
     /// A stack of today by the RFCs: SACK, RACK-TLP, PRR, timestamps, initial window 10 (RFC 6928).
     pub fn modern() -> Self {
         Self {
@@ -349,3 +394,29 @@ pub static PROFILES: &[(&str, Profile)] = &[
     ("freebsd45", Config::freebsd45),
     ("qualnet", Config::qualnet),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_fit_and_misfits_are_named() {
+        for (name, profile) in PROFILES {
+            assert_eq!(profile().check(), Ok(()), "{name}");
+        }
+        let flaw = |change: fn(&mut Config)| {
+            let mut config = Config::modern();
+            change(&mut config);
+            config.check().unwrap_err().to_string()
+        };
+        assert_eq!(flaw(|config| config.mss = 63), "mss is 63; allowed is 64 to 65535 octets");
+        assert_eq!(flaw(|config| config.initial_window = 0), "initial_window is 0; allowed is 1 segment or more");
+        assert_eq!(flaw(|config| config.dup_threshold = 0), "dup_threshold is 0; allowed is 1 or more");
+        assert_eq!(flaw(|config| config.max_backoff = 0), "max_backoff is 0; allowed is 1 or more");
+        assert_eq!(flaw(|config| config.ip_header = 24), "ip_header is 24; allowed is 20 or 40");
+        assert_eq!(flaw(|config| config.min_rto = config.max_rto * 2), "min_rto is \"120 s\"; allowed is at most max_rto");
+        assert_eq!(flaw(|config| config.receive_buffer = 0), "receive_buffer is 0; allowed is 1 octet or more");
+        assert_eq!(flaw(|config| config.send_buffer = 0), "send_buffer is 0; allowed is 1 octet or more");
+        assert!(flaw(|config| config.granularity = Granularity::Ticks(Duration::ZERO)).contains("ticks above zero"));
+    }
+}

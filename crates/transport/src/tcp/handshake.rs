@@ -3,8 +3,7 @@
 use super::pmtu::PathMtu;
 use super::record::{Closing, Event, State};
 use super::sides::first_position;
-use super::Endpoint;
-use super::Parts;
+use super::{Config, Endpoint, Parts};
 use crate::congestion::Window;
 use crate::segment::{Flags, Options, RareOptions, Segment, Wave};
 use crate::seq::Seq;
@@ -187,13 +186,15 @@ impl Endpoint {
             self.rcv.ts_recent = timestamps.value;
             self.rcv.ts_recent_at = now;
         }
-        let peer_mss = u32::from(options.mss.unwrap_or(if self.config.ip_header == 40 { 1220 } else { 536 })).max(64);
+        let peer_mss = u32::from(options.mss.unwrap_or(if self.config.ip_header == 40 { 1220 } else { 536 }))
+            .max(u32::from(Config::MIN_MSS));
         let smss = u32::from(self.config.mss).min(peer_mss);
         self.snd.smss = smss;
         let wave = self.wave_formation().map(|_| Wave::default());
         let options = Options { wave, ..self.data_options(now, self.nonces().then_some(0), true) };
-        self.snd.mss = smss - options.encoded_len() as u32;
-        self.snd.path_mtu = PathMtu::new(self.snd.mss, u32::from(self.config.ip_header) + 20 + smss - self.snd.mss);
+        // A configuration that nobody has checked may leave less room than the options take.
+        self.snd.mss = smss.saturating_sub(options.encoded_len() as u32).max(1);
+        self.snd.path_mtu = PathMtu::new(self.snd.mss, u32::from(self.config.ip_header) + 20 + smss.saturating_sub(self.snd.mss));
         self.snd.wnd = u64::from(segment.window); // never scaled on a SYN
         self.snd.max_wnd = self.snd.wnd;
         self.snd.wl = (self.rcv.irs, self.snd.iss);

@@ -34,7 +34,7 @@ mod undo;
 mod waves;
 mod window_use;
 
-pub use config::{AckPolicy, Config, Granularity, Profile, Recovery, ReportResponse, PROFILES};
+pub use config::{AckPolicy, Config, ConfigError, Granularity, Profile, Recovery, ReportResponse, PROFILES};
 pub use endpoint::Endpoint;
 pub use parts::Parts;
 pub use record::{

@@ -24,6 +24,8 @@ pub(super) struct Pair {
     pub trace: Vec<(Instant, usize, Segment)>,
     /// The largest packet that the client's router passes on, in octets, and whether it says so.
     pub router: (usize, bool),
+    /// The MSS that a middlebox puts into every offer of one.
+    offers: Option<u16>,
     /// What the server sends before this time is lost.
     mute_until: Instant,
 }
@@ -43,6 +45,7 @@ impl Pair {
             delay: Duration::from_millis(50),
             lost: lost.iter().copied().collect(),
             data_sent: 0,
+            offers: None,
             mute_until: Instant::ZERO,
             trace: Vec::new(),
             router: (usize::MAX, false),
@@ -55,6 +58,8 @@ impl Pair {
     fn flush(&mut self) {
         for who in 0..2 {
             while let Some(segment) = self.ends[who].poll_transmit(self.now) {
+                let mut segment = segment;
+                segment.options.mss = segment.options.mss.map(|mss| self.offers.unwrap_or(mss));
                 self.trace.push((self.now, who, segment.clone()));
                 let data = who == 0 && !segment.payload.is_empty();
                 self.data_sent += u64::from(data);
@@ -298,4 +303,16 @@ fn a_policy_hears_that_duplicates_prove_its_timeout_spurious() {
     let stats = pair.ends[0].stats();
     assert_eq!((stats.timeouts, stats.spurious_timeouts, stats.undos), (1, 1, 1), "{stats:?}");
     assert_eq!(undone.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn no_segment_size_is_too_small_for_a_handshake() {
+    for (own, offered) in [(1, 1460), (39, 1460), (63, 64), (1460, 0), (1460, 1), (1460, 40), (1, 0)] {
+        let mut pair = Pair::new("checksum-ld-hardened", &Config { mss: own, auto_read: true, ..Config::modern() }, &[]);
+        pair.offers = Some(offered);
+        pair.run(secs(3));
+        pair.ends[0].handle(pair.now, Input::Command(Command::Produce(100)));
+        pair.run(secs(20));
+        assert_eq!(pair.ends[1].stats().octets_delivered, 100, "{own} and {offered}");
+    }
 }

@@ -4,7 +4,7 @@ use super::common::{Lasting, Window};
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
 use crate::estimate::{Extremes, Spacing};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 use crate::time::Duration;
 
@@ -26,6 +26,7 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
     summary: "Corruption if the gap lasted as long as the missing packets take on the slowest link.",
     reference: "Biaz & Vaidya 1999",
     notes: NOTES,
+    thresholds: &[Threshold::of_corruption("upper", Cut::Inverse)],
     ..Part::of::<Settings>()
 };
 
@@ -35,6 +36,7 @@ pub(super) const MODIFIED: Part<dyn GapDifferentiator> = Part {
     summary: "Biaz with a tighter upper bound.",
     reference: "Cen, Cosman & Voelker 2003",
     notes: NOTES,
+    thresholds: &[Threshold::of_corruption("upper", Cut::Inverse)],
     ..Part::of::<Tighter>()
 };
 

@@ -2,7 +2,7 @@
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 
 /// Its row.
@@ -22,7 +22,8 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
                  in the stream, not by transmission, so that the receiver knows the mark of what it never saw. A gap of more than n packets is \
                  congestion even with any_in.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("n", Cut::Nowhere)],
+    ..Part::of::<Settings>()
 };
 
 settings! {

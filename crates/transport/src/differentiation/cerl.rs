@@ -3,7 +3,7 @@
 use super::common::{falling, Memory};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::QueueUsage;
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Trigger};
 use crate::time::Duration;
 use crate::{choices, settings};
@@ -22,7 +22,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  replaces `a` by T / mean(RTT); CERLX takes extremes and mean over a window, 60 s in a public implementation. While RTT_min = RTT_max the \
                  published test calls every loss congestion; here it is no evidence, which a sender treats alike.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("a", Cut::Complement)],
+    ..Part::of::<Settings>()
 };
 
 choices! {

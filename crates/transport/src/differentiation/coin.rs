@@ -1,7 +1,7 @@
 //! Throws a coin: the lower bound. Whatever is worse than this knows less than nothing.
 
 use super::{LossDifferentiator, Verdict};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::Loss;
 use crate::settings;
 
@@ -17,7 +17,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         fails: "Everywhere equally: its trade-off is the diagonal.",
         errata: "",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("p", Cut::Complement)],
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -1,7 +1,7 @@
 //! The network's own word: marks (RFC 3168). Where routers mark before they drop, a loss without marks is no congestion.
 
 use super::{LossDifferentiator, Verdict};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss};
 use crate::settings;
 use crate::time::Instant;
@@ -20,7 +20,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "An idea told in several places without constants; the horizon and its default are our reading. Until the first mark shows that the path \
                  marks at all there is no verdict, unless `trust_silence` says otherwise.",
     },
-        ..Part::of::<EcnSettings>()
+        thresholds: &[Threshold::of_congestion("horizon", Cut::Rising)],
+    ..Part::of::<EcnSettings>()
 };
 
 settings! {

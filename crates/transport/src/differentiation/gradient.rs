@@ -3,7 +3,7 @@
 use super::common::{squash, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::Backlog;
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss};
 use crate::settings;
 
@@ -20,7 +20,8 @@ pub(super) const THROUGHPUT: Part<dyn LossDifferentiator> = Part {
         fails: "One segment more or less disappears in the noise of the round-trip time: its authors found it no better than a coin.",
         errata: "The publication divides by the throughput of a window of one segment; MSS / BaseRTT stands for it here.",
     },
-        ..Part::of::<ThroughputSettings>()
+        thresholds: &[Threshold::of_congestion("theta", Cut::Own)],
+    ..Part::of::<ThroughputSettings>()
 };
 
 settings! {
@@ -50,7 +51,8 @@ pub(super) const DELAY: Part<dyn LossDifferentiator> = Part {
         fails: "The sign of a small difference of two noisy round-trip times: its authors found it no better than a coin.",
         errata: "",
     },
-        ..Part::of::<DelaySettings>()
+        thresholds: &[Threshold::of_corruption("theta", Cut::Own)],
+    ..Part::of::<DelaySettings>()
 };
 
 settings! {

@@ -3,7 +3,7 @@
 use super::common::{falling, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{Clock, Jitter};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Cut, Kind, Notes, Parameter, Part, Threshold};
 use crate::path::{Ack, Loss, Trigger};
 use crate::time::Instant;
 
@@ -28,6 +28,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  R_(i-1)) - (S_i - S_(i-1)) and a time, which is compared with 1/W, a number: the outcome depends on the unit. In seconds a window of W \
                  segments calls congestion only what slows down by more than a second in a round trip, and nearly every loss is corruption.",
     },
+    thresholds: &[Threshold::of_corruption("k", Cut::Falling)],
     parameters: &[
         Parameter {
             name: "k",

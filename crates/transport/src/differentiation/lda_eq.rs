@@ -3,7 +3,7 @@
 use super::common::Memory;
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{BottleneckRate, QueueUsage};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Trigger};
 use crate::time::Duration;
 use crate::{choices, settings};
@@ -25,7 +25,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  (RTT - RTT_min) / RTT; E3 is E1 with the backlog in octets, by the rate of the bottleneck at the time. The round-trip time is that of \
                  the newest segment acknowledged, selectively too.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("theta", Cut::Complement)],
+    ..Part::of::<Settings>()
 };
 
 choices! {

@@ -3,7 +3,7 @@
 use super::common::falling;
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{Backlog, RoundRate};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Path, Trigger};
 use crate::settings;
 
@@ -25,7 +25,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  within a window escalate, the second to a probe, the third to congestion; they count however they were judged, so that no verdict \
                  depends on an earlier one. Congestion and probe are both congestion here. Before the first throttle there is no verdict.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_congestion("margin", Cut::Own), Threshold::of_corruption("shortfall", Cut::Nowhere)],
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -3,7 +3,7 @@
 use super::common::{falling, Memory};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{BottleneckRate, QueueUsage};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Trigger};
 use crate::settings;
 
@@ -25,7 +25,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  flight size and a dynamic delay threshold, and holds its retransmission back for so long. That part is left out: which losses \
                  are real is decided before a differentiator is asked, and against reordering the engine has RACK's window (RFC 8985).",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("theta", Cut::Falling)],
+    ..Part::of::<Settings>()
 };
 
 settings! {

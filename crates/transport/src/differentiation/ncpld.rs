@@ -3,7 +3,7 @@
 use super::common::{falling, window, Memory};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{Backlog, BottleneckRate, QueueUsage, RoundRate};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Trigger};
 use crate::{choices, settings};
 
@@ -24,7 +24,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  round trips. R3 groups rounds by window, a quarter of an octave each; groups of fewer than three rounds do not \
                  count.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("kappa", Cut::Falling), Threshold::of_corruption("g", Cut::Inverse), Threshold::of_corruption("deviations", Cut::Falling)],
+    ..Part::of::<Settings>()
 };
 
 choices! {

@@ -2,7 +2,7 @@
 
 use super::common::{falling, squash, window};
 use super::{LossDifferentiator, Verdict};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss};
 use crate::{choices, settings};
 use std::collections::VecDeque;
@@ -24,7 +24,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  corruption if the latest sample is below the centre line, whatever `k`. Gains of the chart and ten samples before the first verdict are \
                  our reading.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_congestion("k", Cut::Rising)],
+    ..Part::of::<Settings>()
 };
 
 choices! {

@@ -2,7 +2,7 @@
 
 use super::script::Script;
 use super::{Cause, LossDifferentiator, Verdict, TABLE};
-use crate::kit::{Arguments, Kind, Parameter, Part, Value};
+use crate::kit::{Arguments, Cut, Kind, Parameter, Part, Threshold, Value};
 use crate::path::Trigger;
 use crate::time::Duration;
 use proptest::prelude::*;
@@ -64,16 +64,13 @@ fn verdicts(differentiator: Box<dyn LossDifferentiator>, trace: &[Step]) -> Vec<
     out
 }
 
-/// The parameters that a row's notes name before the colon: those whose value cuts the score. What they name behind it moves the accuracies
-/// too, but by moving the score.
-fn thresholds(part: &Part<dyn LossDifferentiator>) -> (Vec<&'static Parameter>, Vec<&'static Parameter>) {
-    let (of_score, others) = part.notes.threshold.split_once(':').unwrap_or((part.notes.threshold, ""));
-    let named = |text: &str| {
-        let words: Vec<_> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-        part.parameters.iter().filter(|parameter| words.contains(&parameter.name)).collect()
-    };
-    let quoted: String = others.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(" ");
-    (named(of_score), named(&quoted))
+/// The thresholds of a row: those that cut the score, and those that move it.
+fn thresholds(part: &Part<dyn LossDifferentiator>) -> (Vec<Threshold>, Vec<Threshold>) {
+    part.thresholds.iter().partition(|threshold| threshold.cut != Cut::Nowhere)
+}
+
+fn parameter(part: &Part<dyn LossDifferentiator>, threshold: &Threshold) -> &'static Parameter {
+    part.parameters.iter().find(|parameter| parameter.name == threshold.parameter).unwrap()
 }
 
 /// Every combination of a row's choices, as far as one choice goes.
@@ -91,29 +88,49 @@ fn readings(part: &Part<dyn LossDifferentiator>) -> Vec<BTreeMap<String, Value>>
 fn sweep(
     part: &Part<dyn LossDifferentiator>,
     reading: &BTreeMap<String, Value>,
-    parameter: &Parameter,
+    threshold: &Threshold,
     trace: &[Step],
-) -> Vec<Vec<Verdict>> {
+) -> Vec<(f64, Vec<Verdict>)> {
+    let parameter = parameter(part, threshold);
     let Kind::Number { min, max, .. } = parameter.kind else { panic!("{}: {} is no number", part.name, parameter.name) };
     let values = GRID.iter().copied().filter(|value| (min..=max).contains(value));
     let run = |value: f64| {
         let mut given = reading.clone();
         given.insert(parameter.name.to_owned(), value.into());
-        verdicts((part.build)(&Arguments::check(part, &given).unwrap()), trace)
+        (value, verdicts((part.build)(&Arguments::check(part, &given).unwrap()), trace))
     };
     values.map(run).collect()
 }
 
-/// Along the sweep every loss changes its class at most once, and all in the same direction.
-fn is_monotone(sweep: &[Vec<Verdict>]) -> bool {
-    let (mut rises, mut falls) = (false, false);
-    for loss in 0..sweep[0].len() {
-        let decided = sweep.iter().map(|verdicts| verdicts[loss].cause).filter(|cause| *cause != Cause::Unknown);
-        let corruption: Vec<_> = decided.map(|cause| cause == Cause::Corruption).collect();
-        rises |= corruption.windows(2).any(|pair| !pair[0] && pair[1]);
-        falls |= corruption.windows(2).any(|pair| pair[0] && !pair[1]);
+/// Along the sweep every loss changes its class at most once, and to what a larger value takes more losses for.
+fn goes_one_way(sweep: &[(f64, Vec<Verdict>)], larger: Cause) -> bool {
+    (0..sweep[0].1.len()).all(|loss| {
+        let decided = sweep.iter().map(|(_, verdicts)| verdicts[loss].cause).filter(|cause| *cause != Cause::Unknown);
+        let taken: Vec<_> = decided.map(|cause| cause == larger).collect();
+        taken.is_sorted()
+    })
+}
+
+/// Where the row says that a value cuts, the verdicts change: losses of a higher score are corruption, those of a lower one congestion.
+fn cuts_there(verdicts: &[Verdict], score: f64) -> bool {
+    verdicts.iter().all(|verdict| match verdict.cause {
+        Cause::Corruption => verdict.score >= score - 1e-9,
+        Cause::Congestion => verdict.score <= score + 1e-9,
+        Cause::Unknown => true,
+    })
+}
+
+/// Whether this reading uses the parameter: a row can have one threshold for each.
+fn cut_is_that_of_the_row(part: &Part<dyn LossDifferentiator>, reading: &BTreeMap<String, Value>, threshold: &Threshold) -> bool {
+    let word = |name: &str| reading.get(name).map(ToString::to_string);
+    match (part.name, threshold.parameter) {
+        ("ncpld", "kappa") => word("reading").is_none_or(|word| word == "\"r1\""),
+        ("ncpld", "g") => word("reading").is_some_and(|word| word == "\"r2\""),
+        ("ncpld", _) => word("reading").is_some_and(|word| word == "\"r3\""),
+        ("cerl", _) => word("reading").is_none_or(|word| word == "\"plain\""),
+        ("newreno-ff", _) => word("rule").is_none_or(|word| word == "\"variation\""),
+        _ => true,
     }
-    !(rises && falls)
 }
 
 /// Whatever is called corruption scores at least as high as whatever is called congestion.
@@ -130,21 +147,24 @@ proptest! {
         for part in TABLE {
             let (of_score, others) = thresholds(part);
             for reading in readings(part) {
-                for parameter in &of_score {
-                    let sweep = sweep(part, &reading, parameter, &trace);
-                    let what = format!("{} {} {reading:?}", part.name, parameter.name);
-                    for verdicts in &sweep {
+                for threshold in &of_score {
+                    let sweep = sweep(part, &reading, threshold, &trace);
+                    let what = format!("{} {} {reading:?}", part.name, threshold.parameter);
+                    for (value, verdicts) in &sweep {
                         let scores = |verdicts: &[Verdict]| verdicts.iter().map(|verdict| verdict.score).collect::<Vec<_>>();
-                        prop_assert_eq!(scores(verdicts), scores(&sweep[0]), "{}: the score knows the threshold", what);
+                        prop_assert_eq!(scores(verdicts), scores(&sweep[0].1), "{}: the score knows the threshold", what);
                         prop_assert!(is_cut_of_scores(verdicts), "{}: the score is not what decides", what);
                         let silent = |verdict: &Verdict| verdict.cause != Cause::Unknown || verdict.score == 0.0;
                         prop_assert!(verdicts.iter().all(silent), "{}: a score without evidence", what);
+                        if let (true, Some(score)) = (cut_is_that_of_the_row(part, &reading, threshold), threshold.cut.at(*value)) {
+                            prop_assert!(cuts_there(verdicts, score), "{} = {}: the cut is not at {}", what, value, score);
+                        }
                     }
-                    prop_assert!(is_monotone(&sweep), "{}", what);
+                    prop_assert!(goes_one_way(&sweep, threshold.larger), "{}", what);
                 }
-                for parameter in &others {
-                    let sweep = sweep(part, &reading, parameter, &trace);
-                    prop_assert!(is_monotone(&sweep), "{} {} {:?}", part.name, parameter.name, reading);
+                for threshold in &others {
+                    let sweep = sweep(part, &reading, threshold, &trace);
+                    prop_assert!(goes_one_way(&sweep, threshold.larger), "{} {} {:?}", part.name, threshold.parameter, reading);
                 }
             }
         }
@@ -168,26 +188,14 @@ fn a_path_without_delay_breaks_no_score() {
     }
 }
 
-#[test]
-fn every_threshold_is_found_in_the_notes() {
-    let names = |name: &str| {
-        let (of_score, others) = thresholds(TABLE.iter().find(|part| part.name == name).unwrap());
-        [of_score, others].map(|parameters| parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>())
-    };
-    assert_eq!(names("ncpld"), [vec!["kappa", "g", "deviations"], vec![]]);
-    assert_eq!(names("west"), [vec!["alpha"], vec!["beta"]]);
-    assert_eq!(names("coin"), [vec!["p"], vec![]]);
-    assert_eq!(names("jersey"), [Vec::<&str>::new(), vec![]]);
-}
-
 /// A trace with both kinds of verdicts: else the property above says nothing.
 #[test]
 fn the_sweeps_reach_both_ends() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let trace = prop::collection::vec(step(), 4000).new_tree(&mut runner).unwrap().current();
     for part in TABLE {
-        for parameter in thresholds(part).0 {
-            let reading = match (part.name, parameter.name) {
+        for threshold in thresholds(part).0 {
+            let reading = match (part.name, threshold.parameter) {
                 ("ncpld", "g") => BTreeMap::from([("reading".to_owned(), "r2".into())]),
                 ("ncpld", "deviations") => BTreeMap::from([("reading".to_owned(), "r3".into())]),
                 // What it listens to, reports of waves, is not in this trace; its own tests move it.
@@ -201,9 +209,9 @@ fn the_sweeps_reach_both_ends() {
                 let corruption = decided.iter().filter(|verdict| verdict.cause == Cause::Corruption).count();
                 corruption as f64 / decided.len() as f64
             };
-            let shares: Vec<_> = sweep(part, &reading, parameter, &trace).iter().map(share).collect();
+            let shares: Vec<_> = sweep(part, &reading, &threshold, &trace).iter().map(|(_, verdicts)| share(verdicts)).collect();
             let (first, last) = (shares[0], shares[shares.len() - 1]);
-            assert!((first - last).abs() > 0.1, "{} {}: {shares:?}", part.name, parameter.name);
+            assert!((first - last).abs() > 0.1, "{} {}: {shares:?}", part.name, threshold.parameter);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::common::{falling, Memory};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{QueueUsage, Recent, Rounds};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Trigger};
 use crate::{choices, settings};
 
@@ -23,7 +23,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  duplicate acknowledgement. The function could not be recovered, so no number here may be held against the published ones. \
                  `reading = recent-max` puts the largest round-trip time of the last eight rounds in place of the mean.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("delta", Cut::Falling)],
+    ..Part::of::<Settings>()
 };
 
 choices! {

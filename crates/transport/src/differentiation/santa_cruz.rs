@@ -3,7 +3,7 @@
 use super::common::{falling, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{Clock, Jitter};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss};
 use crate::settings;
 
@@ -22,7 +22,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "The published test is dN > 0; half a segment is our noise floor. The round trip under way counts once it has covered half a window. \
                  Arrival times as for JTCP.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("eta", Cut::Falling), Threshold::of_corruption("rises", Cut::Nowhere)],
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -4,7 +4,7 @@ use super::common::Memory;
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
 use crate::estimate::{Extremes, Trips};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 use crate::time::Duration;
 
@@ -25,6 +25,7 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
                  while the extremes are closer than `min_range_ms` (our reading). The score is 1 less the largest alpha, with beta in proportion, for \
                  which there would be a spike now, so that one run draws the whole trade-off.",
     },
+    thresholds: &[Threshold::of_corruption("alpha", Cut::Complement)],
     ..Part::of::<Parameters>()
 };
 

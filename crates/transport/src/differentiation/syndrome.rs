@@ -2,7 +2,7 @@
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 
 /// Its row.
@@ -20,7 +20,8 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
         errata: "Known from the literature's descriptions of it; layout, share and the treatment of mixed gaps (congestion, because the whole gap gets one \
                  verdict) are our reading. Segments without a count are counted as arrived.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_congestion("share", Cut::Score)],
+    ..Part::of::<Settings>()
 };
 
 settings! {

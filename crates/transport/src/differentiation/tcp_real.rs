@@ -2,7 +2,7 @@
 
 use super::{Cause, LossDifferentiator, Verdict};
 use crate::estimate::WaveRates;
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Cut, Kind, Notes, Parameter, Part, Threshold};
 use crate::path::{Ack, Loss, Sent};
 use crate::tcp::Formation;
 
@@ -24,6 +24,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  that a wave has to have, so that it is Reno. The default, `train`, is a run without a pause: one of more than four times the \
                  spacing in the run, our choice, or a round trip ends it.",
     },
+    thresholds: &[Threshold::of_corruption("c", Cut::Inverse)],
     parameters: &[
         Parameter {
             name: "c",

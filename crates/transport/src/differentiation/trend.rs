@@ -2,7 +2,7 @@
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 
 /// Its row.
@@ -18,7 +18,8 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
                 the queue grows make equal trips of longer ones.",
         errata: "Constants and comparison from a public implementation; no verdict before `min_samples` packets (our reading), because S begins at 0.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("threshold", Cut::Complement)],
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -3,7 +3,7 @@
 use super::common::{falling, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{backlog, Backlog};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss};
 use crate::settings;
 
@@ -20,7 +20,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                 no better than a coin.",
         errata: "The constants are recalled, not verified. Between the thresholds there is no verdict until one loss has been clear.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("beta", Cut::Own), Threshold::of_corruption("alpha", Cut::Nowhere)],
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -3,7 +3,7 @@
 use super::common::{falling, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{backlog, Backlog};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Path};
 use crate::{choices, settings};
 
@@ -23,7 +23,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  at the last acknowledgement of new data before the loss; `evaluated = at-loss` takes the latest sample and the window at the \
                  loss instead. With fewer than three samples there is no verdict, as in Linux.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("beta", Cut::Falling)],
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -3,7 +3,7 @@
 use super::common::Memory;
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{QueueUsage, RoundRate};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Trigger};
 use crate::settings;
 use crate::time::Duration;
@@ -25,7 +25,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  is our reading (either suffices), and it is off, as in Park & Chung's comparison. The score is that of `alpha` with `beta` as it is; a \
                  `beta` above `alpha` counts as `alpha`.",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_corruption("alpha", Cut::Complement), Threshold::of_corruption("beta", Cut::Nowhere)],
+    ..Part::of::<Settings>()
 };
 
 settings! {

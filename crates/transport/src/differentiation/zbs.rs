@@ -5,7 +5,7 @@ use super::spike::{self, Spike};
 use super::zigzag::{self, ZigZag};
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 
 /// Its row.
@@ -23,6 +23,7 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
         errata: "The increment of T_avg differs between public implementations; here it is T / (n + 1), the spacing a packet. T_avg begins with the \
                  first spacing.",
     },
+    thresholds: &[Threshold::of_corruption("s", Cut::Own)],
     ..Part::of::<Settings>()
 };
 

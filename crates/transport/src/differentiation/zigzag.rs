@@ -2,7 +2,7 @@
 
 use super::{Cause, Gap, GapDifferentiator, Verdict};
 use crate::arrival::Arrival;
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 
 /// Its row.
@@ -21,6 +21,7 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
         errata: "For n > 3 the literature disagrees on the sign: -1/2, which gives the name, is the default. Mean and deviation begin with the first \
                  packet and zero, and there is no verdict before `min_samples` packets (our reading). They take in the packet after the gap first.",
     },
+    thresholds: &[Threshold::of_corruption("s", Cut::Own)],
     ..Part::of::<Settings>()
 };
 

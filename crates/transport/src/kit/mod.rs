@@ -6,6 +6,7 @@ mod settings;
 
 pub use settings::{Build, Choice, Field, Number, Place, Settings};
 
+use crate::verdict::Cause;
 use std::collections::BTreeMap;
 
 /// One algorithm of a role.
@@ -21,6 +22,8 @@ pub struct Part<T: ?Sized + 'static> {
     pub notes: Notes,
     /// What can be set.
     pub parameters: &'static [Parameter],
+    /// Those of them that trade one accuracy of a differentiator for the other.
+    pub thresholds: &'static [Threshold],
     /// Builds it from checked arguments.
     pub build: fn(&Arguments) -> Box<T>,
 }
@@ -33,7 +36,84 @@ impl<T: ?Sized> Part<T> {
 
     /// The same for a part with which nothing can be set.
     pub const fn fixed(build: fn(&Arguments) -> Box<T>) -> Self {
-        Self { name: "", summary: "", reference: "", notes: Notes::NONE, parameters: &[], build }
+        Self { name: "", summary: "", reference: "", notes: Notes::NONE, parameters: &[], thresholds: &[], build }
+    }
+}
+
+impl<T: ?Sized> Clone for Part<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: ?Sized> Copy for Part<T> {}
+
+/// A parameter of a differentiator that trades its accuracy on one cause of losses for that on the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threshold {
+    /// The parameter's name.
+    pub parameter: &'static str,
+    /// What a larger value takes more losses for.
+    pub larger: Cause,
+    /// Where it cuts the scores.
+    pub cut: Cut,
+}
+
+impl Threshold {
+    /// A larger value of `parameter` takes more losses for corruption.
+    pub const fn of_corruption(parameter: &'static str, cut: Cut) -> Self {
+        Self { parameter, larger: Cause::Corruption, cut }
+    }
+
+    /// A larger value of `parameter` takes more losses for congestion.
+    pub const fn of_congestion(parameter: &'static str, cut: Cut) -> Self {
+        Self { parameter, larger: Cause::Congestion, cut }
+    }
+}
+
+/// The score from which on a loss is corruption, for the value `x` of a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// `x`.
+    Score,
+    /// `1 - x`.
+    Complement,
+    /// `1 / x`.
+    Inverse,
+    /// `1 / (1 + x)`.
+    Falling,
+    /// `x / (1 + x)`.
+    Rising,
+    /// It cuts the scores at a place that depends on more than its value.
+    Own,
+    /// None: it moves the scores.
+    Nowhere,
+}
+
+impl Cut {
+    /// The name in descriptions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Score => "score",
+            Self::Complement => "complement",
+            Self::Inverse => "inverse",
+            Self::Falling => "falling",
+            Self::Rising => "rising",
+            Self::Own => "own",
+            Self::Nowhere => "nowhere",
+        }
+    }
+
+    /// The score for the value `x`; `None` if the value does not say it.
+    pub fn at(self, x: f64) -> Option<f64> {
+        match self {
+            Self::Score => Some(x),
+            Self::Complement => Some(1.0 - x),
+            Self::Inverse => Some(1.0 / x),
+            Self::Falling => Some(1.0 / (1.0 + x)),
+            Self::Rising => Some(x / (1.0 + x)),
+            Self::Own | Self::Nowhere => None,
+        }
     }
 }
 

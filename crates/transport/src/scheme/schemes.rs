@@ -49,6 +49,11 @@ impl From<Preset> for Value {
     }
 }
 
+impl Scheme {
+    /// `NewReno` parts under no name: the rest of a row, as `Scheme { name: …, congestion: "own", ..Scheme::PLAIN }`.
+    pub const PLAIN: Self = PLAIN;
+}
+
 const PLAIN: Scheme = Scheme {
     name: "",
     summary: "",

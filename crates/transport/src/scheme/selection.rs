@@ -1,9 +1,9 @@
 //! A user's choice of parts.
 
-use super::{ArgumentError, Arguments, Part, Parts, Scheme, Value, SCHEMES};
-use crate::differentiation::{self, GapDifferentiator, LossDifferentiator, Relayed};
-use crate::receiver::{self, LossCause, ReceiverAgent};
-use crate::{congestion, reaction, tcp::Config, timeout};
+use super::{ArgumentError, Arguments, Catalogue, Part, Parts, Scheme, Value};
+use crate::differentiation::{GapDifferentiator, LossDifferentiator, Relayed};
+use crate::receiver::{LossCause, ReceiverAgent};
+use crate::tcp::Config;
 use std::collections::BTreeMap;
 
 /// Parts chosen by name: a scheme, or single parts, or a scheme with some of its parts replaced.
@@ -62,9 +62,18 @@ impl Selection {
         Self { scheme: Some(name.to_owned()), ..Self::default() }
     }
 
-    /// Checks names and parameters, lets the scheme adjust `config`, and builds the parts.
+    /// Checks names and parameters, lets the scheme adjust `config`, and builds the parts, all of them of this crate.
     pub fn build(&self, config: &mut Config) -> Result<Parts, SelectionError> {
-        let scheme = self.scheme.as_deref().map(|name| find("scheme", SCHEMES, |s: &Scheme| s.name, name)).transpose()?;
+        self.build_from(Catalogue::builtin(), config)
+    }
+
+    /// As [`Self::build`], with names that mean what they mean in `catalogue`.
+    pub fn build_from(&self, catalogue: &Catalogue, config: &mut Config) -> Result<Parts, SelectionError> {
+        let find_scheme = |name: &str| {
+            let found = catalogue.schemes.iter().find(|scheme| scheme.name == name);
+            found.copied().ok_or_else(|| unknown(catalogue, "scheme", name))
+        };
+        let scheme = self.scheme.as_deref().map(find_scheme).transpose()?;
         if let Some(scheme) = scheme {
             (scheme.adjust)(config);
         }
@@ -76,17 +85,17 @@ impl Selection {
         let reaction = pick(&self.reaction, |s| s.reaction, "reduce");
         let timeout = pick(&self.timeout, |s| s.timeout, "standard");
         // A differentiator at the receiver brings its agent along.
-        let agent = differentiation::AT_RECEIVER.iter().map(|part| part.name).find(|name| *name == differentiator);
+        let agent = catalogue.at_receiver.iter().map(|part| part.name).find(|name| *name == differentiator);
         let of_scheme = scheme.map_or("plain", |scheme| scheme.receiver);
         let default = if of_scheme == "plain" { agent.unwrap_or("plain") } else { of_scheme };
         let receiver = self.receiver.as_deref().unwrap_or(default);
 
-        let congestion = find("congestion control", congestion::TABLE, |part| part.name, &congestion)?;
-        let differentiator = find_differentiator(&differentiator)?;
-        let shadows = self.shadows.iter().map(|name| find_differentiator(name)).collect::<Result<Vec<_>, _>>()?;
-        let reaction = find("reaction", reaction::TABLE, |part| part.name, &reaction)?;
-        let timeout = find("timeout policy", timeout::TABLE, |part| part.name, &timeout)?;
-        let receiver = Agent::find(receiver)?;
+        let congestion = find(catalogue, "congestion control", &catalogue.congestion, &congestion)?;
+        let differentiator = find_differentiator(catalogue, &differentiator)?;
+        let shadows = self.shadows.iter().map(|name| find_differentiator(catalogue, name)).collect::<Result<Vec<_>, _>>()?;
+        let reaction = find(catalogue, "reaction", &catalogue.reactions, &reaction)?;
+        let timeout = find(catalogue, "timeout policy", &catalogue.timeouts, &timeout)?;
+        let receiver = Agent::find(catalogue, receiver)?;
 
         let mut values = Values::of_scheme(scheme);
         values.declare(congestion);
@@ -140,14 +149,11 @@ enum Differentiator {
     AtReceiver(&'static Part<dyn GapDifferentiator>),
 }
 
-fn find_differentiator(name: &str) -> Result<Differentiator, SelectionError> {
-    if let Some(part) = differentiation::AT_RECEIVER.iter().find(|part| part.name == name) {
-        return Ok(Differentiator::AtReceiver(part));
+fn find_differentiator(catalogue: &Catalogue, name: &str) -> Result<Differentiator, SelectionError> {
+    match catalogue.at_receiver.iter().find(|part| part.name == name) {
+        Some(part) => Ok(Differentiator::AtReceiver(part)),
+        None => find(catalogue, "differentiator", &catalogue.at_sender, name).map(Differentiator::AtSender),
     }
-    let names =
-        differentiation::TABLE.iter().map(|part| part.name).chain(differentiation::AT_RECEIVER.iter().map(|part| part.name));
-    let found = differentiation::TABLE.iter().find(|part| part.name == name);
-    found.map(Differentiator::AtSender).ok_or_else(|| unknown("differentiator", name, names))
 }
 
 /// What works at the receiver: an agent of its own, or the one that reports the verdicts of a differentiator (with its number).
@@ -157,12 +163,11 @@ enum Agent {
 }
 
 impl Agent {
-    fn find(name: &str) -> Result<Self, SelectionError> {
-        if let Some(number) = differentiation::AT_RECEIVER.iter().position(|part| part.name == name) {
-            return Ok(Self::Relaying(number as u8, &differentiation::AT_RECEIVER[number]));
+    fn find(catalogue: &Catalogue, name: &str) -> Result<Self, SelectionError> {
+        match catalogue.at_receiver.iter().position(|part| part.name == name) {
+            Some(number) => Ok(Self::Relaying(number as u8, catalogue.at_receiver[number])),
+            None => find(catalogue, "receiver agent", &catalogue.receivers, name).map(Self::Own),
         }
-        let names = receiver::TABLE.iter().map(|part| part.name).chain(differentiation::AT_RECEIVER.iter().map(|part| part.name));
-        receiver::TABLE.iter().find(|part| part.name == name).map(Self::Own).ok_or_else(|| unknown("receiver agent", name, names))
     }
 }
 
@@ -207,17 +212,17 @@ impl Values {
     }
 }
 
-fn find<T>(
+fn find<T: ?Sized>(
+    catalogue: &Catalogue,
     role: &'static str,
-    table: &'static [T],
-    name_of: fn(&T) -> &'static str,
+    rows: &[&'static Part<T>],
     name: &str,
-) -> Result<&'static T, SelectionError> {
-    table.iter().find(|row| name_of(row) == name).ok_or_else(|| unknown(role, name, table.iter().map(name_of)))
+) -> Result<&'static Part<T>, SelectionError> {
+    rows.iter().find(|row| row.name == name).copied().ok_or_else(|| unknown(catalogue, role, name))
 }
 
-fn unknown(role: &'static str, name: &str, names: impl Iterator<Item = &'static str>) -> SelectionError {
-    let names: Vec<_> = names.collect();
+fn unknown(catalogue: &Catalogue, role: &'static str, name: &str) -> SelectionError {
+    let names = catalogue.names(role);
     let nearest =
         names.iter().map(|&n| (strsim::levenshtein(n, name), n)).min().filter(|(d, n)| *d <= n.len().max(3) / 2).map(|(_, n)| n);
     SelectionError::Unknown { role, name: name.to_owned(), nearest, allowed: names.join(", ") }
@@ -226,7 +231,8 @@ fn unknown(role: &'static str, name: &str, names: impl Iterator<Item = &'static 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::Config;
+    use crate::scheme::SCHEMES;
+    use crate::{differentiation, receiver, timeout};
 
     fn build(selection: &Selection) -> Result<(Parts, Config), SelectionError> {
         let mut config = Config::modern();

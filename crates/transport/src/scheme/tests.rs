@@ -1,6 +1,7 @@
 //! The tables hold together.
 
 use super::{Arguments, Kind, Notes, Part, Value, SCHEMES};
+use crate::verdict::Cause;
 use crate::{congestion, differentiation, reaction, receiver, timeout};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,14 +71,22 @@ fn growth_by_octets_is_not_growth_by_acknowledgements() {
 
 #[test]
 fn every_differentiator_has_its_notes() {
-    let at_sender = differentiation::TABLE.iter().map(|part| (part.name, part.notes, part.parameters));
-    let at_receiver = differentiation::AT_RECEIVER.iter().map(|part| (part.name, part.notes, part.parameters));
+    let at_sender = differentiation::TABLE.iter().map(|part| (part.name, part.notes, part.parameters, part.thresholds));
+    let at_receiver = differentiation::AT_RECEIVER.iter().map(|part| (part.name, part.notes, part.parameters, part.thresholds));
     let mut names = BTreeSet::new();
-    for (name, Notes { idea, formula, threshold, fails, .. }, parameters) in at_sender.chain(at_receiver) {
+    for (name, Notes { idea, formula, threshold, fails, .. }, parameters, thresholds) in at_sender.chain(at_receiver) {
         assert!(names.insert(name), "{name} stands twice");
         assert!(!idea.is_empty() && !formula.is_empty() && !fails.is_empty(), "{name}");
-        let named = threshold.is_empty() || parameters.iter().any(|parameter| threshold.contains(parameter.name));
-        assert!(named, "{name}: the threshold is none of its parameters");
+        assert_eq!(threshold.is_empty(), thresholds.is_empty(), "{name}");
+        for named in thresholds {
+            let declared = parameters.iter().any(|parameter| parameter.name == named.parameter);
+            assert!(
+                declared && threshold.contains(named.parameter),
+                "{name}: {} is not its parameter or not in its notes",
+                named.parameter
+            );
+            assert_ne!(named.larger, Cause::Unknown, "{name}");
+        }
     }
     assert!(differentiation::AT_RECEIVER.len() <= 16, "the classifier's number has four bits");
 }

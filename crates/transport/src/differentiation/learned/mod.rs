@@ -10,7 +10,7 @@ mod tests;
 
 use self::features::{Features, COUNT};
 use super::{Cause, LossDifferentiator, Verdict};
-use crate::kit::{Build, Notes, Part};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss};
 use crate::settings;
 
@@ -29,7 +29,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "The probability holds for worlds in which both causes are equally frequent; with other odds o = P(corruption)/P(congestion) it is \
                  p o / (p o + 1 - p).",
     },
-        ..Part::of::<Settings>()
+        thresholds: &[Threshold::of_congestion("threshold", Cut::Score)],
+    ..Part::of::<Settings>()
 };
 
 settings! {

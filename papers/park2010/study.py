@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from whyloss import scoring
+from whyloss import _native, scoring
 from whyloss.figures import Curve, Figure, Style
 from whyloss.stats import LEVEL, Estimate, Exact, Mean, mean
 
@@ -344,8 +344,9 @@ def figure_6(spec: FigureSpec, data: Data) -> Figure:
         label = LABELS.get(name, name)
         ys = tuple(Exact(100 * float(a_w), losses.runs) for a_w in shown.a_w)
         curves.append(Curve(label, tuple(100 * float(a_c) for a_c in shown.a_c), ys, Style(colour, "circle")))
-        if name in PARAMETER:
-            advice.append(f"{label}: {_at(name, tradeoff.best)}; {_at(name, tradeoff.bounded(SAFE))}")
+        threshold = _threshold(name) if name != "coin" else None
+        if threshold is not None:
+            advice.append(f"{label}: {_at(threshold, tradeoff.best)}; {_at(threshold, tradeoff.bounded(SAFE))}")
     caption = (
         f"{spec.caption} Thresholds for equal costs of both mistakes; and for A_c ≥ {SAFE:.0%}. {'. '.join(advice)}."
     )
@@ -354,21 +355,26 @@ def figure_6(spec: FigureSpec, data: Data) -> Figure:
 
 #: The accuracy on congestion losses that keeps a flow fair to others, for the second of the two thresholds.
 SAFE = 0.95
-#: The parameter that is each differentiator's threshold, and its value at a score.
-PARAMETER: dict[str, tuple[str, Callable[[float], float]]] = {
-    "ncpld": ("kappa", lambda score: 1 / score - 1),
-    "veno": ("beta", lambda score: 1 / score - 1),
-    "west": ("alpha", lambda score: 1 - score),
-    "jtcp": ("k", lambda score: 1 / score - 1),
-    "relds": ("delta", lambda score: 1 / score - 1),
-    "lda-eq": ("theta", lambda score: 1 - score),
-    "learned": ("threshold", lambda score: score),
+#: The value of a threshold that cuts at a score, by where the differentiator says that it cuts.
+VALUE: dict[str, Callable[[float], float]] = {
+    "score": lambda score: score,
+    "complement": lambda score: 1 - score,
+    "inverse": lambda score: 1 / score,
+    "falling": lambda score: 1 / score - 1,
+    "rising": lambda score: score / (1 - score),
 }
 
 
-def _at(name: str, point: scoring.Point | None) -> str:
+def _threshold(name: str) -> tuple[str, Callable[[float], float]] | None:
+    """The first parameter of a differentiator that cuts its scores at a known place, and its value at a score."""
+    parts = (part for part in _native.describe(name) if part["kind"] == "differentiator")
+    thresholds = (threshold for part in parts for threshold in part.get("thresholds", []))
+    return next(((t["parameter"], VALUE[t["cut"]]) for t in thresholds if t["cut"] in VALUE), None)
+
+
+def _at(threshold: tuple[str, Callable[[float], float]], point: scoring.Point | None) -> str:
     """A point of a trade-off in the terms of the differentiator."""
     if point is None or point.a_w == 0:
         return "none that finds any corruption"
-    parameter, value = PARAMETER[name]
+    parameter, value = threshold
     return f"{parameter} = {value(max(point.threshold, 1e-9)):.3g} (A_w {point.a_w:.0%}, A_c {point.a_c:.0%})"

@@ -7,6 +7,13 @@ from typing import Any, NotRequired, TypedDict
 
 VERSION: str
 
+class Threshold(TypedDict):
+    """A parameter that trades one accuracy of a differentiator for the other."""
+
+    parameter: str
+    larger: str
+    cut: str
+
 class Description(TypedDict):
     """What a name means."""
 
@@ -16,6 +23,7 @@ class Description(TypedDict):
     reference: NotRequired[str]
     details: list[tuple[str, str]]
     notes: NotRequired[list[tuple[str, str]]]
+    thresholds: NotRequired[list[Threshold]]
 
 class WhylossError(Exception): ...
 class InputError(WhylossError): ...

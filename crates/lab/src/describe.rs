@@ -7,7 +7,8 @@ use crate::tables::class;
 use serde::Serialize;
 use serde_json::Value as Json;
 use whyloss_sim::{Cause, Truth};
-use whyloss_transport::scheme::{Notes, Parameter, Part, Scheme, SCHEMES};
+use whyloss_transport::kit::{self, Notes, Parameter, Part};
+use whyloss_transport::scheme::{Scheme, SCHEMES};
 use whyloss_transport::{congestion, datagram, differentiation, reaction, receiver, tcp, timeout};
 
 /// What a name means.
@@ -28,6 +29,21 @@ pub struct Description {
     /// What its documentation says beyond that, by heading: `place`, `idea`, `formula`, `threshold`, `fails`, `errata`. Only what there is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<(&'static str, String)>,
+    /// The parameters of a differentiator that trade its accuracy on one cause of losses for that on the other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<Threshold>,
+}
+
+/// A parameter that trades one accuracy of a differentiator for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Threshold {
+    /// The parameter.
+    pub parameter: &'static str,
+    /// What a larger value takes more losses for: `corruption` or `congestion`.
+    pub larger: &'static str,
+    /// The score at which the value x cuts: `score` x, `complement` 1 - x, `inverse` 1/x, `falling` 1/(1 + x), `rising` x/(1 + x), `own` if that takes
+    /// more than x, `nowhere` if x moves the scores instead.
+    pub cut: &'static str,
 }
 
 /// What may stand in `true_cause` of a loss that happened, with its `true_class`.
@@ -75,6 +91,7 @@ pub fn profiles() -> Vec<Description> {
                 reference: String::new(),
                 details: details.into_iter().map(|(field, value)| (field.to_owned(), value)).collect(),
                 notes: Vec::new(),
+                thresholds: Vec::new(),
             }
         })
         .collect()
@@ -95,6 +112,7 @@ fn scheme(scheme: &Scheme) -> Description {
         reference: scheme.reference.to_owned(),
         details: parts.into_iter().map(|(role, part)| (role.to_owned(), part.to_owned())).collect(),
         notes: Vec::new(),
+        thresholds: Vec::new(),
     }
 }
 
@@ -111,7 +129,13 @@ fn part<T: ?Sized>(kind: &'static str, part: &Part<T>) -> Description {
         reference: part.reference.to_owned(),
         details: part.parameters.iter().map(|p| (p.name.to_owned(), parameter(p))).collect(),
         notes: notes(&part.notes),
+        thresholds: part.thresholds.iter().map(threshold).collect(),
     }
+}
+
+fn threshold(threshold: &kit::Threshold) -> Threshold {
+    let kit::Threshold { parameter, larger, cut } = *threshold;
+    Threshold { parameter, larger: larger.name(), cut: cut.name() }
 }
 
 fn notes(notes: &Notes) -> Vec<(&'static str, String)> {
@@ -192,7 +216,15 @@ fn field(root: &Json, path: &str) -> Option<Description> {
         details.extend(name.or_else(key).map(|name| (name, meaning.to_owned())));
     }
     let (name, summary) = (path.to_owned(), summary.to_owned());
-    Some(Description { name, kind: "field", summary, reference: String::new(), details, notes: Vec::new() })
+    Some(Description {
+        name,
+        kind: "field",
+        summary,
+        reference: String::new(),
+        details,
+        notes: Vec::new(),
+        thresholds: Vec::new(),
+    })
 }
 
 /// Follows references, lists and options to the schema of what is inside.

@@ -3,6 +3,7 @@
 //! The parts of a connection never see the connection itself. They see these structs, so a field can be added without touching any
 //! of them. Positions are 64-bit stream positions (see [`crate::seq`]), lengths are octets.
 
+use crate::choices;
 use crate::segment::{Hop, Options, Report, Wave};
 use crate::time::{Duration, Instant};
 
@@ -56,6 +57,20 @@ pub struct Sent {
     pub was_idle: bool,
     /// The wave that it carries, if segments carry waves; a retransmission carries the one under way.
     pub wave: Option<Wave>,
+}
+
+choices! {
+    /// What makes a wave. The publication says that it is a number of segments "sent back-to-back", by default the window, which the clocking by
+    /// acknowledgements may part into smaller groups; it gives no rule.
+    pub enum Formation {
+        /// A run of segments that leave without a pause, of a window at most (our reading).
+        Train = "train",
+        /// As many segments as the window holds when the wave begins, whenever they leave. Such waves drift against the flights and span the idle part
+        /// of a round trip, so what they measure is throughput.
+        Window = "cwnd",
+        /// What leaves at one moment. In steady state that is one segment or two, too few to measure.
+        Burst = "burst",
+    }
 }
 
 /// An acknowledgement arrived.

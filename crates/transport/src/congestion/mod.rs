@@ -28,8 +28,7 @@ pub use veno::Veno;
 pub use westwood::Westwood;
 
 use crate::kit::Part;
-use crate::path::{Ack, Path, Sent};
-use crate::tcp::Formation;
+use crate::path::{Ack, Formation, Path, Sent};
 use std::fmt;
 
 /// Decides how the window grows, and how far it shrinks when it has to.

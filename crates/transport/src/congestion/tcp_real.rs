@@ -2,11 +2,11 @@
 
 use super::slow_start::SlowStart;
 use super::{CongestionControl, Window};
-use crate::differentiation::{formation, WAVES};
+use crate::estimate::wave_rates::Forming;
 use crate::estimate::WaveRates;
-use crate::kit::{Kind, Notes, Parameter, Part};
-use crate::path::{Ack, Path, Sent};
-use crate::tcp::Formation;
+use crate::kit::{Build, Notes, Part};
+use crate::path::{Ack, Formation, Path, Sent};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
@@ -22,37 +22,35 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  standard one, and a falling rate ends it only with `gamma_in_slow_start`. After a reduction by gamma the threshold is the window, \
                  or it would grow back at once.",
     },
-    thresholds: &[],
-    parameters: &[
-        Parameter {
-            name: "gamma",
-            summary: "The part of the window that is yielded when the rate falls much.",
-            kind: Kind::Number { default: 0.125, min: 0.0, max: 0.9 },
-        },
-        Parameter {
-            name: "hold",
-            summary: "The ratio of rates below which that happens.",
-            kind: Kind::Number { default: 0.8, min: 0.0, max: 1.0 },
-        },
-        Parameter {
-            name: "gamma_in_slow_start",
-            summary: "Let a falling rate end slow start.",
-            kind: Kind::Flag { default: false },
-        },
-        WAVES,
-    ],
-    build: |arguments| {
+        ..Part::of::<Settings>()
+};
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// The part of the window that is yielded when the rate falls much.
+        gamma: f64 = 0.125, 0.0..=0.9;
+        /// The ratio of rates below which that happens.
+        hold: f64 = 0.8, 0.0..=1.0;
+        /// Let a falling rate end slow start.
+        gamma_in_slow_start: bool = false;
+        forming: Forming;
+    }
+}
+
+impl Build<dyn CongestionControl> for Settings {
+    fn build(self) -> Box<dyn CongestionControl> {
         Box::new(TcpReal {
-            gamma: arguments.number("gamma"),
-            hold: arguments.number("hold"),
-            in_slow_start: arguments.flag("gamma_in_slow_start"),
-            formation: formation(arguments.word("waves")),
+            gamma: self.gamma,
+            hold: self.hold,
+            in_slow_start: self.gamma_in_slow_start,
+            formation: self.forming.waves,
             rates: WaveRates::default(),
             yielded: false,
             slow_start: SlowStart::new(false),
         })
-    },
-};
+    }
+}
 
 /// Tsaoussidis & Zhang 2002, figure 1.
 #[derive(Debug)]

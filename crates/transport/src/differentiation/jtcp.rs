@@ -3,9 +3,10 @@
 use super::common::{falling, window};
 use super::{LossDifferentiator, Verdict};
 use crate::estimate::{Clock, Jitter};
-use crate::kit::{Cut, Kind, Notes, Parameter, Part, Threshold};
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Trigger};
 use crate::time::Instant;
+use crate::{choices, settings};
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -29,45 +30,35 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  segments calls congestion only what slows down by more than a second in a round trip, and nearly every loss is corruption.",
     },
     thresholds: &[Threshold::of_corruption("k", Cut::Falling)],
-    parameters: &[
-        Parameter {
-            name: "k",
-            summary: "Segments by which the queue has to grow in a round trip.",
-            kind: Kind::Number { default: 1.0, min: 0.0, max: 1000.0 },
-        },
-        Parameter {
-            name: "ratio",
-            summary: "Jitter from the first to the last segment of a round trip as a share of the time between them; the mean of such shares over all \
-                      neighbours, by the sender's clock; or the mean of the jitter itself between neighbours, in seconds.",
-            kind: Kind::Choice(&["telescoped", "mean", "seconds"]),
-        },
-        Parameter {
-            name: "clock",
-            summary: "Whose clock tells when segments arrived: the receiver's, if its timestamps are fine enough, or the sender's.",
-            kind: Kind::Choice(&["receiver", "sender"]),
-        },
-        Parameter {
-            name: "time_condition",
-            summary: "Take an episode that begins within an SRTT of the beginning of the one before for corruption.",
-            kind: Kind::Flag { default: true },
-        },
-    ],
-    build: |arguments| {
-        let ratio = match arguments.word("ratio") {
-            "mean" => Ratio::Mean,
-            "seconds" => Ratio::Seconds,
-            _ => Ratio::Telescoped,
-        };
-        let clock = if arguments.word("clock") == "sender" { Clock::Sender } else { Clock::Receiver };
+        ..Part::of::<Settings>()
+};
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Segments by which the queue has to grow in a round trip.
+        k: f64 = 1.0, 0.0..=1000.0;
+        /// Jitter from the first to the last segment of a round trip as a share of the time between them; the mean of such shares over all
+        /// neighbours, by the sender's clock; or the mean of the jitter itself between neighbours, in seconds.
+        ratio: Ratio;
+        /// Whose clock tells when segments arrived: the receiver's, if its timestamps are fine enough, or the sender's.
+        clock: Clock;
+        /// Take an episode that begins within an SRTT of the beginning of the one before for corruption.
+        time_condition: bool = true;
+    }
+}
+
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
         Box::new(Jtcp {
-            k: arguments.number("k"),
-            ratio,
-            time_condition: arguments.flag("time_condition"),
-            jitter: Jitter::new(clock, ratio == Ratio::Mean),
+            k: self.k,
+            ratio: self.ratio,
+            time_condition: self.time_condition,
+            jitter: Jitter::new(self.clock, self.ratio == Ratio::Mean),
             episode: None,
         })
-    },
-};
+    }
+}
 
 /// The differentiator of JTCP.
 #[derive(Debug)]
@@ -84,15 +75,16 @@ pub struct Jtcp {
     episode: Option<Instant>,
 }
 
-/// How the jitter of a round trip becomes one number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ratio {
-    /// From its first to its last segment.
-    Telescoped,
-    /// The mean over neighbours.
-    Mean,
-    /// The mean over neighbours of the jitter itself, a time in seconds (Park & Chung 2010, II, taken literally).
-    Seconds,
+choices! {
+    /// How the jitter of a round trip becomes one number.
+    pub enum Ratio {
+        /// From its first to its last segment.
+        Telescoped = "telescoped",
+        /// The mean over neighbours.
+        Mean = "mean",
+        /// The mean over neighbours of the jitter itself, a time in seconds (Park & Chung 2010, II, taken literally).
+        Seconds = "seconds",
+    }
 }
 
 impl Jtcp {

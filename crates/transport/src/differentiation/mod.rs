@@ -68,7 +68,6 @@ pub use reported::{Evidence, Reported, Trust};
 pub use santa_cruz::SantaCruz;
 pub use spike::{Settings as SpikeSettings, Spike};
 pub use tcp_real::TcpReal;
-pub(crate) use tcp_real::{formation, WAVES};
 pub use trend::Trend;
 pub use vegas::Vegas;
 pub use veno::{Evaluated, Veno};
@@ -80,8 +79,7 @@ pub use crate::arrival::Gap;
 pub use crate::verdict::{Cause, Verdict};
 
 use crate::kit::Part;
-use crate::path::{self, Ack, Fate, Loss, Sent};
-use crate::tcp::Formation;
+use crate::path::{self, Ack, Fate, Formation, Loss, Sent};
 use std::fmt;
 
 /// Judges the cause of each loss.

@@ -1,10 +1,11 @@
 //! TCP-Real: congestion if waves arrive much more slowly than they did.
 
 use super::{Cause, LossDifferentiator, Verdict};
+use crate::estimate::wave_rates::Forming;
 use crate::estimate::WaveRates;
-use crate::kit::{Cut, Kind, Notes, Parameter, Part, Threshold};
-use crate::path::{Ack, Loss, Sent};
-use crate::tcp::Formation;
+use crate::kit::{Build, Cut, Notes, Part, Threshold};
+use crate::path::{Ack, Formation, Loss, Sent};
+use crate::settings;
 
 /// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -25,39 +26,23 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  spacing in the run, our choice, or a round trip ends it.",
     },
     thresholds: &[Threshold::of_corruption("c", Cut::Inverse)],
-    parameters: &[
-        Parameter {
-            name: "c",
-            summary: "How many times the lowest rate the highest has to be.",
-            kind: Kind::Number { default: 3.0, min: 1.0, max: 255.0 },
-        },
-        Parameter {
-            name: "min_updates",
-            summary: "Waves since the last back-off below which every loss is congestion.",
-            kind: Kind::Number { default: 4.0, min: 0.0, max: 1000.0 },
-        },
-        WAVES,
-    ],
-    build: |arguments| {
-        let formation = formation(arguments.word("waves"));
-        Box::new(TcpReal::new(arguments.number("c"), arguments.number("min_updates") as u32, formation))
-    },
+        ..Part::of::<Settings>()
 };
 
-/// What forms a wave.
-pub(crate) const WAVES: Parameter = Parameter {
-    name: "waves",
-    summary: "What forms a wave: a run of segments that leave without a pause, of a window and a round trip at most; as many segments as the \
-              window holds when it begins, whenever they leave; or what leaves at one moment.",
-    kind: Kind::Choice(&["train", "cwnd", "burst"]),
-};
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// How many times the lowest rate the highest has to be.
+        c: f64 = 3.0, 1.0..=255.0;
+        /// Waves since the last back-off below which every loss is congestion.
+        min_updates: u32 = 4, 0..=1000;
+        forming: Forming;
+    }
+}
 
-/// The formation of that name.
-pub(crate) fn formation(name: &str) -> Formation {
-    match name {
-        "cwnd" => Formation::Window,
-        "burst" => Formation::Burst,
-        _ => Formation::Train,
+impl Build<dyn LossDifferentiator> for Settings {
+    fn build(self) -> Box<dyn LossDifferentiator> {
+        Box::new(TcpReal::new(self.c, self.min_updates, self.forming.waves))
     }
 }
 

@@ -146,18 +146,18 @@ mod tests {
 
     /// The spacings and the trip of the last packet, in `T_min` of 1 ms, and who is asked then.
     fn asked(spacings: u64, trip: f64) -> Option<Asked> {
-        let arguments = Arguments::check(&PART, &BTreeMap::new()).unwrap();
+        let Settings { slack, low, alone, shared, gain, .. } = Settings::default();
         let extremes = crate::estimate::Extremes::Lifetime;
         let settings = spike::Settings { alpha: 0.5, beta: 0.3, samples: 1, range: Duration::ZERO, extremes };
         let mut line = Line::new(Zbs {
             spike: Spike::new(settings),
             mbiaz: Biaz::new(1.25, extremes),
             zigzag: ZigZag::new(-0.5, 0.0, 1),
-            slack: arguments.number("slack"),
-            low: arguments.number("low"),
-            alone: arguments.number("alone"),
-            shared: arguments.number("shared"),
-            gain: arguments.number("gain"),
+            slack,
+            low,
+            alone,
+            shared,
+            gain,
             average: None,
         });
         let mut at = 0;

@@ -1,10 +1,20 @@
 //! The rates of waves that a receiver reports (Tsaoussidis & Zhang 2002).
 
-use crate::path::{Ack, Sent};
+use crate::path::{Ack, Formation, Sent};
 use crate::segment::Report;
+use crate::settings;
 
 /// Waves of so many segments or fewer say nothing. (The publication's text has "less than four", its figures "larger than 4".)
 const TOO_SMALL: u8 = 4;
+
+settings! {
+    /// What can be set of a sender of waves.
+    pub(crate) struct Forming {
+        /// What forms a wave: a run of segments that leave without a pause, of a window and a round trip at most; as many segments as the window holds
+        /// when it begins, whenever they leave; or what leaves at one moment.
+        pub waves: Formation;
+    }
+}
 
 /// The latest rates, and the highest and lowest of an epoch. Rates are what reports carry: 255 is the highest that the receiver has seen.
 #[derive(Clone, Debug)]

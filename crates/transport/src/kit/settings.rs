@@ -189,21 +189,6 @@ impl Arguments {
         }
     }
 
-    /// The number `name`.
-    #[doc(hidden)]
-    pub fn number(&self, name: &str) -> f64 {
-        self.typed(name)
-    }
-
-    /// The word `name`.
-    #[doc(hidden)]
-    pub fn word(&self, name: &str) -> &str {
-        match self.value(name) {
-            Value::Word(word) => word,
-            other => panic!("`{name}` was not checked: {other:?}"),
-        }
-    }
-
     /// The flag `name`.
     ///
     /// # Panics

@@ -2,9 +2,10 @@
 
 use super::{Arrival, ReceiveView, ReceiverAgent};
 use crate::estimate::{Extremes, Remembered};
-use crate::kit::{Kind, Notes, Parameter, Part};
+use crate::kit::{Build, Notes, Part};
 use crate::segment::{RateReport, Report, Wave};
 use crate::time::{Duration, Instant};
+use crate::{choices, settings};
 
 /// Its row.
 pub(super) const PART: Part<dyn ReceiverAgent> = Part {
@@ -22,32 +23,40 @@ pub(super) const PART: Part<dyn ReceiverAgent> = Part {
                  when as many segments have come as it has or one of a later wave; there is no timer. If the place of the later one shows that the \
                  sender ended the wave before its published size, what left in it counts, lost segments included.",
     },
-    thresholds: &[],
-    parameters: &[
-        Parameter {
-            name: "extrapolate",
-            summary: "Measure between the first and the last segment that came, by their places, instead of with the published size.",
-            kind: Kind::Flag { default: false },
-        },
-        Parameter {
-            name: "intervals",
-            summary: "Count the intervals between segments instead of the segments.",
-            kind: Kind::Flag { default: false },
-        },
-        Parameter {
-            name: "scale",
-            summary: "The rate that 255 stands for: the highest of the connection, or of the last 60 s.",
-            kind: Kind::Choice(&["lifetime", "windowed"]),
-        },
-    ],
-    build: |arguments| {
-        let scale = match arguments.word("scale") {
-            "windowed" => Extremes::Windowed(Duration::from_secs(60)),
-            _ => Extremes::Lifetime,
-        };
-        Box::new(Waves::new(arguments.flag("extrapolate"), arguments.flag("intervals"), scale))
-    },
+        ..Part::of::<Settings>()
 };
+
+choices! {
+    /// How long the highest rate is remembered.
+    enum Scale {
+        /// As long as the connection lasts.
+        Lifetime = "lifetime",
+        /// For 60 s.
+        Windowed = "windowed",
+    }
+}
+
+settings! {
+    /// What can be set.
+    struct Settings {
+        /// Measure between the first and the last segment that came, by their places, instead of with the published size.
+        extrapolate: bool = false;
+        /// Count the intervals between segments instead of the segments.
+        intervals: bool = false;
+        /// The rate that 255 stands for: the highest of the connection, or of the last 60 s.
+        scale: Scale;
+    }
+}
+
+impl Build<dyn ReceiverAgent> for Settings {
+    fn build(self) -> Box<dyn ReceiverAgent> {
+        let scale = match self.scale {
+            Scale::Windowed => Extremes::Windowed(Duration::from_secs(60)),
+            Scale::Lifetime => Extremes::Lifetime,
+        };
+        Box::new(Waves::new(self.extrapolate, self.intervals, scale))
+    }
+}
 
 /// Measures waves and repeats the rate of the last complete one on every acknowledgement.
 #[derive(Debug)]

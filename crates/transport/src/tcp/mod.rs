@@ -40,7 +40,6 @@ pub use parts::Parts;
 pub use record::{
     Closing, Command, Event, GapRecord, Input, Judgement, LossRecord, Outstanding, Ports, Repair, State, Stats, TimeoutRecord,
 };
-pub use waves::Formation;
 
 #[cfg(test)]
 mod models;

@@ -3,9 +3,9 @@
 use super::rack::TailProbe;
 use super::record::State;
 use super::sides::{Phase, Stage};
-use super::waves::{Formation, Leaving};
+use super::waves::Leaving;
 use super::{AckPolicy, Endpoint};
-use crate::path::Sent;
+use crate::path::{Formation, Sent};
 use crate::segment::{Dscp, Ecn, Flags, Notices, Options, RareOptions, Segment, Timestamps, Wave};
 use crate::seq::Seq;
 use crate::time::Instant;

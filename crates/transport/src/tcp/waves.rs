@@ -1,20 +1,8 @@
 //! TCP-Real's waves: segments that belong together, so that a receiver can measure at which rate they come (Tsaoussidis & Zhang 2002).
 
+use crate::path::Formation;
 use crate::segment::Wave;
 use crate::time::{Duration, Instant};
-
-/// What makes a wave. The publication says that it is a number of segments "sent back-to-back", by default the window, which the clocking
-/// by acknowledgements may part into smaller groups; it gives no rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Formation {
-    /// A run of segments that leave without a pause, of a window at most (our reading).
-    Train,
-    /// As many segments as the window holds when the wave begins, whenever they leave. Such waves drift against the flights and span the
-    /// idle part of a round trip, so what they measure is throughput.
-    Window,
-    /// What leaves at one moment. In steady state that is one segment or two, too few to measure.
-    Burst,
-}
 
 /// So many times the spacing of a run are a pause.
 const PAUSE: u64 = 4;

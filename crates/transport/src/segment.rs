@@ -466,6 +466,13 @@ impl Payload {
         }
     }
 
+    /// Gives the octets memory of their own: what is held for long must not hold what it arrived with.
+    pub fn detach(&mut self) {
+        if let Self::Bytes(bytes) = self {
+            *bytes = Bytes::copy_from_slice(bytes);
+        }
+    }
+
     /// Appends the octets to `out`.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         match self {

@@ -20,6 +20,13 @@ pub(super) enum Arrived {
     Duplicate,
 }
 
+/// Pieces of this many octets fill a buffer before there are too many of them: no host sends full segments of fewer.
+const SMALLEST_PIECE: u64 = 64;
+/// So many pieces are taken whatever the size of the buffer.
+const LEAST_PIECES: u64 = 256;
+/// Ranges beyond holes. Each arrival looks for its place among them.
+const MOST_ISLANDS: usize = 4096;
+
 /// Received data: what is in order and not yet read, and islands beyond holes.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
@@ -55,6 +62,14 @@ impl Assembler {
         &self.islands
     }
 
+    /// Whether data at `start` has to be dropped, given a buffer of `buffer` octets: many small pieces take more memory than their octets. What
+    /// fills the first hole is taken whatever waits behind it.
+    pub fn refuses(&self, start: u64, buffer: u64) -> bool {
+        let most = (buffer / SMALLEST_PIECE).max(LEAST_PIECES) as usize;
+        let behind = if start > self.next { self.pieces.len() } else { 0 };
+        self.ready.len() + behind >= most || start > self.next && self.islands.len() >= MOST_ISLANDS
+    }
+
     /// Takes `payload` at `start`. With `discard`, data in order is counted and dropped instead of kept for reading.
     pub fn insert(&mut self, start: u64, payload: &Payload, discard: bool) -> Arrived {
         let end = start + payload.len() as u64;
@@ -86,7 +101,9 @@ impl Assembler {
         for (left, right) in gaps {
             let to = left.min(end);
             if at < to {
-                self.pieces.insert(at, payload.slice((at - start) as usize, (to - start) as usize));
+                let mut piece = payload.slice((at - start) as usize, (to - start) as usize);
+                piece.detach();
+                self.pieces.insert(at, piece);
             }
             at = at.max(right);
         }
@@ -195,5 +212,45 @@ mod tests {
         assert_eq!(blocks(&a), [(90, 95), (70, 75), (50, 55), (30, 35)]);
         a.insert(15, &synthetic(15, 20), true);
         assert_eq!(blocks(&a)[..2], [(10, 20), (90, 95)]);
+    }
+
+    #[test]
+    fn pieces_of_one_octet_are_bounded_and_do_not_keep_the_hole_open() {
+        const BUFFER: u64 = 1 << 16;
+        let mut a = Assembler::default();
+        let packet = bytes::Bytes::from(vec![7; 2048]);
+        let octet = || Payload::Bytes(packet.slice(1000..1001));
+        let take = |a: &mut Assembler, at| {
+            let taken = !a.refuses(at, BUFFER);
+            if taken {
+                a.insert(at, &octet(), false);
+            }
+            taken
+        };
+        let taken = (1..BUFFER).filter(|at| at % 2 == 1 && take(&mut a, *at)).count();
+        assert_eq!((taken, a.pieces.len(), a.islands.len()), (1024, 1024, 1024));
+        assert!(packet.is_unique(), "nothing keeps the packet");
+        // In order: the holes are filled, and the rest has to wait until somebody reads.
+        let filled = (0..BUFFER).filter(|at| *at == a.next() && take(&mut a, *at)).count();
+        assert!(filled >= 512 && a.ready.len() <= 2 * 1024, "{filled} {}", a.ready.len());
+        while a.read(1 << 16).is_some() {}
+        assert!(!a.refuses(a.next(), BUFFER));
+        // A large buffer has a bound of its own for ranges.
+        let mut b = Assembler::default();
+        let taken = (1..1 << 20)
+            .filter(|at| at % 2 == 1 && !b.refuses(*at, 1 << 23) && b.insert(*at, &octet(), false) == Arrived::OutOfOrder);
+        assert_eq!(taken.count(), MOST_ISLANDS);
+    }
+
+    #[test]
+    fn a_buffer_full_of_small_segments_is_not_refused() {
+        const BUFFER: u64 = 1 << 20;
+        let mut a = Assembler::default();
+        for at in (SMALLEST_PIECE..BUFFER).step_by(SMALLEST_PIECE as usize) {
+            assert!(!a.refuses(at, BUFFER), "{at}");
+            a.insert(at, &synthetic(at, at + SMALLEST_PIECE), false);
+        }
+        assert!(!a.refuses(0, BUFFER));
+        assert!(matches!(a.insert(0, &synthetic(0, SMALLEST_PIECE), false), Arrived::InOrder { octets: BUFFER, .. }));
     }
 }

@@ -44,8 +44,10 @@ impl Endpoint {
     pub(super) fn abort(&mut self, now: Instant) {
         let synchronised = !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait);
         if synchronised {
+            // An octet that probes a closed window lies outside of it, and so would the reset.
+            let seq = if self.snd.probe_outstanding { self.snd.una } else { self.snd.nxt };
             self.control = Some(Box::new(Segment {
-                seq: Seq::from(self.snd.nxt),
+                seq: Seq::from(seq),
                 ack: Seq::from(self.rcv.next),
                 flags: Flags::RST | Flags::ACK,
                 options: self.data_options(now, None, false), // RFC 7323, 5.2

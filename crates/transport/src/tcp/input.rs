@@ -231,6 +231,10 @@ impl Endpoint {
     }
 
     fn take_payload(&mut self, now: Instant, segment: &Segment, start: u64, end: u64) {
+        if self.rcv.assembler.refuses(start, self.config.receive_buffer) {
+            self.rcv.ack_now = true; // as if it had not come
+            return;
+        }
         let len = (end - start) as u32;
         self.rcv.full_segment = self.rcv.full_segment.max(len);
         self.rcv.quick_acks.on_data(now, self.config.quick_acks, self.snd.rtt.rto());

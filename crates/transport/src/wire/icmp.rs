@@ -1,5 +1,5 @@
-//! What a router says of a packet of ours that does not fit its next link: ICMP *fragmentation needed* (RFC 792; RFC 1191, 4) and
-//! ICMPv6 *packet too big* (RFC 4443, 3.2).
+//! What a router says of a packet of ours that does not fit its next link: ICMP *fragmentation needed* (RFC 792; RFC 1191, 4) and, for IPv6,
+//! *packet too big* (RFC 4443, 3.2).
 //!
 //! Anybody can send such a message. What it quotes is for the connection to check (RFC 5927).
 
@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Protocol number of ICMP.
 pub const V4: u8 = 1;
-/// Protocol number of ICMPv6.
+/// Protocol number of ICMP for IPv6.
 pub const V6: u8 = 58;
 
 /// Octets of an ICMP message before what it quotes.

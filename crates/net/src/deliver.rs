@@ -2,6 +2,7 @@
 
 use crate::http::client::{Client, FetchError, Fetched, Outcome, Target};
 use crate::http::files::Files;
+use crate::http::limits::Limits;
 use crate::http::output::Output;
 use crate::http::server::{Server, Transfer};
 use crate::losses::Losses;
@@ -18,6 +19,8 @@ use whyloss_transport::Duration;
 
 /// How often whoever watches is asked whether to go on.
 const TICK: Duration = Duration::from_millis(100);
+/// What a client may send before it is answered, in octets: there are no uploads.
+const RECEIVE_BUFFER: u64 = 64 << 10;
 /// How long it may take to tell clients that the server goes away.
 const FAREWELL: Duration = Duration::from_millis(50);
 /// Redirections that are followed.
@@ -77,12 +80,13 @@ pub fn serve(
 ) -> Result<Value, DeliverError> {
     let files = Files::at(path).map_err(|source| DeliverError::File { path: path.to_owned(), source })?;
     let urls: Vec<_> = setup.addresses.iter().map(|address| url(*address, port, &files.example())).collect();
-    let listener = setup.listener()?;
+    let mut listener = setup.listener()?;
+    listener.config.receive_buffer = listener.config.receive_buffer.min(RECEIVE_BUFFER);
     let mut host = setup.open_to_send()?;
     for address in &setup.addresses {
         host.stack().listen(SocketAddr::new(*address, port), listener.clone())?;
     }
-    let mut server = Server::new(files, limit);
+    let mut server = Server::new(files, limit, Limits::default());
     let (mut losses, mut octets, mut retransmissions, mut answered, mut clients) = (Losses::default(), 0, 0, 0, 0u64);
     let start = host.now();
     let mut flow = watch(ServerNews::Listening(urls.clone()));

@@ -66,6 +66,8 @@ pub struct Host {
     outbound: Vec<u8>,
     train: Train,
     fragments: Reassembler,
+    /// What is received is copied out of the memory that it shares with other packets.
+    copies: bool,
     largest: usize,
     stats: HostStats,
 }
@@ -77,7 +79,13 @@ impl Host {
         let stack = Stack::new(settings);
         let (inbound, outbound) = (BytesMut::new(), Vec::new());
         let (train, fragments, stats) = (Train::default(), Reassembler::default(), HostStats::default());
-        Self { tun, clock: Clock::start(), stack, inbound, outbound, train, fragments, largest, stats }
+        Self { tun, clock: Clock::start(), stack, inbound, outbound, train, fragments, copies: false, largest, stats }
+    }
+
+    /// From now on what is received takes memory of its own. Where peers send little that is not trusted to be read soon, they cannot keep the
+    /// memory of other packets with it.
+    pub fn copy_received(&mut self) {
+        self.copies = true;
     }
 
     /// The engine's TCP.
@@ -209,7 +217,10 @@ impl Host {
     /// Hands a whole packet to whom it concerns.
     fn deliver(&mut self, now: Instant, packet: &Bytes, arrival: Arrival) -> io::Result<()> {
         match arrival {
-            Arrival::Intact(arrived) => {
+            Arrival::Intact(mut arrived) => {
+                if self.copies {
+                    arrived.segment.payload.detach();
+                }
                 self.stack.handle(now, arrived.header.addresses, &arrived.segment, Integrity::Intact);
             }
             Arrival::Damaged(arrived) => {

@@ -71,7 +71,9 @@ impl Setup {
 
     /// As [`Setup::open`], for a host that sends more than it receives ([`Tun::open_offloading`]).
     pub fn open_to_send(&self) -> Result<Host, SetupError> {
-        self.open_with(Tun::open_offloading)
+        let mut host = self.open_with(Tun::open_offloading)?;
+        host.copy_received();
+        Ok(host)
     }
 
     fn open_with(&self, take: fn(&str) -> io::Result<Tun>) -> Result<Host, SetupError> {

@@ -9,6 +9,9 @@ use std::path::{Component, Path, PathBuf};
 /// What stands as itself in a path (RFC 3986, 2.3, and the slash).
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
+/// Entries of a folder that its page lists: pages are made and held for each who asks.
+const MOST_LISTED: usize = 1000;
+
 /// One file, or a folder.
 #[derive(Clone, Debug)]
 pub struct Files {
@@ -98,12 +101,17 @@ fn page(path: &str, folder: &Path) -> io::Result<String> {
         })
         .collect::<io::Result<Vec<_>>>()?;
     names.sort();
+    let more = names.len().saturating_sub(MOST_LISTED);
+    names.truncate(MOST_LISTED);
     let title = escape(path);
     let mut page = format!("<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>{title}</title>\n<h1>{title}</h1>\n<ul>\n");
     for name in names {
         let _ = writeln!(page, "<li><a href=\"{}\">{}</a>", utf8_percent_encode(&name, IN_PATH), escape(&name));
     }
     page.push_str("</ul>\n");
+    if more > 0 {
+        let _ = writeln!(page, "<p>and {more} more");
+    }
     Ok(page)
 }
 

@@ -3,6 +3,7 @@
 pub mod body;
 pub mod client;
 pub mod files;
+pub mod limits;
 pub mod output;
 pub mod server;
 

@@ -39,7 +39,8 @@ fn each() -> Vec<Entry> {
     for part in TABLE {
         let arguments = Arguments::check(part, &BTreeMap::new()).expect("the defaults fit");
         let mut differentiator = (part.build)(&arguments);
-        let mut path = Path { mss: MSS as u32, una: 1 << 32, cwnd: 50 * MSS, ..Path::default() };
+        let mut path = Path::default();
+        (path.mss, path.una, path.cwnd) = (MSS as u32, 1 << 32, 50 * MSS);
         path.nxt = path.una + path.cwnd;
         let before = clock::own();
         for n in 0..ACKS {
@@ -49,15 +50,9 @@ fn each() -> Vec<Entry> {
         entries.push(Entry::new(format!("differentiator/{}/acknowledgement", part.name), took * 1e9 / ACKS as f64, "ns"));
         let before = clock::own();
         for n in 0..LOSSES {
-            let loss = Loss {
-                path: &path,
-                start: path.una,
-                len: MSS as u32,
-                transmission: 0,
-                sent_at: path.now - Duration::from_millis(100),
-                trigger: Trigger::DuplicateAcks,
-                first_of_episode: n % 4 == 0,
-            };
+            let sent_at = path.now - Duration::from_millis(100);
+            let mut loss = Loss::new(&path, path.una, MSS as u32, sent_at, Trigger::DuplicateAcks);
+            loss.first_of_episode = n % 4 == 0;
             black_box(differentiator.judge(&loss));
         }
         let took = clock::own() - before;
@@ -70,7 +65,7 @@ fn each() -> Vec<Entry> {
 fn acknowledge(differentiator: &mut dyn LossDifferentiator, path: &mut Path, n: u64) {
     path.now = Instant::ZERO + Duration::from_millis(1000 + n * 2);
     let start = path.nxt;
-    differentiator.on_sent(&Sent { now: path.now, start, len: MSS as u32, transmission: 0, was_idle: false, wave: None });
+    differentiator.on_sent(&Sent::new(path.now, start, MSS as u32));
     let delay = Duration::from_micros(50_000 + (n * 37) % 50_000);
     path.una += MSS;
     path.nxt += MSS;
@@ -79,19 +74,10 @@ fn acknowledge(differentiator: &mut dyn LossDifferentiator, path: &mut Path, n: 
     path.rttvar = Duration::from_millis(12);
     let value = (path.now.as_nanos() / 1_000_000) as u32;
     let options = Options { timestamps: Some(Timestamps { value, echo: 0 }), ..Options::default() };
-    differentiator.on_ack(black_box(&Ack {
-        path,
-        acked: MSS,
-        delivered: MSS,
-        rtt: Some(delay),
-        delay: Some(delay),
-        newest_sent_at: Some(path.now - delay),
-        duplicate: false,
-        ece: false,
-        in_recovery: false,
-        window_limited: true,
-        options: &options,
-    }));
+    let mut ack = Ack::new(path, &options);
+    (ack.acked, ack.delivered) = (MSS, MSS);
+    (ack.rtt, ack.delay, ack.newest_sent_at) = (Some(delay), Some(delay), Some(path.now - delay));
+    differentiator.on_ack(black_box(&ack));
 }
 
 /// How much longer W1 takes with all of them in shadow on every flow.

@@ -95,11 +95,13 @@ impl<'a> Pair<'a> {
         let ssthresh = if world.chance(0.5) { INFINITE } else { 2 + world.below(200) };
         let window = Window { cwnd, ssthresh };
         let una = (1 << 40) + u64::from(world.below(u32::MAX));
+        let mut path = Path::default();
+        (path.mss, path.una, path.nxt) = (world.mss, una, una);
         Self {
             engine: Reference::new(control, congestion::Window::new(world.mss, u64::from(cwnd) * mss, u64::from(ssthresh) * mss)),
             // The engine's limits of RFC 3465.
             core: Core::new(control, 2, 1).expect("a core"),
-            path: Path { mss: world.mss, una, nxt: una, ..Path::default() },
+            path,
             spike: (control == "spike").then(|| SpikeReference::new(micros(1000))),
             window,
             saved: window,
@@ -140,19 +142,10 @@ impl<'a> Pair<'a> {
         let delay = acked.delay.map(micros);
         let in_recovery = self.recovery > 0;
         let path = self.path.clone();
-        let ack = Ack {
-            path: &path,
-            acked: u64::from(acked.acked) * mss,
-            delivered: u64::from(acked.delivered) * mss,
-            rtt: delay,
-            delay,
-            newest_sent_at: delay.map(|delay| path.now - delay),
-            duplicate: acked.duplicate,
-            ece: false,
-            in_recovery,
-            window_limited: acked.limited,
-            options: &options,
-        };
+        let mut ack = Ack::new(&path, &options);
+        (ack.acked, ack.delivered) = (u64::from(acked.acked) * mss, u64::from(acked.delivered) * mss);
+        (ack.rtt, ack.delay, ack.newest_sent_at) = (delay, delay, delay.map(|delay| path.now - delay));
+        (ack.duplicate, ack.in_recovery, ack.window_limited) = (acked.duplicate, in_recovery, acked.limited);
         let told = cores::Ack {
             now: now as u32,
             una: path.una as u32,
@@ -209,15 +202,9 @@ impl<'a> Pair<'a> {
     }
 
     fn loss<'b>(&self, path: &'b Path, timeout: bool, first: bool) -> Loss<'b> {
-        Loss {
-            path,
-            start: path.una,
-            len: self.world.mss,
-            transmission: 0,
-            sent_at: path.now,
-            trigger: trigger(timeout),
-            first_of_episode: first,
-        }
+        let mut loss = Loss::new(path, path.una, self.world.mss, path.now, trigger(timeout));
+        loss.first_of_episode = first;
+        loss
     }
 
     fn lose(&mut self) {
@@ -352,14 +339,15 @@ impl SpikeReference {
         if self.range.1 - self.range.0 < 4 * tick.as_nanos() as i64 || self.samples == 0 {
             return Verdict::UNKNOWN;
         }
-        let gap = Gap { start: 0, end: 1, missing: 1 };
+        let gap = Gap::new(0, 1, 1);
         self.spike.judge(&gap, &arrival(Instant::ZERO, 0, &Segment::default()))
     }
 }
 
 fn arrival(now: Instant, trip: i64, segment: &Segment) -> Arrival<'_> {
-    let view = ReceiveView { now, first: 0, next: 0, window_end: 0, islands: &[], full_segment: 0, reports_negotiated: true };
-    Arrival { view, start: 0, len: 0, duplicate: false, spacing: None, trip: Some(trip), gap: None, segment }
+    let mut arrival = Arrival::new(ReceiveView::new(now, 0), segment, 0, 0);
+    arrival.trip = Some(trip);
+    arrival
 }
 
 /// Runs a control's core beside the engine's parts.
@@ -477,57 +465,34 @@ fn forgiven_timeouts_are_the_engines() {
         let rto = u64::from(200_000 + world.below(2_000_000));
         let (mut expiries, mut silence, mut repairing) = (0, 0, false);
         for _ in 0..EVENTS {
-            let path = Path { now: Instant::ZERO + micros(world.now), rto: micros(rto), una: 1, ..Path::default() };
+            let mut path = Path::default();
+            (path.rto, path.una) = (micros(rto), 1);
             if world.chance(0.3) {
                 let waited = rto << expiries.min(6);
                 world.now += waited;
                 silence += waited + u64::from(world.below(1000));
                 expiries += 1;
                 let verdict = if world.chance(0.8) { Verdict::decided(true, 1.0) } else { Verdict::UNKNOWN };
-                let path = Path { now: Instant::ZERO + micros(world.now), ..path };
-                theirs.on_timeout(&Timeout {
-                    path: &path,
-                    consecutive: expiries,
-                    silence: micros(silence),
-                    verdict: &verdict,
-                    sack: true,
-                    timestamps: true,
-                    in_recovery: repairing,
-                });
+                path.now = Instant::ZERO + micros(world.now);
+                let mut timeout = Timeout::new(&path, &verdict);
+                (timeout.consecutive, timeout.silence) = (expiries, micros(silence));
+                (timeout.sack, timeout.timestamps, timeout.in_recovery) = (true, true, repairing);
+                theirs.on_timeout(&timeout);
                 ours.timeout(world.now as u32, rto as u32, silence as u32, expiries, repairing, number(verdict.cause));
                 repairing = true;
             } else {
                 let acked = world.ack(10);
                 silence += u64::from(world.below(100_000));
                 world.now += silence % 3000;
-                let path = Path { now: Instant::ZERO + micros(world.now), ..path };
+                path.now = Instant::ZERO + micros(world.now);
                 if repairing {
                     let options = Options::default();
-                    let ack = Ack {
-                        path: &path,
-                        acked: u64::from(acked.acked),
-                        delivered: u64::from(acked.delivered),
-                        rtt: None,
-                        delay: None,
-                        newest_sent_at: None,
-                        duplicate: acked.duplicate,
-                        ece: false,
-                        in_recovery: false,
-                        window_limited: true,
-                        options: &options,
-                    };
-                    let assessment = theirs.assess(&AfterTimeout {
-                        ack: &ack,
-                        number: 1,
-                        silence: micros(silence),
-                        recover: 100,
-                        head_end: 2,
-                        beyond_recover: false,
-                        original_delivered: false,
-                        new_data_possible: true,
-                        retransmission_tsval: None,
-                        dsack: false,
-                    });
+                    let mut ack = Ack::new(&path, &options);
+                    (ack.acked, ack.delivered) = (u64::from(acked.acked), u64::from(acked.delivered));
+                    ack.duplicate = acked.duplicate;
+                    let mut after = AfterTimeout::new(&ack);
+                    (after.silence, after.recover, after.head_end) = (micros(silence), 100, 2);
+                    let assessment = theirs.assess(&after);
                     // With timestamps the first acknowledgement that advances tells whether the timeout was spurious.
                     let genuine = assessment != Assessment::Undecided;
                     let back =

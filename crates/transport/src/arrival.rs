@@ -8,6 +8,7 @@ use crate::time::{Duration, Instant};
 
 /// The state of reassembly.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ReceiveView<'a> {
     /// The time.
     pub now: Instant,
@@ -25,8 +26,16 @@ pub struct ReceiveView<'a> {
     pub reports_negotiated: bool,
 }
 
+impl ReceiveView<'_> {
+    /// A receiver that has everything up to `next`, its first octet, and takes reports. Set what it has.
+    pub const fn new(now: Instant, next: u64) -> Self {
+        Self { now, first: next, next, window_end: next, islands: &[], full_segment: 0, reports_negotiated: true }
+    }
+}
+
 /// An intact segment with data.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Arrival<'a> {
     /// Reassembly after the segment.
     pub view: ReceiveView<'a>,
@@ -48,8 +57,16 @@ pub struct Arrival<'a> {
     pub segment: &'a Segment,
 }
 
+impl<'a> Arrival<'a> {
+    /// The first arrival of `len` octets from `start` on, of which nothing else is known.
+    pub const fn new(view: ReceiveView<'a>, segment: &'a Segment, start: u64, len: u32) -> Self {
+        Self { view, start, len, duplicate: false, spacing: None, trip: None, gap: None, segment }
+    }
+}
+
 /// A segment with a broken TCP checksum under an intact IP header whose addresses and ports match the connection.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Damaged<'a> {
     /// Reassembly; a damaged segment does not change it.
     pub view: ReceiveView<'a>,
@@ -59,8 +76,16 @@ pub struct Damaged<'a> {
     pub integrity: Integrity,
 }
 
+impl<'a> Damaged<'a> {
+    /// A damaged segment.
+    pub const fn new(view: ReceiveView<'a>, segment: &'a Segment, integrity: Integrity) -> Self {
+        Self { view, segment, integrity }
+    }
+}
+
 /// Segments missing between the highest position that had arrived and a segment beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Gap {
     /// Position of the first missing octet.
     pub start: u64,
@@ -68,4 +93,11 @@ pub struct Gap {
     pub end: u64,
     /// Number of full segments that fit into it, rounded up: what the literature calls n.
     pub missing: u32,
+}
+
+impl Gap {
+    /// `missing` segments between `start` and `end`.
+    pub const fn new(start: u64, end: u64, missing: u32) -> Self {
+        Self { start, end, missing }
+    }
 }

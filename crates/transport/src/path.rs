@@ -9,6 +9,7 @@ use crate::time::{Duration, Instant};
 
 /// The sender's view of the path at the moment of an event.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Path {
     /// The time of the event.
     pub now: Instant,
@@ -44,6 +45,7 @@ pub struct Path {
 
 /// A segment with data left.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Sent {
     /// When.
     pub now: Instant,
@@ -57,6 +59,13 @@ pub struct Sent {
     pub was_idle: bool,
     /// The wave that it carries, if segments carry waves; a retransmission carries the one under way.
     pub wave: Option<Wave>,
+}
+
+impl Sent {
+    /// `len` octets from `start` on that leave at `now` for the first time, while others are outstanding.
+    pub const fn new(now: Instant, start: u64, len: u32) -> Self {
+        Self { now, start, len, transmission: 0, was_idle: false, wave: None }
+    }
 }
 
 choices! {
@@ -75,6 +84,7 @@ choices! {
 
 /// An acknowledgement arrived.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Ack<'a> {
     /// The path, already updated by this acknowledgement.
     pub path: &'a Path,
@@ -101,6 +111,25 @@ pub struct Ack<'a> {
     pub window_limited: bool,
     /// All options of the segment that carried it: timestamps, and what receivers and the network say of losses.
     pub options: &'a Options,
+}
+
+impl<'a> Ack<'a> {
+    /// An acknowledgement with these options that acknowledges nothing. Set what it does.
+    pub const fn new(path: &'a Path, options: &'a Options) -> Self {
+        Self {
+            path,
+            acked: 0,
+            delivered: 0,
+            rtt: None,
+            delay: None,
+            newest_sent_at: None,
+            duplicate: false,
+            ece: false,
+            in_recovery: false,
+            window_limited: true,
+            options,
+        }
+    }
 }
 
 /// What made the sender take a segment for lost.
@@ -136,6 +165,7 @@ impl Trigger {
 
 /// A segment is taken for lost.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Loss<'a> {
     /// The path at this moment, before any reaction.
     pub path: &'a Path,
@@ -153,8 +183,16 @@ pub struct Loss<'a> {
     pub first_of_episode: bool,
 }
 
+impl<'a> Loss<'a> {
+    /// The first transmission of `len` octets from `start` on, which left at `sent_at`: the first loss of its episode.
+    pub const fn new(path: &'a Path, start: u64, len: u32, sent_at: Instant, trigger: Trigger) -> Self {
+        Self { path, start, len, transmission: 0, sent_at, trigger, first_of_episode: true }
+    }
+}
+
 /// What really became of a transmission. Only a driver that sees the whole network knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fate {
     /// Position of the first octet.
     pub start: u64,
@@ -164,6 +202,13 @@ pub struct Fate {
     pub sent_at: Instant,
     /// Why it did not arrive.
     pub cause: TrueCause,
+}
+
+impl Fate {
+    /// What became of `len` octets from `start` on that left at `sent_at`.
+    pub const fn new(start: u64, len: u32, sent_at: Instant, cause: TrueCause) -> Self {
+        Self { start, len, sent_at, cause }
+    }
 }
 
 /// Why a transmission did not arrive, in the terms of differentiation.
@@ -179,6 +224,7 @@ pub enum TrueCause {
 
 /// A base station says that data has come over the first hop, or is about to be sent over the last.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Passed<'a> {
     /// The path.
     pub path: &'a Path,
@@ -190,8 +236,16 @@ pub struct Passed<'a> {
     pub len: u32,
 }
 
+impl<'a> Passed<'a> {
+    /// `len` octets from `start` on.
+    pub const fn new(path: &'a Path, hop: Hop, start: u64, len: u32) -> Self {
+        Self { path, hop, start, len }
+    }
+}
+
 /// A loss report of the receiver arrived, after the acknowledgement that carried it has been processed.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Reported<'a> {
     /// The path.
     pub path: &'a Path,
@@ -203,8 +257,16 @@ pub struct Reported<'a> {
     pub segment: Option<ReportedSegment>,
 }
 
+impl<'a> Reported<'a> {
+    /// A report that was not heard before and names no outstanding segment.
+    pub const fn new(path: &'a Path, report: &'a Report) -> Self {
+        Self { path, report, news: true, segment: None }
+    }
+}
+
 /// The outstanding segment that a report names.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ReportedSegment {
     /// Position of the first octet.
     pub start: u64,
@@ -216,4 +278,11 @@ pub struct ReportedSegment {
     pub sent_at: Instant,
     /// The nonce of that transmission, if segments carry one. A report that does not echo it is false.
     pub nonce: Option<u32>,
+}
+
+impl ReportedSegment {
+    /// The first transmission of `len` octets from `start` on, which left at `sent_at` without a nonce.
+    pub const fn new(start: u64, len: u32, sent_at: Instant) -> Self {
+        Self { start, len, transmission: 0, sent_at, nonce: None }
+    }
 }

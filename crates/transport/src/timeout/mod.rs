@@ -44,6 +44,7 @@ pub trait TimeoutPolicy: fmt::Debug + Send {
 
 /// An expired retransmission timer.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Timeout<'a> {
     /// The path before any reaction.
     pub path: &'a Path,
@@ -59,6 +60,13 @@ pub struct Timeout<'a> {
     pub timestamps: bool,
     /// Whether the connection was already repairing an earlier timeout.
     pub in_recovery: bool,
+}
+
+impl<'a> Timeout<'a> {
+    /// A first expiry after no silence, without SACK and timestamps.
+    pub const fn new(path: &'a Path, verdict: &'a Verdict) -> Self {
+        Self { path, consecutive: 1, silence: Duration::ZERO, verdict, sack: false, timestamps: false, in_recovery: false }
+    }
 }
 
 /// What to do about an expired timer.
@@ -85,6 +93,7 @@ pub enum TimeoutWindow {
 
 /// An acknowledgement after a timeout.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct AfterTimeout<'a> {
     /// The acknowledgement.
     pub ack: &'a Ack<'a>,
@@ -106,6 +115,24 @@ pub struct AfterTimeout<'a> {
     pub retransmission_tsval: Option<u32>,
     /// Whether the acknowledgement carries a D-SACK for the retransmitted segment.
     pub dsack: bool,
+}
+
+impl<'a> AfterTimeout<'a> {
+    /// The first acknowledgement, which came at once and proves nothing, of a repair of all that is outstanding.
+    pub const fn new(ack: &'a Ack<'a>) -> Self {
+        Self {
+            ack,
+            number: 1,
+            silence: Duration::ZERO,
+            recover: ack.path.nxt,
+            head_end: ack.path.una,
+            beyond_recover: false,
+            original_delivered: false,
+            new_data_possible: true,
+            retransmission_tsval: None,
+            dsack: false,
+        }
+    }
 }
 
 /// What is known of a timeout after an acknowledgement.

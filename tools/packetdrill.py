@@ -59,6 +59,20 @@ def follow(text: str, later: Path) -> str:
     return re.sub(r"`([^`]*)`", handed, text)
 
 
+def addresses(script: Path, text: str) -> list[str]:
+    """The addresses to run a script with, if it names none; one whose name ends with the version is for IPv6."""
+    if own_address(text):
+        return []
+    if script.stem.endswith("v6"):
+        return ["--ip_version=ipv6"]
+    return ["--ip_version=ipv4", f"--local_ip={LOCAL}"]
+
+
+def own_address(text: str) -> list[str]:
+    """The address that the script wants the shared object to have."""
+    return [f"address={address}" for address in re.findall(r"^--local_ip=(\S+)", text, re.MULTILINE)]
+
+
 def run(script: Path, packetdrill: Path, shared_object: Path, flags: list[str], timeout_s: float) -> tuple[str, str]:
     """The result of one script, and why."""
     commands, rest = split(script.read_text(encoding="utf-8", errors="replace"))
@@ -70,10 +84,9 @@ def run(script: Path, packetdrill: Path, shared_object: Path, flags: list[str], 
         command = [
             str(packetdrill),
             f"--so_filename={shared_object}",
-            "--so_flags=" + "\n".join([*flags, f"commands={later}", commands]),
+            "--so_flags=" + "\n".join([*flags, *own_address(rest), f"commands={later}", commands]),
             *DEFINITIONS,
-            "--ip_version=ipv4",
-            f"--local_ip={LOCAL}",
+            *addresses(script, rest),
             str(copy),
         ]
         try:

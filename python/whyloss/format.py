@@ -652,6 +652,10 @@ class Tcp:
     """
     Nagle's algorithm (RFC 9293, 3.7.4).
     """
+    nagle_for_small: bool | None = None
+    """
+    Nagle's algorithm waits for small segments only, as in Linux (Minshall's modification).
+    """
     nonce_key: int | None = None
     """
     Key of the nonces of the hardened checksum scheme; the simulator draws it at random.

@@ -1,6 +1,6 @@
 //! System calls of sockets, as a host in virtual time answers them.
 
-use crate::descriptor::{Descriptor, Role, Seen};
+use crate::descriptor::{Descriptor, Options, Role, Seen};
 use crate::errno::{self, Errno};
 use crate::shared::Attempt;
 use crate::world::World;
@@ -13,7 +13,7 @@ use std::os::fd::IntoRawFd;
 use whyloss_testkit::settings::Settings;
 use whyloss_transport::stack::{ConnectionId, Listener};
 use whyloss_transport::tcp::{Closing, Command};
-use whyloss_transport::{Endpoint, Payload};
+use whyloss_transport::Payload;
 
 /// Handshakes that a listener lets be under way once its options were changed.
 const BACKLOG: usize = 128;
@@ -29,15 +29,19 @@ impl World {
             bound: None,
             settings,
             keep_alive: false,
+            options: Options { notsent_low: 0, ..Options::default() },
             role: Role::Fresh,
         })
     }
 
     /// A number for a socket. The system knows it too, as a file that gives nothing: packetdrill closes what a script leaves open with the
     /// system's own call.
+    pub fn number(&mut self) -> i32 {
+        File::open("/dev/null").map_or_else(|_| self.descriptors.keys().max().map_or(3, |last| last + 1), File::into_raw_fd)
+    }
+
     fn add(&mut self, descriptor: Descriptor) -> i32 {
-        let fd =
-            File::open("/dev/null").map_or_else(|_| self.descriptors.keys().max().map_or(3, |last| last + 1), File::into_raw_fd);
+        let fd = self.number();
         self.descriptors.insert(fd, descriptor);
         fd
     }
@@ -71,7 +75,8 @@ impl World {
     fn offer(&mut self, local: SocketAddr, fd: i32, backlog: usize) -> Result<(), Errno> {
         let Settings { config, selection, .. } = self.descriptor(fd)?.settings.clone();
         let listener = Listener { config, selection, backlog: backlog.max(1) };
-        self.stack.listen(local, listener).map_err(|_| Errno(libc::EADDRINUSE))
+        self.stack.listen(local, listener).map_err(|_| Errno(libc::EADDRINUSE))?;
+        self.serve_fast(fd, local, backlog)
     }
 
     /// `accept`: the descriptor of the next connection and its peer.
@@ -81,6 +86,7 @@ impl World {
             Err(error) => return Attempt::Done(Err(error)),
         };
         let (nonblocking, v6, settings) = (descriptor.nonblocking, descriptor.v6, descriptor.settings.clone());
+        let options = descriptor.options.clone();
         let Role::Listener(queue) = &mut descriptor.role else { return Attempt::Done(Err(Errno(libc::EINVAL))) };
         let Some(id) = queue.pop_front() else {
             return if nonblocking { Attempt::Done(Err(Errno(libc::EAGAIN))) } else { Attempt::Waits(None) };
@@ -94,6 +100,7 @@ impl World {
             bound: None,
             settings,
             keep_alive: false,
+            options,
             role,
         });
         Attempt::Done(Ok((fd, remote)))
@@ -102,10 +109,23 @@ impl World {
     /// `connect`.
     pub fn connect(&mut self, fd: i32, remote: SocketAddr) -> Attempt<()> {
         let now = self.now;
-        let nonblocking = match self.descriptor(fd) {
-            Ok(descriptor) => descriptor.nonblocking,
+        let (nonblocking, fast) = match self.descriptor(fd) {
+            Ok(descriptor) => (descriptor.nonblocking, descriptor.options.fast_open_connect),
             Err(error) => return Attempt::Done(Err(error)),
         };
+        if let Role::Deferred(_) = self.descriptors[&fd].role {
+            return Attempt::Done(Err(Errno(libc::EISCONN)));
+        }
+        if let (Role::Fresh, true) = (&self.descriptors[&fd].role, fast && self.opens_fast()) {
+            if self.defers_connect(fd, remote) {
+                return Attempt::Done(Ok(()));
+            }
+            return match self.open_fast(fd, remote, &[]) {
+                Err(error) => Attempt::Done(Err(error)),
+                Ok(_) if nonblocking => Attempt::Done(Err(Errno(libc::EINPROGRESS))),
+                Ok(_) => Attempt::Waits(None),
+            };
+        }
         if let Role::Fresh = self.descriptors[&fd].role {
             let Settings { mut config, selection, .. } = self.descriptors[&fd].settings.clone();
             config.ecn &= self.offers_ecn;
@@ -131,9 +151,11 @@ impl World {
     }
 
     /// `send` of what is left of `octets` after `done`.
-    pub fn send(&mut self, fd: i32, octets: &[u8], done: &mut usize, nonblocking: bool) -> Attempt<usize> {
+    pub fn send(&mut self, fd: i32, octets: &[u8], done: &mut usize, flags: i32, nonblocking: bool) -> Attempt<usize> {
         let id = match self.connection(fd) {
             Ok(id) => id,
+            // What was never connected is broken.
+            Err(Errno(libc::ENOTCONN)) => return Attempt::Done(Err(Errno(libc::EPIPE))),
             Err(error) => return Attempt::Done(Err(error)),
         };
         let nonblocking = nonblocking || self.descriptors[&fd].nonblocking;
@@ -145,13 +167,25 @@ impl World {
         if seen.shut {
             return Attempt::Done(Err(Errno(libc::EPIPE)));
         }
-        let room = if seen.connected { self.stack.endpoint(id).map_or(0, Endpoint::send_space) } else { 0 } as usize;
-        let part = &octets[*done..(*done + room).min(octets.len())];
-        if !part.is_empty() {
+        let connected = seen.connected;
+        // A writer that waits is woken when there is room to speak of.
+        let asleep = seen.queue.starved && *done > 0;
+        while connected && !asleep && *done < octets.len() {
+            let (room, begins) = self.room(fd, id);
+            let part = &octets[*done..(*done + room as usize).min(octets.len())];
+            if part.is_empty() {
+                break;
+            }
             self.stack.command(self.now, id, Command::Send(Payload::Bytes(Bytes::copy_from_slice(part))));
             *done += part.len();
+            self.note_queued(id, part.len() as u64, begins);
+            self.settle();
+        }
+        if *done < octets.len() && connected {
+            self.seen.entry(id).or_default().queue.starved = true;
         }
         if *done == octets.len() || nonblocking && *done > 0 {
+            self.note_write(fd, flags);
             Attempt::Done(Ok(*done))
         } else if nonblocking {
             Attempt::Done(Err(Errno(libc::EAGAIN)))
@@ -164,6 +198,9 @@ impl World {
     pub fn receive(&mut self, fd: i32, len: usize, nonblocking: bool) -> Attempt<Vec<u8>> {
         let id = match self.connection(fd) {
             Ok(id) => id,
+            Err(_) if matches!(self.descriptors.get(&fd), Some(Descriptor { role: Role::Deferred(_), .. })) => {
+                return Attempt::Done(Err(Errno(libc::EAGAIN)));
+            }
             Err(error) => return Attempt::Done(Err(error)),
         };
         let nonblocking = nonblocking || self.descriptors[&fd].nonblocking;
@@ -185,6 +222,18 @@ impl World {
         }
     }
 
+    /// What a read tells with `TCP_INQ`: what is left to read, or 1 for the end of the stream.
+    pub fn inquiry(&self, fd: i32) -> Option<i32> {
+        let id = self.connection(fd).ok()?;
+        let seen = self.seen.get(&id).filter(|_| self.descriptors[&fd].options.inquire)?;
+        Some((self.unread(id) as i32).max(i32::from(seen.peer_closed)))
+    }
+
+    /// Whether the connection runs over IPv6.
+    pub fn speaks_v6(&self, fd: i32) -> bool {
+        self.connection(fd).ok().and_then(|id| self.stack.tuple(id)).is_some_and(|tuple| tuple.local.is_ipv6())
+    }
+
     /// Octets that can be read.
     pub fn unread(&self, id: ConnectionId) -> u64 {
         let delivered = self.stack.endpoint(id).map_or(0, |endpoint| endpoint.stats().octets_delivered);
@@ -193,10 +242,16 @@ impl World {
 
     /// `close`.
     pub fn close(&mut self, fd: i32) -> Result<(), Errno> {
-        let descriptor = self.descriptors.remove(&fd).ok_or(Errno(libc::EBADF))?;
+        let watches = self.epolls.contains_key(&fd);
+        self.epoll_forget(fd);
+        let descriptor = match self.descriptors.remove(&fd) {
+            Some(descriptor) => descriptor,
+            None if watches => return nix::unistd::close(fd).map_err(|error| Errno(error as i32)),
+            None => return Err(Errno(libc::EBADF)),
+        };
         let _ = nix::unistd::close(fd);
         match descriptor.role {
-            Role::Fresh => {}
+            Role::Fresh | Role::Deferred(_) => {}
             Role::Listener(queue) => {
                 if let Some(local) = descriptor.bound {
                     self.stack.unlisten(local);
@@ -235,6 +290,7 @@ impl World {
         let id = match self.descriptors.get(&fd).map(|descriptor| &descriptor.role) {
             None => return libc::POLLNVAL,
             Some(Role::Fresh) => return libc::POLLOUT | libc::POLLHUP,
+            Some(Role::Deferred(_)) => return libc::POLLOUT | libc::POLLWRNORM,
             Some(Role::Listener(queue)) => return if queue.is_empty() { 0 } else { libc::POLLIN | libc::POLLRDNORM },
             Some(Role::Connection(id)) => *id,
         };
@@ -244,13 +300,13 @@ impl World {
         if self.unread(id) > 0 || seen.peer_closed || over {
             events |= libc::POLLIN | libc::POLLRDNORM;
         }
-        if over || seen.connected && !seen.shut && self.stack.endpoint(id).is_some_and(|endpoint| endpoint.send_space() > 0) {
+        if over || seen.connected && !seen.shut && seen.queue.writable {
             events |= libc::POLLOUT | libc::POLLWRNORM;
         }
         if seen.peer_closed || over {
             events |= libc::POLLRDHUP;
         }
-        if seen.over.is_some_and(|how| how != Closing::Normal) && !seen.reported {
+        if seen.over.is_some_and(|how| how != Closing::Normal) && !seen.reported || !seen.errors.is_empty() {
             events |= libc::POLLERR;
         }
         if over || seen.peer_closed && seen.shut {

@@ -1,5 +1,6 @@
 //! Shell commands of scripts: those that choose what the host can choose too.
 
+use crate::fast_open::key;
 use crate::offload::Offload;
 use crate::world::World;
 use std::fs::File;
@@ -9,6 +10,19 @@ use whyloss_testkit::packetdrill::apply_sysctls;
 
 /// The most octets of commands that a script may give while it runs.
 const MOST: u64 = 1 << 20;
+/// What the `defaults.sh` of the public scripts sets, as far as it is not the profile's anyway.
+const DEFAULTS: [(&str, &str); 6] = [
+    ("tcp_wmem", "4096 262144 4194304"),
+    ("tcp_syn_retries", "5"),
+    ("tcp_slow_start_after_idle", "0"),
+    ("tcp_ecn", "0"),
+    ("tcp_fastopen", "0x70403"),
+    ("tcp_fastopen_key", "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4"),
+];
+
+fn parse_mask(text: &str) -> Option<u64> {
+    text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
+}
 
 /// A file that grows by the commands that a script gives while it runs.
 #[derive(Debug)]
@@ -78,7 +92,8 @@ impl World {
             let line = line.split(" #").next().unwrap_or_default().trim();
             let words = words(line);
             let Some(program) = words.first().and_then(|path| path.rsplit('/').next()) else { continue };
-            let arguments: Vec<&str> = words[1..].iter().map(String::as_str).filter(|word| !word.contains('>')).collect();
+            let arguments: Vec<&str> =
+                words[1..].iter().map(String::as_str).filter(|word| !word.contains('>') && *word != "/dev/null").collect();
             match (program, arguments.as_slice()) {
                 (comment, _) if comment.starts_with('#') => {}
                 ("sysctl" | "set_sysctls.py", _) => {
@@ -88,6 +103,13 @@ impl World {
                         self.sysctl(name.trim_start_matches("net.ipv4."), value)?;
                     }
                 }
+                ("defaults.sh", _) => {
+                    apply_sysctls(line, &mut self.defaults)?;
+                    for (name, value) in DEFAULTS {
+                        self.sysctl(name, value)?;
+                    }
+                }
+                ("ip", ["tcp_metrics", "flush", "all"]) => self.stack.forget_cookies(),
                 ("ethtool", ["-K", _, features @ ..]) => {
                     for feature in features.chunks(2) {
                         match feature {
@@ -109,6 +131,17 @@ impl World {
             "tcp_min_tso_segs" => {
                 self.offload = Offload { min_segments: number.ok_or_else(unsupported)?.max(1), ..self.offload };
             }
+            "tcp_fastopen" => self.fast_open = parse_mask(value).ok_or_else(unsupported)?,
+            "tcp_fastopen_key" => self.stack.set_cookie_key(key(value).ok_or_else(unsupported)?),
+            "tcp_fastopen_cookies" => self.stack.forget_cookies(),
+            "tcp_notsent_lowat" => self.notsent_low = value.parse().map_err(|_| unsupported())?,
+            // Smallest, usual and largest send buffer: buffers begin with the usual one.
+            "tcp_wmem" => {
+                let usual = value.split_whitespace().nth(1).and_then(|usual| usual.parse().ok());
+                self.send_buffer = usual.ok_or_else(unsupported)?;
+            }
+            // Scripts only switch off what is not there.
+            "tcp_fastopen_blackhole_timeout_sec" if number == Some(0) => {}
             // What Linux holds back in the hope for a larger packet leaves at once here.
             "tcp_tso_win_divisor" => {}
             "tcp_ecn" if number.is_some_and(|mode| mode <= 2) => {

@@ -1,5 +1,8 @@
 //! What a file descriptor of the script stands for.
 
+use crate::errors::ErrorQueue;
+use crate::limits::Limits;
+use crate::send_queue::SendQueue;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use whyloss_testkit::settings::Settings;
@@ -17,12 +20,36 @@ pub struct Descriptor {
     /// For what it opens or accepts.
     pub settings: Settings,
     pub keep_alive: bool,
+    pub options: Options,
     pub role: Role,
+}
+
+/// Options that are the socket's own; what it accepts inherits them.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// `SO_SNDBUF` as it was set, in octets.
+    pub send_buffer: Option<u64>,
+    /// `TCP_NOTSENT_LOWAT`; 0 if it was not set.
+    pub notsent_low: u32,
+    /// `TCP_INQ`: tell what is left with what is read.
+    pub inquire: bool,
+    /// `SO_ZEROCOPY`.
+    pub zero_copy: bool,
+    /// `SO_TIMESTAMPING`.
+    pub timestamping: u32,
+    /// `TCP_FASTOPEN_CONNECT`.
+    pub fast_open_connect: bool,
+    /// `TCP_FASTOPEN`.
+    pub fast_open_backlog: Option<usize>,
+    /// `TCP_FASTOPEN_KEY`.
+    pub fast_open_key: Option<[u8; 16]>,
 }
 
 #[derive(Debug)]
 pub enum Role {
     Fresh,
+    /// `connect` has named the peer, the first write opens the connection.
+    Deferred(SocketAddr),
     /// Connections that were not accepted yet.
     Listener(VecDeque<ConnectionId>),
     Connection(ConnectionId),
@@ -44,4 +71,11 @@ pub struct Seen {
     pub orphan: bool,
     /// Octets that were read.
     pub read: u64,
+    /// It was opened fast.
+    pub fast: bool,
+    /// Counts what those who watch for changes want to hear of.
+    pub edges: u64,
+    pub errors: ErrorQueue,
+    pub queue: SendQueue,
+    pub limits: Limits,
 }

@@ -1,8 +1,9 @@
 //! `struct tcp_info` as Linux 6.x lays it out.
 
+use crate::limits::Limits;
 use std::mem::{offset_of, size_of};
 use whyloss_transport::tcp::{Repair, State};
-use whyloss_transport::Endpoint;
+use whyloss_transport::{Endpoint, Instant};
 
 /// The fields of Linux's `struct tcp_info` as of 6.18, under their names there without `tcpi_`.
 #[repr(C)]
@@ -76,11 +77,12 @@ pub struct TcpInfo {
 /// What a threshold that is not limited reads as.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// What the engine says of a connection. What it does not keep (`ato`, times of the last segments, pacing) is 0.
-pub fn of(endpoint: &Endpoint) -> TcpInfo {
+/// What the engine says of a connection. What it does not keep (`ato`, most times of the last segments, pacing) is 0.
+pub fn of(endpoint: &Endpoint, limits: &Limits, now: Instant) -> TcpInfo {
     let (path, stats, config) = (endpoint.path(), endpoint.stats(), endpoint.config());
     let outstanding = endpoint.outstanding();
     let (timestamps, sack, ecn) = endpoint.agreed();
+    let syn_data = endpoint.opened_with_data();
     let scales = endpoint.window_scales();
     let mss = path.mss.max(1);
     let segments = |octets: u64| u32::try_from(octets / u64::from(mss)).unwrap_or(u32::MAX);
@@ -94,7 +96,11 @@ pub fn of(endpoint: &Endpoint) -> TcpInfo {
             Repair::None if outstanding.sacked > 0 => 1,
             Repair::None => 0,
         },
-        options: u8::from(timestamps) | u8::from(sack) << 1 | u8::from(scales.is_some()) << 2 | u8::from(ecn) << 3,
+        options: u8::from(timestamps)
+            | u8::from(sack) << 1
+            | u8::from(scales.is_some()) << 2
+            | u8::from(ecn) << 3
+            | u8::from(syn_data) << 5,
         wscales: scales.map_or(0, |(ours, theirs)| theirs & 15 | ours << 4),
         rto: micros(path.rto),
         snd_mss: path.mss,
@@ -118,7 +124,12 @@ pub fn of(endpoint: &Endpoint) -> TcpInfo {
         notsent_bytes: endpoint.unsent() as u32,
         min_rtt: path.min_rtt.map_or(u32::MAX, micros),
         data_segs_out: stats.data_segments_sent as u32,
-        delivered: segments(path.delivered),
+        // The SYN counts once it is acknowledged.
+        delivered: stats.segments_delivered as u32 + u32::from(!matches!(endpoint.state(), State::SynSent | State::SynReceived)),
+        last_data_recv: (now.since(limits.last_data).as_nanos() / 1_000_000) as u32,
+        busy_time: limits.busy.as_nanos() / 1000,
+        rwnd_limited: limits.window.as_nanos() / 1000,
+        sndbuf_limited: limits.buffer.as_nanos() / 1000,
         bytes_sent: stats.data_octets_sent,
         bytes_retrans: stats.retransmitted_octets,
         total_rto: stats.timeouts as u16,

@@ -1,7 +1,7 @@
 //! Packets as Linux would lay them out, which is what scripts compare with: the order of the options, and runs of full segments that leave
 //! at one instant as the one large packet that segmentation offload hands to the device.
 
-use whyloss_transport::segment::{Flags, Options, Segment};
+use whyloss_transport::segment::{Flags, Options, RareOptions, Segment};
 use whyloss_transport::wire::checksum::Sum;
 use whyloss_transport::wire::ip::{Addresses, Header};
 use whyloss_transport::wire::{emit, EmitError};
@@ -64,7 +64,13 @@ pub fn packet(addresses: Addresses, segment: &Segment) -> Result<Vec<u8>, EmitEr
 
 /// The options in Linux's order, each aligned to 32 bits; `None` if there are others than Linux has.
 fn options(options: &Options) -> Option<Vec<u8>> {
-    if options.rare.is_some() || options.nonce.is_some() || options.header_check || options.wave.is_some() {
+    let fast_open = options.rare.as_ref().and_then(|rare| rare.fast_open);
+    let known = RareOptions { fast_open, ..RareOptions::default() };
+    if options.rare.as_ref().is_some_and(|rare| **rare != known)
+        || options.nonce.is_some()
+        || options.header_check
+        || options.wave.is_some()
+    {
         return None;
     }
     let mut out = Vec::new();
@@ -88,6 +94,10 @@ fn options(options: &Options) -> Option<Vec<u8>> {
             out.extend_from_slice(&left.0.to_be_bytes());
             out.extend_from_slice(&right.0.to_be_bytes());
         }
+    }
+    if let Some(fast_open) = fast_open {
+        fast_open.write(&mut out);
+        out.resize(out.len().next_multiple_of(4), 1);
     }
     Some(out)
 }

@@ -10,11 +10,16 @@
 mod calls;
 mod commands;
 mod descriptor;
+mod epoll;
 pub mod errno;
+mod errors;
+mod fast_open;
 pub mod ffi;
 mod info;
 mod layout;
+mod limits;
 mod offload;
+mod send_queue;
 mod shared;
 mod world;
 

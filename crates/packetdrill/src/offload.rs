@@ -101,7 +101,7 @@ fn tuple(datagram: &Datagram) -> FourTuple {
 
 impl Departures {
     /// A segment leaves; `most` says how many the packet that it begins may have.
-    pub fn add(&mut self, now: Instant, datagram: Datagram, most: impl FnOnce(&FourTuple) -> u64) {
+    pub fn add(&mut self, now: Instant, datagram: Datagram, most: impl FnOnce(&FourTuple, bool) -> u64) {
         let name = tuple(&datagram);
         let segment = &datagram.segment;
         let flow = self.flows.entry(name).or_default();
@@ -120,7 +120,7 @@ impl Departures {
             }
             _ => {
                 self.close();
-                let most = most(&name);
+                let most = most(&name, repeated);
                 self.queue.push_back(Departure { at: now, datagram, segments: 1, most, repeated });
             }
         }

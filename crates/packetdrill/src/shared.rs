@@ -81,8 +81,7 @@ impl Shared {
     pub fn with<T>(&self, job: impl FnOnce(&mut World) -> T) -> T {
         let mut state = self.obedient();
         let result = job(&mut state.world);
-        state.world.settle();
-        drop(self.tell(state));
+        drop(self.act(state));
         result
     }
 
@@ -119,6 +118,14 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// What has happened becomes known, and after that what is due leaves: what an application that waits has to say goes with it.
+    fn act<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.world.listen_to_stack();
+        state = self.tell(state);
+        state.world.settle();
+        self.tell(state)
     }
 
     /// Lets everybody who waits look at what has happened, and waits until they have.
@@ -187,12 +194,11 @@ impl Shared {
             let now = state.world.now.max(due);
             state.world.now = now;
             state.world.stack.handle_timeout(now);
-            state.world.settle();
             for limit in state.waiting.values_mut() {
                 // Whoever waited this long looks once more and gives up by itself.
                 *limit = limit.filter(|limit| *limit > now);
             }
-            state = self.tell(state);
+            state = self.act(state);
         }
         state.world.now = state.world.now.max(until);
         state

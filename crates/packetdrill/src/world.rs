@@ -2,6 +2,7 @@
 
 use crate::commands::CommandFile;
 use crate::descriptor::{Descriptor, Role, Seen};
+use crate::epoll::Epoll;
 use crate::errno::Errno;
 use crate::offload::{Departures, Offload};
 use bytes::Bytes;
@@ -30,6 +31,13 @@ pub struct World {
     /// Whether connections that are opened here offer ECN; those that are accepted follow the settings.
     pub(crate) offers_ecn: bool,
     pub(crate) commands: Option<CommandFile>,
+    pub(crate) epolls: BTreeMap<i32, Epoll>,
+    /// `net.ipv4.tcp_fastopen`.
+    pub(crate) fast_open: u64,
+    /// `net.ipv4.tcp_notsent_lowat`.
+    pub(crate) notsent_low: u32,
+    /// `net.ipv4.tcp_wmem`: the usual send buffer, in octets.
+    pub(crate) send_buffer: u64,
 }
 
 impl World {
@@ -54,6 +62,8 @@ impl World {
             }
         }
         let stack = Stack::new(HostSettings { addresses, mtu: 1500, key: [7; 16] });
+        // How much a write takes is for the send queue to say.
+        defaults.config.send_buffer = 1 << 30;
         let mut world = Self {
             now: START,
             stack,
@@ -64,6 +74,10 @@ impl World {
             offload: Offload::default(),
             offers_ecn: true,
             commands,
+            epolls: BTreeMap::new(),
+            fast_open: 1,
+            notsent_low: u32::MAX,
+            send_buffer: 16_384,
         };
         world.obey(&text)?;
         Ok(world)
@@ -75,24 +89,37 @@ impl World {
         }
     }
 
+    /// Takes out of the stack what has happened; returns whether there was anything.
+    pub(crate) fn listen_to_stack(&mut self) -> bool {
+        let mut busy = false;
+        while let Some(notice) = self.stack.poll_notice() {
+            busy = true;
+            self.hear(notice);
+        }
+        busy
+    }
+
     /// Takes out of the stack what has happened and what leaves.
     pub(crate) fn settle(&mut self) {
         loop {
-            let mut busy = false;
-            while let Some(notice) = self.stack.poll_notice() {
-                busy = true;
-                self.hear(notice);
-            }
+            let mut busy = self.listen_to_stack();
             while let Some(datagram) = self.stack.poll_transmit(self.now) {
                 busy = true;
                 let (stack, seen, offload) = (&self.stack, &self.seen, &self.offload);
-                self.departures.add(self.now, datagram, |tuple| {
-                    let id = seen.keys().find(|id| stack.tuple(**id).as_ref() == Some(tuple));
-                    id.and_then(|id| stack.endpoint(*id)).map_or(1, |endpoint| offload.most_segments(endpoint))
+                self.departures.add(self.now, datagram, |tuple, repeated| {
+                    let connection = seen.iter().find(|(id, _)| stack.tuple(**id).as_ref() == Some(tuple));
+                    let endpoint = connection.and_then(|(id, seen)| Some((stack.endpoint(*id)?, seen)));
+                    endpoint.map_or(1, |(endpoint, seen)| {
+                        let piece = if repeated { u64::MAX } else { 1 + seen.queue.rest_of_piece(endpoint) };
+                        offload.most_segments(endpoint).min(piece)
+                    })
                 });
             }
             if !busy {
                 self.departures.close();
+                self.advance_error_queues();
+                self.advance_send_queues();
+                self.advance_limits();
                 return;
             }
         }
@@ -116,6 +143,8 @@ impl World {
             Notice::Event(id, event) => (id, event),
         };
         let seen = self.seen.entry(id).or_default();
+        let edge = matches!(event, Event::Connected | Event::Readable | Event::Writable | Event::PeerClosed | Event::Closed(_));
+        seen.edges += u64::from(edge);
         match event {
             Event::Connected => seen.connected = true,
             Event::PeerClosed => seen.peer_closed = true,

@@ -209,6 +209,7 @@ impl Settings {
             ack_policy,
             quick_acks,
             nagle,
+            nagle_for_small,
             granularity,
             clock_phase,
             initial_rto,

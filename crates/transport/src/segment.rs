@@ -257,8 +257,50 @@ pub struct RareOptions {
     pub snack: Option<Snack>,
     /// What routers on the way say (kind 253).
     pub notices: Notices,
+    /// A cookie of TCP Fast Open, or the request for one (kind 34; SYN only).
+    pub fast_open: Option<FastOpen>,
     /// Options that we do not know, as `(kind, data)` in the order of the header. Never acted upon.
     pub unknown: Vec<(u8, Bytes)>,
+}
+
+/// The option of TCP Fast Open (RFC 7413, 4.1.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FastOpen {
+    /// The cookie; `None` asks for one.
+    pub cookie: Option<Cookie>,
+    /// In the format that was used before the option had a kind of its own (kind 254, `ExID` 0xF989).
+    pub experimental: bool,
+}
+
+/// A cookie of TCP Fast Open: an even number of octets from 4 to 16.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Cookie {
+    len: u8,
+    /// Zero beyond the length.
+    octets: [u8; 16],
+}
+
+impl Cookie {
+    /// The cookie of `octets`, if they can be one.
+    pub fn new(octets: &[u8]) -> Option<Self> {
+        if !(4..=16).contains(&octets.len()) || octets.len() % 2 != 0 {
+            return None;
+        }
+        let mut cookie = Self { len: octets.len() as u8, octets: [0; 16] };
+        cookie.octets[..octets.len()].copy_from_slice(octets);
+        Some(cookie)
+    }
+
+    /// Its octets.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.octets[..usize::from(self.len)]
+    }
+}
+
+impl fmt::Debug for Cookie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_slice().iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
 }
 
 /// What a receiver reports of the causes of losses.

@@ -94,6 +94,8 @@ overrides! {
     quick_acks: u32 => |base, v| v,
     /// Nagle's algorithm (RFC 9293, 3.7.4).
     nagle: bool => |base, v| v,
+    /// Nagle's algorithm waits for small segments only, as in Linux (Minshall's modification).
+    nagle_for_small: bool => |base, v| v,
     /// How round-trip times are measured and timers rounded: { fine = "1 ms" }, { ticks = "10 ms" } as in ns-2, { net3 = "500 ms" } as in
     /// 4.4BSD-Lite, or { freebsd = "10 ms" } as in FreeBSD 2.2 to 4.
     granularity: Granularity => |base, v| v.into(),

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 mod device;
+mod epoll;
 mod octets;
 mod options;
 mod sockets;
@@ -12,9 +13,10 @@ mod sockets;
 use crate::errno::Errno;
 use crate::shared::Shared;
 use device::{gettimeofday, netdev_receive, netdev_send, usleep};
+use epoll::{epoll_create, epoll_ctl, epoll_wait};
 use nix::libc::{
-    self, c_char, c_int, c_longlong, c_uint, c_ulong, c_void, iovec, msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t,
-    ssize_t, timeval,
+    self, c_char, c_int, c_longlong, c_uint, c_ulong, c_void, epoll_event, iovec, msghdr, nfds_t, pollfd, size_t, sockaddr,
+    socklen_t, ssize_t, timeval,
 };
 use octets::{read, readv, recv, recvfrom, recvmsg, send, sendmsg, sendto, write, writev};
 use options::{getsockopt, setsockopt};
@@ -59,9 +61,9 @@ pub struct Interface {
     pub netdev_receive: Option<unsafe extern "C" fn(Own, *mut c_void, *mut size_t, *mut c_longlong) -> c_int>,
     pub usleep: Option<unsafe extern "C" fn(Own, c_uint) -> c_int>,
     pub gettimeofday: Option<unsafe extern "C" fn(Own, *mut timeval, *mut c_void) -> c_int>,
-    pub epoll_create: Absent,
-    pub epoll_ctl: Absent,
-    pub epoll_wait: Absent,
+    pub epoll_create: Option<unsafe extern "C" fn(Own, c_int) -> c_int>,
+    pub epoll_ctl: Option<unsafe extern "C" fn(Own, c_int, c_int, c_int, *mut epoll_event) -> c_int>,
+    pub epoll_wait: Option<unsafe extern "C" fn(Own, c_int, *mut epoll_event, c_int, c_int) -> c_int>,
     pub pipe: Absent,
     pub splice: Absent,
 }
@@ -135,9 +137,9 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, interf
         netdev_receive: Some(netdev_receive),
         usleep: Some(usleep),
         gettimeofday: Some(gettimeofday),
-        epoll_create: Some(absent),
-        epoll_ctl: Some(absent),
-        epoll_wait: Some(absent),
+        epoll_create: Some(epoll_create),
+        epoll_ctl: Some(epoll_ctl),
+        epoll_wait: Some(epoll_wait),
         pipe: Some(absent),
         splice: Some(absent),
     };
@@ -151,7 +153,7 @@ pub(crate) fn unsupported(what: &str) {
 }
 
 unsafe extern "C" fn absent() {
-    unsupported("epoll, pipe and splice");
+    unsupported("pipe and splice");
     std::process::exit(2);
 }
 

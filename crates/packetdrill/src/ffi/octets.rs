@@ -1,22 +1,33 @@
 //! Calls that send and receive octets.
 
+use super::sockets::address;
 use super::{returned, shared, unsupported, Own};
+use crate::descriptor::{Descriptor, Role};
 use crate::errno::Errno;
+use crate::errors::{Message, CODE_ZEROCOPY_COPIED, MSG_ZEROCOPY, ORIGIN_TIMESTAMPING, ORIGIN_ZEROCOPY};
 use nix::libc::{self, c_int, c_void, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use std::net::SocketAddr;
 use std::slice;
 
 /// # Safety
 /// As for [`shared`].
-unsafe fn send_octets(own: Own, fd: c_int, octets: Option<&[u8]>, flags: c_int) -> ssize_t {
+unsafe fn send_octets(own: Own, fd: c_int, octets: Option<&[u8]>, flags: c_int, to: Option<SocketAddr>) -> ssize_t {
     let Some(octets) = octets else { return returned(Err(Errno(libc::EFAULT)), |()| 0) };
-    if flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) != 0 {
+    if flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_FASTOPEN | MSG_ZEROCOPY) != 0 {
         unsupported(&format!("flags {flags:#x} of send"));
         return returned(Err(Errno(libc::EOPNOTSUPP)), |()| 0);
     }
-    let mut sent = 0;
+    let (mut sent, mut begun) = (0, false);
     let nonblocking = flags & libc::MSG_DONTWAIT != 0;
     // SAFETY: the pointer is ours.
-    let result = unsafe { shared(own) }.wait(|world| world.send(fd, octets, &mut sent, nonblocking));
+    let result = unsafe { shared(own) }.wait(|world| {
+        let deferred = matches!(world.descriptors.get(&fd), Some(Descriptor { role: Role::Deferred(_), .. }));
+        if begun || deferred || flags & libc::MSG_FASTOPEN != 0 {
+            world.send_fast(fd, to, octets, (&mut sent, &mut begun), (flags, nonblocking))
+        } else {
+            world.send(fd, octets, &mut sent, flags, nonblocking)
+        }
+    });
     returned(result, |count| count as isize)
 }
 
@@ -82,11 +93,11 @@ unsafe fn buffers<'a>(vector: *const iovec, count: usize) -> &'a [iovec] {
 
 /// # Safety
 /// As for [`shared`] and [`octets`], for all buffers.
-unsafe fn gather(own: Own, fd: c_int, vector: &[iovec], flags: c_int) -> ssize_t {
+unsafe fn gather(own: Own, fd: c_int, vector: &[iovec], flags: c_int, to: Option<SocketAddr>) -> ssize_t {
     // SAFETY: the caller vouches for the buffers.
     unsafe {
         let parts: Option<Vec<_>> = vector.iter().map(|part| octets(part.iov_base, part.iov_len)).collect();
-        send_octets(own, fd, parts.map(|parts| parts.concat()).as_deref(), flags)
+        send_octets(own, fd, parts.map(|parts| parts.concat()).as_deref(), flags, to)
     }
 }
 
@@ -137,25 +148,101 @@ pub(super) unsafe extern "C" fn recvfrom(
 pub(super) unsafe extern "C" fn recvmsg(own: Own, fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: packetdrill vouches for pointer, message and buffers.
     unsafe {
-        (*message).msg_controllen = 0;
+        if flags & libc::MSG_ERRQUEUE != 0 {
+            return receive_error(own, fd, message);
+        }
         (*message).msg_flags = 0;
-        scatter(own, fd, buffers((*message).msg_iov, (*message).msg_iovlen), flags)
+        let octets = scatter(own, fd, buffers((*message).msg_iov, (*message).msg_iovlen), flags);
+        let told = shared(own).with(|world| (octets >= 0).then(|| world.inquiry(fd)).flatten());
+        put_control(message, &told.map_or(Vec::new(), |left| control(libc::IPPROTO_TCP, TCP_INQ, &left.to_ne_bytes())));
+        octets
     }
+}
+
+/// `TCP_CM_INQ`.
+const TCP_INQ: c_int = 36;
+
+/// A control message as it stands in memory.
+fn control(level: c_int, kind: c_int, data: &[u8]) -> Vec<u8> {
+    let mut octets = (size_of::<libc::cmsghdr>() + data.len()).to_ne_bytes().to_vec();
+    octets.extend_from_slice(&level.to_ne_bytes());
+    octets.extend_from_slice(&kind.to_ne_bytes());
+    octets.extend_from_slice(data);
+    octets.resize(octets.len().next_multiple_of(size_of::<usize>()), 0);
+    octets
+}
+
+/// Hands over control messages, as far as there is room for them.
+///
+/// # Safety
+/// `message` points to a message whose control buffer is as long as it says.
+unsafe fn put_control(message: *mut msghdr, octets: &[u8]) {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        let room = if (*message).msg_control.is_null() { 0 } else { (*message).msg_controllen as usize };
+        let fits = octets.len().min(room);
+        put(&octets[..fits], (*message).msg_control);
+        (*message).msg_controllen = fits as _;
+    }
+}
+
+/// The next message of the error queue, as Linux lays it out.
+///
+/// # Safety
+/// As for [`shared`] and [`put_control`].
+unsafe fn receive_error(own: Own, fd: c_int, message: *mut msghdr) -> ssize_t {
+    // SAFETY: the caller vouches for the pointers.
+    unsafe {
+        let (error, v6) = shared(own).with(|world| (world.take_error(fd), world.speaks_v6(fd)));
+        let Some(error) = error else {
+            put_control(message, &[]);
+            return returned(Err(Errno(libc::EAGAIN)), |()| 0);
+        };
+        (*message).msg_flags = 0;
+        let mut octets = Vec::new();
+        let (number, origin, code, info, data) = match error {
+            Message::ZeroCopy { first, last } => (0, ORIGIN_ZEROCOPY, CODE_ZEROCOPY_COPIED, first, last),
+            Message::Timestamp { at, stage, offset } => {
+                let nanos = at.as_nanos();
+                let mut stamps = [0u8; 48];
+                stamps[..8].copy_from_slice(&(nanos / 1_000_000_000).to_ne_bytes());
+                stamps[8..16].copy_from_slice(&(nanos % 1_000_000_000).to_ne_bytes());
+                octets = control(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &stamps);
+                (*message).msg_flags = libc::MSG_TRUNC;
+                (libc::ENOMSG as u32, ORIGIN_TIMESTAMPING, 0, stage, offset)
+            }
+        };
+        (*message).msg_flags |= libc::MSG_ERRQUEUE;
+        // struct sock_extended_err and the address of who reports: nobody.
+        let mut report = number.to_ne_bytes().to_vec();
+        report.extend_from_slice(&[origin, 0, code, 0]);
+        report.extend_from_slice(&info.to_ne_bytes());
+        report.extend_from_slice(&data.to_ne_bytes());
+        let (level, kind, address) = if v6 {
+            (libc::IPPROTO_IPV6, libc::IPV6_RECVERR, size_of::<libc::sockaddr_in6>())
+        } else {
+            (libc::IPPROTO_IP, libc::IP_RECVERR, size_of::<libc::sockaddr_in>())
+        };
+        report.resize(report.len() + address, 0);
+        octets.extend(control(level, kind, &report));
+        put_control(message, &octets);
+    }
+    0
 }
 
 pub(super) unsafe extern "C" fn write(own: Own, fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
     // SAFETY: packetdrill vouches for pointer and buffer.
-    unsafe { send_octets(own, fd, octets(buffer, len), 0) }
+    unsafe { send_octets(own, fd, octets(buffer, len), 0, None) }
 }
 
 pub(super) unsafe extern "C" fn writev(own: Own, fd: c_int, vector: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: packetdrill vouches for pointer and buffers.
-    unsafe { gather(own, fd, buffers(vector, count.max(0) as usize), 0) }
+    unsafe { gather(own, fd, buffers(vector, count.max(0) as usize), 0, None) }
 }
 
 pub(super) unsafe extern "C" fn send(own: Own, fd: c_int, buffer: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: packetdrill vouches for pointer and buffer.
-    unsafe { send_octets(own, fd, octets(buffer, len), flags) }
+    unsafe { send_octets(own, fd, octets(buffer, len), flags, None) }
 }
 
 pub(super) unsafe extern "C" fn sendto(
@@ -164,11 +251,11 @@ pub(super) unsafe extern "C" fn sendto(
     buffer: *const c_void,
     len: size_t,
     flags: c_int,
-    _to: *const sockaddr,
-    _to_len: socklen_t,
+    to: *const sockaddr,
+    to_len: socklen_t,
 ) -> ssize_t {
-    // SAFETY: packetdrill vouches for pointer and buffer. A connected socket ignores the address.
-    unsafe { send_octets(own, fd, octets(buffer, len), flags) }
+    // SAFETY: packetdrill vouches for pointer, buffer and address. A connected socket ignores the address.
+    unsafe { send_octets(own, fd, octets(buffer, len), flags, address(to, to_len)) }
 }
 
 pub(super) unsafe extern "C" fn sendmsg(own: Own, fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
@@ -178,6 +265,7 @@ pub(super) unsafe extern "C" fn sendmsg(own: Own, fd: c_int, message: *const msg
             unsupported("control messages of sendmsg");
             return returned(Err(Errno(libc::EOPNOTSUPP)), |()| 0);
         }
-        gather(own, fd, buffers((*message).msg_iov, (*message).msg_iovlen), flags)
+        let to = address((*message).msg_name.cast(), (*message).msg_namelen);
+        gather(own, fd, buffers((*message).msg_iov, (*message).msg_iovlen), flags, to)
     }
 }

@@ -13,8 +13,17 @@ use whyloss_transport::{Config, Duration};
 
 /// linux/tcp.h.
 const TCP_CC_INFO: c_int = 26;
+const TCP_INQ: c_int = 36;
+const TCP_FASTOPEN: c_int = 23;
+const TCP_FASTOPEN_CONNECT: c_int = 30;
+const TCP_FASTOPEN_KEY: c_int = 33;
+const TCP_NOTSENT_LOWAT: c_int = 25;
+const TCP_USER_TIMEOUT: c_int = 18;
+const TCP_SYNCNT: c_int = 7;
 /// asm-generic/socket.h.
 const SO_MEMINFO: c_int = 55;
+const SO_ZEROCOPY: c_int = 60;
+const SO_TIMESTAMPING: c_int = 37;
 
 pub(super) unsafe extern "C" fn getsockopt(
     own: Own,
@@ -25,7 +34,10 @@ pub(super) unsafe extern "C" fn getsockopt(
     len: *mut socklen_t,
 ) -> c_int {
     // SAFETY: the pointer is ours.
-    let value = unsafe { shared(own) }.with(|world| option(world, fd, level, name));
+    let value = unsafe { shared(own) }.with(|world| {
+        world.advance_limits();
+        option(world, fd, level, name)
+    });
     done(value.map(|value| {
         // SAFETY: packetdrill vouches for `*len` octets at `out`.
         unsafe {
@@ -48,7 +60,9 @@ fn option(world: &mut World, fd: c_int, level: c_int, name: c_int) -> Result<Vec
     let endpoint = id.and_then(|id| world.stack.endpoint(id));
     match (level, name) {
         (libc::IPPROTO_TCP, libc::TCP_INFO) => {
-            let info = endpoint.map_or(TcpInfo::default(), info::of);
+            let seen = id.and_then(|id| world.seen.get(&id));
+            let info =
+                endpoint.zip(seen).map_or(TcpInfo::default(), |(endpoint, seen)| info::of(endpoint, &seen.limits, world.now));
             // SAFETY: a C structure of integers without padding (its layout is asserted beside it) is so many octets.
             Ok(unsafe { slice::from_raw_parts((&raw const info).cast::<u8>(), size_of::<TcpInfo>()) }.to_vec())
         }
@@ -56,6 +70,12 @@ fn option(world: &mut World, fd: c_int, level: c_int, name: c_int) -> Result<Vec
             int(endpoint.map_or(i64::from(config.mss), |endpoint| i64::from(endpoint.path().mss)))
         }
         (libc::IPPROTO_TCP, libc::TCP_NODELAY) => int(i64::from(!config.nagle)),
+        (libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT) => int(i64::from(world.descriptor(fd)?.options.notsent_low)),
+        // Linux doubles what is asked for, to have room for its own records.
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
+            let set = world.descriptor(fd)?.options.send_buffer;
+            int(set.map_or(world.send_buffer, |set| 2 * set) as i64)
+        }
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
             let settings = &world.descriptor(fd)?.settings;
             let mut name = settings.selection.congestion.clone().unwrap_or_else(|| "newreno".to_owned()).into_bytes();
@@ -100,7 +120,7 @@ fn set_option(world: &mut World, fd: c_int, level: c_int, name: c_int, value: &[
     let ints: Vec<i64> =
         value.chunks_exact(4).map(|word| i64::from(c_int::from_ne_bytes([word[0], word[1], word[2], word[3]]))).collect();
     let number = ints.first().copied().unwrap_or(0);
-    let (id, now) = (world.connection(fd).ok(), world.now);
+    let (id, now, opens_fast) = (world.connection(fd).ok(), world.now, world.opens_fast());
     let descriptor = world.descriptor(fd)?;
     let config = &mut descriptor.settings.config;
     let seconds = Duration::from_secs(number.max(0) as u64);
@@ -115,12 +135,38 @@ fn set_option(world: &mut World, fd: c_int, level: c_int, name: c_int, value: &[
                 world.stack.command(now, id, Command::Nagle(number == 0));
             }
         }
-        (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_SNDBUFFORCE) => {
-            config.send_buffer = number.max(1) as u64;
-            if let Some(id) = id {
-                let octets = number.max(1) as u64;
-                world.stack.command(now, id, Command::SendBuffer(octets));
+        (libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT) => descriptor.options.notsent_low = number as u32,
+        (libc::IPPROTO_TCP, TCP_INQ) => descriptor.options.inquire = number != 0,
+        (libc::SOL_SOCKET, SO_ZEROCOPY) => descriptor.options.zero_copy = number != 0,
+        (libc::SOL_SOCKET, SO_TIMESTAMPING) => descriptor.options.timestamping = number as u32,
+        (libc::IPPROTO_TCP, TCP_FASTOPEN_CONNECT) => {
+            if !opens_fast {
+                return Err(Errno(libc::EOPNOTSUPP));
             }
+            descriptor.options.fast_open_connect = number != 0;
+        }
+        (libc::IPPROTO_TCP, TCP_FASTOPEN) => descriptor.options.fast_open_backlog = (number > 0).then_some(number as usize),
+        (libc::IPPROTO_TCP, TCP_FASTOPEN_KEY) => {
+            descriptor.options.fast_open_key = Some(value.try_into().map_err(|_| Errno(libc::EINVAL))?);
+        }
+        (libc::IPPROTO_TCP, TCP_USER_TIMEOUT) => {
+            let limit = (number > 0).then(|| Duration::from_millis(number as u64));
+            config.user_timeout = limit;
+            if let Some(id) = id {
+                world.stack.command(now, id, Command::UserTimeout(limit));
+            }
+        }
+        (libc::IPPROTO_TCP, TCP_SYNCNT) => {
+            let most = Some(number.max(1) as u32);
+            config.max_syn_retransmissions = most;
+            if let Some(id) = id {
+                world.stack.command(now, id, Command::SynRetransmissions(most));
+            }
+        }
+        // Marks for routers and routes, which there are none of.
+        (libc::SOL_SOCKET, libc::SO_MARK) | (libc::IPPROTO_IP, libc::IP_TOS | libc::IP_MTU_DISCOVER | libc::IP_FREEBIND) => {}
+        (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_SNDBUFFORCE) => {
+            descriptor.options.send_buffer = Some(number.max(1) as u64);
         }
         // From here on: what an open connection cannot change any more.
         _ if matches!(descriptor.role, Role::Connection(_)) => {

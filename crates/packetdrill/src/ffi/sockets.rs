@@ -10,7 +10,7 @@ use whyloss_transport::{Duration, Instant};
 
 /// # Safety
 /// `address` points to `len` octets of a socket address.
-unsafe fn address(address: *const sockaddr, len: socklen_t) -> Option<SocketAddr> {
+pub(super) unsafe fn address(address: *const sockaddr, len: socklen_t) -> Option<SocketAddr> {
     if address.is_null() {
         return None;
     }

@@ -39,6 +39,15 @@ impl Identity {
         self.hash(3, &(tuple, peer, data)) as u32
     }
 
+    /// The key of Fast Open cookies, until the driver gives one.
+    pub(super) fn cookie_key(&self) -> [u8; 16] {
+        let mut key = [0; 16];
+        for (half, part) in key.chunks_exact_mut(8).zip([0u8, 1]) {
+            half.copy_from_slice(&self.hash(4, &part).to_le_bytes());
+        }
+        key
+    }
+
     /// The candidates for a local port towards a destination: all ephemeral ports, from a place that differs by destination and moves
     /// with every connection (RFC 6056, 3.3.3).
     pub(super) fn ports(&self, destination: &impl Hash) -> impl Iterator<Item = u16> {

@@ -5,6 +5,7 @@
 //! hands in segments and the time, and takes out [`Datagram`]s, notices and the time at which it wants to be called again.
 
 mod cookies;
+mod fast_open;
 mod identity;
 #[cfg(test)]
 mod tests;
@@ -12,10 +13,12 @@ mod tests;
 use crate::scheme::{Parts, Selection, SelectionError};
 use crate::segment::{Flags, Integrity, Payload, Segment};
 use crate::seq::Seq;
-use crate::tcp::{Command, Config, ConfigError, Endpoint, Event, Input, Ports};
+use crate::tcp::{Command, Config, ConfigError, Endpoint, Event, FastOpenRequest, Input, Ports};
 use crate::time::Instant;
 use crate::wire::icmp::TooBig;
 use crate::wire::ip::Addresses;
+pub use fast_open::FastOpenService;
+use fast_open::Peers;
 use identity::Identity;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -144,6 +147,11 @@ pub struct Stack {
     free: Vec<u32>,
     tuples: BTreeMap<FourTuple, u32>,
     listeners: BTreeMap<SocketAddr, Listening>,
+    /// What listeners offer to those who open fast, and how many connections were accepted before their handshakes ended.
+    services: BTreeMap<SocketAddr, (FastOpenService, usize)>,
+    /// The key of our cookies, and the one before it.
+    cookie_keys: Vec<[u8; 16]>,
+    peers: Peers,
     /// Connections that may have something to send.
     ready: VecDeque<u32>,
     /// Wake-up times, some of them no longer meant: a connection is looked at when its time comes, and put back if it wants to sleep on.
@@ -177,6 +185,12 @@ struct Connection {
     addresses: Addresses,
     /// The listener whose backlog counts it, until it is established.
     pending: Option<SocketAddr>,
+    /// The application knows of it.
+    told: bool,
+    /// It was accepted before its handshake ended, which has not ended yet, by this listener.
+    early: Option<SocketAddr>,
+    /// How it was opened fast, until the answer comes.
+    request: Option<FastOpenRequest>,
     /// Whether it stands in `ready`.
     queued: bool,
     /// The earliest alarm that is set for it.
@@ -190,6 +204,7 @@ impl Stack {
     /// A host without connections.
     pub fn new(settings: Settings) -> Self {
         let identity = Identity::new(settings.key);
+        let cookie_keys = vec![identity.cookie_key()];
         Self {
             settings,
             identity,
@@ -197,6 +212,9 @@ impl Stack {
             free: Vec::new(),
             tuples: BTreeMap::new(),
             listeners: BTreeMap::new(),
+            services: BTreeMap::new(),
+            cookie_keys,
+            peers: Peers::default(),
             ready: VecDeque::new(),
             alarms: BinaryHeap::new(),
             notices: VecDeque::new(),
@@ -224,6 +242,7 @@ impl Stack {
     /// Stops listening. Connections that were accepted go on.
     pub fn unlisten(&mut self, local: SocketAddr) {
         self.listeners.remove(&local);
+        self.services.remove(&local);
     }
 
     /// Opens a connection from our first address of the right family and a free port.
@@ -231,9 +250,22 @@ impl Stack {
         &mut self,
         now: Instant,
         remote: SocketAddr,
-        mut config: Config,
+        config: Config,
         selection: &Selection,
     ) -> Result<ConnectionId, StackError> {
+        let index = self.prepare(now, remote, config, selection)?;
+        self.hand(now, index, Input::Command(Command::Connect));
+        Ok(self.id(index))
+    }
+
+    /// A connection that is still closed.
+    fn prepare(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        mut config: Config,
+        selection: &Selection,
+    ) -> Result<u32, StackError> {
         let same_family = |address: &&IpAddr| address.is_ipv4() == remote.is_ipv4();
         let source = *self.settings.addresses.iter().find(same_family).ok_or(StackError::NoSource(remote.ip()))?;
         let parts = selection.build(&mut config)?;
@@ -245,9 +277,7 @@ impl Stack {
             .find(|tuple| !self.tuples.contains_key(tuple))
             .ok_or(StackError::NoPort(remote))?;
         config.initial_seq = self.identity.initial_seq(&tuple, now);
-        let index = self.open(tuple, config, parts, None);
-        self.hand(now, index, Input::Command(Command::Connect));
-        Ok(self.id(index))
+        Ok(self.open(tuple, config, parts, None))
     }
 
     /// Takes a segment that arrived. If it is damaged, nothing in it is believed but that its addresses and ports
@@ -309,7 +339,9 @@ impl Stack {
         }
         let index = self.open(tuple, config, parts, Some(address));
         self.hand(now, index, Input::Command(Command::Listen));
+        let accepted = self.answer_fast_open(now, index, address, segment);
         self.hand(now, index, Input::Segment(segment, Integrity::Intact));
+        self.connection_mut(index).early = accepted.then_some(address);
     }
 
     /// Answers a SYN and forgets it: all that is needed to go on comes back with the third packet.
@@ -489,8 +521,19 @@ impl Stack {
     fn open(&mut self, tuple: FourTuple, config: Config, parts: Parts, pending: Option<SocketAddr>) -> u32 {
         let endpoint = self.endpoint_of(tuple, config, parts);
         let addresses = Addresses::new(tuple.local.ip(), tuple.remote.ip()).expect("both ends are of one family");
-        let connection =
-            Connection { endpoint, tuple, addresses, pending, queued: false, alarm: None, released: false, closed: false };
+        let connection = Connection {
+            endpoint,
+            tuple,
+            addresses,
+            told: pending.is_none(),
+            pending,
+            early: None,
+            request: None,
+            queued: false,
+            alarm: None,
+            released: false,
+            closed: false,
+        };
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
@@ -530,11 +573,17 @@ impl Stack {
                     if let Some(listening) = self.listeners.get_mut(&address) {
                         listening.pending -= 1;
                     }
+                }
+                if !std::mem::replace(&mut connection.told, true) {
                     // Nobody has heard of a connection that fails before it is established, and nobody shall.
                     connection.released |= done;
                     if !done {
                         self.notices.push_back(Notice::Accepted(id));
                     }
+                }
+                if let (Some(request), Some(answer)) = (connection.request, connection.endpoint.fast_open_answer()) {
+                    connection.request = None;
+                    self.peers.learn(connection.endpoint.path().now, connection.tuple.remote.ip(), &request, &answer);
                 }
             }
             if done {
@@ -546,6 +595,12 @@ impl Stack {
             let told = matches!(notice, Notice::Event(_, Event::Readable)) && self.notices.back() == Some(&notice);
             if !connection.released && !told {
                 self.notices.push_back(notice);
+            }
+        }
+        if let Some(address) = connection.early.filter(|_| !connection.endpoint.is_half_open()) {
+            connection.early = None;
+            if let Some((_, early)) = self.services.get_mut(&address) {
+                *early -= 1;
             }
         }
         if let Some(due) = connection.endpoint.poll_timeout() {

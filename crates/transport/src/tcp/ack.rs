@@ -179,6 +179,7 @@ impl Endpoint {
         }
         self.note_sizes(now, news.delivered.largest);
         self.path.delivered += news.delivered.octets;
+        self.stats.segments_delivered += news.delivered.segments;
         self.refresh_path(now);
     }
 
@@ -480,6 +481,7 @@ impl Endpoint {
     /// Whether the state lets data leave.
     pub(super) fn may_transmit_data(&self) -> bool {
         matches!(self.state, State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck)
+            || self.is_half_open()
     }
 }
 

@@ -69,6 +69,9 @@ pub struct Config {
     pub quick_acks: u32,
     /// Nagle's algorithm (RFC 9293, 3.7.4).
     pub nagle: bool,
+    /// Let Nagle's algorithm wait for acknowledgements of segments only that were less than full themselves, as Linux does (Minshall's
+    /// modification): the end of a large write leaves at once.
+    pub nagle_for_small: bool,
     /// How round-trip times are measured and timers rounded.
     pub granularity: Granularity,
     /// When the host's clock ticks for the first time, for those granularities whose timers end with its ticks; all connections of a host share it.
@@ -251,6 +254,7 @@ impl Config {
             ack_policy: AckPolicy::Delayed(Duration::from_millis(40)),
             quick_acks: 0,
             nagle: true,
+            nagle_for_small: false,
             granularity: Granularity::Fine { floor: Duration::from_millis(1) },
             clock_phase: None,
             initial_rto: Duration::from_secs(1),
@@ -283,6 +287,7 @@ impl Config {
             slow_start_limit: None,
             ssthresh_from_cwnd: true,
             quick_acks: 16,
+            nagle_for_small: true,
             bare_window_probes: true,
             min_rto_on_variance: true,
             max_rto: Duration::from_secs(120),

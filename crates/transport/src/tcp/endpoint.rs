@@ -1,5 +1,6 @@
 //! The face of a connection: what a driver hands in and takes out.
 
+use super::fast_open::FastOpening;
 use super::record::{Closing, Command, Event, Input, Outstanding, Ports, Repair, State, Stats};
 use super::sides::{Agreed, Phase, Receiver, Sender};
 use super::timers::Timers;
@@ -45,6 +46,7 @@ pub struct Endpoint {
     pub(super) syn_due: bool,
     /// Whether the connection was opened actively.
     pub(super) active: bool,
+    pub(super) fast: FastOpening,
     /// Reused for lists of scoreboard indices.
     pub(super) scratch: Vec<usize>,
 }
@@ -69,6 +71,7 @@ impl Endpoint {
             control: None,
             syn_due: false,
             active: false,
+            fast: FastOpening::default(),
             scratch: Vec::new(),
         }
     }
@@ -86,7 +89,12 @@ impl Endpoint {
     fn on_command(&mut self, now: Instant, command: Command) {
         match command {
             Command::Connect => self.connect(now),
+            Command::ConnectFast(request) => {
+                self.fast.request = Some(request);
+                self.connect(now);
+            }
             Command::Listen => self.listen(),
+            Command::AnswerFastOpen { accept, reply } => (self.fast.accept, self.fast.reply) = (accept, reply),
             Command::Send(payload) => {
                 if !self.snd.closing {
                     let room = self.send_space() as usize;
@@ -103,6 +111,7 @@ impl Endpoint {
             Command::Nagle(on) => self.config.nagle = on,
             Command::SendBuffer(octets) => self.config.send_buffer = octets,
             Command::UserTimeout(limit) => self.config.user_timeout = limit,
+            Command::SynRetransmissions(most) => self.config.max_syn_retransmissions = most,
             Command::Close => self.close(),
             Command::Abort => self.abort(now),
         }
@@ -224,6 +233,21 @@ impl Endpoint {
     /// Octets of our data that the peer has acknowledged cumulatively.
     pub fn octets_acknowledged(&self) -> u64 {
         self.snd.offset(self.snd.una.min(self.snd.buffer.end()))
+    }
+
+    /// The peer's window in octets, and the largest that it ever announced.
+    pub fn peer_windows(&self) -> (u64, u64) {
+        (self.snd.wnd, self.snd.max_wnd)
+    }
+
+    /// Octets of our data that have been sent at least once.
+    pub fn octets_sent(&self) -> u64 {
+        self.snd.offset(self.snd.nxt.min(self.snd.buffer.end()))
+    }
+
+    /// Octets that the application has handed over so far.
+    pub fn octets_written(&self) -> u64 {
+        self.snd.offset(self.snd.buffer.end())
     }
 
     /// Brings [`Path`] up to date.

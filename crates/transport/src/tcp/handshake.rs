@@ -26,7 +26,7 @@ impl Endpoint {
 
     fn send_syn(&mut self, now: Instant) {
         self.syn_due = true;
-        self.snd.nxt = self.snd.iss + 1;
+        self.snd.nxt = self.snd.nxt.max(self.snd.iss + 1);
         self.timers.arm_retransmission(self.snd.rtt.expiry(now));
     }
 
@@ -100,12 +100,16 @@ impl Endpoint {
         let offer = |wanted: bool, agreed: bool| if answering { agreed } else { wanted };
         let reports = offer(self.wants_reports(), self.agreed.reports);
         let scaling = self.config.window_scaling && (!answering || self.rcv.shift_agreed);
+        // RFC 7413, 4.1.3.1: a SYN that is sent again goes without, in case something on the path objects.
+        let requested = self.fast.request.filter(|_| self.snd.syn_expiries == 0).and_then(|request| request.option);
+        let fast_open = if answering { self.fast.reply } else { requested };
+        let rare = RareOptions { reports_permitted: reports, fast_open, ..RareOptions::default() };
         Options {
             mss: Some(self.config.mss),
             window_scale: scaling.then_some(self.own_shift()),
             sack_permitted: offer(self.config.sack, self.agreed.sack),
             timestamps: offer(self.config.timestamps, self.agreed.timestamps).then(|| self.timestamps(self.path.now)),
-            rare: reports.then(|| Box::new(RareOptions { reports_permitted: true, ..RareOptions::default() })),
+            rare: (rare != RareOptions::default()).then(|| Box::new(rare)),
             ..Options::default()
         }
     }
@@ -130,6 +134,9 @@ impl Endpoint {
         if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::FIN) {
             self.take_syn(now, segment);
             self.state = State::SynReceived;
+            if self.fast.accept {
+                self.accept_early(now, segment);
+            }
             self.send_syn(now);
         }
     }
@@ -137,7 +144,8 @@ impl Endpoint {
     /// SYN-SENT (RFC 9293, 3.10.7.3).
     pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment) {
         let acks = segment.flags.contains(Flags::ACK);
-        if acks && segment.ack.near(self.snd.una) != self.snd.iss + 1 {
+        let ack = segment.ack.near(self.snd.una);
+        if acks && (!self.acknowledges_syn(ack) || !self.echoes_syn(now, segment)) {
             return self.reset_in_answer_to(segment);
         }
         if segment.flags.contains(Flags::RST) {
@@ -152,12 +160,24 @@ impl Endpoint {
         self.take_syn(now, segment);
         if acks {
             self.rcv.ack_now = true;
+            self.rcv.quick_acks.on_syn_ack();
             self.establish(now, segment);
-            // Data and FIN on a SYN-ACK are left to the peer's retransmission: nobody sends them.
+            self.settle_syn_data(segment, ack);
+            if !segment.payload.is_empty() || segment.flags.contains(Flags::FIN) {
+                let start = self.rcv.next;
+                self.process_data(now, segment, start);
+            }
         } else {
             self.state = State::SynReceived;
             self.send_syn(now);
         }
+    }
+
+    /// Whether the timestamp that an answer to our SYN echoes can be ours: from the first SYN on until now.
+    fn echoes_syn(&self, now: Instant, segment: &Segment) -> bool {
+        let echo = segment.options.timestamps.filter(|_| self.config.timestamps).map_or(0, |timestamps| timestamps.echo);
+        let Some(since) = self.timers.syn_sent_at.map(|at| self.timestamp(at)) else { return true };
+        echo == 0 || echo.wrapping_sub(since) <= self.timestamp(now).wrapping_sub(since)
     }
 
     /// Takes over what the peer's SYN says.
@@ -221,27 +241,35 @@ impl Endpoint {
         self.snd.recover = self.snd.iss;
         let retried = self.snd.syn_expiries > 0;
         self.sample_handshake(now, segment, retried);
-        // RFC 5681, 3.1: after the loss of a SYN the initial window is one segment.
-        let initial = if retried { 1 } else { self.config.initial_window };
+        self.timers.cancel_retransmission();
+        self.touch_keep_alive(now);
+        if self.fast.accepted {
+            // The window was opened with the SYN, and data may be outstanding.
+            if self.snd.board.len() > 0 {
+                self.guard_outstanding(now);
+            }
+        } else {
+            // RFC 5681, 3.1: after the loss of a SYN the initial window is one segment.
+            self.begin_window(now, if retried { 1 } else { self.config.initial_window });
+            self.events.push_back(Event::Connected);
+        }
+        if self.snd.closing {
+            self.state = State::FinWait1;
+        }
+    }
+
+    /// The first window for data, of so many segments.
+    pub(super) fn begin_window(&mut self, now: Instant, initial: u32) {
         let mss = self.snd.mss;
         self.window = Window::new(mss, u64::from(initial) * u64::from(mss), self.config.initial_ssthresh.unwrap_or(u64::MAX));
         self.window.set_slow_start_limit(self.config.slow_start_limit);
         if let Some(cap) = self.config.max_window {
             self.window.set_cap(cap);
         }
-        self.timers.cancel_retransmission();
-        self.touch_keep_alive(now);
         self.snd.last_sent = now;
         self.snd.quiet_since = now;
-        if self.active && self.snd.unsent() > 0 {
-            self.rcv.quick_acks.on_answered_handshake();
-        }
         self.refresh_path(now);
         self.parts.congestion.on_established(&mut self.window, &self.path);
-        self.events.push_back(Event::Connected);
-        if self.snd.closing {
-            self.state = State::FinWait1;
-        }
     }
 
     fn sample_handshake(&mut self, now: Instant, segment: &Segment, retried: bool) {

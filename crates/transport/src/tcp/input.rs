@@ -65,7 +65,9 @@ impl Endpoint {
             return;
         }
         if self.completes_simultaneous_open(start, segment) {
-            return self.establish(now, segment);
+            self.rcv.ack_now |= self.fast.request.is_some();
+            self.establish(now, segment);
+            return self.settle_syn_data(segment, segment.ack.near(self.snd.una));
         }
         if self.is_old_by_timestamp(now, segment) || !self.is_acceptable(start, segment) {
             if !segment.flags.contains(Flags::RST) {
@@ -91,12 +93,15 @@ impl Endpoint {
         }
         let ack = segment.ack.near(self.snd.una);
         if self.state == State::SynReceived {
-            if ack != self.snd.iss + 1 {
+            if !self.acknowledges_syn(ack) {
                 return self.reset_in_answer_to(segment);
             }
             self.snd.wnd = u64::from(segment.window) << self.snd.shift;
             self.snd.max_wnd = self.snd.wnd;
             self.establish(now, segment);
+            if self.active {
+                self.settle_syn_data(segment, ack);
+            }
         }
         // RFC 5961, 5
         if ack > self.snd.nxt || ack + self.snd.max_wnd.max(1) < self.snd.una {
@@ -124,7 +129,7 @@ impl Endpoint {
             && !segment.flags.contains(Flags::RST)
             && start + 1 == self.rcv.next
             && segment.payload.is_empty()
-            && segment.ack.near(self.snd.una) == self.snd.iss + 1
+            && self.acknowledges_syn(segment.ack.near(self.snd.una))
     }
 
     /// PAWS (RFC 7323, 5.3).
@@ -199,7 +204,7 @@ impl Endpoint {
         }
     }
 
-    fn process_data(&mut self, now: Instant, segment: &Segment, start: u64) {
+    pub(super) fn process_data(&mut self, now: Instant, segment: &Segment, start: u64) {
         if matches!(self.state, State::CloseWait | State::Closing | State::LastAck | State::TimeWait) {
             return; // everything up to the peer's FIN has already come
         }

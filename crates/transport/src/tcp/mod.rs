@@ -1,6 +1,6 @@
 //! One TCP connection (RFC 9293).
 //!
-//! [`Endpoint`] is the face; behind it one file holds one thought: opening and closing (`handshake`), arriving segments (`input`),
+//! [`Endpoint`] is the face; behind it one file holds one thought: opening and closing (`handshake`, `fast_open`), arriving segments (`input`),
 //! acknowledgements (`ack`, `after_timeout`), loss detection and recovery (`recovery`, `rack`, `prr`, `bulk`, `undo`, `ramp`), timers (`timers`),
 //! how large packets may be (`pmtu`) and what leaves (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`,
 //! `quick_acks`, `window_use`) know nothing of each other.
@@ -13,6 +13,7 @@ mod bulk;
 mod clock;
 mod config;
 mod endpoint;
+mod fast_open;
 mod handshake;
 mod heard;
 mod input;
@@ -36,6 +37,7 @@ mod window_use;
 
 pub use config::{AckPolicy, Config, ConfigError, Granularity, Profile, Recovery, ReportResponse, PROFILES};
 pub use endpoint::Endpoint;
+pub use fast_open::{FastOpenAnswer, FastOpenRequest};
 pub use parts::Parts;
 pub use record::{
     Closing, Command, Event, GapRecord, Input, Judgement, LossRecord, Outstanding, Ports, Repair, State, Stats, TimeoutRecord,

@@ -6,7 +6,7 @@ use super::sides::{Phase, Stage};
 use super::waves::Leaving;
 use super::{AckPolicy, Endpoint};
 use crate::path::{Formation, Sent};
-use crate::segment::{Dscp, Ecn, Flags, Notices, Options, RareOptions, Segment, Timestamps, Wave};
+use crate::segment::{Dscp, Ecn, Flags, Notices, Options, Payload, RareOptions, Segment, Timestamps, Wave};
 use crate::seq::Seq;
 use crate::time::Instant;
 use siphasher::sip::SipHasher13;
@@ -25,6 +25,7 @@ impl Endpoint {
         }
         let segment = match self.state {
             State::Closed | State::Listen => None,
+            State::SynReceived if self.fast.accepted && !self.syn_due => self.transmit_established(now),
             State::SynSent | State::SynReceived => self.transmit_syn(now),
             _ => self.transmit_established(now),
         };
@@ -47,12 +48,18 @@ impl Endpoint {
         } else if !answering && self.config.ecn && self.snd.syn_expiries == 0 {
             flags |= Flags::ECE | Flags::CWR;
         }
+        let options = self.syn_options();
+        if answering {
+            self.note_acknowledged(); // the data of the SYN, too
+        }
+        let payload = if answering { Payload::Empty } else { self.take_syn_data() };
         Some(Segment {
             seq: Seq::from(self.snd.iss),
+            payload,
             ack: if answering { Seq::from(self.rcv.next) } else { Seq(0) },
             flags,
             window: self.config.receive_buffer.min(0xffff) as u16,
-            options: self.syn_options(),
+            options,
             ..self.blank()
         })
     }
@@ -242,7 +249,8 @@ impl Endpoint {
             return true;
         }
         if len == unsent {
-            return !self.config.nagle || self.snd.flight() == 0 || self.snd.closing;
+            let waits = if self.config.nagle_for_small { self.snd.small_until > self.snd.una } else { self.snd.flight() > 0 };
+            return !self.config.nagle || !waits || self.snd.closing;
         }
         len >= self.snd.max_wnd / 2
     }
@@ -297,6 +305,9 @@ impl Endpoint {
         let start = self.snd.nxt;
         let fin = self.snd.closing && !self.snd.fin_sent && start + u64::from(len) == self.snd.buffer.end();
         let seq_len = len + u32::from(fin);
+        if len > 0 && len < self.snd.mss && start >= self.fast.again_until {
+            self.snd.small_until = start + u64::from(len);
+        }
         self.snd.fin_sent |= fin;
         self.snd.board.push(start, seq_len, fin, now);
         self.snd.nxt += u64::from(seq_len);
@@ -308,6 +319,9 @@ impl Endpoint {
         self.snd.rtt.on_sent(self.snd.nxt, now);
         if let Some(prr) = &mut self.snd.prr {
             prr.on_sent(u64::from(seq_len));
+        }
+        if start < self.fast.again_until {
+            self.note_repeated_syn_data(now);
         }
         let segment = self.data_segment_with(now, start, len, fin, 0, was_idle);
         if !self.timers.retransmission_armed() || self.config.tlp && self.agreed.sack && self.snd.phase == Phase::Open {
@@ -330,7 +344,7 @@ impl Endpoint {
             if start + u64::from(len) == self.snd.buffer.end() {
                 flags |= Flags::PSH;
             }
-            if let AckPolicy::Delayed(delay) = self.config.ack_policy {
+            if let (AckPolicy::Delayed(delay), true) = (self.config.ack_policy, start >= self.fast.again_until) {
                 self.rcv.quick_acks.on_data_sent(now, delay);
             }
             self.stats.data_segments_sent += 1;
@@ -446,18 +460,23 @@ impl Endpoint {
     /// Adds acknowledgement and window; an acknowledgement that was due is due no more.
     fn fill(&mut self, segment: &mut Segment) {
         self.open_window();
-        self.rcv.ack_now = false;
-        self.rcv.quick_acks.on_ack_sent();
-        self.rcv.damage_seen = false;
-        self.rcv.unacked = 0;
-        self.rcv.last_ack = self.rcv.next;
-        self.timers.cancel_delayed_ack();
+        self.note_acknowledged();
         if self.rcv.echo_ce {
             segment.flags |= Flags::ECE;
         }
         segment.ack = Seq::from(self.rcv.next);
         let room = self.rcv.announced - self.rcv.next;
         segment.window = (room >> self.rcv.shift).min(0xffff) as u16;
+    }
+
+    /// An acknowledgement of everything leaves.
+    fn note_acknowledged(&mut self) {
+        self.rcv.ack_now = false;
+        self.rcv.quick_acks.on_ack_sent();
+        self.rcv.damage_seen = false;
+        self.rcv.unacked = 0;
+        self.rcv.last_ack = self.rcv.next;
+        self.timers.cancel_delayed_ack();
     }
 
     /// Moves the right edge of the window, but not by silly amounts (RFC 9293, 3.8.6.2.2).

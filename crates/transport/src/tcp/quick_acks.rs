@@ -11,6 +11,8 @@ pub(super) struct QuickAcks {
     last_data: Option<Instant>,
     /// Our data has answered the peer's.
     interactive: bool,
+    /// The peer's SYN-ACK is not yet acknowledged.
+    handshake_open: bool,
 }
 
 impl QuickAcks {
@@ -23,17 +25,18 @@ impl QuickAcks {
 
     /// Data leaves; it is an answer if the peer's came less than `delay` ago.
     pub fn on_data_sent(&mut self, now: Instant, delay: Duration) {
-        self.interactive |= self.last_data.is_some_and(|last| now.since(last) < delay);
+        self.interactive |= self.handshake_open || self.last_data.is_some_and(|last| now.since(last) < delay);
     }
 
-    /// The handshake ends with data that answers it.
-    pub fn on_answered_handshake(&mut self) {
-        self.interactive = true;
+    /// The peer's SYN-ACK has come. Data that carries its acknowledgement answers it.
+    pub fn on_syn_ack(&mut self) {
+        self.handshake_open = true;
     }
 
     /// An acknowledgement leaves, alone or with data.
     pub fn on_ack_sent(&mut self) {
         self.left = self.left.saturating_sub(1);
+        self.handshake_open = false;
     }
 
     /// An acknowledgement has waited in vain for data to go with.

@@ -1,7 +1,8 @@
 //! The vocabulary between a connection and its driver.
 
+use super::fast_open::FastOpenRequest;
 use crate::path::Trigger;
-use crate::segment::{Integrity, Payload, Segment};
+use crate::segment::{FastOpen, Integrity, Payload, Segment};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 use crate::timeout::Outcome;
@@ -37,8 +38,18 @@ pub enum Input<'a> {
 pub enum Command {
     /// Open actively.
     Connect,
+    /// Open actively with TCP Fast Open: the SYN carries what has been given to [`Command::Send`] before, up to the request's room.
+    ConnectFast(FastOpenRequest),
     /// Wait for a SYN.
     Listen,
+    /// To a connection that waits for a SYN, right before that: whether the data of this SYN is taken and ours may leave before the handshake
+    /// has ended, and what the SYN-ACK carries (RFC 7413, 4.2).
+    AnswerFastOpen {
+        /// Take the data, and tell of the connection at once.
+        accept: bool,
+        /// The option of the SYN-ACK.
+        reply: Option<FastOpen>,
+    },
     /// Append data to the send buffer. What does not fit is refused: [`Endpoint::send_space`](super::Endpoint::send_space) says how much does.
     Send(Payload),
     /// Append this many octets of the synthetic stream; `u64::MAX` never ends. Not bounded by the send buffer.
@@ -49,6 +60,8 @@ pub enum Command {
     SendBuffer(u64),
     /// Change [`Config::user_timeout`](super::Config::user_timeout).
     UserTimeout(Option<Duration>),
+    /// Change [`Config::max_syn_retransmissions`](super::Config::max_syn_retransmissions).
+    SynRetransmissions(Option<u32>),
     /// No more data to send: FIN once everything is sent.
     Close,
     /// Reset the connection.
@@ -223,6 +236,8 @@ pub struct Stats {
     pub retransmissions: u64,
     /// Octets of data retransmitted.
     pub retransmitted_octets: u64,
+    /// Segments of ours that are known to have arrived, the FIN included. Several that were acknowledged in pieces count as often.
+    pub segments_delivered: u64,
     /// Fast retransmits: episodes that duplicate acknowledgements, SACK, RACK or a report began.
     pub fast_retransmits: u64,
     /// Of those, how many reduced the window.

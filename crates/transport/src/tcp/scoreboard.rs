@@ -79,6 +79,8 @@ impl Sent {
 pub(super) struct Delivered {
     /// Octets delivered for the first time.
     pub octets: u64,
+    /// Segments, or parts of them, delivered for the first time.
+    pub segments: u64,
     /// The newest of those that were sent only once: when it left, and its end.
     pub once: Option<(Instant, u64)>,
     /// The newest of those that were sent again: when it left last, its end, and whether it was acknowledged cumulatively.
@@ -97,6 +99,7 @@ impl Delivered {
     fn note(&mut self, sent: &Sent, cumulatively: bool) {
         self.octets += u64::from(sent.len);
         self.largest = self.largest.max(sent.data_len());
+        self.segments += 1;
         let (left, end) = (sent.last_at, sent.end());
         if sent.was_retransmitted() {
             self.retransmitted += 1;

@@ -118,6 +118,8 @@ pub(super) struct Sender {
     pub finished_told: bool,
     /// How much of the congestion window was in use lately.
     pub used: WindowUse,
+    /// Where the last segment ended that was less than full.
+    pub small_until: u64,
 }
 
 /// What the sender is repairing.
@@ -211,6 +213,7 @@ impl Sender {
             rtx_tsval: None,
             finished_told: false,
             used: WindowUse::default(),
+            small_until: 0,
         }
     }
 

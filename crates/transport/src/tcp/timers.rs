@@ -192,6 +192,9 @@ impl Endpoint {
     /// Arms what guards the outstanding data: the tail loss probe's timer where it applies (RFC 8985, 7.2), else the retransmission
     /// timer (RFC 6298, 5.1 and 5.3).
     pub(super) fn guard_outstanding(&mut self, now: Instant) {
+        if self.state == State::SynReceived {
+            return; // the timer of the SYN-ACK guards the data that follows it, too
+        }
         let expiry = self.snd.rtt.expiry(now);
         self.timers.arm_retransmission(expiry);
         let tail = self.config.tlp

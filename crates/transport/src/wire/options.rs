@@ -7,6 +7,8 @@
 //! | 4 | SACK permitted | 2 | RFC 2018, 2 |
 //! | 5 | SACK of *n* ≤ 4 blocks | 2 + 8 *n* | RFC 2018, 3 |
 //! | 8 | timestamps | 10 | RFC 7323, 3.2 |
+//! | 34 | Fast Open cookie of *n* octets | 2 + *n* | RFC 7413, 4.1.1 |
+//! | 254 | the same, before it had a kind | 4 + *n* | RFC 6994 |
 //! | 21 | SNACK with *v* octets of bits | 6 + *v* | CCSDS 714.0-B |
 //! | 253 | our experiment: see [`report`](super::report) | 4 to 15 | RFC 6994 |
 //!
@@ -16,7 +18,7 @@
 //! follows the options, in any other it precedes them, so that timestamps alone stand as RFC 7323, appendix A shows them.
 
 use super::{notices, report};
-use crate::segment::{Notices, Options, RareOptions, Snack, Timestamps};
+use crate::segment::{Cookie, FastOpen, Notices, Options, RareOptions, Snack, Timestamps};
 use crate::seq::Seq;
 use bytes::Bytes;
 use std::ops::Range;
@@ -32,6 +34,9 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const SNACK: u8 = 21;
+const FAST_OPEN: u8 = 34;
+const EXPERIMENT: u8 = 254;
+const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xF9, 0x89];
 
 /// An option whose length makes no sense: below 2, or more than the header has left. What follows it cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,7 +88,7 @@ impl Options {
     }
 
     /// Drops what a header has no room for, the least useful first: unknown options and notices; SACK blocks from the last on; the bits of a
-    /// SNACK, then the SNACK; the loss report; the wave; the header checksum; the nonce. What opens a connection and timestamps always stay, and fit.
+    /// SNACK, then the SNACK; the loss report; the Fast Open cookie; the wave; the header checksum; the nonce. What opens a connection and timestamps always stay, and fit.
     ///
     /// A SACK block that does not fit now is repeated later (RFC 2018, 4); a loss report is worth more the earlier it comes.
     pub fn fit(&mut self) {
@@ -109,6 +114,12 @@ impl Options {
                 rare.report = None;
             }
             self.rare = (*rare != RareOptions::default()).then_some(rare);
+        }
+        if self.packed_len() > MAX_LEN {
+            if let Some(mut rare) = self.rare.take() {
+                rare.fast_open = None;
+                self.rare = (*rare != RareOptions::default()).then_some(rare);
+            }
         }
         if self.packed_len() > MAX_LEN {
             self.wave = None;
@@ -174,10 +185,21 @@ impl Options {
                 let (hole1_offset, hole1_size) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
                 self.rare.get_or_insert_default().snack = Some(Snack { hole1_offset, hole1_size, bits: bits() });
             }
+            (FAST_OPEN, cookie) => return self.read_fast_open(cookie, false),
+            (EXPERIMENT, &[a, b, ref cookie @ ..]) if [a, b] == FAST_OPEN_EXPERIMENT => return self.read_fast_open(cookie, true),
             (report::KIND, data) => return report::read(self, data),
             _ => return false,
         }
         true
+    }
+
+    fn read_fast_open(&mut self, octets: &[u8], experimental: bool) -> bool {
+        let cookie = Cookie::new(octets);
+        let known = octets.is_empty() || cookie.is_some();
+        if known {
+            self.rare.get_or_insert_default().fast_open = Some(FastOpen { cookie, experimental });
+        }
+        known
     }
 
     /// Appends the options with their padding. They fit, and no unknown option has a kind without a length.
@@ -251,6 +273,7 @@ impl RareOptions {
         len += self.report.as_ref().map_or(0, report::report_len);
         len += notices::packed_len(&self.notices);
         len += self.snack.as_ref().map_or(0, |snack| 6 + snack.bits.len());
+        len += self.fast_open.as_ref().map_or(0, FastOpen::len);
         len + self.unknown.iter().map(|(_, data)| 2 + data.len()).sum::<usize>()
     }
 
@@ -261,6 +284,9 @@ impl RareOptions {
             out.extend_from_slice(&snack.hole1_size.to_be_bytes());
             out.extend_from_slice(&snack.bits);
         }
+        if let Some(fast_open) = &self.fast_open {
+            fast_open.write(out);
+        }
         for (kind, data) in &self.unknown {
             out.extend_from_slice(&[*kind, 2 + data.len() as u8]);
             out.extend_from_slice(data);
@@ -268,9 +294,70 @@ impl RareOptions {
     }
 }
 
+impl FastOpen {
+    fn len(&self) -> usize {
+        2 + if self.experimental { FAST_OPEN_EXPERIMENT.len() } else { 0 }
+            + self.cookie.map_or(0, |cookie| cookie.as_slice().len())
+    }
+
+    /// Appends the option.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[if self.experimental { EXPERIMENT } else { FAST_OPEN }, self.len() as u8]);
+        if self.experimental {
+            out.extend_from_slice(&FAST_OPEN_EXPERIMENT);
+        }
+        out.extend_from_slice(self.cookie.as_ref().map_or(&[], Cookie::as_slice));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn fast_open(cookie: &[u8], experimental: bool) -> Options {
+        let fast_open = Some(FastOpen { cookie: Cookie::new(cookie), experimental });
+        Options {
+            mss: Some(1460),
+            rare: Some(Box::new(RareOptions { fast_open, ..RareOptions::default() })),
+            ..Options::default()
+        }
+    }
+
+    #[test]
+    fn fast_open_cookies() {
+        both_ways(&fast_open(&[], false), &[2, 4, 5, 180, 34, 2, 1, 1]);
+        both_ways(&fast_open(&[1, 2, 3, 4], false), &[2, 4, 5, 180, 34, 6, 1, 2, 3, 4, 1, 1]);
+        both_ways(&fast_open(&[], true), &[2, 4, 5, 180, 254, 4, 0xF9, 0x89]);
+        both_ways(&fast_open(&[9, 8, 7, 6], true), &[2, 4, 5, 180, 254, 8, 0xF9, 0x89, 9, 8, 7, 6]);
+        let longest = [7; 16];
+        let octets = [&[2, 4, 5, 180, 34, 18][..], &longest, &[1, 1]].concat();
+        both_ways(&fast_open(&longest, false), &octets);
+    }
+
+    #[test]
+    fn what_cannot_be_a_cookie_is_an_unknown_option() {
+        for len in [1, 2, 3, 5, 15, 17, 18, 38] {
+            let octets = [&[34, 2 + len as u8][..], &vec![1; len]].concat();
+            let (options, malformed) = parse(&octets);
+            let rare = options.rare.unwrap();
+            assert_eq!((rare.fast_open, rare.unknown.len(), malformed), (None, 1, None), "{len} octets");
+        }
+    }
+
+    #[test]
+    fn a_cookie_that_does_not_fit_stays_behind() {
+        let mut options = fast_open(&[1; 16], false);
+        options.timestamps = TIMES;
+        options.sack_permitted = true;
+        options.window_scale = Some(7);
+        let mut fitting = options.clone();
+        fitting.fit();
+        assert_eq!(fitting, options);
+        options.rare.as_mut().unwrap().reports_permitted = true;
+        options.fit();
+        let rare = options.rare.unwrap();
+        assert!(rare.reports_permitted && rare.fast_open.is_none() && options.timestamps.is_some());
+    }
     use crate::segment::{
         CompactReport, CorruptionReport, ExplicitLoss, HeaderReport, Hop, HopNotice, PositionBasis, RateReport, Report,
         ReportedPosition, SackBlocks, Wave,

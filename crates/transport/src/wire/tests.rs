@@ -5,8 +5,9 @@ use super::ip::{Addresses, Header};
 use super::options::MAX_LEN;
 use super::*;
 use crate::segment::{
-    CauseReport, CompactReport, CorruptionReport, Dscp, Ecn, ExplicitLoss, Flags, HeaderReport, Hop, HopNotice, Notices, Options,
-    Payload, PositionBasis, RareOptions, RateReport, Report, ReportedPosition, SackBlocks, Snack, Timestamps, Wave,
+    CauseReport, CompactReport, Cookie, CorruptionReport, Dscp, Ecn, ExplicitLoss, FastOpen, Flags, HeaderReport, Hop, HopNotice,
+    Notices, Options, Payload, PositionBasis, RareOptions, RateReport, Report, ReportedPosition, SackBlocks, Snack, Timestamps,
+    Wave,
 };
 use crate::seq::Seq;
 use crate::verdict::Cause;
@@ -308,9 +309,14 @@ prop_compose! {
         report in of(prop_oneof![corruption(), compact(), cause(), header_intact(), rate(), any::<u16>().prop_map(Report::Survival)]),
         snack in of(snack()),
         notices in notices(),
-        unknown in prop::collection::vec((30..=69u8, prop::collection::vec(any::<u8>(), 0..10).prop_map(Bytes::from)), 0..3),
+        fast_open in of((any::<bool>(), of(prop::collection::vec(any::<[u8; 2]>(), 2..=8)))),
+        unknown in prop::collection::vec((35..=69u8, prop::collection::vec(any::<u8>(), 0..10).prop_map(Bytes::from)), 0..3),
     ) -> RareOptions {
-        RareOptions { reports_permitted, report, snack, notices, unknown }
+        let fast_open = fast_open.map(|(experimental, cookie)| FastOpen {
+            cookie: cookie.and_then(|pairs| Cookie::new(&pairs.concat())),
+            experimental,
+        });
+        RareOptions { reports_permitted, report, snack, notices, fast_open, unknown }
     }
 }
 

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -53,7 +54,7 @@ def follow(text: str, later: Path) -> str:
         command = match[1].strip()
         if HARMLESS.match(command):
             return "`true`"
-        words = " ".join(line.strip() for line in command.replace("\\\n", " ").splitlines() if line.strip())
+        words = "; ".join(line.strip() for line in command.replace("\\\n", " ").splitlines() if line.strip())
         return f"`printf '%s\\n' {shlex.quote(words)} >> {later}`"
 
     return re.sub(r"`([^`]*)`", handed, text)
@@ -104,20 +105,28 @@ def run(script: Path, packetdrill: Path, shared_object: Path, flags: list[str], 
             return "failed", f"no end after {timeout_s:g} s"
     said = (result.stderr + result.stdout).replace(f"{folder}/", "").strip().splitlines()
     missing = [line.split("not supported: ", 1)[1] for line in said if "whyloss: not supported: " in line]
-    if result.returncode == 0 and not any("error" in line for line in said):
-        return "passed", ""
     if missing:
         return "unsupported", missing[0]
+    if result.returncode == 0 and not any("error" in line for line in said):
+        return "passed", ""
     if any("semantic error" in line for line in said):
         return "unsupported", "packetdrill does not understand it without its own preparation"
     return "failed", next((line for line in said if ":" in line), f"status {result.returncode}")
+
+
+def program(name: str) -> Path:
+    """The program: a file, wherever scripts are run, or a command on the path."""
+    found = shutil.which(name)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"there is no program {name!r}: name packetdrill's own file")
+    return Path(found).resolve()
 
 
 def main() -> int:
     """Runs all scripts; exit status 0 if none failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scripts", type=Path, nargs="+", help="scripts, or folders of them")
-    parser.add_argument("--packetdrill", type=Path, default=Path("packetdrill"), help="the program")
+    parser.add_argument("--packetdrill", type=program, default="packetdrill", help="the program")
     parser.add_argument("--so", type=Path, required=True, help="libwhyloss_packetdrill.so")
     parser.add_argument(
         "--set", dest="flags", action="append", default=[], metavar="KEY=VALUE", help="profile=modern …"

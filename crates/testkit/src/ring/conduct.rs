@@ -1,6 +1,6 @@
 //! Rules of conduct that every segment on the wire must keep, whatever the algorithms do.
 
-use super::host::Stream;
+use super::stream::Stream;
 use whyloss_transport::segment::{Ecn, Flags, Segment};
 use whyloss_transport::Seq;
 

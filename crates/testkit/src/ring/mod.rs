@@ -8,9 +8,11 @@ mod conduct;
 mod damage;
 mod host;
 mod link;
+mod stream;
 
-pub use host::{Closes, Host, Reads, Setup, Stream, Told};
+pub use host::{Closes, Host, Reads, Setup, Told};
 pub use link::{Count, Fault, Link, Passing, Strip};
+pub use stream::Stream;
 
 use crate::settings::SettingError;
 use crate::trace::render;

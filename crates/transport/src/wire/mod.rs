@@ -20,6 +20,7 @@
 pub mod checksum;
 pub mod damage;
 pub mod dccp;
+mod experiment;
 pub mod fragments;
 pub mod icmp;
 pub mod ip;

@@ -12,7 +12,7 @@
 //!
 //! **Survival** (sub-type 10, length 7, on data): octets 5–6 are the probability to survive the links so far, in units of 1/65535.
 
-use super::report::head;
+use super::experiment::head;
 use crate::segment::{ExplicitLoss, Hop, HopNotice, Notices, Options};
 use crate::seq::Seq;
 

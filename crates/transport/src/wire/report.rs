@@ -81,6 +81,7 @@
 //! | nonce and report with position | 30 | 1 |
 //! | nonce and report with position and echo | 34 | 0 |
 
+use super::experiment::head;
 use super::notices;
 use crate::segment::{
     CauseReport, CompactReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report, ReportedPosition,
@@ -89,11 +90,7 @@ use crate::segment::{
 use crate::seq::Seq;
 use crate::verdict::Cause;
 
-/// Option kind shared by experiments (RFC 6994).
-pub const KIND: u8 = 253;
-
-/// Our experiment identifier, "WL" in ASCII. Not registered.
-pub const EXPERIMENT_ID: u16 = 0x574C;
+pub use super::experiment::{EXPERIMENT_ID, KIND};
 
 /// The unit in which a report gives the length of a segment, in octets.
 pub const LENGTH_UNIT: u16 = 128;
@@ -293,11 +290,6 @@ fn write_cause(report: CauseReport, out: &mut Vec<u8>) {
     out.extend_from_slice(&[CAUSE, verdict | (exponent << HOLE_EXPONENT) as u8 | report.classifier & CLASSIFIER]);
     out.extend_from_slice(&report.seq.0.to_be_bytes());
     out.extend_from_slice(&units.to_be_bytes());
-}
-
-pub(super) fn head(len: usize, out: &mut Vec<u8>) {
-    let [a, b] = EXPERIMENT_ID.to_be_bytes();
-    out.extend_from_slice(&[KIND, len as u8, a, b]);
 }
 
 fn write_corruption(report: &CorruptionReport, out: &mut Vec<u8>) {

@@ -264,12 +264,12 @@ class Testbed(_Emulation[_native.Bed]):
         """Where the network namespace of a host can be entered while the test bed is open: ``nsenter --net=PATH``."""
         return self._native.namespace_path(host)
 
-    def courier(self, scenario: Scenario, run: int, number: int) -> _native.Courier:
+    def bulk_transfer(self, scenario: Scenario, run: int, number: int) -> _native.BulkTransfer:
         """Transfer ``number`` of what ``scenario`` sends in run ``run``, to be carried by the engine.
 
         Each end is a host of its own, a guest behind the host that the scenario names.
         """
-        return _native.Courier(self._native, scenario.native, run, number)
+        return _native.BulkTransfer(self._native, scenario.native, run, number)
 
     def close(self) -> None:
         """Ends all processes and links. :meth:`audit` and :meth:`truth` go on telling what was."""

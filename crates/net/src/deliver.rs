@@ -1,5 +1,7 @@
 //! What `whyloss serve` and `whyloss fetch` do: a host, an application on it, and somebody who watches.
 
+use crate::error::SetupError;
+use crate::host::Host;
 use crate::http::client::{Client, FetchError, Fetched, Outcome, Target};
 use crate::http::files::Files;
 use crate::http::limits::Limits;
@@ -7,7 +9,7 @@ use crate::http::output::Output;
 use crate::http::server::{Server, Transfer};
 use crate::losses::Losses;
 use crate::report::{counters, device};
-use crate::{Host, Setup, SetupError};
+use crate::setup::Setup;
 use serde_json::{json, Value};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -202,7 +204,7 @@ fn report(setup: &Setup, url: &str, path: &Path, outcome: &Outcome, host: &Host)
 fn run(
     setup: &Setup,
     host: &mut Host,
-    application: &mut impl crate::Application,
+    application: &mut impl crate::host::Application,
     until: whyloss_transport::Instant,
 ) -> Result<bool, DeliverError> {
     host.run(application, until).map_err(|source| DeliverError::Device { name: setup.tun.clone(), source })

@@ -1,8 +1,9 @@
 //! A host in user space: a TUN device, a clock and the engine's TCP in one loop.
 
+use crate::clock::Clock;
+use crate::echo;
 use crate::train::Train;
-use crate::tun::VIRTIO_HEADER;
-use crate::{echo, Clock, Tun};
+use crate::tun::{Tun, VIRTIO_HEADER};
 use bytes::{Bytes, BytesMut};
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::time::TimeSpec;

@@ -4,8 +4,8 @@
 //! its own addresses, whose TCP is the engine.
 #![deny(unsafe_code)]
 
+pub mod bulk;
 pub mod clock;
-pub mod courier;
 pub mod deliver;
 pub mod device;
 pub mod digest;

@@ -1,6 +1,6 @@
 //! Counters as JSON.
 
-use crate::HostStats;
+use crate::host::HostStats;
 use serde_json::{json, Value};
 use whyloss_transport::tcp::{Closing, Stats};
 

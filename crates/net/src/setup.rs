@@ -1,7 +1,9 @@
 //! From what a user says to a host that runs.
 
+use crate::device;
 use crate::error::SetupError;
-use crate::{device, Host, Tun};
+use crate::host::Host;
+use crate::tun::Tun;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use whyloss_transport::scheme::Selection;

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::skip::skip;
-use whyloss_net::courier::{Courier, Load};
+use whyloss_net::bulk::{BulkTransfer, Load};
 use whyloss_net::emulate::{Hop, Options};
 use whyloss_net::testbed::{Link, Node, Plan, Testbed, TestbedError};
 use whyloss_net::Host;
@@ -196,12 +196,12 @@ fn guests_reach_each_other_across_the_links() {
     let ((sender, _), (receiver, address)) = (guest(0), guest(2));
     let config = Config::profile("linux").expect("a profile");
     let load = Load { octets: Some(100_000), connections: 1, chunk: 16_384, selection: Selection::default(), config };
-    let courier = Courier::start(sender, receiver, SocketAddr::new(address, 80), 0, &load).expect("a transfer");
+    let transfer = BulkTransfer::start(sender, receiver, SocketAddr::new(address, 80), 0, &load).expect("a transfer");
     let began = Instant::now();
-    while courier.finished_ns().is_none() {
-        assert!(began.elapsed() < Duration::from_secs(30), "{} octets arrived", courier.delivered());
+    while transfer.finished_ns().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{} octets arrived", transfer.delivered());
         std::thread::sleep(Duration::from_millis(2));
     }
-    let took = courier.finished_ns().expect("it is finished") - courier.started_ns();
+    let took = transfer.finished_ns().expect("it is finished") - transfer.started_ns();
     assert!(took > 20_000_000, "the handshake and the data take a round trip of 10 ms each: {took} ns");
 }

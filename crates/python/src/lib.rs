@@ -6,9 +6,9 @@
 // PyO3 hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
 
+mod bulk;
 mod catalogue;
 mod convert;
-mod courier;
 mod error;
 mod interrupt;
 mod kernel;
@@ -26,9 +26,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::catalogue::{causes, describe, parts, profiles, scenario_schema, schemes, sweep_schema};
+    use super::bulk::BulkTransfer;
     #[pymodule_export]
-    use super::courier::Courier;
+    use super::catalogue::{causes, describe, parts, profiles, scenario_schema, schemes, sweep_schema};
     #[pymodule_export]
     use super::error::{InputError, UnavailableError, WhylossError};
     #[pymodule_export]

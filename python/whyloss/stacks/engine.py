@@ -18,7 +18,7 @@ class Carrier:
     """One transfer between two hosts of the engine. Times are in nanoseconds of ``time.monotonic_ns``."""
 
     errand: _native.Errand
-    native: _native.Courier
+    native: _native.BulkTransfer
     control: str = ""
     error: str = ""
     retransmissions: int = 0
@@ -58,4 +58,4 @@ class Carrier:
 
 def carriers(bed: Testbed, scenario: Scenario, run: int, agenda: list[_native.Errand]) -> list[Carrier]:
     """One for each transfer of ``agenda``; each end is a guest of the host that the scenario names."""
-    return [Carrier(errand, bed.courier(scenario, run, number)) for number, errand in enumerate(agenda)]
+    return [Carrier(errand, bed.bulk_transfer(scenario, run, number)) for number, errand in enumerate(agenda)]

@@ -13,7 +13,8 @@ pub use audit::{Audit, Bar, Bounds, ErrorSummary, HopAudit, MAX_P99_ERROR, MAX_R
 pub use packet::Header;
 pub use record::{Chunk, Fate, Record};
 
-use crate::{Clock, Tun};
+use crate::clock::Clock;
+use crate::tun::Tun;
 use lane::{Lane, Shared};
 use std::io;
 use std::sync::mpsc::Sender;

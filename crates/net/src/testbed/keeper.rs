@@ -34,7 +34,7 @@ struct View {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-struct Errand {
+struct Request {
     node: usize,
     folder: Option<PathBuf>,
     job: Job,
@@ -43,14 +43,14 @@ struct Errand {
 /// The thread; all processes end when it is dropped.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    errands: Option<Sender<Errand>>,
+    requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Keeper {
     /// A keeper for nodes with these names and network namespaces.
     pub fn start(nodes: Vec<(String, Arc<Namespace>)>, hosts_file: String) -> Result<Self, TestbedError> {
-        let (errands, inbox) = channel::<Errand>();
+        let (requests, inbox) = channel::<Request>();
         let (tell, told) = channel();
         let thread = std::thread::Builder::new()
             .name("keeper".to_owned())
@@ -64,7 +64,7 @@ impl Keeper {
                     }
                 };
                 let _ = tell.send(Ok(()));
-                while let Ok(Errand { node, folder, job }) = inbox.recv() {
+                while let Ok(Request { node, folder, job }) = inbox.recv() {
                     // A job that does not run says so: its end of the answer is dropped.
                     if views[node].enter(folder.as_deref()).is_ok() {
                         job();
@@ -74,7 +74,7 @@ impl Keeper {
             })
             .map_err(TestbedError::system("starting a thread"))?;
         told.recv().map_err(|_| TestbedError::system("starting a thread")(io::Error::other("it ended")))??;
-        Ok(Self { errands: Some(errands), thread: Some(thread) })
+        Ok(Self { requests: Some(requests), thread: Some(thread) })
     }
 
     /// Runs `job` on the keeper's thread as seen from `node`; processes that it starts stay there. It must not start threads.
@@ -85,15 +85,15 @@ impl Keeper {
             let _ = tell.send(job());
         });
         let gone = || io::Error::other("the test bed cannot start processes any more");
-        let errands = self.errands.as_ref().ok_or_else(gone)?;
-        errands.send(Errand { node, folder, job }).map_err(|_| gone())?;
+        let requests = self.requests.as_ref().ok_or_else(gone)?;
+        requests.send(Request { node, folder, job }).map_err(|_| gone())?;
         told.recv().map_err(|_| gone())
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.errands = None;
+        self.requests = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

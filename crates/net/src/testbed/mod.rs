@@ -8,9 +8,10 @@ mod plan;
 
 pub use plan::{Link, Node, Plan, PlanError};
 
+use crate::emulate::Emulator;
 use crate::emulate::{Audit, EmulateError, Options};
 use crate::namespace::{missing_capability, Namespace};
-use crate::{Emulator, Tun};
+use crate::tun::Tun;
 use keeper::Keeper;
 use plan::Device;
 use std::io;

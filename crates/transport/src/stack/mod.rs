@@ -435,12 +435,12 @@ impl Stack {
             let addresses = connection.addresses;
             let segment = connection.endpoint.poll_transmit(now);
             // Sending sets timers and can end a connection.
-            self.heed(index);
+            self.process_events(index);
             if let Some(segment) = segment {
                 self.enqueue(index);
                 return Some(Datagram { addresses, segment });
             }
-            self.settle(index);
+            self.reclaim(index);
         }
         None
     }
@@ -480,7 +480,7 @@ impl Stack {
         if let Some(index) = self.index(id) {
             self.connection_mut(index).released = true;
             self.notices.retain(|notice| !matches!(notice, Notice::Accepted(of) | Notice::Event(of, _) if *of == id));
-            self.settle(index);
+            self.reclaim(index);
         }
     }
 
@@ -550,7 +550,7 @@ impl Stack {
 
     /// After anything was done with an endpoint.
     fn touched(&mut self, index: u32) {
-        self.heed(index);
+        self.process_events(index);
         self.enqueue(index);
     }
 
@@ -563,7 +563,7 @@ impl Stack {
     }
 
     /// Passes on the events of an endpoint and sets its alarm.
-    fn heed(&mut self, index: u32) {
+    fn process_events(&mut self, index: u32) {
         let id = self.id(index);
         let connection = self.slots[index as usize].connection.as_mut().expect("a live connection");
         while let Some(event) = connection.endpoint.poll_event() {
@@ -612,7 +612,7 @@ impl Stack {
     }
 
     /// Forgets a connection that is closed, has nothing left to send and interests nobody.
-    fn settle(&mut self, index: u32) {
+    fn reclaim(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         if slot.connection.as_ref().is_some_and(|c| c.closed && c.released && !c.queued) {
             slot.connection = None;

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use whyloss_net::courier::{Courier as Running, CourierError, Load};
+use whyloss_net::bulk::{BulkTransfer as Running, BulkTransferError, Load};
 use whyloss_net::Host;
 use whyloss_transport::stack::Settings;
 
@@ -15,7 +15,7 @@ const PORT: u16 = 5000;
 
 /// A TCP transfer of a scenario, carried by the engine between guests of the hosts that it names.
 #[pyclass(frozen, module = "whyloss._native")]
-pub struct Courier(Mutex<Stage>);
+pub struct BulkTransfer(Mutex<Stage>);
 
 enum Stage {
     Ready { ends: Box<[Host; 2]>, address: SocketAddr, load: Box<Load> },
@@ -24,7 +24,7 @@ enum Stage {
 }
 
 #[pymethods]
-impl Courier {
+impl BulkTransfer {
     #[new]
     fn new(bed: &Bed, scenario: &Scenario, run: u32, number: usize) -> PyResult<Self> {
         let transfers = scenario.0.tcp_transfers(run).map_err(|error| raise(&error.into()))?;
@@ -110,12 +110,12 @@ impl Courier {
     }
 }
 
-impl Courier {
+impl BulkTransfer {
     fn stage(&self) -> std::sync::MutexGuard<'_, Stage> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-fn refuse(error: &CourierError) -> PyErr {
+fn refuse(error: &BulkTransferError) -> PyErr {
     WhylossError::new_err(error.to_string())
 }

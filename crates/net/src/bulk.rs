@@ -1,4 +1,4 @@
-//! Transfers whose data nobody needs: both ends of one, each a host of its own on its own thread, watched from outside.
+//! Bulk transfers of synthetic data between two hosts of the engine, each on a thread of its own, with their progress to be read meanwhile.
 
 use crate::host::{Application, Host};
 use nix::time::{clock_gettime, ClockId};
@@ -14,17 +14,17 @@ use whyloss_transport::{Duration, Instant, Payload};
 
 /// Data is taken from its connection in pieces of up to this many octets.
 const PIECE: usize = 1 << 16;
-/// How long a host may sleep before it looks whether it shall stop.
-const GLANCE: Duration = Duration::from_millis(20);
+/// How often a host checks whether it shall stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What is to be carried.
+/// What a transfer sends.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// Octets; without end if nothing is said.
     pub octets: Option<u64>,
-    /// Over how many connections at once.
+    /// Connections in parallel.
     pub connections: u32,
-    /// Length of the pieces that are dealt out to the connections.
+    /// Octets of a write; the connections take turns.
     pub chunk: u32,
     /// Algorithms of both ends.
     pub selection: Selection,
@@ -34,7 +34,7 @@ pub struct Load {
 
 /// What can be seen of a transfer while it runs.
 #[derive(Debug, Default)]
-struct Board {
+struct Progress {
     stopped: AtomicBool,
     delivered: AtomicU64,
     started: AtomicU64,
@@ -43,14 +43,14 @@ struct Board {
 
 /// A transfer under way. Its hosts stop when it is dropped.
 #[derive(Debug)]
-pub struct Courier {
-    board: Arc<Board>,
-    ends: Vec<JoinHandle<Result<Stats, CourierError>>>,
+pub struct BulkTransfer {
+    progress: Arc<Progress>,
+    ends: Vec<JoinHandle<Result<Stats, BulkTransferError>>>,
 }
 
 /// Why a transfer does not begin, or ends before its time.
 #[derive(Debug, thiserror::Error)]
-pub enum CourierError {
+pub enum BulkTransferError {
     /// The engine refuses to listen or to connect.
     #[error(transparent)]
     Stack(#[from] StackError),
@@ -59,43 +59,43 @@ pub enum CourierError {
     Io(#[from] io::Error),
 }
 
-impl Courier {
+impl BulkTransfer {
     /// Lets `receiver` listen on `address`, and `sender` carry `load` there from `at` on, in nanoseconds of the system's monotonic
     /// clock.
-    pub fn start(sender: Host, mut receiver: Host, address: SocketAddr, at: u64, load: &Load) -> Result<Self, CourierError> {
-        let board = Arc::new(Board::default());
+    pub fn start(sender: Host, mut receiver: Host, address: SocketAddr, at: u64, load: &Load) -> Result<Self, BulkTransferError> {
+        let progress = Arc::new(Progress::default());
         let Load { octets, connections, chunk, ref selection, ref config } = *load;
         let listener = Listener { config: config.clone(), selection: selection.clone(), backlog: connections as usize + 1 };
         receiver.stack().listen(address, listener)?;
-        let receiving = Receiving { board: board.clone(), octets, open: connections, stats: Stats::default() };
-        let mut courier = Self { board: board.clone(), ends: Vec::new() };
-        courier.spawn("receiver", receiver, |_| Ok(receiving))?;
+        let receiving = Receiving { progress: progress.clone(), octets, open: connections, stats: Stats::default() };
+        let mut transfer = Self { progress: progress.clone(), ends: Vec::new() };
+        transfer.spawn("receiver", receiver, |_| Ok(receiving))?;
         let (selection, config) = (selection.clone(), config.clone());
-        courier.spawn("sender", sender, move |host| {
+        transfer.spawn("sender", sender, move |host| {
             std::thread::sleep(std::time::Duration::from_nanos(at.saturating_sub(monotonic_ns())));
-            board.started.store(monotonic_ns(), Ordering::Relaxed);
+            progress.started.store(monotonic_ns(), Ordering::Relaxed);
             let now = host.now();
             let open = (0..connections)
                 .map(|_| Ok((host.stack().connect(now, address, config.clone(), &selection)?, 0)))
                 .collect::<Result<Vec<_>, StackError>>()?;
             Ok(Sending { left: octets, chunk, closed: 0, open, stats: Stats::default() })
         })?;
-        Ok(courier)
+        Ok(transfer)
     }
 
     /// Octets that have arrived in order.
     pub fn delivered(&self) -> u64 {
-        self.board.delivered.load(Ordering::Relaxed)
+        self.progress.delivered.load(Ordering::Relaxed)
     }
 
     /// When the connections were opened, in nanoseconds of the system's monotonic clock.
     pub fn started_ns(&self) -> u64 {
-        self.board.started.load(Ordering::Relaxed)
+        self.progress.started.load(Ordering::Relaxed)
     }
 
     /// When everything had arrived, in nanoseconds of the system's monotonic clock.
     pub fn finished_ns(&self) -> Option<u64> {
-        Some(self.board.finished.load(Ordering::Acquire)).filter(|&at| at > 0)
+        Some(self.progress.finished.load(Ordering::Acquire)).filter(|&at| at > 0)
     }
 
     /// Whether both ends are at work. They end by themselves when everything is done, or when something fails.
@@ -104,8 +104,8 @@ impl Courier {
     }
 
     /// Stops both ends and gives the counters of the sender's connections, added up.
-    pub fn stop(mut self) -> Result<Stats, CourierError> {
-        self.board.stopped.store(true, Ordering::Relaxed);
+    pub fn stop(mut self) -> Result<Stats, BulkTransferError> {
+        self.progress.stopped.store(true, Ordering::Relaxed);
         let mut sender = Stats::default();
         for end in std::mem::take(&mut self.ends) {
             sender = end.join().map_err(|_| io::Error::other("a host of the engine panicked"))??;
@@ -117,14 +117,14 @@ impl Courier {
         &mut self,
         name: &str,
         mut host: Host,
-        begin: impl FnOnce(&mut Host) -> Result<E, CourierError> + Send + 'static,
+        begin: impl FnOnce(&mut Host) -> Result<E, BulkTransferError> + Send + 'static,
     ) -> io::Result<()> {
-        let board = self.board.clone();
+        let progress = self.progress.clone();
         let work = move || {
             let mut end = begin(&mut host)?;
-            while !board.stopped.load(Ordering::Relaxed) {
-                let glance = host.now() + GLANCE;
-                if host.run(&mut end, glance)? {
+            while !progress.stopped.load(Ordering::Relaxed) {
+                let next_poll = host.now() + POLL_INTERVAL;
+                if host.run(&mut end, next_poll)? {
                     break;
                 }
             }
@@ -135,9 +135,9 @@ impl Courier {
     }
 }
 
-impl Drop for Courier {
+impl Drop for BulkTransfer {
     fn drop(&mut self) {
-        self.board.stopped.store(true, Ordering::Relaxed);
+        self.progress.stopped.store(true, Ordering::Relaxed);
         for end in self.ends.drain(..) {
             let _ = end.join();
         }
@@ -151,7 +151,7 @@ trait End: Application + Send + 'static {
 
 #[derive(Debug)]
 struct Receiving {
-    board: Arc<Board>,
+    progress: Arc<Progress>,
     octets: Option<u64>,
     /// Connections that have not ended.
     open: u32,
@@ -162,9 +162,9 @@ impl Application for Receiving {
     fn notice(&mut self, now: Instant, stack: &mut Stack, notice: Notice) {
         let Notice::Event(id, event) = notice else { return };
         while let Some(data) = stack.read(now, id, PIECE) {
-            let delivered = self.board.delivered.fetch_add(data.len() as u64, Ordering::Relaxed) + data.len() as u64;
+            let delivered = self.progress.delivered.fetch_add(data.len() as u64, Ordering::Relaxed) + data.len() as u64;
             if self.octets == Some(delivered) {
-                self.board.finished.store(monotonic_ns(), Ordering::Release);
+                self.progress.finished.store(monotonic_ns(), Ordering::Release);
             }
         }
         match event {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use support::bed::{Bed, Family, PATIENCE};
 use support::relay::Impairment;
-use whyloss_net::courier::{Courier, Load};
+use whyloss_net::bulk::{BulkTransfer, Load};
 use whyloss_net::namespace::Namespace;
 use whyloss_net::{Host, Tun};
 use whyloss_transport::scheme::Selection;
@@ -23,9 +23,9 @@ fn load(octets: Option<u64>, connections: u32) -> Load {
     Load { octets, connections, chunk: 16_384, selection: Selection::default(), config }
 }
 
-fn start(bed: &Bed, load: &Load) -> Courier {
+fn start(bed: &Bed, load: &Load) -> BulkTransfer {
     let (sender, receiver) = (host(&bed.near, Family::V4.engine()), host(&bed.peer, Family::V4.far_engine()));
-    Courier::start(sender, receiver, SocketAddr::new(Family::V4.far_engine(), 80), 0, load).expect("a transfer")
+    BulkTransfer::start(sender, receiver, SocketAddr::new(Family::V4.far_engine(), 80), 0, load).expect("a transfer")
 }
 
 #[test]
@@ -33,15 +33,15 @@ fn all_of_it_arrives_over_several_connections() {
     let bad = Impairment { lose: 0.01, flip: 0.01, delay: Duration::from_millis(1), ..Impairment::default() };
     let Some(bed) = Bed::new([bad; 2], 3) else { return };
     let octets = 2_000_000;
-    let courier = start(&bed, &load(Some(octets), 3));
+    let transfer = start(&bed, &load(Some(octets), 3));
     let began = Instant::now();
-    while courier.finished_ns().is_none() {
-        assert!(began.elapsed() < PATIENCE, "{} of {octets} octets arrived", courier.delivered());
+    while transfer.finished_ns().is_none() {
+        assert!(began.elapsed() < PATIENCE, "{} of {octets} octets arrived", transfer.delivered());
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert_eq!(courier.delivered(), octets);
-    assert!(courier.finished_ns() > Some(courier.started_ns()));
-    let stats = courier.stop().expect("both hosts ran to their end");
+    assert_eq!(transfer.delivered(), octets);
+    assert!(transfer.finished_ns() > Some(transfer.started_ns()));
+    let stats = transfer.stop().expect("both hosts ran to their end");
     assert!(stats.retransmissions > 0, "the path loses packets");
 }
 
@@ -49,12 +49,12 @@ fn all_of_it_arrives_over_several_connections() {
 fn one_without_end_goes_on_until_it_is_stopped() {
     let good = Impairment { delay: Duration::from_millis(1), ..Impairment::default() };
     let Some(bed) = Bed::new([good; 2], 3) else { return };
-    let courier = start(&bed, &load(None, 1));
+    let transfer = start(&bed, &load(None, 1));
     let began = Instant::now();
-    while courier.delivered() < 1_000_000 {
-        assert!(began.elapsed() < PATIENCE, "only {} octets arrived", courier.delivered());
+    while transfer.delivered() < 1_000_000 {
+        assert!(began.elapsed() < PATIENCE, "only {} octets arrived", transfer.delivered());
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert_eq!(courier.finished_ns(), None);
-    courier.stop().expect("both hosts ran to their end");
+    assert_eq!(transfer.finished_ns(), None);
+    transfer.stop().expect("both hosts ran to their end");
 }

@@ -4,12 +4,18 @@ import csv
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
+import polars as pl
 import pytest
 
-from whyloss import papers
+from whyloss import experiments, papers
 from whyloss.claims import Verdict
 from whyloss.pack import PackError
+
+if TYPE_CHECKING:
+    from whyloss.results import Results
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "garcia2004-figure-4.csv"
 REPETITIONS = 3
@@ -122,3 +128,28 @@ def test_figure_4_is_as_it_was(found: papers.Reproduction) -> None:
             csv.writer(file, lineterminator="\n").writerows(rows)
     with SNAPSHOT.open(newline="") as file:
         assert rows == list(csv.reader(file))
+
+
+def test_corruption_that_the_receiver_never_saw_is_counted_apart() -> None:
+    judged = [
+        ("corruption", "payload-damaged", "corruption"),
+        ("corruption", "transport-header-damaged", "congestion"),
+        ("corruption", "ip-header-damaged", "congestion"),
+        ("corruption", "no-flow", "corruption"),
+        ("congestion", "queue-full", "corruption"),
+        ("congestion", "queue-full", "congestion"),
+    ]
+    losses = pl.DataFrame(judged, schema=["true_class", "true_cause", "verdict"], orient="row")
+    losses = losses.with_columns(point=pl.lit(0), run=pl.lit(0), flow=pl.lit("f"))
+    flows = pl.DataFrame(
+        {"point": [0], "run": [0], "entry": [0], "flow": ["f"]}, schema_overrides={"point": pl.Int32, "run": pl.Int32}
+    )
+    results = cast("Results", SimpleNamespace(losses=SimpleNamespace(to_polars=lambda: losses)))
+    counts = experiments._judged(results, flows).drop("point", "run", "entry").row(0, named=True)
+    assert counts == {
+        "corruption_losses": 4,
+        "corruption_as_congestion": 2,
+        "corruption_unseen": 2,
+        "congestion_losses": 2,
+        "congestion_as_corruption": 1,
+    }

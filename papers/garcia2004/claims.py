@@ -302,7 +302,11 @@ def loss_synchronisation(data: Measurements) -> Test:
 
 
 def precision_of_differentiation(data: Measurements) -> Test:
-    """GB-11: hardly a corrupted packet is taken for congestion, and no congestion loss for corruption."""
+    """GB-11: hardly a corrupted packet is taken for congestion, and no congestion loss for corruption.
+
+    What decides is the sender's verdict, to which the window responds. The paper's reasons are about the receiver, so
+    what that can never see is shown beside it; that a packet which a queue dropped cannot reach it needs no measurement.
+    """
     tests: list[Test] = []
     for series in ("ld", "ld-20", "single-vs-ld"):
         corrupted = data.every_sample(series, "corruption_losses")
@@ -311,6 +315,9 @@ def precision_of_differentiation(data: Measurements) -> Test:
             what = f"{series}: share of corrupted packets that count as congestion"
             share = _ratio(missed, corrupted)
             tests.append(Comparison(what, share, Region(0.0, 0.03), asserted=series == "ld"))
+            what = f"{series}: share of corrupted packets that the receiver's connection never sees"
+            unseen = _ratio(data.every_sample(series, "corruption_unseen"), corrupted)
+            tests.append(Comparison(what, unseen, Region(0.0, 0.03), asserted=False))
     congestion = sum(
         float(data.every_sample(series, "congestion_losses").sum()) for series in ("ld-20", "single-vs-ld")
     )

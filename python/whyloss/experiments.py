@@ -154,14 +154,17 @@ def _judged(results: Results, flows: pl.DataFrame) -> pl.DataFrame:
     corrupted = pl.col("true_class") == "corruption"
     congested = pl.col("true_class") == "congestion"
     taken_for_corruption = pl.col("verdict") == "corruption"
+    # What a receiver can tell of: damage that leaves the way to the connection intact.
+    seen = pl.col("true_cause").cast(pl.String).is_in(("payload-damaged", "transport-header-damaged"))
     return (
         results.losses.to_polars()
-        .select("point", "run", "flow", "true_class", "verdict")
+        .select("point", "run", "flow", "true_class", "true_cause", "verdict")
         .join(flows.select("point", "run", "entry", "flow"), on=["point", "run", "flow"])
         .group_by("point", "run", "entry")
         .agg(
             corrupted.sum().alias("corruption_losses"),
             (corrupted & ~taken_for_corruption).sum().alias("corruption_as_congestion"),
+            (corrupted & ~seen).sum().alias("corruption_unseen"),
             congested.sum().alias("congestion_losses"),
             (congested & taken_for_corruption).sum().alias("congestion_as_corruption"),
         )
@@ -213,6 +216,7 @@ QUANTITIES = (
     "unfinished",
     "corruption_losses",
     "corruption_as_congestion",
+    "corruption_unseen",
     "congestion_losses",
     "congestion_as_corruption",
     "first_flight_octets",

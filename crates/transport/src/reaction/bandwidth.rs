@@ -44,7 +44,7 @@ impl Build<dyn Reaction> for Settings {
 }
 
 impl Settings {
-    fn filter(&self) -> Filter {
+    fn filter(self) -> Filter {
         match self.filter {
             Smoothing::WestwoodPlus => Filter::WestwoodPlus { gain: 0.9, least: Duration::from_millis(50) },
             Smoothing::Westwood => Filter::Westwood { tau: 0.5, m: 2.0 },

@@ -148,7 +148,7 @@ mod tests {
                 self.next = merged.remove(0).1;
             }
             self.islands = merged;
-            let gap = (start > self.highest).then(|| Gap { start: self.highest, end: start, missing: 1 });
+            let gap = (start > self.highest).then_some(Gap::new(self.highest, start, 1));
             self.highest = self.highest.max(end);
             let (islands, segment) = (self.islands.clone(), Segment::default());
             let arrival = Arrival {
@@ -304,9 +304,10 @@ mod tests {
                 }
                 for ((start, _, fate), gap) in segments.iter().zip(&judged) {
                     let said = verdict(&mut sender, &path, *start, fate.len, 0).cause;
-                    match gap {
-                        Some((_, cause)) => prop_assert!(said == *cause || said == Cause::Unknown, "{said:?} for {cause:?}"),
-                        None => prop_assert_eq!(said, Cause::Unknown, "it arrived"),
+                    if let Some((_, cause)) = gap {
+                        prop_assert!(said == *cause || said == Cause::Unknown, "{said:?} for {cause:?}");
+                    } else {
+                        prop_assert_eq!(said, Cause::Unknown, "it arrived");
                     }
                     prop_assert_eq!(verdict(&mut sender, &path, *start, fate.len, 1).cause, Cause::Unknown);
                 }

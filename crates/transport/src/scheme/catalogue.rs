@@ -276,7 +276,7 @@ mod tests {
         let mut results = Vec::new();
         for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i"] {
             let part: &'static Part<dyn GapDifferentiator> =
-                Box::leak(Box::new(Part { name, ..differentiation::AT_RECEIVER[0].clone() }));
+                Box::leak(Box::new(Part { name, ..differentiation::AT_RECEIVER[0] }));
             results.push(catalogue.add(part).is_ok());
         }
         assert_eq!(results.iter().filter(|added| **added).count(), MOST_AT_RECEIVER - differentiation::AT_RECEIVER.len());

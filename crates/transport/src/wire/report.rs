@@ -285,7 +285,7 @@ fn write_cause(report: CauseReport, out: &mut Vec<u8>) {
         Cause::Congestion => VERDICT_CONGESTION,
     };
     let units = |exponent: u32| report.len.div_ceil(1 << (4 * exponent));
-    let exponent = (0..MAX_HOLE_EXPONENT).find(|exponent| units(*exponent) <= u32::from(u16::MAX)).unwrap_or(MAX_HOLE_EXPONENT);
+    let exponent = (0..MAX_HOLE_EXPONENT).find(|exponent| u16::try_from(units(*exponent)).is_ok()).unwrap_or(MAX_HOLE_EXPONENT);
     let units = units(exponent).min(u32::from(u16::MAX)) as u16;
     out.extend_from_slice(&[CAUSE, verdict | (exponent << HOLE_EXPONENT) as u8 | report.classifier & CLASSIFIER]);
     out.extend_from_slice(&report.seq.0.to_be_bytes());

@@ -305,7 +305,7 @@ def precision_of_differentiation(data: Measurements) -> Test:
     """GB-11: hardly a corrupted packet is taken for congestion, and no congestion loss for corruption.
 
     What decides is the sender's verdict, to which the window responds. The paper's reasons are about the receiver, so
-    what that can never see is shown beside it; that a packet which a queue dropped cannot reach it needs no measurement.
+    what that can never see is shown beside it; that a packet which a queue dropped cannot reach it needs no test.
     """
     tests: list[Test] = []
     for series in ("ld", "ld-20", "single-vs-ld"):

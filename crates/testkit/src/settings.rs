@@ -96,7 +96,7 @@ impl Value for Granularity {
     const ALLOWED: &'static str = "`fine:TIME`, `ticks:TIME`, `net3:TIME` or `freebsd:TIME`";
     fn read(text: &str) -> Option<Self> {
         match text.split_once(':')? {
-            ("fine", time) => Duration::read(time).map(|floor| Self::Fine { floor }),
+            ("fine", time) => Duration::read(time).map(Self::Fine),
             ("ticks", time) => Duration::read(time).map(Self::Ticks),
             ("net3", time) => Duration::read(time).map(Self::Net3),
             ("freebsd", time) => Duration::read(time).map(Self::FreeBsd),
@@ -137,8 +137,8 @@ fn put<T: Value>(slot: &mut T, key: &str, text: &str) -> Result<(), SettingError
     Ok(())
 }
 
-macro_rules! fields {
-    ($config:expr, $key:expr, $value:expr, $($field:ident),* $(,)?) => {
+macro_rules! set_field {
+    ($config:expr, $key:expr, $value:expr; $($field:ident),*) => {
         match $key {
             $(stringify!($field) => put(&mut $config.$field, $key, $value),)*
             _ => Err(SettingError::Unknown($key.to_owned())),
@@ -178,59 +178,7 @@ impl Settings {
     }
 
     fn set_field(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
-        fields!(
-            self.config,
-            key,
-            value,
-            mss,
-            initial_window,
-            initial_ssthresh,
-            max_window,
-            receive_buffer,
-            send_buffer,
-            window_scaling,
-            timestamps,
-            timestamp_tick,
-            sack,
-            dsack,
-            recovery,
-            dup_threshold,
-            limited_transmit,
-            prr,
-            rack,
-            tlp,
-            ecn,
-            undo,
-            drop_precedence,
-            window_validation,
-            slow_start_after_idle,
-            slow_start_limit,
-            ssthresh_from_cwnd,
-            ack_policy,
-            quick_acks,
-            nagle,
-            nagle_for_small,
-            granularity,
-            clock_phase,
-            initial_rto,
-            min_rto,
-            min_rto_on_variance,
-            max_rto,
-            max_backoff,
-            max_retransmissions,
-            max_syn_retransmissions,
-            keep_alive,
-            user_timeout,
-            bare_window_probes,
-            time_wait,
-            challenge_ack_limit,
-            challenge_ack_window,
-            report_response,
-            initial_seq,
-            nonce_key,
-            auto_read,
-            ip_header,
-        )
+        whyloss_transport::with_config_fields!(set_field!(self.config, key, value))
     }
 
     /// The configuration after the scheme's adjustments, and the algorithms.
@@ -257,13 +205,14 @@ mod tests {
             ("keep_alive", "7200s"),
             ("max_retransmissions", "none"),
             ("recovery", "tahoe"),
+            ("impatient", "false"),
             ("congestion", "reno"),
         ];
         for (key, value) in words {
             settings.set(key, value).unwrap();
         }
         let config = &settings.config;
-        assert!(config.sack && !config.rack, "{config:?}");
+        assert!(config.sack && !config.rack && !config.impatient, "{config:?}");
         assert_eq!(config.ack_policy, AckPolicy::Delayed(Duration::from_millis(40)));
         assert_eq!(config.keep_alive, Some(Duration::from_secs(7200)));
         assert_eq!((config.max_retransmissions, config.recovery), (None, Recovery::Tahoe));

@@ -430,6 +430,30 @@ impl JsonSchema for Probability {
     }
 }
 
+impl From<Size> for u64 {
+    fn from(size: Size) -> Self {
+        size.0
+    }
+}
+
+impl From<OrNone<Size>> for Option<u64> {
+    fn from(size: OrNone<Size>) -> Self {
+        size.0.map(u64::from)
+    }
+}
+
+impl From<OrNone<Span>> for Option<Duration> {
+    fn from(span: OrNone<Span>) -> Self {
+        span.0.map(Duration::from)
+    }
+}
+
+impl From<OrNone<u32>> for Option<u32> {
+    fn from(count: OrNone<u32>) -> Self {
+        count.0
+    }
+}
+
 /// A value that can also be absent on purpose: `"none"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrNone<T>(pub Option<T>);

@@ -1,12 +1,12 @@
 //! What is sent.
 
-use super::tcp::Tcp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use whyloss_transport::datagram::{self, dccp};
 use whyloss_transport::quantity::{Rate, Size, Span};
 use whyloss_transport::scheme::{Part, Selection, Value};
+use whyloss_transport::tcp::Overrides as Tcp;
 
 /// One flow, or several of a kind: TCP with a scheme or with single parts, or datagrams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,18 +4,17 @@ mod channel;
 mod flow;
 mod middlebox;
 mod radio;
-mod tcp;
 mod topology;
 
 pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};
 pub use flow::{Datagrams, Dccp, Flow, Parameter};
 pub use middlebox::{Middlebox, MiddleboxKind};
 pub use radio::{Chain, Radio};
-pub use tcp::{AckPolicy, Granularity, Recovery, ReportResponse, Tcp};
 pub use topology::{Access, Direction, Dumbbell, Host, Link, Path, Router, Shape};
 pub use whyloss_sim::{
     AtEnd, CoDel, Discipline, Effect, Jitter, JitterLaw, Locking, Outage, Red, Reorder, Spacing, Warn, WhileDown,
 };
+pub use whyloss_transport::tcp::{AckPolicy, Granularity, Overrides as Tcp, Recovery, ReportResponse};
 
 /// What is different in a link from some time on.
 pub type Change = whyloss_sim::Change<Channel>;

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn other_models_end_their_timers_to_the_nanosecond() {
-        for granularity in [Granularity::Ticks(ms(10)), Granularity::Fine { floor: ms(1) }] {
+        for granularity in [Granularity::Ticks(ms(10)), Granularity::Fine(ms(1))] {
             assert_eq!(clock(granularity, 120).after(at(3), ms(1001)), at(1004));
         }
     }

@@ -1,125 +1,201 @@
 //! What can be chosen about a connection, and the profiles: choices that belong together.
 
+#[cfg(feature = "serde")]
+use crate::quantity::{OrNone, Size, Span};
 use crate::time::Duration;
 
-/// The configuration of one endpoint. Lengths in octets unless a field says otherwise.
-///
-/// The profiles are values of it: [`Config::modern`], [`Config::linux`], [`Config::ns2`], [`Config::freebsd45`],
-/// [`Config::qualnet`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Config {
-    /// The largest payload to send and to announce, before options (RFC 9293, 3.7.1).
-    pub mss: u16,
+/// Defines [`Config`], and beside it what a file can say of it. Of a field that stands in files as something else than it is, `as` tells what.
+/// Everything else that goes over all fields takes them from here.
+macro_rules! config {
+    ($dollar:tt; $($(#[doc = $doc:literal])* $field:ident: $type:ty $(as $given:ty)?,)*) => {
+        /// The configuration of one endpoint. Lengths in octets unless a field says otherwise; `None` is none, never, or unbounded.
+        ///
+        /// The profiles are values of it: [`Config::modern`], [`Config::linux`], [`Config::ns2`], [`Config::freebsd45`],
+        /// [`Config::qualnet`].
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Config {
+            $($(#[doc = $doc])* pub $field: $type,)*
+        }
+
+        /// What is different from the profile. Every field has the name and meaning that it has in the engine; what is not given stays as
+        /// the profile and the scheme have it.
+        #[cfg(feature = "serde")]
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Tcp"))]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Overrides {
+            $(
+                $(#[doc = $doc])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $field: Option<given!($type $(, $given)?)>,
+            )*
+        }
+
+        #[cfg(feature = "serde")]
+        impl Overrides {
+            /// `base` with what is different.
+            pub fn apply(&self, base: &Config) -> Config {
+                Config { $($field: self.$field.clone().map_or_else(|| base.$field.clone(), Into::into),)* }
+            }
+        }
+
+        /// Calls a macro with what is given to it and, behind a semicolon, the names of all fields of [`Config`](crate::Config).
+        #[macro_export]
+        macro_rules! with_config_fields {
+            ($dollar callback:ident!($dollar($dollar given:tt)*)) => { $dollar callback!($dollar($dollar given)*; $($field),*) };
+        }
+    };
+}
+
+/// How a field stands in files.
+#[cfg(feature = "serde")]
+macro_rules! given {
+    ($type:ty) => {
+        $type
+    };
+    ($type:ty, $given:ty) => {
+        $given
+    };
+}
+
+config! { $;
+    /// Largest payload to send and to announce, in octets.
+    // The largest payload to send and to announce, before options (RFC 9293, 3.7.1).
+    mss: u16,
     /// Initial window in segments.
-    pub initial_window: u32,
-    /// Initial slow-start threshold in octets; `None` means unbounded.
-    pub initial_ssthresh: Option<u64>,
-    /// The window never grows beyond this many octets.
-    pub max_window: Option<u64>,
-    /// Receive buffer; the largest window that is ever announced.
-    pub receive_buffer: u64,
-    /// Send buffer; at most this much is in flight or waiting.
-    pub send_buffer: u64,
+    initial_window: u32,
+    /// Initial slow-start threshold; "none" is unbounded.
+    initial_ssthresh: Option<u64> as OrNone<Size>,
+    /// The window never grows beyond this; "none" is unbounded.
+    // The window never grows beyond this many octets.
+    max_window: Option<u64> as OrNone<Size>,
+    /// Receive buffer: the largest window that is ever announced.
+    receive_buffer: u64 as Size,
+    /// Send buffer: at most this much is in flight or waiting.
+    send_buffer: u64 as Size,
     /// Offer window scaling (RFC 7323).
-    pub window_scaling: bool,
+    window_scaling: bool,
     /// Offer timestamps (RFC 7323).
-    pub timestamps: bool,
-    /// The length of one tick of the timestamp clock.
-    pub timestamp_tick: Duration,
-    /// Offer SACK (RFC 2018); with both sides willing, recovery follows RFC 6675.
-    pub sack: bool,
+    timestamps: bool,
+    /// Length of one tick of the timestamp clock.
+    timestamp_tick: Duration,
+    /// Offer SACK (RFC 2018).
+    // Offer SACK (RFC 2018); with both sides willing, recovery follows RFC 6675.
+    sack: bool,
     /// Report duplicates by D-SACK (RFC 2883).
-    pub dsack: bool,
+    dsack: bool,
     /// Recovery without SACK.
-    pub recovery: Recovery,
-    /// NewReno restarts the retransmission timer for the first partial acknowledgement only (RFC 6582, 4: impatient) instead of for
-    /// each.
-    pub impatient: bool,
+    recovery: Recovery,
+    /// In NewReno recovery, restart the retransmission timer at the first partial acknowledgement only (RFC 6582, 4).
+    // NewReno restarts the retransmission timer for the first partial acknowledgement only (RFC 6582, 4: impatient) instead of for
+    // each.
+    impatient: bool,
     /// Duplicate acknowledgements that mean a loss.
-    pub dup_threshold: u32,
+    dup_threshold: u32,
     /// Send new data on the first two duplicate acknowledgements (RFC 3042).
-    pub limited_transmit: bool,
+    limited_transmit: bool,
     /// Proportional rate reduction (RFC 9937); needs SACK.
-    pub prr: bool,
+    prr: bool,
     /// RACK loss detection (RFC 8985); needs SACK.
-    pub rack: bool,
+    rack: bool,
     /// Tail loss probes (RFC 8985); needs SACK.
-    pub tlp: bool,
+    tlp: bool,
     /// Negotiate ECN (RFC 3168).
-    pub ecn: bool,
-    /// Undo a reduction that D-SACKs or timestamps prove unnecessary (RFC 3708, RFC 4015).
-    pub undo: bool,
-    /// Mark one data segment in this many for preferential dropping (AF12 instead of AF11, RFC 2597), by its position in the stream;
-    /// `None`: mark nothing, send best effort. A differentiator at the receiver that judges by the marks sets it.
-    pub drop_precedence: Option<u32>,
+    ecn: bool,
+    /// Undo a reduction that proves unnecessary (RFC 3708, RFC 4015).
+    // Undo a reduction that D-SACKs or timestamps prove unnecessary (RFC 3708, RFC 4015).
+    undo: bool,
+    /// Mark one data segment in this many for preferential dropping (AF12 instead of AF11, RFC 2597); "none" marks nothing. The
+    /// differentiator `casablanca` sets it.
+    // Mark one data segment in this many for preferential dropping (AF12 instead of AF11, RFC 2597), by its position in the stream;
+    // `None`: mark nothing, send best effort. A differentiator at the receiver that judges by the marks sets it.
+    drop_precedence: Option<u32> as OrNone<u32>,
     /// Do not let a window grow that the application does not fill (RFC 7661).
-    pub window_validation: bool,
-    /// Fall back to the initial window after idling for an RTO (RFC 5681, 4.1).
-    pub slow_start_after_idle: bool,
-    /// Octets that one acknowledgement grows the window by in slow start, in segments: `L` of RFC 3465, 2.2, which is 1 after a timeout
-    /// unless there is no limit; `None`: as many as it acknowledges, up to the threshold, as Linux does.
-    pub slow_start_limit: Option<u32>,
-    /// On congestion, hand the congestion window to the congestion control as what is in flight, as Linux does. RFC 5681 (eq. 4) takes the
-    /// flight, which is less where the application has not filled the window.
-    pub ssthresh_from_cwnd: bool,
-    /// When to acknowledge.
-    pub ack_policy: AckPolicy,
-    /// With delayed acknowledgements: how many segments are acknowledged at once when data begins to come, at first or again after
-    /// an RTO, as Linux does so that the peer's slow start is not held up. Ends when our own data answers the peer's. 0: none.
-    pub quick_acks: u32,
+    window_validation: bool,
+    /// Fall back to the initial window after idling (RFC 5681, 4.1).
+    // Fall back to the initial window after idling for an RTO (RFC 5681, 4.1).
+    slow_start_after_idle: bool,
+    /// Segments that one acknowledgement grows the window by in slow start (L of RFC 3465, 2.2); "none" is as many as it acknowledges.
+    // Octets that one acknowledgement grows the window by in slow start, in segments: `L` of RFC 3465, 2.2, which is 1 after a timeout
+    // unless there is no limit; `None`: as many as it acknowledges, up to the threshold, as Linux does.
+    slow_start_limit: Option<u32> as OrNone<u32>,
+    /// Take the congestion window, not the flight, for what congestion reduces, as Linux does.
+    // On congestion, hand the congestion window to the congestion control as what is in flight, as Linux does. RFC 5681 (eq. 4) takes the
+    // flight, which is less where the application has not filled the window.
+    ssthresh_from_cwnd: bool,
+    /// When to acknowledge: "immediate" or { delayed = "100 ms" }.
+    ack_policy: AckPolicy,
+    /// Segments acknowledged at once when data begins to come, although acknowledgements are delayed.
+    // With delayed acknowledgements: how many segments are acknowledged at once when data begins to come, at first or again after
+    // an RTO, as Linux does so that the peer's slow start is not held up. Ends when our own data answers the peer's. 0: none.
+    quick_acks: u32,
     /// Nagle's algorithm (RFC 9293, 3.7.4).
-    pub nagle: bool,
-    /// Let Nagle's algorithm wait for acknowledgements of segments only that were less than full themselves, as Linux does (Minshall's
-    /// modification): the end of a large write leaves at once.
-    pub nagle_for_small: bool,
-    /// How round-trip times are measured and timers rounded.
-    pub granularity: Granularity,
-    /// When the host's clock ticks for the first time, for those granularities whose timers end with its ticks; all connections of a host share it.
-    /// `None` leaves it to the driver, and is the origin of time if the driver does not choose either.
-    pub clock_phase: Option<Duration>,
+    nagle: bool,
+    /// Nagle's algorithm waits for small segments only, as in Linux (Minshall's modification).
+    // Let Nagle's algorithm wait for acknowledgements of segments only that were less than full themselves, as Linux does (Minshall's
+    // modification): the end of a large write leaves at once.
+    nagle_for_small: bool,
+    /// How round-trip times are measured and timers rounded: { fine = "1 ms" }, { ticks = "10 ms" } as in ns-2, { net3 = "500 ms" } as in
+    /// 4.4BSD-Lite, or { freebsd = "10 ms" } as in FreeBSD 2.2 to 4.
+    granularity: Granularity,
+    /// When the host's clock ticks for the first time, for `net3` and `freebsd`, whose timers end with its ticks; "none", the default, draws it
+    /// for each host and run.
+    // When the host's clock ticks for the first time, for those granularities whose timers end with its ticks; all connections of a host share it.
+    // `None` leaves it to the driver, and is the origin of time if the driver does not choose either.
+    clock_phase: Option<Duration> as OrNone<Span>,
     /// Retransmission timeout before the first sample.
-    pub initial_rto: Duration,
+    initial_rto: Duration,
     /// Smallest retransmission timeout.
-    pub min_rto: Duration,
-    /// Apply the minimum to the variance term only, as Linux does, instead of to the sum (RFC 6298, 2.4).
-    pub min_rto_on_variance: bool,
-    /// Largest retransmission timeout, backed off or not.
-    pub max_rto: Duration,
+    min_rto: Duration,
+    /// Apply the minimum to the variance term only, as Linux does.
+    // Apply the minimum to the variance term only, as Linux does, instead of to the sum (RFC 6298, 2.4).
+    min_rto_on_variance: bool,
+    /// Largest retransmission timeout.
+    // Largest retransmission timeout, backed off or not.
+    max_rto: Duration,
     /// Largest factor by which the timer backs off.
-    pub max_backoff: u32,
-    /// Give up after this many timeouts in a row; `None`: never.
-    pub max_retransmissions: Option<u32>,
-    /// Give up connecting after this many SYNs; `None`: never.
-    pub max_syn_retransmissions: Option<u32>,
-    /// Probe an idle peer after this long; `None`: never (RFC 9293, 3.8.4).
-    pub keep_alive: Option<Duration>,
-    /// Give up when data has gone unacknowledged for this long (RFC 9293, 3.9.1; RFC 5482); `None`: the number of retransmissions decides.
-    pub user_timeout: Option<Duration>,
-    /// Probe a closed window by a segment without data below the window, as Linux does, instead of by its first octet (RFC 9293, 3.8.6.1).
-    pub bare_window_probes: bool,
+    max_backoff: u32,
+    /// Give up after this many timeouts in a row; "none" is never.
+    max_retransmissions: Option<u32> as OrNone<u32>,
+    /// Give up connecting after this many SYNs; "none" is never.
+    max_syn_retransmissions: Option<u32> as OrNone<u32>,
+    /// Probe an idle peer after this long; "none" is never.
+    keep_alive: Option<Duration> as OrNone<Span>,
+    /// Give up when data has gone unacknowledged for this long (RFC 9293, 3.9.1); "none" leaves it to `max_retransmissions`.
+    // Give up when data has gone unacknowledged for this long (RFC 9293, 3.9.1; RFC 5482); `None`: the number of retransmissions decides.
+    user_timeout: Option<Duration> as OrNone<Span>,
+    /// Probe a closed window without data, as Linux does.
+    // Probe a closed window by a segment without data below the window, as Linux does, instead of by its first octet (RFC 9293, 3.8.6.1).
+    bare_window_probes: bool,
     /// Time in TIME-WAIT (2 MSL).
-    pub time_wait: Duration,
-    /// Challenge ACKs in any [`Config::challenge_ack_window`] (RFC 5961, 7).
-    pub challenge_ack_limit: u32,
-    /// See [`Config::challenge_ack_limit`].
-    pub challenge_ack_window: Duration,
+    time_wait: Duration,
+    /// Challenge ACKs in any `challenge_ack_window` (RFC 5961, 7).
+    challenge_ack_limit: u32,
+    /// See `challenge_ack_limit`.
+    challenge_ack_window: Duration,
     /// What a report of the receiver on a damaged segment sets off.
-    pub report_response: ReportResponse,
-    /// Our first sequence number. The driver chooses it (RFC 6528 on the Internet).
-    pub initial_seq: u32,
-    /// The key of the nonces of the hardened checksum scheme. The driver chooses it at random.
-    pub nonce_key: u64,
+    report_response: ReportResponse,
+    /// First sequence number.
+    // Our first sequence number. The driver chooses it (RFC 6528 on the Internet).
+    initial_seq: u32,
+    /// Key of the nonces of the hardened checksum scheme; the simulator draws it at random.
+    // The key of the nonces of the hardened checksum scheme. The driver chooses it at random.
+    nonce_key: u64,
     /// Hand everything to the application the moment it is in order, so that the receive window never shrinks.
-    pub auto_read: bool,
-    /// Length of the IP header in front of the segments: 20 or 40. Reported sizes and the sizes of packets that a path carries depend on it.
-    pub ip_header: u8,
-    /// Find out by itself what packets the path carries where no router says so (RFC 4821, RFC 8899): smaller segments after timeouts in a
-    /// row, now and then a larger one. What routers say is always heeded.
-    pub mtu_probing: bool,
+    auto_read: bool,
+    /// Length of the IP header in front of the segments in octets: 20 or 40.
+    // Length of the IP header in front of the segments: 20 or 40. Reported sizes and the sizes of packets that a path carries depend on it.
+    ip_header: u8,
+    /// Find out which packets the path carries (RFC 4821, RFC 8899): for real packets, no simulated path minds their size.
+    // Find out by itself what packets the path carries where no router says so (RFC 4821, RFC 8899): smaller segments after timeouts in a
+    // row, now and then a larger one. What routers say is always heeded.
+    mtu_probing: bool,
 }
 
 /// Fast recovery without SACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Recovery {
     /// None: slow start after fast retransmit.
     Tahoe,
@@ -131,30 +207,35 @@ pub enum Recovery {
 
 /// When data is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum AckPolicy {
     /// Every segment at once.
     Immediate,
-    /// Every second full segment, or after a delay (RFC 9293, 3.8.6.3); out-of-order segments at once (RFC 5681, 4.2).
+    /// Every second full segment, or after this delay.
+    // RFC 9293, 3.8.6.3; out-of-order segments at once (RFC 5681, 4.2).
     Delayed(Duration),
 }
 
-/// Clocks of the sender.
+/// How round-trip times are measured and timers rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Granularity {
-    /// Exact samples from every acknowledgement that Karn's rule allows; timers as computed, with `G` as the floor of the variance
-    /// term (RFC 6298, 2.3).
-    Fine {
-        /// Clock granularity `G`.
-        floor: Duration,
-    },
-    /// ns-2: one sample a window (one an acknowledgement with timestamps) in whole ticks of this length, at least one; integer smoothing to eighths and
-    /// quarters of a tick; timers of at least two ticks, which end when they should.
+    /// Exact samples; the floor of the variance term.
+    // From every acknowledgement that Karn's rule allows; timers as computed, with this as `G` (RFC 6298, 2.3).
+    Fine(Duration),
+    /// Samples and estimates in whole ticks of this length; timers end when they should (ns-2).
+    // One sample a window (one an acknowledgement with timestamps), at least one tick; integer smoothing to eighths and quarters of a tick;
+    // timers of at least two ticks.
     Ticks(Duration),
-    /// 4.4BSD-Lite (Wright & Stevens 1995, 25.10): as [`Granularity::Ticks`], but a sample counts from 1, so that a round trip within one tick is
-    /// one and the filters take one less; timers end with a tick of the host's clock ([`Config::clock_phase`]).
+    /// Samples count ticks of this length from 1; timers end with a tick of the host's clock (4.4BSD-Lite).
+    // Wright & Stevens 1995, 25.10: as `Ticks`, but a sample counts from 1, so that a round trip within one tick is one and the filters take
+    // one less. The clock is that of `Config::clock_phase`.
     Net3(Duration),
-    /// FreeBSD from 2.2 to 4: as [`Granularity::Net3`] with two more bits in the filters, so that the variance can fall below three quarters of a
-    /// tick (Brakmo & Peterson 1995), and with a timeout of at least two ticks more than the latest sample.
+    /// The same with two more bits in the estimates, so that the timeout can fall to its minimum (FreeBSD 2.2 to 4).
+    // So that the variance can fall below three quarters of a tick (Brakmo & Peterson 1995), and with a timeout of at least two ticks more than
+    // the latest sample.
     FreeBsd(Duration),
 }
 
@@ -162,7 +243,7 @@ impl Granularity {
     /// A tick of the host's clock, if timers end with one.
     pub const fn host_tick(self) -> Option<Duration> {
         match self {
-            Self::Fine { .. } | Self::Ticks(_) => None,
+            Self::Fine(_) | Self::Ticks(_) => None,
             Self::Net3(tick) | Self::FreeBsd(tick) => Some(tick),
         }
     }
@@ -170,6 +251,8 @@ impl Granularity {
 
 /// What the sender does when a report names an outstanding segment as damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReportResponse {
     /// Remember it; repair when duplicate acknowledgements ask for it.
     Lazy,
@@ -197,7 +280,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let wrong = |field, found: String, allowed| Err(ConfigError { field, found, allowed });
         let tick = match self.granularity {
-            Granularity::Fine { .. } => None,
+            Granularity::Fine(_) => None,
             Granularity::Ticks(tick) | Granularity::Net3(tick) | Granularity::FreeBsd(tick) => Some(tick),
         };
         if self.mss < Self::MIN_MSS {
@@ -255,7 +338,7 @@ impl Config {
             quick_acks: 0,
             nagle: true,
             nagle_for_small: false,
-            granularity: Granularity::Fine { floor: Duration::from_millis(1) },
+            granularity: Granularity::Fine(Duration::from_millis(1)),
             clock_phase: None,
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_millis(200),
@@ -423,5 +506,33 @@ mod tests {
         assert_eq!(flaw(|config| config.receive_buffer = 0), "receive_buffer is 0; allowed is 1 octet or more");
         assert_eq!(flaw(|config| config.send_buffer = 0), "send_buffer is 0; allowed is 1 octet or more");
         assert!(flaw(|config| config.granularity = Granularity::Ticks(Duration::ZERO)).contains("ticks above zero"));
+    }
+}
+
+#[cfg(all(test, feature = "serde"))]
+mod overrides_tests {
+    use super::*;
+
+    #[test]
+    fn nothing_given_changes_nothing() {
+        for (_, profile) in PROFILES {
+            assert_eq!(Overrides::default().apply(&profile()), profile());
+        }
+    }
+
+    #[test]
+    fn what_is_given_replaces_the_profile() {
+        let given = Overrides {
+            max_window: Some(OrNone(None)),
+            initial_ssthresh: Some(OrNone(Some(Size(3000)))),
+            ack_policy: Some(AckPolicy::Immediate),
+            granularity: Some(Granularity::Ticks(Duration::from_millis(500))),
+            ..Overrides::default()
+        };
+        let config = given.apply(&Config::modern());
+        assert_eq!((config.max_window, config.initial_ssthresh), (None, Some(3000)));
+        assert_eq!(config.ack_policy, AckPolicy::Immediate);
+        assert_eq!(config.granularity, Granularity::Ticks(Duration::from_millis(500)));
+        assert_eq!(config.min_rto, Config::modern().min_rto);
     }
 }

@@ -35,6 +35,8 @@ mod undo;
 mod waves;
 mod window_use;
 
+#[cfg(feature = "serde")]
+pub use config::Overrides;
 pub use config::{AckPolicy, Config, ConfigError, Granularity, Profile, Recovery, ReportResponse, PROFILES};
 pub use endpoint::Endpoint;
 pub use fast_open::{FastOpenAnswer, FastOpenRequest};

@@ -129,7 +129,7 @@ impl RttEstimator {
 
     /// Whether samples are exact and taken from every acknowledgement.
     pub const fn is_fine(&self) -> bool {
-        matches!(self.granularity, Granularity::Fine { .. })
+        matches!(self.granularity, Granularity::Fine(_))
     }
 
     /// By ticks, without timestamps: the sample of the timed segment, if `una` covers it.
@@ -145,7 +145,7 @@ impl RttEstimator {
     /// The time between `sent` and `now` as the granularity measures it: exactly, or in ticks that have come since.
     pub fn measure(&self, sent: Instant, now: Instant) -> Duration {
         match self.granularity {
-            Granularity::Fine { .. } => now.since(sent),
+            Granularity::Fine(_) => now.since(sent),
             Granularity::Ticks(tick) | Granularity::Net3(tick) | Granularity::FreeBsd(tick) => {
                 tick * self.clock.ticks_between(tick, sent, now)
             }
@@ -162,7 +162,7 @@ impl RttEstimator {
     pub fn sample(&mut self, measured: Duration, expected: u64) {
         self.reset_backoff();
         let rtt = match self.granularity {
-            Granularity::Fine { floor } => {
+            Granularity::Fine(floor) => {
                 self.sample_fine(measured, expected.max(1), floor);
                 measured
             }
@@ -226,7 +226,7 @@ impl RttEstimator {
 
     /// A timeout proved spurious: the delay that caused it becomes part of the estimate (RFC 4015, 3.3).
     pub fn on_spurious(&mut self, delayed: Duration) {
-        let Granularity::Fine { floor } = self.granularity else { return };
+        let Granularity::Fine(floor) = self.granularity else { return };
         let srtt = self.srtt.map_or(delayed, |srtt| srtt.max(delayed));
         self.srtt = Some(srtt);
         self.rttvar = self.rttvar.max(delayed / 2);
@@ -343,7 +343,7 @@ mod tests {
             (Granularity::FreeBsd(HALF), 300, 100, 500, 500),
             (Granularity::FreeBsd(HALF), 300, 301, 799, 0),
             (Granularity::Ticks(HALF), 300, 301, 799, 500),
-            (Granularity::Fine { floor: ms(1) }, 300, 301, 799, 498),
+            (Granularity::Fine(ms(1)), 300, 301, 799, 498),
         ] {
             let config = Config { granularity, clock_phase: Some(ms(phase)), ..Config::qualnet() };
             let at = |millis| Instant::ZERO + ms(millis);

@@ -9,14 +9,13 @@ use crate::patterns::{Files, LinkFiles};
 use crate::scenario::Scenario;
 use crate::tables::{batches, Origin, Tables};
 use crate::workload;
-use std::fs::File;
 use std::io::BufWriter;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
     Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Limits, NodeId, RunError, RunOutcome, Simulation, StripedTransfer,
-    Supply, TcpFlow, Way,
+    Supply, TcpFlow, Way, WholeFile,
 };
 use whyloss_transport::differentiation::AT_RECEIVER;
 use whyloss_transport::{Config, Duration, Instant};
@@ -75,7 +74,10 @@ pub(crate) fn simulate(
         return Err(Error::Cancelled);
     }
     let records = world.simulation.into_records();
-    captures.into_iter().try_for_each(Capture::keep)?;
+    for capture in captures {
+        let path = capture.path().to_owned();
+        capture.keep().map_err(|source| Error::Write { path, source })?;
+    }
     let origin = Origin::new(options.run, scenario.network(), &world.schemes, &world.sizes, outcome, &records);
     Ok(batches(&origin, scenario.document().output.drops))
 }
@@ -90,7 +92,8 @@ fn failed(scenario: &Scenario, run: u32, error: RunError) -> Error {
 /// A simulation, and what its tables need to know beside its records.
 struct World {
     simulation: Simulation,
-    captures: Vec<Capture>,
+    /// Captures that are being written.
+    captures: Vec<WholeFile>,
     /// For each transfer, its scheme or parts.
     schemes: Vec<String>,
     /// For each transfer, the octets that it is to move.
@@ -153,7 +156,8 @@ impl World {
         if let Some(folder) = &options.captures {
             for name in &document.output.capture {
                 let path = folder.join(format!("{}-{}-{name}.pcapng", scenario.name(), options.run));
-                let (capture, file) = Capture::create(path)?;
+                let created = std::fs::create_dir_all(folder).and_then(|()| WholeFile::create(&path));
+                let (capture, file) = created.map_err(|source| Error::Write { path, source })?;
                 captures.push(capture);
                 let link = network.links.iter().position(|link| link.name == *name).expect("captures are checked");
                 builder.capture(links[link], &[Way::Forward, Way::Reverse], Box::new(BufWriter::new(file)));
@@ -161,34 +165,6 @@ impl World {
         }
         let simulation = builder.build().map_err(|error| unbuildable(&error))?;
         Ok(Self { simulation, captures, schemes, sizes })
-    }
-}
-
-/// A capture that is being written: its file has its name only when it is whole.
-struct Capture {
-    path: PathBuf,
-    temporary: PathBuf,
-}
-
-impl Capture {
-    fn create(path: PathBuf) -> Result<(Self, File), Error> {
-        let temporary = path.with_extension("pcapng.part");
-        let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-        match folder.and_then(|()| File::create(&temporary)) {
-            Ok(file) => Ok((Self { path, temporary }, file)),
-            Err(source) => Err(Error::Write { path, source }),
-        }
-    }
-
-    fn keep(self) -> Result<(), Error> {
-        std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::Write { path: self.path.clone(), source })
-    }
-}
-
-impl Drop for Capture {
-    fn drop(&mut self) {
-        // Once kept it is no longer there.
-        let _ = std::fs::remove_file(&self.temporary);
     }
 }
 

@@ -49,6 +49,34 @@ pub struct Stretch {
     pub discipline: Option<Discipline>,
 }
 
+/// What one direction of a wire and its stretches are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Direction {
+    /// From the first end to the last: `from>to`.
+    pub name: String,
+    /// Its stretches.
+    pub links: Vec<String>,
+}
+
+impl Wires {
+    /// Both directions of each wire, in the order of the wires.
+    pub fn directions(&self) -> Vec<Direction> {
+        self.links.iter().flat_map(|link| &link.ways).map(|way| Direction::of(way)).collect()
+    }
+}
+
+impl Direction {
+    fn of(way: &[Stretch]) -> Self {
+        let links: Vec<_> = way.iter().map(|stretch| stretch.name.clone()).collect();
+        let ends = |name: Option<&String>| {
+            let (from, to) = name.and_then(|name| name.split_once('>')).unwrap_or_default();
+            (from.to_owned(), to.to_owned())
+        };
+        let ((from, _), (_, to)) = (ends(links.first()), ends(links.last()));
+        Self { name: format!("{from}>{to}"), links }
+    }
+}
+
 impl Scenario {
     /// The wires of run `run`. Of a `[path]` the router in the middle is taken out: `access` and `path` become one wire of two
     /// stretches between `server` and `client`. What is not a wire is refused.
@@ -127,6 +155,9 @@ mod tests {
         let names = |way: usize| link.ways[way].iter().map(|stretch| stretch.name.as_str()).collect::<Vec<_>>();
         assert_eq!(names(0), ["server>emulator", "emulator>client"]);
         assert_eq!(names(1), ["client>emulator", "emulator>server"]);
+        let directions = wires.directions();
+        assert_eq!(directions.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["server>client", "client>server"]);
+        assert_eq!(directions[0].links, ["server>emulator", "emulator>client"]);
         assert_eq!(link.ways[0][1].spec.channel.error_probability(100), link.ways[0][1].spec.channel.error_probability(100));
         assert!(link.ways[0][1].spec.channel.error_probability(100) > Some(0.0));
         assert_eq!(link.ways[1][0].spec.channel.error_probability(100), Some(0.0));

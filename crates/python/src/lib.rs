@@ -6,9 +6,11 @@
 // PyO3 hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
 
+mod bridge;
 mod bulk;
 mod catalogue;
 mod convert;
+mod emulation;
 mod error;
 mod interrupt;
 mod kernel;
@@ -25,6 +27,8 @@ use pyo3::prelude::*;
 /// What `import whyloss` stands on.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::bridge::Bridge;
     #[pymodule_export]
     use super::bulk::BulkTransfer;
     #[pymodule_export]
@@ -49,7 +53,7 @@ mod _native {
     #[pymodule_export]
     use super::table::{table_names, Results, Table};
     #[pymodule_export]
-    use super::testbed::{Bed, Bridge};
+    use super::testbed::Bed;
     #[pymodule_export]
     use super::wire::WireHost;
 

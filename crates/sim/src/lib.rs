@@ -40,6 +40,7 @@ mod trace;
 mod traffic;
 mod truth;
 mod varying;
+mod whole;
 
 pub use address::{LinkId, NodeId, Way};
 pub use build::{Amount, Builder, CbrFlow, DccpFlow, End, StripedTransfer, Supply, TcpFlow};
@@ -63,3 +64,4 @@ pub use spread::{Jitter, JitterLaw, Reorder};
 pub use text::FileError;
 pub use trace::Trace;
 pub use truth::{Cause, CauseCounts, Truth};
+pub use whole::WholeFile;

@@ -8,13 +8,15 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use std::fs::File;
+use std::io;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use whyloss_sim::{Cause, Truth};
+use whyloss_sim::{Cause, Truth, WholeFile};
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,21 +116,18 @@ pub fn batch<'a>(rows: impl ExactSizeIterator<Item = PacketRow<'a>>) -> RecordBa
 /// Writes the table to a Parquet file while it grows. The file has its name only when it is whole.
 #[derive(Debug)]
 pub struct PacketWriter {
-    path: PathBuf,
-    temporary: PathBuf,
-    writer: Option<ArrowWriter<File>>,
+    whole: WholeFile,
+    writer: ArrowWriter<File>,
 }
 
 impl PacketWriter {
     /// A file at `path`; times count from `start_unix_ns`.
     pub fn create(path: impl AsRef<Path>, start_unix_ns: u64) -> Result<Self, Error> {
-        let path = path.as_ref().to_owned();
-        let failed = |source| Error::Write { path: path.clone(), source };
-        if let Some(folder) = path.parent() {
+        let failed = |source| Error::Write { path: path.as_ref().to_owned(), source };
+        if let Some(folder) = path.as_ref().parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        let temporary = path.with_extension("parquet.part");
-        let file = File::create(&temporary).map_err(failed)?;
+        let (whole, file) = WholeFile::create(path.as_ref()).map_err(failed)?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(format!("whyloss {}", env!("CARGO_PKG_VERSION")))
@@ -136,28 +135,19 @@ impl PacketWriter {
             .build();
         let schema = batch(std::iter::empty()).schema();
         let writer = ArrowWriter::try_new(file, schema, Some(properties)).map_err(|error| failed(error.into()))?;
-        Ok(Self { path, temporary, writer: Some(writer) })
+        Ok(Self { whole, writer })
     }
 
     /// Adds rows.
     pub fn write(&mut self, rows: &RecordBatch) -> Result<(), Error> {
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        writer.write(rows).map_err(|error| Error::Write { path: self.path.clone(), source: error.into() })
+        let failed = |error: ParquetError| Error::Write { path: self.whole.path().to_owned(), source: error.into() };
+        self.writer.write(rows).map_err(failed)
     }
 
     /// Completes the file.
-    pub fn finish(mut self) -> Result<(), Error> {
-        let failed = |source| Error::Write { path: self.path.clone(), source };
-        if let Some(writer) = self.writer.take() {
-            writer.close().map_err(|error| failed(error.into()))?;
-        }
-        std::fs::rename(&self.temporary, &self.path).map_err(failed)
-    }
-}
-
-impl Drop for PacketWriter {
-    fn drop(&mut self) {
-        // Once complete it is no longer there.
-        let _ = std::fs::remove_file(&self.temporary);
+    pub fn finish(self) -> Result<(), Error> {
+        let path = self.whole.path().to_owned();
+        let written = self.writer.close().map_err(io::Error::from).and_then(|_| self.whole.keep());
+        written.map_err(|source| Error::Write { path, source })
     }
 }

@@ -5,12 +5,16 @@
 //! they are due. Bits that a channel flips are flipped in the packet.
 
 mod audit;
+mod collect;
 mod lane;
 mod packet;
+mod pcapng;
 mod record;
 
 pub use audit::{Audit, Bar, Bounds, ErrorSummary, HopAudit, MAX_P99_ERROR, MAX_REFUSED};
+pub use collect::{Collector, Sink, SinkError};
 pub use packet::Header;
+pub use pcapng::PacketCapture;
 pub use record::{Chunk, Fate, Record};
 
 use crate::clock::Clock;

@@ -146,3 +146,38 @@ impl Chunk {
         })
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A record of an empty packet that was delivered.
+    pub fn record(number: u64) -> Record {
+        Record {
+            number,
+            direction: 0,
+            hop: 0,
+            copy: false,
+            came: 0,
+            due: 0,
+            left: 0,
+            octets: 0,
+            found_packets: 0,
+            found_octets: 0,
+            marked: false,
+            flipped: 0,
+            first_flip: 0,
+            fate: Fate::Delivered,
+            header: Header::read(&[]),
+        }
+    }
+
+    #[test]
+    fn a_comment_says_what_happened_to_the_packet() {
+        assert_eq!(record(0).comment(), None);
+        let damaged = Record { marked: true, flipped: 1, first_flip: 9, fate: Fate::Damaged(Cause::PayloadDamaged), ..record(0) };
+        let said = "marked by the queue: congestion experienced; \
+                    payload-damaged: 1 bit of the IP packet flipped by the channel, the first is bit 9";
+        assert_eq!(damaged.comment().as_deref(), Some(said));
+    }
+}

@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use whyloss_sim::WholeFile;
 
 /// Octets that are gathered before they are written.
 const BUFFER: usize = 256 << 10;
@@ -14,12 +15,8 @@ pub enum Output {
     File {
         /// What is written to.
         writer: BufWriter<File>,
-        /// Its name until it is complete.
-        partial: PathBuf,
-        /// Its name after.
-        path: PathBuf,
-        /// Whether it has been renamed.
-        kept: bool,
+        /// What gives it its name; taken when it does.
+        whole: Option<WholeFile>,
     },
     /// Something that is no ordinary file (`/dev/null`, a pipe).
     Stream(BufWriter<File>),
@@ -37,21 +34,17 @@ impl Output {
             let file = File::options().write(true).open(path)?;
             return Ok(Self::Stream(BufWriter::with_capacity(BUFFER, file)));
         }
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        let partial = path.with_file_name(name);
-        let writer = BufWriter::with_capacity(BUFFER, File::create(&partial)?);
-        Ok(Self::File { writer, partial, path: path.to_owned(), kept: false })
+        let (whole, file) = WholeFile::create(path)?;
+        Ok(Self::File { writer: BufWriter::with_capacity(BUFFER, file), whole: Some(whole) })
     }
 
     /// The output is complete.
     pub fn keep(&mut self) -> io::Result<()> {
         self.flush()?;
-        if let Self::File { partial, path, kept, .. } = self {
-            fs::rename(partial, path)?;
-            *kept = true;
+        match self {
+            Self::File { whole, .. } => whole.take().map_or(Ok(()), WholeFile::keep),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -67,14 +60,6 @@ impl Write for Output {
         match self {
             Self::File { writer, .. } | Self::Stream(writer) => writer.flush(),
             Self::Standard(writer) => writer.flush(),
-        }
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Self::File { partial, kept: false, .. } = self {
-            let _ = fs::remove_file(partial);
         }
     }
 }

@@ -1,0 +1,223 @@
+//! What test beds and bridges have in common: what they are given, how they change, what they leave.
+
+use crate::convert::to_python;
+use crate::error::{raise, InputError, UnavailableError, WhylossError};
+use crate::scenario::Scenario;
+use crate::table::Table;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+use whyloss_lab::tables::{packets, PacketFate, PacketRow, PacketWriter, RecordBatch};
+use whyloss_lab::{Direction, Rewiring, Stretch, Wires};
+use whyloss_net::emulate::{
+    Audit, Bounds, Chunk, Collector, EmulateError, Hop, Options, PacketCapture, Record, Sink, SinkError, FIFO_PRIORITY,
+};
+
+/// What both are given beside their scenario.
+#[derive(Clone, Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Wishes {
+    pub run: u32,
+    /// Where the truth about each packet goes as Parquet.
+    packets: Option<PathBuf>,
+    /// Where the packets go as a capture, with what became of them as comments.
+    capture: Option<PathBuf>,
+    /// Keep the truth in memory.
+    keep: bool,
+    /// Bound of the 99th percentile of the delay error, in microseconds.
+    max_p99_error_us: f64,
+    realtime: bool,
+    /// Links can be changed while they are at work.
+    changeable: bool,
+}
+
+impl Wishes {
+    /// The options of an emulator, and who collects what it records.
+    fn options(&self, wires: &Wires, directions: &Arc<[Direction]>) -> PyResult<(Options, Option<Collector>)> {
+        let mut options = Options::new(wires.seed, wires.run);
+        options.bounds = Bounds { p99_error: (self.max_p99_error_us * 1000.0) as u64, ..Bounds::default() };
+        options.fifo = self.realtime.then_some(FIFO_PRIORITY);
+        options.changeable = self.changeable;
+        if self.packets.is_none() && self.capture.is_none() && !self.keep {
+            return Ok((options, None));
+        }
+        let start = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let start = start.as_nanos() as u64;
+        let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+        if let Some(path) = &self.packets {
+            let writer = PacketWriter::create(path, start).map_err(|error| raise(&error))?;
+            sinks.push(Box::new(Parquet { directions: Arc::clone(directions), writer }));
+        }
+        if let Some(path) = &self.capture {
+            let names: Vec<_> = directions.iter().map(|direction| direction.name.as_str()).collect();
+            sinks.push(Box::new(PacketCapture::create(path, start, &names)?));
+            options.snap = u32::MAX;
+        }
+        let (records, collector) = Collector::start(sinks, self.keep)?;
+        options.records = Some(records);
+        Ok((options, Some(collector)))
+    }
+}
+
+/// The truth about packets as the lab's table in a file.
+struct Parquet {
+    directions: Arc<[Direction]>,
+    writer: PacketWriter,
+}
+
+impl Sink for Parquet {
+    fn take(&mut self, chunk: &Chunk) -> Result<(), SinkError> {
+        Ok(self.writer.write(&table(&self.directions, &chunk.records))?)
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), SinkError> {
+        Ok(self.writer.finish()?)
+    }
+}
+
+/// What the emulator calls a record, as the lab calls it.
+fn table(directions: &[Direction], records: &[Record]) -> RecordBatch {
+    packets(records.iter().map(|record| {
+        let direction = &directions[usize::from(record.direction)];
+        let header = &record.header;
+        PacketRow {
+            direction: &direction.name,
+            link: &direction.links[usize::from(record.hop)],
+            number: record.number,
+            copy: record.copy,
+            times: [record.came, record.due, record.left],
+            octets: record.octets,
+            found: (record.found_packets, record.found_octets),
+            fate: PacketFate { name: record.fate.name(), cause: record.fate.cause() },
+            marked: record.marked,
+            flipped: (record.flipped, record.first_flip),
+            addresses: [header.src, header.dst],
+            protocol: header.protocol,
+            ports: [header.src_port, header.dst_port],
+            tcp: (header.protocol == 6).then_some((header.seq, header.ack, header.flags)),
+            id: header.id,
+            data_octets: header.data_octets,
+        }
+    }))
+}
+
+/// What the lab calls a direction of a wire, as the emulator calls it.
+pub fn chain(way: Vec<Stretch>) -> Vec<Hop> {
+    way.into_iter().map(|Stretch { name, spec, discipline }| Hop { name, spec, discipline }).collect()
+}
+
+/// An emulation, from its beginning to what is left of it.
+pub struct Emulation<E> {
+    running: Mutex<Option<(Arc<E>, Option<Collector>)>>,
+    ended: Mutex<Ended>,
+    keep: bool,
+    directions: Arc<[Direction]>,
+    /// What it is made of now.
+    wires: Mutex<Wires>,
+}
+
+/// What is left when an emulation has ended.
+#[derive(Default)]
+struct Ended {
+    audits: Vec<Audit>,
+    truth: Option<RecordBatch>,
+}
+
+impl<E: Send + Sync> Emulation<E> {
+    /// Begins what `start` makes of the options.
+    pub fn start(wires: Wires, wishes: &Wishes, start: impl FnOnce(&Options) -> PyResult<E>) -> PyResult<Self> {
+        let directions: Arc<[Direction]> = wires.directions().into();
+        let (options, collector) = wishes.options(&wires, &directions)?;
+        let running = Mutex::new(Some((Arc::new(start(&options)?), collector)));
+        Ok(Self { running, ended: Mutex::default(), keep: wishes.keep, directions, wires: Mutex::new(wires) })
+    }
+
+    /// What is at work, if it is.
+    pub fn get(&self) -> PyResult<Arc<E>> {
+        let running = lock(&self.running);
+        running.as_ref().map(|(it, _)| Arc::clone(it)).ok_or_else(|| PyRuntimeError::new_err("it has been closed"))
+    }
+
+    /// Becomes what `scenario` says; `tell` hears of each stretch that changes. Gives how many do.
+    pub fn change(&self, py: Python<'_>, scenario: &Scenario, tell: impl Fn(&E, Rewiring) + Sync) -> PyResult<usize> {
+        let it = self.get()?;
+        py.detach(|| {
+            let mut wires = lock(&self.wires);
+            let other = scenario.0.wires(wires.run as u32).map_err(|error| raise(&error))?;
+            let changes = wires.rewiring(&other).map_err(|error| raise(&error))?;
+            *wires = other;
+            let count = changes.len();
+            changes.into_iter().for_each(|change| tell(&it, change));
+            Ok(count)
+        })
+    }
+
+    /// What each direction has done so far, or had done at the end.
+    pub fn audit<'py>(&self, py: Python<'py>, ask: impl Fn(&E) -> Vec<Audit> + Sync) -> PyResult<Bound<'py, PyAny>> {
+        let audits = match self.get() {
+            Ok(it) => py.detach(|| ask(&it)),
+            Err(_) => lock(&self.ended).audits.clone(),
+        };
+        to_python(py, &audits)
+    }
+
+    /// The truth about each packet whose fate is known.
+    pub fn truth(&self, py: Python<'_>) -> PyResult<Table> {
+        let unknown = || PyRuntimeError::new_err("the truth was not kept: it was said so when this was made");
+        if !self.keep {
+            return Err(unknown());
+        }
+        let batch = py.detach(|| match &*lock(&self.running) {
+            Some((_, Some(collector))) => Some(collector.look(|records| table(&self.directions, records))),
+            _ => lock(&self.ended).truth.clone(),
+        });
+        batch.map(Table::from).ok_or_else(unknown)
+    }
+
+    /// Ends it by `stop`, once others who use it at this moment have ended.
+    pub fn close(&self, py: Python<'_>, stop: impl FnOnce(E) -> PyResult<Vec<Audit>> + Send) -> PyResult<()> {
+        let Some((mut it, collector)) = lock(&self.running).take() else { return Ok(()) };
+        py.detach(|| {
+            let it = loop {
+                match Arc::try_unwrap(it) {
+                    Ok(it) => break it,
+                    Err(shared) => it = shared,
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            };
+            let audits = stop(it)?;
+            let records = collector.map(Collector::finish).transpose().map_err(unwritten)?;
+            let truth = records.filter(|_| self.keep).map(|records| table(&self.directions, &records));
+            *lock(&self.ended) = Ended { audits, truth };
+            Ok(())
+        })
+    }
+}
+
+/// The exception that says what a sink says.
+fn unwritten(error: SinkError) -> PyErr {
+    match error.downcast::<std::io::Error>() {
+        Ok(error) => (*error).into(),
+        Err(error) => match error.downcast::<whyloss_lab::Error>() {
+            Ok(error) => raise(&error),
+            Err(error) => WhylossError::new_err(error.to_string()),
+        },
+    }
+}
+
+/// The exception that says what `error` says.
+pub fn refuse(error: &EmulateError) -> PyErr {
+    match error {
+        EmulateError::Link(_) => InputError::new_err(error.to_string()),
+        EmulateError::System { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            UnavailableError::new_err(format!("{error} (root is needed)"))
+        }
+        EmulateError::System { .. } => WhylossError::new_err(error.to_string()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

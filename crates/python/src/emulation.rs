@@ -149,7 +149,9 @@ impl<E: Send + Sync> Emulation<E> {
             let changes = wires.rewiring(&other).map_err(|error| raise(&error))?;
             *wires = other;
             let count = changes.len();
-            changes.into_iter().for_each(|change| tell(&it, change));
+            for change in changes {
+                tell(&it, change);
+            }
             Ok(count)
         })
     }

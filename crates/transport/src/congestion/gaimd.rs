@@ -16,7 +16,7 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  timeouts equal; without timeouts fairness would ask for alpha = 3 (1 - beta) / (1 + beta) = 0.2 instead of 0.31.",
         ..Notes::NONE
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -20,7 +20,7 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  the segments: the mean time between arrivals is that of the bottleneck only once it is busy.",
         ..Notes::NONE
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

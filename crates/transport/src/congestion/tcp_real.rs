@@ -22,7 +22,7 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  standard one, and a falling rate ends it only with `gamma_in_slow_start`. After a reduction by gamma the threshold is the window, \
                  or it would grow back at once.",
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

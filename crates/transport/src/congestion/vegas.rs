@@ -18,7 +18,7 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  duplicate is not the window's business here: RACK does that for every congestion control.",
         ..Notes::NONE
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 choices! {

@@ -18,7 +18,7 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  backlog, and the reaction `scale` cuts the window to 4/5 for them.",
         ..Notes::NONE
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -17,7 +17,7 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  sample of zero takes its place.",
         ..Notes::NONE
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -16,7 +16,7 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                  7/8 instead of one of 0.9 over the mean of two samples.",
         ..Notes::NONE
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 choices! {

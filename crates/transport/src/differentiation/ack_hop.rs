@@ -23,7 +23,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "When exactly the last hop answers is not known: ours does when its queue has taken the segment. The control segment's form is ours. A first \
                  hop that answers for nothing sent later is an outage: unknown.",
     },
-        ..Part::fixed(|_| Box::<AckHop>::default())
+    ..Part::fixed(|_| Box::<AckHop>::default())
 };
 
 /// Segments of which something is remembered: more than any window has in practice. Beyond it the oldest is forgotten.

@@ -22,7 +22,7 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
                  in the stream, not by transmission, so that the receiver knows the mark of what it never saw. A gap of more than n packets is \
                  congestion even with any_in.",
     },
-        thresholds: &[Threshold::of_corruption("n", Cut::Nowhere)],
+    thresholds: &[Threshold::of_corruption("n", Cut::Nowhere)],
     ..Part::of::<Settings>()
 };
 

@@ -22,7 +22,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  replaces `a` by T / mean(RTT); CERLX takes extremes and mean over a window, 60 s in a public implementation. While RTT_min = RTT_max the \
                  published test calls every loss congestion; here it is no evidence, which a sender treats alike.",
     },
-        thresholds: &[Threshold::of_corruption("a", Cut::Complement)],
+    thresholds: &[Threshold::of_corruption("a", Cut::Complement)],
     ..Part::of::<Settings>()
 };
 

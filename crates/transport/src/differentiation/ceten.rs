@@ -24,7 +24,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  1 - q / p, a probability; the verdict is the realisation of a coin, so that another threshold on the score does not give it. CETEN_C reacts to \
                  the verdict, CETEN_A (reaction `graded`) to the score.",
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -17,7 +17,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         fails: "Everywhere equally: its trade-off is the diagonal.",
         errata: "",
     },
-        thresholds: &[Threshold::of_corruption("p", Cut::Complement)],
+    thresholds: &[Threshold::of_corruption("p", Cut::Complement)],
     ..Part::of::<Settings>()
 };
 

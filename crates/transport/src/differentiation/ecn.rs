@@ -20,7 +20,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "An idea told in several places without constants; the horizon and its default are our reading. Until the first mark shows that the path \
                  marks at all there is no verdict, unless `trust_silence` says otherwise.",
     },
-        thresholds: &[Threshold::of_congestion("horizon", Cut::Rising)],
+    thresholds: &[Threshold::of_congestion("horizon", Cut::Rising)],
     ..Part::of::<EcnSettings>()
 };
 
@@ -52,7 +52,7 @@ pub(super) const JERSEY: Part<dyn LossDifferentiator> = Part {
         errata: "Made for routers that mark all packets above one threshold. With RFC 3168 the echo stays until the sender says that it has reduced its \
                  window, about a round trip; and the sender's reduction for the mark itself comes before any loss.",
     },
-        ..Part::of::<JerseySettings>()
+    ..Part::of::<JerseySettings>()
 };
 
 settings! {

@@ -24,7 +24,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "The original is one bit of the TCP header and speaks of the segment at the acknowledgement number. All of these bits have got another \
                  meaning since; ours is an option that names the data, so that under SACK the agent can speak of each of several holes.",
     },
-        ..Part::fixed(|_| Box::<Eln>::default())
+    ..Part::fixed(|_| Box::<Eln>::default())
 };
 
 /// Losses that are remembered: more than a window leaves open in practice. Beyond it the oldest is forgotten.

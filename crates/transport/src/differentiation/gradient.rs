@@ -20,7 +20,7 @@ pub(super) const THROUGHPUT: Part<dyn LossDifferentiator> = Part {
         fails: "One segment more or less disappears in the noise of the round-trip time: its authors found it no better than a coin.",
         errata: "The publication divides by the throughput of a window of one segment; MSS / BaseRTT stands for it here.",
     },
-        thresholds: &[Threshold::of_congestion("theta", Cut::Own)],
+    thresholds: &[Threshold::of_congestion("theta", Cut::Own)],
     ..Part::of::<ThroughputSettings>()
 };
 
@@ -51,7 +51,7 @@ pub(super) const DELAY: Part<dyn LossDifferentiator> = Part {
         fails: "The sign of a small difference of two noisy round-trip times: its authors found it no better than a coin.",
         errata: "",
     },
-        thresholds: &[Threshold::of_corruption("theta", Cut::Own)],
+    thresholds: &[Threshold::of_corruption("theta", Cut::Own)],
     ..Part::of::<DelaySettings>()
 };
 

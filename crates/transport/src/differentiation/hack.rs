@@ -22,7 +22,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "What counts as zero in the checksum, repeated reports with a number that tells them from new ones, and the rule that a report \
                  which comes less than half a round trip after a retransmission concerns the transmission before it are our reading.",
     },
-        ..Part::fixed(|_| Box::new(Hack::default()))
+    ..Part::fixed(|_| Box::new(Hack::default()))
 };
 
 /// The transmissions that were reported: start of the segment and number of the transmission.

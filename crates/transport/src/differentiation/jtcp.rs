@@ -30,7 +30,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  segments calls congestion only what slows down by more than a second in a round trip, and nearly every loss is corruption.",
     },
     thresholds: &[Threshold::of_corruption("k", Cut::Falling)],
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

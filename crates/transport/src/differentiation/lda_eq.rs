@@ -25,7 +25,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  (RTT - RTT_min) / RTT; E3 is E1 with the backlog in octets, by the rate of the bottleneck at the time. The round-trip time is that of \
                  the newest segment acknowledged, selectively too.",
     },
-        thresholds: &[Threshold::of_corruption("theta", Cut::Complement)],
+    thresholds: &[Threshold::of_corruption("theta", Cut::Complement)],
     ..Part::of::<Settings>()
 };
 

@@ -25,7 +25,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  within a window escalate, the second to a probe, the third to congestion; they count however they were judged, so that no verdict \
                  depends on an earlier one. Congestion and probe are both congestion here. Before the first throttle there is no verdict.",
     },
-        thresholds: &[Threshold::of_congestion("margin", Cut::Own), Threshold::of_corruption("shortfall", Cut::Nowhere)],
+    thresholds: &[Threshold::of_congestion("margin", Cut::Own), Threshold::of_corruption("shortfall", Cut::Nowhere)],
     ..Part::of::<Settings>()
 };
 

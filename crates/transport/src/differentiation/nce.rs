@@ -25,7 +25,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  flight size and a dynamic delay threshold, and holds its retransmission back for so long. That part is left out: which losses \
                  are real is decided before a differentiator is asked, and against reordering the engine has RACK's window (RFC 8985).",
     },
-        thresholds: &[Threshold::of_corruption("theta", Cut::Falling)],
+    thresholds: &[Threshold::of_corruption("theta", Cut::Falling)],
     ..Part::of::<Settings>()
 };
 

@@ -24,7 +24,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  round trips. R3 groups rounds by window, a quarter of an octave each; groups of fewer than three rounds do not \
                  count.",
     },
-        thresholds: &[Threshold::of_corruption("kappa", Cut::Falling), Threshold::of_corruption("g", Cut::Inverse), Threshold::of_corruption("deviations", Cut::Falling)],
+    thresholds: &[Threshold::of_corruption("kappa", Cut::Falling), Threshold::of_corruption("g", Cut::Inverse), Threshold::of_corruption("deviations", Cut::Falling)],
     ..Part::of::<Settings>()
 };
 

@@ -24,7 +24,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  corruption if the latest sample is below the centre line, whatever `k`. Gains of the chart and ten samples before the first verdict are \
                  our reading.",
     },
-        thresholds: &[Threshold::of_congestion("k", Cut::Rising)],
+    thresholds: &[Threshold::of_congestion("k", Cut::Rising)],
     ..Part::of::<Settings>()
 };
 

@@ -20,7 +20,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         fails: "On real packets it knows nothing and says so.",
         errata: "Collisions of a shared radio channel are counted as corruption, as the literature does, or as congestion, which they also are.",
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 choices! {

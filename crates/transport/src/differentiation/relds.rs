@@ -23,7 +23,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  duplicate acknowledgement. The function could not be recovered, so no number here may be held against the published ones. \
                  `reading = recent-max` puts the largest round-trip time of the last eight rounds in place of the mean.",
     },
-        thresholds: &[Threshold::of_corruption("delta", Cut::Falling)],
+    thresholds: &[Threshold::of_corruption("delta", Cut::Falling)],
     ..Part::of::<Settings>()
 };
 

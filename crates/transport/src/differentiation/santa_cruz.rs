@@ -22,7 +22,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "The published test is dN > 0; half a segment is our noise floor. The round trip under way counts once it has covered half a window. \
                  Arrival times as for JTCP.",
     },
-        thresholds: &[Threshold::of_corruption("eta", Cut::Falling), Threshold::of_corruption("rises", Cut::Nowhere)],
+    thresholds: &[Threshold::of_corruption("eta", Cut::Falling), Threshold::of_corruption("rises", Cut::Nowhere)],
     ..Part::of::<Settings>()
 };
 

@@ -20,7 +20,7 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
         errata: "Known from the literature's descriptions of it; layout, share and the treatment of mixed gaps (congestion, because the whole gap gets one \
                  verdict) are our reading. Segments without a count are counted as arrived.",
     },
-        thresholds: &[Threshold::of_congestion("share", Cut::Score)],
+    thresholds: &[Threshold::of_congestion("share", Cut::Score)],
     ..Part::of::<Settings>()
 };
 

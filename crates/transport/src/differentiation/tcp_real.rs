@@ -26,7 +26,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  spacing in the run, our choice, or a round trip ends it.",
     },
     thresholds: &[Threshold::of_corruption("c", Cut::Inverse)],
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -18,7 +18,7 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
                 the queue grows make equal trips of longer ones.",
         errata: "Constants and comparison from a public implementation; no verdict before `min_samples` packets (our reading), because S begins at 0.",
     },
-        thresholds: &[Threshold::of_corruption("threshold", Cut::Complement)],
+    thresholds: &[Threshold::of_corruption("threshold", Cut::Complement)],
     ..Part::of::<Settings>()
 };
 

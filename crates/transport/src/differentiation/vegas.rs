@@ -20,7 +20,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                 no better than a coin.",
         errata: "The constants are recalled, not verified. Between the thresholds there is no verdict until one loss has been clear.",
     },
-        thresholds: &[Threshold::of_corruption("beta", Cut::Own), Threshold::of_corruption("alpha", Cut::Nowhere)],
+    thresholds: &[Threshold::of_corruption("beta", Cut::Own), Threshold::of_corruption("alpha", Cut::Nowhere)],
     ..Part::of::<Settings>()
 };
 

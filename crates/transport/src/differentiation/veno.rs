@@ -23,7 +23,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  at the last acknowledgement of new data before the loss; `evaluated = at-loss` takes the latest sample and the window at the \
                  loss instead. With fewer than three samples there is no verdict, as in Linux.",
     },
-        thresholds: &[Threshold::of_corruption("beta", Cut::Falling)],
+    thresholds: &[Threshold::of_corruption("beta", Cut::Falling)],
     ..Part::of::<Settings>()
 };
 

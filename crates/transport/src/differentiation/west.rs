@@ -25,7 +25,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  is our reading (either suffices), and it is off, as in Park & Chung's comparison. The score is that of `alpha` with `beta` as it is; a \
                  `beta` above `alpha` counts as `alpha`.",
     },
-        thresholds: &[Threshold::of_corruption("alpha", Cut::Complement), Threshold::of_corruption("beta", Cut::Nowhere)],
+    thresholds: &[Threshold::of_corruption("alpha", Cut::Complement), Threshold::of_corruption("beta", Cut::Nowhere)],
     ..Part::of::<Settings>()
 };
 

@@ -14,7 +14,7 @@ pub(super) const PART: Part<dyn Reaction> = Part {
     summary: "Sets the threshold to the measured rate times the smallest delay, and the window to no more, when the loss was corruption.",
     reference: "Mascolo et al. 2001",
     notes: Notes::NONE,
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 choices! {

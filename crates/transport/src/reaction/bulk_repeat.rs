@@ -16,7 +16,7 @@ pub(super) const PART: Part<dyn Reaction> = Part {
                  what is missing below the highest SACKed octet is repeated, which is what RACK does anyway.",
         ..Notes::NONE
     },
-        ..Part::fixed(|_| Box::new(BulkRepeat))
+    ..Part::fixed(|_| Box::new(BulkRepeat))
 };
 
 /// Two of the three ideas of TCPW Bulk Repeat: bulk retransmission, and the window adjustment that leaves the window alone for losses

@@ -17,7 +17,7 @@ pub(super) const PART: Part<dyn Reaction> = Part {
                  quick succession scores 0 and halves.",
         ..Notes::NONE
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

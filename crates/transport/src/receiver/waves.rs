@@ -23,7 +23,7 @@ pub(super) const PART: Part<dyn ReceiverAgent> = Part {
                  when as many segments have come as it has or one of a later wave; there is no timer. If the place of the later one shows that the \
                  sender ended the wave before its published size, what left in it counts, lost segments included.",
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 choices! {

@@ -22,7 +22,7 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
                 spurious timeout is only found if the verdict is corruption, since F-RTO changes what is sent.",
         errata: "",
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

@@ -20,7 +20,7 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
         errata: "The guard of three expiries is our reading of Bulk Repeat; Dyer & Boppana have none (`limit` = 0). Bulk Repeat keeps the \
                  window; here (`regain`) slow start leads back to it, because nothing clocks out what it would let go at once.",
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

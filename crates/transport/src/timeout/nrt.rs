@@ -25,7 +25,7 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
                  the quantity, not the formulas: all numbers are our reading. The back-off cannot be prevented before the cause is known; it is taken \
                  back with the pardon.",
     },
-        ..Part::of::<Settings>()
+    ..Part::of::<Settings>()
 };
 
 settings! {

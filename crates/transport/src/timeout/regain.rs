@@ -17,7 +17,7 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
         errata: "Our reading of JTCP's timeout branch: another is that the window is halved without slow start.",
         ..Notes::NONE
     },
-        ..Part::fixed(|_| Box::new(Regain))
+    ..Part::fixed(|_| Box::new(Regain))
 };
 
 /// JTCP's timeouts: without congestion only the threshold differs from the standard. The timer backs off in any case.

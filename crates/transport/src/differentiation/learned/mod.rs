@@ -29,7 +29,7 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
         errata: "The probability holds for worlds in which both causes are equally frequent; with other odds o = P(corruption)/P(congestion) it is \
                  p o / (p o + 1 - p).",
     },
-        thresholds: &[Threshold::of_congestion("threshold", Cut::Score)],
+    thresholds: &[Threshold::of_congestion("threshold", Cut::Score)],
     ..Part::of::<Settings>()
 };
 

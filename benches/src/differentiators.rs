@@ -38,7 +38,7 @@ fn each() -> Vec<Entry> {
     let mut entries = Vec::new();
     for part in TABLE {
         let arguments = Arguments::check(part, &BTreeMap::new()).expect("the defaults fit");
-        let mut differentiator = (part.build)(&arguments);
+        let mut differentiator = part.build(&arguments);
         let mut path = Path::default();
         (path.mss, path.una, path.cwnd) = (MSS as u32, 1 << 32, 50 * MSS);
         path.nxt = path.una + path.cwnd;

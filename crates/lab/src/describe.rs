@@ -1,6 +1,7 @@
 //! What a name means: schemes, parts, profiles, fields of the scenario file.
 
 use crate::error::{nearest, Error, InputError};
+use crate::extension::known;
 use crate::format::schema;
 use crate::sweep::schema as sweep_schema;
 use crate::tables::class;
@@ -8,8 +9,8 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use whyloss_sim::{Cause, Truth};
 use whyloss_transport::kit::{self, Notes, Parameter, Part};
-use whyloss_transport::scheme::{Scheme, SCHEMES};
-use whyloss_transport::{congestion, datagram, differentiation, reaction, receiver, tcp, timeout};
+use whyloss_transport::scheme::{Row, Scheme};
+use whyloss_transport::{datagram, tcp};
 
 /// What a name means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,20 +54,24 @@ pub fn causes() -> Vec<(&'static str, &'static str)> {
 
 /// All schemes.
 pub fn schemes() -> Vec<Description> {
-    SCHEMES.iter().map(scheme).collect()
+    known().catalogue.rows().filter_map(|row| if let Row::Scheme(row) = row { Some(scheme(row)) } else { None }).collect()
 }
 
 /// All parts of all roles.
 pub fn parts() -> Vec<Description> {
-    let mut all = Vec::new();
-    all.extend(congestion::TABLE.iter().map(|row| part("congestion", row)));
-    all.extend(differentiation::TABLE.iter().map(|row| placed(part("differentiator", row), "sender")));
-    all.extend(differentiation::AT_RECEIVER.iter().map(|row| placed(part("differentiator", row), "receiver")));
-    all.extend(reaction::TABLE.iter().map(|row| part("reaction", row)));
-    all.extend(timeout::TABLE.iter().map(|row| part("timeout", row)));
-    all.extend(receiver::TABLE.iter().map(|row| part("receiver", row)));
-    all.extend(datagram::TABLE.iter().map(|row| part("datagram", row)));
-    all
+    let known = known();
+    let described = |row| match row {
+        Row::Scheme(_) => None,
+        Row::Congestion(row) => Some(part("congestion", row)),
+        Row::AtSender(row) => Some(placed(part("differentiator", row), "sender")),
+        Row::AtReceiver(row) => Some(placed(part("differentiator", row), "receiver")),
+        Row::Reaction(row) => Some(part("reaction", row)),
+        Row::Timeout(row) => Some(part("timeout", row)),
+        Row::Receiver(row) => Some(part("receiver", row)),
+        _ => None,
+    };
+    let datagrams = datagram::TABLE.iter().map(|row| part("datagram", row));
+    known.catalogue.rows().filter_map(described).chain(datagrams).collect()
 }
 
 /// All profiles.
@@ -169,7 +174,8 @@ pub fn describe(name: &str) -> Result<Vec<Description>, Error> {
     names.sort();
     names.dedup();
     let near = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
-    let schemes: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).chain(datagram::TABLE.iter().map(|row| row.name)).collect();
+    let datagrams = datagram::TABLE.iter().map(|row| row.name.to_owned());
+    let schemes: Vec<_> = schemes().into_iter().map(|scheme| scheme.name).chain(datagrams).collect();
     Err(InputError::new("nothing is called that")
         .found(format!("\"{name}\""))
         .nearest(near)

@@ -1,5 +1,6 @@
 //! What can go wrong, said so that the user can put it right.
 
+use crate::extension::PartFailure;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +28,9 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A part that is not ours could not go on.
+    #[error(transparent)]
+    Part(Box<PartFailure>),
     /// The run was cancelled.
     #[error("cancelled")]
     Cancelled,

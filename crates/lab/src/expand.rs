@@ -8,6 +8,7 @@ use crate::network::{Link, Network, NetworkNode, Transfer};
 use crate::ways::Way;
 use std::collections::BTreeSet;
 use whyloss_transport::quantity::{Capacity, Length, Rate, Span};
+use whyloss_transport::scheme::Catalogue;
 
 /// The simulated time at which a run of sized transfers ends if the scenario does not say.
 pub const DEFAULT_DURATION: Span = Span(3_600_000_000_000);
@@ -15,8 +16,8 @@ pub const DEFAULT_DURATION: Span = Span(3_600_000_000_000);
 const NETWORKS: &str = "[path], [dumbbell], [chain], or [[host]], [[router]] and [[link]]";
 
 impl Network {
-    /// Writes out the network of `document`.
-    pub fn new(document: &Document) -> Result<Self, InputError> {
+    /// Writes out the network of `document`, in which names of algorithms mean what they mean in `catalogue`.
+    pub fn new(document: &Document, catalogue: &Catalogue) -> Result<Self, InputError> {
         let mut network =
             Self { nodes: Vec::new(), links: Vec::new(), middleboxes: Vec::new(), flows: Vec::new(), transfers: Vec::new() };
         let free = !(document.host.is_empty() && document.router.is_empty() && document.link.is_empty());
@@ -39,7 +40,7 @@ impl Network {
         }
         network.radio(document)?;
         network.place_middleboxes(&document.middlebox)?;
-        network.transfers(document)?;
+        network.transfers(document, catalogue)?;
         network.check_output(document)?;
         Ok(network)
     }
@@ -183,7 +184,7 @@ impl Network {
         Ok(())
     }
 
-    fn transfers(&mut self, document: &Document) -> Result<(), InputError> {
+    fn transfers(&mut self, document: &Document, catalogue: &Catalogue) -> Result<(), InputError> {
         if document.flow.is_empty() {
             // A network to look at, or for real hosts; a run asks for more.
             return Ok(());
@@ -192,7 +193,7 @@ impl Network {
         let mut next_pair = 0;
         for (index, flow) in document.flow.iter().enumerate() {
             let field = format!("flow[{index}]");
-            self.flows.push(check_flow(flow, &field)?);
+            self.flows.push(check_flow(flow, &field, catalogue)?);
             let own = if flow.name.is_empty() { format!("flow{index}") } else { flow.name.clone() };
             for number in 0..flow.count {
                 let pair = next_pair;

@@ -3,7 +3,7 @@
 use crate::error::{nearest, InputError};
 use crate::format::Flow;
 use whyloss_transport::datagram::{self, dccp};
-use whyloss_transport::scheme::{Arguments, SelectionError};
+use whyloss_transport::scheme::{Arguments, Catalogue, SelectionError};
 use whyloss_transport::tcp::{Config, PROFILES};
 
 /// What both ends of a flow are configured with: checked once, when the scenario is read.
@@ -32,7 +32,7 @@ fn says_only(flow: &Flow, except: impl FnOnce(&mut Flow)) -> bool {
 }
 
 /// Checks everything that a flow says.
-pub(crate) fn check_flow(flow: &Flow, field: &str) -> Result<FlowConfig, InputError> {
+pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Result<FlowConfig, InputError> {
     let at = |name: &str| format!("{field}.{name}");
     if flow.count == 0 {
         return Err(InputError::default().at(at("count")).found("0").allowed("1 or more"));
@@ -67,7 +67,7 @@ pub(crate) fn check_flow(flow: &Flow, field: &str) -> Result<FlowConfig, InputEr
         }
         _ => {}
     }
-    let config = flow.config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })?;
+    let config = flow.config(catalogue).map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })?;
     config.check().map_err(|error| {
         InputError::default().at(format!("{field}.tcp.{}", error.field)).found(error.found).allowed(error.allowed)
     })?;
@@ -121,7 +121,7 @@ impl Flow {
                 .found(format!("\"{}\"", given.packet))
                 .allowed("1 B to 64000 B of data"));
         }
-        let config = dccp::Config { packet: given.packet.0 as u32, ..*(row.build)(&arguments) };
+        let config = dccp::Config { packet: given.packet.0 as u32, ..*row.build(&arguments) };
         let covered = u32::from(config.coverage.saturating_sub(1)) * 4;
         if covered > config.packet {
             return Err(InputError::new("more data is covered than a packet has")
@@ -140,7 +140,7 @@ impl Flow {
 
     /// The configuration of both ends: the profile, as the scheme changes it, as `tcp` changes that. Fields of errors are relative to the
     /// flow.
-    fn config(&self) -> Result<Config, InputError> {
+    fn config(&self, catalogue: &Catalogue) -> Result<Config, InputError> {
         let mut config = Config::profile(&self.profile).ok_or_else(|| {
             let names: Vec<_> = PROFILES.iter().map(|(name, _)| *name).collect();
             InputError::new("no such profile")
@@ -149,7 +149,7 @@ impl Flow {
                 .nearest(nearest(&self.profile, names.iter().copied()))
                 .allowed(names.join(", "))
         })?;
-        self.selection().build(&mut config).map_err(|error| self.name_field(error))?;
+        self.selection().build_from(catalogue, &mut config).map_err(|error| self.name_field(error))?;
         Ok(self.tcp.apply(&config))
     }
 

@@ -2,6 +2,7 @@
 
 use crate::control::{Control, Progress};
 use crate::error::{Error, InputError};
+use crate::extension::{has_failed, take_failure};
 use crate::flows::FlowConfig;
 use crate::format::Flow;
 use crate::network::Transfer;
@@ -17,7 +18,7 @@ use whyloss_sim::{
     Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Limits, NodeId, RunError, RunOutcome, Simulation, StripedTransfer,
     Supply, TcpFlow, Way, WholeFile,
 };
-use whyloss_transport::differentiation::AT_RECEIVER;
+use whyloss_transport::scheme::{Catalogue, Row};
 use whyloss_transport::{Config, Duration, Instant};
 
 /// What can be said about a run beside its scenario.
@@ -50,6 +51,18 @@ pub fn run(scenario: &Scenario, options: &RunOptions, control: &mut Control<'_>)
 
 /// Simulates one run. `cancelled` is asked every few milliseconds with the fraction that is done.
 pub(crate) fn simulate(
+    scenario: &Scenario,
+    options: &RunOptions,
+    files: &[LinkFiles],
+    mut cancelled: impl FnMut(f64) -> bool,
+) -> Result<Tables, Error> {
+    // What another run on this thread has left.
+    drop(take_failure());
+    let result = simulate_parts(scenario, options, files, |fraction| has_failed() || cancelled(fraction));
+    take_failure().map_or(result, |failure| Err(Error::Part(Box::new(failure))))
+}
+
+fn simulate_parts(
     scenario: &Scenario,
     options: &RunOptions,
     files: &[LinkFiles],
@@ -200,7 +213,8 @@ fn add_flow(
             return Ok(());
         }
     };
-    let ends = || Ok::<_, InputError>((end(flow, config, true)?, end(flow, config, false)?));
+    let catalogue = scenario.catalogue();
+    let ends = || Ok::<_, InputError>((end(flow, config, catalogue, true)?, end(flow, config, catalogue, false)?));
     match (flow.striped, flow.size) {
         (Some(count), Some(size)) => {
             let connections = (0..count).map(|_| ends()).collect::<Result<_, _>>()?;
@@ -216,24 +230,23 @@ fn add_flow(
 }
 
 /// One end of a connection. Only the sender has losses to judge, so at the receiver only those listen in shadow who work there.
-fn end(flow: &Flow, config: &Config, sender: bool) -> Result<End, InputError> {
+fn end(flow: &Flow, config: &Config, catalogue: &Catalogue, sender: bool) -> Result<End, InputError> {
     let mut selection = flow.selection();
     if !sender {
-        let works_there = |name: &String| AT_RECEIVER.iter().any(|part| part.name == name);
+        let works_there = |name: &String| catalogue.rows().any(|row| matches!(row, Row::AtReceiver(part) if part.name == name));
         selection.shadows.retain(works_there);
-        selection.parameters.retain(|part, _| !flow.shadows.contains(part) || flow.rules(part) || works_there(part));
+        selection.parameters.retain(|part, _| !flow.shadows.contains(part) || flow.rules(part, catalogue) || works_there(part));
     }
     // The configuration is as the scheme and the scenario have it already.
-    let parts = selection.build(&mut config.clone()).map_err(|error| InputError::new(error.to_string()))?;
+    let parts = selection.build_from(catalogue, &mut config.clone()).map_err(|error| InputError::new(error.to_string()))?;
     Ok(End { config: config.clone(), parts })
 }
 
 impl Flow {
     /// Whether `part` is chosen as something else than a shadow.
-    fn rules(&self, part: &str) -> bool {
+    fn rules(&self, part: &str, catalogue: &Catalogue) -> bool {
         let named = [&self.congestion, &self.differentiator, &self.reaction, &self.timeout, &self.receiver];
-        let scheme = self.scheme.as_deref().and_then(|name| whyloss_transport::scheme::SCHEMES.iter().find(|s| s.name == name));
-        named.iter().any(|own| own.as_deref() == Some(part))
-            || scheme.is_some_and(|s| [s.congestion, s.differentiator, s.reaction, s.timeout, s.receiver].contains(&part))
+        let scheme = self.scheme.as_deref().and_then(|name| catalogue.scheme(name));
+        named.iter().any(|own| own.as_deref() == Some(part)) || scheme.is_some_and(|scheme| scheme.parts().contains(&part))
     }
 }

@@ -3,6 +3,7 @@
 use crate::decode::decode;
 use crate::error::{Error, InputError, Place};
 use crate::expand::DEFAULT_DURATION;
+use crate::extension::{known, take_failure, Known};
 use crate::format::{Channel, Document, CHANNEL_ERRORS};
 use crate::key::{point_key, run_key};
 use crate::network::Network;
@@ -13,6 +14,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use whyloss_transport::quantity::Span;
+use whyloss_transport::scheme::Catalogue;
 
 /// Fields of which a table holds one at most.
 const EXCLUSIVE: &[(&str, &[&str])] = &[
@@ -38,6 +40,8 @@ pub struct Scenario {
     tree: Located,
     document: Arc<Document>,
     network: Arc<Network>,
+    /// What the names in it mean.
+    known: Arc<Known>,
     /// Where relative paths start.
     base: PathBuf,
     name: String,
@@ -65,9 +69,15 @@ impl Scenario {
     pub(crate) fn new(tree: Located, base: PathBuf, default_name: &str) -> Result<Self, Error> {
         let placed = |error: InputError| place(error, &tree);
         let document: Document = decode(&tree).map_err(placed)?;
-        let network = Network::new(&document).map_err(placed)?;
+        let known = known();
+        // Parts are made to check what is said of them.
+        drop(take_failure());
+        let network = Network::new(&document, &known.catalogue).map_err(placed)?;
+        if let Some(failure) = take_failure() {
+            return Err(Error::Part(Box::new(failure)));
+        }
         let name = if document.scenario.name.is_empty() { default_name.to_owned() } else { document.scenario.name.clone() };
-        Ok(Self { tree, document: Arc::new(document), network: Arc::new(network), base, name })
+        Ok(Self { tree, document: Arc::new(document), network: Arc::new(network), known, base, name })
     }
 
     /// The same scenario with relative paths starting at `base`.
@@ -121,6 +131,11 @@ impl Scenario {
     /// The network written out.
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// What the names of algorithms in it mean.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.known.catalogue
     }
 
     /// All fields as JSON, with the names of the file; [`Scenario::from_json`] takes it back.
@@ -191,7 +206,8 @@ impl Scenario {
         document.output.capture.clear();
         let mut json = serde_json::to_value(&document).expect("as in to_json");
         blank_files(&mut json);
-        json.to_string()
+        let own = self.document.flow.iter().map(|flow| self.known.digest(&flow.selection()));
+        json.to_string() + &own.collect::<String>()
     }
 }
 

@@ -9,6 +9,7 @@ use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::time::TimeSpec;
 use std::io;
 use std::os::fd::AsFd;
+use whyloss_transport::scheme::Catalogue;
 use whyloss_transport::stack::{Datagram, Notice, Settings, Stack};
 use whyloss_transport::wire::damage::{examine, Arrival};
 use whyloss_transport::wire::fragments::Reassembler;
@@ -76,8 +77,13 @@ pub struct Host {
 impl Host {
     /// A host with the addresses and MTU in `settings`.
     pub fn new(tun: Tun, settings: Settings) -> Self {
+        Self::with_catalogue(tun, settings, Catalogue::default())
+    }
+
+    /// The same with the algorithms that `catalogue` has.
+    pub fn with_catalogue(tun: Tun, settings: Settings, catalogue: Catalogue) -> Self {
         let largest = usize::from(settings.mtu) + VIRTIO_HEADER;
-        let stack = Stack::new(settings);
+        let stack = Stack::with_catalogue(settings, catalogue);
         let (inbound, outbound) = (BytesMut::new(), Vec::new());
         let (train, fragments, stats) = (Train::default(), Reassembler::default(), HostStats::default());
         Self { tun, clock: Clock::start(), stack, inbound, outbound, train, fragments, copies: false, largest, stats }

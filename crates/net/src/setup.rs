@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::tun::Tun;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use whyloss_transport::scheme::Selection;
+use whyloss_transport::scheme::{Catalogue, Selection};
 use whyloss_transport::stack::{Listener, Settings};
 use whyloss_transport::tcp::{Config, PROFILES};
 
@@ -29,6 +29,8 @@ pub struct Setup {
     pub profile: String,
     /// Algorithms of all connections.
     pub selection: Selection,
+    /// What their names mean.
+    pub catalogue: Catalogue,
     /// Negotiate ECN.
     pub ecn: bool,
 }
@@ -43,6 +45,7 @@ impl Default for Setup {
             mtu: 1500,
             profile: "modern".to_owned(),
             selection: Selection::default(),
+            catalogue: Catalogue::default(),
             ecn: false,
         }
     }
@@ -57,7 +60,7 @@ impl Setup {
         })?;
         config.ecn |= self.ecn;
         config.mtu_probing = true;
-        self.selection.build(&mut config.clone())?;
+        self.selection.build_from(&self.catalogue, &mut config.clone())?;
         Ok(config)
     }
 
@@ -95,7 +98,8 @@ impl Setup {
             }
             Some(_) => {}
         }
-        Ok(Host::new(tun, Settings { addresses: self.addresses.clone(), mtu: self.mtu, key }))
+        let settings = Settings { addresses: self.addresses.clone(), mtu: self.mtu, key };
+        Ok(Host::with_catalogue(tun, settings, self.catalogue.clone()))
     }
 
     fn check_addresses(&self) -> Result<(), SetupError> {

@@ -31,7 +31,7 @@ impl WireHost {
         ecn: bool,
     ) -> PyResult<Self> {
         let selection = Selection { scheme, shadows, ..Selection::default() };
-        let setup = Setup { tun, addresses, kernel, mtu, profile, selection, ecn };
+        let setup = Setup { tun, addresses, kernel, mtu, profile, selection, ecn, ..Setup::default() };
         setup.config().map_err(|error| raise(error.into()))?;
         Ok(Self(setup))
     }

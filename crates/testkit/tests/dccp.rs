@@ -18,7 +18,7 @@ const MODES: [&str; 2] = ["rfc", "differentiating"];
 
 fn config(row: &Part<dccp::Config>, mode: &str) -> dccp::Config {
     let given = BTreeMap::from([("mode".to_owned(), Value::Word(mode.to_owned()))]);
-    *(row.build)(&Arguments::check(row, &given).expect("each has its modes"))
+    *row.build(&Arguments::check(row, &given).expect("each has its modes"))
 }
 
 fn flow(name: String, [from, to]: [NodeId; 2], config: &dccp::Config) -> DccpFlow {

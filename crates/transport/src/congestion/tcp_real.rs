@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_window_follows_the_rate() {
-        let mut cc = (PART.build)(&Arguments::check(&PART, &BTreeMap::new()).unwrap());
+        let mut cc = PART.build(&Arguments::check(&PART, &BTreeMap::new()).unwrap());
         let mut window = Window::new(1000, 16_000, 8_000);
         let path = Path::default();
         let mut hear = |wave, rate| {

@@ -97,7 +97,7 @@ fn sweep(
     let run = |value: f64| {
         let mut given = reading.clone();
         given.insert(parameter.name.to_owned(), value.into());
-        (value, verdicts((part.build)(&Arguments::check(part, &given).unwrap()), trace))
+        (value, verdicts(part.build(&Arguments::check(part, &given).unwrap()), trace))
     };
     values.map(run).collect()
 }
@@ -182,7 +182,7 @@ fn a_path_without_delay_breaks_no_score() {
         let trace: Vec<_> = [&calm[..], &varied[..], &calm[..], &jump[..]].concat().into_iter().cycle().take(400).collect();
         for part in TABLE {
             for reading in readings(part) {
-                verdicts((part.build)(&Arguments::check(part, &reading).unwrap()), &trace);
+                verdicts(part.build(&Arguments::check(part, &reading).unwrap()), &trace);
             }
         }
     }

@@ -13,7 +13,7 @@ pub(super) const MSS: u64 = 1000;
 pub(super) fn built(name: &str, parameters: &[(&str, Value)]) -> Box<dyn LossDifferentiator> {
     let part = TABLE.iter().find(|part| part.name == name).unwrap();
     let given: BTreeMap<_, _> = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    (part.build)(&Arguments::check(part, &given).unwrap())
+    part.build(&Arguments::check(part, &given).unwrap())
 }
 
 fn span(ms: f64) -> Duration {

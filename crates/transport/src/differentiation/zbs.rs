@@ -141,7 +141,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn zbs() -> Line<Box<dyn GapDifferentiator>> {
-        Line::new((PART.build)(&Arguments::check(&PART, &BTreeMap::new()).unwrap()))
+        Line::new(PART.build(&Arguments::check(&PART, &BTreeMap::new()).unwrap()))
     }
 
     /// The spacings and the trip of the last packet, in `T_min` of 1 ms, and who is asked then.

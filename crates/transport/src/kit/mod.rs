@@ -24,8 +24,33 @@ pub struct Part<T: ?Sized + 'static> {
     pub parameters: &'static [Parameter],
     /// Those of them that trade one accuracy of a differentiator for the other.
     pub thresholds: &'static [Threshold],
-    /// Builds it from checked arguments.
-    pub build: fn(&Arguments) -> Box<T>,
+    /// How it is made.
+    pub recipe: Recipe<T>,
+}
+
+/// How a part is made from checked arguments.
+pub enum Recipe<T: ?Sized + 'static> {
+    /// By a function.
+    Fixed(fn(&Arguments) -> Box<T>),
+    /// By a function that knows more than its arguments, such as a class of another language.
+    Shared(&'static (dyn Fn(&Arguments) -> Box<T> + Send + Sync)),
+}
+
+impl<T: ?Sized> Clone for Recipe<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: ?Sized> Copy for Recipe<T> {}
+
+impl<T: ?Sized> std::fmt::Debug for Recipe<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Fixed(_) => "Fixed",
+            Self::Shared(_) => "Shared",
+        })
+    }
 }
 
 impl<T: ?Sized> Part<T> {
@@ -36,7 +61,24 @@ impl<T: ?Sized> Part<T> {
 
     /// The same for a part with which nothing can be set.
     pub const fn fixed(build: fn(&Arguments) -> Box<T>) -> Self {
-        Self { name: "", summary: "", reference: "", notes: Notes::NONE, parameters: &[], thresholds: &[], build }
+        Self::made_by(Recipe::Fixed(build))
+    }
+
+    /// The same for a part that is known only when the program runs. Its parameters are to be given, too.
+    pub const fn shared(build: &'static (dyn Fn(&Arguments) -> Box<T> + Send + Sync)) -> Self {
+        Self::made_by(Recipe::Shared(build))
+    }
+
+    const fn made_by(recipe: Recipe<T>) -> Self {
+        Self { name: "", summary: "", reference: "", notes: Notes::NONE, parameters: &[], thresholds: &[], recipe }
+    }
+
+    /// Makes it with `arguments`, which were checked against its parameters.
+    pub fn build(&self, arguments: &Arguments) -> Box<T> {
+        match self.recipe {
+            Recipe::Fixed(build) => build(arguments),
+            Recipe::Shared(build) => build(arguments),
+        }
     }
 }
 
@@ -242,6 +284,11 @@ impl Arguments {
             values.insert(parameter.name, value);
         }
         Ok(Self(values))
+    }
+
+    /// All values by the names of their parameters.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.0.iter().map(|(name, value)| (*name, value))
     }
 
     /// The value of the parameter `name`.

@@ -372,7 +372,7 @@ mod tests {
 
     fn built(given: &[(&str, Value)]) -> Result<All, ArgumentError> {
         let given: BTreeMap<_, _> = given.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        Ok(*(PART.build)(&Arguments::check(&PART, &given)?))
+        Ok(*PART.build(&Arguments::check(&PART, &given)?))
     }
 
     #[test]

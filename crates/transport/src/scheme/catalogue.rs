@@ -97,6 +97,33 @@ rows!(
     Scheme: Scheme
 );
 
+impl Row {
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Congestion(part) => part.name,
+            Self::AtSender(part) => part.name,
+            Self::AtReceiver(part) => part.name,
+            Self::Reaction(part) => part.name,
+            Self::Timeout(part) => part.name,
+            Self::Receiver(part) => part.name,
+            Self::Scheme(scheme) => scheme.name,
+        }
+    }
+
+    /// What it is in messages: "scheme", "congestion control", …
+    pub const fn role(&self) -> &'static str {
+        match self {
+            Self::Congestion(_) => "congestion control",
+            Self::AtSender(_) | Self::AtReceiver(_) => "differentiator",
+            Self::Reaction(_) => "reaction",
+            Self::Timeout(_) => "timeout policy",
+            Self::Receiver(_) => "receiver agent",
+            Self::Scheme(_) => "scheme",
+        }
+    }
+}
+
 /// Why a row cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogueError {
@@ -161,15 +188,7 @@ impl Catalogue {
     /// If the name is taken or none, if reports cannot number another differentiator, or if the scheme's parts are not there.
     pub fn add(&mut self, row: impl Into<Row>) -> Result<(), CatalogueError> {
         let row = row.into();
-        let (role, name) = match row {
-            Row::Congestion(part) => ("congestion control", part.name),
-            Row::AtSender(part) => ("differentiator", part.name),
-            Row::AtReceiver(part) => ("differentiator", part.name),
-            Row::Reaction(part) => ("reaction", part.name),
-            Row::Timeout(part) => ("timeout policy", part.name),
-            Row::Receiver(part) => ("receiver agent", part.name),
-            Row::Scheme(scheme) => ("scheme", scheme.name),
-        };
+        let (role, name) = (row.role(), row.name());
         if name.is_empty() || !name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-') {
             return Err(CatalogueError::Name { role, name });
         }
@@ -192,6 +211,23 @@ impl Catalogue {
             }
         }
         Ok(())
+    }
+
+    /// All rows: schemes, then parts by role, each role in the order in which its rows were added.
+    pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        let schemes = self.schemes.iter().map(|row| Row::Scheme(row));
+        let congestion = self.congestion.iter().map(|row| Row::Congestion(row));
+        let at_sender = self.at_sender.iter().map(|row| Row::AtSender(row));
+        let at_receiver = self.at_receiver.iter().map(|row| Row::AtReceiver(row));
+        let reactions = self.reactions.iter().map(|row| Row::Reaction(row));
+        let timeouts = self.timeouts.iter().map(|row| Row::Timeout(row));
+        let receivers = self.receivers.iter().map(|row| Row::Receiver(row));
+        schemes.chain(congestion).chain(at_sender).chain(at_receiver).chain(reactions).chain(timeouts).chain(receivers)
+    }
+
+    /// The scheme called `name`.
+    pub fn scheme(&self, name: &str) -> Option<&'static Scheme> {
+        self.schemes.iter().copied().find(|scheme| scheme.name == name)
     }
 
     fn check(&self, scheme: &'static Scheme) -> Result<(), CatalogueError> {
@@ -267,6 +303,21 @@ mod tests {
         assert_eq!(catalogue.add(&BIAZ), Err(CatalogueError::Taken { role: "receiver agent", name: "biaz" }));
         for row in &catalogue.clone().congestion {
             assert!(catalogue.add(*row).is_err(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_part_can_be_made_by_what_is_known_only_at_run_time() {
+        for segments in [3, 7] {
+            let build =
+                Box::leak(Box::new(move |_: &crate::kit::Arguments| Box::new(None::new(segments)) as Box<dyn CongestionControl>));
+            let part = Box::leak(Box::new(Part { name: "own", ..Part::shared(build) }));
+            let mut catalogue = Catalogue::default();
+            catalogue.add(&*part).unwrap();
+            assert!(catalogue.rows().any(|row| (row.role(), row.name()) == ("congestion control", "own")));
+            let own = Selection { congestion: Some("own".into()), ..Selection::default() };
+            let parts = own.build_from(&catalogue, &mut Config::modern()).unwrap();
+            assert_eq!(format!("{:?}", parts.congestion), format!("{:?}", None::new(segments)));
         }
     }
 

@@ -52,6 +52,11 @@ impl From<Preset> for Value {
 impl Scheme {
     /// `NewReno` parts under no name: the rest of a row, as `Scheme { name: …, congestion: "own", ..Scheme::PLAIN }`.
     pub const PLAIN: Self = PLAIN;
+
+    /// The names of its parts.
+    pub const fn parts(&self) -> [&'static str; 5] {
+        [self.congestion, self.differentiator, self.reaction, self.timeout, self.receiver]
+    }
 }
 
 const PLAIN: Scheme = Scheme {

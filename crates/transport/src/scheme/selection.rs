@@ -62,6 +62,12 @@ impl Selection {
         Self { scheme: Some(name.to_owned()), ..Self::default() }
     }
 
+    /// All names in it, of a scheme and of parts.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let roles = [&self.scheme, &self.congestion, &self.differentiator, &self.reaction, &self.timeout, &self.receiver];
+        roles.into_iter().flatten().chain(&self.shadows).map(String::as_str)
+    }
+
     /// Checks names and parameters, lets the scheme adjust `config`, and builds the parts, all of them of this crate.
     pub fn build(&self, config: &mut Config) -> Result<Parts, SelectionError> {
         self.build_from(Catalogue::builtin(), config)
@@ -208,7 +214,7 @@ impl Values {
     fn make<T: ?Sized>(&self, part: &Part<T>) -> Result<Box<T>, ArgumentError> {
         let mut given = self.given.get(part.name).cloned().unwrap_or_default();
         given.retain(|name, _| part.parameters.iter().any(|parameter| parameter.name == name));
-        Ok((part.build)(&Arguments::check(part, &given)?))
+        Ok(part.build(&Arguments::check(part, &given)?))
     }
 }
 

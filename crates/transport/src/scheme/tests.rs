@@ -14,7 +14,7 @@ fn check_table<T: ?Sized>(table: &'static [Part<T>]) -> BTreeMap<&'static str, V
         assert!(part.summary.ends_with('.') && !part.reference.is_empty(), "{}", part.name);
         // `build` panics if it asks for a parameter that the row does not declare: try it at the defaults and at every edge.
         let builds = |given: BTreeMap<String, Value>| {
-            drop((part.build)(&Arguments::check(part, &given).unwrap_or_else(|error| panic!("{error}"))));
+            drop(part.build(&Arguments::check(part, &given).unwrap_or_else(|error| panic!("{error}"))));
         };
         builds(BTreeMap::new());
         for parameter in part.parameters {
@@ -64,7 +64,7 @@ fn every_row_builds_and_names_are_unique() {
 fn growth_by_octets_is_not_growth_by_acknowledgements() {
     let built = |name: &str| {
         let part = congestion::TABLE.iter().find(|part| part.name == name).unwrap();
-        format!("{:?}", (part.build)(&Arguments::check(part, &BTreeMap::new()).unwrap()))
+        format!("{:?}", part.build(&Arguments::check(part, &BTreeMap::new()).unwrap()))
     };
     assert_ne!(built("reno"), built("newreno"));
 }

@@ -10,7 +10,7 @@ mod identity;
 #[cfg(test)]
 mod tests;
 
-use crate::scheme::{Parts, Selection, SelectionError};
+use crate::scheme::{Catalogue, Parts, Selection, SelectionError};
 use crate::segment::{Flags, Integrity, Payload, Segment};
 use crate::seq::Seq;
 use crate::tcp::{Command, Config, ConfigError, Endpoint, Event, FastOpenRequest, Input, Ports};
@@ -93,9 +93,9 @@ pub struct Listener {
 
 impl Listener {
     /// Configuration and algorithms of one more connection.
-    fn build(&self) -> (Config, Parts) {
+    fn build(&self, catalogue: &Catalogue) -> (Config, Parts) {
         let mut config = self.config.clone();
-        let parts = self.selection.build(&mut config).expect("checked when listening began");
+        let parts = self.selection.build_from(catalogue, &mut config).expect("checked when listening began");
         (config, parts)
     }
 }
@@ -142,6 +142,7 @@ pub struct StackStats {
 #[derive(Debug)]
 pub struct Stack {
     settings: Settings,
+    catalogue: Catalogue,
     identity: Identity,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -201,12 +202,18 @@ struct Connection {
 }
 
 impl Stack {
-    /// A host without connections.
+    /// A host without connections, whose algorithms are those of this crate.
     pub fn new(settings: Settings) -> Self {
+        Self::with_catalogue(settings, Catalogue::default())
+    }
+
+    /// The same with the algorithms that `catalogue` has.
+    pub fn with_catalogue(settings: Settings, catalogue: Catalogue) -> Self {
         let identity = Identity::new(settings.key);
         let cookie_keys = vec![identity.cookie_key()];
         Self {
             settings,
+            catalogue,
             identity,
             slots: Vec::new(),
             free: Vec::new(),
@@ -233,7 +240,7 @@ impl Stack {
         }
         // Wrong names, parameters and settings are told now and not when the first peer knocks.
         let mut config = listener.config.clone();
-        listener.selection.build(&mut config)?;
+        listener.selection.build_from(&self.catalogue, &mut config)?;
         config.check()?;
         self.listeners.insert(local, Listening { listener, pending: 0, cookies_until: Instant::ZERO });
         Ok(())
@@ -268,7 +275,7 @@ impl Stack {
     ) -> Result<u32, StackError> {
         let same_family = |address: &&IpAddr| address.is_ipv4() == remote.is_ipv4();
         let source = *self.settings.addresses.iter().find(same_family).ok_or(StackError::NoSource(remote.ip()))?;
-        let parts = selection.build(&mut config)?;
+        let parts = selection.build_from(&self.catalogue, &mut config)?;
         config.check()?;
         let tuple = self
             .identity
@@ -331,7 +338,7 @@ impl Stack {
             return self.answer_with_cookie(now, address, addresses, segment);
         }
         listening.pending += 1;
-        let (mut config, parts) = listening.listener.build();
+        let (mut config, parts) = listening.listener.build(&self.catalogue);
         config.initial_seq = self.identity.initial_seq(&tuple, now);
         if let Some(end) = predecessor.filter(|end| !end.precedes(Seq(config.initial_seq))) {
             // RFC 9293, 3.10.7.4: beyond everything that the old connection used.
@@ -349,7 +356,7 @@ impl Stack {
         let tuple = FourTuple::of_arrival(addresses, syn);
         let listening = self.listeners.get_mut(&listener).expect("the caller has found it");
         listening.cookies_until = now + cookies::LIFETIME;
-        let (mut config, parts) = listening.listener.build();
+        let (mut config, parts) = listening.listener.build(&self.catalogue);
         let syn = cookies::plain(syn, config.timestamps);
         config.initial_seq = cookies::bake(&self.identity, &tuple, &syn, now);
         let mut endpoint = self.endpoint_of(tuple, config, parts);
@@ -370,7 +377,7 @@ impl Stack {
         }
         let Some((syn, initial_seq)) = cookies::redeem(&self.identity, &tuple, segment, now) else { return false };
         listening.pending += 1;
-        let (config, parts) = listening.listener.build();
+        let (config, parts) = listening.listener.build(&self.catalogue);
         let index = self.open(tuple, Config { initial_seq, ..config }, parts, Some(listener));
         self.stats.cookies_taken += 1;
         self.hand(now, index, Input::Command(Command::Listen));

@@ -1,9 +1,7 @@
 //! The error queue of a socket: what has become of octets that were sent (`MSG_ZEROCOPY`, `SO_TIMESTAMPING`).
 
-use crate::world::World;
 use std::collections::VecDeque;
-use whyloss_transport::stack::ConnectionId;
-use whyloss_transport::{Endpoint, Instant};
+use whyloss_transport::Instant;
 
 /// linux/socket.h.
 pub const MSG_ZEROCOPY: i32 = 0x0400_0000;
@@ -106,38 +104,6 @@ impl ErrorQueue {
             self.add(message);
         }
         before != (self.messages.len(), self.messages.back().copied())
-    }
-}
-
-impl World {
-    /// Tells the error queues what has left and arrived.
-    pub fn advance_error_queues(&mut self) {
-        let ids: Vec<ConnectionId> = self.seen.keys().copied().collect();
-        for id in ids {
-            let Some(endpoint) = self.stack.endpoint(id) else { continue };
-            let acknowledged = endpoint.octets_acknowledged();
-            let sent = endpoint.octets_sent();
-            let seen = self.seen.entry(id).or_default();
-            if seen.errors.advance(self.now, sent, acknowledged) {
-                seen.edges += 1;
-            }
-        }
-    }
-
-    /// Takes note of a write that has just been handed over.
-    pub fn note_write(&mut self, fd: i32, flags: i32) {
-        let Some(descriptor) = self.descriptors.get(&fd) else { return };
-        let (zero_copy, stamps) = (flags & MSG_ZEROCOPY != 0 && descriptor.options.zero_copy, descriptor.options.timestamping);
-        if let Ok(id) = self.connection(fd) {
-            let end = self.stack.endpoint(id).map_or(0, Endpoint::octets_written);
-            self.seen.entry(id).or_default().errors.note_write(end, zero_copy, stamps);
-        }
-    }
-
-    /// The next message of a socket's error queue.
-    pub fn take_error(&mut self, fd: i32) -> Option<Message> {
-        let id = self.connection(fd).ok()?;
-        self.seen.get_mut(&id)?.errors.take()
     }
 }
 

@@ -7,7 +7,6 @@
 //! The interface is C. This crate declares what it needs of it on its own; [`ffi`] is the only part with `unsafe`.
 #![deny(unsafe_code)]
 
-mod calls;
 mod commands;
 mod descriptor;
 mod epoll;
@@ -19,6 +18,7 @@ mod info;
 mod layout;
 mod limits;
 mod offload;
+mod outcome;
 mod send_queue;
 mod shared;
 mod world;

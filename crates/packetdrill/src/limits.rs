@@ -1,7 +1,5 @@
 //! What has kept a connection from sending, and for how long.
 
-use crate::world::World;
-use whyloss_transport::stack::ConnectionId;
 use whyloss_transport::{Duration, Endpoint, Instant};
 
 /// The times of `tcp_info`.
@@ -31,7 +29,7 @@ enum Limit {
 
 impl Limits {
     /// Counts the time until `now`, in which `endpoint` had been as it was at the last call.
-    fn advance(&mut self, now: Instant, endpoint: &Endpoint, starved: bool) {
+    pub fn advance(&mut self, now: Instant, endpoint: &Endpoint, starved: bool) {
         let span = now.since(self.since);
         self.since = now;
         match self.now {
@@ -51,20 +49,6 @@ impl Limits {
         let received = endpoint.stats().octets_delivered;
         if received != self.received || self.last_data == Instant::ZERO {
             (self.received, self.last_data) = (received, now);
-        }
-    }
-}
-
-impl World {
-    /// Brings the times of all connections up to now.
-    pub fn advance_limits(&mut self) {
-        let ids: Vec<ConnectionId> = self.seen.keys().copied().collect();
-        for id in ids {
-            if let (Some(endpoint), Some(seen)) = (self.stack.endpoint(id), self.seen.get_mut(&id)) {
-                if seen.connected {
-                    seen.limits.advance(self.now, endpoint, seen.queue.starved);
-                }
-            }
         }
     }
 }

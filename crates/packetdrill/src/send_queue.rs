@@ -3,9 +3,7 @@
 //! Data waits in pieces of up to half of the peer's largest window. The last piece is filled up whatever there is; a further one is begun
 //! if the memory of all pieces and what was not sent yet are below their limits.
 
-use crate::world::World;
 use std::collections::VecDeque;
-use whyloss_transport::stack::ConnectionId;
 use whyloss_transport::Endpoint;
 
 /// What a piece costs beside its octets.
@@ -25,7 +23,7 @@ pub struct SendQueue {
     /// Where they end, as offsets; those acknowledged are forgotten.
     ends: VecDeque<u64>,
     /// Where the last one begins.
-    tail: u64,
+    pub tail: u64,
     /// A write has found no room since there was some.
     pub starved: bool,
     /// There was room for writes when it was last looked.
@@ -34,7 +32,7 @@ pub struct SendQueue {
 
 impl SendQueue {
     /// Octets were written up to offset `end`; `begins` is whether they begin a piece.
-    fn note(&mut self, start: u64, end: u64, begins: bool) {
+    pub fn note(&mut self, start: u64, end: u64, begins: bool) {
         if begins || self.ends.is_empty() {
             self.tail = start;
             if self.ends.len() == PIECES {
@@ -54,7 +52,7 @@ impl SendQueue {
     }
 
     /// Memory of what is not acknowledged.
-    fn memory(&mut self, endpoint: &Endpoint) -> u64 {
+    pub fn memory(&mut self, endpoint: &Endpoint) -> u64 {
         let acknowledged = endpoint.octets_acknowledged();
         while self.ends.front().is_some_and(|end| *end <= acknowledged) {
             self.ends.pop_front();
@@ -64,71 +62,20 @@ impl SendQueue {
 }
 
 /// The largest piece.
-fn piece(endpoint: &Endpoint) -> u64 {
+pub fn piece(endpoint: &Endpoint) -> u64 {
     let mss = u64::from(endpoint.path().mss.max(1));
     let largest = endpoint.peer_windows().1;
     let half = if largest > 536 { largest / 2 } else { largest };
     (LARGEST.min(half) / mss).max(1) * mss
 }
 
-impl World {
-    /// The memory that the send queue may take.
-    fn send_limit(&self, fd: i32, endpoint: &Endpoint) -> u64 {
-        if let Some(set) = self.descriptors.get(&fd).and_then(|descriptor| descriptor.options.send_buffer) {
-            return (2 * set).max(LEAST);
-        }
-        let mss = u64::from(endpoint.path().mss.max(1));
-        let cost = (mss + 640).next_power_of_two() + 256;
-        let grown = 2 * (endpoint.window().cwnd() / mss).max(10) * cost;
-        self.send_buffer.max(grown.min(MOST_GROWN))
+/// The memory that the queue may take: twice `SO_SNDBUF` if that was `set`, else the `usual` buffer, grown with the window.
+pub fn limit(endpoint: &Endpoint, set: Option<u64>, usual: u64) -> u64 {
+    if let Some(set) = set {
+        return (2 * set).max(LEAST);
     }
-
-    fn notsent_limit(&self, fd: i32) -> u64 {
-        let own = self.descriptors.get(&fd).map_or(0, |descriptor| descriptor.options.notsent_low);
-        u64::from(if own == 0 { self.notsent_low } else { own })
-    }
-
-    /// Whether a writer is told that there is room: a third of the limit is free.
-    pub fn is_writable(&mut self, fd: i32, id: ConnectionId) -> bool {
-        let Some(endpoint) = self.stack.endpoint(id) else { return false };
-        let (limit, low) = (self.send_limit(fd, endpoint), self.notsent_limit(fd));
-        let Some(seen) = self.seen.get_mut(&id) else { return false };
-        let memory = seen.queue.memory(endpoint);
-        memory + memory / 2 <= limit && 2 * endpoint.unsent() < low
-    }
-
-    /// Octets that a write puts into the queue next, and whether they begin a piece; 0 if there is no room.
-    pub fn room(&mut self, fd: i32, id: ConnectionId) -> (u64, bool) {
-        let Some(endpoint) = self.stack.endpoint(id) else { return (0, false) };
-        let (limit, low, piece) = (self.send_limit(fd, endpoint), self.notsent_limit(fd), piece(endpoint));
-        let (written, sent) = (endpoint.octets_written(), endpoint.octets_sent());
-        let Some(seen) = self.seen.get_mut(&id) else { return (0, false) };
-        let tail = written - seen.queue.tail.max(sent);
-        if tail > 0 && tail < piece {
-            return (piece - tail, false);
-        }
-        let free = seen.queue.memory(endpoint) < limit && endpoint.unsent() < low;
-        (if free { piece } else { 0 }, true)
-    }
-
-    /// Takes note of what a write has put into the queue.
-    pub fn note_queued(&mut self, id: ConnectionId, octets: u64, begins: bool) {
-        let end = self.stack.endpoint(id).map_or(0, Endpoint::octets_written);
-        if let Some(seen) = self.seen.get_mut(&id) {
-            seen.queue.note(end - octets, end, begins);
-        }
-    }
-
-    /// Tells those who watch sockets where there is room again.
-    pub fn advance_send_queues(&mut self) {
-        let connections: Vec<_> = self.descriptors.keys().filter_map(|fd| Some((*fd, self.connection(*fd).ok()?))).collect();
-        for (fd, id) in connections {
-            let writable = self.is_writable(fd, id);
-            if let Some(seen) = self.seen.get_mut(&id) {
-                seen.edges += u64::from(writable && !seen.queue.writable);
-                seen.queue.writable = writable;
-                seen.queue.starved &= !writable;
-            }
-        }
-    }
+    let mss = u64::from(endpoint.path().mss.max(1));
+    let cost = (mss + 640).next_power_of_two() + 256;
+    let grown = 2 * (endpoint.window().cwnd() / mss).max(10) * cost;
+    usual.max(grown.min(MOST_GROWN))
 }

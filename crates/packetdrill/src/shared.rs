@@ -1,8 +1,8 @@
 //! A world that several threads make system calls in, and the passing of time in it.
 
 use crate::errno::Errno;
-use crate::ffi::unsupported;
 use crate::layout;
+use crate::outcome::{unsupported, Attempt};
 use crate::world::World;
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,14 +15,6 @@ const PATIENCE: Duration = Duration::from_secs(7200);
 const LOOK: Duration = Duration::from_micros(1);
 /// For a thread whose call has just returned to note when, in real time.
 const MOMENT: std::time::Duration = std::time::Duration::from_micros(300);
-
-/// What an attempt at a system call came to.
-pub enum Attempt<T> {
-    /// It is done.
-    Done(Result<T, Errno>),
-    /// It has to wait; until then, if at all limited.
-    Waits(Option<Instant>),
-}
 
 /// A world that several threads make system calls in. One of them lets time pass.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use super::{done, returned, shared, Own};
 use crate::errno::Errno;
-use crate::shared::Attempt;
+use crate::outcome::Attempt;
 use nix::libc::{self, c_int, epoll_event};
 use whyloss_transport::{Duration, Instant};
 

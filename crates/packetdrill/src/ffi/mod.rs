@@ -11,6 +11,7 @@ mod options;
 mod sockets;
 
 use crate::errno::Errno;
+use crate::outcome::unsupported;
 use crate::shared::Shared;
 use device::{gettimeofday, netdev_receive, netdev_send, usleep};
 use epoll::{epoll_create, epoll_ctl, epoll_wait};
@@ -145,11 +146,6 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, interf
     };
     // SAFETY: the caller vouches for the memory.
     unsafe { interface.write(filled) };
-}
-
-/// Says what a script asks for that there is not, in words that the runner of scripts looks for.
-pub(crate) fn unsupported(what: &str) {
-    eprintln!("whyloss: not supported: {what}");
 }
 
 unsafe extern "C" fn absent() {

@@ -2,7 +2,7 @@
 
 use super::{done, returned, shared, unsupported, Own};
 use crate::errno::Errno;
-use crate::shared::Attempt;
+use crate::outcome::Attempt;
 use nix::libc::{self, c_int, c_ulong, nfds_t, pollfd, sockaddr, socklen_t};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::slice;

@@ -1,5 +1,11 @@
 //! A host in virtual time: its sockets, its clock, and the packets that leave it.
 
+mod accounts;
+mod calls;
+mod epoll;
+mod fast_open;
+mod shell;
+
 use crate::commands::CommandFile;
 use crate::descriptor::{Descriptor, Role, Seen};
 use crate::epoll::Epoll;
@@ -13,6 +19,7 @@ use whyloss_testkit::settings::Settings;
 use whyloss_transport::stack::{ConnectionId, Notice, Settings as HostSettings, Stack};
 use whyloss_transport::tcp::{Command, Event};
 use whyloss_transport::wire::damage::{examine, Arrival};
+use whyloss_transport::wire::icmp;
 use whyloss_transport::{Instant, Integrity};
 
 /// When a script starts: not at 0, so that a clock that starts at 0 is seen running.
@@ -84,6 +91,9 @@ impl World {
     }
 
     pub(crate) fn arrive(&mut self, packet: &[u8]) {
+        if let Some(message) = icmp::too_big(packet) {
+            return self.stack.handle_too_big(self.now, &message);
+        }
         if let Arrival::Intact(arrived) = examine(&Bytes::copy_from_slice(packet)) {
             self.stack.handle(self.now, arrived.header.addresses, &arrived.segment, Integrity::Intact);
         }

@@ -1,9 +1,9 @@
 //! System calls of sockets, as a host in virtual time answers them.
 
+use super::World;
 use crate::descriptor::{Descriptor, Options, Role, Seen};
 use crate::errno::{self, Errno};
-use crate::shared::Attempt;
-use crate::world::World;
+use crate::outcome::Attempt;
 use bytes::Bytes;
 use nix::libc;
 use std::collections::VecDeque;

@@ -24,7 +24,7 @@ impl Endpoint {
         }
     }
 
-    fn send_syn(&mut self, now: Instant) {
+    pub(super) fn send_syn(&mut self, now: Instant) {
         self.syn_due = true;
         self.snd.nxt = self.snd.nxt.max(self.snd.iss + 1);
         self.timers.arm_retransmission(self.snd.rtt.expiry(now));

@@ -37,10 +37,11 @@ impl Endpoint {
         if !std::mem::take(&mut self.syn_due) {
             return std::mem::take(&mut self.rcv.ack_now).then(|| self.acknowledgement(now));
         }
-        if self.snd.syn_expiries == 0 {
+        let answering = self.state == State::SynReceived;
+        // A SYN that is sent again because it was too big was sent when the first one was: its answer may be the answer to that.
+        if self.snd.syn_expiries == 0 && (answering || self.timers.syn_sent_at.is_none()) {
             self.timers.syn_sent_at = Some(now);
         }
-        let answering = self.state == State::SynReceived;
         let mut flags = if answering { Flags::SYN | Flags::ACK } else { Flags::SYN };
         // RFC 3168, 6.1.1; retransmitted SYNs do without, in case something on the path objects (6.1.1.1).
         if answering && self.agreed.ecn {
@@ -202,17 +203,19 @@ impl Endpoint {
         if unsent == 0 {
             return (fin_due && self.frto_permits()).then(|| self.send_new(now, 0));
         }
-        if self.snd.board.len() == 0 {
-            self.restart_after_idle(now);
-        }
         let mss = u64::from(self.snd.mss);
         let by_peer = (self.snd.una + self.snd.wnd.min(self.config.send_buffer)).saturating_sub(self.snd.nxt);
-        let len = mss.min(unsent).min(by_peer);
+        // Data of a SYN is sent again as it was, without what follows it: it counts as a retransmission.
+        let again = self.fast.again_until.saturating_sub(self.snd.nxt);
+        let len = mss.min(unsent).min(by_peer).min(if again > 0 { again } else { mss });
         if len == 0 {
             self.mind_zero_window(now);
             return None;
         }
-        if !self.is_worth_sending(len, unsent) {
+        if self.snd.board.len() == 0 {
+            self.restart_after_idle(now);
+        }
+        if again == 0 && !self.is_worth_sending(len, unsent) {
             if self.snd.board.len() == 0 && by_peer < mss {
                 self.mind_zero_window(now); // a window too small to use: the override timer (RFC 9293, 3.8.6.2.1)
             }
@@ -341,7 +344,8 @@ impl Endpoint {
         }
         let wave = self.wave(now, start, len, transmission);
         if len > 0 {
-            if start + u64::from(len) == self.snd.buffer.end() {
+            let end = start + u64::from(len);
+            if end == self.snd.buffer.end() || end == self.fast.again_until {
                 flags |= Flags::PSH;
             }
             if let (AckPolicy::Delayed(delay), true) = (self.config.ack_policy, start >= self.fast.again_until) {
@@ -495,7 +499,10 @@ impl Endpoint {
         let buffer = self.config.receive_buffer.min(0xffff << self.rcv.shift);
         let gain = self.rcv.window_end(buffer) - self.rcv.announced;
         let worth = (2 * u64::from(self.rcv.full_segment)).min(buffer / 2).max(1);
-        if gain >= worth && self.rcv.announced - self.rcv.next < buffer / 2 {
+        // The window of a SYN is small because it is not scaled (RFC 7323, 2.2), not because data was unread: the next segment opens it.
+        let of_syn = buffer.min(0xffff);
+        let full = if self.rcv.announced == self.rcv.irs + 1 + of_syn { of_syn } else { buffer };
+        if gain >= worth && self.rcv.announced - self.rcv.next < full / 2 {
             self.rcv.ack_now = true;
         }
     }

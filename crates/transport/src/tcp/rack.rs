@@ -88,8 +88,9 @@ impl Sender {
             if (sent.first_at, sent.end()) >= (sent_at, end) {
                 break;
             }
-            // Among segments that left at the same instant only originals are known to have left in order of sequence.
-            let before = sent.last_at < sent_at || sent.last_at == sent_at && sent.end() < end && !sent.was_retransmitted();
+            // Among segments that left at the same instant only new ones are known to have left in order of sequence. Data of a SYN that is
+            // sent again is among those.
+            let before = sent.last_at < sent_at || sent.last_at == sent_at && sent.end() < end && sent.first_at == sent.last_at;
             if !sent.in_network() || !before {
                 continue;
             }

@@ -27,6 +27,9 @@ const FLOOR: [u32; 2] = [576, 1280];
 /// Sizes of packets on common links, for routers that do not say theirs (RFC 1191, 7.1).
 const PLATEAUS: [u32; 6] = [17_914, 8166, 4352, 2002, 1492, 1006];
 
+/// The most options that a SYN can have, in octets.
+const SYN_OPTIONS: u64 = 40;
+
 /// What is known of the path. Sizes are octets of data in a segment unless they say otherwise.
 #[derive(Debug, Default)]
 pub(super) struct PathMtu {
@@ -115,6 +118,9 @@ impl Endpoint {
 
     /// A router says that it cannot pass on a packet of ours that begins with `seq`.
     pub(super) fn on_packet_too_big(&mut self, now: Instant, seq: Seq, mtu: Option<u16>) {
+        if self.state == State::SynSent && seq == Seq::from(self.snd.iss) {
+            return self.shrink_syn(now, mtu);
+        }
         let synchronised = !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::SynReceived);
         let start = seq.near(self.snd.una);
         // RFC 5927, 4.1: whoever cannot see our packets hardly guesses what is in flight.
@@ -142,6 +148,23 @@ impl Endpoint {
             return;
         }
         self.shrink_segments(now, size, size);
+    }
+
+    /// Our SYN with data did not fit the path: it goes again at once, without data, and announces segments that fit. The path says nothing of
+    /// congestion, so the window stays.
+    fn shrink_syn(&mut self, now: Instant, mtu: Option<u16>) {
+        let header = u32::from(self.config.ip_header) + 20;
+        let floor = FLOOR[PathMtu::family(self.config.ip_header)];
+        let mtu = mtu.map_or(floor, u32::from).max(floor);
+        let size = mtu - header;
+        // What is smaller than the router's word cannot be meant.
+        if self.fast.request.is_none() || self.fast.carried + u64::from(header) + SYN_OPTIONS <= u64::from(mtu) {
+            return;
+        }
+        self.fast.request = None;
+        self.config.mss = self.config.mss.min(size as u16);
+        self.stats.mtu_reductions += 1;
+        self.send_syn(now);
     }
 
     /// The retransmission timer has expired: a doubted router was right, or the path swallows large packets in silence.

@@ -1,11 +1,13 @@
 //! A connection whose path carries less than both ends take, with routers that say so and routers that do not.
 
 use super::super::tests::{data, secs, Pair};
-use super::super::{Command, Config, Input, State};
+use super::super::{Command, Config, Endpoint, FastOpenRequest, Input, Ports, State};
 use super::{BASE, FLOOR};
-use crate::segment::Payload;
+use crate::scheme::Selection;
+use crate::segment::{Flags, Options, Payload, Segment};
 use crate::seq::Seq;
 use crate::time::Duration;
+use crate::Integrity;
 use bytes::Bytes;
 
 const V4: u8 = 20;
@@ -168,4 +170,62 @@ fn after_ten_minutes_larger_segments_are_tried_again() {
         pair.run(secs(700));
         pair.now = pair.now.max(secs(700));
     }
+}
+
+/// An opening with 5000 octets at hand, of which the first 1000 go with the SYN.
+fn opening(ip_header: u8) -> Endpoint {
+    let mut config = config(ip_header, false);
+    let parts = Selection::scheme("sack").build(&mut config).unwrap();
+    let mut end = Endpoint::new(config, parts, Ports { local: 1, remote: 2 });
+    let request = FastOpenRequest { option: None, room: 1000 };
+    end.handle(secs(1), Input::Command(Command::Send(Payload::Bytes(Bytes::from(data(5000))))));
+    end.handle(secs(1), Input::Command(Command::ConnectFast(request)));
+    end
+}
+
+fn syn_ack(syn: &Segment, mss: u16) -> Segment {
+    let options = Options { mss: Some(mss), sack_permitted: true, ..Options::default() };
+    let flags = Flags::SYN | Flags::ACK;
+    Segment { src_port: 2, dst_port: 1, ack: syn.seq + 1, flags, window: 65_535, options, ..Segment::default() }
+}
+
+#[test]
+fn a_syn_whose_data_does_not_fit_goes_again_without_and_announces_less() {
+    for (header, mtu) in [(V4, 800), (V6, FLOOR[1])] {
+        let mut end = opening(header);
+        let syn = end.poll_transmit(secs(1)).unwrap();
+        let too_big = |end: &mut Endpoint, seq, mtu| end.handle(secs(1), Input::PacketTooBig { seq, mtu: Some(mtu) });
+        // A message that quotes something else, or a size that the SYN had not, is none of ours.
+        too_big(&mut end, syn.seq + 1, mtu as u16);
+        too_big(&mut end, syn.seq, 1300);
+        assert_eq!(end.poll_transmit(secs(1)), None);
+        too_big(&mut end, syn.seq, mtu as u16);
+        let again = end.poll_transmit(secs(1));
+        if header == V6 {
+            // Every link of IPv6 carries 1280 octets, and so this SYN.
+            assert_eq!(again, None);
+            continue;
+        }
+        let again = again.unwrap();
+        assert_eq!((again.seq, again.len(), again.options.mss), (syn.seq, 20 + again.options.encoded_len(), Some(760)));
+        too_big(&mut end, syn.seq, 600);
+        assert_eq!(end.poll_transmit(secs(1)), None, "once");
+        end.handle(secs(2), Input::Segment(&syn_ack(&syn, 1460), Integrity::Intact));
+        let sizes: Vec<_> = std::iter::from_fn(|| end.poll_transmit(secs(2))).map(|segment| segment.payload.len()).collect();
+        assert!(sizes.iter().all(|&size| size <= 760), "{sizes:?}");
+        assert_eq!(end.stats().timeouts, 0);
+    }
+}
+
+#[test]
+fn data_of_a_syn_that_was_not_taken_goes_again_as_it_was() {
+    let mut end = opening(V4);
+    let syn = end.poll_transmit(secs(1)).unwrap();
+    assert_eq!(syn.payload.len(), 1000);
+    end.handle(secs(2), Input::Segment(&syn_ack(&syn, 1460), Integrity::Intact));
+    let sent: Vec<_> = std::iter::from_fn(|| end.poll_transmit(secs(2))).collect();
+    let sizes: Vec<_> = sent.iter().map(|segment| segment.payload.len()).collect();
+    // The rest waits for a full segment (RFC 9293, 3.7.4).
+    assert_eq!(sizes, [1000, 1460, 1460]);
+    assert!(sent[0].flags.contains(Flags::PSH), "as the write that began the connection");
 }

@@ -69,7 +69,7 @@ pub fn losses(family: Family, seed: u64, number: u32) -> String {
     let world = worlds::build(family, seed, number, |parts| {
         let recorder = Recorder::default();
         seen.push(Arc::clone(&recorder.seen));
-        parts.shadows.push(("features".to_owned(), Box::new(recorder)));
+        parts.differentiators.shadows.push(("features".to_owned(), Box::new(recorder)));
     });
     let mut simulation = world.builder.build().expect("worlds are well formed");
     let limits = Limits { until: Some(Instant::ZERO + Duration::from_secs(world.seconds)) };

@@ -1,7 +1,7 @@
 //! Configurations from words: `profile=modern sack=false ack_policy=delayed:40ms`.
 
 use whyloss_transport::scheme::{Selection, SelectionError};
-use whyloss_transport::tcp::{AckPolicy, ConfigError, Granularity, Recovery, ReportResponse, PROFILES};
+use whyloss_transport::tcp::{AckPolicy, ConfigError, FastRecovery, Granularity, ReportResponse, PROFILES};
 use whyloss_transport::{Config, Duration, Parts};
 
 /// A configuration and the algorithms, set word by word.
@@ -105,7 +105,7 @@ impl Value for Granularity {
     }
 }
 
-impl Value for Recovery {
+impl Value for FastRecovery {
     const ALLOWED: &'static str = "tahoe, reno or newreno";
     fn read(text: &str) -> Option<Self> {
         match text {
@@ -215,7 +215,7 @@ mod tests {
         assert!(config.sack && !config.rack && !config.impatient, "{config:?}");
         assert_eq!(config.ack_policy, AckPolicy::Delayed(Duration::from_millis(40)));
         assert_eq!(config.keep_alive, Some(Duration::from_secs(7200)));
-        assert_eq!((config.max_retransmissions, config.recovery), (None, Recovery::Tahoe));
+        assert_eq!((config.max_retransmissions, config.recovery), (None, FastRecovery::Tahoe));
     }
 
     #[test]

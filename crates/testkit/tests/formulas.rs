@@ -4,7 +4,7 @@ mod common;
 
 use common::Bulk;
 use whyloss_transport::scheme::Selection;
-use whyloss_transport::tcp::{AckPolicy, Recovery};
+use whyloss_transport::tcp::{AckPolicy, FastRecovery};
 use whyloss_transport::{BitRate, Config, Duration};
 
 const MSS: f64 = 1000.0;
@@ -78,7 +78,7 @@ fn many_losses_cost_what_padhye_says() {
 
 fn reno_of_freebsd(ack_policy: AckPolicy) -> Config {
     let min_rto = Duration::from_secs(1);
-    Config { ack_policy, min_rto, sack: false, limited_transmit: false, recovery: Recovery::Reno, ..Config::freebsd45() }
+    Config { ack_policy, min_rto, sack: false, limited_transmit: false, recovery: FastRecovery::Reno, ..Config::freebsd45() }
 }
 
 /// Beyond a few percent of losses the formula without timeouts promises twice too much; SACK and RACK win some of it back.

@@ -35,7 +35,7 @@ impl Reference {
     }
 
     pub fn hear(&mut self, ack: &Ack) {
-        self.parts.differentiator.on_ack(ack);
+        self.parts.differentiators.ruling.on_ack(ack);
     }
 
     pub fn grow(&mut self, ack: &Ack) {
@@ -43,7 +43,7 @@ impl Reference {
     }
 
     pub fn judge(&mut self, loss: &Loss) -> Verdict {
-        self.parts.differentiator.judge(loss)
+        self.parts.differentiators.ruling.judge(loss)
     }
 
     fn save(&mut self) {

@@ -14,7 +14,7 @@ pub use topology::{Access, Direction, Dumbbell, Host, Link, Path, Router, Shape}
 pub use whyloss_sim::{
     AtEnd, CoDel, Discipline, Effect, Jitter, JitterLaw, Locking, Outage, Red, Reorder, Spacing, Warn, WhileDown,
 };
-pub use whyloss_transport::tcp::{AckPolicy, Granularity, Overrides as Tcp, Recovery, ReportResponse};
+pub use whyloss_transport::tcp::{AckPolicy, FastRecovery as Recovery, Granularity, Overrides as Tcp, ReportResponse};
 
 /// What is different in a link from some time on.
 pub type Change = whyloss_sim::Change<Channel>;

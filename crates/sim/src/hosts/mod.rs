@@ -256,7 +256,7 @@ impl Hosts {
     /// Names of a flow's differentiators in shadow, those at the sender before those at the receiver.
     pub fn shadow_names(&self, flow: FlowId) -> Vec<String> {
         let Socket::Tcp(sender) = &self.sockets[EndpointId::of(flow, Way::Forward).index()] else { return Vec::new() };
-        let at_sender = sender.tcp.parts().shadows.iter().map(|(name, _)| name);
+        let at_sender = sender.tcp.parts().differentiators.shadows.iter().map(|(name, _)| name);
         at_sender.chain(self.receiver_shadows(flow).iter().map(|(name, _)| name)).cloned().collect()
     }
 }

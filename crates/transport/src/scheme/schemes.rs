@@ -1,7 +1,7 @@
 //! The schemes of the literature.
 
 use super::Value;
-use crate::tcp::{Config, Recovery, ReportResponse};
+use crate::tcp::{Config, FastRecovery, ReportResponse};
 
 /// Parts put together under one name.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ pub static SCHEMES: &[Scheme] = &[
         congestion: "reno",
         adjust: |config| {
             config.sack = false;
-            config.recovery = Recovery::Tahoe;
+            config.recovery = FastRecovery::Tahoe;
         },
         ..PLAIN
     },
@@ -92,7 +92,7 @@ pub static SCHEMES: &[Scheme] = &[
         congestion: "reno",
         adjust: |config| {
             config.sack = false;
-            config.recovery = Recovery::Reno;
+            config.recovery = FastRecovery::Reno;
         },
         ..PLAIN
     },
@@ -102,7 +102,7 @@ pub static SCHEMES: &[Scheme] = &[
         reference: "RFC 6582",
         adjust: |config| {
             config.sack = false;
-            config.recovery = Recovery::NewReno;
+            config.recovery = FastRecovery::NewReno;
         },
         ..PLAIN
     },

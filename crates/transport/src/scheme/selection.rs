@@ -3,7 +3,7 @@
 use super::{ArgumentError, Arguments, Catalogue, Part, Parts, Scheme, Value};
 use crate::differentiation::{GapDifferentiator, LossDifferentiator, Relayed};
 use crate::receiver::{LossCause, ReceiverAgent};
-use crate::tcp::Config;
+use crate::tcp::{Config, Differentiators};
 use std::collections::BTreeMap;
 
 /// Parts chosen by name: a scheme, or single parts, or a scheme with some of its parts replaced.
@@ -136,11 +136,13 @@ impl Selection {
 
         Ok(Parts {
             congestion: values.make(congestion)?,
-            differentiator: match differentiator {
-                Differentiator::AtSender(part) => values.make(part)?,
-                Differentiator::AtReceiver(_) => Box::new(Relayed::default()),
+            differentiators: Differentiators {
+                ruling: match differentiator {
+                    Differentiator::AtSender(part) => values.make(part)?,
+                    Differentiator::AtReceiver(_) => Box::new(Relayed::default()),
+                },
+                shadows: at_sender,
             },
-            shadows: at_sender,
             receiver_shadows: at_receiver,
             reaction: values.make(reaction)?,
             timeout: values.make(timeout)?,
@@ -258,7 +260,7 @@ mod tests {
     fn every_scheme_builds() {
         for scheme in SCHEMES {
             let (parts, _) = build(&Selection::scheme(scheme.name)).unwrap_or_else(|error| panic!("{}: {error}", scheme.name));
-            assert!(parts.shadows.is_empty());
+            assert!(parts.differentiators.shadows.is_empty());
         }
     }
 
@@ -273,7 +275,7 @@ mod tests {
     fn a_scheme_sets_parameters_and_the_user_wins() {
         let hardened = Selection::scheme("checksum-ld-hardened");
         let debug = |selection: &Selection| format!("{:?}", build(selection).unwrap().0);
-        assert!(build(&hardened).unwrap().0.differentiator.wants_nonce());
+        assert!(build(&hardened).unwrap().0.differentiators.ruling.wants_nonce());
         assert!(debug(&hardened).contains("p_wl_max: 0.3"));
         assert!(debug(&hardened).contains("evidence: SeqConfirmed"));
         let own = with(hardened.clone(), "reported", "p_wl_max", Value::Number(0.5));
@@ -295,8 +297,8 @@ mod tests {
             ..Selection::scheme("reno")
         };
         let (parts, config) = build(&selection).unwrap();
-        assert_eq!(parts.shadows.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["none", "reported"]);
-        assert!(parts.receiver.wants_reports() && !parts.differentiator.wants_nonce());
+        assert_eq!(parts.differentiators.shadows.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["none", "reported"]);
+        assert!(parts.receiver.wants_reports() && !parts.differentiators.ruling.wants_nonce());
         assert!(!config.sack, "the scheme's changes of the configuration stay");
     }
 

@@ -1,9 +1,9 @@
 //! Acknowledgements: what they deliver, teach and set in motion.
 
 use super::record::{Event, State};
+use super::recovery::{Recovery, Timeout};
 use super::scoreboard::Delivered;
-use super::sides::{Phase, Stage};
-use super::{Endpoint, Recovery, ReportResponse};
+use super::{Endpoint, FastRecovery, ReportResponse};
 use crate::path::{Ack, Reported, ReportedSegment, Trigger};
 use crate::segment::{CorruptionReport, Flags, PositionBasis, Report, ReportedPosition, Segment};
 use crate::seq::Seq;
@@ -35,12 +35,13 @@ impl Endpoint {
         let una = self.snd.una;
         let silence = now.since(self.snd.quiet_since);
         self.snd.quiet_since = now;
-        let mut news =
-            News { flight_before: self.snd.flight(), duplicates_before: self.snd.dup_acks, silence, ..News::default() };
-        news.delivered.watch = match self.snd.phase {
-            Phase::Timeout { recover, .. } => recover,
-            _ => 0,
+        let mut news = News {
+            flight_before: self.snd.flight(),
+            duplicates_before: self.snd.recovery.dup_acks(),
+            silence,
+            ..News::default()
         };
+        news.delivered.watch = self.snd.recovery.timeout().map_or(0, Timeout::recover);
         if ack > una {
             news.acked = ack - una;
             self.snd.una = ack;
@@ -65,10 +66,10 @@ impl Endpoint {
             ack == una && news.flight_before > 0 && bare && !window_changed && !news.new_report && !self.snd.probe_outstanding
         };
         if news.acked > 0 {
-            self.snd.bulk.on_advance(ack, self.snd.nxt, news.delivered.retransmitted);
+            self.snd.echoes.on_advance(ack, self.snd.nxt, news.delivered.retransmitted);
         } else if news.duplicate && !self.agreed.sack {
-            let echo = self.snd.bulk.take_echo();
-            news.duplicate = !(echo && self.snd.phase == Phase::Open);
+            let echo = self.snd.echoes.take_echo();
+            news.duplicate = !(echo && self.snd.recovery.is_open());
         }
         if news.acked == 0 && news.delivered.octets == 0 && !news.duplicate && news.dsack.is_none() && !news.new_report {
             if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
@@ -87,7 +88,7 @@ impl Endpoint {
             self.on_ecn_echo();
         }
         // The acknowledgement that ends fast recovery does not grow the window that it leaves behind (RFC 6582, 3.2).
-        let repairing = matches!(self.snd.phase, Phase::Fast { .. });
+        let repairing = self.snd.recovery.fast().is_some();
         self.detect_and_recover(now, segment, &news);
         self.grow(now, segment, &news, repairing);
         if news.acked > 0 {
@@ -194,7 +195,7 @@ impl Endpoint {
             let older = echo.is_some_and(|echo| (echo.wrapping_sub(self.timestamp(sent)) as i32) < 0);
             let too_soon = self.snd.rtt.min().is_some_and(|min| now.since(sent) < min);
             // Which transmission arrived is just what the assessment of a timeout is to find out.
-            let assessed = matches!(self.snd.phase, Phase::Timeout { stage: Stage::Awaiting(_), .. });
+            let assessed = self.snd.recovery.awaiting().is_some();
             if !(older || too_soon || assessed) {
                 self.snd.rack.on_delivered(now, (sent, end), true);
             }
@@ -239,11 +240,8 @@ impl Endpoint {
     }
 
     fn tell_observers(&mut self, segment: &Segment, news: &News) {
-        let ack = make_ack(&self.path, segment, news, &self.snd.phase);
-        self.parts.differentiator.on_ack(&ack);
-        for (_, shadow) in &mut self.parts.shadows {
-            shadow.on_ack(&ack);
-        }
+        let ack = make_ack(&self.path, segment, news, &self.snd.recovery);
+        self.parts.differentiators.on_ack(&ack);
         self.parts.reaction.on_ack(&ack);
         self.parts.timeout.on_ack(&ack);
     }
@@ -314,13 +312,10 @@ impl Endpoint {
             }
         });
         let reported = Reported { path: &self.path, report, news: new, segment };
-        self.parts.differentiator.on_report(&reported);
-        for (_, shadow) in &mut self.parts.shadows {
-            shadow.on_report(&reported);
-        }
+        self.parts.differentiators.on_report(&reported);
         if let (true, ReportResponse::Immediate, Some(index)) = (new, self.config.report_response, index) {
             let latest = segment.is_some_and(|s| s.transmission + 1 == u32::from(self.snd.board.get(index).transmissions));
-            if latest && self.snd.board.get(index).in_network() && !matches!(self.snd.phase, Phase::Timeout { .. }) {
+            if latest && self.snd.board.get(index).in_network() && self.snd.recovery.timeout().is_none() {
                 let judged = self.judge(&[index], Trigger::Report);
                 if judged[0].1.verdict.cause == Cause::Corruption {
                     self.declare_lost(now, judged);
@@ -332,30 +327,28 @@ impl Endpoint {
     /// Loss detection, and progress of whatever recovery is under way.
     fn detect_and_recover(&mut self, now: Instant, segment: &Segment, news: &News) {
         if news.duplicate {
-            self.snd.dup_acks += 1;
+            self.snd.recovery.note_duplicate();
             self.stats.duplicate_acks += 1;
         } else if news.acked > 0 {
-            self.snd.dup_acks = 0;
-            self.snd.limited = 0;
+            self.snd.recovery.note_progress();
         }
         self.consider_undo(now, segment, news);
         self.account_tail_probe(news);
         let losses_before = self.stats.losses;
-        match self.snd.phase {
-            Phase::Open => {}
-            Phase::Fast { recover, exit_cwnd, .. } => {
-                let reno = !self.agreed.sack && self.config.recovery == Recovery::Reno;
-                if news.acked > 0 && (self.snd.una >= recover || reno) {
-                    self.leave_fast_recovery(now, exit_cwnd);
-                } else if !self.agreed.sack {
-                    self.recover_without_sack(now, news);
-                }
+        if let Some(fast) = self.snd.recovery.fast() {
+            let (recover, exit_cwnd) = (fast.recover(), fast.exit_cwnd());
+            let reno = !self.agreed.sack && self.config.recovery == FastRecovery::Reno;
+            if news.acked > 0 && (self.snd.una >= recover || reno) {
+                self.leave_fast_recovery(now, exit_cwnd);
+            } else if !self.agreed.sack {
+                self.recover_without_sack(now, news);
             }
-            Phase::Timeout { .. } => self.on_ack_after_timeout(now, segment, news),
+        } else if self.snd.recovery.timeout().is_some() {
+            self.on_ack_after_timeout(now, segment, news);
         }
         if self.config.rack && self.agreed.sack {
             self.detect_by_rack(now);
-        } else if self.snd.dup_acks > 0 || self.snd.board.sacked() > 0 {
+        } else if self.snd.recovery.dup_acks() > 0 || self.snd.board.sacked() > 0 {
             self.detect_by_duplicates(now);
         }
         self.reduce_in_proportion(news.delivered.octets, news.acked > 0 && self.stats.losses == losses_before);
@@ -364,31 +357,27 @@ impl Endpoint {
     /// The window of proportional rate reduction, if that is under way, after `delivered` octets; see [`Prr::on_ack`](super::prr::Prr).
     pub(super) fn reduce_in_proportion(&mut self, delivered: u64, safe: bool) {
         let (mss, pipe) = (u64::from(self.snd.mss), self.snd.pipe());
-        if let Some(prr) = &mut self.snd.prr {
-            self.window.set_cwnd(prr.on_ack(delivered, pipe, mss, safe));
+        if let Some(cwnd) = self.snd.recovery.fast_mut().and_then(|fast| fast.metered(delivered, pipe, mss, safe)) {
+            self.window.set_cwnd(cwnd);
         }
     }
 
     /// NewReno's fast recovery (RFC 6582, 3.2).
     fn recover_without_sack(&mut self, now: Instant, news: &News) {
         let mss = u64::from(self.snd.mss);
+        let Some(fast) = self.snd.recovery.fast_mut() else { return };
         if news.duplicate {
             // What has left the network makes room for a repetition as long as there is one to make, then for new data.
-            if !self.snd.board.mark_next_lost(self.snd.bulk.until) {
-                self.snd.inflation += mss;
+            if !self.snd.board.mark_next_lost(fast.repeat_until()) {
+                fast.inflate(mss);
             }
             return;
         }
         if news.acked == 0 {
             return;
         }
-        // A partial acknowledgement: deflate by what it acknowledges, less one segment for the retransmission.
-        if self.snd.inflation > news.acked {
-            self.snd.inflation = self.snd.inflation - news.acked + mss.min(news.acked);
-        } else {
-            let rest = news.acked - self.snd.inflation;
+        if let Some(rest) = fast.deflate(news.acked, mss) {
             self.window.set_cwnd(self.window.cwnd().saturating_sub(rest));
-            self.snd.inflation = mss.min(news.acked);
         }
         if !self.head_is_being_repaired() {
             let judged = self.judge(&[0], Trigger::PartialAck);
@@ -406,9 +395,9 @@ impl Endpoint {
         let by_dsack = news.dsack.is_some() && undo.is_proven();
         // RFC 3522, 3.2: an acknowledgement that advances and echoes a clock older than the retransmission's.
         let by_clock = news.acked > 0
-            && matches!(self.snd.phase, Phase::Fast { .. })
+            && self.snd.recovery.fast().is_some()
             && undo.retransmitted
-            && match (self.snd.rtx_tsval, segment.options.timestamps) {
+            && match (self.snd.recovery.first_repetition(), segment.options.timestamps) {
                 (Some(sent), Some(echoed)) => (echoed.echo.wrapping_sub(sent) as i32) < 0,
                 _ => false,
             };
@@ -424,7 +413,7 @@ impl Endpoint {
             return;
         }
         self.snd.rack.tail_probe = None;
-        if let (Some(lost), None, Phase::Open) = (probe.lost, news.dsack, self.snd.phase) {
+        if let (Some(lost), None, true) = (probe.lost, news.dsack, self.snd.recovery.is_open()) {
             self.respond_to_repaired_tail(&lost);
         }
     }
@@ -438,7 +427,7 @@ impl Endpoint {
             self.climb_by_clock(news.acked);
         }
         self.refresh_path(now);
-        let mut ack = make_ack(&self.path, segment, news, &self.snd.phase);
+        let mut ack = make_ack(&self.path, segment, news, &self.snd.recovery);
         ack.in_recovery |= repairing || climbing;
         if self.config.slow_start_limit.is_none() {
             ack.acked = news.acked.min(self.newly_arrived(news)); // Linux grows by what it learns to have been delivered
@@ -462,9 +451,9 @@ impl Endpoint {
             self.timers.cancel_retransmission();
             return;
         }
-        if let Phase::Fast { partial_seen, .. } = &mut self.snd.phase {
+        if let Some(fast) = self.snd.recovery.fast_mut() {
             // RFC 6582, 4: the impatient variant restarts the timer for the first partial acknowledgement only.
-            let again = std::mem::replace(partial_seen, true);
+            let again = fast.restarts_timer();
             if again && !self.agreed.sack && self.config.impatient {
                 return;
             }
@@ -485,7 +474,7 @@ impl Endpoint {
     }
 }
 
-pub(super) fn make_ack<'a>(path: &'a crate::path::Path, segment: &'a Segment, news: &News, phase: &Phase) -> Ack<'a> {
+pub(super) fn make_ack<'a>(path: &'a crate::path::Path, segment: &'a Segment, news: &News, recovery: &Recovery) -> Ack<'a> {
     Ack {
         path,
         acked: news.acked,
@@ -495,7 +484,7 @@ pub(super) fn make_ack<'a>(path: &'a crate::path::Path, segment: &'a Segment, ne
         newest_sent_at: news.delivered.once.map(|(sent, _)| sent),
         duplicate: news.duplicate,
         ece: segment.flags.contains(Flags::ECE),
-        in_recovery: matches!(phase, Phase::Fast { .. }),
+        in_recovery: recovery.fast().is_some(),
         window_limited: true,
         options: &segment.options,
     }

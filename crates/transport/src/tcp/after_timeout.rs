@@ -2,7 +2,7 @@
 
 use super::ack::{make_ack, News};
 use super::record::Event;
-use super::sides::{Phase, Stage};
+use super::recovery::Stage;
 use super::Endpoint;
 use crate::segment::Segment;
 use crate::time::Instant;
@@ -10,29 +10,30 @@ use crate::timeout::{AfterTimeout, Assessment, Exit, Outcome, Pardon};
 
 impl Endpoint {
     pub(super) fn on_ack_after_timeout(&mut self, now: Instant, segment: &Segment, news: &News) {
-        let Phase::Timeout { recover, stage, .. } = self.snd.phase else { return };
-        match stage {
-            Stage::Awaiting(acks) | Stage::Repairing(acks) => self.assess_timeout(now, segment, news, acks + 1),
+        let Some(timeout) = self.snd.recovery.timeout() else { return };
+        let recover = timeout.recover();
+        match timeout.stage() {
+            Stage::Awaiting { acks, .. } | Stage::Repairing(acks) => self.assess_timeout(now, segment, news, acks + 1),
             Stage::Forgiven if news.acked > 0 => self.mark_missing(recover),
             Stage::Forgiven | Stage::Genuine => {}
         }
-        let Phase::Timeout { stage, .. } = self.snd.phase else { return };
+        let Some(timeout) = self.snd.recovery.timeout() else { return };
         if self.snd.una >= recover {
-            if matches!(stage, Stage::Awaiting(_) | Stage::Repairing(_)) {
+            if timeout.stage().undecided().is_some() {
                 self.events.push_back(Event::TimeoutAssessed(Outcome::Genuine));
             }
-            self.snd.phase = Phase::Open;
-            self.snd.dup_acks = 0;
+            self.snd.recovery.end();
             self.snd.board.restart_examination();
         }
     }
 
     fn assess_timeout(&mut self, now: Instant, segment: &Segment, news: &News, number: u32) {
-        let Phase::Timeout { recover, stage, head_end } = self.snd.phase else { return };
-        let awaiting = matches!(stage, Stage::Awaiting(_));
+        let Some(timeout) = self.snd.recovery.timeout() else { return };
+        let (recover, head_end) = (timeout.recover(), timeout.head_end());
+        let awaiting = self.snd.recovery.awaiting().is_some();
         let beyond = self.snd.una > recover || self.snd.board.highest_sacked() > recover;
         let room = (self.snd.una + self.snd.wnd).saturating_sub(self.snd.nxt);
-        let ack = make_ack(&self.path, segment, news, &self.snd.phase);
+        let ack = make_ack(&self.path, segment, news, &self.snd.recovery);
         let assessment = self.parts.timeout.assess(&AfterTimeout {
             ack: &ack,
             number,
@@ -42,21 +43,20 @@ impl Endpoint {
             beyond_recover: beyond,
             original_delivered: news.delivered.original_before_watch,
             new_data_possible: self.snd.unsent() > 0 && room >= u64::from(self.snd.mss).min(self.snd.unsent()),
-            retransmission_tsval: self.snd.rtx_tsval,
+            retransmission_tsval: self.snd.recovery.first_repetition(),
             dsack: news.dsack.is_some_and(|(left, _)| left < head_end),
         });
         match assessment {
             Assessment::Undecided if awaiting => {
-                self.set_stage(Stage::Awaiting(number));
-                self.snd.frto_credit = if news.acked > 0 { 2 } else { 0 };
+                let credit = if news.acked > 0 { 2 } else { 0 };
+                self.snd.recovery.assess(Stage::Awaiting { acks: number, credit });
             }
             Assessment::Undecided | Assessment::Repairing => {
-                self.set_stage(Stage::Repairing(number));
+                self.snd.recovery.assess(Stage::Repairing(number));
                 self.go_on_repairing(awaiting, number, recover);
             }
             Assessment::Forgiven(pardon) if self.snd.undo.is_some() => self.forgive_timeout(now, pardon, awaiting, recover),
             Assessment::Spurious if self.snd.undo.is_some() => {
-                self.snd.frto_credit = 0;
                 let delayed = news.delivered.once.map(|(sent, _)| now.since(sent));
                 self.undo_reduction(now);
                 if let Some(delayed) = delayed {
@@ -64,16 +64,10 @@ impl Endpoint {
                 }
             }
             Assessment::Genuine | Assessment::Forgiven(_) | Assessment::Spurious => {
-                self.set_stage(Stage::Genuine);
+                self.snd.recovery.assess(Stage::Genuine);
                 self.events.push_back(Event::TimeoutAssessed(Outcome::Genuine));
                 self.go_on_repairing(awaiting, number, recover);
             }
-        }
-    }
-
-    fn set_stage(&mut self, to: Stage) {
-        if let Phase::Timeout { stage, .. } = &mut self.snd.phase {
-            *stage = to;
         }
     }
 
@@ -82,7 +76,6 @@ impl Endpoint {
         if !awaiting {
             return;
         }
-        self.snd.frto_credit = 0;
         if number > 1 && self.snd.nxt > recover {
             // RFC 5682, 2.1 step 3a: the two new segments must not keep the retransmissions back.
             self.window.set_cwnd(self.window.cwnd().max(3 * u64::from(self.snd.mss)));
@@ -117,12 +110,11 @@ impl Endpoint {
     fn forgive_timeout(&mut self, now: Instant, pardon: Pardon, awaiting: bool, recover: u64) {
         let Some(undo) = self.snd.undo.take() else { return };
         self.stats.forgiven_timeouts += 1;
-        self.set_stage(Stage::Forgiven);
+        self.snd.recovery.assess(Stage::Forgiven);
         self.stop_climbing();
-        self.snd.frto_credit = 0;
         if awaiting {
             // Nothing but the first segment was sent again, so duplicates will not be of our making (RFC 6582, 3.2 step 1).
-            self.snd.recover = recover - 1;
+            self.snd.recovery.heed_duplicates_beyond(recover - 1);
         }
         if !self.agreed.sack {
             // The originals did not arrive late, or the timeout would be spurious: after this long they are in the network no more. In

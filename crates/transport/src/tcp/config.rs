@@ -85,7 +85,7 @@ config! { $;
     /// Report duplicates by D-SACK (RFC 2883).
     dsack: bool,
     /// Recovery without SACK.
-    recovery: Recovery,
+    recovery: FastRecovery,
     /// In NewReno recovery, restart the retransmission timer at the first partial acknowledgement only (RFC 6582, 4).
     // NewReno restarts the retransmission timer for the first partial acknowledgement only (RFC 6582, 4: impatient) instead of for
     // each.
@@ -195,8 +195,8 @@ config! { $;
 /// Fast recovery without SACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Recovery {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Recovery"))]
+pub enum FastRecovery {
     /// None: slow start after fast retransmit.
     Tahoe,
     /// Ends with the first new acknowledgement (RFC 5681).
@@ -320,7 +320,7 @@ impl Config {
             timestamp_tick: Duration::from_millis(1),
             sack: true,
             dsack: true,
-            recovery: Recovery::NewReno,
+            recovery: FastRecovery::NewReno,
             impatient: true,
             dup_threshold: 3,
             limited_transmit: true,
@@ -458,7 +458,7 @@ impl Config {
             send_buffer: 16_384,
             window_scaling: false,
             timestamps: false,
-            recovery: Recovery::Reno,
+            recovery: FastRecovery::Reno,
             ack_policy: AckPolicy::Delayed(Duration::from_millis(200)),
             granularity: Granularity::FreeBsd(Duration::from_millis(500)),
             ..Self::freebsd45()

@@ -2,7 +2,7 @@
 
 use super::fast_open::FastOpening;
 use super::record::{Closing, Command, Event, Input, Outstanding, Ports, Repair, State, Stats};
-use super::sides::{Agreed, Phase, Receiver, Sender};
+use super::sides::{Agreed, Receiver, Sender};
 use super::timers::Timers;
 use super::Config;
 use super::Parts;
@@ -150,15 +150,14 @@ impl Endpoint {
 
     /// Whether any of the differentiators wants to hear what really became of packets.
     pub fn wants_truth(&self) -> bool {
-        self.parts.differentiator.wants_truth() || self.parts.shadows.iter().any(|(_, shadow)| shadow.wants_truth())
+        self.parts.differentiators.want_truth()
     }
 
     /// Tells the differentiators that a transmission did not arrive. Only a driver that sees the whole network knows; `fate.start` is
     /// an offset in the data stream here.
     pub fn reveal(&mut self, fate: &Fate) {
         let fate = Fate { start: self.snd.buffer.base() + fate.start, ..*fate };
-        self.parts.differentiator.on_truth(&fate);
-        self.parts.shadows.iter_mut().for_each(|(_, shadow)| shadow.on_truth(&fate));
+        self.parts.differentiators.on_truth(&fate);
     }
 
     /// The state of the connection.
@@ -189,10 +188,10 @@ impl Endpoint {
     /// What is outstanding, counted segment by segment.
     pub fn outstanding(&self) -> Outstanding {
         let mut count = Outstanding {
-            repair: match self.snd.phase {
-                Phase::Open => Repair::None,
-                Phase::Fast { .. } => Repair::Fast,
-                Phase::Timeout { .. } => Repair::AfterTimeout,
+            repair: match &self.snd.recovery {
+                recovery if recovery.is_open() => Repair::None,
+                recovery if recovery.fast().is_some() => Repair::Fast,
+                _ => Repair::AfterTimeout,
             },
             ..Outstanding::default()
         };

@@ -2,6 +2,7 @@
 
 use super::pmtu::PathMtu;
 use super::record::{Closing, Event, State};
+use super::recovery::Recovery;
 use super::sides::first_position;
 use super::{Config, Endpoint, Parts};
 use crate::congestion::Window;
@@ -115,8 +116,8 @@ impl Endpoint {
     }
 
     fn wants_reports(&self) -> bool {
-        let Parts { receiver, differentiator, congestion, .. } = &self.parts;
-        receiver.wants_reports() || differentiator.wants_reports() || congestion.wants_waves().is_some()
+        let Parts { receiver, differentiators, congestion, .. } = &self.parts;
+        receiver.wants_reports() || differentiators.ruling.wants_reports() || congestion.wants_waves().is_some()
     }
 
     fn own_shift(&self) -> u8 {
@@ -224,12 +225,12 @@ impl Endpoint {
 
     /// Whether our data segments carry nonces.
     pub(super) fn nonces(&self) -> bool {
-        self.agreed.reports && self.parts.differentiator.wants_nonce()
+        self.agreed.reports && self.parts.differentiators.ruling.wants_nonce()
     }
 
     /// Whether our data segments carry a field for the probability to survive the path.
     pub(super) fn survivals(&self) -> bool {
-        self.agreed.reports && self.parts.differentiator.wants_survival()
+        self.agreed.reports && self.parts.differentiators.ruling.wants_survival()
     }
 
     /// Our SYN has been acknowledged and the peer's has come.
@@ -238,7 +239,7 @@ impl Endpoint {
         self.syn_due = false;
         self.snd.una = self.snd.iss + 1;
         self.snd.wl = (self.rcv.next, self.snd.una);
-        self.snd.recover = self.snd.iss;
+        self.snd.recovery = Recovery::new(self.snd.iss);
         let retried = self.snd.syn_expiries > 0;
         self.sample_handshake(now, segment, retried);
         self.timers.cancel_retransmission();

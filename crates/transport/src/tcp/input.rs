@@ -52,10 +52,7 @@ impl Endpoint {
         }
         self.refresh_path(self.path.now);
         let passed = Passed { path: &self.path, hop: notice.hop, start, len: u32::from(notice.len) };
-        self.parts.differentiator.on_passed(&passed);
-        for (_, shadow) in &mut self.parts.shadows {
-            shadow.on_passed(&passed);
-        }
+        self.parts.differentiators.on_passed(&passed);
     }
 
     fn on_segment_synchronised(&mut self, now: Instant, segment: &Segment) {

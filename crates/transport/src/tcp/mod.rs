@@ -1,9 +1,15 @@
 //! One TCP connection (RFC 9293).
 //!
-//! [`Endpoint`] is the face; behind it one file holds one thought: opening and closing (`handshake`, `fast_open`), arriving segments (`input`),
-//! acknowledgements (`ack`, `after_timeout`), loss detection and recovery (`recovery`, `rack`, `prr`, `bulk`, `undo`, `ramp`), timers (`timers`),
-//! how large packets may be (`pmtu`) and what leaves (`output`). The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`,
-//! `quick_acks`, `window_use`) know nothing of each other.
+//! [`Endpoint`] is the face; behind it one file holds one thought:
+//!
+//! - opening and closing (`handshake`, `fast_open`), arriving segments (`input`), what leaves (`output`), how large packets may be (`pmtu`), timers (`timers`);
+//! - what an acknowledgement delivers, teaches and sets in motion (`ack`);
+//! - **where a loss is judged**: `losses`, by duplicates or by time (`rack`); the differentiators hear of everything in `differentiators`;
+//! - **where the window falls** and how it comes back: `reduction`, with `prr`, `ramp` and `undo`;
+//! - **where a timeout is handled**: `expiry`, and its assessment in `after_timeout`;
+//! - what is being repaired meanwhile: the state machine of `recovery`, which alone changes its state.
+//!
+//! The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`, `bulk`, `quick_acks`, `window_use`) know nothing of each other.
 
 mod ack;
 mod after_timeout;
@@ -12,11 +18,14 @@ mod assembler;
 mod bulk;
 mod clock;
 mod config;
+mod differentiators;
 mod endpoint;
+mod expiry;
 mod fast_open;
 mod handshake;
 mod heard;
 mod input;
+mod losses;
 mod output;
 mod parts;
 mod pmtu;
@@ -26,6 +35,7 @@ mod rack;
 mod ramp;
 mod record;
 mod recovery;
+mod reduction;
 mod rtt;
 mod scoreboard;
 mod send_buffer;
@@ -37,7 +47,8 @@ mod window_use;
 
 #[cfg(feature = "serde")]
 pub use config::Overrides;
-pub use config::{AckPolicy, Config, ConfigError, Granularity, Profile, Recovery, ReportResponse, PROFILES};
+pub use config::{AckPolicy, Config, ConfigError, FastRecovery, Granularity, Profile, ReportResponse, PROFILES};
+pub use differentiators::Differentiators;
 pub use endpoint::Endpoint;
 pub use fast_open::{FastOpenAnswer, FastOpenRequest};
 pub use parts::Parts;

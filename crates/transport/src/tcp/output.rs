@@ -2,7 +2,7 @@
 
 use super::rack::TailProbe;
 use super::record::State;
-use super::sides::{Phase, Stage};
+use super::recovery::Fast;
 use super::waves::Leaving;
 use super::{AckPolicy, Endpoint};
 use crate::path::{Formation, Sent};
@@ -82,7 +82,7 @@ impl Endpoint {
                     return new;
                 }
             }
-            if let Phase::Fast { recover, .. } = self.snd.phase {
+            if let Some(recover) = self.snd.recovery.fast().map(Fast::recover) {
                 let rescue = self.transmit_rescue(now, recover);
                 if rescue.is_some() {
                     return rescue;
@@ -114,7 +114,7 @@ impl Endpoint {
         if self.snd.board.needs_repair() {
             let index = self.snd.board.next_repair()?;
             let len = u64::from(self.snd.board.get(index).len);
-            let room = self.window.cwnd() + self.snd.inflation;
+            let room = self.window.cwnd() + self.snd.recovery.inflation();
             if self.snd.force_head || self.snd.pipe() + len <= room {
                 self.snd.force_head = false;
                 return Some(self.retransmit(now, index));
@@ -140,12 +140,12 @@ impl Endpoint {
         }
         let highest = self.snd.board.highest_sacked();
         let hole = self.snd.board.iter().position(|sent| sent.in_network() && !sent.was_retransmitted() && sent.start < highest);
-        if hole.is_none() && self.snd.rescued_until >= self.snd.una {
+        if hole.is_none() && !self.snd.recovery.fast().is_some_and(Fast::may_rescue) {
             return None;
         }
         let index = hole.or_else(|| self.snd.board.iter().rposition(|sent| !sent.is_sacked() && sent.end() <= recover))?;
         if hole.is_none() {
-            self.snd.rescued_until = recover;
+            self.snd.recovery.fast_mut().map(Fast::rescue);
         }
         Some(self.retransmit(now, index))
     }
@@ -178,15 +178,11 @@ impl Endpoint {
             undo.retransmitted = true;
             undo.unproven += 1;
         }
-        if let Some(prr) = &mut self.snd.prr {
-            prr.on_sent(u64::from(sent.len));
-        }
         self.stats.retransmissions += 1;
         self.stats.retransmitted_octets += u64::from(sent.data_len());
         let segment = self.data_segment(now, sent.start, sent.data_len(), sent.is_fin(), u32::from(sent.transmissions));
-        if let (None, Some(timestamps)) = (self.snd.rtx_tsval, segment.options.timestamps) {
-            self.snd.rtx_tsval = Some(timestamps.value);
-        }
+        let value = segment.options.timestamps.map(|timestamps| timestamps.value);
+        self.snd.recovery.note_repetition(u64::from(sent.len), value);
         if !self.timers.retransmission_armed() && !self.timers.persist_armed() {
             self.guard_outstanding(now);
         }
@@ -221,28 +217,29 @@ impl Endpoint {
             }
             return None;
         }
-        if self.snd.frto_credit == 0
-            && (!self.frto_permits() || self.in_network() + len > self.window.cwnd() + self.snd.inflation)
-        {
+        let fits = match self.snd.recovery.awaiting() {
+            Some(credit) => credit > 0,
+            None => self.in_network() + len <= self.window.cwnd() + self.snd.recovery.inflation(),
+        };
+        if !fits {
             return None;
         }
-        self.snd.frto_credit = self.snd.frto_credit.saturating_sub(1);
         let len = self.size_to_send(now, len, by_peer);
         Some(self.send_new(now, len as u32))
     }
 
     /// While a timeout is being assessed only F-RTO's credit lets new data out.
     fn frto_permits(&self) -> bool {
-        !matches!(self.snd.phase, Phase::Timeout { stage: Stage::Awaiting(_), .. })
+        self.snd.recovery.awaiting().is_none()
     }
 
     /// What counts against the window: everything outstanding, or in recovery what is believed to be in the network.
     fn in_network(&self) -> u64 {
-        if self.snd.phase != Phase::Open || self.config.rack && self.agreed.sack {
+        if !self.snd.recovery.is_open() || self.config.rack && self.agreed.sack {
             return self.snd.pipe();
         }
         // RFC 3042: the first two duplicate acknowledgements each let one segment out.
-        let limited = if self.config.limited_transmit { self.snd.dup_acks.min(2) } else { 0 };
+        let limited = if self.config.limited_transmit { self.snd.recovery.dup_acks().min(2) } else { 0 };
         self.snd.flight().saturating_sub(u64::from(limited) * u64::from(self.snd.mss))
     }
 
@@ -314,20 +311,15 @@ impl Endpoint {
         self.snd.fin_sent |= fin;
         self.snd.board.push(start, seq_len, fin, now);
         self.snd.nxt += u64::from(seq_len);
-        if self.snd.phase == Phase::Open && self.snd.dup_acks > 0 {
-            self.snd.limited += u64::from(seq_len);
-        }
+        self.snd.recovery.note_sent(u64::from(seq_len));
         self.snd.last_sent = now;
         self.snd.used.on_sent(self.snd.una, self.snd.nxt);
         self.snd.rtt.on_sent(self.snd.nxt, now);
-        if let Some(prr) = &mut self.snd.prr {
-            prr.on_sent(u64::from(seq_len));
-        }
         if start < self.fast.again_until {
             self.note_repeated_syn_data(now);
         }
         let segment = self.data_segment_with(now, start, len, fin, 0, was_idle);
-        if !self.timers.retransmission_armed() || self.config.tlp && self.agreed.sack && self.snd.phase == Phase::Open {
+        if !self.timers.retransmission_armed() || self.config.tlp && self.agreed.sack && self.snd.recovery.is_open() {
             self.guard_outstanding(now);
         }
         segment
@@ -355,10 +347,7 @@ impl Endpoint {
             self.stats.data_octets_sent += u64::from(len);
             let sent = Sent { now, start, len, transmission, was_idle, wave };
             self.parts.congestion.on_sent(&sent);
-            self.parts.differentiator.on_sent(&sent);
-            for (_, shadow) in &mut self.parts.shadows {
-                shadow.on_sent(&sent);
-            }
+            self.parts.differentiators.on_sent(&sent);
         }
         let mut ecn = Ecn::NotCapable;
         if self.agreed.ecn && transmission == 0 && len > 0 {
@@ -388,7 +377,7 @@ impl Endpoint {
         if !self.agreed.reports {
             return None;
         }
-        self.parts.differentiator.wants_waves().or_else(|| self.parts.congestion.wants_waves())
+        self.parts.differentiators.ruling.wants_waves().or_else(|| self.parts.congestion.wants_waves())
     }
 
     /// The wave of data that has just been put on the scoreboard.
@@ -400,7 +389,7 @@ impl Endpoint {
         let own = u64::from(len);
         let room = match formation {
             Formation::Train | Formation::Window => self.window.cwnd().min(self.snd.wnd),
-            Formation::Burst => (self.window.cwnd() + self.snd.inflation).saturating_sub(self.in_network()) + own,
+            Formation::Burst => (self.window.cwnd() + self.snd.recovery.inflation()).saturating_sub(self.in_network()) + own,
         };
         let mss = u64::from(self.snd.mss);
         let segments = (room / mss).min((self.snd.unsent() + own).div_ceil(mss));
@@ -422,7 +411,7 @@ impl Endpoint {
     /// The options that every segment carries, and those of `data`.
     pub(super) fn data_options(&self, now: Instant, nonce: Option<u32>, data: bool) -> Options {
         let timestamps = self.agreed.timestamps.then(|| self.timestamps(now));
-        let header_check = data && self.agreed.reports && self.parts.differentiator.wants_header_check();
+        let header_check = data && self.agreed.reports && self.parts.differentiators.ruling.wants_header_check();
         let rare = (data && self.survivals()).then(|| {
             let notices = Notices { survival: Some(u16::MAX), ..Notices::default() };
             Box::new(RareOptions { notices, ..RareOptions::default() })

@@ -1,7 +1,8 @@
 //! The algorithms of a connection.
 
+use super::Differentiators;
 use crate::congestion::CongestionControl;
-use crate::differentiation::{GapDifferentiator, LossDifferentiator};
+use crate::differentiation::GapDifferentiator;
 use crate::reaction::Reaction;
 use crate::receiver::ReceiverAgent;
 use crate::timeout::TimeoutPolicy;
@@ -11,10 +12,8 @@ use crate::timeout::TimeoutPolicy;
 pub struct Parts {
     /// How the window moves.
     pub congestion: Box<dyn CongestionControl>,
-    /// Why a segment was lost: the one that rules.
-    pub differentiator: Box<dyn LossDifferentiator>,
-    /// Differentiators that judge every loss and change nothing, with the names of their columns.
-    pub shadows: Vec<(String, Box<dyn LossDifferentiator>)>,
+    /// Why a segment was lost: the one that rules, and those in shadow.
+    pub differentiators: Differentiators,
     /// Differentiators that judge every gap at the receiver and change nothing, with the names of their columns.
     pub receiver_shadows: Vec<(String, Box<dyn GapDifferentiator>)>,
     /// What a verdict does to the window.

@@ -1,7 +1,7 @@
 //! RACK loss detection and tail loss probes (RFC 8985).
 
 use super::scoreboard::Sent;
-use super::sides::{Phase, Sender};
+use super::sides::Sender;
 use crate::time::{Duration, Instant};
 
 /// RACK's state.
@@ -66,7 +66,7 @@ impl Rack {
     }
 
     fn reordering_window(&self, snd: &Sender, dup_threshold: u32) -> Duration {
-        let certain = snd.phase != Phase::Open || snd.board.sacked() >= u64::from(dup_threshold) * u64::from(snd.mss);
+        let certain = !snd.recovery.is_open() || snd.board.sacked() >= u64::from(dup_threshold) * u64::from(snd.mss);
         if !self.reordering_seen && certain {
             return Duration::ZERO;
         }

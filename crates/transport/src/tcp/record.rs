@@ -129,7 +129,7 @@ pub struct LossRecord {
     pub episode: u32,
     /// The ruling verdict.
     pub verdict: Verdict,
-    /// The verdicts of the differentiators in shadow, in the order of [`Parts::shadows`](super::Parts::shadows).
+    /// The verdicts of the differentiators in shadow, in the order of [`Differentiators::shadows`](super::Differentiators::shadows).
     pub shadows: Vec<Verdict>,
     /// What was done.
     pub judgement: Judgement,

@@ -1,361 +1,463 @@
-//! From a suspicion to a repair: judging losses, entering and leaving fast recovery.
+//! What the sender is repairing: a state machine. What exists only during a repair lives in its state, so that it ends with it, and nobody
+//! outside of this file can put the machine into another state.
+//!
+//! ```text
+//!              begin_fast                    expire
+//!     Open ──────────────────▶ Fast ─────────────────────▶ Timeout
+//!       ▲ │◀───────────────────┘ end           ▲ │ ▲ │ expire
+//!       │ └────────────────────────────────────┘ │ └─┘
+//!       └────────────────────────────────────────┘ end
+//! ```
 
 use super::prr::Prr;
-use super::record::{Event, Judgement, LossRecord};
-use super::scoreboard::Sent;
-use super::sides::{Phase, Sender, Stage};
-use super::undo::Undo;
-use super::{Endpoint, Recovery, ReportResponse};
-use crate::path::{Loss, Path, Trigger};
-use crate::reaction::{Repair, Response};
-use crate::time::Instant;
-use crate::timeout::Outcome;
-use crate::verdict::Cause;
+use crate::path::Trigger;
 
-/// The event that a record tells of.
-fn loss_of<'a>(path: &'a Path, base: u64, record: &LossRecord, first_of_episode: bool) -> Loss<'a> {
-    Loss {
-        path,
-        start: base + record.offset,
-        len: record.len,
-        transmission: record.transmission,
-        sent_at: record.sent_at,
-        trigger: record.trigger,
-        first_of_episode,
-    }
+/// The state of loss recovery.
+#[derive(Debug)]
+pub(super) struct Recovery {
+    state: State,
+    /// Duplicate acknowledgements in a row.
+    dup_acks: u32,
+    /// Duplicates up to here begin no fast recovery: `SND.NXT` at the latest entry into any (RFC 6582's `recover`).
+    guard: u64,
+    /// Episodes so far.
+    episodes: u32,
 }
 
-/// Losses with the opinions on them, by scoreboard index.
-pub(super) type Judged = Vec<(usize, LossRecord)>;
+#[derive(Debug)]
+enum State {
+    /// Nothing is repaired.
+    Open {
+        /// Octets that left on duplicate acknowledgements (RFC 3042).
+        limited: u64,
+    },
+    /// Fast recovery.
+    Fast(Fast),
+    /// Slow start after a timeout.
+    Timeout(Timeout),
+}
 
-impl Sender {
-    /// The window that fast recovery will leave behind, if it is under way.
-    pub fn fast_exit_cwnd(&self) -> Option<u64> {
-        match self.phase {
-            Phase::Fast { exit_cwnd, .. } => Some(exit_cwnd),
-            _ => None,
+/// Fast recovery.
+#[derive(Debug)]
+pub(super) struct Fast {
+    /// `SND.NXT` at its start: when everything below is acknowledged, it is over.
+    recover: u64,
+    /// The window was reduced.
+    reduced: bool,
+    /// The window to leave behind.
+    exit_cwnd: u64,
+    /// A partial acknowledgement has already restarted the timer.
+    partial_seen: bool,
+    /// Octets by which duplicates inflate the window without SACK (RFC 5681, 3.2).
+    inflation: u64,
+    /// Meters the way down, with SACK.
+    prr: Option<Prr>,
+    /// Everything below is sent again ([`Repair::Bulk`](crate::reaction::Repair::Bulk)); 0: only what is lost.
+    repeat_until: u64,
+    /// The one rescue retransmission was made (RFC 6675's `RescueRxt`).
+    rescued: bool,
+    /// `TSval` of its first retransmission.
+    first_repetition: Option<u32>,
+}
+
+/// What a fast recovery begins with.
+#[derive(Debug)]
+pub(super) struct FastStart {
+    /// `SND.NXT`.
+    pub recover: u64,
+    /// The window was reduced.
+    pub reduced: bool,
+    /// The window to leave behind.
+    pub exit_cwnd: u64,
+    /// Octets by which the duplicates so far inflate the window.
+    pub inflation: u64,
+    /// What meters the way down.
+    pub prr: Option<Prr>,
+    /// Everything outstanding is sent again.
+    pub repeats: bool,
+}
+
+/// The time after a timeout.
+#[derive(Debug)]
+pub(super) struct Timeout {
+    /// `SND.NXT` at the timeout.
+    recover: u64,
+    /// How far its assessment has come.
+    stage: Stage,
+    /// End of the segment that was retransmitted first.
+    head_end: u64,
+    /// `TSval` of the first retransmission, also if the timer has expired again since.
+    first_repetition: Option<u32>,
+}
+
+/// How far the assessment of a timeout has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Only the first segment is repaired.
+    Awaiting {
+        /// Acknowledgements since the timeout.
+        acks: u32,
+        /// New segments that F-RTO lets out meanwhile (RFC 5682, 2.1 step 2b).
+        credit: u32,
+    },
+    /// The repair goes on, after so many acknowledgements.
+    Repairing(u32),
+    /// It was congestion.
+    Genuine,
+    /// It was a loss, but not congestion.
+    Forgiven,
+}
+
+impl Stage {
+    /// Acknowledgements since the timeout, if it is not decided yet.
+    pub const fn undecided(self) -> Option<u32> {
+        match self {
+            Self::Awaiting { acks, .. } | Self::Repairing(acks) => Some(acks),
+            Self::Genuine | Self::Forgiven => None,
         }
     }
 }
 
-impl Endpoint {
-    /// Asks all differentiators about the segments at `indices`. Changes nothing else; the path must be up to date.
-    pub(super) fn judge(&mut self, indices: &[usize], trigger: Trigger) -> Judged {
-        let open = self.snd.phase == Phase::Open;
-        indices
-            .iter()
-            .enumerate()
-            .map(|(nth, &index)| {
-                let sent = *self.snd.board.get(index);
-                (index, self.judge_one(&sent, trigger, open && nth == 0))
-            })
-            .collect()
+/// Transitions.
+impl Recovery {
+    /// Nothing to repair, and no duplicates to heed up to `guard`.
+    pub const fn new(guard: u64) -> Self {
+        Self { state: State::Open { limited: 0 }, dup_acks: 0, guard, episodes: 0 }
     }
 
-    fn judge_one(&mut self, sent: &Sent, trigger: Trigger, first_of_episode: bool) -> LossRecord {
-        let loss = Loss {
-            path: &self.path,
-            start: sent.start,
-            len: sent.data_len(),
-            transmission: u32::from(sent.transmissions) - 1,
-            sent_at: sent.last_at,
-            trigger,
-            first_of_episode,
+    /// Fast recovery begins, a new episode.
+    pub fn begin_fast(&mut self, start: FastStart) {
+        let FastStart { recover, reduced, exit_cwnd, inflation, prr, repeats } = start;
+        let repeat_until = if repeats { recover } else { 0 };
+        self.begin_episode(recover);
+        self.state = State::Fast(Fast {
+            recover,
+            reduced,
+            exit_cwnd,
+            partial_seen: false,
+            inflation,
+            prr,
+            repeat_until,
+            rescued: false,
+            first_repetition: None,
+        });
+    }
+
+    /// Fast retransmit without fast recovery: slow start as after a timeout, a new episode (Tahoe).
+    pub fn begin_slow_start(&mut self, recover: u64, head_end: u64) {
+        self.begin_episode(recover);
+        self.state = State::Timeout(Timeout { recover, stage: Stage::Genuine, head_end, first_repetition: None });
+    }
+
+    /// The retransmission timer has expired. `repeated`: the repair of an earlier timeout is still under way, and its episode goes on.
+    pub fn expire(&mut self, recover: u64, head_end: u64, repeated: bool) {
+        let first_repetition = match &self.state {
+            State::Timeout(timeout) if repeated => timeout.first_repetition,
+            _ => None,
         };
-        // Only what is noticed while another episode is under way belongs to it.
+        if repeated {
+            self.guard = recover;
+        } else {
+            self.begin_episode(recover);
+        }
+        self.dup_acks = 0;
+        let stage = Stage::Awaiting { acks: 0, credit: 0 };
+        self.state = State::Timeout(Timeout { recover, stage, head_end, first_repetition });
+    }
+
+    /// The repair is over, or proved unnecessary.
+    pub fn end(&mut self) {
+        self.state = State::Open { limited: 0 };
+        self.dup_acks = 0;
+    }
+
+    /// An episode that needs no repair of its own: a tail loss probe has made it.
+    pub fn count_episode(&mut self) {
+        self.episodes += 1;
+    }
+
+    fn begin_episode(&mut self, recover: u64) {
+        self.episodes += 1;
+        self.guard = recover;
+    }
+}
+
+/// What happens in the states.
+impl Recovery {
+    /// A duplicate acknowledgement.
+    pub fn note_duplicate(&mut self) {
+        self.dup_acks += 1;
+    }
+
+    /// An acknowledgement that advances.
+    pub fn note_progress(&mut self) {
+        self.dup_acks = 0;
+        if let State::Open { limited } = &mut self.state {
+            *limited = 0;
+        }
+    }
+
+    /// New data has left.
+    pub fn note_sent(&mut self, octets: u64) {
+        match &mut self.state {
+            State::Open { limited } if self.dup_acks > 0 => *limited += octets,
+            State::Fast(Fast { prr: Some(prr), .. }) => prr.on_sent(octets),
+            State::Timeout(Timeout { stage: Stage::Awaiting { credit, .. }, .. }) => *credit = credit.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    /// Something has been sent again, with this `TSval`.
+    pub fn note_repetition(&mut self, octets: u64, value: Option<u32>) {
+        match &mut self.state {
+            State::Open { .. } => {}
+            State::Fast(fast) => {
+                fast.first_repetition = fast.first_repetition.or(value);
+                if let Some(prr) = &mut fast.prr {
+                    prr.on_sent(octets);
+                }
+            }
+            State::Timeout(timeout) => timeout.first_repetition = timeout.first_repetition.or(value),
+        }
+    }
+
+    /// Duplicates up to `position` begin no fast recovery, those so far included.
+    pub fn ignore_duplicates(&mut self, position: u64) {
+        self.guard = self.guard.max(position);
+        self.dup_acks = 0;
+    }
+
+    /// Duplicates beyond `position` may begin a fast recovery again.
+    pub fn heed_duplicates_beyond(&mut self, position: u64) {
+        self.guard = position;
+    }
+
+    /// The assessment of a timeout has come so far.
+    pub fn assess(&mut self, to: Stage) {
+        if let State::Timeout(timeout) = &mut self.state {
+            timeout.stage = to;
+        }
+    }
+}
+
+/// What is asked of it.
+impl Recovery {
+    pub const fn is_open(&self) -> bool {
+        matches!(self.state, State::Open { .. })
+    }
+
+    pub const fn fast(&self) -> Option<&Fast> {
+        match &self.state {
+            State::Fast(fast) => Some(fast),
+            _ => None,
+        }
+    }
+
+    pub fn fast_mut(&mut self) -> Option<&mut Fast> {
+        match &mut self.state {
+            State::Fast(fast) => Some(fast),
+            _ => None,
+        }
+    }
+
+    pub const fn timeout(&self) -> Option<&Timeout> {
+        match &self.state {
+            State::Timeout(timeout) => Some(timeout),
+            _ => None,
+        }
+    }
+
+    /// Duplicate acknowledgements in a row.
+    pub const fn dup_acks(&self) -> u32 {
+        self.dup_acks
+    }
+
+    /// Whether duplicates at `una` may begin a fast recovery (RFC 6582, 3.2 step 1).
+    pub const fn heeds_duplicates_at(&self, una: u64) -> bool {
+        una > self.guard
+    }
+
+    /// Octets that limited transmit let out.
+    pub const fn limited(&self) -> u64 {
+        match self.state {
+            State::Open { limited } => limited,
+            _ => 0,
+        }
+    }
+
+    /// Octets by which fast recovery without SACK inflates the window.
+    pub const fn inflation(&self) -> u64 {
+        match &self.state {
+            State::Fast(fast) => fast.inflation,
+            _ => 0,
+        }
+    }
+
+    /// Whether only the first segment is repaired while a timeout is assessed, and how many new segments may leave meanwhile.
+    pub const fn awaiting(&self) -> Option<u32> {
+        match &self.state {
+            State::Timeout(Timeout { stage: Stage::Awaiting { credit, .. }, .. }) => Some(*credit),
+            _ => None,
+        }
+    }
+
+    /// `TSval` of the first retransmission of the episode.
+    pub const fn first_repetition(&self) -> Option<u32> {
+        match &self.state {
+            State::Open { .. } => None,
+            State::Fast(fast) => fast.first_repetition,
+            State::Timeout(timeout) => timeout.first_repetition,
+        }
+    }
+
+    /// The episode that a loss noticed now belongs to: the one under way, if that is of its kind, else the next.
+    pub const fn episode_of(&self, trigger: Trigger) -> u32 {
         let begins = match trigger {
             Trigger::TailProbe => true,
-            Trigger::Timeout => !matches!(self.snd.phase, Phase::Timeout { .. }),
-            _ => self.snd.phase == Phase::Open,
+            Trigger::Timeout => self.timeout().is_none(),
+            _ => self.is_open(),
         };
-        LossRecord {
-            at: self.path.now,
-            offset: self.snd.offset(sent.start),
-            len: loss.len,
-            transmission: loss.transmission,
-            sent_at: loss.sent_at,
-            trigger,
-            episode: if begins { self.snd.episodes } else { self.snd.episodes.saturating_sub(1) },
-            verdict: self.parts.differentiator.judge(&loss),
-            shadows: self.parts.shadows.iter_mut().map(|(_, shadow)| shadow.judge(&loss)).collect(),
-            judgement: Judgement::Covered,
-        }
-    }
-
-    /// A tail loss probe has repaired `lost` before anything else noticed (RFC 8985, 7.4.2).
-    pub(super) fn respond_to_repaired_tail(&mut self, lost: &Sent) {
-        let mut record = self.judge_one(lost, Trigger::TailProbe, true);
-        let response = self.parts.reaction.respond(&record.verdict, &loss_of(&self.path, self.snd.buffer.base(), &record, true));
-        let target = self.apply(response);
-        if let Some(target) = target {
-            self.come_back_to(target, self.window.cwnd());
-            self.stats.reductions += 1;
-        }
-        self.snd.episodes += 1;
-        record.judgement = if target.is_some() { Judgement::Reduced } else { Judgement::Kept };
-        self.tell_losses(vec![(0, record)]);
-    }
-
-    /// Tells the driver of losses.
-    pub(super) fn tell_losses(&mut self, judged: Judged) {
-        self.stats.losses += judged.len() as u64;
-        self.events.extend(judged.into_iter().map(|(_, record)| Event::Loss(Box::new(record))));
-    }
-
-    /// Takes the segments for lost and responds: once an episode, and once more if a loss judged congestion follows others that were
-    /// forgiven.
-    pub(super) fn declare_lost(&mut self, now: Instant, mut judged: Judged) {
-        let not_forgiven = |record: &LossRecord| record.verdict.cause != Cause::Corruption;
-        // Congestion wins over corruption where both are among the losses.
-        let decisive = judged.iter().position(|(_, record)| not_forgiven(record)).unwrap_or(0);
-        let Some((_, record)) = judged.get(decisive) else { return };
-        let verdict = record.verdict;
-        let judgement = match self.snd.phase {
-            Phase::Open => {
-                let loss = loss_of(&self.path, self.snd.buffer.base(), record, true);
-                let response = self.parts.reaction.respond(&verdict, &loss);
-                let repair = self.parts.reaction.repair(&verdict);
-                let reduced = self.enter_fast_recovery(now, response);
-                self.snd.bulk.begin(if repair == Repair::Bulk { self.snd.recover } else { 0 });
-                Some(if reduced { Judgement::Reduced } else { Judgement::Kept })
-            }
-            Phase::Fast { reduced: false, .. } if verdict.cause != Cause::Corruption => {
-                let record = record.clone();
-                self.respond_within_recovery(&record)
-            }
-            _ => None,
-        };
-        if let Some(judgement) = judgement {
-            judged[decisive].1.judgement = judgement;
-        }
-        for &(index, _) in &judged {
-            self.snd.board.mark_lost(index);
-        }
-        if self.agreed.sack && judgement.is_some() && self.snd.bulk.until > 0 {
-            self.snd.board.mark_holes_lost();
-        }
-        self.snd.force_head |= judgement.is_some();
-        self.tell_losses(judged);
-    }
-
-    fn respond_within_recovery(&mut self, record: &LossRecord) -> Option<Judgement> {
-        let loss = loss_of(&self.path, self.snd.buffer.base(), record, false);
-        let response = self.parts.reaction.respond(&record.verdict, &loss);
-        let target = self.apply(response)?;
-        if let Phase::Fast { reduced, exit_cwnd, .. } = &mut self.snd.phase {
-            *reduced = true;
-            *exit_cwnd = target;
-        }
-        self.stats.reductions += 1;
-        match &mut self.snd.prr {
-            Some(prr) => prr.retarget(target),
-            None => self.window.set_cwnd(target.min(self.window.cwnd())),
-        }
-        Some(Judgement::Reduced)
-    }
-
-    /// Sets the threshold that `response` asks for and returns the window to go to; `None` if everything stays.
-    fn apply(&mut self, response: Response) -> Option<u64> {
-        // What recovery makes of the window for its own purposes is not the window that there was.
-        let mut before = self.window.clone();
-        before.set_cwnd(self.snd.fast_exit_cwnd().unwrap_or(before.cwnd()));
-        let whole = self.whole_cwnd();
-        let (threshold, most) = match response {
-            Response::Keep => return None,
-            Response::Reduce => {
-                self.assume_full_window(before.cwnd());
-                (self.parts.congestion.threshold(&before, &self.path), before.cwnd())
-            }
-            Response::Scale(factor) => ((whole as f64 * factor) as u64, whole),
-            Response::Limit(octets) => (octets, whole),
-        };
-        self.stop_climbing();
-        self.window.set_ssthresh(threshold);
-        Some(self.window.ssthresh().min(most))
-    }
-
-    /// The window that there is but for recovery: the one that fast recovery leaves behind, or that comes back little by little.
-    pub(super) fn whole_cwnd(&self) -> u64 {
-        let coming_back = self.snd.ramp.map(|ramp| ramp.target);
-        self.snd.fast_exit_cwnd().or(coming_back).unwrap_or(self.window.cwnd())
-    }
-
-    /// Where thresholds come from the window: takes all of it for in flight.
-    pub(super) fn assume_full_window(&mut self, cwnd: u64) {
-        if self.config.ssthresh_from_cwnd {
-            self.path.flight = cwnd;
-        }
-    }
-
-    /// Begins fast recovery; returns whether the window was reduced.
-    fn enter_fast_recovery(&mut self, now: Instant, response: Response) -> bool {
-        let before = (self.whole_cwnd(), self.window.ssthresh());
-        // RFC 5681, 3.2 step 2: what limited transmit sent does not count.
-        self.path.flight = self.path.flight.saturating_sub(self.snd.limited);
-        self.parts.congestion.save();
-        let target = self.apply(response);
-        self.stop_climbing();
-        let reduced = target.is_some();
-        let snd = &mut self.snd;
-        self.stats.fast_retransmits += 1;
-        self.stats.reductions += u64::from(reduced);
-        snd.episodes += 1;
-        snd.recover = snd.nxt;
-        snd.rtx_tsval = None;
-        snd.undo = reduced.then_some(Undo {
-            cwnd: before.0,
-            ssthresh: before.1,
-            unproven: 0,
-            retransmitted: false,
-            una: snd.una,
-            recover: snd.nxt,
-        });
-        if reduced {
-            snd.cwr_due |= self.agreed.ecn;
-            snd.ecn_recover = snd.nxt;
-        }
-        let mss = u64::from(snd.mss);
-        let exit_cwnd = target.unwrap_or(before.0);
-        if !self.agreed.sack && self.config.recovery == Recovery::Tahoe && reduced {
-            snd.phase = Phase::Timeout { recover: snd.nxt, stage: Stage::Genuine, head_end: snd.una };
-            self.window.set_cwnd(mss);
-            snd.board.mark_all_lost();
-            self.timers.arm_retransmission(snd.rtt.expiry(now));
-            return reduced;
-        }
-        snd.phase = Phase::Fast { recover: snd.nxt, reduced, exit_cwnd, partial_seen: false };
-        if !self.agreed.sack {
-            // As many segments have left the network; a report may come before any duplicate.
-            snd.inflation = u64::from(snd.dup_acks) * mss;
-        }
-        if self.agreed.sack && self.config.prr {
-            snd.prr = Some(Prr::new(snd.flight() - snd.board.sacked(), exit_cwnd));
+        if begins {
+            self.episodes
         } else {
-            self.window.set_cwnd(exit_cwnd.min(self.window.cwnd()));
+            self.episodes.saturating_sub(1)
         }
-        snd.board.restart_examination();
-        self.timers.arm_retransmission(snd.rtt.expiry(now));
-        reduced
+    }
+}
+
+impl Fast {
+    pub const fn recover(&self) -> u64 {
+        self.recover
     }
 
-    /// Everything outstanding at the start of fast recovery is acknowledged.
-    pub(super) fn leave_fast_recovery(&mut self, now: Instant, exit_cwnd: u64) {
-        self.snd.phase = Phase::Open;
-        self.snd.inflation = 0;
-        self.snd.prr = None;
-        self.snd.dup_acks = 0;
-        self.snd.rack.on_recovered();
-        self.snd.board.restart_examination();
-        self.come_back_to(exit_cwnd, 0);
-        self.refresh_path(now);
+    pub const fn reduced(&self) -> bool {
+        self.reduced
     }
 
-    /// The last reduction was unnecessary: take it back.
-    pub(super) fn undo_reduction(&mut self, now: Instant) {
-        let Some(undo) = self.snd.undo.take() else { return };
-        self.stats.undos += 1;
-        if let Phase::Timeout { stage: Stage::Awaiting(_) | Stage::Repairing(_), .. } = self.snd.phase {
-            self.stats.spurious_timeouts += 1;
-            self.events.push_back(Event::TimeoutAssessed(Outcome::Spurious));
-        }
-        if matches!(self.snd.phase, Phase::Timeout { .. }) {
-            self.parts.timeout.on_undone();
-        }
-        self.window.set_ssthresh(undo.ssthresh.max(self.window.ssthresh()));
-        self.snd.phase = Phase::Open;
-        self.snd.prr = None;
-        self.snd.inflation = 0;
-        self.snd.dup_acks = 0;
-        self.snd.force_head = false;
-        self.snd.board.unmark_lost();
-        let cwnd = self.window.cwnd();
-        self.come_back_to(undo.cwnd.max(cwnd), cwnd);
-        self.refresh_path(now);
-        self.parts.congestion.on_undo(&mut self.window, &self.path);
-        self.events.push_back(Event::Undone);
+    pub const fn exit_cwnd(&self) -> u64 {
+        self.exit_cwnd
     }
 
-    /// The network marked a segment (RFC 3168, 6.1.2): at most one reduction a window of data.
-    pub(super) fn on_ecn_echo(&mut self) {
-        let already = matches!(self.snd.phase, Phase::Fast { reduced: true, .. } | Phase::Timeout { .. });
-        if self.snd.una < self.snd.ecn_recover || already {
-            return;
-        }
-        self.snd.ecn_recover = self.snd.nxt;
-        self.snd.cwr_due = true;
-        self.snd.undo = None;
-        self.stats.ecn_reductions += 1;
-        let Some(target) = self.apply(Response::Reduce) else { return };
-        match (&mut self.snd.phase, &mut self.snd.prr) {
-            (Phase::Fast { reduced, exit_cwnd, .. }, prr) => {
-                (*reduced, *exit_cwnd) = (true, target);
-                if let Some(prr) = prr {
-                    prr.retarget(target);
-                }
-            }
-            _ => self.window.set_cwnd(target),
+    pub const fn repeat_until(&self) -> u64 {
+        self.repeat_until
+    }
+
+    pub const fn meters(&self) -> bool {
+        self.prr.is_some()
+    }
+
+    /// The window to leave behind becomes `target`.
+    pub fn reduce_to(&mut self, target: u64) {
+        self.reduced = true;
+        self.exit_cwnd = target;
+        if let Some(prr) = &mut self.prr {
+            prr.retarget(target);
         }
     }
 
-    /// Looks for losses by duplicate acknowledgements or the SACK scoreboard.
-    pub(super) fn detect_by_duplicates(&mut self, now: Instant) {
-        let threshold = self.config.dup_threshold;
-        let enough = self.snd.dup_acks >= threshold;
-        let mut found = std::mem::take(&mut self.scratch);
-        found.clear();
-        if self.agreed.sack {
-            // After a timeout nothing is detected anew until all that was then outstanding is acknowledged (RFC 6675, 5.1).
-            if !matches!(self.snd.phase, Phase::Timeout { .. }) {
-                self.snd.board.find_lost(threshold, self.snd.mss, &mut found);
-                if self.snd.phase == Phase::Open && enough && found.first() != Some(&0) {
-                    if let Some(head) = self.snd.board.first().filter(|head| head.in_network()) {
-                        debug_assert_eq!(head.start, self.snd.una);
-                        found.insert(0, 0);
-                    }
-                }
-            }
-        } else if self.snd.phase == Phase::Open
-            && enough
-            && self.snd.una > self.snd.recover
-            && self.snd.board.len() > 0
-            && !self.head_is_left_to_reports()
-        {
-            found.push(0);
-        }
-        self.excuse_lost_probe(&mut found);
-        if !found.is_empty() {
-            let judged = self.judge(&found, Trigger::DuplicateAcks);
-            self.declare_lost(now, judged);
-        }
-        self.scratch = found;
+    /// The window that proportional rate reduction allows; see [`Prr::on_ack`].
+    pub fn metered(&mut self, delivered: u64, pipe: u64, mss: u64, safe: bool) -> Option<u64> {
+        self.prr.as_mut().map(|prr| prr.on_ack(delivered, pipe, mss, safe))
     }
 
-    /// Whether the repair of the first outstanding segment is under way although no partial acknowledgement has asked for it.
-    pub(super) fn head_is_being_repaired(&self) -> bool {
-        let repeated = |head: &Sent| head.start < self.snd.bulk.until && head.was_retransmitted();
-        self.head_is_left_to_reports() || self.snd.board.first().is_some_and(repeated)
+    pub fn inflate(&mut self, octets: u64) {
+        self.inflation += octets;
     }
 
-    /// Whether a report has set off the repair of the first outstanding segment. Without SACK nothing but the next report or the
-    /// timer tells that a repair is lost: acknowledgements that arrive meanwhile were sent before it.
-    pub(super) fn head_is_left_to_reports(&self) -> bool {
-        let repaired = |head: &Sent| head.needs_repair() || head.was_retransmitted();
-        self.agreed.reports
-            && self.config.report_response == ReportResponse::Immediate
-            && self.snd.board.first().is_some_and(repaired)
+    /// A partial acknowledgement deflates by what it acknowledges, less one segment for the retransmission (RFC 6582, 3.2 step 4).
+    /// Returns what the inflation does not cover and the window has to give, if it is used up.
+    pub fn deflate(&mut self, acked: u64, mss: u64) -> Option<u64> {
+        let (rest, used_up) = (acked.saturating_sub(self.inflation), self.inflation <= acked);
+        self.inflation = self.inflation.saturating_sub(acked) + mss.min(acked);
+        used_up.then_some(rest)
     }
 
-    /// Looks for losses by time (RFC 8985).
-    pub(super) fn detect_by_rack(&mut self, now: Instant) {
-        let mut found = std::mem::take(&mut self.scratch);
-        let wait = self.snd.rack_losses(now, self.config.dup_threshold, &mut found);
-        self.timers.set_reordering(wait.map(|wait| now + wait));
-        self.excuse_lost_probe(&mut found);
-        if !found.is_empty() {
-            self.refresh_path(now);
-            let judged = self.judge(&found, Trigger::Rack);
-            self.declare_lost(now, judged);
-        }
-        self.scratch = found;
+    /// An acknowledgement restarts the timer; returns whether one had done so before.
+    pub fn restarts_timer(&mut self) -> bool {
+        std::mem::replace(&mut self.partial_seen, true)
+    }
+
+    pub const fn may_rescue(&self) -> bool {
+        !self.rescued
+    }
+
+    pub fn rescue(&mut self) {
+        self.rescued = true;
+    }
+}
+
+impl Timeout {
+    pub const fn recover(&self) -> u64 {
+        self.recover
+    }
+
+    pub const fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    pub const fn head_end(&self) -> u64 {
+        self.head_end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(recover: u64) -> FastStart {
+        FastStart { recover, reduced: true, exit_cwnd: 5000, inflation: 3000, prr: None, repeats: false }
+    }
+
+    #[test]
+    fn what_a_state_holds_ends_with_it() {
+        let mut recovery = Recovery::new(1000);
+        assert!(recovery.heeds_duplicates_at(1001) && !recovery.heeds_duplicates_at(1000));
+        recovery.note_sent(1000);
+        recovery.note_duplicate();
+        recovery.note_sent(1000);
+        assert_eq!((recovery.dup_acks(), recovery.limited()), (1, 1000), "only what left on a duplicate");
+        recovery.begin_fast(start(9000));
+        recovery.note_repetition(1000, Some(7));
+        recovery.note_repetition(1000, Some(8));
+        assert_eq!((recovery.inflation(), recovery.limited(), recovery.first_repetition()), (3000, 0, Some(7)));
+        assert!(!recovery.heeds_duplicates_at(9000));
+        recovery.expire(12_000, 2000, false);
+        assert_eq!((recovery.inflation(), recovery.first_repetition(), recovery.awaiting()), (0, None, Some(0)));
+        recovery.end();
+        assert_eq!((recovery.dup_acks(), recovery.awaiting(), recovery.is_open()), (0, None, true));
+    }
+
+    #[test]
+    fn a_second_expiry_goes_on_with_the_episode() {
+        let mut recovery = Recovery::new(0);
+        assert_eq!(recovery.episode_of(Trigger::Timeout), 0);
+        recovery.expire(9000, 2000, false);
+        recovery.note_repetition(1000, Some(7));
+        recovery.expire(9000, 2000, true);
+        recovery.note_repetition(1000, Some(8));
+        assert_eq!((recovery.episode_of(Trigger::Timeout), recovery.first_repetition()), (0, Some(7)));
+        recovery.end();
+        assert_eq!(recovery.episode_of(Trigger::Timeout), 1);
+    }
+
+    #[test]
+    fn credit_is_used_by_new_data() {
+        let mut recovery = Recovery::new(0);
+        recovery.expire(9000, 2000, false);
+        recovery.assess(Stage::Awaiting { acks: 1, credit: 2 });
+        recovery.note_sent(1000);
+        assert_eq!(recovery.awaiting(), Some(1));
+        recovery.assess(Stage::Genuine);
+        assert_eq!((recovery.awaiting(), Stage::Repairing(3).undecided()), (None, Some(3)));
+    }
+
+    #[test]
+    fn partial_acknowledgements_deflate_first_and_then_take_from_the_window() {
+        let mut recovery = Recovery::new(0);
+        recovery.begin_fast(start(9000));
+        let fast = recovery.fast_mut().unwrap();
+        assert_eq!((fast.deflate(2000, 1000), fast.inflation), (None, 2000));
+        assert_eq!((fast.deflate(5000, 1000), fast.inflation), (Some(3000), 1000));
+        assert_eq!((fast.deflate(1000, 1000), fast.inflation), (Some(0), 1000));
     }
 }

@@ -2,13 +2,13 @@
 
 use super::arrivals::Arrivals;
 use super::assembler::Assembler;
-use super::bulk::Bulk;
+use super::bulk::Echoes;
 use super::heard::Heard;
 use super::pmtu::PathMtu;
-use super::prr::Prr;
 use super::quick_acks::QuickAcks;
 use super::rack::Rack;
 use super::ramp::Ramp;
+use super::recovery::Recovery;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
@@ -61,23 +61,10 @@ pub(super) struct Sender {
     /// The application will send no more.
     pub closing: bool,
     pub fin_sent: bool,
-    pub phase: Phase,
-    /// Duplicate acknowledgements in a row.
-    pub dup_acks: u32,
-    /// Octets that left on them (RFC 3042).
-    pub limited: u64,
-    /// Octets by which fast recovery without SACK inflates the window (RFC 5681, 3.2).
-    pub inflation: u64,
-    /// `SND.NXT` at the latest entry into recovery of any kind (RFC 6582's `recover`).
-    pub recover: u64,
-    pub bulk: Bulk,
-    /// Recovery episodes so far.
-    pub episodes: u32,
+    pub recovery: Recovery,
+    pub echoes: Echoes,
     /// Retransmit the first segment whatever the window says.
     pub force_head: bool,
-    /// Segments allowed out by F-RTO while a timeout is assessed.
-    pub frto_credit: u32,
-    pub prr: Option<Prr>,
     pub rack: Rack,
     pub undo: Option<Undo>,
     /// A window that comes back.
@@ -111,55 +98,11 @@ pub(super) struct Sender {
     pub waves: Waves,
     /// The application has filled more than half of the buffer and wants to hear when there is room again.
     pub crowded: bool,
-    /// One rescue retransmission was made while `SND.UNA` was not beyond this (RFC 6675's `RescueRxt`).
-    pub rescued_until: u64,
-    /// `TSval` of the first retransmission of the episode.
-    pub rtx_tsval: Option<u32>,
     pub finished_told: bool,
     /// How much of the congestion window was in use lately.
     pub used: WindowUse,
     /// Where the last segment ended that was less than full.
     pub small_until: u64,
-}
-
-/// What the sender is repairing.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Phase {
-    /// Nothing.
-    Open,
-    /// Fast recovery.
-    Fast {
-        /// `SND.NXT` at its start.
-        recover: u64,
-        /// The window was reduced.
-        reduced: bool,
-        /// The window to leave behind.
-        exit_cwnd: u64,
-        /// A partial acknowledgement has already restarted the timer.
-        partial_seen: bool,
-    },
-    /// Slow start after a timeout.
-    Timeout {
-        /// `SND.NXT` at the timeout.
-        recover: u64,
-        /// How far its assessment has come.
-        stage: Stage,
-        /// End of the segment that was retransmitted first.
-        head_end: u64,
-    },
-}
-
-/// How far the assessment of a timeout has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Only the first segment is repaired, after so many acknowledgements.
-    Awaiting(u32),
-    /// The repair goes on, after so many acknowledgements.
-    Repairing(u32),
-    /// It was congestion.
-    Genuine,
-    /// It was a loss, but not congestion.
-    Forgiven,
 }
 
 impl Sender {
@@ -181,16 +124,9 @@ impl Sender {
             rtt: RttEstimator::new(config),
             closing: false,
             fin_sent: false,
-            phase: Phase::Open,
-            dup_acks: 0,
-            limited: 0,
-            inflation: 0,
-            recover: iss,
-            bulk: Bulk::default(),
-            episodes: 0,
+            recovery: Recovery::new(iss),
+            echoes: Echoes::default(),
             force_head: false,
-            frto_credit: 0,
-            prr: None,
             rack: Rack::default(),
             undo: None,
             ramp: None,
@@ -209,8 +145,6 @@ impl Sender {
             header_reports: Heard::default(),
             waves: Waves::default(),
             crowded: false,
-            rescued_until: 0,
-            rtx_tsval: None,
             finished_told: false,
             used: WindowUse::default(),
             small_until: 0,

@@ -1,12 +1,8 @@
 //! The timers of a connection and what their expiry does.
 
-use super::record::{Closing, Event, State, TimeoutRecord};
-use super::sides::{Phase, Stage};
-use super::undo::Undo;
+use super::record::{Closing, State};
 use super::Endpoint;
-use crate::path::Trigger;
 use crate::time::{Duration, Instant};
-use crate::timeout::{Timeout, TimeoutWindow};
 
 /// Deadlines; [`Instant::MAX`] means not armed.
 #[derive(Debug)]
@@ -199,134 +195,12 @@ impl Endpoint {
         self.timers.arm_retransmission(expiry);
         let tail = self.config.tlp
             && self.agreed.sack
-            && self.snd.phase == Phase::Open
+            && self.snd.recovery.is_open()
             && self.snd.board.sacked() == 0
             && self.snd.rack.tail_probe.is_none();
         if tail {
             self.timers.retransmission = expiry.min(now + self.snd.probe_timeout());
             self.timers.is_probe = true;
         }
-    }
-
-    fn on_retransmission_timeout(&mut self, now: Instant) {
-        match self.state {
-            State::SynSent | State::SynReceived => return self.on_syn_timeout(now),
-            State::Closed | State::Listen | State::TimeWait => return,
-            _ => {}
-        }
-        if self.snd.board.len() == 0 {
-            return;
-        }
-        self.snd.expiries += 1;
-        let unheard = self.snd.board.first().map_or(Duration::ZERO, |head| now.since(head.first_at));
-        if self.config.max_retransmissions.is_some_and(|max| self.snd.expiries > max)
-            || self.config.user_timeout.is_some_and(|limit| unheard >= limit)
-        {
-            return self.finish(Closing::TimedOut);
-        }
-        self.stats.timeouts += 1;
-        let whole = self.whole_cwnd();
-        self.stop_climbing();
-        self.suspect_path_mtu(now);
-        let expired = self.snd.rtt.rto();
-        if self.snd.board.first().is_some_and(super::scoreboard::Sent::is_sacked) {
-            self.snd.board.forget_sacks(); // the receiver has reneged (RFC 2018, 8)
-        }
-        self.refresh_path(now);
-        // A forgiven timeout has its window back: the next one begins anew.
-        let repeated = matches!(self.snd.phase, Phase::Timeout { stage, .. } if stage != Stage::Forgiven);
-        let inflation = self.snd.inflation;
-        let mut records = self.judge(&[0], Trigger::Timeout);
-        let verdict = records[0].1.verdict;
-        let head = *self.snd.board.get(0);
-        self.snd.quiet_since = self.snd.quiet_since.max(head.first_at);
-        let response = self.parts.timeout.on_timeout(&Timeout {
-            path: &self.path,
-            consecutive: self.snd.expiries,
-            silence: now.since(self.snd.quiet_since),
-            verdict: &verdict,
-            sack: self.agreed.sack,
-            timestamps: self.agreed.timestamps,
-            in_recovery: repeated,
-        });
-
-        if !repeated {
-            self.snd.undo = Some(Undo {
-                cwnd: self.window.cwnd().max(whole),
-                ssthresh: self.window.ssthresh(),
-                unproven: 0,
-                retransmitted: false,
-                una: self.snd.una,
-                recover: self.snd.nxt,
-            });
-            self.snd.rtx_tsval = None;
-            self.snd.episodes += 1;
-            self.parts.congestion.save();
-        }
-        let collapsed = response.window != TimeoutWindow::Keep;
-        if collapsed {
-            // RFC 5681, 3.1: a segment that times out again leaves the threshold alone.
-            if !(repeated && head.was_retransmitted()) {
-                // What duplicate acknowledgements report as gone is not in flight, though fast recovery let as much more out for it.
-                self.path.flight = self.path.flight.saturating_sub(inflation);
-                let threshold = match response.window {
-                    TimeoutWindow::Regain => whole,
-                    _ => {
-                        self.assume_full_window(self.window.cwnd());
-                        self.parts.congestion.timeout_threshold(&self.window, &self.path)
-                    }
-                };
-                self.window.set_ssthresh(threshold);
-            }
-            self.window.set_cwnd(u64::from(self.snd.mss));
-            self.refresh_path(now);
-            self.parts.congestion.on_timeout(&mut self.window, &self.path);
-        }
-        if response.back_off {
-            self.snd.rtt.back_off();
-        }
-        self.snd.rtt.on_retransmit();
-        self.snd.prr = None;
-        self.snd.inflation = 0;
-        self.snd.dup_acks = 0;
-        self.snd.frto_credit = 0;
-        self.snd.recover = self.snd.nxt;
-        self.snd.phase = Phase::Timeout { recover: self.snd.nxt, stage: Stage::Awaiting(0), head_end: head.end() };
-        if response.head_only {
-            self.snd.board.mark_lost(0);
-        } else {
-            self.snd.board.mark_all_lost();
-        }
-        if !collapsed {
-            self.come_back_to(whole, 0);
-        }
-        self.snd.force_head = true;
-        self.snd.rack.tail_probe = None;
-        self.timers.set_reordering(None);
-        self.timers.arm_retransmission(self.snd.rtt.expiry(now));
-
-        self.events.push_back(Event::Timeout(Box::new(TimeoutRecord {
-            at: now,
-            consecutive: self.snd.expiries,
-            offset: self.snd.offset(head.start),
-            sent_at: head.last_at,
-            rto_ns: expired.as_nanos(),
-            verdict,
-            collapsed,
-        })));
-        let judgement = if collapsed { super::Judgement::Reduced } else { super::Judgement::Kept };
-        records[0].1.judgement = judgement;
-        self.tell_losses(records);
-    }
-
-    fn on_syn_timeout(&mut self, now: Instant) {
-        self.snd.syn_expiries += 1;
-        if self.config.max_syn_retransmissions.is_some_and(|max| self.snd.syn_expiries > max) {
-            return self.finish(Closing::TimedOut);
-        }
-        self.stats.timeouts += 1;
-        self.snd.rtt.back_off();
-        self.syn_due = true;
-        self.timers.arm_retransmission(self.snd.rtt.expiry(now));
     }
 }

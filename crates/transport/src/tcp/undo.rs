@@ -16,6 +16,11 @@ pub(super) struct Undo {
 }
 
 impl Undo {
+    /// A reduction from `before`, window and threshold, with `una` to `recover` outstanding.
+    pub const fn new(before: (u64, u64), una: u64, recover: u64) -> Self {
+        Self { cwnd: before.0, ssthresh: before.1, unproven: 0, retransmitted: false, una, recover }
+    }
+
     /// Whether every retransmission was reported as a duplicate.
     pub const fn is_proven(&self) -> bool {
         self.retransmitted && self.unproven == 0

@@ -5,7 +5,6 @@
 mod tests;
 
 use super::record::State;
-use super::sides::Phase;
 use super::Endpoint;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
@@ -229,7 +228,7 @@ impl Endpoint {
             path.try_up_to(path.largest);
         }
         let Some(size) = path.candidate(self.snd.mss) else { return len };
-        let calm = self.snd.phase == Phase::Open && self.snd.board.sacked() == 0 && self.snd.dup_acks == 0;
+        let calm = self.snd.recovery.is_open() && self.snd.board.sacked() == 0 && self.snd.recovery.dup_acks() == 0;
         let with_others = u64::from(size) + BESIDE_PROBE * len;
         let room = self.window.cwnd().saturating_sub(self.snd.flight());
         if !calm || self.window.cwnd() < with_others || room < u64::from(size) || self.snd.unsent().min(by_peer) < with_others {
@@ -283,7 +282,6 @@ impl Endpoint {
     fn lose_oversized(&mut self) {
         self.snd.board.cut_and_lose(self.snd.mss);
         self.snd.force_head |= self.snd.board.needs_repair();
-        self.snd.recover = self.snd.recover.max(self.snd.nxt);
-        self.snd.dup_acks = 0;
+        self.snd.recovery.ignore_duplicates(self.snd.nxt);
     }
 }

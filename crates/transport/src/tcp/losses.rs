@@ -1,0 +1,143 @@
+//! What is taken for lost, and what the differentiators say of it.
+
+use super::record::{Event, Judgement, LossRecord};
+use super::recovery::Fast;
+use super::scoreboard::Sent;
+use super::{Endpoint, ReportResponse};
+use crate::path::{Loss, Trigger};
+use crate::time::Instant;
+use crate::verdict::Cause;
+
+/// Losses with the opinions on them, by scoreboard index.
+pub(super) type Judged = Vec<(usize, LossRecord)>;
+
+impl Endpoint {
+    /// Asks all differentiators about the segments at `indices`. Changes nothing else; the path must be up to date.
+    pub(super) fn judge(&mut self, indices: &[usize], trigger: Trigger) -> Judged {
+        let open = self.snd.recovery.is_open();
+        indices
+            .iter()
+            .enumerate()
+            .map(|(nth, &index)| {
+                let sent = *self.snd.board.get(index);
+                (index, self.judge_one(&sent, trigger, open && nth == 0))
+            })
+            .collect()
+    }
+
+    pub(super) fn judge_one(&mut self, sent: &Sent, trigger: Trigger, first_of_episode: bool) -> LossRecord {
+        let loss = Loss {
+            path: &self.path,
+            start: sent.start,
+            len: sent.data_len(),
+            transmission: u32::from(sent.transmissions) - 1,
+            sent_at: sent.last_at,
+            trigger,
+            first_of_episode,
+        };
+        let (verdict, shadows) = self.parts.differentiators.judge(&loss);
+        LossRecord {
+            at: self.path.now,
+            offset: self.snd.offset(sent.start),
+            len: loss.len,
+            transmission: loss.transmission,
+            sent_at: loss.sent_at,
+            trigger,
+            episode: self.snd.recovery.episode_of(trigger),
+            verdict,
+            shadows,
+            judgement: Judgement::Covered,
+        }
+    }
+
+    /// Tells the driver of losses.
+    pub(super) fn tell_losses(&mut self, judged: Judged) {
+        self.stats.losses += judged.len() as u64;
+        self.events.extend(judged.into_iter().map(|(_, record)| Event::Loss(Box::new(record))));
+    }
+
+    /// Takes the segments for lost and responds: once an episode, and once more if a loss judged congestion follows others that were
+    /// forgiven.
+    pub(super) fn declare_lost(&mut self, now: Instant, mut judged: Judged) {
+        let not_forgiven = |record: &LossRecord| record.verdict.cause != Cause::Corruption;
+        // Congestion wins over corruption where both are among the losses.
+        let decisive = judged.iter().position(|(_, record)| not_forgiven(record)).unwrap_or(0);
+        let Some((_, record)) = judged.get(decisive) else { return };
+        let judgement = self.respond(now, record);
+        if let Some(judgement) = judgement {
+            judged[decisive].1.judgement = judgement;
+        }
+        for &(index, _) in &judged {
+            self.snd.board.mark_lost(index);
+        }
+        let repeats = self.snd.recovery.fast().is_some_and(|fast| fast.repeat_until() > 0);
+        if self.agreed.sack && judgement.is_some() && repeats {
+            self.snd.board.mark_holes_lost();
+        }
+        self.snd.force_head |= judgement.is_some();
+        self.tell_losses(judged);
+    }
+
+    /// Looks for losses by duplicate acknowledgements or the SACK scoreboard.
+    pub(super) fn detect_by_duplicates(&mut self, now: Instant) {
+        let threshold = self.config.dup_threshold;
+        let enough = self.snd.recovery.dup_acks() >= threshold;
+        let mut found = std::mem::take(&mut self.scratch);
+        found.clear();
+        if self.agreed.sack {
+            // After a timeout nothing is detected anew until all that was then outstanding is acknowledged (RFC 6675, 5.1).
+            if self.snd.recovery.timeout().is_none() {
+                self.snd.board.find_lost(threshold, self.snd.mss, &mut found);
+                if self.snd.recovery.is_open() && enough && found.first() != Some(&0) {
+                    if let Some(head) = self.snd.board.first().filter(|head| head.in_network()) {
+                        debug_assert_eq!(head.start, self.snd.una);
+                        found.insert(0, 0);
+                    }
+                }
+            }
+        } else if self.snd.recovery.is_open()
+            && enough
+            && self.snd.recovery.heeds_duplicates_at(self.snd.una)
+            && self.snd.board.len() > 0
+            && !self.head_is_left_to_reports()
+        {
+            found.push(0);
+        }
+        self.excuse_lost_probe(&mut found);
+        if !found.is_empty() {
+            let judged = self.judge(&found, Trigger::DuplicateAcks);
+            self.declare_lost(now, judged);
+        }
+        self.scratch = found;
+    }
+
+    /// Whether the repair of the first outstanding segment is under way although no partial acknowledgement has asked for it.
+    pub(super) fn head_is_being_repaired(&self) -> bool {
+        let until = self.snd.recovery.fast().map_or(0, Fast::repeat_until);
+        let repeated = |head: &Sent| head.start < until && head.was_retransmitted();
+        self.head_is_left_to_reports() || self.snd.board.first().is_some_and(repeated)
+    }
+
+    /// Whether a report has set off the repair of the first outstanding segment. Without SACK nothing but the next report or the
+    /// timer tells that a repair is lost: acknowledgements that arrive meanwhile were sent before it.
+    pub(super) fn head_is_left_to_reports(&self) -> bool {
+        let repaired = |head: &Sent| head.needs_repair() || head.was_retransmitted();
+        self.agreed.reports
+            && self.config.report_response == ReportResponse::Immediate
+            && self.snd.board.first().is_some_and(repaired)
+    }
+
+    /// Looks for losses by time (RFC 8985).
+    pub(super) fn detect_by_rack(&mut self, now: Instant) {
+        let mut found = std::mem::take(&mut self.scratch);
+        let wait = self.snd.rack_losses(now, self.config.dup_threshold, &mut found);
+        self.timers.set_reordering(wait.map(|wait| now + wait));
+        self.excuse_lost_probe(&mut found);
+        if !found.is_empty() {
+            self.refresh_path(now);
+            let judged = self.judge(&found, Trigger::Rack);
+            self.declare_lost(now, judged);
+        }
+        self.scratch = found;
+    }
+}

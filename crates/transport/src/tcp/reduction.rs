@@ -1,0 +1,189 @@
+//! Where the window falls, and how it comes back: entering and leaving fast recovery, responses to what is noticed later, undoing.
+
+use super::prr::Prr;
+use super::record::{Event, Judgement, LossRecord};
+use super::recovery::{Fast, FastStart};
+use super::scoreboard::Sent;
+use super::undo::Undo;
+use super::{Endpoint, FastRecovery};
+use crate::path::{Loss, Path, Trigger};
+use crate::reaction::{Repair, Response};
+use crate::time::Instant;
+use crate::timeout::Outcome;
+use crate::verdict::Cause;
+
+/// The event that a record tells of.
+fn loss_of<'a>(path: &'a Path, base: u64, record: &LossRecord, first_of_episode: bool) -> Loss<'a> {
+    Loss {
+        path,
+        start: base + record.offset,
+        len: record.len,
+        transmission: record.transmission,
+        sent_at: record.sent_at,
+        trigger: record.trigger,
+        first_of_episode,
+    }
+}
+
+impl Endpoint {
+    /// A tail loss probe has repaired `lost` before anything else noticed (RFC 8985, 7.4.2).
+    pub(super) fn respond_to_repaired_tail(&mut self, lost: &Sent) {
+        let mut record = self.judge_one(lost, Trigger::TailProbe, true);
+        let response = self.parts.reaction.respond(&record.verdict, &loss_of(&self.path, self.snd.buffer.base(), &record, true));
+        let target = self.apply(response);
+        if let Some(target) = target {
+            self.come_back_to(target, self.window.cwnd());
+            self.stats.reductions += 1;
+        }
+        self.snd.recovery.count_episode();
+        record.judgement = if target.is_some() { Judgement::Reduced } else { Judgement::Kept };
+        self.tell_losses(vec![(0, record)]);
+    }
+
+    /// What a loss does to the window: the first of an episode, or the first that is not corruption in a recovery that has kept it. `None`:
+    /// nothing.
+    pub(super) fn respond(&mut self, now: Instant, record: &LossRecord) -> Option<Judgement> {
+        let verdict = &record.verdict;
+        let first = self.snd.recovery.is_open();
+        let kept = self.snd.recovery.fast().is_some_and(|fast| !fast.reduced());
+        if !first && !(kept && verdict.cause != Cause::Corruption) {
+            return None;
+        }
+        let loss = loss_of(&self.path, self.snd.buffer.base(), record, first);
+        let response = self.parts.reaction.respond(verdict, &loss);
+        if first {
+            let repeats = self.parts.reaction.repair(verdict) == Repair::Bulk;
+            let reduced = self.enter_fast_recovery(now, response, repeats);
+            return Some(if reduced { Judgement::Reduced } else { Judgement::Kept });
+        }
+        let target = self.apply(response)?;
+        self.stats.reductions += 1;
+        let fast = self.snd.recovery.fast_mut()?;
+        fast.reduce_to(target);
+        if !fast.meters() {
+            self.window.set_cwnd(target.min(self.window.cwnd()));
+        }
+        Some(Judgement::Reduced)
+    }
+
+    /// Sets the threshold that `response` asks for and returns the window to go to; `None` if everything stays.
+    fn apply(&mut self, response: Response) -> Option<u64> {
+        // What recovery makes of the window for its own purposes is not the window that there was.
+        let mut before = self.window.clone();
+        before.set_cwnd(self.snd.recovery.fast().map(Fast::exit_cwnd).unwrap_or(before.cwnd()));
+        let whole = self.whole_cwnd();
+        let (threshold, most) = match response {
+            Response::Keep => return None,
+            Response::Reduce => {
+                self.assume_full_window(before.cwnd());
+                (self.parts.congestion.threshold(&before, &self.path), before.cwnd())
+            }
+            Response::Scale(factor) => ((whole as f64 * factor) as u64, whole),
+            Response::Limit(octets) => (octets, whole),
+        };
+        self.stop_climbing();
+        self.window.set_ssthresh(threshold);
+        Some(self.window.ssthresh().min(most))
+    }
+
+    /// The window that there is but for recovery: the one that fast recovery leaves behind, or that comes back little by little.
+    pub(super) fn whole_cwnd(&self) -> u64 {
+        let coming_back = self.snd.ramp.map(|ramp| ramp.target);
+        self.snd.recovery.fast().map(Fast::exit_cwnd).or(coming_back).unwrap_or(self.window.cwnd())
+    }
+
+    /// Where thresholds come from the window: takes all of it for in flight.
+    pub(super) fn assume_full_window(&mut self, cwnd: u64) {
+        if self.config.ssthresh_from_cwnd {
+            self.path.flight = cwnd;
+        }
+    }
+
+    /// Begins fast recovery, in which everything outstanding is sent again if it `repeats`; returns whether the window was reduced.
+    fn enter_fast_recovery(&mut self, now: Instant, response: Response, repeats: bool) -> bool {
+        let before = (self.whole_cwnd(), self.window.ssthresh());
+        // RFC 5681, 3.2 step 2: what limited transmit sent does not count.
+        self.path.flight = self.path.flight.saturating_sub(self.snd.recovery.limited());
+        self.parts.congestion.save();
+        let target = self.apply(response);
+        self.stop_climbing();
+        let reduced = target.is_some();
+        let exit_cwnd = target.unwrap_or(before.0);
+        self.stats.fast_retransmits += 1;
+        self.stats.reductions += u64::from(reduced);
+        let snd = &mut self.snd;
+        snd.undo = reduced.then(|| Undo::new(before, snd.una, snd.nxt));
+        snd.echoes.begin(repeats);
+        if reduced {
+            snd.cwr_due |= self.agreed.ecn;
+            snd.ecn_recover = snd.nxt;
+        }
+        self.timers.arm_retransmission(snd.rtt.expiry(now));
+        let mss = u64::from(snd.mss);
+        if !self.agreed.sack && self.config.recovery == FastRecovery::Tahoe && reduced {
+            snd.recovery.begin_slow_start(snd.nxt, snd.una);
+            self.window.set_cwnd(mss);
+            snd.board.mark_all_lost();
+            return reduced;
+        }
+        // As many segments have left the network as duplicates came; a report may come before any.
+        let inflation = if self.agreed.sack { 0 } else { u64::from(snd.recovery.dup_acks()) * mss };
+        let metered = self.agreed.sack && self.config.prr;
+        let prr = metered.then(|| Prr::new(snd.flight() - snd.board.sacked(), exit_cwnd));
+        snd.recovery.begin_fast(FastStart { recover: snd.nxt, reduced, exit_cwnd, inflation, prr, repeats });
+        if !metered {
+            self.window.set_cwnd(exit_cwnd.min(self.window.cwnd()));
+        }
+        snd.board.restart_examination();
+        reduced
+    }
+
+    /// Everything outstanding at the start of fast recovery is acknowledged.
+    pub(super) fn leave_fast_recovery(&mut self, now: Instant, exit_cwnd: u64) {
+        self.snd.recovery.end();
+        self.snd.rack.on_recovered();
+        self.snd.board.restart_examination();
+        self.come_back_to(exit_cwnd, 0);
+        self.refresh_path(now);
+    }
+
+    /// The last reduction was unnecessary: take it back.
+    pub(super) fn undo_reduction(&mut self, now: Instant) {
+        let Some(undo) = self.snd.undo.take() else { return };
+        self.stats.undos += 1;
+        if let Some(timeout) = self.snd.recovery.timeout() {
+            if timeout.stage().undecided().is_some() {
+                self.stats.spurious_timeouts += 1;
+                self.events.push_back(Event::TimeoutAssessed(Outcome::Spurious));
+            }
+            self.parts.timeout.on_undone();
+        }
+        self.window.set_ssthresh(undo.ssthresh.max(self.window.ssthresh()));
+        self.snd.recovery.end();
+        self.snd.force_head = false;
+        self.snd.board.unmark_lost();
+        let cwnd = self.window.cwnd();
+        self.come_back_to(undo.cwnd.max(cwnd), cwnd);
+        self.refresh_path(now);
+        self.parts.congestion.on_undo(&mut self.window, &self.path);
+        self.events.push_back(Event::Undone);
+    }
+
+    /// The network marked a segment (RFC 3168, 6.1.2): at most one reduction a window of data.
+    pub(super) fn on_ecn_echo(&mut self) {
+        let recovery = &self.snd.recovery;
+        let already = recovery.fast().is_some_and(Fast::reduced) || recovery.timeout().is_some();
+        if self.snd.una < self.snd.ecn_recover || already {
+            return;
+        }
+        self.snd.ecn_recover = self.snd.nxt;
+        self.snd.cwr_due = true;
+        self.snd.undo = None;
+        self.stats.ecn_reductions += 1;
+        let Some(target) = self.apply(Response::Reduce) else { return };
+        match self.snd.recovery.fast_mut() {
+            Some(fast) => fast.reduce_to(target),
+            None => self.window.set_cwnd(target),
+        }
+    }
+}

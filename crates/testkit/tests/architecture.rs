@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Which of our crates each crate may stand on; what only its own tests use is left aside.
@@ -94,71 +94,6 @@ fn unsafe_code_is_forbidden_outside_its_crates() {
         let roots = ["src/lib.rs", "src/main.rs"].map(|file| found.root.join(file));
         let source = roots.iter().find_map(|root| std::fs::read_to_string(root).ok()).expect("every crate has a root");
         assert!(source.contains("#![forbid(unsafe_code)]"), "`{name}` does not forbid unsafe code");
-    }
-}
-
-/// Crates whose modules stand on one another in one direction as well.
-const LAYERED: &[&str] = &["kernel", "net"];
-
-/// The modules that each module of a crate names in `use crate::…`, directly or by what the crate's root exports of them.
-fn modules(source: &Path) -> BTreeMap<String, BTreeSet<String>> {
-    let entries = || std::fs::read_dir(source).expect("a crate has sources").flatten().map(|entry| entry.path());
-    let stem = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-    let names: BTreeSet<String> = entries().map(|path| stem(&path)).filter(|name| name != "lib").collect();
-    let root = std::fs::read_to_string(source.join("lib.rs")).expect("a library");
-    let mut exported = BTreeMap::new();
-    for line in root.lines().filter_map(|line| line.strip_prefix("pub use ")?.strip_suffix(';')?.split_once("::")) {
-        exported.extend(line.1.split(|c: char| !c.is_alphanumeric()).map(|name| (name.to_owned(), line.0.to_owned())));
-    }
-    let mut graph: BTreeMap<_, BTreeSet<_>> = names.iter().map(|name| (name.clone(), BTreeSet::new())).collect();
-    let mut waiting: Vec<PathBuf> = entries().filter(|path| stem(path) != "lib").collect();
-    while let Some(path) = waiting.pop() {
-        if path.is_dir() {
-            waiting.extend(std::fs::read_dir(&path).expect("a folder").flatten().map(|entry| entry.path()));
-            continue;
-        }
-        let inside = path.strip_prefix(source).expect("below the sources");
-        let module = stem(Path::new(inside.components().next().expect("a name").as_os_str()));
-        let text = std::fs::read_to_string(&path).expect("a source file");
-        for statement in text.split("use crate::").skip(1) {
-            let list = statement.split(';').next().unwrap_or_default();
-            // Of a list in braces the first name of each entry, else the first name.
-            let list = list.strip_prefix('{').map_or(list.split("::").next().unwrap_or_default(), |list| list);
-            let mut depth = 0;
-            let outer: String = list
-                .chars()
-                .filter(|&c| {
-                    depth += i32::from(c == '{') - i32::from(c == '}');
-                    depth == 0
-                })
-                .collect();
-            for entry in outer.split(',').filter_map(|entry| entry.trim().split("::").next()) {
-                let target = exported.get(entry).map_or(entry, String::as_str);
-                if names.contains(target) && target != module {
-                    graph.get_mut(&module).expect("is a module").insert(target.to_owned());
-                }
-            }
-        }
-    }
-    graph
-}
-
-#[test]
-fn modules_stand_on_one_another_in_one_direction() {
-    for (name, found) in crates().into_iter().filter(|(name, _)| LAYERED.contains(&name.as_str())) {
-        let mut left = modules(&found.root.join("src"));
-        assert!(left.values().any(|used| !used.is_empty()), "`{name}` was not read");
-        loop {
-            let free: BTreeSet<_> = left.iter().filter(|(_, used)| used.is_empty()).map(|(module, _)| module.clone()).collect();
-            if free.is_empty() {
-                break;
-            }
-            left.retain(|module, _| !free.contains(module));
-            for used in left.values_mut() {
-                used.retain(|module| !free.contains(module));
-            }
-        }
-        assert!(left.is_empty(), "`{name}`: a circle among {left:?}");
     }
 }
 

@@ -1,42 +1,10 @@
 //! TCP Fast Open (RFC 7413): data in the SYN. The host decides who may ([`Stack`](crate::stack::Stack) keeps the cookies), here is what
 //! a connection does then.
 
-use super::record::State;
+use super::record::{FastOpenAnswer, FastOpenRequest, State};
 use super::Endpoint;
 use crate::segment::{FastOpen, Payload, Segment};
 use crate::time::Instant;
-
-/// What is left free of a segment for options, so that nothing on the path that adds some has to drop a SYN with data.
-const RESERVED: u32 = 40;
-
-/// An active opening with Fast Open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FastOpenRequest {
-    /// What the SYN carries: a cookie, the request for one, or nothing.
-    pub option: Option<FastOpen>,
-    /// The most data that goes in the SYN, in octets. 0 if the peer has given no cookie.
-    pub room: u32,
-}
-
-impl FastOpenRequest {
-    /// The data that a SYN carries to a peer whose last SYN-ACK announced `peer_mss`, with segments of ours of up to `mss` octets.
-    pub fn room(mss: u16, peer_mss: Option<u16>) -> u32 {
-        u32::from(peer_mss.unwrap_or(536).min(mss)).saturating_sub(RESERVED)
-    }
-}
-
-/// What a SYN-ACK said in answer to an opening with Fast Open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FastOpenAnswer {
-    /// The option that it carried.
-    pub option: Option<FastOpen>,
-    /// The segment size that it announced, in octets.
-    pub mss: Option<u16>,
-    /// Whether the SYN had been sent again before.
-    pub retried: bool,
-    /// Whether it acknowledged data; `None` if the SYN carried none.
-    pub took_data: Option<bool>,
-}
 
 /// A connection's part in it.
 #[derive(Clone, Copy, Debug, Default)]

@@ -50,10 +50,10 @@ pub use config::Overrides;
 pub use config::{AckPolicy, Config, ConfigError, FastRecovery, Granularity, Profile, ReportResponse, PROFILES};
 pub use differentiators::Differentiators;
 pub use endpoint::Endpoint;
-pub use fast_open::{FastOpenAnswer, FastOpenRequest};
 pub use parts::Parts;
 pub use record::{
-    Closing, Command, Event, GapRecord, Input, Judgement, LossRecord, Outstanding, Ports, Repair, State, Stats, TimeoutRecord,
+    Closing, Command, Event, FastOpenAnswer, FastOpenRequest, GapRecord, Input, Judgement, LossRecord, Outstanding, Ports,
+    Repair, State, Stats, TimeoutRecord,
 };
 
 #[cfg(test)]

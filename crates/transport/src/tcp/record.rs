@@ -1,12 +1,14 @@
 //! The vocabulary between a connection and its driver.
 
-use super::fast_open::FastOpenRequest;
 use crate::path::Trigger;
 use crate::segment::{FastOpen, Integrity, Payload, Segment};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 use crate::timeout::Outcome;
 use crate::verdict::Verdict;
+
+/// What is left free of a segment for options, so that nothing on the path that adds some has to drop a SYN with data.
+const RESERVED: u32 = 40;
 
 /// Port numbers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -276,4 +278,33 @@ pub struct Stats {
     pub mtu_reductions: u64,
     /// Larger segments sent to find out whether they arrive.
     pub mtu_probes: u64,
+}
+
+/// An active opening with Fast Open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FastOpenRequest {
+    /// What the SYN carries: a cookie, the request for one, or nothing.
+    pub option: Option<FastOpen>,
+    /// The most data that goes in the SYN, in octets. 0 if the peer has given no cookie.
+    pub room: u32,
+}
+
+impl FastOpenRequest {
+    /// The data that a SYN carries to a peer whose last SYN-ACK announced `peer_mss`, with segments of ours of up to `mss` octets.
+    pub fn room(mss: u16, peer_mss: Option<u16>) -> u32 {
+        u32::from(peer_mss.unwrap_or(536).min(mss)).saturating_sub(RESERVED)
+    }
+}
+
+/// What a SYN-ACK said in answer to an opening with Fast Open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastOpenAnswer {
+    /// The option that it carried.
+    pub option: Option<FastOpen>,
+    /// The segment size that it announced, in octets.
+    pub mss: Option<u16>,
+    /// Whether the SYN had been sent again before.
+    pub retried: bool,
+    /// Whether it acknowledged data; `None` if the SYN carried none.
+    pub took_data: Option<bool>,
 }

@@ -365,7 +365,7 @@ impl Losses {
             let within = self.start.is_some_and(|known| known < start && start <= self.round_trip_end);
             match reported.last_mut() {
                 Some((before, data, virgin)) if joins => {
-                    (*before, *data, *virgin) = (start, *data + f64::from(interval.data), false)
+                    (*before, *data, *virgin) = (start, *data + f64::from(interval.data), false);
                 }
                 _ => reported.push((start, f64::from(interval.data), interval.lossy == 0)),
             }

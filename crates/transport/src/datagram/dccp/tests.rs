@@ -264,6 +264,13 @@ proptest! {
             until += 1;
         }
         pair.run(seconds(until + 30));
+        // CCID 3 may slow down to a packet in 64 s where the first ones are lost (`t_mbi` of RFC 5348, 4.3), and not all of these arrive.
+        for minutes in 1..=60 {
+            if pair.arrived[1].len() > 20 {
+                break;
+            }
+            pair.run(seconds(until + 30 + 64 * minutes));
+        }
         prop_assert!(pair.arrived[1].len() > 20, "{} arrived", pair.arrived[1].len());
         let mut offsets: Vec<_> = pair.arrived[1].iter().map(|datagram| match datagram.payload {
             Payload::Synthetic { offset, .. } => offset,

@@ -1,7 +1,7 @@
 //! RACK loss detection and tail loss probes (RFC 8985).
 
-use super::scoreboard::Sent;
-use super::sides::Sender;
+use super::rtt::RttEstimator;
+use super::scoreboard::{Scoreboard, Sent};
 use crate::time::{Duration, Instant};
 
 /// RACK's state.
@@ -65,25 +65,30 @@ impl Rack {
         }
     }
 
-    fn reordering_window(&self, snd: &Sender, dup_threshold: u32) -> Duration {
-        let certain = !snd.recovery.is_open() || snd.board.sacked() >= u64::from(dup_threshold) * u64::from(snd.mss);
+    /// `certain`: recovery is under way, or enough was delivered for duplicate acknowledgements to tell a loss (RFC 8985, 6.2 step 4).
+    fn reordering_window(&self, rtt: &RttEstimator, certain: bool) -> Duration {
         if !self.reordering_seen && certain {
             return Duration::ZERO;
         }
-        let min_rtt = snd.rtt.min().unwrap_or_default();
+        let min_rtt = rtt.min().unwrap_or_default();
         let window = min_rtt * u64::from(self.reo_wnd_mult.max(1)) / 4;
-        window.min(snd.rtt.srtt().unwrap_or(window))
+        window.min(rtt.srtt().unwrap_or(window))
     }
-}
 
-impl Sender {
-    /// The segments that RACK takes for lost now, and after what time to look again.
-    pub fn rack_losses(&self, now: Instant, dup_threshold: u32, out: &mut Vec<usize>) -> Option<Duration> {
+    /// The segments of `board` that RACK takes for lost now, and after what time to look again. `certain` is as in `reordering_window`.
+    pub fn losses(
+        &self,
+        now: Instant,
+        board: &Scoreboard,
+        rtt: &RttEstimator,
+        certain: bool,
+        out: &mut Vec<usize>,
+    ) -> Option<Duration> {
         out.clear();
-        let (sent_at, end) = self.rack.newest?;
-        let tolerance = self.rack.rtt + self.rack.reordering_window(self, dup_threshold);
+        let (sent_at, end) = self.newest?;
+        let tolerance = self.rtt + self.reordering_window(rtt, certain);
         let mut wait: Option<Duration> = None;
-        for (index, sent) in self.board.iter().enumerate() {
+        for (index, sent) in board.iter().enumerate() {
             // Neither this one nor those behind it left before.
             if (sent.first_at, sent.end()) >= (sent_at, end) {
                 break;
@@ -104,11 +109,10 @@ impl Sender {
         }
         wait
     }
+}
 
-    /// How long to wait for an acknowledgement before probing the tail.
-    pub fn probe_timeout(&self) -> Duration {
-        let Some(srtt) = self.rtt.srtt() else { return Duration::from_secs(1) };
-        let single = self.board.len() == 1;
-        srtt * 2 + if single { WORST_DELAYED_ACK } else { Duration::ZERO }
-    }
+/// How long to wait for an acknowledgement of `outstanding` segments before probing the tail (RFC 8985, 7.2).
+pub(super) fn probe_timeout(rtt: &RttEstimator, outstanding: usize) -> Duration {
+    let Some(srtt) = rtt.srtt() else { return Duration::from_secs(1) };
+    srtt * 2 + if outstanding == 1 { WORST_DELAYED_ACK } else { Duration::ZERO }
 }

@@ -1,5 +1,6 @@
 //! The timers of a connection and what their expiry does.
 
+use super::rack::probe_timeout;
 use super::record::{Closing, State};
 use super::Endpoint;
 use crate::time::{Duration, Instant};
@@ -199,7 +200,7 @@ impl Endpoint {
             && self.snd.board.sacked() == 0
             && self.snd.rack.tail_probe.is_none();
         if tail {
-            self.timers.retransmission = expiry.min(now + self.snd.probe_timeout());
+            self.timers.retransmission = expiry.min(now + probe_timeout(&self.snd.rtt, self.snd.board.len()));
             self.timers.is_probe = true;
         }
     }

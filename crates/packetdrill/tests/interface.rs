@@ -155,11 +155,11 @@ fn data_goes_both_ways_and_a_burst_is_one_packet() {
     let payload = Payload::Bytes(b"hello".as_slice().into());
     script.arrive(&Segment { seq: Seq(1), ack: first + 4000, flags: Flags::ACK, payload, ..Segment::default() });
     assert_eq!(script.read(fd, 100), Ok(b"hello".to_vec()));
-    // A lone segment is acknowledged after the delay, to the microsecond.
+    // The first segments are acknowledged at once, as Linux does; `script.micros` itself takes a microsecond.
     let before = script.micros();
     let (at, ack) = script.departs().unwrap();
     assert_eq!((ack.ack, ack.payload.len()), (Seq(6), 0));
-    assert!((39_900..=40_000).contains(&(at - before)), "{}", at - before);
+    assert!((-1..=0).contains(&(at - before)), "{}", at - before);
 }
 
 #[test]
@@ -191,7 +191,8 @@ fn a_call_that_waits_returns_when_its_packet_has_come() {
         let (_, answer) = script.departs().unwrap();
         assert!(!waiting.is_finished());
         script.arrive(&Segment { seq: Seq(1), ack: answer.seq + 1, flags: Flags::ACK, ..Segment::default() });
-        assert!(waiting.join().unwrap() > fd);
+        let accepted = waiting.join().unwrap();
+        assert!(accepted > 2 && accepted != fd, "{accepted}");
     });
 }
 
@@ -224,8 +225,8 @@ fn tcp_info_tells_the_window_and_the_settings_are_followed() {
     assert_eq!(info(UNACKED), 3);
     script.departs().unwrap();
     script.arrive(&Segment { seq: Seq(1), ack: first + 3000, flags: Flags::ACK, ..Segment::default() });
-    // RFC 3465, 2.3: an acknowledgement grows the window by two segments at most.
-    assert_eq!((info(SND_CWND), info(UNACKED)), (6, 0));
+    // In slow start the window grows by all that is acknowledged, as in Linux.
+    assert_eq!((info(SND_CWND), info(UNACKED)), (7, 0));
 }
 
 #[test]

@@ -27,7 +27,8 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                  timestamps are too coarse. Fewer than three acknowledgements in a round are no evidence. Park & Chung 2010 describe the ratio as \
                  the average of the inter-arrival jitter during one round trip. Taken literally (`ratio = seconds`) that is the mean of D = (R_i - \
                  R_(i-1)) - (S_i - S_(i-1)) and a time, which is compared with 1/W, a number: the outcome depends on the unit. In seconds a window of W \
-                 segments calls congestion only what slows down by more than a second in a round trip, and nearly every loss is corruption.",
+                 segments calls congestion only what slows down by more than a second in a round trip. The text takes for corruption whatever does not \
+                 satisfy its conditions, so in this reading a round with fewer than three acknowledgements is corruption, too.",
     },
     thresholds: &[Threshold::of_corruption("k", Cut::Falling)],
     ..Part::of::<Settings>()
@@ -82,7 +83,8 @@ choices! {
         Telescoped = "telescoped",
         /// The mean over neighbours.
         Mean = "mean",
-        /// The mean over neighbours of the jitter itself, a time in seconds (Park & Chung 2010, II, taken literally).
+        /// The mean over neighbours of the jitter itself, a time in seconds (Park & Chung 2010, II, taken literally). Corruption where there
+        /// is none.
         Seconds = "seconds",
     }
 }
@@ -115,7 +117,12 @@ impl LossDifferentiator for Jtcp {
                 return Verdict::decided(true, 1.0);
             }
         }
-        ratio.map_or(Verdict::UNKNOWN, |ratio| Self::verdict(ratio, window, self.k))
+        match ratio {
+            Some(ratio) => Self::verdict(ratio, window, self.k),
+            // Park & Chung 2010, II: what does not satisfy both conditions is a wireless loss.
+            None if self.ratio == Ratio::Seconds => Verdict::decided(true, 1.0),
+            None => Verdict::UNKNOWN,
+        }
     }
 }
 
@@ -190,9 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn two_acknowledgements_are_no_evidence() {
-        let mut sender = Script::new(built("jtcp", &[]));
-        sender.pause(200.0).ack(100.0).pause(10.0).ack(101.0);
-        assert_eq!(sender.judge().cause, Unknown);
+    fn two_acknowledgements_are_no_evidence_which_the_literal_text_takes_for_corruption() {
+        for (ratio, cause) in [("telescoped", Unknown), ("mean", Unknown), ("seconds", Corruption)] {
+            let mut sender = Script::new(built("jtcp", &[("ratio", ratio.into())]));
+            sender.pause(200.0).ack(100.0).pause(10.0).ack(101.0);
+            assert_eq!(sender.judge().cause, cause, "{ratio}");
+            assert_eq!(sender.judge_timeout().cause, cause, "{ratio}, at a timeout");
+        }
     }
 }

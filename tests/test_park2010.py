@@ -25,7 +25,7 @@ def test_readings_differ_in_jtcp_alone(found: papers.Reproduction) -> None:
     for n in range(7):
         same = all(a[n].value == b[n].value for a, b in zip(ratio, literal, strict=True))
         assert same == (n != 4)  # TCP, NCPLD, Veno, West, JTCP, RELDS, LDA_EQ
-    # In seconds hardly any jitter exceeds 1/W: more of all losses are called errors.
+    # In seconds hardly any jitter exceeds 1/W, and rounds without any are no congestion: more losses are called errors.
     assert literal[0][4].value > ratio[0][4].value
     assert literal[1][4].value < ratio[1][4].value
 

@@ -320,29 +320,30 @@ proptest! {
     }
 }
 
+fn like_five_hops(config: Config, selection: Selection, loss: f64) -> Bulk {
+    let (rate, rtt, lasts) = (BitRate::from_bps(250_000), Duration::from_millis(60), Duration::from_secs(200));
+    Bulk { config, selection, rate, rtt, queue: 50, loss, lasts }
+}
+
+/// QualNet's Reno, whose timers tick five times as often.
+fn fine() -> Config {
+    Config { granularity: Granularity::FreeBsd(Duration::from_millis(100)), ..Config::qualnet() }
+}
+
 /// What the policies get out of a path like five hops of 2 Mbit/s: 250 kbit/s, 60 ms, 16 segments of 1024 octets. `cargo test -p
 /// whyloss-testkit --test timeouts -- --ignored --nocapture` prints it.
 #[test]
 #[ignore = "a measurement"]
 fn goodput_under_erasure() {
     let modern = Config { mss: 1024 + 12, max_window: Some(16 * SEGMENT), receive_buffer: 16_384, ..Config::modern() };
-    let fine = Config { granularity: Granularity::FreeBsd(Duration::from_millis(100)), ..Config::qualnet() };
-    for (profile, config) in [("qualnet", Config::qualnet()), ("qualnet, 100 ms ticks", fine), ("modern", modern)] {
+    for (profile, config) in [("qualnet", Config::qualnet()), ("qualnet, 100 ms ticks", fine()), ("modern", modern)] {
         println!("{profile}: goodput in kbit/s (timeouts, forgiven) in 200 s, mean of 10 runs");
         for loss in [0.01, 0.02, 0.03, 0.04, 0.05, 0.06] {
             print!("{:>3.0} %", loss * 100.0);
             for part in timeout::TABLE {
                 for reaction in ["reduce", "keep"] {
                     let selection = Selection { reaction: Some(reaction.to_owned()), ..policy(part.name, 1.0) };
-                    let bulk = Bulk {
-                        config: config.clone(),
-                        selection,
-                        rate: BitRate::from_bps(250_000),
-                        rtt: Duration::from_millis(60),
-                        queue: 50,
-                        loss,
-                        lasts: Duration::from_secs(200),
-                    };
+                    let bulk = like_five_hops(config.clone(), selection, loss);
                     let runs: Vec<_> = (0..10).map(|run| bulk.run(run)).collect();
                     let mean = |of: &dyn Fn(usize) -> f64| (0..runs.len()).map(of).sum::<f64>() / runs.len() as f64;
                     let goodput = mean(&|run| runs[run].goodput_bps) / 1000.0;
@@ -352,6 +353,30 @@ fn goodput_under_erasure() {
                 }
             }
             println!();
+        }
+    }
+}
+
+/// How long the timeouts of that path are. Printed with it.
+#[test]
+#[ignore = "a measurement"]
+fn timeouts_under_erasure() {
+    for (profile, config) in [("qualnet", Config::qualnet()), ("qualnet, 100 ms ticks", fine())] {
+        for (part, reaction) in [("standard", "reduce"), ("standard", "keep"), ("aware", "reduce"), ("aware", "keep")] {
+            let selection = Selection { reaction: Some(reaction.to_owned()), ..policy(part, 1.0) };
+            let bulk = like_five_hops(config.clone(), selection, 0.05);
+            let mut first: BTreeMap<u64, u32> = BTreeMap::new();
+            let mut later = 0;
+            for row in (0..10).flat_map(|run| bulk.records(run, |_| ()).timeouts) {
+                if row.record.consecutive == 1 {
+                    *first.entry(row.record.rto_ns / 1_000_000).or_default() += 1;
+                } else {
+                    later += 1;
+                }
+            }
+            let number: u32 = first.values().sum();
+            let mean = first.iter().map(|(ms, n)| *ms as f64 * f64::from(*n)).sum::<f64>() / f64::from(number);
+            println!("{profile}, {part}/{reaction}, 5 %, 10 runs: {number} first expiries of {mean:.0} ms on average, {later} later; by ms: {first:?}");
         }
     }
 }

@@ -47,7 +47,7 @@ impl Endpoint {
             self.snd.una = ack;
             self.snd.board.acknowledge(ack, &mut news.delivered);
             self.snd.expiries = 0;
-            self.snd.probe_outstanding = false;
+            self.snd.persist.outstanding = false;
             self.snd.buffer.release(ack);
             if self.snd.crowded && self.has_ample_send_space() {
                 self.snd.crowded = false;
@@ -63,7 +63,7 @@ impl Endpoint {
         news.duplicate = if self.agreed.sack {
             ack == una && news.delivered.octets > 0
         } else {
-            ack == una && news.flight_before > 0 && bare && !window_changed && !news.new_report && !self.snd.probe_outstanding
+            ack == una && news.flight_before > 0 && bare && !window_changed && !news.new_report && !self.snd.persist.outstanding
         };
         if news.acked > 0 {
             self.snd.echoes.on_advance(ack, self.snd.nxt, news.delivered.retransmitted);
@@ -114,39 +114,24 @@ impl Endpoint {
         }
     }
 
-    /// RFC 9293, 3.10.7.4: the window of the newest segment counts. Returns whether it changed.
+    /// Takes over the window that the peer announces; returns whether it changed.
     fn update_window(&mut self, now: Instant, segment: &Segment, ack: u64, start: u64) -> bool {
-        let snd = &mut self.snd;
-        // A retransmission can be newer than what it repeats: its acknowledgement then moves the window, which must not slide with
-        // an older size.
-        let advances = ack > snd.wl.1;
-        let newer = snd.wl.0 < start || snd.wl.0 == start && snd.wl.1 <= ack;
-        if !newer && !advances {
-            return false;
+        let Some(change) = self.snd.peer.update(segment.window, start, ack) else { return false };
+        if change.to == 0 {
+            self.snd.expiries = 0; // a peer that is alive but has no room is not given up (RFC 9293, 3.8.6.1)
+        } else if self.timers.persist_armed() {
+            self.timers.cancel_persist();
+            self.snd.persist.probes = 0;
+            self.snd.due.window_probe = false;
         }
-        let wnd = u64::from(segment.window) << snd.shift;
-        if wnd == 0 {
-            snd.expiries = 0; // a peer that is alive but has no room is not given up (RFC 9293, 3.8.6.1)
-        }
-        let changed = wnd != snd.wnd;
-        let was_closed = snd.wnd == 0;
-        snd.wnd = wnd;
-        snd.max_wnd = snd.max_wnd.max(wnd);
-        snd.wl = (snd.wl.0.max(start), ack.max(snd.wl.1));
-        if self.timers.persist_armed() {
-            self.snd.probes = if wnd > 0 { 0 } else { self.snd.probes };
-            if wnd > 0 {
-                self.timers.cancel_persist();
-                self.snd.force_probe = false;
-            }
-        }
-        if was_closed && wnd > 0 && self.snd.board.len() > 0 && ack == self.snd.una && self.snd.probe_outstanding {
+        let opened = change.from == 0 && change.to > 0;
+        if opened && self.snd.board.len() > 0 && ack == self.snd.una && self.snd.persist.outstanding {
             // The octet that probed the window was refused: send it again now that there is room.
             self.snd.board.mark_lost(0);
-            self.snd.probe_outstanding = false;
+            self.snd.persist.outstanding = false;
             self.guard_outstanding(now);
         }
-        changed
+        change.from != change.to
     }
 
     fn take_report_count(&mut self, segment: &Segment) -> bool {
@@ -154,8 +139,8 @@ impl Endpoint {
             return false;
         }
         let new = match segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
-            Some(Report::Corruption(report)) => self.snd.last_report.replace(report.count) != Some(report.count),
-            Some(Report::HeaderIntact(report)) => self.snd.header_reports.is_news(report.count),
+            Some(Report::Corruption(report)) => self.snd.reports.last.replace(report.count) != Some(report.count),
+            Some(Report::HeaderIntact(report)) => self.snd.reports.of_headers.is_news(report.count),
             _ => false,
         };
         self.stats.reports_received += u64::from(new);
@@ -279,7 +264,7 @@ impl Endpoint {
                 .unwrap_or(low)
         });
         Report::Corruption(CorruptionReport {
-            count: self.snd.last_report.unwrap_or(0),
+            count: self.snd.reports.last.unwrap_or(0),
             congestion_experienced: compact.congestion_experienced,
             rate_limited: false,
             position: Some(ReportedPosition { seq: Seq::from(start), len: 0, basis: PositionBasis::SeqConfirmed }),
@@ -382,7 +367,7 @@ impl Endpoint {
         if !self.head_is_being_repaired() {
             let judged = self.judge(&[0], Trigger::PartialAck);
             self.declare_lost(now, judged);
-            self.snd.force_head = true;
+            self.snd.due.head = true;
         }
     }
 

@@ -32,7 +32,7 @@ impl Endpoint {
         let (recover, head_end) = (timeout.recover(), timeout.head_end());
         let awaiting = self.snd.recovery.awaiting().is_some();
         let beyond = self.snd.una > recover || self.snd.board.highest_sacked() > recover;
-        let room = (self.snd.una + self.snd.wnd).saturating_sub(self.snd.nxt);
+        let room = self.snd.room_at_peer();
         let ack = make_ack(&self.path, segment, news, &self.snd.recovery);
         let assessment = self.parts.timeout.assess(&AfterTimeout {
             ack: &ack,
@@ -101,7 +101,7 @@ impl Endpoint {
             if let Some(head) = self.snd.board.first().filter(|head| head.may_be_missing() && !head.was_retransmitted()) {
                 debug_assert_eq!(head.start, self.snd.una);
                 self.snd.board.mark_lost(0);
-                self.snd.force_head = true;
+                self.snd.due.head = true;
             }
         }
     }

@@ -448,7 +448,7 @@ impl Config {
         }
     }
 
-    /// QualNet 4.5's Reno as in Park & Chung: 500 ms ticks, 1 s minimum RTO, 16 KiB windows, initial window 1. Its forerunner GloMoSim names
+    /// QualNet 4.5's Reno as in Park & Chung: 500 ms ticks, 1 s minimum RTO, 16 KiB windows, initial window 1. Its forerunner `GloMoSim` names
     /// FreeBSD 2.2.2 as the origin of its TCP.
     pub fn qualnet() -> Self {
         Self {

@@ -206,7 +206,7 @@ impl Endpoint {
 
     /// The window scale of both sides, ours first; `None` without window scaling.
     pub fn window_scales(&self) -> Option<(u8, u8)> {
-        self.rcv.shift_agreed.then_some((self.rcv.shift, self.snd.shift))
+        self.rcv.shift_agreed.then_some((self.rcv.shift, self.snd.peer.shift()))
     }
 
     /// Whether timestamps, SACK and ECN are in use.
@@ -236,7 +236,7 @@ impl Endpoint {
 
     /// The peer's window in octets, and the largest that it ever announced.
     pub fn peer_windows(&self) -> (u64, u64) {
-        (self.snd.wnd, self.snd.max_wnd)
+        (self.snd.peer.octets(), self.snd.peer.largest())
     }
 
     /// Octets of our data that have been sent at least once.

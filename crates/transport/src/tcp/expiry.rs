@@ -127,7 +127,7 @@ impl Endpoint {
         if response.window == TimeoutWindow::Keep {
             self.come_back_to(expiry.whole, 0);
         }
-        self.snd.force_head = true;
+        self.snd.due.head = true;
         self.snd.rack.tail_probe = None;
         self.timers.set_reordering(None);
         self.timers.arm_retransmission(self.snd.rtt.expiry(now));

@@ -100,7 +100,7 @@ impl Endpoint {
         // As if our SYN was acknowledged: what counts from here on is data.
         self.snd.una = self.snd.iss + 1;
         self.snd.nxt = self.snd.una;
-        self.snd.wl = (self.rcv.next, self.snd.una);
+        self.snd.peer.heed_from(self.rcv.next, self.snd.una);
         self.begin_window(now, self.config.initial_window);
         let start = self.rcv.next;
         self.process_data(now, segment, start);

@@ -46,7 +46,7 @@ impl Endpoint {
         let synchronised = !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait);
         if synchronised {
             // An octet that probes a closed window lies outside of it, and so would the reset.
-            let seq = if self.snd.probe_outstanding { self.snd.una } else { self.snd.nxt };
+            let seq = if self.snd.persist.outstanding { self.snd.una } else { self.snd.nxt };
             self.control = Some(Box::new(Segment {
                 seq: Seq::from(seq),
                 ack: Seq::from(self.rcv.next),
@@ -196,7 +196,7 @@ impl Endpoint {
         self.agreed.reports = peer_reports && self.wants_reports();
         self.rcv.shift_agreed = self.config.window_scaling && options.window_scale.is_some();
         if self.rcv.shift_agreed {
-            self.snd.shift = options.window_scale.unwrap_or(0).min(14); // RFC 7323, 2.3
+            self.snd.peer.scale_by(options.window_scale.unwrap_or(0));
             self.rcv.shift = self.own_shift();
         }
         // RFC 3168, 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK agrees with ECE alone.
@@ -218,9 +218,8 @@ impl Endpoint {
         // A configuration that nobody has checked may leave less room than the options take.
         self.snd.mss = smss.saturating_sub(options.encoded_len() as u32).max(1);
         self.snd.path_mtu = PathMtu::new(self.snd.mss, u32::from(self.config.ip_header) + 20 + smss.saturating_sub(self.snd.mss));
-        self.snd.wnd = u64::from(segment.window); // never scaled on a SYN
-        self.snd.max_wnd = self.snd.wnd;
-        self.snd.wl = (self.rcv.irs, self.snd.iss);
+        self.snd.peer.begin(segment.window);
+        self.snd.peer.heed_from(self.rcv.irs, self.snd.iss);
     }
 
     /// Whether our data segments carry nonces.
@@ -238,7 +237,7 @@ impl Endpoint {
         self.state = State::Established;
         self.syn_due = false;
         self.snd.una = self.snd.iss + 1;
-        self.snd.wl = (self.rcv.next, self.snd.una);
+        self.snd.peer.heed_from(self.rcv.next, self.snd.una);
         self.snd.recovery = Recovery::new(self.snd.iss);
         let retried = self.snd.syn_expiries > 0;
         self.sample_handshake(now, segment, retried);

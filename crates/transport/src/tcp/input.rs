@@ -93,15 +93,14 @@ impl Endpoint {
             if !self.acknowledges_syn(ack) {
                 return self.reset_in_answer_to(segment);
             }
-            self.snd.wnd = u64::from(segment.window) << self.snd.shift;
-            self.snd.max_wnd = self.snd.wnd;
+            self.snd.peer.begin_scaled(segment.window);
             self.establish(now, segment);
             if self.active {
                 self.settle_syn_data(segment, ack);
             }
         }
         // RFC 5961, 5
-        if ack > self.snd.nxt || ack + self.snd.max_wnd.max(1) < self.snd.una {
+        if ack > self.snd.nxt || ack + self.snd.peer.largest().max(1) < self.snd.una {
             return self.challenge(now);
         }
         self.remember_timestamp(now, start, segment);

@@ -74,7 +74,7 @@ impl Endpoint {
         if self.agreed.sack && judgement.is_some() && repeats {
             self.snd.board.mark_holes_lost();
         }
-        self.snd.force_head |= judgement.is_some();
+        self.snd.due.head |= judgement.is_some();
         self.tell_losses(judged);
     }
 

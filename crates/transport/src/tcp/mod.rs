@@ -9,7 +9,7 @@
 //! - **where a timeout is handled**: `expiry`, and its assessment in `after_timeout`;
 //! - what is being repaired meanwhile: the state machine of `recovery`, which alone changes its state.
 //!
-//! The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`, `bulk`, `quick_acks`, `window_use`) know nothing of each other.
+//! The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`, `bulk`, `peer_window`, `quick_acks`, `window_use`) know nothing of each other.
 
 mod ack;
 mod after_timeout;
@@ -28,6 +28,7 @@ mod input;
 mod losses;
 mod output;
 mod parts;
+mod peer_window;
 mod pmtu;
 mod prr;
 mod quick_acks;

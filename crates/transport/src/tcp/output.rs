@@ -89,18 +89,18 @@ impl Endpoint {
                 }
             }
         }
-        if std::mem::take(&mut self.snd.keep_alive_due) {
+        if std::mem::take(&mut self.snd.due.keep_alive) {
             return Some(self.bare_probe(now));
         }
         self.rcv.ack_now.then(|| self.acknowledgement(now))
     }
 
     fn has_repair(&self) -> bool {
-        self.snd.board.needs_repair() || self.snd.probe_due || self.snd.force_head
+        self.snd.board.needs_repair() || self.snd.due.tail_probe || self.snd.due.head
     }
 
     fn has_new(&self) -> bool {
-        self.snd.unsent() > 0 || self.snd.force_probe || self.snd.closing && !self.snd.fin_sent
+        self.snd.unsent() > 0 || self.snd.due.window_probe || self.snd.closing && !self.snd.fin_sent
     }
 
     /// Whether the acknowledgement that is due tells of holes, duplicates or damage. Then it leaves alone, ahead of any data: only a
@@ -115,15 +115,15 @@ impl Endpoint {
             let index = self.snd.board.next_repair()?;
             let len = u64::from(self.snd.board.get(index).len);
             let room = self.window.cwnd() + self.snd.recovery.inflation();
-            if self.snd.force_head || self.snd.pipe() + len <= room {
-                self.snd.force_head = false;
+            if self.snd.due.head || self.snd.pipe() + len <= room {
+                self.snd.due.head = false;
                 return Some(self.retransmit(now, index));
             }
             return None;
         }
-        self.snd.force_head = false;
-        if self.snd.probe_due {
-            self.snd.probe_due = false;
+        self.snd.due.head = false;
+        if self.snd.due.tail_probe {
+            self.snd.due.tail_probe = false;
             return self.transmit_tail_probe(now);
         }
         None
@@ -154,7 +154,7 @@ impl Endpoint {
     fn transmit_tail_probe(&mut self, now: Instant) -> Option<Segment> {
         let last = *self.snd.board.last()?;
         self.stats.tail_probes += 1;
-        let room = (self.snd.una + self.snd.wnd).saturating_sub(self.snd.nxt);
+        let room = self.snd.room_at_peer();
         let len = u64::from(self.snd.mss).min(self.snd.unsent()).min(room) as u32;
         if len > 0 {
             let segment = self.send_new(now, len);
@@ -192,7 +192,7 @@ impl Endpoint {
     /// Data that was never sent, a FIN, or an octet that probes a zero window.
     fn transmit_new(&mut self, now: Instant) -> Option<Segment> {
         let unsent = self.snd.unsent();
-        if std::mem::take(&mut self.snd.force_probe) && (unsent > 0 || self.snd.board.len() > 0) {
+        if std::mem::take(&mut self.snd.due.window_probe) && (unsent > 0 || self.snd.board.len() > 0) {
             return Some(self.send_window_probe(now));
         }
         let fin_due = self.snd.closing && !self.snd.fin_sent;
@@ -200,7 +200,7 @@ impl Endpoint {
             return (fin_due && self.frto_permits()).then(|| self.send_new(now, 0));
         }
         let mss = u64::from(self.snd.mss);
-        let by_peer = (self.snd.una + self.snd.wnd.min(self.config.send_buffer)).saturating_sub(self.snd.nxt);
+        let by_peer = (self.snd.una + self.snd.peer.octets().min(self.config.send_buffer)).saturating_sub(self.snd.nxt);
         // Data of a SYN is sent again as it was, without what follows it: it counts as a retransmission.
         let again = self.fast.again_until.saturating_sub(self.snd.nxt);
         let len = mss.min(unsent).min(by_peer).min(if again > 0 { again } else { mss });
@@ -252,7 +252,7 @@ impl Endpoint {
             let waits = if self.config.nagle_for_small { self.snd.small_until > self.snd.una } else { self.snd.flight() > 0 };
             return !self.config.nagle || !waits || self.snd.closing;
         }
-        len >= self.snd.max_wnd / 2
+        len >= self.snd.peer.largest() / 2
     }
 
     /// RFC 5681, 4.1.
@@ -285,7 +285,7 @@ impl Endpoint {
         if self.snd.board.len() > 0 {
             return self.retransmit(now, 0);
         }
-        let by_peer = (self.snd.una + self.snd.wnd).saturating_sub(self.snd.nxt);
+        let by_peer = self.snd.room_at_peer();
         if by_peer == 0 && self.config.bare_window_probes {
             return self.bare_probe(now);
         }
@@ -293,7 +293,7 @@ impl Endpoint {
         let segment = self.send_new(now, len as u32);
         if by_peer == 0 {
             // The persist timer repeats it for as long as the window stays closed.
-            self.snd.probe_outstanding = true;
+            self.snd.persist.outstanding = true;
             self.timers.cancel_retransmission();
         }
         segment
@@ -352,7 +352,7 @@ impl Endpoint {
         let mut ecn = Ecn::NotCapable;
         if self.agreed.ecn && transmission == 0 && len > 0 {
             ecn = Ecn::Capable0; // RFC 3168, 6.1.5: not on retransmissions
-            if std::mem::take(&mut self.snd.cwr_due) {
+            if std::mem::take(&mut self.snd.ecn.cwr_due) {
                 flags |= Flags::CWR;
             }
         }
@@ -388,7 +388,7 @@ impl Endpoint {
         }
         let own = u64::from(len);
         let room = match formation {
-            Formation::Train | Formation::Window => self.window.cwnd().min(self.snd.wnd),
+            Formation::Train | Formation::Window => self.window.cwnd().min(self.snd.peer.octets()),
             Formation::Burst => (self.window.cwnd() + self.snd.recovery.inflation()).saturating_sub(self.in_network()) + own,
         };
         let mss = u64::from(self.snd.mss);
@@ -425,7 +425,7 @@ impl Endpoint {
 
     fn acknowledgement(&mut self, now: Instant) -> Segment {
         // The octet that probes a closed window lies outside of it, and what follows it would not be heard.
-        let seq = if self.snd.probe_outstanding { self.snd.una } else { self.snd.nxt };
+        let seq = if self.snd.persist.outstanding { self.snd.una } else { self.snd.nxt };
         let mut segment = Segment { seq: Seq::from(seq), flags: Flags::ACK, ..self.blank() };
         segment.options = self.data_options(now, None, false);
         let view = self.rcv.view(now, self.agreed);

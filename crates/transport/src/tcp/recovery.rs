@@ -126,8 +126,7 @@ impl Recovery {
     }
 
     /// Fast recovery begins, a new episode.
-    pub fn begin_fast(&mut self, start: FastStart) {
-        let FastStart { recover, reduced, exit_cwnd, inflation, prr, repeats } = start;
+    pub fn begin_fast(&mut self, FastStart { recover, reduced, exit_cwnd, inflation, prr, repeats }: FastStart) {
         let repeat_until = if repeats { recover } else { 0 };
         self.begin_episode(recover);
         self.state = State::Fast(Fast {

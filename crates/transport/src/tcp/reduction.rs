@@ -46,7 +46,8 @@ impl Endpoint {
         let verdict = &record.verdict;
         let first = self.snd.recovery.is_open();
         let kept = self.snd.recovery.fast().is_some_and(|fast| !fast.reduced());
-        if !first && !(kept && verdict.cause != Cause::Corruption) {
+        let again = kept && verdict.cause != Cause::Corruption;
+        if !(first || again) {
             return None;
         }
         let loss = loss_of(&self.path, self.snd.buffer.base(), record, first);
@@ -70,7 +71,7 @@ impl Endpoint {
     fn apply(&mut self, response: Response) -> Option<u64> {
         // What recovery makes of the window for its own purposes is not the window that there was.
         let mut before = self.window.clone();
-        before.set_cwnd(self.snd.recovery.fast().map(Fast::exit_cwnd).unwrap_or(before.cwnd()));
+        before.set_cwnd(self.snd.recovery.fast().map_or(before.cwnd(), Fast::exit_cwnd));
         let whole = self.whole_cwnd();
         let (threshold, most) = match response {
             Response::Keep => return None,
@@ -115,8 +116,8 @@ impl Endpoint {
         snd.undo = reduced.then(|| Undo::new(before, snd.una, snd.nxt));
         snd.echoes.begin(repeats);
         if reduced {
-            snd.cwr_due |= self.agreed.ecn;
-            snd.ecn_recover = snd.nxt;
+            snd.ecn.cwr_due |= self.agreed.ecn;
+            snd.ecn.reduced_until = snd.nxt;
         }
         self.timers.arm_retransmission(snd.rtt.expiry(now));
         let mss = u64::from(snd.mss);
@@ -160,7 +161,7 @@ impl Endpoint {
         }
         self.window.set_ssthresh(undo.ssthresh.max(self.window.ssthresh()));
         self.snd.recovery.end();
-        self.snd.force_head = false;
+        self.snd.due.head = false;
         self.snd.board.unmark_lost();
         let cwnd = self.window.cwnd();
         self.come_back_to(undo.cwnd.max(cwnd), cwnd);
@@ -173,11 +174,11 @@ impl Endpoint {
     pub(super) fn on_ecn_echo(&mut self) {
         let recovery = &self.snd.recovery;
         let already = recovery.fast().is_some_and(Fast::reduced) || recovery.timeout().is_some();
-        if self.snd.una < self.snd.ecn_recover || already {
+        if self.snd.una < self.snd.ecn.reduced_until || already {
             return;
         }
-        self.snd.ecn_recover = self.snd.nxt;
-        self.snd.cwr_due = true;
+        self.snd.ecn.reduced_until = self.snd.nxt;
+        self.snd.ecn.cwr_due = true;
         self.snd.undo = None;
         self.stats.ecn_reductions += 1;
         let Some(target) = self.apply(Response::Reduce) else { return };

@@ -4,6 +4,7 @@ use super::arrivals::Arrivals;
 use super::assembler::Assembler;
 use super::bulk::Echoes;
 use super::heard::Heard;
+use super::peer_window::PeerWindow;
 use super::pmtu::PathMtu;
 use super::quick_acks::QuickAcks;
 use super::rack::Rack;
@@ -41,14 +42,7 @@ pub(super) struct Sender {
     pub una: u64,
     /// `SND.NXT`.
     pub nxt: u64,
-    /// The peer's window in octets, scaled.
-    pub wnd: u64,
-    /// The largest window that the peer ever announced.
-    pub max_wnd: u64,
-    /// `SND.WL1` and `SND.WL2`.
-    pub wl: (u64, u64),
-    /// The peer's window scale.
-    pub shift: u8,
+    pub peer: PeerWindow,
     /// The smaller of both sides' MSS.
     pub smss: u32,
     /// Payload of a full segment: the smaller MSS less the options on every segment.
@@ -63,8 +57,7 @@ pub(super) struct Sender {
     pub fin_sent: bool,
     pub recovery: Recovery,
     pub echoes: Echoes,
-    /// Retransmit the first segment whatever the window says.
-    pub force_head: bool,
+    pub due: Due,
     pub rack: Rack,
     pub undo: Option<Undo>,
     /// A window that comes back.
@@ -73,28 +66,13 @@ pub(super) struct Sender {
     pub expiries: u32,
     /// SYN retransmissions.
     pub syn_expiries: u32,
-    /// Zero-window probes in a row.
-    pub probes: u32,
-    /// Probe the zero window at the next opportunity.
-    pub force_probe: bool,
-    /// The octet that probes a zero window is outstanding.
-    pub probe_outstanding: bool,
-    /// Probe the tail at the next opportunity.
-    pub probe_due: bool,
-    /// Send a keep-alive probe at the next opportunity.
-    pub keep_alive_due: bool,
+    pub persist: Persist,
     /// When the peer was last heard of; after a timeout not before its segment was sent.
     pub quiet_since: Instant,
     /// When data last left, for restart after idling.
     pub last_sent: Instant,
-    /// An ECN reduction has been made for data below this position.
-    pub ecn_recover: u64,
-    /// Set CWR on the next new data.
-    pub cwr_due: bool,
-    /// The count of the last report that was heard.
-    pub last_report: Option<u8>,
-    /// The reports of intact headers that were heard.
-    pub header_reports: Heard,
+    pub ecn: EcnResponse,
+    pub reports: ReportsHeard,
     pub waves: Waves,
     /// The application has filled more than half of the buffer and wants to hear when there is room again.
     pub crowded: bool,
@@ -105,6 +83,46 @@ pub(super) struct Sender {
     pub small_until: u64,
 }
 
+/// What leaves at the next opportunity.
+#[derive(Debug, Default)]
+pub(super) struct Due {
+    /// The first segment again, whatever the window says.
+    pub head: bool,
+    /// A probe of the tail.
+    pub tail_probe: bool,
+    /// A probe of a closed window.
+    pub window_probe: bool,
+    /// A keep-alive probe.
+    pub keep_alive: bool,
+}
+
+/// The peer has closed its window.
+#[derive(Debug, Default)]
+pub(super) struct Persist {
+    /// Probes in a row.
+    pub probes: u32,
+    /// The octet that probes the window is outstanding.
+    pub outstanding: bool,
+}
+
+/// The response to marks of the network (RFC 3168, 6.1.2).
+#[derive(Debug)]
+pub(super) struct EcnResponse {
+    /// The window has been reduced for data below this position.
+    pub reduced_until: u64,
+    /// Set CWR on the next new data.
+    pub cwr_due: bool,
+}
+
+/// Which of the receiver's reports were heard.
+#[derive(Debug, Default)]
+pub(super) struct ReportsHeard {
+    /// The count of the last one on a damaged segment.
+    pub last: Option<u8>,
+    /// Those on intact headers.
+    pub of_headers: Heard,
+}
+
 impl Sender {
     pub fn new(config: &Config) -> Self {
         let iss = first_position(config.initial_seq);
@@ -112,10 +130,7 @@ impl Sender {
             iss,
             una: iss,
             nxt: iss,
-            wnd: 0,
-            max_wnd: 0,
-            wl: (0, 0),
-            shift: 0,
+            peer: PeerWindow::default(),
             smss: u32::from(config.mss),
             mss: u32::from(config.mss),
             path_mtu: PathMtu::default(),
@@ -126,23 +141,17 @@ impl Sender {
             fin_sent: false,
             recovery: Recovery::new(iss),
             echoes: Echoes::default(),
-            force_head: false,
+            due: Due::default(),
             rack: Rack::default(),
             undo: None,
             ramp: None,
             expiries: 0,
             syn_expiries: 0,
-            probes: 0,
-            force_probe: false,
-            probe_outstanding: false,
-            probe_due: false,
-            keep_alive_due: false,
+            persist: Persist::default(),
             quiet_since: Instant::ZERO,
             last_sent: Instant::ZERO,
-            ecn_recover: iss,
-            cwr_due: false,
-            last_report: None,
-            header_reports: Heard::default(),
+            ecn: EcnResponse { reduced_until: iss, cwr_due: false },
+            reports: ReportsHeard::default(),
             waves: Waves::default(),
             crowded: false,
             finished_told: false,
@@ -154,6 +163,11 @@ impl Sender {
     /// `SND.NXT - SND.UNA`.
     pub const fn flight(&self) -> u64 {
         self.nxt - self.una
+    }
+
+    /// Octets beyond `SND.NXT` that the peer takes.
+    pub const fn room_at_peer(&self) -> u64 {
+        (self.una + self.peer.octets()).saturating_sub(self.nxt)
     }
 
     /// Octets believed to be in the network.

@@ -141,15 +141,15 @@ impl Endpoint {
         }
         if due(&mut self.timers.retransmission, now) {
             if self.timers.is_probe {
-                self.snd.probe_due = true;
+                self.snd.due.tail_probe = true;
                 self.timers.arm_retransmission(self.snd.rtt.expiry(now));
             } else {
                 self.on_retransmission_timeout(now);
             }
         }
         if due(&mut self.timers.persist, now) {
-            self.snd.probes += 1;
-            self.snd.force_probe = true;
+            self.snd.persist.probes += 1;
+            self.snd.due.window_probe = true;
             self.arm_persist(now);
         }
         if due(&mut self.timers.keep_alive, now) {
@@ -167,7 +167,7 @@ impl Endpoint {
 
     /// RFC 9293, 3.8.6.1: the first probe after a retransmission timeout, the next ones ever later.
     fn persist_interval(&self) -> Duration {
-        let doubled = self.snd.rtt.base_rto() * (1 << self.snd.probes.min(16));
+        let doubled = self.snd.rtt.base_rto() * (1 << self.snd.persist.probes.min(16));
         doubled.min(self.config.max_rto)
     }
 
@@ -183,7 +183,7 @@ impl Endpoint {
         }
         self.timers.keep_alive_probes += 1;
         self.timers.keep_alive = self.snd.rtt.clock().after(now, KEEP_ALIVE_INTERVAL);
-        self.snd.keep_alive_due = true;
+        self.snd.due.keep_alive = true;
     }
 
     /// Arms what guards the outstanding data: the tail loss probe's timer where it applies (RFC 8985, 7.2), else the retransmission

@@ -281,7 +281,7 @@ impl Endpoint {
     /// for a recovery (RFC 6582, 3.2 step 1).
     fn lose_oversized(&mut self) {
         self.snd.board.cut_and_lose(self.snd.mss);
-        self.snd.force_head |= self.snd.board.needs_repair();
+        self.snd.due.head |= self.snd.board.needs_repair();
         self.snd.recovery.ignore_duplicates(self.snd.nxt);
     }
 }

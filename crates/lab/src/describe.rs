@@ -61,13 +61,13 @@ pub fn schemes() -> Vec<Description> {
 pub fn parts() -> Vec<Description> {
     let known = known();
     let described = |row| match row {
-        Row::Scheme(_) => None,
         Row::Congestion(row) => Some(part("congestion", row)),
         Row::AtSender(row) => Some(placed(part("differentiator", row), "sender")),
         Row::AtReceiver(row) => Some(placed(part("differentiator", row), "receiver")),
         Row::Reaction(row) => Some(part("reaction", row)),
         Row::Timeout(row) => Some(part("timeout", row)),
         Row::Receiver(row) => Some(part("receiver", row)),
+        // Schemes, which have a list of their own.
         _ => None,
     };
     let datagrams = datagram::TABLE.iter().map(|row| part("datagram", row));

@@ -55,10 +55,13 @@ pub fn extend(row: impl Into<Row>, digest: &str) -> Result<(), CatalogueError> {
 impl Known {
     /// What the parts of `selection` that are not ours depend on, as text; nothing if all are ours.
     pub fn digest(&self, selection: &Selection) -> String {
+        let scheme = selection.scheme.as_deref().and_then(|name| self.catalogue.scheme(name));
         let mut names: Vec<&str> = selection.names().collect();
-        names.extend(selection.scheme.iter().filter_map(|name| self.catalogue.scheme(name)).flat_map(|scheme| scheme.parts()));
+        if let Some(scheme) = scheme {
+            names.extend(scheme.parts());
+        }
         let own = self.own.iter().filter(|own| names.contains(&own.row.name()));
-        own.map(|Own { row, digest }| format!("\n{} {} {digest}", row.role(), row.name())).collect()
+        own.flat_map(|Own { row, digest }| ["\n", row.role(), " ", row.name(), " ", digest]).collect()
     }
 }
 

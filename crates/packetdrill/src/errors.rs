@@ -8,7 +8,7 @@ pub const MSG_ZEROCOPY: i32 = 0x0400_0000;
 /// Messages that an error queue holds; further ones are lost.
 const MOST: usize = 1024;
 
-/// linux/errqueue.h and linux/net_tstamp.h.
+/// Where a message of the error queue comes from (`linux/errqueue.h` and `linux/net_tstamp.h`).
 pub const ORIGIN_TIMESTAMPING: u8 = 4;
 pub const ORIGIN_ZEROCOPY: u8 = 5;
 pub const CODE_ZEROCOPY_COPIED: u8 = 1;

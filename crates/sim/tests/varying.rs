@@ -314,9 +314,12 @@ fn any_link() -> impl Strategy<Value = (LinkSpec, Option<Discipline>)> {
         _ => Jitter { shape: Some(2.0), ..Jitter::new(ms(mean), JitterLaw::Pareto) },
     });
     let jitter = prop::option::of(jitter);
-    let reorder = (0.0..1.0, 1_u64..30, prop::bool::ANY).prop_map(|(share, by, late)| match late {
-        true => Reorder::late(share, ms(by)),
-        false => Reorder::early(share, ms(by)),
+    let reorder = (0.0..1.0, 1_u64..30, prop::bool::ANY).prop_map(|(share, by, late)| {
+        if late {
+            Reorder::late(share, ms(by))
+        } else {
+            Reorder::early(share, ms(by))
+        }
     });
     let reorder = prop::option::of(reorder);
     let down = prop_oneof![Just(WhileDown::Dropped), Just(WhileDown::Held)];

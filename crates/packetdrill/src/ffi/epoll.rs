@@ -43,7 +43,7 @@ pub(super) unsafe extern "C" fn epoll_wait(
         match world.epoll_wait(instance, most) {
             Attempt::Waits(_) if world.now >= limit => Attempt::Done(Ok(Vec::new())),
             Attempt::Waits(_) => Attempt::Waits((limit != Instant::MAX).then_some(limit)),
-            done => done,
+            done @ Attempt::Done(_) => done,
         }
     });
     returned(result, |events| {

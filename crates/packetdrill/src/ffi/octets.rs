@@ -179,7 +179,7 @@ fn control(level: c_int, kind: c_int, data: &[u8]) -> Vec<u8> {
 unsafe fn put_control(message: *mut msghdr, octets: &[u8]) {
     // SAFETY: the caller vouches for it.
     unsafe {
-        let room = if (*message).msg_control.is_null() { 0 } else { (*message).msg_controllen as usize };
+        let room = if (*message).msg_control.is_null() { 0 } else { (*message).msg_controllen };
         let fits = octets.len().min(room);
         put(&octets[..fits], (*message).msg_control);
         (*message).msg_controllen = fits as _;

@@ -125,7 +125,6 @@ fn set_option(world: &mut World, fd: c_int, level: c_int, name: c_int, value: &[
     let config = &mut descriptor.settings.config;
     let seconds = Duration::from_secs(number.max(0) as u64);
     match (level, name) {
-        (libc::SOL_SOCKET, libc::SO_REUSEADDR | libc::SO_REUSEPORT) => {}
         (libc::SOL_SOCKET, libc::SO_LINGER) => {
             descriptor.resets_on_close = number != 0 && ints.get(1) == Some(&0);
         }
@@ -163,8 +162,9 @@ fn set_option(world: &mut World, fd: c_int, level: c_int, name: c_int, value: &[
                 world.stack.command(now, id, Command::SynRetransmissions(most));
             }
         }
-        // Marks for routers and routes, which there are none of.
-        (libc::SOL_SOCKET, libc::SO_MARK) | (libc::IPPROTO_IP, libc::IP_TOS | libc::IP_MTU_DISCOVER | libc::IP_FREEBIND) => {}
+        // What other sockets, routers and routes would heed; there are none.
+        (libc::SOL_SOCKET, libc::SO_REUSEADDR | libc::SO_REUSEPORT | libc::SO_MARK)
+        | (libc::IPPROTO_IP, libc::IP_TOS | libc::IP_MTU_DISCOVER | libc::IP_FREEBIND) => {}
         (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_SNDBUFFORCE) => {
             descriptor.options.send_buffer = Some(number.max(1) as u64);
         }

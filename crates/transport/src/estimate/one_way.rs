@@ -6,12 +6,17 @@ use crate::time::{Duration, Instant};
 /// Trip times are compared over spans of this length to tell drift from queues.
 const SPAN: Duration = Duration::from_secs(60);
 
+/// Measurements over less than this do not prove that ticks are not as long as expected.
+const CONVINCING: Duration = Duration::from_secs(1);
+
 /// How much longer a segment was under way than the first one that was measured: its arrival by our clock less its timestamp by the peer's.
 ///
-/// The timestamps count the peer's ticks. How long those are is learned ([`PeerClock`]); nothing is measured before. How fast the two
-/// clocks part is learned too, else trips would grow or shrink without end.
+/// The timestamps count the peer's ticks. How long those are is learned ([`PeerClock`]); before, they are taken for as long as expected, if
+/// anything is. How fast the two clocks part is learned too, else trips would grow or shrink without end.
 #[derive(Clone, Debug, Default)]
 pub struct OneWay {
+    /// How long a tick of the peer is as long as nothing else is known: the first trips, over empty queues, are the shortest.
+    expected: Option<Duration>,
     clock: PeerClock,
     /// When the first segment was measured, the ticks then, and how long they are.
     origin: Option<(Instant, i64, Duration)>,
@@ -19,14 +24,27 @@ pub struct OneWay {
 }
 
 impl OneWay {
+    /// Takes the peer's ticks for as long as `tick` until they have been measured.
+    pub fn expect(&mut self, tick: Duration) {
+        self.expected = Some(tick);
+    }
+
+    /// The length of a tick: measured and confirmed, or as expected. A queue that fills stretches what is measured at first.
+    fn tick(&self) -> Option<Duration> {
+        match self.expected {
+            Some(expected) if self.clock.measured_over() < CONVINCING => Some(expected),
+            expected => self.clock.settled_tick().or(expected),
+        }
+    }
+
     /// A segment with the timestamp `value` arrived, measured or not.
     pub fn hear(&mut self, now: Instant, value: u32) {
         self.clock.on_timestamp(now, value);
     }
 
-    /// The trip of a segment that was heard, in nanoseconds; `None` until the length of a tick is known.
+    /// The trip of a segment that was heard, in nanoseconds; `None` while the length of a tick is unknown.
     pub fn trip(&mut self, now: Instant, value: u32) -> Option<i64> {
-        let (tick, ticks) = (self.clock.settled_tick()?, self.clock.ticks_to(value));
+        let (tick, ticks) = (self.tick()?, self.clock.ticks_to(value));
         let (began, first) = match self.origin {
             Some((began, first, with)) if with == tick => (began, first),
             _ => {
@@ -155,5 +173,23 @@ mod tests {
         let trips = trips(Duration::from_millis(1), 0.0, 1000, |second| second % 10 + if second > 130 { 50 } else { 0 });
         let (min, max) = range(&trips[20_000..]);
         assert!(min >= 40.0 && max <= 60.0, "{min} to {max}");
+    }
+
+    #[test]
+    fn an_expected_tick_measures_from_the_first_segment_on_and_gives_way_to_a_measured_one() {
+        for (expected, ticks_apart) in [(1, true), (10, false)] {
+            let mut one_way = OneWay::default();
+            one_way.expect(Duration::from_millis(expected));
+            let mut told = Vec::new();
+            // A peer with ticks of 1 ms, heard every 10 ms over 20 ms.
+            for n in 0..400u64 {
+                let now = Instant::ZERO + Duration::from_millis(10 * n + 20);
+                one_way.hear(now, (10 * n) as u32);
+                told.push(one_way.trip(now, (10 * n) as u32));
+            }
+            assert_eq!(told[0], Some(0));
+            assert_eq!(told[1] == Some(0), ticks_apart, "{told:?}");
+            assert!(told[300..].iter().all(|trip| *trip == Some(0)), "{told:?}");
+        }
     }
 }

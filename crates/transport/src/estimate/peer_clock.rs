@@ -71,6 +71,11 @@ impl PeerClock {
         self.tick.filter(|_| self.settled)
     }
 
+    /// Over what time the tick was measured last.
+    pub fn measured_over(&self) -> Duration {
+        self.measure_at / 2
+    }
+
     /// Ticks from the first timestamp to `value`, which may be older than the latest.
     pub fn ticks_to(&self, value: u32) -> i64 {
         self.ticks as i64 + i64::from(value.wrapping_sub(self.latest) as i32)

@@ -22,6 +22,11 @@ pub(super) struct Timing {
 }
 
 impl Arrivals {
+    /// Takes the peer's timestamps for ticks of this length until they have been measured.
+    pub fn expect_tick(&mut self, tick: Duration) {
+        self.trips.expect(tick);
+    }
+
     /// A segment with the timestamp `value` arrived, with data or without: it tells of the peer's clock.
     pub fn hear(&mut self, now: Instant, value: u32) {
         self.trips.hear(now, value);

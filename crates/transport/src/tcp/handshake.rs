@@ -205,6 +205,7 @@ impl Endpoint {
         let granted = ecn_bits == Flags::ECE.0 && segment.flags.contains(Flags::ACK);
         self.agreed.ecn = self.config.ecn && (asked || granted);
         if let (true, Some(timestamps)) = (self.agreed.timestamps, options.timestamps) {
+            self.rcv.arrivals.expect_tick(self.config.timestamp_tick);
             self.rcv.arrivals.hear(now, timestamps.value);
             self.rcv.ts_recent = timestamps.value;
             self.rcv.ts_recent_at = now;

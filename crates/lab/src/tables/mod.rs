@@ -1,6 +1,6 @@
 //! What runs leave behind, as Arrow tables with stable schemas.
 //!
-//! Each table is defined once, column by column, in [`columns`]; `docs/results.md` is generated from the same definitions. Units stand
+//! Each table is defined once, column by column, in `columns`; `docs/results.md` is generated from the same definitions. Units stand
 //! in the names of columns. Tables of a sweep have one more column for each axis, right after `run`.
 
 #[macro_use]

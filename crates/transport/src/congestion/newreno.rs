@@ -28,7 +28,7 @@ impl Build<dyn CongestionControl> for Settings {
     }
 }
 
-/// Appropriate byte counting (RFC 3465): slow start by [`SlowStart`], then one segment for each window of acknowledged octets; half
+/// Appropriate byte counting (RFC 3465): slow start by `SlowStart`, then one segment for each window of acknowledged octets; half
 /// the flight on congestion (RFC 5681, eq. 4).
 #[derive(Debug)]
 pub struct NewReno {

@@ -10,7 +10,7 @@
 //! | 34 | Fast Open cookie of *n* octets | 2 + *n* | RFC 7413, 4.1.1 |
 //! | 254 | the same, before it had a kind | 4 + *n* | RFC 6994 |
 //! | 21 | SNACK with *v* octets of bits | 6 + *v* | CCSDS 714.0-B |
-//! | 253 | our experiment: see [`report`](super::report) | 4 to 15 | RFC 6994 |
+//! | 253 | our experiment: see [`super::report`] | 4 to 15 | RFC 6994 |
 //!
 //! An option of another kind, or of one of these kinds with another length, is kept in [`RareOptions::unknown`] and not acted upon.
 //!

@@ -63,7 +63,7 @@
 //! arrived: 255 is the highest that the receiver has seen. Repeated until another wave is complete.
 //!
 //! Sub-type 3 is set aside for congestion information (Selective-TCP). What routers say has sub-types of its own: see
-//! [`notices`](super::notices). An option with another sub-type, length or experiment identifier is unknown.
+//! [`super::notices`]. An option with another sub-type, length or experiment identifier is unknown.
 //!
 //! What fits into the 40 octets beside timestamps (10):
 //!

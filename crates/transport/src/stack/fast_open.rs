@@ -93,7 +93,7 @@ impl Stack {
         cookieless: bool,
     ) -> Result<(ConnectionId, usize), StackError> {
         let index = self.prepare(now, remote, config, selection)?;
-        let mss = self.connection_mut(index).endpoint.config().mss;
+        let mss = self.connections.at(index).endpoint.config().mss;
         let request = if cookieless {
             let room = FastOpenRequest::room(mss, Some(self.peers.mss(remote.ip()).unwrap_or(mss)));
             Some(FastOpenRequest { option: None, room })
@@ -102,11 +102,11 @@ impl Stack {
         };
         let taken = request.map_or(0, |request| data.len().min(request.room as usize));
         if taken > 0 {
-            self.hand(now, index, Input::Command(Command::Send(data.slice(0, taken))));
+            self.deliver(now, index, Input::Command(Command::Send(data.slice(0, taken))));
         }
-        self.connection_mut(index).request = request;
-        self.hand(now, index, Input::Command(request.map_or(Command::Connect, Command::ConnectFast)));
-        Ok((self.id(index), taken))
+        self.connections.at(index).request = request;
+        self.deliver(now, index, Input::Command(request.map_or(Command::Connect, Command::ConnectFast)));
+        Ok((self.connections.id(index), taken))
     }
 
     /// Whether a connection to `remote` that is opened fast could carry data in its SYN.
@@ -116,14 +116,14 @@ impl Stack {
 
     /// What the listener at `address` does with a SYN, told to the connection that takes it; returns whether it opens that.
     pub(super) fn answer_fast_open(&mut self, now: Instant, index: u32, address: SocketAddr, syn: &Segment) -> bool {
-        let tuple = self.connection_mut(index).tuple;
+        let tuple = self.connections.at(index).tuple;
         let Some((service, early)) = self.services.get_mut(&address) else { return false };
         let own = service.key.map(|key| [key]);
         let keys = own.as_ref().map_or(self.cookie_keys.as_slice(), |own| own.as_slice());
         let (accept, reply) = judge(keys, service, &tuple, syn);
         let accept = accept && *early < service.pending;
         *early += usize::from(accept);
-        self.hand(now, index, Input::Command(Command::AnswerFastOpen { accept, reply }));
+        self.deliver(now, index, Input::Command(Command::AnswerFastOpen { accept, reply }));
         accept
     }
 }

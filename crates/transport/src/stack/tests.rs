@@ -1,5 +1,6 @@
 use super::*;
-use crate::segment::Ecn;
+use crate::segment::{Ecn, Flags};
+use crate::seq::Seq;
 use crate::time::Duration;
 
 const OURS: [u8; 4] = [192, 0, 2, 1];
@@ -37,7 +38,7 @@ fn answer(stack: &mut Stack, segment: &Segment, integrity: Integrity) -> Option<
 
 /// RFC 9293, 3.10.7.1.
 #[test]
-fn strangers_are_reset_with_numbers_that_they_accept() {
+fn segments_of_no_connection_are_reset_with_numbers_that_they_accept() {
     let mut stack = stack(OURS);
     let reset = answer(&mut stack, &segment(Flags::SYN), Integrity::Intact).unwrap();
     assert_eq!((reset.flags, reset.seq, reset.ack), (Flags::RST | Flags::ACK, Seq(0), Seq(1011)));
@@ -52,7 +53,7 @@ fn nobody_answers_a_reset_a_damaged_segment_or_a_wrong_address() {
     let mut stack = stack(OURS);
     assert_eq!(answer(&mut stack, &segment(Flags::RST), Integrity::Intact), None);
     assert_eq!(answer(&mut stack, &segment(Flags::ACK), Integrity::HeaderSuspect), None);
-    assert_eq!(stack.stats().damaged_strangers, 1);
+    assert_eq!(stack.stats().damaged_unmatched, 1);
     for (from, to) in [(OURS, OURS), (THEIRS, THEIRS), ([0; 4], OURS), ([224, 0, 0, 1], OURS), ([255; 4], OURS)] {
         stack.handle(Instant::ZERO, Addresses::new(from.into(), to.into()).unwrap(), &segment(Flags::SYN), Integrity::Intact);
         assert_eq!(stack.poll_transmit(Instant::ZERO), None, "{from:?} to {to:?}");
@@ -228,7 +229,7 @@ fn a_damaged_segment_reaches_its_connection_and_no_other() {
     assert_eq!(pair.stacks[1].endpoint(server).unwrap().stats().damaged_received, 1);
     let stranger = Segment { src_port: remote.port() ^ 1, ..damaged };
     pair.stacks[1].handle(pair.now, addresses, &stranger, Integrity::HeaderSuspect);
-    assert_eq!(pair.stacks[1].stats().damaged_strangers, 1);
+    assert_eq!(pair.stacks[1].stats().damaged_unmatched, 1);
     pair.run_for(Duration::from_millis(10));
     assert_eq!(pair.stacks[0].endpoint(client).unwrap().state(), crate::tcp::State::Established);
     assert_eq!(pair.stacks[1].endpoint(server).unwrap().state(), crate::tcp::State::Established);

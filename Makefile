@@ -37,6 +37,7 @@ test: setup ## Set everything up and run all tests
 
 test-rust:
 	$(CARGO) test --workspace --exclude whyloss-python --locked $(KERNEL_TESTS)
+	$(CARGO) test --manifest-path examples/own-algorithm/Cargo.toml --target-dir target --locked
 
 test-python: build
 	$(BIN)/python -m pytest

@@ -16,6 +16,9 @@ SOAK_ROUNDS ?= 1000
 KERNEL_TESTS = $(shell tools/kernel-part whyloss-kernel/bpf)
 KERNEL_MODULE = $(shell tools/kernel-part kernel)
 
+# A crate outside of the workspace, as an outsider's would be.
+OWN := --manifest-path examples/own-algorithm/Cargo.toml
+
 PUBLISHED := whyloss-transport whyloss-sim whyloss-lab
 
 NATIVE_SOURCES := $(shell find $(addprefix crates/,transport sim lab net kernel python) -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]') Cargo.toml Cargo.lock pyproject.toml
@@ -37,7 +40,7 @@ test: setup ## Set everything up and run all tests
 
 test-rust:
 	$(CARGO) test --workspace --exclude whyloss-python --locked $(KERNEL_TESTS)
-	$(CARGO) test --manifest-path examples/own-algorithm/Cargo.toml --target-dir target --locked
+	$(CARGO) test $(OWN) --target-dir $(or $(CARGO_TARGET_DIR),target) --locked
 
 test-python: build
 	$(BIN)/python -m pytest
@@ -66,7 +69,9 @@ fuzz: ## Fuzz what reads octets from outside, FUZZ_SECONDS each; needs a nightly
 
 lint: | .ready ## Formatters in checking mode and linters; warnings are errors
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt $(OWN) --check
 	$(CARGO) clippy --workspace --all-targets --locked $(KERNEL_TESTS) -- -D warnings
+	$(CARGO) clippy $(OWN) --target-dir $(or $(CARGO_TARGET_DIR),target) --all-targets --locked -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -86,6 +91,7 @@ audit: ## Known faults in what we depend on, and changes that break users since 
 
 format: | .ready ## Format all code
 	$(CARGO) fmt --all
+	$(CARGO) fmt $(OWN)
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 	RUST_LOG=warn $(BIN)/taplo format

@@ -6,7 +6,7 @@ use whyloss_transport::path::{Ack, Path};
 use whyloss_transport::settings;
 
 /// Its row.
-pub static PART: Part<dyn CongestionControl> = Part {
+pub const PART: Part<dyn CongestionControl> = Part {
     name: "scalable",
     summary: "Grows by a fixed part of what is acknowledged, falls by a fixed fraction.",
     reference: "Kelly 2003",

@@ -17,10 +17,12 @@ use whyloss_transport::kit::{Arguments, Part};
 use whyloss_transport::path::{Ack, Path};
 use whyloss_transport::scheme::Selection;
 
-/// A link that is never full, with one packet in a thousand lost by chance.
+/// A link that is never full, with one packet in a thousand lost by chance. Slow start ends at 80 segments: the way down from where it would end
+/// otherwise takes a good part of the run, and is not what the law is about.
 const LOSSY: &str =
     "scenario.duration = '120 s'\nscenario.seed = 5\n[path]\nrate = '100 Mbps'\ndelay = '50 ms'\nqueue = '2000 pkt'\n\
-                     forward.channel.loss = '0.1 %'\n[[flow]]\nprofile = 'linux'\n";
+                     forward.channel.loss = '0.1 %'\n[[flow]]\nprofile = 'linux'\n\
+                     tcp.initial_ssthresh = '115840 B'\n";
 
 /// The mean window that the goodput stands for, in segments: the round trip is 100 ms, a segment carries 1448 octets.
 fn window(flow: &str) -> f64 {
@@ -83,8 +85,9 @@ fn it_sends_real_packets_to_the_kernel() {
     let mut setup = Setup::default();
     setup.catalogue.add(&COUNTING).unwrap();
     setup.selection = Selection { congestion: Some("counting".to_owned()), ..Selection::default() };
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");
-    let expected = std::fs::read(&file).unwrap();
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("offered");
+    let expected: Vec<u8> = (0..1_000_000_u32).map(|position| (position % 251) as u8).collect();
+    std::fs::write(&file, &expected).unwrap();
     let namespace = Namespace::new().unwrap();
     let report = std::thread::scope(|scope| {
         let (tell, told) = std::sync::mpsc::channel();
@@ -102,7 +105,7 @@ fn it_sends_real_packets_to_the_kernel() {
         let body = namespace.run(|| {
             let mut stream = TcpStream::connect(("198.18.1.2", 80)).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-            stream.write_all(b"GET /Cargo.lock HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+            stream.write_all(b"GET /offered HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer).unwrap();
             let head = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("an end of the head");
@@ -112,6 +115,6 @@ fn it_sends_real_packets_to_the_kernel() {
         server.join().unwrap().unwrap()
     });
     assert_eq!(report["clients"], 1);
-    // Some acknowledgements for the dozens of segments of the file.
-    assert!(HEARD.load(Ordering::Relaxed) >= 5, "{HEARD:?}");
+    // An acknowledgement at most doubles the window, of ten segments at first: the last octet of a million leaves after six of them at the earliest.
+    assert!(HEARD.load(Ordering::Relaxed) >= 6, "{HEARD:?}");
 }

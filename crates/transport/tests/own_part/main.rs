@@ -36,6 +36,16 @@ fn contributing_shows_this_file() {
 }
 
 #[test]
+fn the_crate_of_ones_own_has_the_same_file() {
+    let here = include_str!("scalable.rs");
+    let there = here
+        .replace("super::{", "whyloss_transport::congestion::{")
+        .replace("crate::", "whyloss_transport::")
+        .replace("pub(super)", "pub");
+    assert_eq!(there, include_str!("../../../../examples/own-algorithm/src/scalable.rs"));
+}
+
+#[test]
 fn it_does_what_kelly_says() {
     let mut control = built(&[]).unwrap();
     let mut window = Window::new(1000, 100_000, 50_000);

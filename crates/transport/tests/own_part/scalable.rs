@@ -38,7 +38,7 @@ impl CongestionControl for Scalable {
         window.grow(if window.in_slow_start() { acked } else { self.increase * acked });
     }
 
-    fn threshold(&mut self, _window: &Window, path: &Path) -> u64 {
-        (path.flight as f64 * (1.0 - self.decrease)) as u64
+    fn threshold(&mut self, window: &Window, path: &Path) -> u64 {
+        (window.used(path) as f64 * (1.0 - self.decrease)) as u64
     }
 }

@@ -50,7 +50,8 @@ pub struct PacketCounts {
     pub duplicated: u64,
     /// Reached the endpoint that they were meant for, as far as it could tell intact.
     pub delivered: u64,
-    /// Of those, damaged in a way that no checksum noticed.
+    /// Of those, damaged in a way that no checksum noticed. With them the few whose damaged data was noticed and discarded, but not that
+    /// the header which names it is damaged, too.
     pub damaged_unnoticed: u64,
     /// Did not arrive.
     pub dropped: CauseCounts,

@@ -134,6 +134,26 @@ fn every_loss_has_its_cause() {
     }
 }
 
+/// IPv6 has no header checksum: damage to the fields that no pseudo-header covers goes unnoticed, also where the Data Checksum finds the
+/// data of the same packet damaged.
+#[test]
+fn a_damaged_header_over_damaged_data_is_known_to_the_books() {
+    let path = Path {
+        config: Config { coverage: 1, ip_header: 40, mode: Mode::Differentiating, ..Config::default() },
+        // Few packets keep their data, two thirds their covered header.
+        errors: Errors::Bits { ber: 5e-4 },
+        effect: Effect::Damage,
+        ..Path::default()
+    };
+    let records = path.run();
+    let unnoticed = records.flows[0].forward.damaged_unnoticed;
+    assert_eq!(records.packets.damaged_unnoticed, unnoticed);
+    let reported = records.losses.iter().filter(|loss| loss.record.trigger == Trigger::Report);
+    let with_data = reported.filter(|loss| loss.truth == Truth::Lost(Cause::IpHeaderDamaged)).count() as u64;
+    // What is left are packets that carry no data.
+    assert!(with_data > 5 && (with_data..2 * with_data).contains(&unnoticed), "{with_data} of {unnoticed}");
+}
+
 /// Without a Data Checksum nobody notices damage outside the coverage; with full coverage it is an unexplained loss.
 #[test]
 fn what_no_checksum_covers_arrives_damaged() {

@@ -154,16 +154,17 @@ proptest! {
         let records = world.run();
         prop_assert!(records.packets.balanced(), "{:?}", records.packets);
         prop_assert_eq!(records.packets.dropped.total() as usize, records.drops.len());
+        // A damaged header that passes for sound may name another packet, or another flow's port.
+        let deceived = records.packets.damaged_unnoticed > 0;
         for flow in &records.flows {
             prop_assert!(flow.forward.balanced() && flow.reverse.balanced(), "{:?}", flow);
             let sent = flow.sender.map_or(0, |stats| stats.data_octets_sent);
-            prop_assert!(flow.octets_delivered <= sent, "{:?}", flow);
+            prop_assert!(flow.octets_delivered <= sent || deceived, "{:?}", flow);
             // Data beyond the coverage has its Data Checksum: CRC-32c misses next to nothing.
-            prop_assert!(flow.octets_corrupted == 0 || flow.forward.damaged_unnoticed > 0, "{:?}", flow);
+            prop_assert!(flow.octets_corrupted == 0 || deceived, "{:?}", flow);
         }
         for loss in &records.losses {
-            // What a sender takes for damage was damage, unless damage to an acknowledgement slipped through.
-            let deceived = records.flows[loss.flow].reverse.damaged_unnoticed > 0;
+            // What a sender takes for damage was damage to the data, and to nothing else.
             if loss.record.trigger == Trigger::Report && loss.record.verdict.cause == differentiation::Cause::Corruption {
                 prop_assert!(deceived || matches!(loss.truth, Truth::Lost(Cause::PayloadDamaged)), "{:?}", loss);
             }

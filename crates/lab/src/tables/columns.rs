@@ -166,7 +166,7 @@ table! {
         events: always u64 = r.item.events, "Events that the simulator took.";
         packets_sent: always u64 = r.item.packets.sent, "Packets that left an endpoint.";
         packets_delivered: always u64 = r.item.packets.delivered, "Packets that reached the endpoint that they were meant for.";
-        packets_damaged_unnoticed: always u64 = r.item.packets.damaged_unnoticed, "Of those, packets damaged in a way that no checksum noticed.";
+        packets_damaged_unnoticed: always u64 = r.item.packets.damaged_unnoticed, "Of those, packets damaged in a way that no checksum noticed. With them DCCP packets whose damaged data was discarded while their damaged header was believed.";
         packets_duplicated: always u64 = r.item.packets.duplicated, "Packets that a link made two of.";
         packets_in_flight: always u64 = r.item.packets.in_flight, "Packets under way at the end. Sent + duplicated = delivered + dropped + in flight.";
         packets_dropped: always u64 = r.item.packets.dropped.total(), "Packets that did not arrive, by any cause.";

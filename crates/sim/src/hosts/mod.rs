@@ -154,13 +154,15 @@ impl Hosts {
         let (offset, _) = net.data(&id);
         socket.end.handle(Instant::from_nanos(net.now), DccpInput::Packet(packet, data));
         let used = data == Data::Intact || socket.end.config().accept_corrupt;
+        // The Data Checksum may tell of the data alone: a header that is damaged, too, was believed.
+        let unnoticed = place.is_some_and(|cause| data == Data::Intact || cause != Cause::PayloadDamaged);
+        let origin = net.packets.get(&id).origin;
+        let counts = &mut net.egress[origin.index()].counts;
+        counts.damaged_unnoticed += u64::from(unnoticed);
         match place {
             Some(cause) if !used => net.discard_damaged(id, cause),
-            place => {
-                let origin = net.packets.get(&id).origin;
-                let counts = &mut net.egress[origin.index()].counts;
+            _ => {
                 counts.delivered += 1;
-                counts.damaged_unnoticed += u64::from(place.is_some() && data == Data::Intact);
                 net.packets.remove(id);
             }
         }

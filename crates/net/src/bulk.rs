@@ -5,7 +5,7 @@ use nix::time::{clock_gettime, ClockId};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::stack::{ConnectionId, Listener, Notice, Stack, StackError};
@@ -20,7 +20,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// What a transfer sends.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// Octets; without end if nothing is said.
+    /// How many octets to send; `None`: until it is stopped.
     pub octets: Option<u64>,
     /// Connections in parallel.
     pub connections: u32,
@@ -41,11 +41,31 @@ struct Progress {
     finished: AtomicU64,
 }
 
-/// A transfer under way. Its hosts stop when it is dropped.
+/// A transfer, before it starts, while it runs and after it. Its hosts stop when it is dropped.
 #[derive(Debug)]
 pub struct BulkTransfer {
     progress: Arc<Progress>,
-    ends: Vec<JoinHandle<Result<Stats, BulkTransferError>>>,
+    stage: Mutex<Stage>,
+}
+
+/// A thread that runs one end, and what it leaves.
+type Thread = JoinHandle<Result<Stats, BulkTransferError>>;
+
+#[derive(Debug)]
+enum Stage {
+    Ready(Box<Prepared>),
+    /// The threads of receiver and sender.
+    Running(Vec<Thread>),
+    Ended,
+}
+
+/// What a transfer needs to start.
+#[derive(Debug)]
+struct Prepared {
+    sender: Host,
+    receiver: Host,
+    address: SocketAddr,
+    load: Load,
 }
 
 /// Why a transfer does not begin, or ends before its time.
@@ -60,27 +80,31 @@ pub enum BulkTransferError {
 }
 
 impl BulkTransfer {
-    /// Lets `receiver` listen on `address`, and `sender` carry `load` there from `at` on, in nanoseconds of the system's monotonic
-    /// clock.
-    pub fn start(sender: Host, mut receiver: Host, address: SocketAddr, at: u64, load: &Load) -> Result<Self, BulkTransferError> {
-        let progress = Arc::new(Progress::default());
-        let Load { octets, connections, chunk, ref selection, ref config } = *load;
-        let listener = Listener { config: config.clone(), selection: selection.clone(), backlog: connections as usize + 1 };
-        receiver.stack().listen(address, listener)?;
-        let receiving = Receiving { progress: progress.clone(), octets, open: connections, stats: Stats::default() };
-        let mut transfer = Self { progress: progress.clone(), ends: Vec::new() };
-        transfer.spawn("receiver", receiver, |_| Ok(receiving))?;
-        let (selection, config) = (selection.clone(), config.clone());
-        transfer.spawn("sender", sender, move |host| {
-            std::thread::sleep(std::time::Duration::from_nanos(at.saturating_sub(monotonic_ns())));
-            progress.started.store(monotonic_ns(), Ordering::Relaxed);
-            let now = host.now();
-            let open = (0..connections)
-                .map(|_| Ok((host.stack().connect(now, address, config.clone(), &selection)?, 0)))
-                .collect::<Result<Vec<_>, StackError>>()?;
-            Ok(Sending { left: octets, chunk, closed: 0, open, stats: Stats::default() })
-        })?;
-        Ok(transfer)
+    /// A transfer of `load` from `sender` to `address` of `receiver`, which does nothing yet.
+    pub fn new(sender: Host, receiver: Host, address: SocketAddr, load: Load) -> Self {
+        let prepared = Prepared { sender, receiver, address, load };
+        Self { progress: Arc::default(), stage: Mutex::new(Stage::Ready(Box::new(prepared))) }
+    }
+
+    /// Lets the receiver listen, and the sender connect at `at` nanoseconds of the system's monotonic clock. Does nothing if it was
+    /// started or stopped before. After an error it has ended.
+    pub fn start(&self, at: u64) -> Result<(), BulkTransferError> {
+        let mut stage = self.stage();
+        match std::mem::replace(&mut *stage, Stage::Ended) {
+            Stage::Ready(prepared) => {
+                let mut ends = Vec::new();
+                let started = prepared.start(at, &self.progress, &mut ends);
+                if started.is_err() {
+                    self.progress.stopped.store(true, Ordering::Relaxed);
+                }
+                *stage = Stage::Running(ends);
+                started
+            }
+            other => {
+                *stage = other;
+                Ok(())
+            }
+        }
     }
 
     /// Octets that have arrived in order.
@@ -88,7 +112,7 @@ impl BulkTransfer {
         self.progress.delivered.load(Ordering::Relaxed)
     }
 
-    /// When the connections were opened, in nanoseconds of the system's monotonic clock.
+    /// When the connections were opened, in nanoseconds of the system's monotonic clock; 0 before.
     pub fn started_ns(&self) -> u64 {
         self.progress.started.load(Ordering::Relaxed)
     }
@@ -98,50 +122,72 @@ impl BulkTransfer {
         Some(self.progress.finished.load(Ordering::Acquire)).filter(|&at| at > 0)
     }
 
-    /// Whether both ends are at work. They end by themselves when everything is done, or when something fails.
-    pub fn is_running(&self) -> bool {
-        self.ends.iter().all(|end| !end.is_finished())
-    }
-
-    /// Stops both ends and gives the counters of the sender's connections, added up.
-    pub fn stop(mut self) -> Result<Stats, BulkTransferError> {
+    /// Stops both ends and gives the counters of the sender's connections, added up: zeros if it was never started, or has been stopped.
+    pub fn stop(&self) -> Result<Stats, BulkTransferError> {
         self.progress.stopped.store(true, Ordering::Relaxed);
+        let stage = std::mem::replace(&mut *self.stage(), Stage::Ended);
+        let Stage::Running(ends) = stage else { return Ok(Stats::default()) };
+        let results: Vec<_> = ends.into_iter().map(JoinHandle::join).collect();
         let mut sender = Stats::default();
-        for end in std::mem::take(&mut self.ends) {
-            sender = end.join().map_err(|_| io::Error::other("a host of the engine panicked"))??;
+        for result in results {
+            sender = result.map_err(|_| io::Error::other("a host of the engine panicked"))??;
         }
         Ok(sender)
     }
 
-    fn spawn<E: End>(
-        &mut self,
-        name: &str,
-        mut host: Host,
-        begin: impl FnOnce(&mut Host) -> Result<E, BulkTransferError> + Send + 'static,
-    ) -> io::Result<()> {
-        let progress = self.progress.clone();
-        let work = move || {
-            let mut end = begin(&mut host)?;
-            while !progress.stopped.load(Ordering::Relaxed) {
-                let next_poll = host.now() + POLL_INTERVAL;
-                if host.run(&mut end, next_poll)? {
-                    break;
-                }
-            }
-            Ok(end.stats())
-        };
-        self.ends.push(std::thread::Builder::new().name(name.to_owned()).spawn(work)?);
-        Ok(())
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for BulkTransfer {
     fn drop(&mut self) {
-        self.progress.stopped.store(true, Ordering::Relaxed);
-        for end in self.ends.drain(..) {
-            let _ = end.join();
-        }
+        let _ = self.stop();
     }
+}
+
+impl Prepared {
+    /// Starts both ends on threads of their own, which are added to `ends`.
+    fn start(self, at: u64, progress: &Arc<Progress>, ends: &mut Vec<Thread>) -> Result<(), BulkTransferError> {
+        let Self { sender, mut receiver, address, load } = self;
+        let Load { octets, connections, chunk, selection, config } = load;
+        let listener = Listener { config: config.clone(), selection: selection.clone(), backlog: connections as usize + 1 };
+        receiver.stack().listen(address, listener)?;
+        let receiving = Receiving { progress: progress.clone(), octets, open: connections, stats: Stats::default() };
+        ends.push(spawn("receiver", receiver, progress, |_| Ok(receiving))?);
+        let opening = progress.clone();
+        ends.push(spawn("sender", sender, progress, move |host| {
+            std::thread::sleep(std::time::Duration::from_nanos(at.saturating_sub(monotonic_ns())));
+            opening.started.store(monotonic_ns(), Ordering::Relaxed);
+            let now = host.now();
+            let open = (0..connections)
+                .map(|_| Ok((host.stack().connect(now, address, config.clone(), &selection)?, 0)))
+                .collect::<Result<Vec<_>, StackError>>()?;
+            Ok(Sending { left: octets, chunk, closed: 0, open, stats: Stats::default() })
+        })?);
+        Ok(())
+    }
+}
+
+/// Runs one end on a thread of its own until it is done or the transfer is stopped.
+fn spawn<E: End>(
+    name: &str,
+    mut host: Host,
+    progress: &Arc<Progress>,
+    begin: impl FnOnce(&mut Host) -> Result<E, BulkTransferError> + Send + 'static,
+) -> io::Result<Thread> {
+    let progress = progress.clone();
+    let work = move || {
+        let mut end = begin(&mut host)?;
+        while !progress.stopped.load(Ordering::Relaxed) {
+            let next_poll = host.now() + POLL_INTERVAL;
+            if host.run(&mut end, next_poll)? {
+                break;
+            }
+        }
+        Ok(end.stats())
+    };
+    std::thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
 /// One side of a transfer.

@@ -23,9 +23,9 @@ fn load(octets: Option<u64>, connections: u32) -> Load {
     Load { octets, connections, chunk: 16_384, selection: Selection::default(), config }
 }
 
-fn start(bed: &Bed, load: &Load) -> BulkTransfer {
+fn prepare(bed: &Bed, load: Load) -> BulkTransfer {
     let (sender, receiver) = (host(&bed.near, Family::V4.engine()), host(&bed.peer, Family::V4.far_engine()));
-    BulkTransfer::start(sender, receiver, SocketAddr::new(Family::V4.far_engine(), 80), 0, load).expect("a transfer")
+    BulkTransfer::new(sender, receiver, SocketAddr::new(Family::V4.far_engine(), 80), load)
 }
 
 #[test]
@@ -33,7 +33,8 @@ fn all_of_it_arrives_over_several_connections() {
     let bad = Impairment { lose: 0.01, flip: 0.01, delay: Duration::from_millis(1), ..Impairment::default() };
     let Some(bed) = Bed::new([bad; 2], 3) else { return };
     let octets = 2_000_000;
-    let transfer = start(&bed, &load(Some(octets), 3));
+    let transfer = prepare(&bed, load(Some(octets), 3));
+    transfer.start(0).expect("a transfer");
     let began = Instant::now();
     while transfer.finished_ns().is_none() {
         assert!(began.elapsed() < PATIENCE, "{} of {octets} octets arrived", transfer.delivered());
@@ -49,7 +50,8 @@ fn all_of_it_arrives_over_several_connections() {
 fn one_without_end_goes_on_until_it_is_stopped() {
     let good = Impairment { delay: Duration::from_millis(1), ..Impairment::default() };
     let Some(bed) = Bed::new([good; 2], 3) else { return };
-    let transfer = start(&bed, &load(None, 1));
+    let transfer = prepare(&bed, load(None, 1));
+    transfer.start(0).expect("a transfer");
     let began = Instant::now();
     while transfer.delivered() < 1_000_000 {
         assert!(began.elapsed() < PATIENCE, "only {} octets arrived", transfer.delivered());
@@ -57,4 +59,32 @@ fn one_without_end_goes_on_until_it_is_stopped() {
     }
     assert_eq!(transfer.finished_ns(), None);
     transfer.stop().expect("both hosts ran to their end");
+}
+
+#[test]
+fn one_that_was_never_started_can_be_asked_and_stopped() {
+    let Some(bed) = Bed::new([Impairment::default(); 2], 3) else { return };
+    let transfer = prepare(&bed, load(Some(1), 1));
+    assert_eq!((transfer.started_ns(), transfer.finished_ns(), transfer.delivered()), (0, None, 0));
+    assert_eq!(transfer.stop().expect("nothing to stop").retransmissions, 0);
+    transfer.start(0).expect("it stays stopped");
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!((transfer.started_ns(), transfer.delivered()), (0, 0));
+}
+
+#[test]
+fn a_second_start_changes_nothing_and_what_was_measured_stays_after_the_stop() {
+    let Some(bed) = Bed::new([Impairment::default(); 2], 3) else { return };
+    let transfer = prepare(&bed, load(Some(100_000), 1));
+    transfer.start(0).expect("a transfer");
+    transfer.start(u64::MAX).expect("it runs already");
+    let began = Instant::now();
+    while transfer.finished_ns().is_none() {
+        assert!(began.elapsed() < PATIENCE, "{} octets arrived", transfer.delivered());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let measured = (transfer.started_ns(), transfer.finished_ns(), transfer.delivered());
+    transfer.stop().expect("both hosts ran to their end");
+    assert_eq!((transfer.started_ns(), transfer.finished_ns(), transfer.delivered()), measured);
+    assert_eq!(transfer.delivered(), 100_000);
 }

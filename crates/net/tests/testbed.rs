@@ -196,7 +196,8 @@ fn guests_reach_each_other_across_the_links() {
     let ((sender, _), (receiver, address)) = (guest(0), guest(2));
     let config = Config::profile("linux").expect("a profile");
     let load = Load { octets: Some(100_000), connections: 1, chunk: 16_384, selection: Selection::default(), config };
-    let transfer = BulkTransfer::start(sender, receiver, SocketAddr::new(address, 80), 0, &load).expect("a transfer");
+    let transfer = BulkTransfer::new(sender, receiver, SocketAddr::new(address, 80), load);
+    transfer.start(0).expect("a transfer");
     let began = Instant::now();
     while transfer.finished_ns().is_none() {
         assert!(began.elapsed() < Duration::from_secs(30), "{} octets arrived", transfer.delivered());

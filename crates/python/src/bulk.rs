@@ -6,8 +6,7 @@ use crate::testbed::Bed;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::net::SocketAddr;
-use std::sync::Mutex;
-use whyloss_net::bulk::{BulkTransfer as Running, BulkTransferError, Load};
+use whyloss_net::bulk::{BulkTransferError, Load};
 use whyloss_net::Host;
 use whyloss_transport::stack::Settings;
 
@@ -15,13 +14,7 @@ const PORT: u16 = 5000;
 
 /// A TCP transfer of a scenario, carried by the engine between guests of the hosts that it names.
 #[pyclass(frozen, module = "whyloss._native")]
-pub struct BulkTransfer(Mutex<Stage>);
-
-enum Stage {
-    Ready { ends: Box<[Host; 2]>, address: SocketAddr, load: Box<Load> },
-    Running(Running),
-    Ended { started_ns: u64, finished_ns: Option<u64>, delivered: u64 },
-}
+pub struct BulkTransfer(whyloss_net::bulk::BulkTransfer);
 
 #[pymethods]
 impl BulkTransfer {
@@ -46,73 +39,36 @@ impl BulkTransfer {
             selection: transfer.selection,
             config: transfer.config,
         };
-        Ok(Self(Mutex::new(Stage::Ready {
-            ends: Box::new([sender, receiver]),
-            address: SocketAddr::new(address, PORT),
-            load: Box::new(load),
-        })))
+        Ok(Self(whyloss_net::bulk::BulkTransfer::new(sender, receiver, SocketAddr::new(address, PORT), load)))
     }
 
     /// Starts it at `at_ns` of the system's monotonic clock.
     fn start(&self, at_ns: u64) -> PyResult<()> {
-        let mut stage = self.stage();
-        let begun = Stage::Ended { started_ns: at_ns, finished_ns: None, delivered: 0 };
-        match std::mem::replace(&mut *stage, begun) {
-            Stage::Ready { ends, address, load } => {
-                let [sender, receiver] = *ends;
-                *stage = Stage::Running(Running::start(sender, receiver, address, at_ns, &load).map_err(|error| refuse(&error))?);
-            }
-            other => *stage = other,
-        }
-        Ok(())
+        self.0.start(at_ns).map_err(|error| refuse(&error))
     }
 
     /// When the connections were opened, in nanoseconds of the system's monotonic clock; 0 before.
     #[getter]
     fn started_ns(&self) -> u64 {
-        match &*self.stage() {
-            Stage::Ready { .. } => 0,
-            Stage::Running(running) => running.started_ns(),
-            Stage::Ended { started_ns, .. } => *started_ns,
-        }
+        self.0.started_ns()
     }
 
     /// When everything had arrived, in nanoseconds of the system's monotonic clock.
     #[getter]
     fn finished_ns(&self) -> Option<u64> {
-        match &*self.stage() {
-            Stage::Ready { .. } => None,
-            Stage::Running(running) => running.finished_ns(),
-            Stage::Ended { finished_ns, .. } => *finished_ns,
-        }
+        self.0.finished_ns()
     }
 
     /// Octets that have arrived in order.
     #[getter]
     fn delivered(&self) -> u64 {
-        match &*self.stage() {
-            Stage::Ready { .. } => 0,
-            Stage::Running(running) => running.delivered(),
-            Stage::Ended { delivered, .. } => *delivered,
-        }
+        self.0.delivered()
     }
 
     /// Ends it and gives the number of retransmissions.
     fn stop(&self, py: Python<'_>) -> PyResult<u64> {
-        let mut stage = self.stage();
-        let ended = Stage::Ended { started_ns: 0, finished_ns: None, delivered: 0 };
-        let Stage::Running(running) = std::mem::replace(&mut *stage, ended) else { return Ok(0) };
-        let (started_ns, finished_ns, delivered) = (running.started_ns(), running.finished_ns(), running.delivered());
-        *stage = Stage::Ended { started_ns, finished_ns, delivered };
-        drop(stage);
-        let stats = py.detach(|| running.stop()).map_err(|error| refuse(&error))?;
+        let stats = py.detach(|| self.0.stop()).map_err(|error| refuse(&error))?;
         Ok(stats.retransmissions)
-    }
-}
-
-impl BulkTransfer {
-    fn stage(&self) -> std::sync::MutexGuard<'_, Stage> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -8,7 +8,7 @@ use whyloss_transport::scheme::Selection;
 use whyloss_transport::tcp::AckPolicy;
 use whyloss_transport::{Config, Duration, Instant};
 
-/// A chain.
+/// A chain of stations to simulate.
 #[derive(Clone, Debug)]
 pub struct Chain {
     pub name: &'static str,

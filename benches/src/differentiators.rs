@@ -20,7 +20,7 @@ const MSS: u64 = 1460;
 const ACKS: u64 = 400_000;
 const LOSSES: u64 = 100_000;
 
-/// All costs.
+/// Measures what differentiators in shadow cost: each by itself, all together, and in instructions.
 pub fn measure(repetitions: usize) -> Vec<Entry> {
     let mut entries = each();
     entries.push(all_at_work(repetitions));

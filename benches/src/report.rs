@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One measured value.
+/// A measured value with its name and unit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
     pub name: String,

@@ -56,7 +56,7 @@ pub const W2: Dumbbell = Dumbbell {
 pub struct Took {
     /// Packets that left the bottleneck in the direction of the data.
     pub packets: u64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
     /// Processor time in seconds, without the set-up.
     pub cpu_s: f64,

@@ -14,13 +14,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-/// What to simulate.
+/// Simulates worlds and writes their losses as CSV.
 #[derive(Parser)]
 struct Arguments {
     /// Worlds of each family.
     #[arg(long, default_value_t = 60)]
     worlds: u32,
-    /// Chooses other worlds.
+    /// Another seed makes other worlds.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Where to write the losses.

@@ -43,7 +43,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// All of them.
+    /// All families of worlds.
     pub const ALL: &[Self] = &[
         Self::LastHop,
         Self::Backbone,
@@ -130,7 +130,7 @@ struct Plan {
     rate: f64,
     /// One way over the bottleneck, in seconds.
     delay: f64,
-    /// In bandwidth-delay products.
+    /// Size of the queue, in bandwidth-delay products.
     queue: f64,
     flows: u64,
     errors: Errors,

@@ -56,7 +56,7 @@ struct Arguments {
     /// Octets of each buffer.
     #[arg(long, default_value_t = 1 << 20)]
     buffer: usize,
-    /// The largest packet.
+    /// The largest IP packet, in octets.
     #[arg(long, default_value_t = 1500)]
     mtu: u16,
     /// Measure this stack only, and this direction.
@@ -99,7 +99,7 @@ impl Subject {
 /// Bits of data a second.
 #[derive(Clone, Copy, Debug)]
 struct Rates {
-    /// By the clock.
+    /// By the wall clock.
     wall: f64,
     /// By the processor time of the stack's thread.
     cpu: f64,
@@ -240,7 +240,7 @@ fn connect(board: &Board) -> io::Result<TcpStream> {
     }
 }
 
-/// The kernel's end.
+/// The kernel's end of the connection, until the measurement is over.
 fn kernel(direction: Direction, board: &Board) -> io::Result<()> {
     let mut stream = connect(board)?;
     setsockopt(&stream, sockopt::TcpCongestion, &"cubic".into())?;

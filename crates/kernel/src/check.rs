@@ -58,7 +58,7 @@ const OLDEST: (u32, u32) = (6, 4);
 /// One thing that was looked at.
 #[derive(Debug, Clone, Serialize)]
 pub struct Item {
-    /// What it is.
+    /// What was looked at, in words for the user.
     pub name: &'static str,
     /// Whether it is there; `None` where this cannot be told.
     pub holds: Option<bool>,

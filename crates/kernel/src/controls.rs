@@ -19,7 +19,7 @@ pub enum Made {
     },
 }
 
-/// A control.
+/// One of the package's congestion controls for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
     /// What users call it: the name of its variable in BPF.
@@ -28,7 +28,7 @@ pub struct Control {
     pub kernel_name: &'static str,
     /// Its integer core in `bpf/core`, where a single one computes all of it.
     pub core: Option<&'static str>,
-    /// The engine's parts.
+    /// Which parts of the engine it stands for.
     pub made: Made,
     /// The engine's schemes that it carries out where a scenario runs on the kernel.
     pub carries: &'static [&'static str],
@@ -44,7 +44,7 @@ const fn cored(name: &'static str, core: &'static str, made: Made, carries: &'st
     Control { name, kernel_name: name, core: Some(core), made, carries }
 }
 
-/// The package's controls.
+/// All controls that the package has.
 pub const CONTROLS: &[Control] = &[
     cored("wl_cerl", "cerl", Made::Of("cerl"), &["cerl"]),
     Control {

@@ -36,13 +36,13 @@ pub struct Ack {
     pub now: u32,
     /// `SND.UNA` after it.
     pub una: u32,
-    /// `SND.NXT`.
+    /// `SND.NXT` when it arrived.
     pub nxt: u32,
     /// Congestion window when it arrived.
     pub cwnd: u32,
     /// Segments that it is to grow the window for.
     pub acked: u32,
-    /// Segments newly delivered.
+    /// Segments that it newly reports as delivered.
     pub delivered: u32,
     /// Round trip of the newest segment newly delivered; below 0 if unknown.
     pub delay: i32,
@@ -287,7 +287,7 @@ pub struct Prr {
     pub delivered: u32,
     /// Sent since recovery began.
     pub out: u32,
-    /// In the network.
+    /// Segments in the network (`pipe` of RFC 6937).
     pub pipe: u32,
     /// Delivered by this acknowledgement.
     pub newly: u32,
@@ -296,7 +296,7 @@ pub struct Prr {
 }
 
 impl Prr {
-    /// The window now.
+    /// The congestion window that these numbers give, in segments.
     pub fn window(&self) -> u32 {
         // SAFETY: the structure is C's.
         unsafe { wl_host_prr_window(self) }

@@ -33,7 +33,7 @@ pub enum Error {
         /// The version of the package that loaded them.
         version: String,
     },
-    /// Nothing is loaded.
+    /// No programs of ours are loaded.
     #[error("nothing is loaded; `whyloss kernel load` does it")]
     NotLoaded,
     /// Somebody has made one of the controls the usual one.

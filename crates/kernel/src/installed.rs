@@ -59,7 +59,7 @@ pub struct Installed {
     pub lock: Lock,
     /// The mount point of the BPF file system that names them.
     pub root: PathBuf,
-    /// Who loaded them.
+    /// What was noted of them when they were loaded.
     pub about: About,
 }
 

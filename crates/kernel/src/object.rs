@@ -11,7 +11,7 @@ use std::sync::Mutex;
 pub struct Embedded {
     /// The name of its source without `.bpf.c`.
     pub name: &'static str,
-    /// An ELF file.
+    /// The whole ELF file.
     pub octets: &'static [u8],
 }
 

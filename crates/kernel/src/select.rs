@@ -77,11 +77,11 @@ impl fmt::Display for Prefix {
 pub struct Match {
     /// The port of the service, at whichever end it is.
     pub port: Option<u16>,
-    /// The remote address.
+    /// Addresses of the remote end.
     pub prefix: Option<Prefix>,
 }
 
-/// `struct wl_match`.
+/// The octets of a `struct wl_match`.
 type Key = [u8; 22];
 
 impl Match {
@@ -239,7 +239,7 @@ pub fn take_back(place: &Place, connections: &Match, cgroup: Option<&Path>) -> R
     Ok(())
 }
 
-/// All rules.
+/// The rules of all cgroups.
 pub fn list(installed: &Installed) -> Result<Vec<Rule>> {
     let Ok(cgroups) = Cgroups::find() else { return Ok(Vec::new()) };
     sweep(&installed.root)?;

@@ -103,7 +103,7 @@ enum Aim {
     Between,
     /// Beyond the window.
     Outside,
-    /// There are none.
+    /// No forged segment is sent.
     Nowhere,
 }
 
@@ -209,7 +209,7 @@ fn forged_damage_costs_reports_at_most_and_excuses_nothing() {
 /// How a receiver lies that wants the window kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
-    /// None.
+    /// It does not lie.
     No,
     /// What is missing was damaged; no nonce.
     Bare,
@@ -370,9 +370,9 @@ enum Taken {
     Syn,
     /// The same from its answer.
     Answer,
-    /// Nonces.
+    /// The nonce option of each segment.
     Nonces,
-    /// Reports.
+    /// The report option of each acknowledgement.
     Reports,
     /// All options of ours once the connection is open.
     AllLater,

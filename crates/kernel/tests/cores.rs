@@ -34,11 +34,11 @@ fn sequences() -> u64 {
 /// How far a core may be from the engine.
 #[derive(Clone, Copy)]
 struct Bounds {
-    /// Windows, in segments.
+    /// How far windows may be apart, in segments.
     window: f64,
     /// Share of the events after which windows may be more than one segment apart.
     windows: f64,
-    /// Scores.
+    /// How far scores may be apart.
     score: f64,
     /// Share of the losses whose scores may be farther apart.
     scores: f64,
@@ -49,7 +49,7 @@ struct Bounds {
 /// Equal windows, equal verdicts, and scores that differ by no more than their own unit.
 const EQUAL: Bounds = Bounds { window: 0.0, windows: 0.0, score: 1.0 / 65536.0, scores: 0.0, verdicts: 0.0 };
 
-/// What was seen.
+/// What the comparison of a core with the engine has counted.
 #[derive(Debug, Default)]
 struct Seen {
     window: f64,

@@ -16,7 +16,7 @@ use whyloss_kernel::stat::{stat, Counts};
 use whyloss_transport::segment::Flags;
 use whyloss_transport::Segment;
 
-/// What is dropped.
+/// Which packets the path drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dropped {
     /// SYNs with the option.

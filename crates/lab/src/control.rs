@@ -15,7 +15,7 @@ impl Cancel {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked.
+    /// Whether the work is to stop.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -26,7 +26,7 @@ impl Cancel {
 pub struct Progress {
     /// Runs that are done, those found in the store included.
     pub done: usize,
-    /// Runs in all.
+    /// Number of runs in all.
     pub total: usize,
     /// Runs found in the store.
     pub found: usize,
@@ -62,7 +62,7 @@ fn left(fraction: f64, elapsed: Duration) -> Option<Duration> {
 /// otherwise about ten times a second. It may set the flag itself.
 #[derive(Default)]
 pub struct Control<'a> {
-    /// Stops the work.
+    /// The flag that asks the work to stop.
     pub cancel: Cancel,
     /// Is told how far the work is.
     pub progress: Option<&'a mut dyn FnMut(&Progress)>,

@@ -39,9 +39,9 @@ pub enum Error {
     Broken {
         /// Name of the scenario.
         scenario: String,
-        /// Run number.
+        /// Number of the run.
         run: u32,
-        /// What was found.
+        /// What went wrong, in words.
         message: String,
     },
 }
@@ -70,9 +70,9 @@ pub struct InputError {
     pub field: String,
     /// What is wrong, if found and allowed do not say it.
     pub problem: Option<String>,
-    /// What was found.
+    /// The value that was given.
     pub found: Option<String>,
-    /// What is allowed.
+    /// The values that are allowed, in words.
     pub allowed: Option<String>,
     /// What was probably meant.
     pub nearest: Option<String>,
@@ -133,7 +133,7 @@ impl InputError {
         Self { problem: Some(problem.into()), ..Self::default() }
     }
 
-    /// Adds the field.
+    /// Says which field it is about.
     pub fn at(mut self, field: impl Into<String>) -> Self {
         self.field = field.into();
         self

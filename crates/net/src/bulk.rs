@@ -22,7 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub struct Load {
     /// How many octets to send; `None`: until it is stopped.
     pub octets: Option<u64>,
-    /// Connections in parallel.
+    /// Number of connections in parallel.
     pub connections: u32,
     /// Octets of a write; the connections take turns.
     pub chunk: u32,

@@ -14,7 +14,7 @@ impl Clock {
         Self { origin: std::time::Instant::now() }
     }
 
-    /// The time.
+    /// Time since the clock was made.
     pub fn now(&self) -> Instant {
         Instant::from_nanos(self.origin.elapsed().as_nanos() as u64)
     }

@@ -37,23 +37,23 @@ pub enum DeliverError {
     /// The host cannot do what it shall.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// The fetch failed.
+    /// Nothing could be fetched.
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// A file cannot be read or written.
     #[error("{}: {source}", .path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// What the system said.
         source: io::Error,
     },
-    /// The device failed.
+    /// The TUN device took or gave no more packets.
     #[error("TUN device `{name}`: {source}")]
     Device {
-        /// Its name.
+        /// Name of the device.
         name: String,
-        /// Why.
+        /// What the system said.
         source: io::Error,
     },
     /// Whoever watches wants no more of it.

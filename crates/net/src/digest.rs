@@ -10,7 +10,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds octets.
+    /// Adds octets at the end.
     pub fn add(&mut self, octets: &[u8]) {
         self.octets += octets.len() as u64;
         self.hash.update(octets);

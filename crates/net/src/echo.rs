@@ -7,7 +7,7 @@ use whyloss_transport::wire::icmp;
 /// Hop limit of our answers (RFC 1122, 3.2.1.7).
 const HOP_LIMIT: u8 = 64;
 
-/// An echo request.
+/// An ICMP echo request (a ping).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Echo {
     /// Whom it is for.

@@ -12,7 +12,7 @@ pub enum SetupError {
     /// This machine, or this user, cannot do it.
     #[error("{0}")]
     Unavailable(String),
-    /// Anything else.
+    /// What the system said to anything else.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -46,7 +46,7 @@ pub struct Outcome {
     pub tuple: Option<FourTuple>,
     /// What was handed to TCP.
     pub sent: Tally,
-    /// What was received.
+    /// What the peer's TCP delivered to us.
     pub received: Tally,
     /// When the connection was established, and when it had done its work.
     pub span: Option<(Instant, Instant)>,

@@ -30,7 +30,7 @@ const CHUNK: usize = 1 << 17;
 
 /// What uses the connections of a [`Host`].
 pub trait Application {
-    /// Something happened.
+    /// Called with each notice of the stack: a connection was accepted, or has an event.
     fn notice(&mut self, now: Instant, stack: &mut Stack, notice: Notice);
 
     /// Whether the application has come to its end.
@@ -46,7 +46,7 @@ pub struct HostStats {
     pub damaged: u64,
     /// Of those, dropped: no TCP, broken headers, what routers say of other packets than ours.
     pub discarded: u64,
-    /// Of those, fragments.
+    /// Of those, fragments of IP packets.
     pub fragments: u64,
     /// Of those, messages of routers that a packet of ours is too big.
     pub too_big: u64,
@@ -95,17 +95,17 @@ impl Host {
         self.copies = true;
     }
 
-    /// The engine's TCP.
+    /// The TCP of the host, to listen and to connect.
     pub fn stack(&mut self) -> &mut Stack {
         &mut self.stack
     }
 
-    /// The time.
+    /// Time since the host was made, as its stack counts it.
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
 
-    /// The counters.
+    /// What was counted since the host was made.
     pub fn stats(&self) -> &HostStats {
         &self.stats
     }

@@ -23,7 +23,7 @@ pub struct Losses {
     pub collapses: u64,
     /// Assessments of timeouts, by outcome.
     pub assessments: BTreeMap<&'static str, u64>,
-    /// Reductions taken back.
+    /// Reductions of the window that were undone.
     pub undone: u64,
 }
 

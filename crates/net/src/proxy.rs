@@ -42,7 +42,7 @@ impl End {
 /// What a proxy did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
-    /// Connections accepted.
+    /// Number of connections accepted.
     pub accepted: u64,
     /// Pairs of which both ends are closed.
     pub finished: u64,
@@ -64,7 +64,7 @@ impl Proxy {
         Self { target, config, selection, ends: BTreeMap::new(), limit, outcome: Outcome::default() }
     }
 
-    /// What it did.
+    /// What it did so far.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }

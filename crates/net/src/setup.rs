@@ -31,7 +31,7 @@ pub struct Setup {
     pub selection: Selection,
     /// What their names mean.
     pub catalogue: Catalogue,
-    /// Negotiate ECN.
+    /// Whether ECN is negotiated.
     pub ecn: bool,
 }
 

@@ -26,7 +26,7 @@ pub struct Train {
     /// Octets of data of each segment but the last.
     size: usize,
     next: Seq,
-    /// Nothing may follow.
+    /// No more segments may be added.
     closed: bool,
     segments: u64,
     headers: Vec<u8>,

@@ -62,7 +62,7 @@ impl Bridge {
         self.emulation.truth(py)
     }
 
-    /// Ends it.
+    /// Ends it: the devices forward no more packets. What was counted stays.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.emulation.close(py, |emulator| emulator.stop().map_err(|error| refuse(&error)))
     }

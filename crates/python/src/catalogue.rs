@@ -4,7 +4,7 @@ use crate::convert::to_python;
 use crate::error::raise;
 use pyo3::prelude::*;
 
-/// All named schemes.
+/// All named schemes, as `describe` tells of them.
 #[pyfunction]
 pub fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &whyloss_lab::schemes())
@@ -22,7 +22,7 @@ pub fn causes() -> Vec<(&'static str, &'static str)> {
     whyloss_lab::causes()
 }
 
-/// All profiles.
+/// All profiles, as `describe` tells of them.
 #[pyfunction]
 pub fn profiles(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &whyloss_lab::profiles())

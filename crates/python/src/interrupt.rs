@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Progress {
     /// Runs that are done, those found in the store included.
     done: usize,
-    /// Runs in all.
+    /// Number of runs in all.
     total: usize,
     /// Runs found in the store.
     found: usize,

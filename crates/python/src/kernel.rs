@@ -51,7 +51,7 @@ impl KernelHeld {
     }
 }
 
-/// Takes everything out.
+/// Takes all programs of ours out of the kernel.
 #[pyfunction]
 pub fn kernel_unload(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     done(py, commands::unload)

@@ -62,7 +62,7 @@ impl Scenario {
         Self(self.0.clone().with_base(folder))
     }
 
-    /// Its name.
+    /// Name of the scenario.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
@@ -89,7 +89,7 @@ impl Scenario {
         transfers.iter().map(|transfer| describe(py, transfer)).collect()
     }
 
-    /// Runs it once.
+    /// Runs number `run` of the scenario.
     #[pyo3(signature = (run, captures = None, progress = None))]
     fn run(&self, py: Python<'_>, run: u32, captures: Option<PathBuf>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Results> {
         let options = RunOptions { run, captures };

@@ -64,7 +64,7 @@ impl Sweep {
         Ok(narrowed)
     }
 
-    /// Its name.
+    /// Name of the sweep.
     #[getter]
     fn name(&self) -> &str {
         self.sweep.name()

@@ -67,7 +67,7 @@ impl Table {
         self.0.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// Number of rows.
+    /// Number of its rows.
     fn __len__(&self) -> usize {
         self.0.num_rows()
     }

@@ -103,7 +103,7 @@ impl Bed {
         self.emulation.truth(py)
     }
 
-    /// Ends everything.
+    /// Ends all processes and links. What was counted stays.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.emulation.close(py, |bed| bed.stop().map_err(refuse))
     }

@@ -44,9 +44,9 @@ pub struct TcpFlow {
     pub start: Instant,
     /// How much is sent.
     pub amount: Amount,
-    /// The sender's end.
+    /// Configuration and algorithms of the sender.
     pub sender: End,
-    /// The receiver's end.
+    /// Configuration and algorithms of the receiver.
     pub receiver: End,
 }
 
@@ -84,9 +84,9 @@ pub struct DccpFlow {
     pub stop: Instant,
     /// How much is sent. Every packet has [`Config::packet`](dccp::Config::packet) octets of data.
     pub supply: Supply,
-    /// The sender's end.
+    /// Configuration of the sender.
     pub sender: dccp::Config,
-    /// The receiver's end.
+    /// Configuration of the receiver.
     pub receiver: dccp::Config,
 }
 

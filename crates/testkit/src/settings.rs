@@ -9,7 +9,7 @@ use whyloss_transport::{Config, Duration, Parts};
 pub struct Settings {
     /// The configuration, before the scheme's adjustments.
     pub config: Config,
-    /// The algorithms.
+    /// Names of the algorithms.
     pub selection: Selection,
 }
 
@@ -22,11 +22,11 @@ pub enum SettingError {
     /// The value does not fit.
     #[error("`{key}` is `{found}`; allowed is {allowed}")]
     Unfit {
-        /// The setting.
+        /// Name of the setting.
         key: String,
-        /// What was found.
+        /// The value that was given.
         found: String,
-        /// What is allowed.
+        /// The values that are allowed, in words.
         allowed: String,
     },
     /// The algorithms do not exist.

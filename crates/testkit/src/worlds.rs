@@ -9,7 +9,7 @@ use whyloss_transport::segment::Integrity;
 use whyloss_transport::tcp::Closing;
 use whyloss_transport::{BitRate, Duration, Instant};
 
-/// A world.
+/// Two hosts and the path between them, drawn at random.
 #[derive(Clone, Debug)]
 pub struct World {
     /// The seed of its chances.
@@ -24,7 +24,7 @@ pub struct World {
     pub shadows: Vec<String>,
 }
 
-/// A host.
+/// What one host does.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
     /// `key=value` words, as [`Settings`] takes them; the profile first.
@@ -39,14 +39,14 @@ pub struct HostPlan {
     pub produces: bool,
     /// Whether it waits for the peer's FIN before it closes.
     pub closes_after_peer: bool,
-    /// When it reads.
+    /// When its application reads.
     pub reads: ReadPlan,
 }
 
 /// When a host reads.
 #[derive(Clone, Copy, Debug)]
 pub enum ReadPlan {
-    /// At once.
+    /// As soon as there is something to read.
     AtOnce,
     /// Nothing before this many milliseconds.
     FromMs(u64),
@@ -61,7 +61,7 @@ pub struct PathPlan {
     pub delay_us: u64,
     /// Rate in kbit/s and queue in segments.
     pub bottleneck: Option<(u64, usize)>,
-    /// Probability of loss.
+    /// Probability that a segment is lost.
     pub loss: f64,
     /// Probability of being late, and by how many microseconds.
     pub late: (f64, u64),

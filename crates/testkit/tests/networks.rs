@@ -41,7 +41,7 @@ struct FlowPlan {
     start_ms: u64,
 }
 
-/// Whether anybody watches.
+/// Whether the run has an observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watched {
     No,

@@ -10,11 +10,11 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ReceiveView<'a> {
-    /// The time.
+    /// When the segment arrived.
     pub now: Instant,
     /// Position of the first octet of the stream.
     pub first: u64,
-    /// `RCV.NXT`.
+    /// `RCV.NXT`, as a position in the stream.
     pub next: u64,
     /// Right edge of the receive window.
     pub window_end: u64,
@@ -41,7 +41,7 @@ pub struct Arrival<'a> {
     pub view: ReceiveView<'a>,
     /// Position of its first octet.
     pub start: u64,
-    /// Octets.
+    /// Octets of data.
     pub len: u32,
     /// Whether nothing of it was new.
     pub duplicate: bool,
@@ -53,7 +53,7 @@ pub struct Arrival<'a> {
     pub trip: Option<i64>,
     /// The gap that it showed: segments missing before it that are not known to be missing from earlier arrivals.
     pub gap: Option<Gap>,
-    /// The segment.
+    /// The segment as it was parsed.
     pub segment: &'a Segment,
 }
 
@@ -77,7 +77,7 @@ pub struct Damaged<'a> {
 }
 
 impl<'a> Damaged<'a> {
-    /// A damaged segment.
+    /// A damaged segment as it was read, and how far what was read can be trusted.
     pub const fn new(view: ReceiveView<'a>, segment: &'a Segment, integrity: Integrity) -> Self {
         Self { view, segment, integrity }
     }

@@ -37,9 +37,9 @@ pub struct Path {
     pub mss: u32,
     /// Octets delivered since the connection began, by cumulative or selective acknowledgement.
     pub delivered: u64,
-    /// `SND.UNA`.
+    /// `SND.UNA`, as a position in the stream.
     pub una: u64,
-    /// `SND.NXT`.
+    /// `SND.NXT`, as a position in the stream.
     pub nxt: u64,
 }
 
@@ -47,11 +47,11 @@ pub struct Path {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Sent {
-    /// When.
+    /// When it was sent.
     pub now: Instant,
     /// Position of the first octet.
     pub start: u64,
-    /// Octets.
+    /// Octets of data.
     pub len: u32,
     /// How often this data had been sent before: 0 for new data.
     pub transmission: u32,
@@ -82,7 +82,7 @@ choices! {
     }
 }
 
-/// An acknowledgement arrived.
+/// An acknowledgement, as congestion controls and differentiators see it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Ack<'a> {
@@ -102,7 +102,7 @@ pub struct Ack<'a> {
     pub newest_sent_at: Option<Instant>,
     /// A duplicate acknowledgement (RFC 5681, 2) or one that only adds SACK information.
     pub duplicate: bool,
-    /// The ECN-echo flag.
+    /// Whether it carries the ECN-echo flag.
     pub ece: bool,
     /// Fast recovery holds the window, so the congestion control must not grow it. False in the slow start after a timeout, whose
     /// growth is the congestion control's (RFC 5681, 3.1).
@@ -145,7 +145,7 @@ pub enum Trigger {
     Report,
     /// A tail loss probe repaired it before anything else noticed (RFC 8985).
     TailProbe,
-    /// The retransmission timer.
+    /// The retransmission timer expired.
     Timeout,
 }
 
@@ -171,7 +171,7 @@ pub struct Loss<'a> {
     pub path: &'a Path,
     /// Position of the first octet.
     pub start: u64,
-    /// Octets.
+    /// Octets of data.
     pub len: u32,
     /// Which transmission of this data is taken for lost: 0 for the first.
     pub transmission: u32,
@@ -196,7 +196,7 @@ impl<'a> Loss<'a> {
 pub struct Fate {
     /// Position of the first octet.
     pub start: u64,
-    /// Octets.
+    /// Octets of data.
     pub len: u32,
     /// When that transmission left.
     pub sent_at: Instant,
@@ -226,13 +226,13 @@ pub enum TrueCause {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Passed<'a> {
-    /// The path.
+    /// The path at this moment.
     pub path: &'a Path,
-    /// The hop.
+    /// The hop at which the base station stands.
     pub hop: Hop,
     /// Position of the first octet.
     pub start: u64,
-    /// Octets.
+    /// Octets of data.
     pub len: u32,
 }
 
@@ -247,7 +247,7 @@ impl<'a> Passed<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Reported<'a> {
-    /// The path.
+    /// The path, already updated by the acknowledgement.
     pub path: &'a Path,
     /// The report as it came.
     pub report: &'a Report,
@@ -270,7 +270,7 @@ impl<'a> Reported<'a> {
 pub struct ReportedSegment {
     /// Position of the first octet.
     pub start: u64,
-    /// Octets.
+    /// Octets of data.
     pub len: u32,
     /// Number of the transmission whose nonce the report echoes; the latest one if it echoes none or no transmission's. 0 is the first.
     pub transmission: u32,

@@ -206,7 +206,7 @@ quantity!(
 );
 
 impl Length {
-    /// Metres.
+    /// The length in metres.
     pub fn metres(self) -> f64 {
         self.0 as f64 / 1000.0
     }

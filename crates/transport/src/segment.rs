@@ -21,7 +21,7 @@ pub struct Segment {
     pub seq: Seq,
     /// Acknowledgement number; meaningful with [`Flags::ACK`].
     pub ack: Seq,
-    /// Control bits.
+    /// Control bits of the header.
     pub flags: Flags,
     /// Window field as it stands in the header, unscaled.
     pub window: u16,
@@ -31,9 +31,9 @@ pub struct Segment {
     pub ecn: Ecn,
     /// Differentiated services codepoint of the IP header.
     pub dscp: Dscp,
-    /// TCP options.
+    /// TCP options, parsed.
     pub options: Options,
-    /// Data.
+    /// The data, which may be synthetic.
     pub payload: Payload,
 }
 
@@ -70,7 +70,7 @@ impl Flags {
     pub const SYN: Self = Self(0x02);
     /// Reset the connection.
     pub const RST: Self = Self(0x04);
-    /// Push.
+    /// The sender asks for the data to be pushed to the application.
     pub const PSH: Self = Self(0x08);
     /// The acknowledgement field is valid.
     pub const ACK: Self = Self(0x10);
@@ -291,7 +291,7 @@ impl Cookie {
         Some(cookie)
     }
 
-    /// Its octets.
+    /// The cookie's octets, 4 to 16.
     pub fn as_slice(&self) -> &[u8] {
         &self.octets[..usize::from(self.len)]
     }
@@ -340,11 +340,11 @@ pub struct Notices {
 /// The acknowledgement of a base station, to the sender of the data alone (Cobb & Agrawal 1995; the layout is ours).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HopNotice {
-    /// Which hop.
+    /// The hop at which it stands.
     pub hop: Hop,
     /// First octet of the data that it saw.
     pub seq: Seq,
-    /// Octets.
+    /// Octets of the data that it saw.
     pub len: u16,
 }
 
@@ -364,9 +364,9 @@ pub enum Hop {
 /// each of several holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExplicitLoss {
-    /// First octet.
+    /// First octet of the lost data.
     pub seq: Seq,
-    /// Octets.
+    /// Octets of the lost data.
     pub len: u16,
 }
 
@@ -463,22 +463,22 @@ pub struct Snack {
 /// The data of a segment.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Payload {
-    /// None.
+    /// No data.
     #[default]
     Empty,
-    /// Octets.
+    /// Data with its content.
     Bytes(Bytes),
     /// `len` octets of the synthetic stream from `offset` on; see [`synthetic_octet`].
     Synthetic {
         /// Position of the first octet in the stream.
         offset: u64,
-        /// Number of octets.
+        /// Length of the data in octets.
         len: u32,
     },
 }
 
 impl Payload {
-    /// Number of octets.
+    /// Length of the data in octets.
     pub fn len(&self) -> usize {
         match self {
             Self::Empty => 0,
@@ -556,7 +556,7 @@ pub const fn synthetic_octet(offset: u64) -> u8 {
 /// What is still known of a segment that a driver hands to an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Integrity {
-    /// All checksums hold.
+    /// All checksums hold: nothing is damaged.
     #[default]
     Intact,
     /// The TCP checksum is broken, but something independent of it vouches for the header.

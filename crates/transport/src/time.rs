@@ -44,25 +44,25 @@ impl Instant {
 impl Duration {
     /// No time at all.
     pub const ZERO: Self = Self(0);
-    /// The longest span.
+    /// The longest span: 2^64 - 1 nanoseconds.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `nanos` nanoseconds.
+    /// A span of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// `micros` microseconds.
+    /// A span of `micros` microseconds; they have to fit [`Duration::MAX`].
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros * 1_000)
     }
 
-    /// `millis` milliseconds.
+    /// A span of `millis` milliseconds; they have to fit [`Duration::MAX`].
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis * 1_000_000)
     }
 
-    /// `secs` seconds.
+    /// A span of `secs` seconds; they have to fit [`Duration::MAX`].
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs * 1_000_000_000)
     }

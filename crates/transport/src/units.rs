@@ -13,7 +13,7 @@ impl BitRate {
         Self(bps)
     }
 
-    /// Bits per second.
+    /// The rate in bits per second.
     pub const fn as_bps(self) -> u64 {
         self.0
     }

@@ -3,7 +3,7 @@
 /// A differentiator's opinion on one loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// The cause.
+    /// What the differentiator takes for the cause.
     pub cause: Cause,
     /// Where the loss stands between certain congestion (0) and certain corruption (1), before any threshold: never outside `[0, 1]`,
     /// never NaN, 0 if there is no evidence. The scale is the algorithm's own; only its order counts unless the algorithm says that it
@@ -29,7 +29,7 @@ impl Verdict {
 /// The cause of a loss as a differentiator sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A queue overflowed.
+    /// A queue had no room, or was about to have none.
     Congestion,
     /// The link damaged it.
     Corruption,

@@ -26,7 +26,7 @@ impl Decisions {
         Self { place, opened: None, listing: None, known: HashMap::new(), before: HashMap::new() }
     }
 
-    /// Reads all counters.
+    /// Reads the counters of all connections.
     pub fn look(&mut self) -> Result<()> {
         let path = self.place.mounted_on().join("maps/wl_connections");
         let there = fs::metadata(&path).ok().map(|found| (found.dev(), found.ino()));

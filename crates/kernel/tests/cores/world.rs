@@ -17,7 +17,7 @@ pub struct World {
     service: u64,
     /// Microseconds of a tick of the receiver's clock, if it sends timestamps.
     pub tick: Option<u64>,
-    /// Smoothed round-trip time.
+    /// Smoothed round-trip time, in microseconds.
     pub srtt: u64,
 }
 

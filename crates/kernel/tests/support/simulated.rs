@@ -15,7 +15,7 @@ use whyloss_transport::{BitRate, Config, Duration, Instant};
 pub struct Simulated {
     pub mbps: f64,
     pub mean_cwnd: f64,
-    /// Episodes of loss.
+    /// Number of episodes of loss.
     pub episodes: u64,
     /// Those of them that were judged corruption.
     pub kept: u64,

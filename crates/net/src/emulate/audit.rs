@@ -25,7 +25,7 @@ impl Default for Bounds {
     }
 }
 
-/// Delay errors, counted.
+/// A histogram of delay errors, in nanoseconds.
 #[derive(Debug)]
 pub struct Errors(Histogram<u64>);
 
@@ -37,12 +37,12 @@ impl Default for Errors {
 }
 
 impl Errors {
-    /// Counts one.
+    /// Counts one error of so many nanoseconds.
     pub fn add(&mut self, nanoseconds: u64) {
         self.0.saturating_record(nanoseconds.max(1));
     }
 
-    /// The statistics.
+    /// The percentiles and the bars.
     pub fn summary(&self) -> ErrorSummary {
         let micros = |nanoseconds: u64| nanoseconds as f64 / 1000.0;
         let at = |percentile| micros(self.0.value_at_percentile(percentile));
@@ -66,17 +66,17 @@ impl Errors {
 /// How much later than they should packets were handed on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ErrorSummary {
-    /// Packets handed on.
+    /// Number of packets that left.
     pub packets: u64,
-    /// Median, microseconds.
+    /// Median error, microseconds.
     pub p50_us: f64,
-    /// 90th percentile.
+    /// 90th percentile of the error, microseconds.
     pub p90_us: f64,
-    /// 99th percentile.
+    /// 99th percentile of the error, microseconds.
     pub p99_us: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the error, microseconds.
     pub p999_us: f64,
-    /// The largest.
+    /// Largest error, microseconds.
     pub max_us: f64,
     /// Numbers of packets by error; bars that are empty are left out.
     pub histogram: Vec<Bar>,
@@ -87,7 +87,7 @@ pub struct ErrorSummary {
 pub struct Bar {
     /// Its upper end, microseconds; its lower end is half of that, of the first bar 0.
     pub up_to_us: f64,
-    /// Packets in it.
+    /// Packets with an error between its ends.
     pub packets: u64,
 }
 
@@ -147,11 +147,11 @@ impl HopAudit {
 pub struct Audit {
     /// The direction, from where to where.
     pub name: String,
-    /// Packets read.
+    /// Packets read from the ingress device.
     pub received: u64,
-    /// Packets handed on.
+    /// Packets written to the egress device.
     pub sent: u64,
-    /// Octets handed on.
+    /// Octets of IP packets written to the egress device.
     pub sent_octets: u64,
     /// Packets that the kernel did not take: the device was down, or they were no IP packets any more.
     pub refused: u64,

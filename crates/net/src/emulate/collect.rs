@@ -7,9 +7,9 @@ use std::sync::mpsc::{channel, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Where records go.
+/// What takes the records of emulated links: a file, a table.
 pub trait Sink: Send {
-    /// Takes some more.
+    /// Takes the next records.
     fn take(&mut self, chunk: &Chunk) -> Result<(), SinkError>;
 
     /// There are no more. Without this call what was taken is not whole.

@@ -152,7 +152,7 @@ fn slowest(stages: &[Stage]) -> Option<BitRate> {
     stages.iter().map(|stage| stage.rate).min_by_key(|rate| rate.map(BitRate::as_bps)).flatten()
 }
 
-/// One direction.
+/// One direction of an emulator, at work: its devices, its links and its counters.
 pub(super) struct Lane {
     from: Arc<Tun>,
     to: Arc<Tun>,

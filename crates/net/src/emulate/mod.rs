@@ -45,7 +45,7 @@ pub struct Hop {
 pub struct Options {
     /// The seed and the run that random streams follow from.
     pub seed: u64,
-    /// See `seed`.
+    /// Number of the run; streams of two runs differ.
     pub run: u64,
     /// The clock of all times in records and audits.
     pub clock: Clock,
@@ -81,7 +81,7 @@ pub enum EmulateError {
     /// The system refused something.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// What was tried, in words.
         what: String,
         /// What the system said.
         source: io::Error,

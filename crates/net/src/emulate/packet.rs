@@ -25,17 +25,17 @@ pub struct Header {
     pub src_port: u16,
     /// Destination port; 0 where there is none.
     pub dst_port: u16,
-    /// TCP sequence number.
+    /// TCP sequence number; 0 without TCP.
     pub seq: u32,
-    /// TCP acknowledgement number.
+    /// TCP acknowledgement number; 0 without TCP.
     pub ack: u32,
     /// TCP flags: CWR, ECE, URG, ACK, PSH, RST, SYN, FIN from the highest bit on.
     pub flags: u8,
     /// Identification of an IPv4 packet.
     pub id: u16,
-    /// Congestion notification.
+    /// ECN codepoint of the IP header.
     pub ecn: Ecn,
-    /// Differentiated services.
+    /// Differentiated services codepoint of the IP header.
     pub dscp: Dscp,
     /// Octets of the IP header.
     pub ip_octets: u16,

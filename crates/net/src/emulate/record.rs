@@ -55,7 +55,7 @@ pub struct Record {
     pub hop: u8,
     /// Whether this is a further copy of a packet that the link has duplicated.
     pub copy: bool,
-    /// When it came.
+    /// When it was read from the ingress device.
     pub came: u64,
     /// When it was to be handed on, or was lost.
     pub due: u64,
@@ -65,7 +65,7 @@ pub struct Record {
     pub octets: u32,
     /// Packets that it found waiting in the first queue.
     pub found_packets: u32,
-    /// Their octets.
+    /// Octets of those packets.
     pub found_octets: u64,
     /// Whether a queue set "congestion experienced".
     pub marked: bool,

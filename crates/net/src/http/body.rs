@@ -5,9 +5,9 @@ use std::io;
 /// What is still to come of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// So many octets.
+    /// So many octets (`Content-Length`).
     Length(u64),
-    /// Chunks.
+    /// Chunks (`Transfer-Encoding: chunked`).
     Chunked(Chunk),
     /// Everything until the connection closes.
     UntilClose,

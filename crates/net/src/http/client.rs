@@ -21,11 +21,11 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// What there is to fetch, and from whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The server.
+    /// Address and port of the server.
     pub server: SocketAddr,
     /// For the `Host` field.
     host: String,
-    /// Path and query.
+    /// Path and query, as they go into the request.
     path: String,
 }
 
@@ -35,7 +35,7 @@ pub enum FetchError {
     /// The URL cannot be used.
     #[error("`{url}`: {reason}")]
     Url {
-        /// The URL.
+        /// The URL that was given.
         url: String,
         /// What is wrong with it.
         reason: String,
@@ -46,7 +46,7 @@ pub enum FetchError {
     /// The server does not give the file.
     #[error("the server answers with status {status} {reason}")]
     Status {
-        /// The status.
+        /// Status code of the response.
         status: u16,
         /// The words beside it.
         reason: String,
@@ -57,7 +57,7 @@ pub enum FetchError {
     /// The body ended early.
     #[error("the connection ended after {got} octets of the body{}", .of.map(|of| format!(" of {of}")).unwrap_or_default())]
     Cut {
-        /// Octets that came.
+        /// Octets of the body that arrived.
         got: u64,
         /// Octets that were announced.
         of: Option<u64>,
@@ -137,7 +137,7 @@ pub struct Outcome {
     pub seconds: f64,
     /// What our own segments lost.
     pub losses: Losses,
-    /// Both ends.
+    /// Addresses and ports of both ends.
     #[serde(skip)]
     pub tuple: Option<FourTuple>,
     /// Counters of the connection.
@@ -152,7 +152,7 @@ pub struct Outcome {
 pub enum Fetched {
     /// The body is in the sink.
     Body(Box<Outcome>),
-    /// It is elsewhere.
+    /// The server redirects to this URL.
     Elsewhere(String),
 }
 

@@ -20,7 +20,7 @@ pub enum Output {
     },
     /// Something that is no ordinary file (`/dev/null`, a pipe).
     Stream(BufWriter<File>),
-    /// Standard output.
+    /// To standard output.
     Standard(BufWriter<io::Stdout>),
 }
 

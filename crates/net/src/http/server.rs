@@ -42,7 +42,7 @@ pub struct Server {
 /// What went over one connection.
 #[derive(Clone, Debug, Serialize)]
 pub struct Transfer {
-    /// The client.
+    /// Address and port of the client.
     pub client: SocketAddr,
     /// What was asked for and how it was answered, in order.
     pub requests: Vec<Answer>,
@@ -66,7 +66,7 @@ pub struct Transfer {
 pub struct Answer {
     /// What was asked for, as it stood in the request.
     pub target: String,
-    /// The status.
+    /// Status code of the response.
     pub status: u16,
 }
 

@@ -181,7 +181,7 @@ fn fork() -> io::Result<Pid> {
     Errno::result(child).map(|child| Pid::from_raw(child as libc::pid_t)).map_err(io::Error::from)
 }
 
-/// The warden's life.
+/// What the warden does: mounts `/proc` for each node, reports the error or 0, and waits to be killed.
 #[allow(unsafe_code)]
 fn watch(views: &[View], report: &impl AsFd) -> ! {
     let begun = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);

@@ -41,7 +41,7 @@ pub enum TestbedError {
     /// The system refused something.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// What was tried, in words.
         what: String,
         /// What the system said.
         source: io::Error,

@@ -13,9 +13,9 @@ const MOST_NODES: usize = 39_000;
 /// Hosts and routers, and the links between them.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Hosts and routers.
+    /// Hosts and routers; links name them by their place here.
     pub nodes: Vec<Node>,
-    /// Links.
+    /// Links between them.
     pub links: Vec<Link>,
     /// The longest IP packet that a link takes, in octets.
     pub mtu: u16,
@@ -24,7 +24,7 @@ pub struct Plan {
 /// A host or router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// Name in the scenario.
     pub name: String,
     /// Whether it forwards packets.
     pub router: bool,

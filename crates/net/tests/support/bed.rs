@@ -20,7 +20,7 @@ use whyloss_net::Tun;
 /// Longer than anything takes that works.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An IP version.
+/// Which version of IP a test uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     V4,
@@ -33,7 +33,7 @@ impl Family {
         self.address(0, 1)
     }
 
-    /// The engine.
+    /// Address of the engine.
     pub fn engine(self) -> IpAddr {
         self.address(1, 2)
     }
@@ -179,7 +179,7 @@ pub fn listen(namespace: &Namespace, address: IpAddr, port: u16) -> TcpListener 
     namespace.run(|| TcpListener::bind(SocketAddr::new(address, port))).expect("a free port")
 }
 
-/// Connects from `namespace`.
+/// Connects by the kernel's TCP of `namespace`.
 pub fn connect(namespace: &Namespace, to: SocketAddr) -> io::Result<TcpStream> {
     namespace.run(|| TcpStream::connect_timeout(&to, PATIENCE))
 }

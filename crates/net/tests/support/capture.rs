@@ -24,7 +24,7 @@ impl Capture {
         Some(Self(file))
     }
 
-    /// Adds a packet.
+    /// Appends an IP packet with the time now.
     pub fn add(&mut self, packet: &[u8]) {
         let now = SystemTime::UNIX_EPOCH.elapsed().expect("a clock after 1970");
         for word in [now.as_secs() as u32, now.subsec_nanos(), packet.len() as u32, packet.len() as u32] {

@@ -19,7 +19,7 @@ impl Folder {
         Self(path)
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -59,7 +59,7 @@ impl WebServer {
         server
     }
 
-    /// Where it listens.
+    /// Address and port on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

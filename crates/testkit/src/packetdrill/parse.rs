@@ -17,7 +17,7 @@ use winnow::token::{any, one_of, take_till, take_until, take_while};
 pub struct SyntaxError {
     /// Line number, from 1.
     pub line: usize,
-    /// Column, from 1.
+    /// Column of the mistake, from 1.
     pub column: usize,
     /// What was found and what is allowed.
     pub message: String,
@@ -26,7 +26,7 @@ pub struct SyntaxError {
 type Input<'a> = LocatingSlice<&'a str>;
 type Parsed<T> = Result<T, ErrMode<ContextError>>;
 
-/// Reads a script.
+/// Reads the text of a script.
 pub fn parse(text: &str) -> Result<Script, SyntaxError> {
     let mut input = LocatingSlice::new(text);
     let directives = directives(text);

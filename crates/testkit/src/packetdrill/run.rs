@@ -15,13 +15,13 @@ use whyloss_transport::{Duration, Instant, Payload};
 pub enum Outcome {
     /// Everything happened as the script says.
     Passed,
-    /// Something else happened.
+    /// The stack did something else than the script expects.
     Failed {
         /// Line number, from 1.
         line: usize,
         /// What the script says.
         expected: String,
-        /// What happened.
+        /// What the stack did.
         got: String,
         /// What had happened before, one line an event.
         trace: String,
@@ -30,7 +30,7 @@ pub enum Outcome {
     NotSupported {
         /// Line number, from 1.
         line: usize,
-        /// What.
+        /// What the script needs.
         what: String,
     },
 }

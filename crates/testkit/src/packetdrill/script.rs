@@ -3,7 +3,7 @@
 use whyloss_transport::segment::{Ecn, Flags, Timestamps};
 use whyloss_transport::Duration;
 
-/// A script.
+/// A script as it was read, in the order of its lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
     /// `--name=value` lines at the top.
@@ -21,22 +21,22 @@ pub struct Script {
 pub struct Directive {
     /// Line number, from 1.
     pub line: usize,
-    /// What to set.
+    /// Name of the setting.
     pub key: String,
-    /// To what.
+    /// Its value, as it stands in the script.
     pub value: String,
 }
 
-/// An event.
+/// A line of the script with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// Line number, from 1.
     pub line: usize,
-    /// When.
+    /// When it is to take place.
     pub time: Time,
     /// When a blocking system call returns.
     pub end: Option<Time>,
-    /// What.
+    /// What takes place.
     pub action: Action,
 }
 
@@ -55,7 +55,7 @@ pub enum Time {
     Any,
 }
 
-/// What happens.
+/// What a line of the script does or expects.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A segment that the remote host sends: handed to the engine.
@@ -64,7 +64,7 @@ pub enum Action {
     Outbound(Packet),
     /// A system call of the application.
     Call(Call),
-    /// A shell command.
+    /// A shell command in backquotes.
     Command(String),
     /// Code of another language.
     Code(String),
@@ -81,7 +81,7 @@ pub struct Packet {
     pub flags: Flags,
     /// Relative sequence number.
     pub seq: u32,
-    /// Octets of data.
+    /// Octets of payload.
     pub len: u32,
     /// Relative acknowledgement number.
     pub ack: Option<u32>,
@@ -105,7 +105,7 @@ pub enum EcnSpec {
     Either,
 }
 
-/// A TCP option.
+/// A TCP option as scripts write it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TcpOption {
     /// End of options.
@@ -124,12 +124,12 @@ pub enum TcpOption {
     Timestamps(Timestamps),
 }
 
-/// A system call.
+/// A system call with what it is to return.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// Its name.
+    /// Name of the system call.
     pub name: String,
-    /// Its arguments.
+    /// Its arguments, in order.
     pub arguments: Vec<Expression>,
     /// Its result; `None` if the script does not say.
     pub result: Option<Expression>,

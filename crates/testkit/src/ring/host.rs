@@ -13,7 +13,7 @@ use whyloss_transport::{Config, Duration, Endpoint, Instant, Ports};
 pub struct Setup {
     /// Configuration of the endpoint, before the scheme's adjustments.
     pub config: Config,
-    /// The algorithms.
+    /// Names of the algorithms.
     pub selection: Selection,
     /// Whether it connects; otherwise it listens.
     pub connects: bool,
@@ -25,9 +25,9 @@ pub struct Setup {
     pub write_pause: Duration,
     /// Whether the data comes from [`Command::Produce`](whyloss_transport::Command::Produce) instead of writes.
     pub produces: bool,
-    /// When it closes.
+    /// When the application closes.
     pub closes: Closes,
-    /// When it reads.
+    /// When the application reads.
     pub reads: Reads,
 }
 
@@ -38,14 +38,14 @@ pub enum Closes {
     AfterWriting,
     /// When all its data is written and the peer has closed.
     AfterPeer,
-    /// Never.
+    /// The application never closes.
     Never,
 }
 
 /// When an application reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// At once.
+    /// As soon as there is something to read.
     AtOnce,
     /// Nothing before this time, then at once.
     From(Instant),
@@ -104,7 +104,7 @@ pub struct Told {
 /// A host of the ring.
 #[derive(Debug)]
 pub struct Host {
-    /// The endpoint.
+    /// The engine's endpoint under test.
     pub endpoint: Endpoint,
     /// What the endpoint has told.
     pub told: Told,

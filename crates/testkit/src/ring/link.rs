@@ -15,7 +15,7 @@ use whyloss_transport::{BitRate, Duration, Instant, Seq};
 /// What can happen to a segment on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It vanishes.
+    /// The segment is dropped.
     Drop,
     /// It arrives later, and so perhaps out of order.
     Delay(Duration),
@@ -36,9 +36,9 @@ pub enum Fault {
 pub struct Strip {
     /// SACK permitted and SACK blocks.
     pub sack: bool,
-    /// Timestamps.
+    /// Remove timestamps.
     pub timestamps: bool,
-    /// Window scale.
+    /// Remove the window scale.
     pub window_scale: bool,
     /// Everything of kind 253: nonces, reports and the offer of them.
     pub reports: bool,
@@ -47,7 +47,7 @@ pub struct Strip {
 /// A segment on its way, as a fault's predicate sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Passing<'a> {
-    /// The time.
+    /// When the segment enters the link.
     pub now: Instant,
     /// How many segments entered the link before it.
     pub index: u64,
@@ -57,7 +57,7 @@ pub struct Passing<'a> {
     pub offset: Option<u64>,
     /// How often data that starts at this offset entered the link before.
     pub transmission: u32,
-    /// The segment.
+    /// The segment that enters.
     pub segment: &'a Segment,
 }
 

@@ -36,7 +36,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The other one.
+    /// The other host.
     pub const fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -49,11 +49,11 @@ impl Side {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("at {at}, {side:?}: {what}\n{trace}")]
 pub struct Failure {
-    /// When.
+    /// When it was noticed, in virtual time.
     pub at: Instant,
-    /// Whose fault.
+    /// The host that is to blame.
     pub side: Side,
-    /// What.
+    /// What went wrong, in words.
     pub what: String,
     /// The last lines of the trace.
     pub trace: String,
@@ -158,7 +158,7 @@ impl Ring {
         self.steps_left = steps;
     }
 
-    /// The time.
+    /// The virtual time.
     pub const fn now(&self) -> Instant {
         self.now
     }
@@ -212,7 +212,7 @@ impl Ring {
         self.run_until(Instant::MAX, |_| false)
     }
 
-    /// Runs for `span`.
+    /// Runs for `span` of virtual time.
     pub fn run_for(&mut self, span: Duration) -> Result<End, Failure> {
         let until = self.now + span;
         let end = self.run_until(until, |_| false)?;

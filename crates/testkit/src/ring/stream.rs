@@ -26,7 +26,7 @@ impl Stream {
         Self { octets: None, len }
     }
 
-    /// Number of octets.
+    /// Length of the stream in octets.
     pub const fn len(&self) -> u64 {
         self.len
     }

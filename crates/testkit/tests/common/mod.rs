@@ -8,9 +8,9 @@ use whyloss_transport::{BitRate, Config, Duration, Instant};
 /// A flow from one host to another.
 #[derive(Clone, Debug)]
 pub struct Bulk {
-    /// Both ends' configuration.
+    /// Configuration of both ends.
     pub config: Config,
-    /// The sender's algorithms.
+    /// Names of the sender's algorithms.
     pub selection: Selection,
     /// Rate of the link.
     pub rate: BitRate,

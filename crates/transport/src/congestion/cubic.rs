@@ -11,7 +11,6 @@ use crate::path::{Ack, Path, Sent};
 use crate::settings;
 use crate::time::Instant;
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "cubic",
     summary: "The window is a cubic function of the time since the last reduction, and never less than Reno's.",

@@ -6,7 +6,6 @@ use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "gaimd",
     summary: "Grows by alpha segments a round trip, falls to beta times the window.",

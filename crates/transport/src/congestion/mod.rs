@@ -169,7 +169,7 @@ impl Window {
     }
 }
 
-/// All congestion controls.
+/// The built-in congestion controls, which scenarios can name.
 pub static TABLE: &[Part<dyn CongestionControl>] = &[
     reno::PART,
     newreno::PART,

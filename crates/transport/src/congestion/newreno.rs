@@ -6,7 +6,6 @@ use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "newreno",
     summary: "Additive increase counted in octets (appropriate byte counting), half the flight on congestion.",

@@ -5,7 +5,6 @@ use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "none",
     summary: "A window that never moves.",

@@ -4,7 +4,6 @@ use super::{CongestionControl, Window};
 use crate::kit::{Notes, Part};
 use crate::path::{Ack, Path};
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "reno",
     summary: "Additive increase counted in acknowledgements, half the flight on congestion.",

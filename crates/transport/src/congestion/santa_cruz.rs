@@ -7,7 +7,6 @@ use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "santa-cruz",
     summary: "Keeps a given number of its own segments in the queue of the path, counted by what each round trip adds to it.",

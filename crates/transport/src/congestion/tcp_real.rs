@@ -8,7 +8,6 @@ use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Formation, Path, Sent};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "tcp-real",
     summary: "Grows as Reno while waves arrive as fast as before, holds while they slow down, and yields a part when they slow down much.",

@@ -36,7 +36,7 @@ impl Clock {
         self.window.cwnd() as f64 / f64::from(MSS)
     }
 
-    /// One acknowledgement.
+    /// Acknowledges one segment after another round-trip time.
     fn ack(&mut self, cc: &mut dyn CongestionControl) {
         let acked = self.per_ack * u64::from(MSS);
         self.path.una += acked;

@@ -7,7 +7,6 @@ use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
 use crate::{choices, settings};
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "vegas",
     summary: "Keeps between alpha and beta segments of its own in the queues of the path.",

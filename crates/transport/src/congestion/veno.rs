@@ -7,7 +7,6 @@ use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "veno",
     summary: "Reno that grows at half the pace while beta segments of its own or more are queued.",

@@ -6,7 +6,6 @@ use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "westwood",
     summary: "Falls to the measured rate times the smallest delay; the rate is sampled at every acknowledgement.",

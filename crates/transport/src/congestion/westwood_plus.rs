@@ -6,7 +6,6 @@ use crate::kit::{Build, Notes, Part};
 use crate::time::Duration;
 use crate::{choices, settings};
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "westwood-plus",
     summary: "Falls to the measured rate times the smallest delay; the rate is sampled once a round trip.",

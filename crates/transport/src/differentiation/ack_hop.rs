@@ -7,7 +7,6 @@ use crate::segment::Hop;
 use crate::time::Instant;
 use std::collections::BTreeMap;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "ack-hop",
     summary: "Corruption if a segment came no farther than to one side of a wireless hop, as base stations acknowledge it.",

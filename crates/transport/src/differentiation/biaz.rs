@@ -20,7 +20,7 @@ const NOTES: Notes = Notes {
              T_min. The score is the distance beyond the lower bound in T_min, so that one run draws the whole trade-off in `upper`.",
 };
 
-/// Biaz & Vaidya 1999.
+/// The original, after Biaz & Vaidya 1999.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
     name: "biaz",
     summary: "Corruption if the gap lasted as long as the missing packets take on the slowest link.",

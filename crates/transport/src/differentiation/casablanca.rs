@@ -5,7 +5,6 @@ use crate::arrival::Arrival;
 use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
     name: "casablanca",
     summary: "Congestion if only packets are missing that the sender marked for preferential dropping.",

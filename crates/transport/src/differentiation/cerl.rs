@@ -8,7 +8,6 @@ use crate::path::{Ack, Loss, Trigger};
 use crate::time::Duration;
 use crate::{choices, settings};
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "cerl",
     summary: "Takes a loss for congestion if the queue holds at least 55 % of the most that it ever held.",
@@ -72,7 +71,7 @@ pub struct Cerl {
 /// The part of the largest queue from which on a loss is congestion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Capacity {
-    /// A constant: CERL.
+    /// CERL: this constant share of the largest queueing seen.
     Share(f64),
     /// The smallest round-trip time in proportion to the mean one: CERL+ and CERLX.
     Dynamic,

@@ -8,7 +8,6 @@ use crate::segment::Report;
 use crate::settings;
 use std::collections::VecDeque;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "ceten",
     summary: "Throws a coin with the share of corruption among all losses, which follows from what routers measured.",

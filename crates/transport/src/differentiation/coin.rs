@@ -5,7 +5,6 @@ use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::Loss;
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "coin",
     summary: "Throws a coin for each loss.",

@@ -62,7 +62,7 @@ impl Memory {
     }
 }
 
-/// `W` in segments.
+/// `W`: the congestion window in segments.
 pub(super) fn window(path: &Path) -> f64 {
     path.cwnd as f64 / f64::from(path.mss.max(1))
 }

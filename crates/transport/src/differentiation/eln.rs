@@ -6,7 +6,6 @@ use crate::path::{Ack, Loss};
 use crate::time::Instant;
 use std::collections::VecDeque;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "eln",
     summary: "Corruption if a base station marks the loss on duplicate acknowledgements.",

@@ -74,14 +74,14 @@ impl Build<dyn LossDifferentiator> for DelaySettings {
 pub enum Quantity {
     /// The window in a round-trip time.
     Throughput,
-    /// The round-trip time.
+    /// The mean round-trip time.
     Delay,
 }
 
 /// A predictor by gradient.
 #[derive(Debug)]
 pub struct Gradient {
-    /// What is followed.
+    /// The quantity whose gradient is taken.
     pub quantity: Quantity,
     /// The gradient that divides congestion from corruption.
     pub theta: f64,
@@ -94,7 +94,7 @@ pub struct Gradient {
 }
 
 impl Gradient {
-    /// Follows `quantity`.
+    /// A predictor by the gradient of `quantity`; `theta` is the gradient that divides congestion from corruption.
     pub fn new(quantity: Quantity, theta: f64) -> Self {
         Self { quantity, theta, rounds: Backlog::default(), window: 0.0, before: None, latest: None }
     }

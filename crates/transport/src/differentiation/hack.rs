@@ -6,7 +6,6 @@ use crate::path::{Ack, Loss, Reported};
 use crate::segment::Report;
 use std::collections::BTreeSet;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "hack",
     summary: "Takes a loss for corruption if the receiver names the segment as damaged under an intact header.",

@@ -8,7 +8,6 @@ use crate::path::{Ack, Loss, Trigger};
 use crate::time::Instant;
 use crate::{choices, settings};
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "jtcp",
     summary: "Takes a loss for congestion if segments arrive farther apart than they left, by more than one segment a round trip.",

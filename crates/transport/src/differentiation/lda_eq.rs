@@ -8,7 +8,6 @@ use crate::path::{Ack, Loss, Trigger};
 use crate::time::Duration;
 use crate::{choices, settings};
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "lda-eq",
     summary: "Takes a loss for congestion if the queues of the path are more than half full.",

@@ -7,7 +7,6 @@ use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Path, Trigger};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "limd-h",
     summary: "Takes a loss for congestion if the network delivers less than it is sent, or the rate is back where it failed before (reconstructed).",
@@ -83,7 +82,7 @@ pub struct LimdH {
 }
 
 impl LimdH {
-    /// No history yet.
+    /// A predictor without history.
     pub fn new(margin: f64, shortfall: f64, escalate: bool) -> Self {
         Self {
             margin,

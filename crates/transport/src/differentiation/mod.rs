@@ -155,7 +155,7 @@ pub trait LossDifferentiator: fmt::Debug + Send {
     /// A segment with data left.
     fn on_sent(&mut self, _sent: &Sent) {}
 
-    /// An acknowledgement arrived.
+    /// Called for every acknowledgement of new or known data, before losses are judged by it.
     fn on_ack(&mut self, _ack: &Ack) {}
 
     /// The receiver reported on a loss.

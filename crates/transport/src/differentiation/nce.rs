@@ -7,7 +7,6 @@ use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Trigger};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "nce",
     summary: "Takes a loss for congestion if more than a few segments wait at the bottleneck (reconstruction).",

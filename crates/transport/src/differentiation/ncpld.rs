@@ -7,7 +7,6 @@ use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Trigger};
 use crate::{choices, settings};
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "ncpld",
     summary: "Takes a loss for congestion if the round-trip time is above that at the knee of the throughput-delay curve.",
@@ -82,7 +81,7 @@ pub enum Knee {
     Service {
         /// Service times above the smallest round-trip time.
         kappa: f64,
-        /// `B`.
+        /// `B`, the bandwidth of the bottleneck.
         rate: Box<BottleneckRate>,
     },
     /// R2: `g * RTT_min`.

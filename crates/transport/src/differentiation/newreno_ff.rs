@@ -7,7 +7,6 @@ use crate::path::{Ack, Loss};
 use crate::{choices, settings};
 use std::collections::VecDeque;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "newreno-ff",
     summary: "Takes a loss for corruption if a round-trip time of the last window was out of control.",

@@ -4,7 +4,6 @@ use super::{Cause, LossDifferentiator, Verdict};
 use crate::kit::{Notes, Part};
 use crate::path::Loss;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "none",
     summary: "Takes every loss for congestion.",

@@ -7,7 +7,6 @@ use crate::time::Instant;
 use crate::{choices, settings};
 use std::collections::BTreeMap;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "oracle",
     summary: "Knows what became of each packet; only a simulator can tell it.",

@@ -7,7 +7,6 @@ use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Trigger};
 use crate::{choices, settings};
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "relds",
     summary: "Takes a loss for congestion if the round-trip time is above a threshold that moves with its mean (reconstructed).",
@@ -61,7 +60,7 @@ impl Build<dyn LossDifferentiator> for Settings {
     }
 }
 
-/// RELDS, reconstructed.
+/// RELDS, as it can be reconstructed from what was published.
 #[derive(Debug)]
 pub struct Relds {
     /// Where the threshold stands between the smallest round-trip time (0) and what it moves with (1).
@@ -79,7 +78,7 @@ pub enum MovingThreshold {
     Mean(i64),
     /// The largest sample of the last eight rounds.
     RecentMax {
-        /// Tells rounds apart.
+        /// Counts round trips.
         rounds: Rounds,
         /// Largest samples, in nanoseconds.
         recent: Box<Recent<8>>,

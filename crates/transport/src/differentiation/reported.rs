@@ -13,7 +13,6 @@ use crate::time::{Duration, Instant};
 use crate::{choices, settings};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "reported",
     summary: "Takes a loss for corruption if the receiver reports that the segment arrived damaged.",

@@ -7,7 +7,6 @@ use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "santa-cruz",
     summary: "Takes a loss for congestion if the queue of the bottleneck has grown in each of the last two round trips.",

@@ -8,7 +8,6 @@ use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 use crate::time::Duration;
 
-/// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
     name: "spike",
     summary: "Congestion while the one-way trip time is in a spike.",
@@ -78,7 +77,7 @@ pub struct Settings {
     pub extremes: Extremes,
 }
 
-/// The state machine.
+/// Whether a spike is under way, by Spike's two thresholds.
 #[derive(Debug)]
 pub struct Spike {
     settings: Settings,

@@ -5,7 +5,6 @@ use crate::arrival::Arrival;
 use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
     name: "syndrome",
     summary: "Corruption if the base station had sent over its wireless link all that is missing.",

@@ -7,7 +7,6 @@ use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Formation, Loss, Sent};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "tcp-real",
     summary: "Congestion if the rates of waves at the receiver have fluctuated and the latest is a low one.",

@@ -5,7 +5,6 @@ use crate::arrival::Arrival;
 use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
     name: "trend",
     summary: "Congestion if the one-way trip time has been rising.",

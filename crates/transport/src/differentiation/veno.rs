@@ -7,7 +7,6 @@ use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss, Path};
 use crate::{choices, settings};
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "veno",
     summary: "Takes a loss for congestion if at least three segments of the flow wait in queues.",

@@ -8,7 +8,6 @@ use crate::path::{Ack, Loss, Trigger};
 use crate::settings;
 use crate::time::Duration;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "west",
     summary: "Takes a loss for congestion while the round-trip time is in a spike.",
@@ -73,7 +72,7 @@ pub struct West {
     pub min_samples: u64,
     /// Extremes closer to one another are no evidence.
     pub min_range: Duration,
-    /// The second test.
+    /// The second test, if it is made.
     pub gap: Option<RateGap>,
     /// The round-trip time between its extremes.
     pub usage: QueueUsage,

@@ -8,7 +8,6 @@ use crate::arrival::Arrival;
 use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
     name: "zbs",
     summary: "Asks spike, mbiaz or zigzag, by how long packets take and how many flows seem to share the slowest link.",

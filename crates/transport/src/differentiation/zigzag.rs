@@ -5,7 +5,6 @@ use crate::arrival::Arrival;
 use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn GapDifferentiator> = Part {
     name: "zigzag",
     summary: "Corruption if the one-way trip time is below a threshold that depends on the number of missing packets.",
@@ -60,9 +59,9 @@ pub struct ZigZag {
     s: f64,
     needed: u64,
     samples: u64,
-    /// In nanoseconds.
+    /// Mean of the relative one-way trip times, in nanoseconds.
     mean: f64,
-    /// In nanoseconds.
+    /// Their mean deviation, in nanoseconds.
     deviation: f64,
 }
 

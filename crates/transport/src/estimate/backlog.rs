@@ -21,7 +21,7 @@ pub fn backlog(window: f64, base: Duration, rtt: Duration) -> f64 {
 pub struct Round {
     min: Duration,
     sum: Duration,
-    /// Number of samples.
+    /// Number of samples in the round.
     pub samples: u32,
 }
 
@@ -82,7 +82,7 @@ impl Backlog {
         self.base
     }
 
-    /// The latest sample.
+    /// The latest sample of the round-trip time.
     pub fn latest_rtt(&self) -> Option<Duration> {
         self.latest
     }
@@ -96,7 +96,7 @@ impl Backlog {
         }
     }
 
-    /// Samples so far.
+    /// Number of samples since the connection began.
     pub fn samples(&self) -> u64 {
         self.samples
     }

@@ -41,7 +41,7 @@ pub struct Bandwidth {
     count: Count,
     /// Where the sample that is being taken begins; `None` before the first acknowledgement.
     since: Option<Instant>,
-    /// Octets of it.
+    /// Octets delivered since then.
     octets: u64,
     /// The sample before; `None` before the first.
     last: Option<f64>,

@@ -21,7 +21,7 @@ pub struct QueueUsage {
 }
 
 impl QueueUsage {
-    /// No samples yet.
+    /// An estimate without samples.
     pub fn new(extremes: Extremes) -> Self {
         let remembered = Remembered::new(extremes);
         Self { latest: None, samples: 0, remembered, credible: Duration::MAX, suspicion: false }
@@ -49,7 +49,7 @@ impl QueueUsage {
         self.remembered.forget_lows();
     }
 
-    /// The latest sample.
+    /// The latest sample of the round-trip time.
     pub fn latest(&self) -> Option<Duration> {
         self.latest
     }
@@ -69,7 +69,7 @@ impl QueueUsage {
         Duration::from_nanos(self.remembered.extent().mean())
     }
 
-    /// Samples so far.
+    /// Number of samples since the connection began.
     pub fn samples(&self) -> u64 {
         self.samples
     }

@@ -12,7 +12,7 @@ const ROUNDS: usize = 10;
 #[derive(Clone, Debug, Default)]
 pub struct BottleneckRate {
     before: Option<Instant>,
-    /// Delivered since `before`.
+    /// Octets delivered since `before`.
     octets: u64,
     rounds: Rounds,
     /// In octets a second.
@@ -20,7 +20,7 @@ pub struct BottleneckRate {
 }
 
 impl BottleneckRate {
-    /// An acknowledgement arrived.
+    /// Takes the sample of an acknowledgement.
     pub fn on_ack(&mut self, ack: &Ack) {
         if self.rounds.on_ack(ack.path) {
             self.rates.advance();

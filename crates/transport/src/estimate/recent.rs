@@ -31,7 +31,7 @@ impl Extent {
         self.sum.checked_div(self.count).unwrap_or(0)
     }
 
-    /// Sees a number.
+    /// Adds a number.
     pub fn insert(&mut self, number: u64) {
         self.insert_low(number);
         self.max = self.max.max(number);
@@ -72,7 +72,7 @@ impl<const N: usize> Default for Recent<N> {
 }
 
 impl<const N: usize> Recent<N> {
-    /// Sees a number.
+    /// Adds a number to the slot under way.
     pub fn insert(&mut self, number: u64) {
         self.current.insert(number);
     }

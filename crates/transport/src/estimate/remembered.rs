@@ -34,7 +34,7 @@ struct Windowed {
 }
 
 impl Remembered {
-    /// Nothing seen yet.
+    /// No numbers; they are kept for as long as `extremes` says.
     pub fn new(extremes: Extremes) -> Self {
         Self(match extremes {
             Extremes::Lifetime => Kept::Lifetime(Extent::default()),
@@ -46,12 +46,12 @@ impl Remembered {
         })
     }
 
-    /// Whether it forgets.
+    /// Whether old numbers are forgotten.
     pub const fn forgets(&self) -> bool {
         matches!(self.0, Kept::Windowed(_))
     }
 
-    /// Sees a number.
+    /// Adds a number seen at `now`.
     pub fn insert(&mut self, number: u64, now: Instant) {
         match &mut self.0 {
             Kept::Lifetime(extent) => extent.insert(number),
@@ -74,7 +74,7 @@ impl Remembered {
         }
     }
 
-    /// What is remembered.
+    /// Extremes and mean of the numbers that are not forgotten.
     pub fn extent(&self) -> Extent {
         match &self.0 {
             Kept::Lifetime(extent) => *extent,

@@ -20,12 +20,12 @@ pub struct Spacing {
 }
 
 impl Spacing {
-    /// No samples yet.
+    /// An estimate without samples.
     pub fn new(extremes: Extremes) -> Self {
         Self { remembered: Remembered::new(extremes), samples: 0, latest: [0; SAMPLES], median: 0 }
     }
 
-    /// A segment arrived.
+    /// Takes the spacing of a data segment that arrived.
     pub fn on_arrival(&mut self, arrival: &Arrival) {
         let view = &arrival.view;
         let newest = view.islands.last().map_or(view.next, |island| island.1);

@@ -22,7 +22,7 @@ pub struct Trips {
 }
 
 impl Trips {
-    /// No samples yet.
+    /// An estimate without samples.
     pub fn new(extremes: Extremes) -> Self {
         let remembered = Remembered::new(extremes);
         Self { remembered, latest: None, samples: 0, smoothed: 0.0, variation: 0.0, suspicion: false }
@@ -50,7 +50,7 @@ impl Trips {
         self.samples += 1;
     }
 
-    /// Samples so far.
+    /// Number of samples since the connection began.
     pub const fn samples(&self) -> u64 {
         self.samples
     }

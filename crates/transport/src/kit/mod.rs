@@ -30,7 +30,7 @@ pub struct Part<T: ?Sized + 'static> {
 
 /// How a part is made from checked arguments.
 pub enum Recipe<T: ?Sized + 'static> {
-    /// By a function.
+    /// By a function of this program.
     Fixed(fn(&Arguments) -> Box<T>),
     /// By a function that knows more than its arguments, such as a class of another language.
     Shared(&'static (dyn Fn(&Arguments) -> Box<T> + Send + Sync)),
@@ -93,7 +93,7 @@ impl<T: ?Sized> Copy for Part<T> {}
 /// A parameter of a differentiator that trades its accuracy on one cause of losses for that on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
-    /// The parameter's name.
+    /// The parameter's name in scenarios.
     pub parameter: &'static str,
     /// What a larger value takes more losses for.
     pub larger: Cause,
@@ -116,11 +116,11 @@ impl Threshold {
 /// The score from which on a loss is corruption, for the value `x` of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// `x`.
+    /// At `x` itself.
     Score,
-    /// `1 - x`.
+    /// At `1 - x`.
     Complement,
-    /// `1 / x`.
+    /// At `1 / x`.
     Inverse,
     /// `1 / (1 + x)`.
     Falling,
@@ -175,7 +175,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// Nothing to say.
+    /// Notes without text.
     pub const NONE: Self = Self { idea: "", formula: "", threshold: "", fails: "", errata: "" };
 }
 
@@ -197,12 +197,12 @@ pub enum Kind {
     Number {
         /// The value if nothing is said.
         default: f64,
-        /// The smallest value.
+        /// The smallest value allowed.
         min: f64,
-        /// The largest value.
+        /// The largest value allowed.
         max: f64,
     },
-    /// Yes or no.
+    /// True or false.
     Flag {
         /// The value if nothing is said.
         default: bool,
@@ -214,11 +214,11 @@ pub enum Kind {
 /// The value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A number.
+    /// A floating-point number, in the parameter's unit.
     Number(f64),
-    /// Yes or no.
+    /// True or false.
     Flag(bool),
-    /// A word.
+    /// One of the parameter's words.
     Word(String),
 }
 
@@ -232,9 +232,9 @@ pub enum ArgumentError {
     /// No parameter of that name.
     #[error("{part} has no parameter `{name}`; it has {allowed}")]
     Unknown {
-        /// The algorithm.
+        /// The algorithm's name.
         part: &'static str,
-        /// What was found.
+        /// The name that was given.
         name: String,
         /// The parameters that exist.
         allowed: String,
@@ -242,13 +242,13 @@ pub enum ArgumentError {
     /// The value is of another kind or out of range.
     #[error("parameter `{name}` of {part} is {found}; allowed is {allowed}")]
     Unfit {
-        /// The algorithm.
+        /// The algorithm's name.
         part: &'static str,
-        /// The parameter.
+        /// The parameter's name.
         name: &'static str,
-        /// What was found.
+        /// The value that was given.
         found: String,
-        /// What is allowed.
+        /// The values that are allowed, in words.
         allowed: String,
     },
 }

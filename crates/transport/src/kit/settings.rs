@@ -59,7 +59,7 @@ pub trait Build<T: ?Sized>: Settings {
 pub trait Choice: Copy + 'static {
     /// All of them with their values; the first is the default.
     const ALL: &'static [(&'static str, Self)];
-    /// All of them.
+    /// The words that users choose among, in the order of the variants.
     const NAMES: &'static [&'static str];
 
     /// The value called `name`.

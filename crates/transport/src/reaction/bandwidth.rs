@@ -8,7 +8,6 @@ use crate::time::Duration;
 use crate::verdict::{Cause, Verdict};
 use crate::{choices, settings};
 
-/// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {
     name: "bandwidth",
     summary: "Sets the threshold to the measured rate times the smallest delay, and the window to no more, when the loss was corruption.",

@@ -6,7 +6,6 @@ use crate::path::Loss;
 use crate::settings;
 use crate::verdict::{Cause, Verdict};
 
-/// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {
     name: "graded",
     summary: "Multiplies the window by 1 - P/2, where P is what the score leaves to congestion.",

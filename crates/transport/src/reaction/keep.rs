@@ -5,7 +5,6 @@ use crate::kit::{Notes, Part};
 use crate::path::Loss;
 use crate::verdict::{Cause, Verdict};
 
-/// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {
     name: "keep",
     summary: "Leaves the window as it is when the loss was corruption.",

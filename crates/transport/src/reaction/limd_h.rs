@@ -6,7 +6,6 @@ use crate::path::Loss;
 use crate::settings;
 use crate::verdict::{Cause, Verdict};
 
-/// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {
     name: "limd-h",
     summary: "Reduces for certain congestion, steps back a little for congestion that is not certain, keeps the window for corruption.",

@@ -63,6 +63,6 @@ pub enum Response {
     Limit(u64),
 }
 
-/// All reactions.
+/// The built-in reactions, which scenarios can name.
 pub static TABLE: &[Part<dyn Reaction>] =
     &[reduce::PART, keep::PART, scale::PART, bandwidth::PART, graded::PART, probabilistic::PART, bulk_repeat::PART, limd_h::PART];

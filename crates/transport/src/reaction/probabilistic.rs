@@ -8,7 +8,6 @@ use crate::verdict::{Cause, Verdict};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 
-/// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {
     name: "probabilistic",
     summary: "Reduces with the probability that the score leaves to congestion, else keeps the window.",

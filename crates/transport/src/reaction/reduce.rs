@@ -5,7 +5,6 @@ use crate::kit::{Notes, Part};
 use crate::path::Loss;
 use crate::verdict::Verdict;
 
-/// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {
     name: "reduce",
     summary: "Reduces the window whatever the verdict.",

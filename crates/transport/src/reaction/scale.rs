@@ -6,7 +6,6 @@ use crate::path::Loss;
 use crate::settings;
 use crate::verdict::{Cause, Verdict};
 
-/// Its row.
 pub(super) const PART: Part<dyn Reaction> = Part {
     name: "scale",
     summary: "Multiplies the window by a factor when the loss was corruption.",

@@ -20,7 +20,6 @@ use crate::settings;
 use crate::time::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Its row.
 pub(super) const PART: Part<dyn ReceiverAgent> = Part {
     name: "checksum",
     summary: "Reports segments that arrive with a broken TCP checksum under an intact IP header.",

@@ -6,7 +6,6 @@ use crate::segment::{HeaderReport, Integrity, Report};
 use crate::seq::Seq;
 use std::collections::VecDeque;
 
-/// Its row.
 pub(super) const PART: Part<dyn ReceiverAgent> = Part {
     name: "hack",
     summary: "Names segments that arrive with a damaged payload under a header whose own checksum holds.",

@@ -18,7 +18,7 @@ const MAX_HOLES: usize = 256;
 pub struct LossCause {
     differentiator: Box<dyn GapDifferentiator>,
     classifier: u8,
-    /// Ascending, disjoint.
+    /// Ascending and disjoint.
     holes: VecDeque<Hole>,
 }
 

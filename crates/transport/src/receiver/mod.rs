@@ -48,5 +48,5 @@ pub trait ReceiverAgent: fmt::Debug + Send {
     }
 }
 
-/// All receiver agents.
+/// The built-in receiver agents, which scenarios can name.
 pub static TABLE: &[Part<dyn ReceiverAgent>] = &[plain::PART, checksum::PART, hack::PART, waves::PART, survival::PART];

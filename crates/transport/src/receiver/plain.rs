@@ -3,7 +3,6 @@
 use super::ReceiverAgent;
 use crate::kit::{Notes, Part};
 
-/// Its row.
 pub(super) const PART: Part<dyn ReceiverAgent> = Part {
     name: "plain",
     summary: "Reports nothing.",

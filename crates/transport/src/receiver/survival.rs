@@ -4,7 +4,6 @@ use super::{Arrival, ReceiveView, ReceiverAgent};
 use crate::kit::{Notes, Part};
 use crate::segment::Report;
 
-/// Its row.
 pub(super) const PART: Part<dyn ReceiverAgent> = Part {
     name: "survival",
     summary: "Sends back the probability to survive the path that routers have written into the latest data.",

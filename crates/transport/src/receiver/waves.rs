@@ -7,7 +7,6 @@ use crate::segment::{RateReport, Report, Wave};
 use crate::time::{Duration, Instant};
 use crate::{choices, settings};
 
-/// Its row.
 pub(super) const PART: Part<dyn ReceiverAgent> = Part {
     name: "waves",
     summary: "Reports the rate at which the last complete wave arrived.",

@@ -61,19 +61,19 @@ pub struct Catalogue {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Row {
-    /// A congestion control.
+    /// The row of a congestion control.
     Congestion(&'static Part<dyn CongestionControl>),
     /// A differentiator at the sender.
     AtSender(&'static Part<dyn LossDifferentiator>),
     /// A differentiator at the receiver.
     AtReceiver(&'static Part<dyn GapDifferentiator>),
-    /// A reaction.
+    /// The row of a reaction.
     Reaction(&'static Part<dyn Reaction>),
-    /// A timeout policy.
+    /// The row of a timeout policy.
     Timeout(&'static Part<dyn TimeoutPolicy>),
-    /// A receiver agent.
+    /// The row of a receiver agent.
     Receiver(&'static Part<dyn ReceiverAgent>),
-    /// A scheme.
+    /// The row of a scheme.
     Scheme(&'static Scheme),
 }
 
@@ -98,7 +98,7 @@ rows!(
 );
 
 impl Row {
-    /// Its name.
+    /// The name by which scenarios choose it.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Congestion(part) => part.name,
@@ -132,31 +132,31 @@ pub enum CatalogueError {
     Taken {
         /// The role: "scheme", "congestion control", …
         role: &'static str,
-        /// The name.
+        /// The name that two rows have.
         name: &'static str,
     },
     /// A name that nobody could write.
     #[error("a {role} cannot be called `{name}`; a name is made of small letters, digits and hyphens")]
     Name {
-        /// The role.
+        /// What it is: "scheme", "congestion control", …
         role: &'static str,
-        /// The name.
+        /// The name, which has letters that none may have.
         name: &'static str,
     },
     /// Reports have no number for another differentiator at the receiver.
     #[error("`{name}` would be one differentiator at the receiver more than the {MOST_AT_RECEIVER} that reports can number")]
     Full {
-        /// The name.
+        /// The name of the row that does not fit.
         name: &'static str,
     },
     /// A scheme of parts that do not exist.
     #[error("scheme `{scheme}` has the {role} `{name}`, which there is not; add the part first")]
     Missing {
-        /// The scheme.
+        /// The scheme's name.
         scheme: &'static str,
-        /// The role.
+        /// What is missing: "congestion control", …
         role: &'static str,
-        /// The part.
+        /// The name by which the scheme calls it.
         name: &'static str,
     },
 }

@@ -6,21 +6,21 @@ use crate::tcp::{Config, FastRecovery, ReportResponse};
 /// Parts put together under one name.
 #[derive(Debug)]
 pub struct Scheme {
-    /// Its name everywhere.
+    /// Its name in scenarios, tables and on the command line.
     pub name: &'static str,
     /// What it is, in one sentence.
     pub summary: &'static str,
     /// Where it comes from.
     pub reference: &'static str,
-    /// Congestion control.
+    /// Name of its congestion control.
     pub congestion: &'static str,
-    /// Loss differentiator.
+    /// Name of its loss differentiator.
     pub differentiator: &'static str,
-    /// Reaction.
+    /// Name of its reaction.
     pub reaction: &'static str,
-    /// Timeout policy.
+    /// Name of its timeout policy.
     pub timeout: &'static str,
-    /// Receiver agent.
+    /// Name of its receiver agent.
     pub receiver: &'static str,
     /// Values of its parts' parameters, as `(part, parameter, value)`, instead of the parts' defaults. A user's values win.
     pub parameters: &'static [(&'static str, &'static str, Preset)],
@@ -31,11 +31,11 @@ pub struct Scheme {
 /// The value that a scheme gives to a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Preset {
-    /// A number.
+    /// For a parameter that is a number.
     Number(f64),
-    /// Yes or no.
+    /// For a parameter that is true or false.
     Flag(bool),
-    /// A word.
+    /// For a parameter that is one of several words.
     Word(&'static str),
 }
 
@@ -72,7 +72,7 @@ const PLAIN: Scheme = Scheme {
     adjust: |_| {},
 };
 
-/// All schemes.
+/// The built-in schemes, which scenarios can name.
 pub static SCHEMES: &[Scheme] = &[
     Scheme {
         name: "tahoe",

@@ -36,7 +36,7 @@ pub enum SelectionError {
     Unknown {
         /// The role: "scheme", "congestion control", …
         role: &'static str,
-        /// What was found.
+        /// The name that was given.
         name: String,
         /// The nearest name that exists.
         nearest: Option<&'static str>,
@@ -49,7 +49,7 @@ pub enum SelectionError {
     /// Parameters for a part that is not chosen.
     #[error("parameters are given for `{name}`, which is not among the chosen parts: {chosen}")]
     Unused {
-        /// The part.
+        /// Name of the part.
         name: String,
         /// The parts that are chosen.
         chosen: String,

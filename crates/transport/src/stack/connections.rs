@@ -11,9 +11,9 @@ use std::net::SocketAddr;
 /// The name of a connection: both ends of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FourTuple {
-    /// Our end.
+    /// Address and port of our end.
     pub local: SocketAddr,
-    /// The peer's end.
+    /// Address and port of the peer's end.
     pub remote: SocketAddr,
 }
 

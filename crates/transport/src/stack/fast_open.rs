@@ -196,7 +196,7 @@ impl Peers {
         self.known.get(&peer).is_some_and(|known| known.option.is_some())
     }
 
-    /// Forgets everything.
+    /// Forgets all peers.
     pub fn clear(&mut self) {
         self.known.clear();
     }

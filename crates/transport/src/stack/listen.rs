@@ -16,7 +16,7 @@ pub struct Listener {
     /// Their configuration. First sequence number, nonce key and IP header length are filled in, the segment size is limited to the
     /// MTU.
     pub config: Config,
-    /// Their algorithms.
+    /// Algorithms of the connections.
     pub selection: Selection,
     /// Handshakes that are kept at a time. Further SYNs are answered with a cookie (RFC 4987) and take no memory.
     pub backlog: usize,

@@ -300,7 +300,7 @@ impl Stack {
         &self.settings.addresses
     }
 
-    /// The counters.
+    /// What was counted since the stack was made.
     pub fn stats(&self) -> &StackStats {
         &self.stats
     }

@@ -17,7 +17,7 @@ pub(super) struct News {
     pub acked: u64,
     pub delivered: Delivered,
     duplicate: bool,
-    /// A D-SACK range.
+    /// The range of a D-SACK block, as positions in the stream (RFC 2883).
     pub dsack: Option<(u64, u64)>,
     /// For how long nothing had been heard.
     pub silence: Duration,

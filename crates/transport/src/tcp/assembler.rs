@@ -42,7 +42,7 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    /// Expects `next` first.
+    /// Expects the octet at `next` first.
     pub fn start_at(&mut self, next: u64) {
         self.next = next;
     }

@@ -7,7 +7,7 @@
 use super::Config;
 use crate::time::{Duration, Instant};
 
-/// When timers end.
+/// Rounds the ends of timers to the ticks of the host's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostClock {
     /// The length of a tick; `None`: timers end exactly when they should.

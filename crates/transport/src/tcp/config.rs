@@ -266,9 +266,9 @@ pub enum ReportResponse {
 pub struct ConfigError {
     /// The field of [`Config`].
     pub field: &'static str,
-    /// What was found.
+    /// The value that was given.
     pub found: String,
-    /// What is allowed.
+    /// The values that are allowed, in words.
     pub allowed: &'static str,
 }
 
@@ -471,7 +471,7 @@ impl Config {
     }
 }
 
-/// Builds a configuration.
+/// The function that makes the configuration of a profile.
 pub type Profile = fn() -> Config;
 
 /// All profiles by name.

@@ -117,7 +117,7 @@ impl Endpoint {
         }
     }
 
-    /// The next event.
+    /// The next event for the application and its driver, in the order in which they occurred.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -165,12 +165,12 @@ impl Endpoint {
         self.state
     }
 
-    /// The configuration.
+    /// The configuration of the connection.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The ports.
+    /// Local and remote port.
     pub fn ports(&self) -> Ports {
         self.ports
     }
@@ -214,17 +214,17 @@ impl Endpoint {
         (self.agreed.timestamps, self.agreed.sack, self.agreed.ecn)
     }
 
-    /// The congestion window.
+    /// The congestion window and its threshold.
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// The counters.
+    /// What was counted since the connection was made.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// The algorithms.
+    /// The algorithms of the connection.
     pub fn parts(&self) -> &Parts {
         &self.parts
     }
@@ -268,7 +268,7 @@ impl Endpoint {
         path.nxt = snd.nxt;
     }
 
-    /// Ends the connection.
+    /// Ends the connection in the way that `closing` says.
     pub(super) fn finish(&mut self, closing: Closing) {
         if self.state != State::Closed {
             self.state = State::Closed;

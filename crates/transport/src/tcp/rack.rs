@@ -4,12 +4,12 @@ use super::rtt::RttEstimator;
 use super::scoreboard::{Scoreboard, Sent};
 use crate::time::{Duration, Instant};
 
-/// RACK's state.
+/// The state of RACK's loss detection (RFC 8985, 5.3).
 #[derive(Debug, Default)]
 pub(super) struct Rack {
     /// Transmission time and end of the most recently sent segment that was delivered.
     newest: Option<(Instant, u64)>,
-    /// Its round-trip time.
+    /// Round-trip time of the segment that was delivered last (`RACK.rtt`).
     rtt: Duration,
     /// Highest position delivered so far, to notice reordering.
     highest: u64,
@@ -57,7 +57,7 @@ impl Rack {
         self.reo_wnd_persist = 16;
     }
 
-    /// A recovery ended.
+    /// Called when a recovery has ended.
     pub fn on_recovered(&mut self) {
         self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
         if self.reo_wnd_persist == 0 {

@@ -13,9 +13,9 @@ const RESERVED: u32 = 40;
 /// Port numbers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ports {
-    /// Ours.
+    /// Port of our end.
     pub local: u16,
-    /// The peer's.
+    /// Port of the peer's end.
     pub remote: u16,
 }
 
@@ -38,7 +38,7 @@ pub enum Input<'a> {
 /// What an application can ask for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Open actively.
+    /// Open actively: send a SYN.
     Connect,
     /// Open actively with TCP Fast Open: the SYN carries what has been given to [`Command::Send`] before, up to the request's room.
     ConnectFast(FastOpenRequest),
@@ -66,7 +66,7 @@ pub enum Command {
     SynRetransmissions(Option<u32>),
     /// No more data to send: FIN once everything is sent.
     Close,
-    /// Reset the connection.
+    /// Reset the connection; what was not sent yet never is.
     Abort,
 }
 
@@ -100,7 +100,7 @@ pub enum Event {
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// Both sides closed.
+    /// Both sides closed in order.
     Normal,
     /// The application aborted it.
     Aborted,
@@ -119,7 +119,7 @@ pub struct LossRecord {
     pub at: Instant,
     /// Offset in the data stream of the first octet (0 is the first octet of data).
     pub offset: u64,
-    /// Octets.
+    /// Octets of data.
     pub len: u32,
     /// Which transmission is taken for lost: 0 for the first.
     pub transmission: u32,
@@ -129,11 +129,11 @@ pub struct LossRecord {
     pub trigger: Trigger,
     /// Number of the recovery episode, from 0.
     pub episode: u32,
-    /// The ruling verdict.
+    /// The verdict of the ruling differentiator.
     pub verdict: Verdict,
     /// The verdicts of the differentiators in shadow, in the order of [`Differentiators::shadows`](super::Differentiators::shadows).
     pub shadows: Vec<Verdict>,
-    /// What was done.
+    /// What the loss did to the window.
     pub judgement: Judgement,
 }
 
@@ -155,7 +155,7 @@ pub struct GapRecord {
     pub at: Instant,
     /// Offset in the data stream of the first missing octet (0 is the first octet of data).
     pub offset: u64,
-    /// Missing octets.
+    /// Number of missing octets.
     pub len: u64,
     /// The verdicts, in the order of [`Parts::receiver_shadows`](super::Parts::receiver_shadows).
     pub verdicts: Vec<Verdict>,
@@ -164,7 +164,7 @@ pub struct GapRecord {
 /// An expired retransmission timer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeoutRecord {
-    /// When.
+    /// When the timer expired.
     pub at: Instant,
     /// Expiries in a row: 1 for the first.
     pub consecutive: u32,
@@ -174,7 +174,7 @@ pub struct TimeoutRecord {
     pub sent_at: Instant,
     /// The timeout that expired, with back-off, in nanoseconds.
     pub rto_ns: u64,
-    /// The ruling verdict.
+    /// The verdict of the ruling differentiator.
     pub verdict: Verdict,
     /// Whether the window collapsed.
     pub collapsed: bool,
@@ -183,7 +183,7 @@ pub struct TimeoutRecord {
 /// What the sender has outstanding. Segments, each counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outstanding {
-    /// All.
+    /// Segments outstanding in all.
     pub segments: u32,
     /// Received, by selective acknowledgement.
     pub sacked: u32,
@@ -198,7 +198,7 @@ pub struct Outstanding {
 /// What the sender is repairing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Repair {
-    /// Nothing.
+    /// Nothing is being repaired.
     #[default]
     None,
     /// Losses in fast recovery.
@@ -234,7 +234,7 @@ pub struct Stats {
     pub data_segments_sent: u64,
     /// Octets of data sent, retransmissions included.
     pub data_octets_sent: u64,
-    /// Segments retransmitted.
+    /// Segments with data sent again.
     pub retransmissions: u64,
     /// Octets of data retransmitted.
     pub retransmitted_octets: u64,
@@ -244,23 +244,23 @@ pub struct Stats {
     pub fast_retransmits: u64,
     /// Of those, how many reduced the window.
     pub reductions: u64,
-    /// Retransmission timeouts.
+    /// Expiries of the retransmission timer.
     pub timeouts: u64,
     /// Timeouts found spurious: repairs that were taken back, however often the timer had expired by then.
     pub spurious_timeouts: u64,
     /// Timeouts found to be losses without congestion, likewise.
     pub forgiven_timeouts: u64,
-    /// Reductions undone.
+    /// Reductions of the window that were undone.
     pub undos: u64,
     /// Tail loss probes sent.
     pub tail_probes: u64,
     /// Segments taken for lost.
     pub losses: u64,
-    /// Reductions for ECN.
+    /// Reductions of the window because of ECN.
     pub ecn_reductions: u64,
     /// Segments received, of any kind, damaged ones included.
     pub segments_received: u64,
-    /// Damaged segments received.
+    /// Segments received with a checksum that does not hold.
     pub damaged_received: u64,
     /// Reports of damage sent to the peer.
     pub reports_sent: u64,
@@ -270,9 +270,9 @@ pub struct Stats {
     pub octets_delivered: u64,
     /// Segments with data that brought nothing new.
     pub duplicates_received: u64,
-    /// Challenge ACKs sent.
+    /// Challenge ACKs sent (RFC 5961).
     pub challenge_acks: u64,
-    /// Duplicate acknowledgements received.
+    /// Duplicate acknowledgements received (RFC 5681, 2).
     pub duplicate_acks: u64,
     /// How often segments were made smaller because the path does not carry larger ones.
     pub mtu_reductions: u64,

@@ -20,24 +20,24 @@ pub(super) struct Recovery {
     dup_acks: u32,
     /// Duplicates up to here begin no fast recovery: `SND.NXT` at the latest entry into any (RFC 6582's `recover`).
     guard: u64,
-    /// Episodes so far.
+    /// Number of episodes that have begun.
     episodes: u32,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Nothing is repaired.
+    /// Nothing is being repaired.
     Open {
         /// Octets that left on duplicate acknowledgements (RFC 3042).
         limited: u64,
     },
-    /// Fast recovery.
+    /// Fast recovery: a loss is repaired on the acknowledgement clock.
     Fast(Fast),
     /// Slow start after a timeout.
     Timeout(Timeout),
 }
 
-/// Fast recovery.
+/// The state of one fast recovery.
 #[derive(Debug)]
 pub(super) struct Fast {
     /// `SND.NXT` at its start: when everything below is acknowledged, it is over.
@@ -63,7 +63,7 @@ pub(super) struct Fast {
 /// What a fast recovery begins with.
 #[derive(Debug)]
 pub(super) struct FastStart {
-    /// `SND.NXT`.
+    /// `SND.NXT` at the start: what ends the recovery when it is acknowledged.
     pub recover: u64,
     /// The window was reduced.
     pub reduced: bool,
@@ -102,7 +102,7 @@ pub(super) enum Stage {
     },
     /// The repair goes on, after so many acknowledgements.
     Repairing(u32),
-    /// It was congestion.
+    /// The timeout was found to be due to congestion.
     Genuine,
     /// It was a loss, but not congestion.
     Forgiven,
@@ -118,7 +118,7 @@ impl Stage {
     }
 }
 
-/// Transitions.
+/// Entering and leaving the states.
 impl Recovery {
     /// Nothing to repair, and no duplicates to heed up to `guard`.
     pub const fn new(guard: u64) -> Self {
@@ -183,7 +183,7 @@ impl Recovery {
 
 /// What happens in the states.
 impl Recovery {
-    /// A duplicate acknowledgement.
+    /// Counts a duplicate acknowledgement.
     pub fn note_duplicate(&mut self) {
         self.dup_acks += 1;
     }

@@ -68,7 +68,7 @@ impl Sent {
         self.transmissions > 1
     }
 
-    /// Octets of data.
+    /// Octets of data: the length without SYN and FIN.
     pub const fn data_len(&self) -> u32 {
         self.len - self.is_fin() as u32
     }
@@ -131,7 +131,7 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Octets delivered selectively.
+    /// Octets that SACK blocks report as received.
     pub const fn sacked(&self) -> u64 {
         self.sacked
     }

@@ -34,13 +34,13 @@ pub(super) struct Agreed {
     pub reports: bool,
 }
 
-/// The sending half.
+/// What an endpoint keeps as a sender.
 #[derive(Debug)]
 pub(super) struct Sender {
     pub iss: u64,
-    /// `SND.UNA`.
+    /// `SND.UNA`, as a position in the stream.
     pub una: u64,
-    /// `SND.NXT`.
+    /// `SND.NXT`, as a position in the stream.
     pub nxt: u64,
     pub peer: PeerWindow,
     /// The smaller of both sides' MSS.
@@ -64,7 +64,7 @@ pub(super) struct Sender {
     pub ramp: Option<Ramp>,
     /// Timeouts in a row without progress.
     pub expiries: u32,
-    /// SYN retransmissions.
+    /// How often the SYN was retransmitted.
     pub syn_expiries: u32,
     pub persist: Persist,
     /// When the peer was last heard of; after a timeout not before its segment was sent.
@@ -88,11 +88,11 @@ pub(super) struct Sender {
 pub(super) struct Due {
     /// The first segment again, whatever the window says.
     pub head: bool,
-    /// A probe of the tail.
+    /// A tail loss probe (RFC 8985, 7).
     pub tail_probe: bool,
     /// A probe of a closed window.
     pub window_probe: bool,
-    /// A keep-alive probe.
+    /// A keep-alive probe (RFC 9293, 3.8.4).
     pub keep_alive: bool,
 }
 
@@ -191,14 +191,14 @@ impl Sender {
     }
 }
 
-/// The receiving half.
+/// What an endpoint keeps as a receiver.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     pub irs: u64,
     /// The next position that is expected, a received FIN included.
     pub next: u64,
     pub assembler: Assembler,
-    /// Our window scale.
+    /// Window scale that we announced (RFC 7323).
     pub shift: u8,
     /// Both sides scale their windows.
     pub shift_agreed: bool,
@@ -217,7 +217,7 @@ pub(super) struct Receiver {
     /// `TS.Recent` (RFC 7323) and when it was set.
     pub ts_recent: u32,
     pub ts_recent_at: Instant,
-    /// `Last.ACK.sent`.
+    /// `Last.ACK.sent` (RFC 7323, 4.3), as a position in the stream.
     pub last_ack: u64,
     /// The duplicate to report by D-SACK on the next acknowledgement.
     pub dsack: Option<(u64, u64)>,

@@ -32,7 +32,7 @@ pub(super) struct Leaving {
     pub now: Instant,
     /// Position of its first octet.
     pub start: u64,
-    /// `SND.UNA`.
+    /// `SND.UNA`, as a position in the stream.
     pub una: u64,
     /// Segments, this one among them, that can leave in a row.
     pub segments: u64,

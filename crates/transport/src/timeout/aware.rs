@@ -7,7 +7,6 @@ use crate::settings;
 use crate::time::{Duration, Instant};
 use crate::verdict::Cause;
 
-/// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
     name: "aware",
     summary: "Forgives a timeout whose first segment is judged corruption: the back-off stays, the window comes back.",

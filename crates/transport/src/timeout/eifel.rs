@@ -4,7 +4,6 @@ use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, T
 use crate::kit::{Notes, Part};
 use crate::seq::Seq;
 
-/// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
     name: "eifel",
     summary: "Tells a spurious timeout by the timestamp that the first acknowledgement echoes.",

@@ -5,7 +5,6 @@ use crate::kit::{Build, Notes, Part};
 use crate::settings;
 use crate::verdict::Cause;
 
-/// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
     name: "fixed-rto",
     summary: "Expiries in a row leave the timer as it is after the first, so that a path that comes back is noticed soon.",

@@ -3,7 +3,6 @@
 use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
 use crate::kit::{Notes, Part};
 
-/// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
     name: "f-rto",
     summary: "Tells a spurious timeout by which data the next two acknowledgements acknowledge.",
@@ -24,7 +23,7 @@ pub struct FRto {
 /// Step of the algorithm that the next acknowledgement takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
-    /// Conventional recovery.
+    /// Not spurious: conventional recovery goes on.
     #[default]
     Conventional,
     /// Step 2: does the retransmission get acknowledged, and not everything with it?

@@ -72,7 +72,7 @@ impl<'a> Timeout<'a> {
 /// What to do about an expired timer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeoutResponse {
-    /// The window.
+    /// What becomes of the window.
     pub window: TimeoutWindow,
     /// Whether the timer backs off (RFC 6298, 5.5).
     pub back_off: bool,
@@ -95,7 +95,7 @@ pub enum TimeoutWindow {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct AfterTimeout<'a> {
-    /// The acknowledgement.
+    /// The acknowledgement as congestion controls see it.
     pub ack: &'a Ack<'a>,
     /// Which acknowledgement since the timeout this is: 1 for the first.
     pub number: u32,
@@ -199,6 +199,6 @@ impl Outcome {
     }
 }
 
-/// All timeout policies.
+/// The built-in timeout policies, which scenarios can name.
 pub static TABLE: &[Part<dyn TimeoutPolicy>] =
     &[standard::PART, frto::PART, eifel::PART, aware::PART, nrt::PART, fixed_rto::PART, regain::PART];

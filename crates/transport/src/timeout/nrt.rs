@@ -8,7 +8,6 @@ use crate::path::Ack;
 use crate::settings;
 use crate::time::{Duration, Instant};
 
-/// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
     name: "nrt",
     summary: "Forgives a timeout if the queues of the path were less than half full before it and during its repair (reconstruction).",

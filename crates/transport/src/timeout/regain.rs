@@ -4,7 +4,6 @@ use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, T
 use crate::kit::{Notes, Part};
 use crate::verdict::Cause;
 
-/// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
     name: "regain",
     summary: "Collapses the window like the standard, but slow start leads back to the old one if the first segment is judged corruption.",

@@ -3,7 +3,6 @@
 use super::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
 use crate::kit::{Notes, Part};
 
-/// Its row.
 pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
     name: "standard",
     summary: "Collapses the window, backs off, and never doubts a timeout.",

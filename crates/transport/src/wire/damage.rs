@@ -23,18 +23,18 @@ use super::{ip, tcp, Error, Packet};
 use crate::segment::{Integrity, Segment};
 use bytes::Bytes;
 
-/// What arrived.
+/// What an IP packet turned out to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// All checksums hold.
+    /// A packet all of whose checksums hold.
     Intact(Packet),
     /// The TCP checksum does not hold; this is what can be read.
     Damaged(Damaged),
     /// The IP header is well-formed, but what follows is too short to name a connection.
     Unattributable {
-        /// The IP header.
+        /// The IP header, as parsed.
         header: ip::Header,
-        /// What is wrong.
+        /// What is wrong with the rest.
         error: Error,
     },
     /// To be dropped as any stack would: a damaged or malformed IP header, not TCP, a fragment, or a TCP header that makes no sense
@@ -45,7 +45,7 @@ pub enum Arrival {
 /// A segment with a broken checksum. Trust only what is confirmed independently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
-    /// The IP header.
+    /// The IP header, as parsed.
     pub header: ip::Header,
     /// What the octets say. Options are read up to the first whose length makes no sense; with a data offset that makes none the
     /// header counts as 20 octets.

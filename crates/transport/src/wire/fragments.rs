@@ -29,7 +29,7 @@ struct Name {
     identification: u32,
 }
 
-/// A fragment, read.
+/// One fragment with what its IP header says of it.
 #[derive(Debug)]
 struct Fragment<'a> {
     name: Name,
@@ -64,9 +64,9 @@ struct Partial {
 /// Counters. Packets, but for the fragments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FragmentStats {
-    /// Fragments taken.
+    /// Fragments that were taken, of whole packets or not.
     pub fragments: u64,
-    /// Put together.
+    /// Packets put together.
     pub complete: u64,
     /// Refused since their fragments overlapped, were too many, or contradicted each other.
     pub refused: u64,
@@ -83,7 +83,7 @@ pub struct Reassembler {
 }
 
 impl Reassembler {
-    /// The counters.
+    /// What was counted since it was made.
     pub const fn stats(&self) -> &FragmentStats {
         &self.stats
     }

@@ -27,7 +27,7 @@ pub struct TooBig {
     pub src_port: u16,
     /// Its destination port, the peer's.
     pub dst_port: u16,
-    /// Its sequence number.
+    /// Its TCP sequence number.
     pub seq: Seq,
     /// The largest packet that the link takes, IP header included, in octets; `None` if the router does not say (as before RFC 1191). More
     /// than a packet can have counts as the most that it can have.

@@ -48,7 +48,7 @@ impl Addresses {
         }
     }
 
-    /// The source.
+    /// The address of the sender.
     pub const fn src(&self) -> IpAddr {
         match *self {
             Self::V4 { src, .. } => IpAddr::V4(src),
@@ -56,7 +56,7 @@ impl Addresses {
         }
     }
 
-    /// The destination.
+    /// The address of the destination.
     pub const fn dst(&self) -> IpAddr {
         match *self {
             Self::V4 { dst, .. } => IpAddr::V4(dst),
@@ -98,7 +98,7 @@ impl Addresses {
 /// What an IP header says beside the length and the ECN field, which stand in the [`Segment`](crate::Segment).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Addresses.
+    /// Source and destination.
     pub addresses: Addresses,
     /// Time to live (IPv4) or hop limit (IPv6).
     pub hop_limit: u8,

@@ -42,7 +42,7 @@ use damage::Arrival;
 pub struct Packet {
     /// What the IP header says. Its traffic class stands in the segment.
     pub header: ip::Header,
-    /// The TCP segment.
+    /// The TCP segment that it carries.
     pub segment: Segment,
     /// Where reading the options had to stop, if their lengths make no sense. RFC 9293 (3.1, MUST-7) wants such a segment survived;
     /// stacks in the field process it with the options read so far, which is what `segment` holds.

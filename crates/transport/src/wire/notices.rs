@@ -58,7 +58,7 @@ fn of(options: &mut Options) -> &mut Notices {
     &mut options.rare.get_or_insert_default().notices
 }
 
-/// Appends the notices.
+/// Appends the notices to `out` as options.
 pub(super) fn write(notices: &Notices, out: &mut Vec<u8>) {
     if let Some(loss) = &notices.explicit_loss {
         head(EXPLICIT_LOSS_LEN, out);

@@ -300,7 +300,7 @@ impl FastOpen {
             + self.cookie.map_or(0, |cookie| cookie.as_slice().len())
     }
 
-    /// Appends the option.
+    /// Appends the option to `out`, as RFC 7413 lays it out.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[if self.experimental { EXPERIMENT } else { FAST_OPEN }, self.len() as u8]);
         if self.experimental {

@@ -129,7 +129,7 @@ fn read_fixed(header: &[u8; MIN_HEADER], traffic_class: u8) -> (Segment, usize) 
     (segment, usize::from(header[12] >> 4) * 4)
 }
 
-/// Options and payload.
+/// Reads options and payload of a segment whose fixed header is known.
 fn read_rest(segment: &mut Segment, packet: &Bytes, body: Range<usize>, offset: usize) -> Option<Malformed> {
     let payload = body.start + offset..body.end;
     let malformed = segment.options.read(packet, body.start + MIN_HEADER..payload.start);

@@ -5,7 +5,6 @@ use crate::kit::{Build, Part};
 use crate::path::{Ack, Path};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "scalable",
     summary: "Grows by a fixed part of what is acknowledged, falls by a fixed fraction.",

@@ -18,7 +18,7 @@ use whyloss_transport::{Command, Config, Endpoint, Event, Input, Instant, Payloa
 pub(super) enum Returned {
     /// With this result, and this error if the result is -1.
     Value(i64, Option<&'static str>),
-    /// Not yet.
+    /// The call blocks.
     Blocks,
     /// It is not supported; says what.
     Unsupported(String),

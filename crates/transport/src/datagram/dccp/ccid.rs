@@ -16,7 +16,7 @@ pub(super) enum Permit {
     Later,
 }
 
-/// An acknowledgement arrived.
+/// What an acknowledgement tells a CCID at the sender.
 #[derive(Debug)]
 pub(super) struct Feedback<'a> {
     pub now: Instant,
@@ -54,7 +54,7 @@ pub struct View {
     pub cwnd: u64,
     /// Slow-start threshold in octets of data.
     pub ssthresh: u64,
-    /// Smoothed round-trip time.
+    /// Smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,
     /// Octets of data of which nothing is known.
     pub pipe: u64,

@@ -19,7 +19,7 @@ fn initial_window(packet: f64) -> f64 {
 #[derive(Debug)]
 pub(super) struct Ccid3 {
     mode: Mode,
-    /// `s`.
+    /// `s`, the packet size in octets (RFC 5348, 4.1).
     size: f64,
     rtt_memory: f64,
     history_discounting: bool,
@@ -102,7 +102,7 @@ impl Ccid3 {
         }
     }
 
-    /// Time between packets.
+    /// Time between packets at the allowed rate.
     fn interval(&self) -> Duration {
         let instantaneous = match self.root {
             (root, mean) if self.oscillation_prevention && root > 0.0 => (self.rate * mean / root).max(self.least()),

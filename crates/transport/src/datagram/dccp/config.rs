@@ -6,7 +6,7 @@ use crate::time::Duration;
 /// The congestion control of a half-connection (RFC 4340, 10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ccid {
-    /// TCP-like (RFC 4341).
+    /// CCID 2, TCP-like (RFC 4341).
     #[default]
     Two,
     /// TCP-friendly rate control (RFC 4342).
@@ -52,7 +52,7 @@ pub struct Config {
     pub accept_corrupt: bool,
     /// ECN: data packets are sent as capable, marks are read.
     pub ecn: bool,
-    /// Service code.
+    /// Service code of the application (RFC 4340, 8.1.2).
     pub service: u32,
     /// Packets beyond the newest that the other side may be ahead (RFC 4340, 7.5.2).
     pub sequence_window: u64,

@@ -28,7 +28,7 @@ pub enum Input<'a> {
 /// What an application can ask for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Open actively.
+    /// Open actively: send a Request.
     Connect,
     /// Wait for a Request.
     Listen,
@@ -36,14 +36,14 @@ pub enum Command {
     Send(Payload),
     /// Send this many datagrams of `octets` octets of the synthetic stream, as the congestion control permits; `u64::MAX` never ends.
     Produce {
-        /// Octets of each.
+        /// Octets of application data in each packet.
         octets: u32,
-        /// How many.
+        /// Number of packets.
         packets: u64,
     },
     /// Send what waits, then close.
     Close,
-    /// Reset the connection.
+    /// Reset the connection; what was not sent yet never is.
     Abort,
 }
 
@@ -60,10 +60,10 @@ pub enum Event {
     Timeout(Box<TimeoutRecord>),
 }
 
-/// Data that arrived.
+/// One packet of application data that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// The data.
+    /// The application data of the packet.
     pub payload: Payload,
     /// Its checksum does not hold; only with [`Config::accept_corrupt`].
     pub corrupt: bool,
@@ -140,7 +140,7 @@ pub struct Endpoint {
 const BASE: u64 = 1 << 48;
 
 impl Endpoint {
-    /// A closed endpoint.
+    /// A closed endpoint between `ports`.
     pub fn new(config: Config, ports: Ports) -> Self {
         let iss = BASE + (config.initial_seq & (BASE - 1));
         Self {
@@ -425,7 +425,7 @@ impl Endpoint {
         self.sender.view(self.history.outstanding())
     }
 
-    /// Its configuration.
+    /// The configuration it was made with.
     pub const fn config(&self) -> &Config {
         &self.config
     }

@@ -28,7 +28,7 @@ impl Sent {
 /// What an acknowledgement says of a packet that was outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It arrived.
+    /// An Ack Vector reported it as received.
     Received,
     /// It arrived with a CE mark.
     Marked,

@@ -26,7 +26,7 @@ impl Cell {
 /// Packets from the newest on back.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    /// The newest first.
+    /// The newest packet first.
     cells: VecDeque<Cell>,
     newest: u64,
     /// Reports under way: the sequence number of the packet that carried it, and the newest packet that it reported.

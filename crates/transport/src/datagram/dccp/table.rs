@@ -44,7 +44,7 @@ impl Common {
     }
 }
 
-/// CCID 2.
+/// The row of CCID 2: TCP-like congestion control (RFC 4341).
 pub const CCID_2: Part<Config> = Part {
     name: "dccp-ccid2",
     summary: "DCCP with TCP-like congestion control: a window of packets, Ack Vectors, no retransmissions.",
@@ -69,7 +69,7 @@ impl Build<Config> for WindowSettings {
     }
 }
 
-/// CCID 3.
+/// The row of CCID 3: TCP-friendly rate control (RFC 4342).
 pub const CCID_3: Part<Config> = Part {
     name: "dccp-ccid3",
     summary: "DCCP with TCP-friendly rate control: a smooth rate from the TCP equation and the loss event rate.",

@@ -7,7 +7,7 @@ use crate::path::{Ack, Loss, Trigger};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
-/// Number of features.
+/// Number of features in a vector.
 pub const COUNT: usize = 33;
 
 /// The features in their order, as the trained model knows them.
@@ -56,7 +56,7 @@ const SAMPLES: usize = 64;
 /// How long an extreme of the recent past counts at least; at most twice as long.
 const RECENT: Duration = Duration::from_secs(5);
 
-/// A delay sample.
+/// A round-trip time sample and when it was taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     sent_at: u64,

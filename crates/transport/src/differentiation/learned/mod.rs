@@ -14,7 +14,6 @@ use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss};
 use crate::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     name: "learned",
     summary: "Gradient-boosted trees over all that a sender can measure, trained on simulated worlds.",
@@ -60,7 +59,7 @@ struct Node {
     threshold: f32,
 }
 
-/// Marks a leaf.
+/// Stands in place of a feature's number where a node of the tree is a leaf.
 const LEAF: u8 = u8::MAX;
 
 /// The probability of corruption.

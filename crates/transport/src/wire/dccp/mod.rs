@@ -60,7 +60,7 @@ impl Seq48 {
         Self(position & Self::MASK)
     }
 
-    /// The 48 bits.
+    /// The number, below 2^48.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -100,7 +100,7 @@ pub struct Packet {
     pub ecn: Ecn,
     /// Options in the order of the header.
     pub options: Vec<Opt>,
-    /// Application data.
+    /// Application data, which may be synthetic.
     pub payload: Payload,
 }
 
@@ -154,7 +154,7 @@ pub enum Kind {
     Data,
     /// An acknowledgement without data.
     Ack { ack: Seq48 },
-    /// Both.
+    /// Application data with an acknowledgement.
     DataAck { ack: Seq48 },
     /// The server asks the client to close.
     CloseReq { ack: Seq48 },
@@ -251,7 +251,7 @@ pub enum Error {
     /// Fewer octets than the header of its type.
     #[error("a DCCP packet of {0} octets; the header of its type has more")]
     Truncated(usize),
-    /// A reserved type.
+    /// A packet type that is reserved.
     #[error("DCCP packet type {0}; known are 0 to 9")]
     Type(u8),
     /// Short sequence numbers, which the engine does not allow (RFC 4340, 7.6.1).
@@ -268,9 +268,9 @@ pub enum Error {
     /// Checksum coverage beyond the end of the data.
     #[error("checksum coverage {coverage} with {data} octets of data")]
     Coverage {
-        /// `CsCov`.
+        /// Checksum coverage, `CsCov`.
         coverage: u8,
-        /// Octets of data.
+        /// Octets of application data.
         data: usize,
     },
     /// The header checksum does not hold.
@@ -290,11 +290,11 @@ pub enum EmitError {
     /// A field with more than its four bits, or coverage of more data than there is.
     #[error("checksum coverage {coverage} and CCVal {ccval} with {data} octets of data have no form")]
     Field {
-        /// `CsCov`.
+        /// Checksum coverage, `CsCov`.
         coverage: u8,
-        /// `CCVal`.
+        /// Value for the congestion control, `CCVal`.
         ccval: u8,
-        /// Octets of data.
+        /// Octets of application data.
         data: usize,
     },
     /// More than an IP packet can hold.

@@ -28,7 +28,7 @@ pub enum Opt {
     Timestamp(u32),
     /// An echoed Timestamp (42).
     TimestampEcho {
-        /// What is echoed.
+        /// The Timestamp that is echoed, in units of 10 us.
         value: u32,
         /// Time since it was received, in units of 10 us.
         elapsed: u32,
@@ -43,7 +43,7 @@ pub enum Opt {
     LossIntervals {
         /// Packets at the end of the sequence that are in no interval yet.
         skip: u8,
-        /// At most [`LossInterval::MAX`].
+        /// The intervals, at most [`LossInterval::MAX`] of them.
         intervals: Vec<LossInterval>,
     },
     /// CCID 3: data received, in octets per second (194).
@@ -93,7 +93,7 @@ const LAST_SHORT: u8 = 31;
 const MAX_DATA: usize = 253;
 
 impl Opt {
-    /// Its kind.
+    /// The option's kind, as RFC 4340, 5.8 numbers it.
     pub const fn kind(&self) -> u8 {
         match self {
             Self::Mandatory => 1,

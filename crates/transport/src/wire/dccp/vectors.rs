@@ -5,11 +5,11 @@
 /// What became of packets, as an Ack Vector says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Received.
+    /// Received without a CE mark.
     Received = 0,
     /// Received with a CE mark.
     Marked = 1,
-    /// Reserved.
+    /// Reserved by RFC 4340.
     Reserved = 2,
     /// Not received yet.
     Missing = 3,
@@ -39,7 +39,7 @@ impl Run {
         Self { state, packets: (octet & 0x3F) + 1 }
     }
 
-    /// The octet.
+    /// The octet that says it in an Ack Vector.
     pub const fn octet(self) -> u8 {
         (self.state as u8) << 6 | (self.packets.wrapping_sub(1) & 0x3F)
     }
@@ -96,7 +96,7 @@ impl Block {
         }
     }
 
-    /// The octet.
+    /// The octet that says it in Data Dropped.
     pub const fn octet(self) -> u8 {
         match self {
             Self::Normal(packets) => packets.wrapping_sub(1) & 0x7F,

@@ -62,7 +62,7 @@ impl Chain {
             })
             .collect();
         let (from, to) = (stations[0].0, stations[last as usize].0);
-        net.radio(RadioSpec { rts_threshold: self.rts.then_some(0), ..self.radio.clone() }, &stations);
+        net.radio(RadioSpec { rts: self.rts.then_some(1), ..self.radio.clone() }, &stations);
         // ns-3's TCP: 1024 octets of data beside 12 of timestamps, SACK, every segment acknowledged, RTO from 1 s.
         let end = || {
             let mut config = Config {
@@ -118,8 +118,8 @@ fn deaf() -> RadioSpec {
         floor_w: base.receive_w,
         locking: Locking::Decodable,
         cca: Duration::ZERO,
-        short_retries: 7,
-        long_retries: 7,
+        short_retries: Some(7),
+        long_retries: Some(7),
         ..base
     }
 }

@@ -250,8 +250,8 @@ fn cell(builder: &mut Builder, dice: &mut Dice, mut watch: impl FnMut(&mut Parts
     }
     let rate = BitRate::from_bps(dice.pick(&[1_000_000, 2_000_000, 5_500_000, 11_000_000]));
     let queue = QueueLimit::Packets(dice.between(10, 80) as u32);
-    let rts_threshold = dice.pick(&[None, Some(0)]);
-    builder.radio(RadioSpec { rate, queue, rts_threshold, ..RadioSpec::default() }, &stations);
+    let rts = dice.pick(&[None, Some(1)]);
+    builder.radio(RadioSpec { rate, queue, rts, ..RadioSpec::default() }, &stations);
     let probability = dice.scale(0.002, 0.05);
     for (n, &host) in hosts.iter().enumerate() {
         let down = dice.unit() < 0.7;

@@ -123,7 +123,7 @@ impl Network {
             check_channel(channel, "radio.channel")?;
             check_no_pattern(channel, "radio.channel")?;
         }
-        let spec = radio.spec();
+        let spec = radio.map(|channel| channel.spec(None));
         spec.check().map_err(|error| {
             InputError::default().at(format!("radio.{}", error.field)).found(error.found).allowed(error.allowed)
         })?;

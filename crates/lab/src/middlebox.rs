@@ -37,20 +37,12 @@ impl Network {
             Some(_) => return Err(wrong("the link does not end at this router", "link", &middlebox.link, ends_here())),
             None => return Err(wrong("no such link", "link", &middlebox.link, ends_here())),
         };
-        match middlebox.window {
-            Some(_) if middlebox.kind != MiddleboxKind::Ceten => {
-                return Err(InputError::new("only `ceten` measures over a window").at("window"));
-            }
-            Some(0) => return Err(InputError::default().at("window").found("0").allowed("1 packet or more")),
-            _ => {}
+        if middlebox.window.is_some() && middlebox.kind != MiddleboxKind::Ceten {
+            return Err(InputError::new("only `ceten` measures over a window").at("window"));
         }
-        let kind = match middlebox.kind {
-            MiddleboxKind::Eln => whyloss_sim::Middlebox::ExplicitLoss,
-            MiddleboxKind::Syndrome => whyloss_sim::Middlebox::ForwardCount,
-            MiddleboxKind::AckHop => whyloss_sim::Middlebox::HopNotices,
-            MiddleboxKind::Ceten => whyloss_sim::Middlebox::Survival { window: middlebox.window.unwrap_or(1000) },
-            MiddleboxKind::Strip => whyloss_sim::Middlebox::StripOptions,
-        };
-        Ok(Placed { at, link, kind })
+        if let Some((field, found, allowed)) = middlebox.flaw() {
+            return Err(InputError::default().at(field).found(found).allowed(allowed));
+        }
+        Ok(middlebox.placed(at, link))
     }
 }

@@ -44,16 +44,8 @@ pub struct Link {
     pub ways: Option<[Way; 2]>,
 }
 
-/// A middlebox in its place.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Placed {
-    /// The router, by position in [`Network::nodes`].
-    pub at: usize,
-    /// The link, by position in [`Network::links`].
-    pub link: usize,
-    /// What it does.
-    pub kind: whyloss_sim::Middlebox,
-}
+/// A middlebox in its place: the router by position in [`Network::nodes`], the link by position in [`Network::links`].
+pub type Placed = whyloss_sim::Middlebox<usize, usize>;
 
 /// Something that is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -132,7 +132,7 @@ impl World {
         let stations: Vec<_> = network.stations().map(|(node, position)| (nodes[node], position)).collect();
         if !stations.is_empty() {
             let radio = document.radio.clone().unwrap_or_default();
-            links.extend(builder.radio(radio.spec(), &stations).into_iter().map(|(link, _)| link));
+            links.extend(builder.radio(radio.map(|channel| channel.spec(None)), &stations).into_iter().map(|(link, _)| link));
         }
         for (node, host) in nodes.iter().zip(&network.nodes) {
             for (way, channel) in [(Way::Forward, &host.input.data), (Way::Reverse, &host.input.acks)] {
@@ -149,7 +149,7 @@ impl World {
             }
         }
         for middlebox in &network.middleboxes {
-            builder.middlebox(nodes[middlebox.at], links[middlebox.link], middlebox.kind);
+            builder.middlebox(middlebox.placed(nodes[middlebox.at], links[middlebox.link]));
         }
         let mut schemes = Vec::with_capacity(network.transfers.len());
         let mut sizes = Vec::with_capacity(network.transfers.len());

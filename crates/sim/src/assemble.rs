@@ -65,8 +65,8 @@ impl Builder {
         for (link, way, _) in disciplines {
             assembly.check_discipline(link, way)?;
         }
-        for (at, link, middlebox) in middleboxes {
-            assembly.middlebox(&nodes, &links, at, link, middlebox)?;
+        for middlebox in &middleboxes {
+            assembly.middlebox(&nodes, &links, middlebox)?;
         }
         for capture in captures {
             assembly.capture(capture)?;
@@ -157,7 +157,8 @@ impl Assembly {
                         let number = |node| stations.iter().position(|&(at, _)| at == node).unwrap_or_default();
                         let station = |node| StationId::new(first_stations[*air].index() + number(node));
                         let item = format!("link {name}");
-                        let channel = Channel::new(&airs[*air].spec.channel, self.seed, self.run, &item);
+                        let spec = airs[*air].spec.channel.clone().unwrap_or_default();
+                        let channel = Channel::new(&spec, self.seed, self.run, &item);
                         let channel = channel.map_err(|error| BuildError::of_channel(&item, error))?;
                         Direction::new(channel, Line::Air(Hop::new(station(from), station(to))))
                     }
@@ -251,14 +252,8 @@ impl Assembly {
         Err(unfit(&item, "link", "no wire".to_owned(), "a wire of this builder"))
     }
 
-    fn middlebox(
-        &mut self,
-        nodes: &[NodeSpec],
-        links: &[LinkEnds],
-        at: NodeId,
-        link: LinkId,
-        kind: Middlebox,
-    ) -> Result<(), BuildError> {
+    fn middlebox(&mut self, nodes: &[NodeSpec], links: &[LinkEnds], middlebox: &Middlebox) -> Result<(), BuildError> {
+        let Middlebox { at, link, kind, .. } = *middlebox;
         let item = format!("middlebox at {}", self.node_name(at)?);
         if nodes[at.index()].host {
             return Err(unfit(&item, "node", "a host".to_owned(), "a router"));
@@ -268,10 +263,10 @@ impl Assembly {
             return Err(unfit(&item, "link", format!("number {}", link.index()), "a link of this router"));
         };
         let outgoing = DirectionId::of(link, Way::BOTH[side]);
-        if let Middlebox::Survival { window } = kind {
-            if window == 0 {
-                return Err(unfit(&item, "window", "0 packets".to_owned(), "at least 1 packet"));
-            }
+        if let Some(flaw) = middlebox.flaw() {
+            return Err(BuildError::unfit(&item, flaw));
+        }
+        if let Some(window) = middlebox.measured_over() {
             for direction in [outgoing, outgoing.peer()] {
                 self.net.directions[direction.index()].meter.get_or_insert_with(|| Box::new(Meter::new(window)));
             }

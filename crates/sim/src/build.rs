@@ -136,7 +136,7 @@ pub struct Builder {
     pub(crate) captures: Vec<CaptureSpec>,
     pub(crate) inputs: Vec<InputSpec>,
     pub(crate) disciplines: Vec<(LinkId, Way, Discipline)>,
-    pub(crate) middleboxes: Vec<(NodeId, LinkId, Middlebox)>,
+    pub(crate) middleboxes: Vec<Middlebox>,
 }
 
 /// A channel in front of a host's transport.
@@ -253,8 +253,8 @@ impl Builder {
 
     /// Puts an agent to work at a router, for what crosses one of the router's links. Of several agents at one router the first that was
     /// added is the first to see a segment.
-    pub fn middlebox(&mut self, at: NodeId, link: LinkId, middlebox: Middlebox) {
-        self.middleboxes.push((at, link, middlebox));
+    pub fn middlebox(&mut self, middlebox: Middlebox) {
+        self.middleboxes.push(middlebox);
     }
 
     /// Adds a TCP flow.

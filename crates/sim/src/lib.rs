@@ -50,10 +50,10 @@ pub use codel::CoDel;
 pub use crossing::{Arrival, Crossing, CrossingCounts, Packet, Passage};
 pub use direction::LinkNames;
 pub use error::{BuildError, ChannelError, Flaw, RunError};
-pub use middlebox::Middlebox;
+pub use middlebox::{Middlebox, MiddleboxKind};
 pub use outage::{Outage, WhileDown};
 pub use queue::{Discipline, Red, Warn};
-pub use radio::{Locking, Propagation, RadioSpec};
+pub use radio::{Locking, RadioSpec};
 pub use record::{
     AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LossRow, PacketCounts, Records, StripedRecord,
     TimeoutRow,

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Amount, Builder, Cause as TrueCause, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, LossRow, Middlebox, QueueLimit,
-    Records, TcpFlow, Truth,
+    Amount, Builder, Cause as TrueCause, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, LossRow, Middlebox, MiddleboxKind,
+    QueueLimit, Records, TcpFlow, Truth,
 };
 use whyloss_transport::differentiation::Cause;
 use whyloss_transport::scheme::Selection;
@@ -25,7 +25,7 @@ struct World {
     loss: f64,
     /// Packets that may wait in front of the bottleneck.
     queue: u32,
-    agents: &'static [Middlebox],
+    agents: &'static [MiddleboxKind],
 }
 
 impl World {
@@ -45,7 +45,7 @@ impl World {
         builder.link(station, far, link(10, 15, self.queue, 0.0), link(10, 15, self.queue, 0.0));
         builder.link(far, fixed, link(100, 1, 1000, 0.0), link(100, 1, 1000, 0.0));
         for &agent in self.agents {
-            builder.middlebox(station, wireless, agent);
+            builder.middlebox(Middlebox::new(station, wireless, agent));
         }
         let end = || {
             let mut config = config.clone();
@@ -100,7 +100,7 @@ fn without_sack() -> Config {
 fn explicit_loss_notification_never_takes_congestion_for_corruption() {
     for mobile in BOTH {
         for config in [Config::modern(), without_timestamps(), without_sack()] {
-            let world = World { mobile, loss: 0.01, queue: 20, agents: &[Middlebox::ExplicitLoss] };
+            let world = World { mobile, loss: 0.01, queue: 20, agents: &[MiddleboxKind::Eln] };
             let [[wrong_c, right_c], [wrong_w, right_w]] = score(&world.run(&Selection::scheme("eln"), &config), ruling);
             let context = format!("{mobile:?}, sack {}, timestamps {}: {wrong_w} of {right_w}", config.sack, config.timestamps);
             assert!(wrong_c == 0 && right_c > 10 && right_w > 200, "{context}");
@@ -119,7 +119,7 @@ fn explicit_loss_notification_never_takes_congestion_for_corruption() {
 #[test]
 fn what_a_firewall_strips_does_no_harm() {
     for mobile in BOTH {
-        let world = World { mobile, loss: 0.01, queue: 20, agents: &[Middlebox::ExplicitLoss, Middlebox::StripOptions] };
+        let world = World { mobile, loss: 0.01, queue: 20, agents: &[MiddleboxKind::Eln, MiddleboxKind::Strip] };
         let helped = world.run(&Selection::scheme("eln"), &Config::modern());
         let plain = World { agents: &[], ..world }.run(&Selection::scheme("sack"), &Config::modern());
         if mobile == Mobile::Sender {
@@ -133,14 +133,14 @@ fn what_a_firewall_strips_does_no_harm() {
 
 #[test]
 fn the_same_agents_do_the_same_again() {
-    let world = World { mobile: Mobile::Receiver, loss: 0.02, queue: 10, agents: &[Middlebox::ExplicitLoss] };
+    let world = World { mobile: Mobile::Receiver, loss: 0.02, queue: 10, agents: &[MiddleboxKind::Eln] };
     let run = || world.run(&Selection::scheme("eln"), &Config::modern());
     assert_eq!(run(), run());
 }
 
 #[test]
 fn the_numbers_of_a_base_station_locate_every_gap() {
-    let world = World { mobile: Mobile::Receiver, loss: 0.01, queue: 20, agents: &[Middlebox::ForwardCount] };
+    let world = World { mobile: Mobile::Receiver, loss: 0.01, queue: 20, agents: &[MiddleboxKind::Syndrome] };
     let selection = Selection { shadows: vec!["syndrome".into()], ..Selection::scheme("syndrome") };
     let records = world.run(&selection, &Config::modern());
     let [[wrong_c, right_c], [wrong_w, right_w]] = score(&records, |loss| loss.record.shadows[0].cause);
@@ -156,7 +156,7 @@ fn the_numbers_of_a_base_station_locate_every_gap() {
 #[test]
 fn acknowledgements_of_hops_locate_losses() {
     for mobile in BOTH {
-        let world = World { mobile, loss: 0.01, queue: 20, agents: &[Middlebox::HopNotices] };
+        let world = World { mobile, loss: 0.01, queue: 20, agents: &[MiddleboxKind::AckHop] };
         let records = world.run(&Selection::scheme("ack-hop"), &Config::modern());
         let [[wrong_c, right_c], [wrong_w, right_w]] = score(&records, ruling);
         let context =
@@ -172,7 +172,7 @@ fn acknowledgements_of_hops_locate_losses() {
 
 #[test]
 fn notices_of_hops_acknowledge_nothing() {
-    let agents: &[Middlebox] = &[Middlebox::HopNotices];
+    let agents: &[MiddleboxKind] = &[MiddleboxKind::AckHop];
     for mobile in BOTH {
         let world = World { mobile, loss: 0.0, queue: 1000, agents };
         let told = world.run(&Selection::scheme("sack"), &Config::modern());
@@ -188,7 +188,7 @@ fn notices_of_hops_acknowledge_nothing() {
 #[test]
 fn the_share_of_corruption_is_what_the_link_makes_it() {
     for (scheme, mobile) in [("ceten-c", Mobile::Sender), ("ceten-a", Mobile::Receiver)] {
-        let world = World { mobile, loss: 0.02, queue: 20, agents: &[Middlebox::Survival { window: 1000 }] };
+        let world = World { mobile, loss: 0.02, queue: 20, agents: &[MiddleboxKind::Ceten] };
         let records = world.run(&Selection::scheme(scheme), &Config::modern());
         let lost = records
             .losses
@@ -205,8 +205,7 @@ fn the_share_of_corruption_is_what_the_link_makes_it() {
 
 #[test]
 fn no_scheme_needs_what_a_firewall_strips() {
-    const ALL: &[Middlebox] =
-        &[Middlebox::ExplicitLoss, Middlebox::ForwardCount, Middlebox::Survival { window: 100 }, Middlebox::StripOptions];
+    const ALL: &[MiddleboxKind] = &[MiddleboxKind::Eln, MiddleboxKind::Syndrome, MiddleboxKind::Ceten, MiddleboxKind::Strip];
     for scheme in ["eln", "syndrome", "ack-hop", "ceten-c", "ceten-a"] {
         let world = World { mobile: Mobile::Receiver, loss: 0.01, queue: 20, agents: ALL };
         let octets = |records: &Records| records.flows[0].octets_delivered;

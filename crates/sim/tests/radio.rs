@@ -56,7 +56,7 @@ fn an_exchange_takes_the_time_of_its_frames() {
 
 #[test]
 fn without_rts_the_data_comes_first() {
-    let spec = RadioSpec { cw_min: 0, cw_max: 0, rts_threshold: None, ..RadioSpec::default() };
+    let spec = RadioSpec { cw_min: 0, cw_max: 0, rts: None, ..RadioSpec::default() };
     let (mut builder, nodes) = hosts(0, spec, &[[0.0, 0.0], [200.0, 0.0]]);
     builder.cbr(cbr(nodes[0], nodes[1], 10_000_000, 1064, 100));
     let flow = &run(builder, 1).flows[0];
@@ -114,12 +114,12 @@ fn bianchi_radio(window: u32, stages: u32, rts: bool) -> RadioSpec {
         difs: micros(128),
         // What the model leaves out: longer spaces after a collision, packets that are given up, and frames that survive one.
         eifs: micros(128),
-        short_retries: u32::MAX,
-        long_retries: u32::MAX,
+        short_retries: None,
+        long_retries: None,
         capture: 1e6,
         cw_min: window - 1,
         cw_max: (window << stages) - 1,
-        rts_threshold: rts.then_some(0),
+        rts: rts.then_some(1),
         header_octets: 34,
         llc_octets: 0,
         ..RadioSpec::default()
@@ -164,7 +164,7 @@ fn saturated_stations_share_the_air_as_bianchi_says() {
 /// Two senders that do not hear each other, 200 m on either side of their receiver.
 fn hidden(rts: bool) -> Records {
     let base = RadioSpec::default();
-    let spec = RadioSpec { sense_w: base.receive_w, floor_w: base.receive_w, rts_threshold: rts.then_some(0), ..base };
+    let spec = RadioSpec { sense_w: base.receive_w, floor_w: base.receive_w, rts: rts.then_some(1), ..base };
     let (mut builder, nodes) = hosts(0, spec, &[[0.0, 0.0], [200.0, 0.0], [400.0, 0.0]]);
     builder.cbr(cbr(nodes[0], nodes[1], 2_000_000, 1064, 20));
     builder.cbr(cbr(nodes[2], nodes[1], 2_000_000, 1064, 20));
@@ -197,7 +197,7 @@ fn hidden_senders_collide_and_a_handshake_saves_most_of_it() {
 
 /// A receiver that one sender reaches with 16 dB more than the other, which it does not hear.
 fn near_and_far(locking: Locking) -> [u64; 2] {
-    let base = RadioSpec { rts_threshold: None, locking, ..RadioSpec::default() };
+    let base = RadioSpec { rts: None, locking, ..RadioSpec::default() };
     let spec = RadioSpec { sense_w: base.receive_w, ..base };
     // 100 m and 250 m: (250 / 100)^4 = 39.
     let (mut builder, nodes) = hosts(0, spec, &[[0.0, 0.0], [100.0, 0.0], [350.0, 0.0]]);
@@ -221,7 +221,7 @@ fn the_stronger_sender_captures_the_receiver() {
 fn noise_costs_retries_and_at_last_the_packet() {
     // Each frame is lost with 0.3, so that an exchange of data and acknowledgement fails with 0.51.
     let channel = ChannelSpec { errors: Errors::Packets { probability: 0.3 }, effect: Effect::Erase };
-    let spec = RadioSpec { rts_threshold: None, short_retries: 3, channel, ..RadioSpec::default() };
+    let spec = RadioSpec { rts: None, short_retries: Some(3), channel: Some(channel), ..RadioSpec::default() };
     let (mut builder, nodes) = hosts(0, spec, &[[0.0, 0.0], [200.0, 0.0]]);
     builder.cbr(cbr(nodes[0], nodes[1], 300_000, 500, 100));
     let records = run(builder, 101);
@@ -241,7 +241,7 @@ fn noise_costs_retries_and_at_last_the_packet() {
 
 /// A chain of five hops, 200 m each, with datagrams both ways.
 fn chain(run_number: u64, rts: bool) -> Records {
-    let spec = RadioSpec { rts_threshold: rts.then_some(0), queue: QueueLimit::Octets(20_000), ..RadioSpec::default() };
+    let spec = RadioSpec { rts: rts.then_some(1), queue: QueueLimit::Octets(20_000), ..RadioSpec::default() };
     let mut builder = Builder::new(1, run_number);
     let last = 5;
     let nodes: Vec<_> = (0..=last)

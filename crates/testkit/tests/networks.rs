@@ -5,8 +5,8 @@ use proptest::sample::select;
 use proptest::test_runner::Config as Cases;
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, FlowRecord, Limits, LinkSpec, Middlebox, QueueLimit, Records,
-    RunOutcome, Step, TcpFlow,
+    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, FlowRecord, Limits, LinkSpec, Middlebox, MiddleboxKind,
+    QueueLimit, Records, RunOutcome, Step, TcpFlow,
 };
 use whyloss_transport::scheme::{Selection, SCHEMES};
 use whyloss_transport::{differentiation, tcp, BitRate, Config, Duration, Instant};
@@ -21,7 +21,7 @@ struct Dumbbell {
     datagrams_kbps: Option<u64>,
     overhead_us: u64,
     /// Agents at the router `right`, for the bottleneck or for the link to the first receiver.
-    agents: Vec<(Middlebox, bool)>,
+    agents: Vec<(MiddleboxKind, bool)>,
 }
 
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ impl Dumbbell {
         }
         for &(agent, last_hop) in &self.agents {
             let link = first_receiver.filter(|_| last_hop).unwrap_or(bottleneck);
-            builder.middlebox(right, link, agent);
+            builder.middlebox(Middlebox::new(right, link, agent));
         }
         builder.send_overhead(Duration::from_micros(self.overhead_us));
         if watched == Watched::Yes {
@@ -180,7 +180,7 @@ fn dumbbell() -> impl Strategy<Value = Dumbbell> {
         .prop_map(|(profile, scheme, octets, start_ms)| FlowPlan { profile, scheme, octets, start_ms });
     let flows = proptest::collection::vec(flow, 1..5);
     let access = proptest::collection::vec(link(50_000), 1..4);
-    let agents = proptest::collection::vec((select(Middlebox::ALL), any::<bool>()), 0..3);
+    let agents = proptest::collection::vec((select(MiddleboxKind::ALL), any::<bool>()), 0..3);
     (any::<u64>(), (link(5_000), link(5_000)), access, flows, proptest::option::of(50u64..300), select(vec![0u64, 500]), agents)
         .prop_map(|(seed, bottleneck, access, flows, datagrams_kbps, overhead_us, agents)| Dumbbell {
             seed,

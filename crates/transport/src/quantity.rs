@@ -301,6 +301,41 @@ pub mod probability {
     }
 }
 
+/// Defines a module that reads and writes what can be absent on purpose as an [`OrNone`].
+macro_rules! or_none {
+    ($(#[$doc:meta])* $module:ident, $type:ty as $given:ty) => {
+        $(#[$doc])*
+        pub mod $module {
+            use super::{Deserialize, Deserializer, OrNone, Serialize, Serializer};
+
+            /// Writes it.
+            ///
+            /// # Errors
+            /// Those of the serializer.
+            pub fn serialize<S: Serializer>(value: &Option<$type>, serializer: S) -> Result<S::Ok, S::Error> {
+                OrNone(value.map(<$given>::from)).serialize(serializer)
+            }
+
+            /// Reads it.
+            ///
+            /// # Errors
+            /// If it is neither such a value nor "none".
+            pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<$type>, D::Error> {
+                OrNone::<$given>::deserialize(deserializer).map(Option::from)
+            }
+        }
+    };
+}
+
+or_none!(
+    /// Reads and writes a number of octets, or none, as `OrNone<Size>`.
+    size_or_none, u64 as super::Size
+);
+or_none!(
+    /// Reads and writes a number, or none, as `OrNone<u32>`.
+    count_or_none, u32 as u32
+);
+
 /// How much a queue holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Capacity {
@@ -433,6 +468,12 @@ impl JsonSchema for Probability {
 impl From<Size> for u64 {
     fn from(size: Size) -> Self {
         size.0
+    }
+}
+
+impl From<u64> for Size {
+    fn from(octets: u64) -> Self {
+        Self(octets)
     }
 }
 

@@ -1,23 +1,27 @@
 //! The scenario file, field by field. The JSON Schema in `docs/` is generated from these types.
 
+mod chain;
 mod channel;
 mod flow;
-mod middlebox;
-mod radio;
 mod topology;
 
+pub use chain::Chain;
 pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};
 pub use flow::{Datagrams, Dccp, Flow, Parameter};
-pub use middlebox::{Middlebox, MiddleboxKind};
-pub use radio::{Chain, Radio};
 pub use topology::{Access, Direction, Dumbbell, Host, Link, Path, Router, Shape};
 pub use whyloss_sim::{
-    AtEnd, CoDel, Discipline, Effect, Jitter, JitterLaw, Locking, Outage, Red, Reorder, Spacing, Warn, WhileDown,
+    AtEnd, CoDel, Discipline, Effect, Jitter, JitterLaw, Locking, MiddleboxKind, Outage, Red, Reorder, Spacing, Warn, WhileDown,
 };
 pub use whyloss_transport::tcp::{AckPolicy, FastRecovery as Recovery, Granularity, Overrides as Tcp, ReportResponse};
 
 /// What is different in a link from some time on.
 pub type Change = whyloss_sim::Change<Channel>;
+
+/// A radio channel and the stations on it.
+pub type Radio = whyloss_sim::RadioSpec<Channel>;
+
+/// An agent at a router, both by their names.
+pub type Middlebox = whyloss_sim::Middlebox<String, String>;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

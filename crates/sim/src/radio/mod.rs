@@ -14,7 +14,6 @@ mod receiver;
 mod spec;
 mod station;
 
-pub use propagation::Propagation;
 pub use spec::{Locking, RadioSpec};
 
 use crate::address::{DirectionId, MediumId, StationId, TransmissionId};
@@ -100,7 +99,7 @@ impl Radio {
             let mut station = Station::new(StationId::new(first + number), medium, backoff);
             for (other, &(_, there)) in stations.iter().enumerate().filter(|&(other, _)| other != number) {
                 let distance = propagation::distance(here, there);
-                let power = spec.propagation.received_w(distance);
+                let power = spec.received_w(distance);
                 if power >= spec.floor_w {
                     station.reach.push(Reach {
                         station: StationId::new(first + other),

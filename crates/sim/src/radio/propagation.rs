@@ -1,32 +1,15 @@
 //! How a signal weakens with distance, and how long it takes.
 
+use super::spec::RadioSpec;
 use crate::error::ChannelError;
 use core::f64::consts::PI;
 
 /// Metres per second.
 const LIGHT: f64 = 299_792_458.0;
 
-/// Equal transmitters with antennas without gain, over flat ground. The default is ns-2's radio at 914 MHz.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Propagation {
-    /// Transmitted power in watts.
-    pub power_w: f64,
-    /// Carrier frequency in hertz.
-    pub frequency_hz: f64,
-    /// Height of the antennas above ground in metres. From the crossover distance `4 pi h^2 / lambda` on, the reflection from the
-    /// ground cancels the direct wave more and more (two-ray model: `P h^4 / d^4`); below it, and with 0 everywhere, the signal is
-    /// that of free space (Friis: `P (lambda / 4 pi d)^2`).
-    pub height_m: f64,
-}
-
-impl Default for Propagation {
-    fn default() -> Self {
-        Self { power_w: 0.2818, frequency_hz: 914e6, height_m: 1.5 }
-    }
-}
-
-impl Propagation {
-    pub(super) fn check(&self) -> Result<(), ChannelError> {
+impl RadioSpec {
+    /// Whether what is said of the signal makes sense.
+    pub(super) fn check_signal(&self) -> Result<(), ChannelError> {
         let values = [
             ("power_w", self.power_w, self.power_w > 0.0, "a power above 0 W"),
             ("frequency_hz", self.frequency_hz, self.frequency_hz > 0.0, "a frequency above 0 Hz"),
@@ -37,8 +20,14 @@ impl Propagation {
             None => Ok(()),
         }
     }
+}
 
-    /// Received power in watts at a distance in metres.
+impl<C> RadioSpec<C> {
+    /// Received power in watts at a distance in metres, between equal antennas without gain over flat ground.
+    ///
+    /// From the crossover distance `4 pi h^2 / lambda` on, the reflection from the ground cancels the direct wave more and more (two-ray
+    /// model: `P h^4 / d^4`); below it, and with a height of 0 everywhere, the signal is that of free space (Friis:
+    /// `P (lambda / 4 pi d)^2`).
     pub fn received_w(&self, distance: f64) -> f64 {
         let wavelength = LIGHT / self.frequency_hz;
         let h2 = self.height_m * self.height_m;
@@ -71,7 +60,7 @@ mod tests {
 
     #[test]
     fn the_thresholds_of_ns2_are_250_and_550_metres() {
-        let radio = Propagation::default();
+        let radio: RadioSpec = RadioSpec::default();
         assert!(radio.received_w(250.0) >= 3.652e-10 && radio.received_w(250.1) < 3.652e-10);
         assert!(radio.received_w(550.0) >= 1.559e-11 && radio.received_w(550.1) < 1.559e-11);
         // Twice the distance is a sixteenth of the power.
@@ -80,7 +69,7 @@ mod tests {
 
     #[test]
     fn near_the_antenna_space_is_free() {
-        let radio = Propagation::default();
+        let radio: RadioSpec = RadioSpec::default();
         // 4 pi 1.5^2 / 0.328 m = 86.2 m; at 10 m 0.2818 W (0.328 / 40 pi)^2 = 1.92e-6 W.
         assert!((radio.received_w(10.0) / 1.92e-6 - 1.0).abs() < 2e-3);
         assert!((radio.received_w(20.0) * 4.0 / radio.received_w(10.0) - 1.0).abs() < 1e-12);

@@ -1,21 +1,39 @@
 //! What stations of a radio network have in common.
 
-use super::propagation::{distance, Propagation};
+use super::propagation::distance;
 use crate::channel::ChannelSpec;
 use crate::error::ChannelError;
 use crate::shape::QueueLimit;
+#[cfg(feature = "schema")]
+use whyloss_transport::quantity::{OrNone, Size};
 use whyloss_transport::{BitRate, Duration};
 
-/// An IEEE 802.11 radio channel with the distributed coordination function (DCF) and the stations on it.
+/// An IEEE 802.11 radio channel and the stations on it: the nodes that have a `position`, or those of `[chain]`. Each pair of
+/// stations that can decode each other is a link, called by the names of its ends with a hyphen between them.
 ///
-/// [`RadioSpec::default`] is 802.11b with long preambles at 2 Mbit/s and the radio of ns-2: reception up to 250 m, carrier sense up
-/// to 550 m, and a receiver that stays with the first signal that it senses.
+/// If nothing is said, it is 802.11b with long preambles at 2 Mbit/s and the radio of ns-2: reception up to 250 m, carrier sense up
+/// to 550 m.
+// The stations take turns by the distributed coordination function (DCF). `C` is what says what noise does to frames: a
+// [`ChannelSpec`], or what a file says of one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RadioSpec {
-    /// Bit rate of data frames: 1, 2, 5.5 or 11 Mbit/s in 802.11b.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Radio"))]
+pub struct RadioSpec<C = ChannelSpec> {
+    /// Bit rate of data frames: 1, 2, 5.5 or 11 Mbps in 802.11b.
     pub rate: BitRate,
     /// Bit rate of RTS, CTS and ACK frames.
     pub basic_rate: BitRate,
+    /// Data frames of at least this length, MAC header included, begin with RTS/CTS: `"1 B"` for all, `"none"` for none.
+    #[cfg_attr(feature = "serde", serde(with = "whyloss_transport::quantity::size_or_none"))]
+    #[cfg_attr(feature = "schema", schemars(with = "OrNone<Size>"))]
+    pub rts: Option<u64>,
+    /// Interface queue of each station, for all its neighbours together. The packet in service is not counted.
+    pub queue: QueueLimit,
+    /// What noise does to the frames from each station to each other: a frame that it hits is lost, and its sender tries again.
+    /// Patterns are not possible here.
+    // It is lost whatever the effect.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub channel: Option<C>,
     /// Time of preamble and PLCP header in front of every frame.
     pub preamble: Duration,
     /// Time of a backoff slot.
@@ -24,22 +42,25 @@ pub struct RadioSpec {
     pub sifs: Duration,
     /// Idle time before backoff slots count.
     pub difs: Duration,
-    /// The same after a frame that the station listened to (see [`RadioSpec::locking`]) and could not decode.
+    /// The same after a frame that the station listened to (see `locking`) and could not decode: SIFS, DIFS and the time of an ACK
+    /// frame.
     pub eifs: Duration,
-    /// How long a signal must last before a station notices that the medium is busy. What began less than this before a station's
-    /// own slot does not stop it: this is what makes two stations with equal backoffs collide in spite of the distance between
-    /// them. 15 us (aCCATime) in 802.11b; ns-2 and ns-3 notice at once.
+    /// How long a signal must last before a station notices it; less than a slot.
+    // What began less than this before a station's own slot does not stop it: this is what makes two stations with equal backoffs
+    // collide in spite of the distance between them. 15 us (aCCATime) in 802.11b; ns-2 and ns-3 notice at once.
     pub cca: Duration,
-    /// First contention window: a backoff is uniform in `0..=cw_min` slots.
+    /// First contention window: a backoff is uniform from 0 to this many slots.
     pub cw_min: u32,
-    /// Largest contention window; it goes from `w` to `2w + 1` with every failure.
+    /// Largest contention window; it goes from w to 2w + 1 with every failure.
     pub cw_max: u32,
-    /// Attempts before a packet without RTS/CTS, or an RTS, is given up; `u32::MAX` never gives up.
-    pub short_retries: u32,
-    /// Attempts before a packet whose RTS was answered is given up; `u32::MAX` never gives up.
-    pub long_retries: u32,
-    /// Data frames longer than this many octets, MAC header included, begin with RTS/CTS: 0 for all, `None` for none.
-    pub rts_threshold: Option<u32>,
+    /// Attempts before a packet without RTS/CTS, or an RTS, is given up.
+    #[cfg_attr(feature = "serde", serde(with = "whyloss_transport::quantity::count_or_none"))]
+    #[cfg_attr(feature = "schema", schemars(with = "OrNone<u32>"))]
+    pub short_retries: Option<u32>,
+    /// Attempts before a packet whose RTS was answered is given up.
+    #[cfg_attr(feature = "serde", serde(with = "whyloss_transport::quantity::count_or_none"))]
+    #[cfg_attr(feature = "schema", schemars(with = "OrNone<u32>"))]
+    pub long_retries: Option<u32>,
     /// Octets of MAC header and frame check sequence of a data frame.
     pub header_octets: u32,
     /// Octets of LLC and SNAP headers of a data frame.
@@ -50,10 +71,12 @@ pub struct RadioSpec {
     pub cts_octets: u32,
     /// Octets of an ACK frame.
     pub ack_octets: u32,
-    /// Interface queue of each station, for all its neighbours together. The packet in service is not counted.
-    pub queue: QueueLimit,
-    /// How signals weaken with distance.
-    pub propagation: Propagation,
+    /// Transmitted power in watts.
+    pub power_w: f64,
+    /// Carrier frequency in hertz.
+    pub frequency_hz: f64,
+    /// Height of the antennas above ground in metres; 0 for free space.
+    pub height_m: f64,
     /// Least power in watts at which a frame can be decoded.
     pub receive_w: f64,
     /// Power in watts, of all signals together, from which on the medium is busy.
@@ -63,13 +86,10 @@ pub struct RadioSpec {
     /// Thermal noise at every receiver in watts.
     pub noise_w: f64,
     /// Least ratio of a frame's power to noise and all other signals together at which it can be decoded; 10 is 10 dB. Spreading
-    /// lets frames at 1 and 2 Mbit/s get by with less than 1.
+    /// lets frames at 1 and 2 Mbps get by with less than 1.
     pub capture: f64,
-    /// Which signal a receiver listens to.
+    /// Which of several signals a receiver listens to.
     pub locking: Locking,
-    /// What noise does to the frames from each station to each other: a frame that it hits is lost, whatever the effect, and the
-    /// sender tries again.
-    pub channel: ChannelSpec,
 }
 
 /// Which of several signals a receiver listens to.
@@ -87,7 +107,7 @@ pub enum Locking {
     Strongest,
 }
 
-impl Default for RadioSpec {
+impl<C> Default for RadioSpec<C> {
     fn default() -> Self {
         Self {
             rate: BitRate::from_bps(2_000_000),
@@ -101,16 +121,18 @@ impl Default for RadioSpec {
             cca: Duration::from_micros(15),
             cw_min: 31,
             cw_max: 1023,
-            short_retries: 7,
-            long_retries: 4,
-            rts_threshold: Some(0),
+            short_retries: Some(7),
+            long_retries: Some(4),
+            rts: Some(1),
             header_octets: 28,
             llc_octets: 8,
             rts_octets: 20,
             cts_octets: 14,
             ack_octets: 14,
             queue: QueueLimit::Packets(50),
-            propagation: Propagation::default(),
+            power_w: 0.2818,
+            frequency_hz: 914e6,
+            height_m: 1.5,
             receive_w: 3.652e-10,
             sense_w: 1.559e-11,
             // kTB over 22 MHz at 290 K with a noise figure of 7 dB.
@@ -118,18 +140,59 @@ impl Default for RadioSpec {
             noise_w: 4.4e-13,
             capture: 10.0,
             locking: Locking::Sensed,
-            channel: ChannelSpec::default(),
+            channel: None,
         }
     }
 }
 
-impl RadioSpec {
-    /// Whether a station at one position, in metres, can decode one at the other when nothing else is on the air.
-    pub fn reaches(&self, here: [f64; 2], there: [f64; 2]) -> bool {
-        let power = self.propagation.received_w(distance(here, there));
-        power >= self.receive_w && power >= self.capture * self.noise_w
+impl<C> RadioSpec<C> {
+    /// The same with another way to say what noise does to frames.
+    pub fn map<D>(&self, channel: impl FnOnce(&C) -> D) -> RadioSpec<D> {
+        let channel = self.channel.as_ref().map(channel);
+        let Self { rate, basic_rate, rts, queue, preamble, slot, sifs, difs, eifs, cca, cw_min, cw_max, .. } = *self;
+        let Self { short_retries, long_retries, header_octets, llc_octets, rts_octets, cts_octets, ack_octets, .. } = *self;
+        let Self { power_w, frequency_hz, height_m, receive_w, sense_w, floor_w, noise_w, capture, locking, .. } = *self;
+        RadioSpec {
+            rate,
+            basic_rate,
+            rts,
+            queue,
+            channel,
+            preamble,
+            slot,
+            sifs,
+            difs,
+            eifs,
+            cca,
+            cw_min,
+            cw_max,
+            short_retries,
+            long_retries,
+            header_octets,
+            llc_octets,
+            rts_octets,
+            cts_octets,
+            ack_octets,
+            power_w,
+            frequency_hz,
+            height_m,
+            receive_w,
+            sense_w,
+            floor_w,
+            noise_w,
+            capture,
+            locking,
+        }
     }
 
+    /// Whether a station at one position, in metres, can decode one at the other when nothing else is on the air.
+    pub fn reaches(&self, here: [f64; 2], there: [f64; 2]) -> bool {
+        let power = self.received_w(distance(here, there));
+        power >= self.receive_w && power >= self.capture * self.noise_w
+    }
+}
+
+impl RadioSpec {
     /// Whether every value makes sense.
     pub fn check(&self) -> Result<(), ChannelError> {
         let unfit = |field, found: String, allowed| Err(ChannelError { field, found, allowed });
@@ -154,8 +217,8 @@ impl RadioSpec {
             return unfit("cw_max", self.cw_max.to_string(), "from cw_min to 1048576");
         }
         for (field, retries) in [("short_retries", self.short_retries), ("long_retries", self.long_retries)] {
-            if retries == 0 {
-                return unfit(field, retries.to_string(), "1 or more");
+            if retries == Some(0) {
+                return unfit(field, "0".to_owned(), "1 or more");
             }
         }
         match self.queue {
@@ -182,7 +245,7 @@ impl RadioSpec {
         if !(self.capture > 0.0 && self.capture.is_finite()) {
             return unfit("capture", self.capture.to_string(), "a ratio above 0");
         }
-        self.propagation.check()?;
-        self.channel.check()
+        self.check_signal()?;
+        self.channel.as_ref().map_or(Ok(()), ChannelSpec::check)
     }
 }

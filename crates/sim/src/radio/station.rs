@@ -148,7 +148,7 @@ impl Station {
             peer,
             octets,
             airtime,
-            protected: spec.rts_threshold.is_some_and(|threshold| octets - spec.llc_octets > threshold),
+            protected: spec.rts.is_some_and(|least| u64::from(octets - spec.llc_octets) >= least),
             short: 0,
             long: 0,
             hit: false,
@@ -284,7 +284,7 @@ impl Station {
         let (count, limit) =
             if after_rts && head.protected { (&mut head.long, spec.long_retries) } else { (&mut head.short, spec.short_retries) };
         *count = count.saturating_add(1);
-        if *count >= limit && limit != u32::MAX {
+        if limit.is_some_and(|limit| *count >= limit) {
             return self.succeed();
         }
         self.backoff.widen();

@@ -49,6 +49,7 @@ impl Endpoint {
             self.snd.expiries = 0;
             self.snd.persist.outstanding = false;
             self.snd.buffer.release(ack);
+            self.snd.hold.on_progress();
             if self.snd.crowded && self.has_ample_send_space() {
                 self.snd.crowded = false;
                 self.events.push_back(Event::Writable);

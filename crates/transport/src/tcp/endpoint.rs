@@ -95,25 +95,37 @@ impl Endpoint {
             }
             Command::Listen => self.listen(),
             Command::AnswerFastOpen { accept, reply } => (self.fast.accept, self.fast.reply) = (accept, reply),
-            Command::Send(payload) => {
-                if !self.snd.closing {
-                    let room = self.send_space() as usize;
-                    let len = payload.len().min(room);
-                    self.snd.buffer.append(payload.slice(0, len));
-                    self.snd.crowded |= !self.has_ample_send_space();
-                }
-            }
+            Command::Send(payload) => self.write(payload, false),
+            Command::SendMore(payload) => self.write(payload, true),
+            Command::EndRecord => self.snd.buffer.end_record(self.snd.una),
+            Command::Cork(on) => self.snd.hold.cork(on),
             Command::Produce(octets) => {
                 if !self.snd.closing {
                     self.snd.buffer.produce(octets);
+                    self.snd.hold.on_write(false);
                 }
             }
-            Command::Nagle(on) => self.config.nagle = on,
+            Command::Nagle(on) => {
+                self.config.nagle = on;
+                if !on {
+                    self.snd.hold.release(self.snd.buffer.end());
+                }
+            }
             Command::SendBuffer(octets) => self.config.send_buffer = octets,
             Command::UserTimeout(limit) => self.config.user_timeout = limit,
             Command::SynRetransmissions(most) => self.config.max_syn_retransmissions = most,
             Command::Close => self.close(),
             Command::Abort => self.abort(now),
+        }
+    }
+
+    fn write(&mut self, payload: Payload, more: bool) {
+        if !self.snd.closing {
+            let room = self.send_space() as usize;
+            let len = payload.len().min(room);
+            self.snd.buffer.append(payload.slice(0, len));
+            self.snd.hold.on_write(more);
+            self.snd.crowded |= !self.has_ample_send_space();
         }
     }
 

@@ -9,7 +9,8 @@
 //! - **where a timeout is handled**: `expiry`, and its assessment in `after_timeout`;
 //! - what is being repaired meanwhile: the state machine of `recovery`, which alone changes its state.
 //!
-//! The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`, `bulk`, `peer_window`, `quick_acks`, `window_use`) know nothing of each other.
+//! The data structures (`scoreboard`, `assembler`, `send_buffer`, `rtt`, `bulk`, `peer_window`, `quick_acks`, `hold`,
+//! `window_use`) know nothing of each other.
 
 mod ack;
 mod after_timeout;
@@ -24,6 +25,7 @@ mod expiry;
 mod fast_open;
 mod handshake;
 mod heard;
+mod hold;
 mod input;
 mod losses;
 mod output;

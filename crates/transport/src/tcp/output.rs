@@ -155,7 +155,7 @@ impl Endpoint {
         let last = *self.snd.board.last()?;
         self.stats.tail_probes += 1;
         let room = self.snd.room_at_peer();
-        let len = u64::from(self.snd.mss).min(self.snd.unsent()).min(room) as u32;
+        let len = u64::from(self.snd.mss).min(self.snd.unsent_of_record()).min(room) as u32;
         if len > 0 {
             let segment = self.send_new(now, len);
             self.snd.rack.tail_probe = Some(TailProbe { end: self.snd.nxt, lost: None });
@@ -203,7 +203,8 @@ impl Endpoint {
         let by_peer = (self.snd.una + self.snd.peer.octets().min(self.config.send_buffer)).saturating_sub(self.snd.nxt);
         // Data of a SYN is sent again as it was, without what follows it: it counts as a retransmission.
         let again = self.fast.again_until.saturating_sub(self.snd.nxt);
-        let len = mss.min(unsent).min(by_peer).min(if again > 0 { again } else { mss });
+        let rest = self.snd.unsent_of_record();
+        let len = mss.min(rest).min(by_peer).min(if again > 0 { again } else { mss });
         if len == 0 {
             self.mind_zero_window(now);
             return None;
@@ -211,8 +212,8 @@ impl Endpoint {
         if self.snd.board.len() == 0 {
             self.restart_after_idle(now);
         }
-        if again == 0 && !self.is_worth_sending(len, unsent) {
-            if self.snd.board.len() == 0 && by_peer < mss {
+        if again == 0 && !self.is_worth_sending(len, rest) {
+            if by_peer < mss || self.snd.hold.holds(self.snd.nxt + len) {
                 self.mind_zero_window(now); // a window too small to use: the override timer (RFC 9293, 3.8.6.2.1)
             }
             return None;
@@ -224,7 +225,11 @@ impl Endpoint {
         if !fits {
             return None;
         }
-        let len = self.size_to_send(now, len, by_peer);
+        let len = self.size_to_send(now, len, by_peer.min(rest));
+        if self.timers.persist_armed() {
+            self.timers.cancel_persist(); // what has waited for more need wait no longer
+            self.snd.persist.probes = 0;
+        }
         Some(self.send_new(now, len as u32))
     }
 
@@ -244,11 +249,17 @@ impl Endpoint {
     }
 
     /// Nagle and silly-window avoidance (RFC 9293, 3.7.4 and 3.8.6.2.1).
-    fn is_worth_sending(&self, len: u64, unsent: u64) -> bool {
+    fn is_worth_sending(&self, len: u64, rest: u64) -> bool {
         if len == u64::from(self.snd.mss) {
             return true;
         }
-        if len == unsent {
+        if len == rest {
+            if rest < self.snd.unsent() {
+                return true; // the end of a record, with more behind it: it gets no larger
+            }
+            if self.snd.hold.holds(self.snd.nxt + len) && !self.snd.closing {
+                return false;
+            }
             let waits = if self.config.nagle_for_small { self.snd.small_until > self.snd.una } else { self.snd.flight() > 0 };
             return !self.config.nagle || !waits || self.snd.closing;
         }
@@ -285,11 +296,12 @@ impl Endpoint {
         if self.snd.board.len() > 0 {
             return self.retransmit(now, 0);
         }
+        self.snd.hold.expire(self.snd.buffer.end());
         let by_peer = self.snd.room_at_peer();
         if by_peer == 0 && self.config.bare_window_probes {
             return self.bare_probe(now);
         }
-        let len = by_peer.min(self.snd.unsent()).clamp(1, u64::from(self.snd.mss));
+        let len = by_peer.min(self.snd.unsent_of_record()).clamp(1, u64::from(self.snd.mss));
         let segment = self.send_new(now, len as u32);
         if by_peer == 0 {
             // The persist timer repeats it for as long as the window stays closed.
@@ -337,7 +349,8 @@ impl Endpoint {
         let wave = self.wave(now, start, len, transmission);
         if len > 0 {
             let end = start + u64::from(len);
-            if end == self.snd.buffer.end() || end == self.fast.again_until {
+            let last = end == self.snd.buffer.end() && self.snd.hold.pushes();
+            if last || end == self.fast.again_until || self.snd.buffer.ends_record(end) {
                 flags |= Flags::PSH;
             }
             if let (AckPolicy::Delayed(delay), true) = (self.config.ack_policy, start >= self.fast.again_until) {

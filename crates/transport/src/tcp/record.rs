@@ -54,9 +54,18 @@ pub enum Command {
     },
     /// Append data to the send buffer. What does not fit is refused: [`Endpoint::send_space`](super::Endpoint::send_space) says how much does.
     Send(Payload),
+    /// As [`Command::Send`], with more to follow soon: a segment that this leaves less than full waits until more is written, something
+    /// is acknowledged, or a retransmission timeout has passed (RFC 9293, 3.7.4 and 3.8.6.2.1), and is not pushed (Linux's `MSG_MORE`).
+    SendMore(Payload),
+    /// What was written so far ends a record: its last segment takes nothing of what follows, not even when it is sent again, and is
+    /// pushed (Linux's `MSG_EOR`).
+    EndRecord,
+    /// Hold back segments that are less than full, from now on or no more; none waits longer than a retransmission timeout when nothing
+    /// is outstanding (Linux's `TCP_CORK`).
+    Cork(bool),
     /// Append this many octets of the synthetic stream; `u64::MAX` never ends. Not bounded by the send buffer.
     Produce(u64),
-    /// Switch Nagle's algorithm (RFC 9293, 3.7.4) on or off from now on.
+    /// Switch Nagle's algorithm (RFC 9293, 3.7.4) on or off from now on. Off lets everything go that waits for more, too.
     Nagle(bool),
     /// Change the size of the send buffer, in octets. What is in it stays.
     SendBuffer(u64),

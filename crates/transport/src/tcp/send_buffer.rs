@@ -20,12 +20,14 @@ pub(super) struct SendBuffer {
     base: u64,
     end: u64,
     chunks: VecDeque<Chunk>,
+    /// Where records end that are not acknowledged yet.
+    records: VecDeque<u64>,
 }
 
 impl SendBuffer {
     /// An empty stream whose first octet has position `base`.
     pub const fn new(base: u64) -> Self {
-        Self { base, end: base, chunks: VecDeque::new() }
+        Self { base, end: base, chunks: VecDeque::new(), records: VecDeque::new() }
     }
 
     /// Position behind the last octet.
@@ -62,8 +64,29 @@ impl SendBuffer {
         }
     }
 
+    /// A record ends here, unless everything below is acknowledged.
+    pub fn end_record(&mut self, una: u64) {
+        if self.end > una.max(self.base) && self.records.back() != Some(&self.end) {
+            self.records.push_back(self.end);
+        }
+    }
+
+    /// Where the record ends that has the octet at `position`, if that is known.
+    pub fn record_end(&self, position: u64) -> Option<u64> {
+        let index = self.records.partition_point(|end| *end <= position);
+        self.records.get(index).copied()
+    }
+
+    /// Whether a record ends at `position`.
+    pub fn ends_record(&self, position: u64) -> bool {
+        self.records.binary_search(&position).is_ok()
+    }
+
     /// Forgets everything below `una`.
     pub fn release(&mut self, una: u64) {
+        while self.records.front().is_some_and(|end| *end <= una) {
+            self.records.pop_front();
+        }
         while self.chunks.front().is_some_and(|chunk| chunk.end <= una) {
             self.chunks.pop_front();
         }

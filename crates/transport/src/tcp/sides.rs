@@ -4,6 +4,7 @@ use super::arrivals::Arrivals;
 use super::assembler::Assembler;
 use super::bulk::Echoes;
 use super::heard::Heard;
+use super::hold::Hold;
 use super::peer_window::PeerWindow;
 use super::pmtu::PathMtu;
 use super::quick_acks::QuickAcks;
@@ -50,6 +51,8 @@ pub(super) struct Sender {
     /// What is known of the packets that the path carries.
     pub path_mtu: PathMtu,
     pub buffer: SendBuffer,
+    /// What the application has said of what it will write.
+    pub hold: Hold,
     pub board: Scoreboard,
     pub rtt: RttEstimator,
     /// The application will send no more.
@@ -135,6 +138,7 @@ impl Sender {
             mss: u32::from(config.mss),
             path_mtu: PathMtu::default(),
             buffer: SendBuffer::new(iss + 1),
+            hold: Hold::default(),
             board: Scoreboard::default(),
             rtt: RttEstimator::new(config),
             closing: false,
@@ -178,6 +182,11 @@ impl Sender {
     /// Octets of data that wait to be sent for the first time.
     pub const fn unsent(&self) -> u64 {
         self.buffer.end().saturating_sub(self.nxt)
+    }
+
+    /// Of these, what the next segment may have: it does not reach beyond the end of a record.
+    pub fn unsent_of_record(&self) -> u64 {
+        self.buffer.record_end(self.nxt).map_or(self.unsent(), |end| end - self.nxt)
     }
 
     /// Offset in the data stream of a position.

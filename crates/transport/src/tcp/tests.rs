@@ -55,6 +55,11 @@ impl Pair {
         pair
     }
 
+    /// The client's application asks for something.
+    pub fn tell(&mut self, command: Command) {
+        self.ends[0].handle(self.now, Input::Command(command));
+    }
+
     fn flush(&mut self) {
         for who in 0..2 {
             while let Some(segment) = self.ends[who].poll_transmit(self.now) {

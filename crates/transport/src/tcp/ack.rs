@@ -172,8 +172,11 @@ impl Endpoint {
 
     /// What RACK may take for delivered.
     fn tell_rack(&mut self, now: Instant, segment: &Segment, news: &News) {
+        if let Some(lowest) = news.delivered.lowest_once {
+            self.snd.rack.note_order(lowest);
+        }
         if let Some(newest) = news.delivered.once {
-            self.snd.rack.on_delivered(now, newest, false);
+            self.snd.rack.on_delivered(now, newest);
         }
         if let Some((sent, end, cumulatively)) = news.delivered.again {
             // RFC 8985, 6.2 step 2. Of what lies above a hole the echo says nothing (RFC 7323, 4.3).
@@ -183,7 +186,7 @@ impl Endpoint {
             // Which transmission arrived is just what the assessment of a timeout is to find out.
             let assessed = self.snd.recovery.awaiting().is_some();
             if !(older || too_soon || assessed) {
-                self.snd.rack.on_delivered(now, (sent, end), true);
+                self.snd.rack.on_delivered(now, (sent, end));
             }
         }
     }

@@ -216,6 +216,12 @@ impl Endpoint {
         count
     }
 
+    /// How far segments have overtaken each other at most: octets between one that was delivered late, though never sent again, and the
+    /// highest one delivered before it. 0 if none was seen; RACK looks for it (RFC 8985, 6.2 step 3).
+    pub fn reordering_extent(&self) -> u64 {
+        self.snd.rack.reordering_extent()
+    }
+
     /// The window scale of both sides, ours first; `None` without window scaling.
     pub fn window_scales(&self) -> Option<(u8, u8)> {
         self.rcv.shift_agreed.then_some((self.rcv.shift, self.snd.peer.shift()))

@@ -14,6 +14,8 @@ pub(super) struct Rack {
     /// Highest position delivered so far, to notice reordering.
     highest: u64,
     reordering_seen: bool,
+    /// The largest distance in octets over which a segment was overtaken.
+    reordering_extent: u64,
     reo_wnd_mult: u32,
     reo_wnd_persist: u32,
     /// `SND.NXT` when D-SACKs last widened the reordering window.
@@ -35,11 +37,22 @@ pub(super) struct TailProbe {
 const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
 
 impl Rack {
-    /// A segment that left at `sent` and ends at `end` was delivered. If it was sent again, it is clear that the repetition was.
-    pub fn on_delivered(&mut self, now: Instant, (sent, end): (Instant, u64), retransmitted: bool) {
-        if end < self.highest && !retransmitted {
+    /// Of the segments that an acknowledgement newly reports and that were sent only once, the lowest lies from `start` to `end`. To be
+    /// called before what was delivered: the newest of them may lie above everything that was (RFC 8985, 6.2 step 3).
+    pub fn note_order(&mut self, (start, end): (u64, u64)) {
+        if end < self.highest {
             self.reordering_seen = true;
+            self.reordering_extent = self.reordering_extent.max(self.highest - start);
         }
+    }
+
+    /// The largest distance in octets over which a segment was overtaken; 0 if none was.
+    pub const fn reordering_extent(&self) -> u64 {
+        self.reordering_extent
+    }
+
+    /// A segment that left at `sent` and ends at `end` was delivered. If it was sent again, it is clear that the repetition was.
+    pub fn on_delivered(&mut self, now: Instant, (sent, end): (Instant, u64)) {
         self.highest = self.highest.max(end);
         if self.newest.is_none_or(|newest| newest < (sent, end)) {
             self.newest = Some((sent, end));

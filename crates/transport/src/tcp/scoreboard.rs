@@ -83,6 +83,8 @@ pub(super) struct Delivered {
     pub segments: u64,
     /// The newest of those that were sent only once: when it left, and its end.
     pub once: Option<(Instant, u64)>,
+    /// The lowest of those that were sent only once: where it begins and ends.
+    pub lowest_once: Option<(u64, u64)>,
     /// The newest of those that were sent again: when it left last, its end, and whether it was acknowledged cumulatively.
     pub again: Option<(Instant, u64, bool)>,
     /// How many of them had been retransmitted.
@@ -106,6 +108,8 @@ impl Delivered {
             self.again = self.again.max(Some((left, end, cumulatively)));
         } else {
             self.once = self.once.max(Some((left, end)));
+            let place = (sent.start, end);
+            self.lowest_once = Some(self.lowest_once.map_or(place, |lowest| lowest.min(place)));
             self.original_before_watch |= end <= self.watch;
         }
     }

@@ -74,6 +74,9 @@ pub struct TcpInfo {
     pub accurate_ecn: [u32; 8],
 }
 
+/// The most that Linux takes segments to be overtaken by (`tcp_max_reordering`).
+const MAX_REORDERING: u64 = 300;
+
 /// What a threshold that is not limited reads as.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
@@ -115,7 +118,7 @@ pub fn of(endpoint: &Endpoint, limits: &Limits, now: Instant) -> TcpInfo {
         snd_ssthresh: if ssthresh >= INFINITE_SSTHRESH / mss { INFINITE_SSTHRESH } else { ssthresh },
         snd_cwnd: segments(endpoint.window().cwnd()),
         advmss: u32::from(config.mss),
-        reordering: config.dup_threshold,
+        reordering: config.dup_threshold.max(endpoint.reordering_extent().div_ceil(u64::from(mss)).min(MAX_REORDERING) as u32),
         total_retrans: stats.retransmissions as u32,
         bytes_acked: endpoint.octets_acknowledged(),
         bytes_received: stats.octets_delivered,

@@ -28,6 +28,12 @@ pub struct SendQueue {
     pub starved: bool,
     /// There was room for writes when it was last looked.
     pub writable: bool,
+    /// The memory that it may take, in octets; 0 until the connection is established.
+    size: u64,
+    /// Segments that had arrived when it was last looked.
+    heard: u64,
+    /// The offset at which a record ends: nothing is added to its piece.
+    sealed: Option<u64>,
 }
 
 impl SendQueue {
@@ -51,6 +57,46 @@ impl SendQueue {
         (end - sent).div_ceil(u64::from(endpoint.path().mss.max(1)))
     }
 
+    /// A record ends at offset `end`.
+    pub fn seal(&mut self, end: u64) {
+        self.sealed = Some(end);
+    }
+
+    /// Whether what was written up to offset `end` takes nothing more into its piece.
+    pub fn is_sealed(&self, end: u64) -> bool {
+        self.sealed == Some(end)
+    }
+
+    /// The memory that it may take: twice `SO_SNDBUF` if that was `set`, else the `usual` buffer, or what it has grown to.
+    pub fn limit(&mut self, endpoint: &Endpoint, set: Option<u64>, usual: u64) -> u64 {
+        if let Some(set) = set {
+            return (2 * set).max(LEAST);
+        }
+        if self.size == 0 {
+            self.size = usual;
+            self.grow(endpoint);
+        }
+        self.size
+    }
+
+    /// Looks whether something has arrived. If so, a queue that a writer has found full grows with the window, but not while the window
+    /// is full too: then it does not keep anything from being sent.
+    pub fn hear(&mut self, endpoint: &Endpoint) {
+        let heard = endpoint.stats().segments_received;
+        let news = std::mem::replace(&mut self.heard, heard) != heard;
+        let mss = u64::from(endpoint.path().mss.max(1));
+        if news && self.starved && self.size > 0 && endpoint.pipe() / mss < endpoint.window().cwnd() / mss {
+            self.grow(endpoint);
+        }
+    }
+
+    fn grow(&mut self, endpoint: &Endpoint) {
+        let mss = u64::from(endpoint.path().mss.max(1));
+        let cost = (mss + 640).next_power_of_two() + 256;
+        let grown = 2 * (endpoint.window().cwnd() / mss).max(10) * cost;
+        self.size = self.size.max(grown.min(MOST_GROWN));
+    }
+
     /// Memory of what is not acknowledged.
     pub fn memory(&mut self, endpoint: &Endpoint) -> u64 {
         let acknowledged = endpoint.octets_acknowledged();
@@ -67,15 +113,4 @@ pub fn piece(endpoint: &Endpoint) -> u64 {
     let largest = endpoint.peer_windows().1;
     let half = if largest > 536 { largest / 2 } else { largest };
     (LARGEST.min(half) / mss).max(1) * mss
-}
-
-/// The memory that the queue may take: twice `SO_SNDBUF` if that was `set`, else the `usual` buffer, grown with the window.
-pub fn limit(endpoint: &Endpoint, set: Option<u64>, usual: u64) -> u64 {
-    if let Some(set) = set {
-        return (2 * set).max(LEAST);
-    }
-    let mss = u64::from(endpoint.path().mss.max(1));
-    let cost = (mss + 640).next_power_of_two() + 256;
-    let grown = 2 * (endpoint.window().cwnd() / mss).max(10) * cost;
-    usual.max(grown.min(MOST_GROWN))
 }

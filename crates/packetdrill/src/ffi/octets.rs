@@ -13,7 +13,8 @@ use std::slice;
 /// As for [`shared`].
 unsafe fn send_octets(own: Own, fd: c_int, octets: Option<&[u8]>, flags: c_int, to: Option<SocketAddr>) -> ssize_t {
     let Some(octets) = octets else { return returned(Err(Errno(libc::EFAULT)), |()| 0) };
-    if flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_FASTOPEN | MSG_ZEROCOPY) != 0 {
+    let known = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_FASTOPEN | libc::MSG_MORE | libc::MSG_EOR | MSG_ZEROCOPY;
+    if flags & !known != 0 {
         unsupported(&format!("flags {flags:#x} of send"));
         return returned(Err(Errno(libc::EOPNOTSUPP)), |()| 0);
     }

@@ -134,6 +134,9 @@ fn set_option(world: &mut World, fd: c_int, level: c_int, name: c_int, value: &[
                 world.stack.command(now, id, Command::Nagle(number == 0));
             }
         }
+        (libc::IPPROTO_TCP, libc::TCP_CORK) if id.is_some() => {
+            world.stack.command(now, id.expect("just looked"), Command::Cork(number != 0));
+        }
         (libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT) => descriptor.options.notsent_low = number as u32,
         (libc::IPPROTO_TCP, TCP_INQ) => descriptor.options.inquire = number != 0,
         (libc::SOL_SOCKET, SO_ZEROCOPY) => descriptor.options.zero_copy = number != 0,

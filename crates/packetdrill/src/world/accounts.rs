@@ -4,6 +4,7 @@ use super::World;
 use crate::errors::{Message, MSG_ZEROCOPY};
 use crate::send_queue;
 use whyloss_transport::stack::ConnectionId;
+use whyloss_transport::tcp::Command;
 use whyloss_transport::Endpoint;
 
 impl World {
@@ -49,9 +50,13 @@ impl World {
         }
     }
 
-    fn send_limit(&self, fd: i32, endpoint: &Endpoint) -> u64 {
+    /// The memory that the send queue may take.
+    fn send_limit(&mut self, fd: i32, id: ConnectionId) -> u64 {
         let set = self.descriptors.get(&fd).and_then(|descriptor| descriptor.options.send_buffer);
-        send_queue::limit(endpoint, set, self.send_buffer)
+        match (self.stack.endpoint(id), self.seen.get_mut(&id)) {
+            (Some(endpoint), Some(seen)) if seen.connected => seen.queue.limit(endpoint, set, self.send_buffer),
+            _ => self.send_buffer,
+        }
     }
 
     fn notsent_limit(&self, fd: i32) -> u64 {
@@ -61,8 +66,8 @@ impl World {
 
     /// Whether a writer is told that there is room: a third of the limit is free.
     pub fn is_writable(&mut self, fd: i32, id: ConnectionId) -> bool {
+        let (limit, low) = (self.send_limit(fd, id), self.notsent_limit(fd));
         let Some(endpoint) = self.stack.endpoint(id) else { return false };
-        let (limit, low) = (self.send_limit(fd, endpoint), self.notsent_limit(fd));
         let Some(seen) = self.seen.get_mut(&id) else { return false };
         let memory = seen.queue.memory(endpoint);
         memory + memory / 2 <= limit && 2 * endpoint.unsent() < low
@@ -70,12 +75,13 @@ impl World {
 
     /// Octets that a write puts into the queue next, and whether they begin a piece; 0 if there is no room.
     pub fn room(&mut self, fd: i32, id: ConnectionId) -> (u64, bool) {
+        let (limit, low) = (self.send_limit(fd, id), self.notsent_limit(fd));
         let Some(endpoint) = self.stack.endpoint(id) else { return (0, false) };
-        let (limit, low, piece) = (self.send_limit(fd, endpoint), self.notsent_limit(fd), send_queue::piece(endpoint));
+        let piece = send_queue::piece(endpoint);
         let (written, sent) = (endpoint.octets_written(), endpoint.octets_sent());
         let Some(seen) = self.seen.get_mut(&id) else { return (0, false) };
         let tail = written - seen.queue.tail.max(sent);
-        if tail > 0 && tail < piece {
+        if tail > 0 && tail < piece && !seen.queue.is_sealed(written) {
             return (piece - tail, false);
         }
         let free = seen.queue.memory(endpoint) < limit && endpoint.unsent() < low;
@@ -90,10 +96,22 @@ impl World {
         }
     }
 
+    /// What a write has put into the queue ends a record: nothing is added to its piece.
+    pub fn end_record(&mut self, id: ConnectionId) {
+        self.stack.command(self.now, id, Command::EndRecord);
+        let end = self.stack.endpoint(id).map_or(0, Endpoint::octets_written);
+        if let Some(seen) = self.seen.get_mut(&id) {
+            seen.queue.seal(end);
+        }
+    }
+
     /// Tells those who watch sockets where there is room again.
     pub fn advance_send_queues(&mut self) {
         let connections: Vec<_> = self.descriptors.keys().filter_map(|fd| Some((*fd, self.connection(*fd).ok()?))).collect();
         for (fd, id) in connections {
+            if let (Some(endpoint), Some(seen)) = (self.stack.endpoint(id), self.seen.get_mut(&id)) {
+                seen.queue.hear(endpoint);
+            }
             let writable = self.is_writable(fd, id);
             if let Some(seen) = self.seen.get_mut(&id) {
                 seen.edges += u64::from(writable && !seen.queue.writable);

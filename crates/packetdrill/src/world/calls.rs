@@ -176,10 +176,16 @@ impl World {
             if part.is_empty() {
                 break;
             }
-            self.stack.command(self.now, id, Command::Send(Payload::Bytes(Bytes::copy_from_slice(part))));
+            let payload = Payload::Bytes(Bytes::copy_from_slice(part));
+            let more = flags & libc::MSG_MORE != 0;
+            let command = if more { Command::SendMore(payload) } else { Command::Send(payload) };
+            self.stack.command(self.now, id, command);
             *done += part.len();
             self.note_queued(id, part.len() as u64, begins);
             self.settle();
+        }
+        if *done == octets.len() && flags & libc::MSG_EOR != 0 {
+            self.end_record(id);
         }
         if *done < octets.len() && connected {
             self.seen.entry(id).or_default().queue.starved = true;

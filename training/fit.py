@@ -234,7 +234,7 @@ def write(
         "//!",
         f"//! {note}",
         "",
-        "use super::{Node, LEAF};",
+        "use super::{TreeNode, LEAF};",
         "",
         f"pub(super) const VERSION: u32 = {version};",
         f"pub(super) const THRESHOLD: f64 = {threshold!r};",
@@ -244,12 +244,12 @@ def write(
         "#[rustfmt::skip]",
         f"pub(super) static ROOTS: &[u16] = &{roots};",
         "",
-        "const fn n(feature: u8, low: u16, high: u16, threshold: f32) -> Node {",
-        "    Node { feature, low, high, threshold }",
+        "const fn n(feature: u8, low: u16, high: u16, threshold: f32) -> TreeNode {",
+        "    TreeNode { feature, low, high, threshold }",
         "}",
         "",
         "#[rustfmt::skip]",
-        "pub(super) static NODES: &[Node] = &[",
+        "pub(super) static NODES: &[TreeNode] = &[",
     ]
     row = "   "
     for feature, low, high, value in nodes:

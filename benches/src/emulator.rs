@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 use whyloss_net::emulate::{Audit, Bounds, Hop, Options};
-use whyloss_net::testbed::{Link, Node, Plan, Testbed, TestbedError};
+use whyloss_net::testbed::{Plan, PlanLink, PlanNode, Testbed, TestbedError};
 use whyloss_sim::{LinkSpec, QueueLimit};
 use whyloss_transport::{BitRate, Duration as Delay};
 
@@ -57,8 +57,8 @@ fn carry((rate, delay, queue): (BitRate, Delay, QueueLimit), seconds: u64) -> Re
         let spec = LinkSpec { rate, delay, queue, channel: whyloss_sim::ChannelSpec::default(), ..LinkSpec::default() };
         vec![Hop { name: name.to_owned(), spec, discipline: None }]
     };
-    let node = |name: &str| Node { name: name.to_owned(), router: false };
-    let links = vec![Link { ends: [0, 1], chains: [hop("a>b"), hop("b>a")] }];
+    let node = |name: &str| PlanNode { name: name.to_owned(), router: false };
+    let links = vec![PlanLink { ends: [0, 1], chains: [hop("a>b"), hop("b>a")] }];
     // What is late is the result here, not a flaw.
     let bounds = Bounds { p99_error: u64::MAX, ..Bounds::default() };
     let bed =

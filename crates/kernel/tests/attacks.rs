@@ -36,7 +36,7 @@ fn attempt<M>(effect: Effect, meddler: M) -> Attempt<M> {
 }
 
 /// What came of it.
-struct Outcome<M, T> {
+struct AttackOutcome<M, T> {
     meddler: M,
     /// Of the sender, if it had one of our controls.
     counts: Counts,
@@ -48,7 +48,7 @@ fn at_once<M: Meddler, T: Send>(
     loaded: &Loaded,
     attempts: Vec<Attempt<M>>,
     job: impl Fn(&(TcpStream, TcpStream)) -> T + Sync,
-) -> Vec<Outcome<M, T>> {
+) -> Vec<AttackOutcome<M, T>> {
     let done: Vec<_> = thread::scope(|scope| {
         let job = &job;
         let threads: Vec<_> = (5201..)
@@ -73,11 +73,13 @@ fn at_once<M: Meddler, T: Send>(
         threads.into_iter().map(|thread| thread.join().expect("a transfer")).collect()
     });
     assert!(within(Duration::from_secs(10), || flows(&loaded.place) == 0), "{} flows are left", flows(&loaded.place));
-    done.into_iter().map(|(meddled, counts, result)| Outcome { meddler: meddled.middlebox.stop(), counts, result }).collect()
+    done.into_iter()
+        .map(|(meddled, counts, result)| AttackOutcome { meddler: meddled.middlebox.stop(), counts, result })
+        .collect()
 }
 
 /// Carries `octets` through each and checks that they come; gives the goodput in Mbit/s.
-fn carry_through<M: Meddler>(loaded: &Loaded, attempts: Vec<Attempt<M>>, octets: usize) -> Vec<Outcome<M, f64>> {
+fn carry_through<M: Meddler>(loaded: &Loaded, attempts: Vec<Attempt<M>>, octets: usize) -> Vec<AttackOutcome<M, f64>> {
     at_once(loaded, attempts, |ends| {
         let start = Instant::now();
         carry((&ends.0, &ends.1), octets);
@@ -86,7 +88,7 @@ fn carry_through<M: Meddler>(loaded: &Loaded, attempts: Vec<Attempt<M>>, octets:
 }
 
 /// Sends through each for `time`.
-fn watch_through<M: Meddler>(loaded: &Loaded, attempts: Vec<Attempt<M>>, time: Duration) -> Vec<Outcome<M, Run>> {
+fn watch_through<M: Meddler>(loaded: &Loaded, attempts: Vec<Attempt<M>>, time: Duration) -> Vec<AttackOutcome<M, Run>> {
     at_once(loaded, attempts, |ends| watch(ends, time, (0, 0)))
 }
 
@@ -176,7 +178,7 @@ fn forged_damage_costs_reports_at_most_and_excuses_nothing() {
         |effect| -> Vec<_> { [Aim::Boundary, Aim::Between, Aim::Outside].map(|aim| attempt(effect, Forger::new(aim))).into() };
 
     // All losses are real ones.
-    for Outcome { meddler, counts, result: mbps } in carry_through(&loaded, all(Effect::Erase), 2_000_000) {
+    for AttackOutcome { meddler, counts, result: mbps } in carry_through(&loaded, all(Effect::Erase), 2_000_000) {
         println!("{mbps:.2} Mbit/s, {meddler:?}, {counts:?}");
         assert!(meddler.forged > 4000, "{meddler:?}");
         assert_eq!((counts["heard"], counts["kept"], counts["timeouts_kept"]), (0, 0, 0), "{:?}: {counts:?}", meddler.aim);
@@ -197,7 +199,7 @@ fn forged_damage_costs_reports_at_most_and_excuses_nothing() {
     attempts.push(Attempt { control: "reno", ..attempt(Effect::Damage, Forger::new(Aim::Nowhere)) });
     let mut outcomes = carry_through(&loaded, attempts, 2_000_000);
     let reno = outcomes.pop().expect("the last").result;
-    for Outcome { meddler, counts, result: mbps } in outcomes {
+    for AttackOutcome { meddler, counts, result: mbps } in outcomes {
         println!("{:?}: {mbps:.2} Mbit/s, Reno {reno:.2}, {counts:?}", meddler.aim);
         assert!(mbps > 0.6 * reno, "{:?}: {mbps} Mbit/s, Reno {reno}", meddler.aim);
         if meddler.aim == Aim::Outside {
@@ -279,7 +281,7 @@ fn a_receiver_that_calls_every_loss_damage_has_the_window_of_plain_tcp() {
     let mut outcomes = watch_through(&loaded, attempts.into(), time);
     let reno = outcomes.pop().expect("the last").result;
     println!("Reno: {}", about(&reno));
-    for Outcome { meddler: liar, counts, result: run } in outcomes {
+    for AttackOutcome { meddler: liar, counts, result: run } in outcomes {
         println!("{:?}: {}, {} lies, {counts:?}", liar.lie, about(&run), liar.told);
         assert!(liar.told > 30 && counts["losses"] >= 8, "{:?}: {} lies, {counts:?}", liar.lie, liar.told);
         let gained = (run.mbps() / reno.mbps()).max(run.mean_cwnd() / reno.mean_cwnd());
@@ -350,7 +352,7 @@ fn a_replayed_report_excuses_nothing_more() {
     let outcomes = watch_through(&loaded, attempts.into(), Duration::from_secs(5));
     let told = stat(&loaded.place).expect("counts").reports;
     println!("{told:?}");
-    for Outcome { meddler: Replayer { replayed, dropped, .. }, counts, result } in &outcomes {
+    for AttackOutcome { meddler: Replayer { replayed, dropped, .. }, counts, result } in &outcomes {
         println!("{}, {replayed} replays, {dropped} dropped, {counts:?}", about(result));
         assert!(*dropped > 10 && counts["heard"] > 10, "{counts:?}");
     }
@@ -427,7 +429,7 @@ fn without_the_options_it_is_plain_tcp() {
     let Some(loaded) = Loaded::new("a4_", &["wl_checksum"]) else { return };
     let ways = [Taken::Syn, Taken::Answer, Taken::Nonces, Taken::Reports, Taken::AllLater, Taken::WholeSyns];
     let attempts = ways.map(|taken| attempt(Effect::Damage, Stripper { taken, permissions: 0, nonces: 0, reports: 0 }));
-    for Outcome { meddler, counts, result: mbps } in carry_through(&loaded, attempts.into(), 1_500_000) {
+    for AttackOutcome { meddler, counts, result: mbps } in carry_through(&loaded, attempts.into(), 1_500_000) {
         println!("{mbps:.2} Mbit/s, {meddler:?}, {counts:?}");
         let taken = meddler.taken;
         assert!(counts["losses"] >= 5, "{taken:?}: {counts:?}");

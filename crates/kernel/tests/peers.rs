@@ -13,7 +13,7 @@ use support::traffic::connect_from;
 use support::Loaded;
 use whyloss_kernel::stat::stat;
 use whyloss_net::digest::Tally;
-use whyloss_net::exchange::{CloseOrder, Exchange, Outcome, Synthetic};
+use whyloss_net::exchange::{CloseOrder, Exchange, ExchangeOutcome, Synthetic};
 use whyloss_net::{Host, Tun};
 use whyloss_sim::{ChannelSpec, Effect, Errors};
 use whyloss_transport::scheme::Selection;
@@ -35,7 +35,7 @@ fn hardened() -> Selection {
 }
 
 /// Has an engine behind `tun` take part in an exchange until it is over.
-fn engine(tun: Tun, address: IpAddr, begin: impl FnOnce(&mut Host) -> Exchange) -> Outcome {
+fn engine(tun: Tun, address: IpAddr, begin: impl FnOnce(&mut Host) -> Exchange) -> ExchangeOutcome {
     let mut host = Host::new(tun, Settings { addresses: vec![address], mtu: 1500, key: [7; 16] });
     let mut exchange = begin(&mut host);
     let deadline = host.now() + transport::Duration::from_secs(60);
@@ -44,7 +44,7 @@ fn engine(tun: Tun, address: IpAddr, begin: impl FnOnce(&mut Host) -> Exchange) 
 }
 
 /// Checks that all has come and gives the goodput in Mbit/s.
-fn goodput(received: &Tally, outcome: &Outcome) -> f64 {
+fn goodput(received: &Tally, outcome: &ExchangeOutcome) -> f64 {
     let mut whole = Tally::default();
     io::copy(&mut Synthetic::new(OCTETS), &mut Adding(&mut whole)).expect("a sum");
     assert_eq!((received.octets(), received.sha256()), (OCTETS, whole.sha256()));

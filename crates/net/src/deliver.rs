@@ -2,7 +2,7 @@
 
 use crate::error::SetupError;
 use crate::host::Host;
-use crate::http::client::{Client, FetchError, Fetched, Outcome, Target};
+use crate::http::client::{Client, FetchError, FetchOutcome, Fetched, Target};
 use crate::http::files::Files;
 use crate::http::limits::Limits;
 use crate::http::output::Output;
@@ -68,7 +68,7 @@ pub enum ServerNews {
     Listening(Vec<String>),
     /// A client is done.
     Finished(Box<Transfer>),
-    /// Nothing happened: a chance to stop.
+    /// No news: a chance to stop.
     Tick,
 }
 
@@ -138,7 +138,7 @@ pub fn fetch(
     setup: &Setup,
     url: &str,
     output: Option<&Path>,
-    mut watch: impl FnMut(&Outcome) -> ControlFlow<()>,
+    mut watch: impl FnMut(&FetchOutcome) -> ControlFlow<()>,
 ) -> Result<Value, DeliverError> {
     let mut url = url.to_owned();
     let path = output.map_or_else(|| own_name(&url), Path::to_owned);
@@ -180,7 +180,7 @@ pub fn fetch(
     Err(FetchError::Connection("more redirections than are followed").into())
 }
 
-fn report(setup: &Setup, url: &str, path: &Path, outcome: &Outcome, host: &Host) -> Value {
+fn report(setup: &Setup, url: &str, path: &Path, outcome: &FetchOutcome, host: &Host) -> Value {
     let Stats { damaged_received, duplicates_received, reports_sent, .. } = outcome.stats;
     json!({
         "url": url,

@@ -35,13 +35,13 @@ pub struct Exchange {
     exhausted: bool,
     close_sent: bool,
     peer_closed: bool,
-    outcome: Outcome,
+    outcome: ExchangeOutcome,
     error: Option<io::Error>,
 }
 
 /// How an exchange went.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct ExchangeOutcome {
     /// Both ends, once connected.
     pub tuple: Option<FourTuple>,
     /// What was handed to TCP.
@@ -84,13 +84,13 @@ impl Exchange {
             exhausted: false,
             close_sent: false,
             peer_closed: false,
-            outcome: Outcome::default(),
+            outcome: ExchangeOutcome::default(),
             error: None,
         }
     }
 
     /// How it went; an error if reading the source or writing the sink failed.
-    pub fn outcome(self) -> io::Result<Outcome> {
+    pub fn outcome(self) -> io::Result<ExchangeOutcome> {
         self.error.map_or(Ok(self.outcome), Err)
     }
 

@@ -17,7 +17,7 @@ use whyloss_transport::tcp::{Closing, Config, PROFILES};
 use whyloss_transport::{Duration, Instant};
 
 /// A host in user space whose TCP is the whyloss engine. It lives behind a TUN device: give the device an address and a route to this
-/// host's addresses with `ip`, and the two can talk. Prints what happened as one JSON object.
+/// host's addresses with `ip`, and the two can talk. Prints a report as one JSON object.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
@@ -174,7 +174,7 @@ fn run(cli: Cli) -> Result<(Value, bool), Failure> {
     }
 }
 
-fn report_exchange(outcome: &exchange::Outcome, host: HostStats) -> Value {
+fn report_exchange(outcome: &exchange::ExchangeOutcome, host: HostStats) -> Value {
     let seconds = outcome.span.map(|(start, end): (Instant, Instant)| end.since(start).as_secs_f64());
     json!({
         "local": outcome.tuple.map(|tuple| tuple.local.to_string()),
@@ -188,7 +188,7 @@ fn report_exchange(outcome: &exchange::Outcome, host: HostStats) -> Value {
     })
 }
 
-fn report_proxy(outcome: &proxy::Outcome, host: HostStats) -> Value {
+fn report_proxy(outcome: &proxy::ProxyOutcome, host: HostStats) -> Value {
     json!({
         "accepted": outcome.accepted,
         "finished": outcome.finished,

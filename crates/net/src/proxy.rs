@@ -17,7 +17,7 @@ pub struct Proxy {
     ends: BTreeMap<ConnectionId, End>,
     /// Pairs to serve before the proxy is done; `None`: for ever.
     limit: Option<u64>,
-    outcome: Outcome,
+    outcome: ProxyOutcome,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl End {
 
 /// What a proxy did.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outcome {
+pub struct ProxyOutcome {
     /// Number of connections accepted.
     pub accepted: u64,
     /// Pairs of which both ends are closed.
@@ -61,11 +61,11 @@ pub struct Outcome {
 impl Proxy {
     /// A proxy to `target` whose own connections use `config` and `selection`; it is done after `limit` connections.
     pub fn new(target: SocketAddr, config: Config, selection: Selection, limit: Option<u64>) -> Self {
-        Self { target, config, selection, ends: BTreeMap::new(), limit, outcome: Outcome::default() }
+        Self { target, config, selection, ends: BTreeMap::new(), limit, outcome: ProxyOutcome::default() }
     }
 
     /// What it did so far.
-    pub fn outcome(&self) -> &Outcome {
+    pub fn outcome(&self) -> &ProxyOutcome {
         &self.outcome
     }
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::{channel, Receiver};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::skip::skip;
-use whyloss_net::emulate::{Audit, Bounds, Chunk, Fate, Hop, Options, Record};
+use whyloss_net::emulate::{Audit, Bounds, Chunk, Hop, Options, PacketFate, Record};
 use whyloss_net::namespace::{missing_capability, Namespace};
 use whyloss_net::{Emulator, Tun};
 use whyloss_sim::{AtEnd, Cause, Channel, ChannelSpec, Discipline, Effect, Errors, LinkSpec, Pattern, QueueLimit, Trace};
@@ -96,7 +96,7 @@ impl Bed {
 }
 
 fn losses(records: &[Record]) -> Vec<u64> {
-    records.iter().filter(|record| matches!(record.fate, Fate::Lost(_))).map(|record| record.number).collect()
+    records.iter().filter(|record| matches!(record.fate, PacketFate::Lost(_))).map(|record| record.number).collect()
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn flipped_bits_arrive_as_the_pattern_says() {
     }
     assert_eq!(audit[0].hops[0].damaged, 200);
     for record in &records {
-        let expected = if record.number < 200 { Fate::Damaged(Cause::PayloadDamaged) } else { Fate::Delivered };
+        let expected = if record.number < 200 { PacketFate::Damaged(Cause::PayloadDamaged) } else { PacketFate::Delivered };
         assert_eq!(record.fate, expected, "{record:?}");
         assert_eq!(record.header.dst_port, 4000);
     }
@@ -181,7 +181,7 @@ fn a_queue_drops_what_does_not_fit_and_a_link_takes_its_time() {
     assert!((35..=39).contains(&lost.len()), "{lost:?}");
     assert_eq!(audit[0].hops[0].dropped, [("queue-full", lost.len() as u64)]);
     assert_eq!(audit[0].hops[0].max_queue_packets, 10);
-    let arrived: Vec<_> = records.iter().filter(|record| record.fate == Fate::Delivered).collect();
+    let arrived: Vec<_> = records.iter().filter(|record| record.fate == PacketFate::Delivered).collect();
     for (place, record) in arrived.iter().enumerate() {
         assert!(record.left >= record.due);
         let since = record.due - arrived[0].came;
@@ -189,7 +189,7 @@ fn a_queue_drops_what_does_not_fit_and_a_link_takes_its_time() {
             assert_eq!(since, (place as u64 + 1) * 1_000_000 + 30_000_000);
         }
     }
-    assert!(records.iter().filter(|record| record.fate != Fate::Delivered).all(|record| record.found_packets == 10));
+    assert!(records.iter().filter(|record| record.fate != PacketFate::Delivered).all(|record| record.found_packets == 10));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use support::skip::skip;
 use whyloss_net::bulk::{BulkTransfer, Load};
 use whyloss_net::emulate::{Hop, Options};
-use whyloss_net::testbed::{Link, Node, Plan, Testbed, TestbedError};
+use whyloss_net::testbed::{Plan, PlanLink, PlanNode, Testbed, TestbedError};
 use whyloss_net::Host;
 use whyloss_sim::{ChannelSpec, LinkSpec, QueueLimit};
 use whyloss_transport::scheme::Selection;
@@ -27,8 +27,8 @@ fn hop(from: &str, to: &str, delay_ms: u64) -> Hop {
 
 /// a, the router r, b: 2 ms and 3 ms.
 fn plan() -> Plan {
-    let node = |name: &str, router| Node { name: name.to_owned(), router };
-    let link = |ends, [a, b]: [&str; 2], delay| Link { ends, chains: [vec![hop(a, b, delay)], vec![hop(b, a, delay)]] };
+    let node = |name: &str, router| PlanNode { name: name.to_owned(), router };
+    let link = |ends, [a, b]: [&str; 2], delay| PlanLink { ends, chains: [vec![hop(a, b, delay)], vec![hop(b, a, delay)]] };
     let links = vec![link([0, 1], ["a", "r"], 2), link([1, 2], ["r", "b"], 3)];
     Plan { nodes: vec![node("a", false), node("r", true), node("b", false)], links, mtu: 1400 }
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use whyloss_lab::{WireLink, Wires};
-use whyloss_net::testbed::{Link, Node, Plan, Testbed, TestbedError};
+use whyloss_net::testbed::{Plan, PlanLink, PlanNode, Testbed, TestbedError};
 use whyloss_net::Tun;
 
 /// A test bed. The Python class around it has the words for people.
@@ -111,8 +111,8 @@ impl Bed {
 
 /// The wires of a scenario, as the test bed calls them.
 fn plan(wires: &Wires, mtu: u16) -> Plan {
-    let nodes = wires.nodes.iter().map(|node| Node { name: node.name.clone(), router: !node.host }).collect();
-    let link = |link: WireLink| Link { ends: link.ends, chains: link.ways.map(chain) };
+    let nodes = wires.nodes.iter().map(|node| PlanNode { name: node.name.clone(), router: !node.host }).collect();
+    let link = |link: WireLink| PlanLink { ends: link.ends, chains: link.ways.map(chain) };
     Plan { nodes, links: wires.links.iter().cloned().map(link).collect(), mtu }
 }
 

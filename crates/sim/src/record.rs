@@ -3,7 +3,7 @@
 use crate::address::{FlowId, LinkId, Way};
 use crate::truth::{Cause, CauseCounts, Truth};
 use whyloss_transport::tcp::{Closing, LossRecord, Stats, TimeoutRecord};
-use whyloss_transport::timeout::Outcome;
+use whyloss_transport::timeout::TimeoutOutcome;
 use whyloss_transport::{Duration, Instant};
 
 /// Everything that a run recorded. Flows, links and transfers are referred to by their index here.
@@ -154,7 +154,7 @@ pub struct TimeoutRow {
     /// What the sender recorded.
     pub record: TimeoutRecord,
     /// What the sender made of it in the end.
-    pub outcome: Outcome,
+    pub outcome: TimeoutOutcome,
     /// When it had made up its mind.
     pub assessed: Option<Instant>,
     /// What really happened to the transmission whose acknowledgement did not come.
@@ -164,7 +164,7 @@ pub struct TimeoutRow {
 impl TimeoutRow {
     /// A timeout of which nothing is known yet but that it happened.
     pub(crate) const fn new(flow: FlowId, record: TimeoutRecord) -> Self {
-        Self { flow: flow.index(), record, outcome: Outcome::Undecided, assessed: None, truth: Truth::Arrived }
+        Self { flow: flow.index(), record, outcome: TimeoutOutcome::Undecided, assessed: None, truth: Truth::Arrived }
     }
 }
 

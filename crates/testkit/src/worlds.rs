@@ -82,9 +82,9 @@ pub struct PathPlan {
 /// What a world came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// A digest of everything that happened.
+    /// A digest of all events.
     pub digest: u64,
-    /// When the last thing happened.
+    /// Time of the last event.
     pub ended: Instant,
     /// The longest time in which nothing moved.
     pub longest_pause: Duration,

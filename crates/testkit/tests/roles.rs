@@ -9,13 +9,13 @@ use whyloss_transport::scheme::Selection;
 use whyloss_transport::{BitRate, Config, Duration, Instant, Integrity};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum SegmentFate {
     Dropped,
     Damaged,
 }
 
 /// What happened to which transmission of the data at which offset.
-type Fates = Arc<Mutex<HashMap<(u64, u32), Fate>>>;
+type SegmentFates = Arc<Mutex<HashMap<(u64, u32), SegmentFate>>>;
 
 /// A path of 5 Mbps and 60 ms that drops and damages data segments.
 struct Path {
@@ -30,14 +30,14 @@ fn hit(index: u64, salt: u64, one_in: u64) -> bool {
     one_in > 0 && (z ^ (z >> 27)) % one_in == 0
 }
 
-struct Outcome {
+struct RunOutcome {
     ring: Ring,
-    fates: HashMap<(u64, u32), Fate>,
+    fates: HashMap<(u64, u32), SegmentFate>,
 }
 
 impl Path {
-    fn carry(&self, seed: u64, selection: &Selection, config: &Config, octets: u64) -> Outcome {
-        let fates = Fates::default();
+    fn carry(&self, seed: u64, selection: &Selection, config: &Config, octets: u64) -> RunOutcome {
+        let fates = SegmentFates::default();
         let watch = |fate, one_in, salt: u64| {
             let fates = fates.clone();
             move |passing: &Passing| {
@@ -53,20 +53,20 @@ impl Path {
         };
         let forward = Link::new(Duration::from_millis(30))
             .bottleneck(BitRate::from_bps(5_000_000), 200)
-            .fault(Fault::Drop, watch(Fate::Dropped, self.drop_one_in, 1 << 40))
-            .fault(Fault::Damage(Integrity::HeaderSuspect), watch(Fate::Damaged, self.damage_one_in, 1 << 50));
+            .fault(Fault::Drop, watch(SegmentFate::Dropped, self.drop_one_in, 1 << 40))
+            .fault(Fault::Damage(Integrity::HeaderSuspect), watch(SegmentFate::Damaged, self.damage_one_in, 1 << 50));
         let sender = Setup::sender(config.clone(), octets).with(selection.clone());
         let receiver = Setup::receiver(config.clone()).with(selection.clone());
         let mut ring = Ring::new(seed, sender, receiver, forward, Link::new(Duration::from_millis(30))).unwrap();
         ring.run_until(Instant::from_nanos(600_000_000_000), |ring| ring.host(Side::Server).received() == octets).unwrap();
         assert_eq!(ring.host(Side::Server).received(), octets);
         let fates = fates.lock().unwrap().clone();
-        Outcome { ring, fates }
+        RunOutcome { ring, fates }
     }
 }
 
 /// How many of the losses that were found with this fate were judged corruption, and how many there were.
-fn judged_corruption(outcome: &Outcome, fate: Fate) -> (usize, usize) {
+fn judged_corruption(outcome: &RunOutcome, fate: SegmentFate) -> (usize, usize) {
     let losses = outcome.ring.host(Side::Client).told.losses.iter();
     let of_fate: Vec<_> = losses.filter(|loss| outcome.fates.get(&(loss.offset, loss.transmission)) == Some(&fate)).collect();
     (of_fate.iter().filter(|loss| loss.verdict.cause == Cause::Corruption).count(), of_fate.len())
@@ -87,7 +87,7 @@ fn corruption_is_recognised_and_does_not_cost_the_window() {
             let (mut with, mut without) = (0, 0);
             for seed in 0..5 {
                 let outcome = path.carry(seed, &Selection::scheme(scheme), &config, OCTETS);
-                let (right, of) = judged_corruption(&outcome, Fate::Damaged);
+                let (right, of) = judged_corruption(&outcome, SegmentFate::Damaged);
                 corruption += right;
                 all += of;
                 with += outcome.ring.now().as_nanos();
@@ -108,7 +108,7 @@ fn a_dropped_segment_is_never_excused_on_a_path_that_only_drops() {
     for (name, config) in profiles() {
         for scheme in ["checksum-ld", "checksum-ld-hardened"] {
             let outcome = path.carry(1, &Selection::scheme(scheme), &config, OCTETS);
-            let (corruption, all) = judged_corruption(&outcome, Fate::Dropped);
+            let (corruption, all) = judged_corruption(&outcome, SegmentFate::Dropped);
             assert!(corruption == 0 && all > 20, "{name} {scheme}: {corruption} of {all}");
         }
     }
@@ -122,8 +122,8 @@ fn among_drops_and_damage_the_hardened_form_excuses_only_damage() {
             let ([mut wrong, mut drops], [mut right, mut damages]) = ([0, 0], [0, 0]);
             for seed in 0..5 {
                 let outcome = path.carry(seed, &Selection::scheme(scheme), &config, OCTETS);
-                let (of_dropped, dropped) = judged_corruption(&outcome, Fate::Dropped);
-                let (of_damaged, damaged) = judged_corruption(&outcome, Fate::Damaged);
+                let (of_dropped, dropped) = judged_corruption(&outcome, SegmentFate::Dropped);
+                let (of_damaged, damaged) = judged_corruption(&outcome, SegmentFate::Damaged);
                 (wrong, drops, right, damages) = (wrong + of_dropped, drops + dropped, right + of_damaged, damages + damaged);
             }
             assert!(right * 10 > damages * 7, "{name} {scheme}: {right} of {damages}");

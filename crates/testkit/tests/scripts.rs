@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use whyloss_testkit::packetdrill::{find, run_text, Outcome};
+use whyloss_testkit::packetdrill::{find, run_text, ScriptOutcome};
 use whyloss_testkit::settings::Settings;
 
 fn scripts() -> PathBuf {
@@ -19,11 +19,11 @@ fn every_script_passes() {
         let text = std::fs::read_to_string(&script).unwrap();
         assert!(text.contains("// whyloss:"), "{} chooses no configuration", script.display());
         match run_text(&text, &defaults) {
-            Outcome::Passed => {}
-            Outcome::Failed { line, expected, got, trace } => {
+            ScriptOutcome::Passed => {}
+            ScriptOutcome::Failed { line, expected, got, trace } => {
                 writeln!(report, "{}:{line}\n  expected {expected}\n  got {got}\n{trace}", script.display()).unwrap();
             }
-            Outcome::NotSupported { line, what } => writeln!(report, "{}:{line}: {what}", script.display()).unwrap(),
+            ScriptOutcome::NotSupported { line, what } => writeln!(report, "{}:{line}: {what}", script.display()).unwrap(),
         }
     }
     assert!(report.is_empty(), "{report}");
@@ -50,7 +50,7 @@ fn a_wrong_expectation_fails_on_its_line() {
         assert!(text.contains(from), "{from}");
         let line = text.lines().position(|line| line.contains(from)).unwrap() + 1;
         match run_text(&text.replacen(from, to, 1), &Settings::profile("modern").unwrap()) {
-            Outcome::Failed { line: at, got, .. } => {
+            ScriptOutcome::Failed { line: at, got, .. } => {
                 assert!(got.contains(difference), "{from} -> {to}: {got}");
                 // A call that returns too early is noticed when it returns.
                 assert!(at == line || from.contains("..."), "{from} -> {to}: line {at} instead of {line}");
@@ -65,9 +65,9 @@ fn a_script_without_an_end_is_strict_about_what_is_left() {
     let text = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n\
                 +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)\n";
     let settings = Settings::profile("modern").unwrap();
-    assert_eq!(run_text(text, &settings), Outcome::Passed, "as packetdrill does it");
+    assert_eq!(run_text(text, &settings), ScriptOutcome::Passed, "as packetdrill does it");
     let strict = format!("// whyloss: profile=modern\n{text}");
-    assert!(matches!(run_text(&strict, &settings), Outcome::Failed { line: 4, .. }));
+    assert!(matches!(run_text(&strict, &settings), ScriptOutcome::Failed { line: 4, .. }));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn what_is_not_supported_is_named() {
     ];
     for (text, what) in cases {
         match run_text(text, &settings) {
-            Outcome::NotSupported { what: said, .. } => assert!(said.contains(what), "{text}: {said}"),
+            ScriptOutcome::NotSupported { what: said, .. } => assert!(said.contains(what), "{text}: {said}"),
             other => panic!("{text}: {other:?}"),
         }
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use whyloss_testkit::ring::{Closes, Fault, Link, Ring, Setup, Side};
 use whyloss_transport::scheme::{Selection, Value};
 use whyloss_transport::tcp::{Granularity, TimeoutRecord};
-use whyloss_transport::timeout::{self, Outcome};
+use whyloss_transport::timeout::{self, TimeoutOutcome};
 use whyloss_transport::{BitRate, Config, Duration, Instant};
 
 /// A timeout policy with a differentiator that calls so large a part of the losses corruption, at random.
@@ -72,14 +72,14 @@ fn after_a_lost_segment(selection: &Selection, config: &Config, times: u32) -> (
 
 #[test]
 fn a_timeout_by_corruption_gives_the_window_back_and_keeps_the_back_off() {
-    for (times, outcome) in [(1, Outcome::Forgiven), (2, Outcome::Forgiven), (3, Outcome::Genuine)] {
+    for (times, outcome) in [(1, TimeoutOutcome::Forgiven), (2, TimeoutOutcome::Forgiven), (3, TimeoutOutcome::Genuine)] {
         let (ring, _, ssthresh) = after_a_lost_segment(&policy("aware", 1.0), &qualnet(), times);
         let (standard, _, halved) = after_a_lost_segment(&policy("standard", 1.0), &qualnet(), times);
         let told = &ring.host(Side::Client).told;
         assert_eq!(told.timeouts.len(), times as usize);
         assert_eq!(told.outcomes, [outcome], "{times}");
         assert!(halved <= 8, "{halved}");
-        if outcome == Outcome::Forgiven {
+        if outcome == TimeoutOutcome::Forgiven {
             assert!(ssthresh >= 15, "the window of before comes back: {ssthresh}");
         } else {
             assert_eq!(ssthresh, halved, "three in a row are congestion");
@@ -163,7 +163,7 @@ fn what_has_left_the_network_makes_no_room() {
         let client = ring.host(Side::Client);
         assert_eq!(
             (client.told.outcomes.as_slice(), client.endpoint.stats().retransmissions),
-            ([Outcome::Forgiven].as_slice(), 3)
+            ([TimeoutOutcome::Forgiven].as_slice(), 3)
         );
         let left = left.lock().unwrap();
         let burst = left.chunk_by(|a, b| a == b).filter(|burst| burst[0] >= forgiven_at).map(<[_]>::len).max().unwrap();
@@ -264,7 +264,7 @@ fn a_delay_spike_is_undone() {
         let mut ring = ring(&policy("aware", corruption), &config, forward);
         ring.run_until(at_ms(4000), |_| false).unwrap();
         let client = ring.host(Side::Client);
-        let expected = if found { Outcome::Spurious } else { Outcome::Genuine };
+        let expected = if found { TimeoutOutcome::Spurious } else { TimeoutOutcome::Genuine };
         assert_eq!(client.told.outcomes, [expected], "timestamps {timestamps}, corruption {corruption}");
         assert_eq!(client.endpoint.window().cwnd() == 100_000, found, "timestamps {timestamps}, corruption {corruption}");
         if found {

@@ -193,7 +193,7 @@ impl<'a> Loss<'a> {
 /// What really became of a transmission. Only a driver that sees the whole network knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Fate {
+pub struct TransmissionFate {
     /// Position of the first octet.
     pub start: u64,
     /// Octets of data.
@@ -204,7 +204,7 @@ pub struct Fate {
     pub cause: TrueCause,
 }
 
-impl Fate {
+impl TransmissionFate {
     /// What became of `len` octets from `start` on that left at `sent_at`.
     pub const fn new(start: u64, len: u32, sent_at: Instant, cause: TrueCause) -> Self {
         Self { start, len, sent_at, cause }

@@ -6,7 +6,7 @@
 
 mod audit;
 mod collect;
-mod lane;
+mod direction;
 mod packet;
 mod pcapng;
 mod record;
@@ -15,11 +15,11 @@ pub use audit::{Audit, Bar, Bounds, ErrorSummary, HopAudit, MAX_P99_ERROR, MAX_R
 pub use collect::{Collector, Sink, SinkError};
 pub use packet::Header;
 pub use pcapng::PacketCapture;
-pub use record::{Chunk, Fate, Record};
+pub use record::{Chunk, PacketFate, Record};
 
 use crate::clock::Clock;
 use crate::tun::Tun;
-use lane::{Lane, Shared};
+use direction::{Direction, Shared};
 use std::io;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
@@ -98,7 +98,7 @@ impl EmulateError {
 /// A link at work; it stops when dropped.
 #[derive(Debug)]
 pub struct Emulator {
-    lanes: Vec<Running>,
+    directions: Vec<Running>,
     bounds: Bounds,
 }
 
@@ -118,16 +118,16 @@ impl Emulator {
     /// Puts a link between two devices: `chains[0]` is what packets cross from the first to the second, link by link.
     pub fn start(ends: [Tun; 2], chains: [Vec<Hop>; 2], options: &Options) -> Result<Self, EmulateError> {
         let [a, b] = ends.map(Arc::new);
-        let mut emulator = Self { lanes: Vec::new(), bounds: options.bounds };
+        let mut emulator = Self { directions: Vec::new(), bounds: options.bounds };
         for (way, (chain, [from, to])) in chains.into_iter().zip([[&a, &b], [&b, &a]]).enumerate() {
-            let direction = options.first_direction + way as u16;
-            let lane = Lane::new(Arc::clone(from), Arc::clone(to), chain, options, direction)?;
-            let shared = lane.shared();
+            let number = options.first_direction + way as u16;
+            let direction = Direction::new(Arc::clone(from), Arc::clone(to), chain, options, number)?;
+            let shared = direction.shared();
             let thread = std::thread::Builder::new()
-                .name(format!("link {direction}"))
-                .spawn(move || lane.run())
+                .name(format!("link {number}"))
+                .spawn(move || direction.run())
                 .map_err(EmulateError::system("starting a thread"))?;
-            emulator.lanes.push(Running { shared, thread: Some(thread) });
+            emulator.directions.push(Running { shared, thread: Some(thread) });
         }
         Ok(emulator)
     }
@@ -135,28 +135,28 @@ impl Emulator {
     /// Makes something different from now on: in direction `way`, 0 or 1, at link `hop` of its chain. Packets in transmission go on at
     /// their old rate. What a link refuses stands among the flaws of its audit.
     pub fn change(&self, way: usize, hop: usize, change: Change) {
-        if let Some(lane) = self.lanes.get(way) {
-            lane.shared.change(hop, change);
+        if let Some(direction) = self.directions.get(way) {
+            direction.shared.change(hop, change);
         }
     }
 
     /// What both directions have done so far.
     pub fn audit(&self) -> Vec<Audit> {
-        self.lanes.iter().map(|lane| lane.shared.audit(lane.is_running()).judge(&self.bounds)).collect()
+        self.directions.iter().map(|direction| direction.shared.audit(direction.is_running()).judge(&self.bounds)).collect()
     }
 
     /// Whether both directions are at work. They end by themselves only if a device fails.
     pub fn is_running(&self) -> bool {
-        self.lanes.iter().all(Running::is_running)
+        self.directions.iter().all(Running::is_running)
     }
 
     /// Stops and says what was done. What is still under way does not arrive.
     pub fn stop(mut self) -> Result<Vec<Audit>, EmulateError> {
-        for lane in &self.lanes {
-            lane.shared.stop();
+        for direction in &self.directions {
+            direction.shared.stop();
         }
-        for lane in &mut self.lanes {
-            let Some(thread) = lane.thread.take() else { continue };
+        for direction in &mut self.directions {
+            let Some(thread) = direction.thread.take() else { continue };
             match thread.join() {
                 Ok(ended) => ended.map_err(EmulateError::system("carrying packets from device to device"))?,
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -168,11 +168,11 @@ impl Emulator {
 
 impl Drop for Emulator {
     fn drop(&mut self) {
-        for lane in &self.lanes {
-            lane.shared.stop();
+        for direction in &self.directions {
+            direction.shared.stop();
         }
-        for lane in &mut self.lanes {
-            if let Some(thread) = lane.thread.take() {
+        for direction in &mut self.directions {
+            if let Some(thread) = direction.thread.take() {
                 let _ = thread.join();
             }
         }

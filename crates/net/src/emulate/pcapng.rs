@@ -44,7 +44,7 @@ impl Sink for PacketCapture {
 #[cfg(test)]
 mod tests {
     use super::super::record::tests::record;
-    use super::super::Fate;
+    use super::super::PacketFate;
     use super::*;
     use whyloss_sim::Cause;
 
@@ -56,7 +56,7 @@ mod tests {
             let mut capture = Box::new(PacketCapture::create(&path, 1_000, &["a>b", "b>a"]).unwrap());
             let mut chunk = Chunk::new(u32::MAX);
             let mut lost = record(0);
-            (lost.octets, lost.fate) = (4, Fate::Lost(Cause::Erased));
+            (lost.octets, lost.fate) = (4, PacketFate::Lost(Cause::Erased));
             chunk.push(lost, b"data");
             capture.take(&chunk).unwrap();
             capture

@@ -10,7 +10,7 @@ const MOST_OCTETS: usize = 1 << 20;
 
 /// What became of a packet on its way through the emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum PacketFate {
     /// It was handed on as it came, marked at most.
     Delivered,
     /// It was handed on with bits flipped; the cause says where the first one is.
@@ -23,7 +23,7 @@ pub enum Fate {
     UnderWay,
 }
 
-impl Fate {
+impl PacketFate {
     /// The name in tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ pub struct Record {
     /// The first of them, from the most significant bit of the first octet.
     pub first_flip: u32,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: PacketFate,
     /// What its headers said when it came.
     pub header: Header,
 }
@@ -90,15 +90,15 @@ impl Record {
             words.push("marked by the queue: congestion experienced".to_owned());
         }
         match self.fate {
-            Fate::Damaged(cause) => {
+            PacketFate::Damaged(cause) => {
                 let bits = if self.flipped == 1 { "1 bit".to_owned() } else { format!("{} bits", self.flipped) };
                 let (name, first) = (cause.name(), self.first_flip);
                 words.push(format!("{name}: {bits} of the IP packet flipped by the channel, the first is bit {first}"));
             }
-            Fate::Lost(cause) => words.push(format!("lost: {}", cause.name())),
-            Fate::Refused => words.push("refused by the kernel".to_owned()),
-            Fate::UnderWay => words.push("under way when the emulator stopped".to_owned()),
-            Fate::Delivered => {}
+            PacketFate::Lost(cause) => words.push(format!("lost: {}", cause.name())),
+            PacketFate::Refused => words.push("refused by the kernel".to_owned()),
+            PacketFate::UnderWay => words.push("under way when the emulator stopped".to_owned()),
+            PacketFate::Delivered => {}
         }
         (!words.is_empty()).then(|| words.join("; "))
     }
@@ -167,7 +167,7 @@ pub(super) mod tests {
             marked: false,
             flipped: 0,
             first_flip: 0,
-            fate: Fate::Delivered,
+            fate: PacketFate::Delivered,
             header: Header::read(&[]),
         }
     }
@@ -175,7 +175,8 @@ pub(super) mod tests {
     #[test]
     fn a_comment_says_what_happened_to_the_packet() {
         assert_eq!(record(0).comment(), None);
-        let damaged = Record { marked: true, flipped: 1, first_flip: 9, fate: Fate::Damaged(Cause::PayloadDamaged), ..record(0) };
+        let damaged =
+            Record { marked: true, flipped: 1, first_flip: 9, fate: PacketFate::Damaged(Cause::PayloadDamaged), ..record(0) };
         let said = "marked by the queue: congestion experienced; \
                     payload-damaged: 1 bit of the IP packet flipped by the channel, the first is bit 9";
         assert_eq!(damaged.comment().as_deref(), Some(said));

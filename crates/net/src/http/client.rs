@@ -112,7 +112,7 @@ pub struct Client<W> {
     head: Option<Head>,
     held: BytesMut,
     framing: Framing,
-    outcome: Outcome,
+    outcome: FetchOutcome,
     error: Option<FetchError>,
     /// The body is there; when it was.
     complete: Option<Instant>,
@@ -128,7 +128,7 @@ struct Head {
 
 /// How a fetch went.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Outcome {
+pub struct FetchOutcome {
     /// Octets of the body.
     pub octets: u64,
     /// Octets of the body that were announced.
@@ -151,7 +151,7 @@ pub struct Outcome {
 #[derive(Clone, Debug)]
 pub enum Fetched {
     /// The body is in the sink.
-    Body(Box<Outcome>),
+    Body(Box<FetchOutcome>),
     /// The server redirects to this URL.
     Elsewhere(String),
 }
@@ -166,7 +166,7 @@ impl<W: Write> Client<W> {
             head: None,
             held: BytesMut::new(),
             framing: Framing::Done,
-            outcome: Outcome::default(),
+            outcome: FetchOutcome::default(),
             error: None,
             complete: None,
             over: false,
@@ -174,7 +174,7 @@ impl<W: Write> Client<W> {
     }
 
     /// How far it is.
-    pub fn outcome(&self) -> &Outcome {
+    pub fn outcome(&self) -> &FetchOutcome {
         &self.outcome
     }
 

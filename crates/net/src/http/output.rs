@@ -8,7 +8,7 @@ use whyloss_sim::WholeFile;
 /// Octets that are gathered before they are written.
 const BUFFER: usize = 256 << 10;
 
-/// A file that is there once it is complete: until then it bears another name, and nothing if that never happens.
+/// A file that gets its name once it is complete; one that is never completed is removed.
 #[derive(Debug)]
 pub enum Output {
     /// A file of its own.

@@ -177,7 +177,7 @@ impl Session {
         !self.response.is_empty() || self.sent > self.progress.1
     }
 
-    /// When the client is cut off if nothing happens.
+    /// When the client is cut off if it neither sends nor acknowledges anything.
     fn deadline(&self, limits: &Limits) -> Instant {
         if self.is_responding() {
             self.progress.0 + limits.patience

@@ -6,7 +6,7 @@
 mod keeper;
 mod plan;
 
-pub use plan::{Link, Node, Plan, PlanError};
+pub use plan::{Plan, PlanError, PlanLink, PlanNode};
 
 use crate::emulate::Emulator;
 use crate::emulate::{Audit, EmulateError, Options};

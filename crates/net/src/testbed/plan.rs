@@ -14,16 +14,16 @@ const MOST_NODES: usize = 39_000;
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Hosts and routers; links name them by their place here.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<PlanNode>,
     /// Links between them.
-    pub links: Vec<Link>,
+    pub links: Vec<PlanLink>,
     /// The longest IP packet that a link takes, in octets.
     pub mtu: u16,
 }
 
 /// A host or router.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct PlanNode {
     /// Name in the scenario.
     pub name: String,
     /// Whether it forwards packets.
@@ -32,7 +32,7 @@ pub struct Node {
 
 /// A link between two nodes.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct PlanLink {
     /// Its ends, by position in [`Plan::nodes`].
     pub ends: [usize; 2],
     /// What packets cross from the first end to the second, link by link, and back.
@@ -65,7 +65,7 @@ impl Plan {
             return refuse(format!("the MTU is {} octets; allowed is 1280 (RFC 8200, 5) to 65535", self.mtu));
         }
         let mut names = BTreeSet::new();
-        for Node { name, .. } in &self.nodes {
+        for PlanNode { name, .. } in &self.nodes {
             // They stand in a hosts file and become names of machines.
             let letters = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
             if name.is_empty() || name.len() > 63 || !name.chars().all(letters) || name.starts_with('-') {
@@ -134,7 +134,7 @@ impl Plan {
         let mut distance = vec![usize::MAX; self.nodes.len()];
         distance[target] = 0;
         let mut queue = VecDeque::from([target]);
-        let other = |link: &Link, node: usize| match link.ends {
+        let other = |link: &PlanLink, node: usize| match link.ends {
             [a, b] if a == node => Some(b),
             [a, b] if b == node => Some(a),
             _ => None,
@@ -210,8 +210,8 @@ mod tests {
     use super::*;
 
     fn plan(nodes: &[(&str, bool)], links: &[[usize; 2]]) -> Plan {
-        let nodes = nodes.iter().map(|&(name, router)| Node { name: name.to_owned(), router }).collect();
-        let links = links.iter().map(|&ends| Link { ends, chains: [Vec::new(), Vec::new()] }).collect();
+        let nodes = nodes.iter().map(|&(name, router)| PlanNode { name: name.to_owned(), router }).collect();
+        let links = links.iter().map(|&ends| PlanLink { ends, chains: [Vec::new(), Vec::new()] }).collect();
         Plan { nodes, links, mtu: 1500 }
     }
 

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use whyloss_net::Tun;
 
-/// What happens to the packets of one direction. Probabilities are per packet and independent.
+/// How one direction impairs packets. Probabilities are per packet and independent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Impairment {
     /// Probability that a packet disappears.
@@ -50,7 +50,7 @@ pub struct Counts {
     pub marked: u64,
 }
 
-/// A running relay; stops when dropped. With `WHYLOSS_CAPTURE` set it leaves captures of what came in and what went out.
+/// A running relay; stops when dropped. With `WHYLOSS_CAPTURE` set it leaves captures of ingress and egress.
 #[derive(Debug)]
 pub struct Relay {
     stop: Arc<AtomicBool>,

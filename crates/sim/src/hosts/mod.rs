@@ -205,7 +205,7 @@ impl Hosts {
     }
 
     /// Tells a sender what really became of data that it sent.
-    pub fn reveal(&mut self, end: EndpointId, fate: &path::Fate) {
+    pub fn reveal(&mut self, end: EndpointId, fate: &path::TransmissionFate) {
         if let Socket::Tcp(socket) = &mut self.sockets[end.index()] {
             socket.tcp.reveal(fate);
         }

@@ -119,7 +119,7 @@ pub(crate) struct Network {
     /// Number of hosts.
     pub hosts: usize,
     /// Losses that senders want to hear of.
-    pub fates: Vec<(EndpointId, path::Fate)>,
+    pub fates: Vec<(EndpointId, path::TransmissionFate)>,
     /// The channels in front of each host's transport, by the way of its flows; empty if no host has any.
     pub ingress: Vec<[Option<Channel>; 2]>,
     /// Who captures each direction.

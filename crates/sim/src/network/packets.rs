@@ -29,7 +29,7 @@ impl Network {
         let from = &mut self.egress[origin.index()];
         from.counts.dropped.add(cause);
         if from.wants_truth && len > 0 && lost {
-            self.fates.push((origin, path::Fate::new(offset, len, sent_at, cause.true_cause())));
+            self.fates.push((origin, path::TransmissionFate::new(offset, len, sent_at, cause.true_cause())));
         }
         self.drops.push(DropRecord {
             at: Instant::from_nanos(self.now),

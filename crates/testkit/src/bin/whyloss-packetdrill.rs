@@ -5,7 +5,7 @@ use clap::Parser;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use whyloss_testkit::packetdrill::{find, run_text, Outcome};
+use whyloss_testkit::packetdrill::{find, run_text, ScriptOutcome};
 use whyloss_testkit::settings::Settings;
 
 /// Runs packetdrill scripts against the whyloss engine, in virtual time and without privileges.
@@ -36,7 +36,7 @@ struct Arguments {
 struct Row {
     script: PathBuf,
     #[serde(flatten)]
-    outcome: Outcome,
+    outcome: ScriptOutcome,
 }
 
 fn main() -> ExitCode {
@@ -71,28 +71,28 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         }
         rows.push(Row { script, outcome });
     }
-    let count = |wanted: fn(&Outcome) -> bool| rows.iter().filter(|row| wanted(&row.outcome)).count();
-    let failed = count(|outcome| matches!(outcome, Outcome::Failed { .. }));
+    let count = |wanted: fn(&ScriptOutcome) -> bool| rows.iter().filter(|row| wanted(&row.outcome)).count();
+    let failed = count(|outcome| matches!(outcome, ScriptOutcome::Failed { .. }));
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?);
     } else {
-        let passed = count(|outcome| matches!(outcome, Outcome::Passed));
+        let passed = count(|outcome| matches!(outcome, ScriptOutcome::Passed));
         let unsupported = rows.len() - passed - failed;
         println!("{passed} passed, {failed} failed, {unsupported} not supported");
     }
     Ok(failed == 0)
 }
 
-fn print(script: &std::path::Path, outcome: &Outcome, with_trace: bool) {
+fn print(script: &std::path::Path, outcome: &ScriptOutcome, with_trace: bool) {
     let script = script.display();
     match outcome {
-        Outcome::Passed => println!("passed         {script}"),
-        Outcome::Failed { line, expected, got, trace } => {
+        ScriptOutcome::Passed => println!("passed         {script}"),
+        ScriptOutcome::Failed { line, expected, got, trace } => {
             println!("failed         {script}:{line}\n    expected {expected}\n    got      {got}");
             if with_trace {
                 println!("{trace}");
             }
         }
-        Outcome::NotSupported { line, what } => println!("not supported  {script}:{line}: {what}"),
+        ScriptOutcome::NotSupported { line, what } => println!("not supported  {script}:{line}: {what}"),
     }
 }

@@ -16,7 +16,7 @@ mod sockets;
 mod sysctl;
 
 pub use parse::{parse, SyntaxError};
-pub use run::{run, Outcome};
+pub use run::{run, ScriptOutcome};
 pub use sysctl::apply as apply_sysctls;
 
 use crate::settings::Settings;
@@ -25,10 +25,10 @@ use std::path::{Path, PathBuf};
 /// Reads and runs a script.
 ///
 /// A text that we cannot read may well be a dialect that we do not know, so it is not supported rather than failed.
-pub fn run_text(text: &str, defaults: &Settings) -> Outcome {
+pub fn run_text(text: &str, defaults: &Settings) -> ScriptOutcome {
     match parse(text) {
         Ok(script) => run(&script, defaults),
-        Err(error) => Outcome::NotSupported { line: error.line, what: format!("syntax: {error}") },
+        Err(error) => ScriptOutcome::NotSupported { line: error.line, what: format!("syntax: {error}") },
     }
 }
 

@@ -12,8 +12,8 @@ use whyloss_transport::{Duration, Instant, Payload};
 /// What came of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "kebab-case")]
-pub enum Outcome {
-    /// Everything happened as the script says.
+pub enum ScriptOutcome {
+    /// Everything went as the script says.
     Passed,
     /// The stack did something else than the script expects.
     Failed {
@@ -23,7 +23,7 @@ pub enum Outcome {
         expected: String,
         /// What the stack did.
         got: String,
-        /// What had happened before, one line an event.
+        /// The events before it, one a line.
         trace: String,
     },
     /// The script needs something that this runner does not have.
@@ -64,7 +64,7 @@ const PATIENCE: Duration = Duration::from_secs(7200);
 const TIMER_CALLS: u32 = 100_000;
 
 /// Runs `script` with what `defaults` say before the script's own directives.
-pub fn run(script: &Script, defaults: &Settings) -> Outcome {
+pub fn run(script: &Script, defaults: &Settings) -> ScriptOutcome {
     let mut line = 1;
     match Run::new(script, defaults, &mut line) {
         Ok(mut run) => {
@@ -76,11 +76,11 @@ pub fn run(script: &Script, defaults: &Settings) -> Outcome {
     }
 }
 
-fn outcome(result: Step<()>, line: usize, trace: &[String]) -> Outcome {
+fn outcome(result: Step<()>, line: usize, trace: &[String]) -> ScriptOutcome {
     match result {
-        Ok(()) => Outcome::Passed,
-        Err(Stop::Failed { expected, got }) => Outcome::Failed { line, expected, got, trace: trace.join("\n") },
-        Err(Stop::NotSupported(what)) => Outcome::NotSupported { line, what },
+        Ok(()) => ScriptOutcome::Passed,
+        Err(Stop::Failed { expected, got }) => ScriptOutcome::Failed { line, expected, got, trace: trace.join("\n") },
+        Err(Stop::NotSupported(what)) => ScriptOutcome::NotSupported { line, what },
     }
 }
 
@@ -220,7 +220,7 @@ impl Run {
         Ok(())
     }
 
-    /// When an event may happen.
+    /// When an event may take place.
     fn window(&self, time: Time) -> (Instant, Instant) {
         match time {
             Time::Absolute(at) => (START + at, START + at),

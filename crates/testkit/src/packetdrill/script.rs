@@ -40,7 +40,7 @@ pub struct Event {
     pub action: Action,
 }
 
-/// When an event happens.
+/// When an event takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
     /// At this time after the start of the script.
@@ -51,7 +51,7 @@ pub enum Time {
     AbsoluteRange(Duration, Duration),
     /// Between two times after the event before it.
     RelativeRange(Duration, Duration),
-    /// Whenever it happens.
+    /// At any time.
     Any,
 }
 

@@ -5,7 +5,7 @@ use super::stream::Stream;
 use crate::settings::SettingError;
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::tcp::{Closing, LossRecord, TimeoutRecord};
-use whyloss_transport::timeout::Outcome;
+use whyloss_transport::timeout::TimeoutOutcome;
 use whyloss_transport::{Config, Duration, Endpoint, Instant, Ports};
 
 /// What a host is and what its application does.
@@ -96,7 +96,7 @@ pub struct Told {
     /// Every retransmission timeout.
     pub timeouts: Vec<TimeoutRecord>,
     /// What became of them: one entry a repair.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<TimeoutOutcome>,
     /// When reductions were undone.
     pub undone: Vec<Instant>,
 }

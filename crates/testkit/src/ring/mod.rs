@@ -45,7 +45,7 @@ impl Side {
     }
 }
 
-/// Something that must never happen.
+/// A violation of a rule that holds in every run.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("at {at}, {side:?}: {what}\n{trace}")]
 pub struct Failure {
@@ -62,7 +62,7 @@ pub struct Failure {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Nothing is left to happen.
+    /// There are no more events.
     Quiet,
     /// The condition was met.
     Met,
@@ -187,7 +187,7 @@ impl Ring {
         self.longest_pause
     }
 
-    /// A digest of everything that happened: equal runs have equal digests.
+    /// A digest of all events: equal runs have equal digests.
     pub fn digest(&self) -> u64 {
         self.digest.finish()
     }
@@ -207,7 +207,7 @@ impl Ring {
         self.links[to.peer() as usize].injected();
     }
 
-    /// Runs until nothing is left to happen.
+    /// Runs until there are no more events.
     pub fn run(&mut self) -> Result<End, Failure> {
         self.run_until(Instant::MAX, |_| false)
     }
@@ -559,7 +559,7 @@ impl Ring {
     }
 }
 
-/// A failing test shows what happened.
+/// A failing test shows the trace.
 impl Drop for Ring {
     fn drop(&mut self) {
         if std::thread::panicking() {

@@ -79,7 +79,7 @@ pub use crate::arrival::Gap;
 pub use crate::verdict::{Cause, Verdict};
 
 use crate::kit::Part;
-use crate::path::{self, Ack, Fate, Formation, Loss, Sent};
+use crate::path::{self, Ack, Formation, Loss, Sent, TransmissionFate};
 use std::fmt;
 
 /// Judges the cause of each loss.
@@ -150,7 +150,7 @@ pub trait LossDifferentiator: fmt::Debug + Send {
     }
 
     /// The driver knows that a transmission did not arrive, and why.
-    fn on_truth(&mut self, _fate: &Fate) {}
+    fn on_truth(&mut self, _fate: &TransmissionFate) {}
 
     /// A segment with data left.
     fn on_sent(&mut self, _sent: &Sent) {}

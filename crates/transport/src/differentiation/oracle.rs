@@ -2,7 +2,7 @@
 
 use super::{Cause, LossDifferentiator, Verdict};
 use crate::kit::{Build, Notes, Part};
-use crate::path::{Ack, Fate, Loss, TrueCause};
+use crate::path::{Ack, Loss, TransmissionFate, TrueCause};
 use crate::time::Instant;
 use crate::{choices, settings};
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ impl LossDifferentiator for Oracle {
         true
     }
 
-    fn on_truth(&mut self, fate: &Fate) {
+    fn on_truth(&mut self, fate: &TransmissionFate) {
         self.told = true;
         self.fates.insert((fate.start, fate.sent_at), fate.cause);
     }

@@ -251,21 +251,21 @@ mod tests {
 
     /// A segment and what becomes of it.
     #[derive(Clone, Copy, Debug)]
-    struct Fate {
+    struct SegmentFate {
         len: u32,
         lost: Option<Cause>,
         /// Whether the acknowledgement of its arrival is lost.
         unheard: bool,
     }
 
-    fn fate() -> impl Strategy<Value = Fate> {
+    fn fate() -> impl Strategy<Value = SegmentFate> {
         let lost = prop_oneof![
             5 => Just(None),
             1 => Just(Some(Cause::Corruption)),
             1 => Just(Some(Cause::Congestion)),
             1 => Just(Some(Cause::Unknown)),
         ];
-        (1..3000u32, lost, prop::bool::weighted(0.2)).prop_map(|(len, lost, unheard)| Fate { len, lost, unheard })
+        (1..3000u32, lost, prop::bool::weighted(0.2)).prop_map(|(len, lost, unheard)| SegmentFate { len, lost, unheard })
     }
 
     proptest! {

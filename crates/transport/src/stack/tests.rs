@@ -142,7 +142,7 @@ impl Pair {
         Self { now: Instant::ZERO, stacks: [stack(OURS), stack(THEIRS)], flying: VecDeque::new() }
     }
 
-    /// Moves on to the next thing that happens by `until`; whether there was one.
+    /// Moves on to the next event by `until`; whether there was one.
     fn step(&mut self, until: Instant) -> bool {
         for side in 0..2 {
             while let Some(datagram) = self.stacks[side].poll_transmit(self.now) {

@@ -6,7 +6,7 @@ use super::recovery::Stage;
 use super::Endpoint;
 use crate::segment::Segment;
 use crate::time::Instant;
-use crate::timeout::{AfterTimeout, Assessment, Exit, Outcome, Pardon};
+use crate::timeout::{AfterTimeout, Assessment, Exit, Pardon, TimeoutOutcome};
 
 impl Endpoint {
     pub(super) fn on_ack_after_timeout(&mut self, now: Instant, segment: &Segment, news: &News) {
@@ -20,7 +20,7 @@ impl Endpoint {
         let Some(timeout) = self.snd.recovery.timeout() else { return };
         if self.snd.una >= recover {
             if timeout.stage().undecided().is_some() {
-                self.events.push_back(Event::TimeoutAssessed(Outcome::Genuine));
+                self.events.push_back(Event::TimeoutAssessed(TimeoutOutcome::Genuine));
             }
             self.snd.recovery.end();
             self.snd.board.restart_examination();
@@ -65,7 +65,7 @@ impl Endpoint {
             }
             Assessment::Genuine | Assessment::Forgiven(_) | Assessment::Spurious => {
                 self.snd.recovery.assess(Stage::Genuine);
-                self.events.push_back(Event::TimeoutAssessed(Outcome::Genuine));
+                self.events.push_back(Event::TimeoutAssessed(TimeoutOutcome::Genuine));
                 self.go_on_repairing(awaiting, number, recover);
             }
         }
@@ -143,6 +143,6 @@ impl Endpoint {
         }
         self.refresh_path(now);
         self.parts.congestion.on_undo(&mut self.window, &self.path);
-        self.events.push_back(Event::TimeoutAssessed(Outcome::Forgiven));
+        self.events.push_back(Event::TimeoutAssessed(TimeoutOutcome::Forgiven));
     }
 }

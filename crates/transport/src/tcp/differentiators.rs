@@ -1,7 +1,7 @@
 //! The differentiators of a sender: the one that rules and those in shadow.
 
 use crate::differentiation::LossDifferentiator;
-use crate::path::{Ack, Fate, Loss, Passed, Reported, Sent};
+use crate::path::{Ack, Loss, Passed, Reported, Sent, TransmissionFate};
 use crate::verdict::Verdict;
 
 /// Hears every event once and tells each differentiator of it, so that those in shadow judge what the ruling one judges, from what it knows.
@@ -26,7 +26,7 @@ impl Differentiators {
         self.ruling.wants_truth() || self.shadows.iter().any(|(_, shadow)| shadow.wants_truth())
     }
 
-    pub(super) fn on_truth(&mut self, fate: &Fate) {
+    pub(super) fn on_truth(&mut self, fate: &TransmissionFate) {
         self.each(|differentiator| differentiator.on_truth(fate));
     }
 

@@ -7,7 +7,7 @@ use super::timers::Timers;
 use super::Config;
 use super::Parts;
 use crate::congestion::Window;
-use crate::path::{Fate, Path};
+use crate::path::{Path, TransmissionFate};
 use crate::segment::{Integrity, Payload, Segment};
 use crate::time::Instant;
 use std::collections::VecDeque;
@@ -167,8 +167,8 @@ impl Endpoint {
 
     /// Tells the differentiators that a transmission did not arrive. Only a driver that sees the whole network knows; `fate.start` is
     /// an offset in the data stream here.
-    pub fn reveal(&mut self, fate: &Fate) {
-        let fate = Fate { start: self.snd.buffer.base() + fate.start, ..*fate };
+    pub fn reveal(&mut self, fate: &TransmissionFate) {
+        let fate = TransmissionFate { start: self.snd.buffer.base() + fate.start, ..*fate };
         self.parts.differentiators.on_truth(&fate);
     }
 

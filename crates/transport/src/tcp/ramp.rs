@@ -68,7 +68,7 @@ impl Endpoint {
         }
     }
 
-    /// Something happened that the window must heed.
+    /// Ends the ramp: its target is reached, or another event sets the window.
     pub(super) fn stop_climbing(&mut self) {
         self.snd.ramp = None;
         self.timers.set_ramp(None);

@@ -4,7 +4,7 @@ use crate::path::Trigger;
 use crate::segment::{FastOpen, Integrity, Payload, Segment};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
-use crate::timeout::Outcome;
+use crate::timeout::TimeoutOutcome;
 use crate::verdict::Verdict;
 
 /// What is left free of a segment for options, so that nothing on the path that adds some has to drop a SYN with data.
@@ -99,7 +99,7 @@ pub enum Event {
     /// The retransmission timer expired.
     Timeout(Box<TimeoutRecord>),
     /// What became of all the timeouts that were told since the last such event.
-    TimeoutAssessed(Outcome),
+    TimeoutAssessed(TimeoutOutcome),
     /// An earlier reduction was undone.
     Undone,
     /// Segments are missing before one that arrived. Told only if differentiators listen at the receiver.

@@ -181,7 +181,7 @@ impl Recovery {
     }
 }
 
-/// What happens in the states.
+/// Events within a state.
 impl Recovery {
     /// Counts a duplicate acknowledgement.
     pub fn note_duplicate(&mut self) {

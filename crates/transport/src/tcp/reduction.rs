@@ -9,7 +9,7 @@ use super::{Endpoint, FastRecovery};
 use crate::path::{Loss, Path, Trigger};
 use crate::reaction::{Repair, Response};
 use crate::time::Instant;
-use crate::timeout::Outcome;
+use crate::timeout::TimeoutOutcome;
 use crate::verdict::Cause;
 
 /// The event that a record tells of.
@@ -155,7 +155,7 @@ impl Endpoint {
         if let Some(timeout) = self.snd.recovery.timeout() {
             if timeout.stage().undecided().is_some() {
                 self.stats.spurious_timeouts += 1;
-                self.events.push_back(Event::TimeoutAssessed(Outcome::Spurious));
+                self.events.push_back(Event::TimeoutAssessed(TimeoutOutcome::Spurious));
             }
             self.parts.timeout.on_undone();
         }

@@ -176,7 +176,7 @@ choices! {
 
 /// What became of a timeout in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TimeoutOutcome {
     /// Not known: no acknowledgement decided it before the connection or the run was over.
     Undecided,
     /// Taken for congestion.
@@ -187,7 +187,7 @@ pub enum Outcome {
     Spurious,
 }
 
-impl Outcome {
+impl TimeoutOutcome {
     /// The name in tables.
     pub const fn name(self) -> &'static str {
         match self {

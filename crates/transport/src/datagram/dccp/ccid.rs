@@ -1,6 +1,6 @@
 //! What a congestion control of DCCP decides.
 
-use super::history::{Fate, Sent};
+use super::history::{PacketFate, Sent};
 use crate::tcp::Judgement;
 use crate::time::{Duration, Instant};
 use crate::wire::dccp::Opt;
@@ -27,7 +27,7 @@ pub(super) struct Feedback<'a> {
     /// The newest packet that was sent.
     pub newest: u64,
     /// Packets whose fate it brought to light, in the order in which they were sent.
-    pub fates: &'a [(Sent, Fate)],
+    pub fates: &'a [(Sent, PacketFate)],
     pub rtt: Option<Duration>,
     pub options: &'a [Opt],
     /// Packets of which nothing is known yet.
@@ -75,7 +75,7 @@ pub(super) trait Sender: fmt::Debug + Send {
         0
     }
 
-    /// An acknowledgement arrived. Says of each fate that is not [`Fate::Received`] what it did to the window, in their order.
+    /// An acknowledgement arrived. Says of each fate that is not [`PacketFate::Received`] what it did to the window, in their order.
     fn on_feedback(&mut self, feedback: &Feedback) -> Vec<Judgement>;
 
     /// When the timer expires.

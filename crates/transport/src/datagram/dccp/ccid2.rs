@@ -1,7 +1,7 @@
 //! CCID 2: TCP-like congestion control (RFC 4341). The window counts packets.
 
 use super::ccid::{Expiry, Feedback, Permit, Sender, View};
-use super::history::{Fate, Sent};
+use super::history::{PacketFate, Sent};
 use super::rtt::Rtt;
 use super::{Combination, Config, Mode};
 use crate::tcp::Judgement;
@@ -60,12 +60,12 @@ impl Ccid2 {
     }
 
     /// Whether a fate counts as congestion.
-    fn congests(&self, fate: Fate) -> bool {
+    fn congests(&self, fate: PacketFate) -> bool {
         match fate {
-            Fate::Received => false,
-            Fate::Lost | Fate::Marked => true,
+            PacketFate::Received => false,
+            PacketFate::Lost | PacketFate::Marked => true,
             // RFC 4340, 11.7.2: codes 3 and above as if the packet had been marked. Differentiating, damage is no congestion.
-            Fate::Dropped(code) => code.counts_as_mark() && !(self.mode == Mode::Differentiating && code.is_corruption()),
+            PacketFate::Dropped(code) => code.counts_as_mark() && !(self.mode == Mode::Differentiating && code.is_corruption()),
         }
     }
 
@@ -73,8 +73,8 @@ impl Ccid2 {
         let before = self.cwnd;
         let mut refused = 0;
         let mut judgements = Vec::new();
-        for (sent, fate) in feedback.fates.iter().filter(|(_, fate)| *fate != Fate::Received) {
-            if let Fate::Dropped(code) = fate {
+        for (sent, fate) in feedback.fates.iter().filter(|(_, fate)| *fate != PacketFate::Received) {
+            if let PacketFate::Dropped(code) = fate {
                 // RFC 4341, 5.2: any Data Dropped ends slow start; each full receive buffer costs one packet.
                 self.ssthresh = self.ssthresh.min(self.cwnd.max(2));
                 refused += u32::from(*code == DropCode::RECEIVE_BUFFER);
@@ -156,8 +156,8 @@ impl Sender for Ccid2 {
             self.slow_until = feedback.now + self.rtt.smoothed().unwrap_or(self.rtt.rto());
         }
         let (judgements, reduced) = self.respond(feedback);
-        let news = feedback.fates.iter().any(|(_, fate)| *fate != Fate::Lost);
-        let good = feedback.fates.iter().filter(|(_, fate)| *fate != Fate::Lost && !self.congests(*fate)).count();
+        let news = feedback.fates.iter().any(|(_, fate)| *fate != PacketFate::Lost);
+        let good = feedback.fates.iter().filter(|(_, fate)| *fate != PacketFate::Lost && !self.congests(*fate)).count();
         if !reduced && self.limited && feedback.now >= self.slow_until {
             self.grow(good as u32);
         }
@@ -266,11 +266,11 @@ mod tests {
         ccid
     }
 
-    fn fates(fates: &[(u64, Fate)]) -> Vec<(Sent, Fate)> {
+    fn fates(fates: &[(u64, PacketFate)]) -> Vec<(Sent, PacketFate)> {
         fates.iter().map(|(seq, fate)| (Sent::new(*seq, 0, 1000, Instant::ZERO), *fate)).collect()
     }
 
-    fn feed(ccid: &mut Ccid2, newest: u64, found: &[(u64, Fate)]) -> Vec<Judgement> {
+    fn feed(ccid: &mut Ccid2, newest: u64, found: &[(u64, PacketFate)]) -> Vec<Judgement> {
         let fates = fates(found);
         ccid.limited = true;
         let (now, outstanding) = (Instant::from_nanos(1), ccid.cwnd as usize);
@@ -278,7 +278,7 @@ mod tests {
         ccid.on_feedback(&feedback)
     }
 
-    const CORRUPT: Fate = Fate::Dropped(DropCode::CORRUPT);
+    const CORRUPT: PacketFate = PacketFate::Dropped(DropCode::CORRUPT);
 
     #[test]
     fn the_initial_window_is_that_of_rfc_3390() {
@@ -288,28 +288,31 @@ mod tests {
     #[test]
     fn slow_start_grows_by_one_for_two_and_avoidance_by_one_for_a_window() {
         let mut ccid = ccid(Mode::Rfc, 4);
-        feed(&mut ccid, 10, &[(1, Fate::Received), (2, Fate::Received)]);
+        feed(&mut ccid, 10, &[(1, PacketFate::Received), (2, PacketFate::Received)]);
         assert_eq!(ccid.cwnd, 5);
         // At most half the Ack Ratio of 2 for one acknowledgement.
-        feed(&mut ccid, 10, &[3, 4, 5, 6].map(|seq| (seq, Fate::Received)));
+        feed(&mut ccid, 10, &[3, 4, 5, 6].map(|seq| (seq, PacketFate::Received)));
         assert_eq!(ccid.cwnd, 6);
         ccid.ssthresh = 6;
         ccid.acked = 0;
         for seq in 0..5 {
-            feed(&mut ccid, 20, &[(seq, Fate::Received)]);
+            feed(&mut ccid, 20, &[(seq, PacketFate::Received)]);
         }
         assert_eq!(ccid.cwnd, 6);
-        feed(&mut ccid, 20, &[(9, Fate::Received)]);
+        feed(&mut ccid, 20, &[(9, PacketFate::Received)]);
         assert_eq!(ccid.cwnd, 7);
     }
 
     #[test]
     fn one_window_is_reduced_once() {
         let mut ccid = ccid(Mode::Rfc, 20);
-        assert_eq!(feed(&mut ccid, 30, &[(11, Fate::Lost), (13, Fate::Marked)]), [Judgement::Reduced, Judgement::Covered]);
+        assert_eq!(
+            feed(&mut ccid, 30, &[(11, PacketFate::Lost), (13, PacketFate::Marked)]),
+            [Judgement::Reduced, Judgement::Covered]
+        );
         assert_eq!((ccid.cwnd, ccid.ssthresh), (10, 10));
-        assert_eq!(feed(&mut ccid, 35, &[(30, Fate::Lost)]), [Judgement::Covered]);
-        assert_eq!(feed(&mut ccid, 36, &[(31, Fate::Lost)]), [Judgement::Reduced]);
+        assert_eq!(feed(&mut ccid, 35, &[(30, PacketFate::Lost)]), [Judgement::Covered]);
+        assert_eq!(feed(&mut ccid, 36, &[(31, PacketFate::Lost)]), [Judgement::Reduced]);
         assert_eq!((ccid.cwnd, ccid.ssthresh), (5, 5));
     }
 
@@ -319,21 +322,21 @@ mod tests {
         assert_eq!(feed(&mut conformant, 30, &[(11, CORRUPT)]), [Judgement::Reduced]);
         assert_eq!((conformant.cwnd, conformant.ssthresh), (10, 10));
         let mut differentiating = ccid(Mode::Differentiating, 20);
-        let delivered = Fate::Dropped(DropCode::DELIVERED_CORRUPT);
+        let delivered = PacketFate::Dropped(DropCode::DELIVERED_CORRUPT);
         assert_eq!(feed(&mut differentiating, 30, &[(11, CORRUPT), (12, delivered)]), [Judgement::Kept; 2]);
         // Slow start ends in both modes.
         assert_eq!((differentiating.cwnd, differentiating.ssthresh), (20, 20));
         // Reserved codes count as marks in both.
-        assert_eq!(feed(&mut differentiating, 30, &[(13, Fate::Dropped(DropCode(5)))]), [Judgement::Reduced]);
+        assert_eq!(feed(&mut differentiating, 30, &[(13, PacketFate::Dropped(DropCode(5)))]), [Judgement::Reduced]);
     }
 
     #[test]
     fn a_full_receive_buffer_costs_a_packet_each_and_combines_with_losses() {
-        let buffer = Fate::Dropped(DropCode::RECEIVE_BUFFER);
+        let buffer = PacketFate::Dropped(DropCode::RECEIVE_BUFFER);
         let mut ccid2 = ccid(Mode::Rfc, 20);
         assert_eq!(feed(&mut ccid2, 30, &[(1, buffer), (2, buffer), (3, buffer)]), [Judgement::Kept; 3]);
         assert_eq!(ccid2.cwnd, 17);
-        let both = [(1, Fate::Lost), (2, buffer), (3, buffer)];
+        let both = [(1, PacketFate::Lost), (2, buffer), (3, buffer)];
         let mut minimum = ccid(Mode::Rfc, 20);
         feed(&mut minimum, 30, &both);
         let mut sum = Ccid2 { combination: Combination::Sum, ..ccid(Mode::Rfc, 20) };
@@ -363,7 +366,7 @@ mod tests {
     fn a_slow_receiver_stops_growth_for_a_round_trip() {
         let mut ccid = ccid(Mode::Rfc, 10);
         ccid.rtt.sample(Duration::from_millis(100));
-        let fates = fates(&[(1, Fate::Received), (2, Fate::Received)]);
+        let fates = fates(&[(1, PacketFate::Received), (2, PacketFate::Received)]);
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         for (ms, options, cwnd) in [(0, &[Opt::SlowReceiver][..], 10), (99, &[], 10), (101, &[], 11)] {
             let feedback =

@@ -1,7 +1,7 @@
 //! CCID 3, the sender: a rate that follows the TCP equation (RFC 4342, RFC 5348, 4).
 
 use super::ccid::{Expiry, Feedback, Permit, Sender, View};
-use super::history::{Fate, Sent};
+use super::history::{PacketFate, Sent};
 use super::{Config, Mode};
 use crate::datagram::tfrc;
 use crate::tcp::Judgement;
@@ -233,11 +233,11 @@ impl Sender for Ccid3 {
             self.start_timer(now);
         }
         let mut left = new_events;
-        let bad = feedback.fates.iter().filter(|(_, fate)| *fate != Fate::Received);
+        let bad = feedback.fates.iter().filter(|(_, fate)| *fate != PacketFate::Received);
         bad.map(|(_, fate)| match fate {
             // The receiver does not count these as losses.
-            Fate::Dropped(code) if !code.counts_as_mark() => Judgement::Kept,
-            Fate::Dropped(code) if code.is_corruption() && self.mode == Mode::Differentiating => Judgement::Kept,
+            PacketFate::Dropped(code) if !code.counts_as_mark() => Judgement::Kept,
+            PacketFate::Dropped(code) if code.is_corruption() && self.mode == Mode::Differentiating => Judgement::Kept,
             _ if left > 0 => {
                 left -= 1;
                 Judgement::Reduced

@@ -4,7 +4,7 @@ use super::ccid::{Permit, Sender, View};
 use super::ccid2::Ccid2;
 use super::ccid3_receiver::Receiver;
 use super::ccid3_sender::Ccid3;
-use super::history::{Fate, History, Sent};
+use super::history::{History, PacketFate, Sent};
 use super::negotiation::Negotiation;
 use super::received::Received;
 use super::{Ccid, Config};
@@ -367,17 +367,17 @@ impl Endpoint {
     }
 
     /// Tells of a packet that is taken for lost.
-    pub(super) fn record_fate(&mut self, now: Instant, sent: &Sent, fate: Fate, judgement: Judgement) {
+    pub(super) fn record_fate(&mut self, now: Instant, sent: &Sent, fate: PacketFate, judgement: Judgement) {
         let verdict = |cause, score| Verdict { cause, score };
         match fate {
             // A mark is no loss.
-            Fate::Received | Fate::Marked => {}
-            Fate::Lost => self.record(now, sent, Trigger::DuplicateAcks, verdict(Cause::Congestion, 0.0), judgement),
-            Fate::Dropped(code) if code.is_corruption() => {
+            PacketFate::Received | PacketFate::Marked => {}
+            PacketFate::Lost => self.record(now, sent, Trigger::DuplicateAcks, verdict(Cause::Congestion, 0.0), judgement),
+            PacketFate::Dropped(code) if code.is_corruption() => {
                 self.record(now, sent, Trigger::Report, verdict(Cause::Corruption, 1.0), judgement);
             }
             // The receiver's buffer or application, not the path.
-            Fate::Dropped(_) => self.record(now, sent, Trigger::Report, verdict(Cause::Unknown, 0.5), judgement),
+            PacketFate::Dropped(_) => self.record(now, sent, Trigger::Report, verdict(Cause::Unknown, 0.5), judgement),
         }
     }
 
@@ -400,7 +400,7 @@ impl Endpoint {
         })));
     }
 
-    /// What happened since the last call.
+    /// The next event for the application and its driver.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }

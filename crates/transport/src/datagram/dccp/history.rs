@@ -27,7 +27,7 @@ impl Sent {
 
 /// What an acknowledgement says of a packet that was outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum PacketFate {
     /// An Ack Vector reported it as received.
     Received,
     /// It arrived with a CE mark.
@@ -40,9 +40,9 @@ pub(super) enum Fate {
 
 /// What one acknowledgement brought to light.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct AckOutcome {
     /// Packets whose fate is new, in the order in which they were sent.
-    pub fates: Vec<(Sent, Fate)>,
+    pub fates: Vec<(Sent, PacketFate)>,
     /// A round-trip time sample: from the packet that the acknowledgement number names.
     pub rtt: Option<Duration>,
 }
@@ -70,8 +70,8 @@ impl History {
     }
 
     /// Takes in an acknowledgement of `ack` at `now`.
-    pub fn acknowledge(&mut self, now: Instant, ack: u64, options: &[Opt]) -> Outcome {
-        let mut outcome = Outcome::default();
+    pub fn acknowledge(&mut self, now: Instant, ack: u64, options: &[Opt]) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
         let dropped = dropped(ack, options);
         let code = |seq: u64| dropped.iter().find(|(low, high, _)| (*low..=*high).contains(&seq)).map(|(_, _, code)| *code);
         let elapsed = options.iter().find_map(|option| match option {
@@ -85,9 +85,9 @@ impl History {
                 sent.received = true;
                 self.outstanding -= 1;
                 let fate = match code(sent.seq) {
-                    Some(code) => Fate::Dropped(code),
-                    None if state == State::Marked => Fate::Marked,
-                    None => Fate::Received,
+                    Some(code) => PacketFate::Dropped(code),
+                    None if state == State::Marked => PacketFate::Marked,
+                    None => PacketFate::Received,
                 };
                 if sent.seq == ack {
                     outcome.rtt = Some(now.since(sent.at).saturating_sub(elapsed.unwrap_or_default()));
@@ -103,7 +103,7 @@ impl History {
     }
 
     /// Packets before the third-last that arrived and did not arrive themselves are lost.
-    fn find_losses(&mut self, outcome: &mut Outcome) {
+    fn find_losses(&mut self, outcome: &mut AckOutcome) {
         let third = self.packets.iter().rev().filter(|sent| sent.received).nth(LATER - 1).map(|sent| sent.seq);
         if let Some(third) = third {
             let lost = &mut outcome.fates;
@@ -111,7 +111,7 @@ impl History {
             // What arrived before it proves nothing more: all of the earlier packets are settled.
             self.packets.retain(|sent| {
                 if sent.seq < third && !sent.received {
-                    lost.push((*sent, Fate::Lost));
+                    lost.push((*sent, PacketFate::Lost));
                     *outstanding -= 1;
                 }
                 sent.seq >= third
@@ -183,7 +183,7 @@ mod tests {
         history
     }
 
-    fn acked(history: &mut History, ack: u64, octets: &[u8], blocks: &[u8]) -> Vec<(u64, Fate)> {
+    fn acked(history: &mut History, ack: u64, octets: &[u8], blocks: &[u8]) -> Vec<(u64, PacketFate)> {
         let options = [
             Opt::AckVector { nonce: false, runs: octets.iter().map(|octet| Run::read(*octet)).collect() },
             Opt::DataDropped(blocks.iter().map(|octet| Block::read(*octet)).collect()),
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn three_later_packets_make_a_loss() {
-        use Fate::{Lost, Received};
+        use PacketFate::{Lost, Received};
         let mut history = history(10..=20);
         // 12 and 11 received, 10 not.
         assert_eq!(acked(&mut history, 12, &[1, 0xC0], &[]), [(11, Received), (12, Received)]);
@@ -216,9 +216,9 @@ mod tests {
         let mut history = history(92..=101);
         // Ack 100, everything received. Data Dropped as in RFC 4340, 11.7, with code 3 first.
         let found = acked(&mut history, 100, &[8], &[0, 0xB0, 3, 162]);
-        let (corrupt, buffer) = (Fate::Dropped(DropCode::CORRUPT), Fate::Dropped(DropCode::RECEIVE_BUFFER));
+        let (corrupt, buffer) = (PacketFate::Dropped(DropCode::CORRUPT), PacketFate::Dropped(DropCode::RECEIVE_BUFFER));
         assert_eq!(found[..3], [(92, buffer), (93, buffer), (94, buffer)]);
-        assert_eq!(found[6..], [(98, Fate::Received), (99, corrupt), (100, Fate::Received)]);
+        assert_eq!(found[6..], [(98, PacketFate::Received), (99, corrupt), (100, PacketFate::Received)]);
         assert_eq!(history.outstanding(), 1);
     }
 

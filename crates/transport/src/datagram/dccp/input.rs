@@ -3,7 +3,7 @@
 use super::ccid::Feedback;
 use super::ccid3_receiver::Receiver;
 use super::endpoint::{Datagram, Endpoint, State};
-use super::history::Fate;
+use super::history::PacketFate;
 use super::received::Received;
 use super::Mode;
 use crate::segment::Ecn;
@@ -296,11 +296,11 @@ impl Endpoint {
         if let Some(ratio) = self.sender.ack_ratio() {
             self.negotiation.set_ack_ratio(ratio);
         }
-        let bad = outcome.fates.iter().filter(|(_, fate)| *fate != Fate::Received);
+        let bad = outcome.fates.iter().filter(|(_, fate)| *fate != PacketFate::Received);
         for ((sent, fate), judgement) in bad.zip(judgements) {
             let reduced = u64::from(judgement == Judgement::Reduced);
             self.stats.reductions += reduced;
-            self.stats.ecn_reductions += reduced * u64::from(*fate == Fate::Marked);
+            self.stats.ecn_reductions += reduced * u64::from(*fate == PacketFate::Marked);
             self.record_fate(now, sent, *fate, judgement);
         }
     }

@@ -52,7 +52,7 @@ pub const VERSION: u32 = model::VERSION;
 /// A node of a tree. A sample goes to `low` if its feature is at most `threshold`, else to `high`; a leaf has itself for both and its value for
 /// a threshold.
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct TreeNode {
     feature: u8,
     low: u16,
     high: u16,

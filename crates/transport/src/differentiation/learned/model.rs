@@ -2,7 +2,7 @@
 //!
 //! Version 1: 90 trees of up to 20 leaves, 519890 losses of the families backbone, bits, cell, cross-traffic, last-hop, upstream.
 
-use super::{Node, LEAF};
+use super::{TreeNode, LEAF};
 
 pub(super) const VERSION: u32 = 1;
 pub(super) const THRESHOLD: f64 = 0.663;
@@ -12,12 +12,12 @@ pub(super) const INTERCEPT: f64 = -0.5372465688532695;
 #[rustfmt::skip]
 pub(super) static ROOTS: &[u16] = &[0, 39, 78, 117, 156, 195, 234, 273, 312, 351, 390, 429, 468, 507, 546, 585, 624, 663, 702, 741, 780, 819, 858, 897, 936, 975, 1014, 1053, 1092, 1131, 1170, 1209, 1248, 1287, 1326, 1365, 1404, 1443, 1482, 1521, 1560, 1599, 1638, 1677, 1716, 1755, 1794, 1833, 1872, 1911, 1950, 1989, 2028, 2067, 2106, 2145, 2184, 2223, 2262, 2301, 2340, 2379, 2418, 2457, 2496, 2535, 2574, 2613, 2652, 2691, 2730, 2769, 2808, 2847, 2886, 2925, 2964, 3003, 3042, 3081, 3120, 3159, 3198, 3237, 3276, 3315, 3354, 3393, 3432, 3471];
 
-const fn n(feature: u8, low: u16, high: u16, threshold: f32) -> Node {
-    Node { feature, low, high, threshold }
+const fn n(feature: u8, low: u16, high: u16, threshold: f32) -> TreeNode {
+    TreeNode { feature, low, high, threshold }
 }
 
 #[rustfmt::skip]
-pub(super) static NODES: &[Node] = &[
+pub(super) static NODES: &[TreeNode] = &[
     n(23, 1, 30, 0.8845559358596802), n(4, 2, 9, 0.07942603528499603), n(11, 3, 8, 3.3140206336975098),
     n(2, 4, 7, 0.06859763711690903), n(11, 5, 6, 2.0126757621765137), n(LEAF, 5, 5, -0.07938381284475327),
     n(LEAF, 6, 6, 0.15586161613464355), n(LEAF, 7, 7, -0.015228534117341042), n(LEAF, 8, 8, 0.19053395092487335),

@@ -1,8 +1,8 @@
-//! One direction of an emulator: the thread that carries its packets.
+//! One direction of an emulator: the thread that forwards its packets from the ingress device to the egress device.
 
 use super::audit::{Audit, Errors, HopAudit};
 use super::packet::{self, Header};
-use super::record::{Chunk, Fate, Record};
+use super::record::{Chunk, PacketFate, Record};
 use super::{lock, EmulateError, Hop, Options};
 use crate::clock::Clock;
 use crate::realtime::{self, Scheduling};
@@ -122,15 +122,15 @@ struct Slot {
     record: Record,
 }
 
-/// A measurement of what comes out while packets wait.
+/// The rate at which packets leave while others wait.
 #[derive(Debug, Default)]
-struct Flow {
+struct EgressRate {
     last: Option<(u64, u64)>,
     nanoseconds: u64,
     octets: u64,
 }
 
-impl Flow {
+impl EgressRate {
     /// A packet that was due at `due` has left at `left`; `span` is its time of transmission at the slowest link.
     fn note(&mut self, due: u64, left: u64, octets: u32, span: u64) {
         if let Some((before, left_before)) = self.last {
@@ -153,11 +153,12 @@ fn slowest(stages: &[Stage]) -> Option<BitRate> {
 }
 
 /// One direction of an emulator, at work: its devices, its links and its counters.
-pub(super) struct Lane {
-    from: Arc<Tun>,
-    to: Arc<Tun>,
+pub(super) struct Direction {
+    ingress: Arc<Tun>,
+    egress: Arc<Tun>,
     clock: Clock,
-    direction: u16,
+    /// Its number in records.
+    number: u16,
     stages: Vec<Stage>,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -174,11 +175,17 @@ pub(super) struct Lane {
     held_back: bool,
     troubles: Vec<String>,
     errors: Errors,
-    flow: Flow,
+    egress_rate: EgressRate,
 }
 
-impl Lane {
-    pub fn new(from: Arc<Tun>, to: Arc<Tun>, chain: Vec<Hop>, options: &Options, direction: u16) -> Result<Self, EmulateError> {
+impl Direction {
+    pub fn new(
+        ingress: Arc<Tun>,
+        egress: Arc<Tun>,
+        chain: Vec<Hop>,
+        options: &Options,
+        number: u16,
+    ) -> Result<Self, EmulateError> {
         let stages = chain
             .into_iter()
             .map(|Hop { name, spec, discipline }| {
@@ -194,11 +201,11 @@ impl Lane {
         let scheduling = Scheduling { fifo: None, refused: None };
         let clock = options.clock;
         let started = clock.now();
-        let mut lane = Self {
-            from,
-            to,
+        let mut worker = Self {
+            ingress,
+            egress,
             clock,
-            direction,
+            number,
             stages,
             slots: Vec::new(),
             free: Vec::new(),
@@ -215,17 +222,17 @@ impl Lane {
             held_back: false,
             troubles: Vec::new(),
             errors: Errors::default(),
-            flow: Flow::default(),
+            egress_rate: EgressRate::default(),
         };
-        lane.publish(started);
-        Ok(lane)
+        worker.publish(started);
+        Ok(worker)
     }
 
     pub fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }
 
-    /// Carries packets until it is told to stop.
+    /// Forwards packets until it is told to stop.
     pub fn run(mut self) -> io::Result<()> {
         self.scheduling = realtime::prepare(self.fifo);
         let mut buffer = vec![0; LONGEST];
@@ -244,7 +251,7 @@ impl Lane {
                     self.held_back = true;
                     break;
                 }
-                let Some(length) = self.from.receive(buffer)? else {
+                let Some(length) = self.ingress.receive(buffer)? else {
                     quiet = true;
                     break;
                 };
@@ -273,7 +280,7 @@ impl Lane {
         }
         let timeout = due.map(|due| TimeSpec::from_duration(Duration::from_nanos(due.as_nanos() - now.as_nanos())));
         let readable = if self.slots.len() - self.free.len() >= MOST_UNDER_WAY { PollFlags::empty() } else { PollFlags::POLLIN };
-        let mut waiting = [PollFd::new(self.from.as_fd(), readable), PollFd::new(self.shared.wake.as_fd(), PollFlags::POLLIN)];
+        let mut waiting = [PollFd::new(self.ingress.as_fd(), readable), PollFd::new(self.shared.wake.as_fd(), PollFlags::POLLIN)];
         match ppoll(&mut waiting, timeout, None) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
@@ -312,7 +319,7 @@ impl Lane {
         let came = now.as_nanos();
         let record = Record {
             number: self.received,
-            direction: self.direction,
+            direction: self.number,
             hop: 0,
             copy: false,
             came,
@@ -324,7 +331,7 @@ impl Lane {
             marked: false,
             flipped: 0,
             first_flip: 0,
-            fate: Fate::UnderWay,
+            fate: PacketFate::UnderWay,
             header,
         };
         self.received += 1;
@@ -348,7 +355,7 @@ impl Lane {
     fn advance(&mut self, mut now: Instant) -> io::Result<Instant> {
         let last = self.stages.len() - 1;
         for hop in 0..=last {
-            // Each link hears of everything up to one moment, so that what reaches the next one comes in the order of time.
+            // All links advance to one moment together, so that packets reach the next one in the order of time.
             let horizon = now;
             while let Some(passage) = self.stages[hop].crossing.poll(horizon) {
                 let at = passage.at;
@@ -375,7 +382,7 @@ impl Lane {
                             self.stages[hop].chance.add(record.octets);
                         }
                         record.left = record.due;
-                        record.fate = Fate::Lost(cause);
+                        record.fate = PacketFate::Lost(cause);
                         self.finish(slot);
                     }
                     Arrival::Here { marked, flips } => {
@@ -387,7 +394,7 @@ impl Lane {
                             flip_bits(octets, flips.iter().map(|&bit| u64::from(bit)));
                             if record.flipped == 0 || first < record.first_flip {
                                 record.first_flip = first;
-                                record.fate = Fate::Damaged(record.header.place(first));
+                                record.fate = PacketFate::Damaged(record.header.place(first));
                             }
                             record.flipped += flips.len() as u32;
                         }
@@ -408,7 +415,7 @@ impl Lane {
     /// Writes a packet to the other device; gives the time after that.
     fn hand_on(&mut self, slot: u32) -> io::Result<Instant> {
         let Slot { octets, record } = &mut self.slots[slot as usize];
-        let taken = self.to.send(octets)?;
+        let taken = self.egress.send(octets)?;
         let now = self.clock.now();
         record.left = now.as_nanos();
         if taken {
@@ -417,15 +424,15 @@ impl Lane {
             self.errors.add(record.left.saturating_sub(record.due));
             if let Some(rate) = slowest(&self.stages) {
                 let span = rate.serialise(u64::from(record.octets), 0).0.as_nanos();
-                self.flow.note(record.due, record.left, record.octets, span);
+                self.egress_rate.note(record.due, record.left, record.octets, span);
             }
-            if record.fate == Fate::UnderWay {
-                record.fate = Fate::Delivered;
+            if record.fate == PacketFate::UnderWay {
+                record.fate = PacketFate::Delivered;
             }
-        } else if record.fate == Fate::UnderWay {
+        } else if record.fate == PacketFate::UnderWay {
             // A damaged packet that is no IP packet any more was not the emulator's fault.
             self.refused += 1;
-            record.fate = Fate::Refused;
+            record.fate = PacketFate::Refused;
         }
         self.finish(slot);
         Ok(now)
@@ -452,7 +459,7 @@ impl Lane {
         let mut left: Vec<_> = self.slots.iter().zip(idle).filter(|(_, idle)| !idle).map(|(slot, _)| slot).collect();
         left.sort_unstable_by_key(|slot| slot.record.number);
         for Slot { octets, record } in left {
-            self.chunk.push(Record { fate: Fate::UnderWay, ..*record }, octets);
+            self.chunk.push(Record { fate: PacketFate::UnderWay, ..*record }, octets);
         }
         let _ = records.send(self.chunk.take());
     }
@@ -471,7 +478,7 @@ impl Lane {
             sent_octets: self.sent_octets,
             refused: self.refused,
             rate_bps: slowest(&self.stages).map(BitRate::as_bps),
-            achieved_bps: self.flow.rate(),
+            achieved_bps: self.egress_rate.rate(),
             seconds: now.since(self.started).as_secs_f64(),
             error: self.errors.summary(),
             waited_for_processor_s: realtime::waited_for_processor().map(|nanoseconds| nanoseconds as f64 / 1e9),

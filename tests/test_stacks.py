@@ -37,7 +37,7 @@ def scenario() -> Scenario:
     return Scenario.parse(TEXT, "test")
 
 
-def measure(scenario: Scenario, on: str) -> stacks.Outcome:
+def measure(scenario: Scenario, on: str) -> stacks.MeasuredRun:
     """A real run, where this machine can have one and has time for it."""
     for _ in range(3):
         try:
@@ -49,7 +49,7 @@ def measure(scenario: Scenario, on: str) -> stacks.Outcome:
     pytest.skip(f"the machine is too busy: {'; '.join(flaws(outcome.audit))}")
 
 
-def erased(outcome: stacks.Outcome) -> int:
+def erased(outcome: stacks.MeasuredRun) -> int:
     """Packets that the links erased."""
     return sum(dict(hop["dropped"]).get("erased", 0) for way in outcome.audit for hop in way["hops"])
 
@@ -121,7 +121,7 @@ def test_what_decides_a_result_is_in_its_name(tmp_path: Path, monkeypatch: pytes
     assert len(set(names)) == len(names)
 
 
-def simulated(jobs: Sequence[stacks.Job], *_: object, **__: object) -> list[stacks.Outcome]:
+def simulated(jobs: Sequence[stacks.Job], *_: object, **__: object) -> list[stacks.MeasuredRun]:
     """Outcomes as real runs would have, from the simulator."""
     outcomes = []
     for job in jobs:
@@ -137,7 +137,7 @@ def simulated(jobs: Sequence[stacks.Job], *_: object, **__: object) -> list[stac
             )
             for row in rows
         )
-        outcomes.append(stacks.Outcome(transfers, ()))
+        outcomes.append(stacks.MeasuredRun(transfers, ()))
     return outcomes
 
 

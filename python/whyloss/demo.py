@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from whyloss.figures import Curve, Figure, Style
 from whyloss.scenario import Scenario
-from whyloss.stacks import Glance, Outcome, measure
+from whyloss.stacks import Glance, MeasuredRun, measure
 from whyloss.stats import Exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["COLOURS", "Demonstration", "Lane"]
+__all__ = ["COLOURS", "DemoFlow", "Demonstration"]
 
 SCENARIO = """
 [scenario]
@@ -43,13 +43,13 @@ BIN_S = 0.5
 
 
 @dataclass
-class Lane:
-    """One of the flows."""
+class DemoFlow:
+    """A flow under one congestion control, on a link of its own."""
 
     control: str
     arrived: list[tuple[float, int]] = field(default_factory=list)
     """Seconds since the beginning, and octets that had arrived by then."""
-    outcome: Outcome | None = None
+    outcome: MeasuredRun | None = None
 
     def goodput_mbps(self, until_s: float, span_s: float = BIN_S) -> float:
         """Goodput over the ``span_s`` before ``until_s``."""
@@ -67,26 +67,26 @@ class Lane:
 
 
 class Demonstration:
-    """All lanes, run at the same time in real time."""
+    """All flows, run at the same time in real time."""
 
     def __init__(self, controls: tuple[str, ...], damaged_percent: float, seconds: float) -> None:
         """Compares ``controls`` for ``seconds`` on links that damage ``damaged_percent`` of the packets."""
         self.seconds = seconds
         self.damaged_percent = damaged_percent
-        self.lanes = [Lane(control) for control in controls]
+        self.flows = [DemoFlow(control) for control in controls]
         self.scenario = Scenario.parse(SCENARIO, "demo").replace(
             {"path.forward.channel.loss": f"{damaged_percent:g} %", "scenario.duration": f"{seconds:g} s"}
         )
         self._stopped = threading.Event()
 
     def run(self, watch: Callable[[], object], period_s: float = 0.1) -> None:
-        """Runs all lanes and calls ``watch`` every ``period_s`` until they end.
+        """Runs all flows and calls ``watch`` every ``period_s`` until they end.
 
         Raises:
             OSError: this machine does not allow it.
         """
-        with ThreadPoolExecutor(max_workers=len(self.lanes)) as pool:
-            running = [pool.submit(self._drive, lane) for lane in self.lanes]
+        with ThreadPoolExecutor(max_workers=len(self.flows)) as pool:
+            running = [pool.submit(self._drive, flow) for flow in self.flows]
             try:
                 while not all(future.done() for future in running):
                     watch()
@@ -97,25 +97,25 @@ class Demonstration:
                 future.result()
         watch()
 
-    def _drive(self, lane: Lane) -> None:
+    def _drive(self, flow: DemoFlow) -> None:
         def tick(glance: Glance) -> None:
             if self._stopped.is_set():
                 raise KeyboardInterrupt
-            lane.arrived.append((glance.elapsed_s, glance.delivered["demo"]))
+            flow.arrived.append((glance.elapsed_s, glance.delivered["demo"]))
 
-        lane.outcome = measure(self.scenario, on="kernel", controls={"demo": lane.control}, tick=tick)
+        flow.outcome = measure(self.scenario, on="kernel", controls={"demo": flow.control}, tick=tick)
 
     def figure(self) -> Figure:
         """Goodput over time."""
         steps = [BIN_S * step for step in range(1, round(self.seconds / BIN_S) + 1)]
         curves = tuple(
             Curve(
-                f"{lane.control}: {lane.mean_mbps():.1f} Mbit/s",
+                f"{flow.control}: {flow.mean_mbps():.1f} Mbit/s",
                 tuple(steps),
-                tuple(Exact(lane.goodput_mbps(at), 1) for at in steps),
+                tuple(Exact(flow.goodput_mbps(at), 1) for at in steps),
                 Style(colour),
             )
-            for lane, colour in zip(self.lanes, COLOURS, strict=False)
+            for flow, colour in zip(self.flows, COLOURS, strict=False)
         )
         return Figure(
             id="demo",

@@ -69,22 +69,22 @@ def kernel(damaged: float, seconds: float, controls: tuple[str, ...], out: Path,
         shown.run(lambda: live.update(_bars(shown)))
     out.mkdir(parents=True, exist_ok=True)
     svg, png = plots.save(shown.figure(), out / "goodput")
-    lanes = [
+    flows = [
         {
-            "control": lane.control,
-            "goodput_mbps": lane.mean_mbps(),
-            "queueing_ms": lane.outcome.mean_wait_ms if lane.outcome else None,
-            "retransmissions": lane.outcome.transfers[0].retransmissions if lane.outcome else None,
-            "link_kept_its_time": lane.outcome.valid if lane.outcome else None,
+            "control": flow.control,
+            "goodput_mbps": flow.mean_mbps(),
+            "queueing_ms": flow.outcome.mean_wait_ms if flow.outcome else None,
+            "retransmissions": flow.outcome.transfers[0].retransmissions if flow.outcome else None,
+            "link_kept_its_time": flow.outcome.valid if flow.outcome else None,
         }
-        for lane in shown.lanes
+        for flow in shown.flows
     ]
     if as_json:
-        tell_json({"damaged_percent": damaged, "seconds": seconds, "flows": lanes, "figure": str(svg)})
+        tell_json({"damaged_percent": damaged, "seconds": seconds, "flows": flows, "figure": str(svg)})
         return
     listing = table("", "control", ">Mbit/s", ">queueing ms", ">retransmissions")
-    for lane in lanes:
-        row(listing, lane["control"], *(f"{lane[name]:.{digits}f}" for name, digits in _SHOWN))
+    for flow in flows:
+        row(listing, flow["control"], *(f"{flow[name]:.{digits}f}" for name, digits in _SHOWN))
     screen.print(listing)
     say(f"figure: {png}")
 
@@ -95,11 +95,11 @@ _SHOWN = (("goodput_mbps", 1), ("queueing_ms", 0), ("retransmissions", 0))
 def _bars(shown: Demonstration) -> Table:
     """One bar a flow: what arrived in the last half second, and the mean so far."""
     made = Table(box=None, pad_edge=False, show_header=False)
-    for lane in shown.lanes:
-        now = lane.arrived[-1][0] if lane.arrived else 0.0
-        rate = lane.goodput_mbps(now)
+    for flow in shown.flows:
+        now = flow.arrived[-1][0] if flow.arrived else 0.0
+        rate = flow.goodput_mbps(now)
         filled = round(min(rate / _LINK_MBPS, 1.0) * _BAR)
-        bar = Text("█" * filled, style="blue" if lane.control.startswith("wl_") else "bright_black")
+        bar = Text("█" * filled, style="blue" if flow.control.startswith("wl_") else "bright_black")
         bar.append("·" * (_BAR - filled), style="dim")
-        made.add_row(lane.control, bar, f"{rate:4.1f} Mbit/s", f"mean {lane.mean_mbps():4.1f}", f"{now:4.1f} s")
+        made.add_row(flow.control, bar, f"{rate:4.1f} Mbit/s", f"mean {flow.mean_mbps():4.1f}", f"{now:4.1f} s")
     return made

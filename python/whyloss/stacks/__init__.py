@@ -6,6 +6,6 @@ errors of the links are, because they follow from seed and run as in the simulat
 """
 
 from whyloss.stacks.batch import Job, run_jobs
-from whyloss.stacks.measure import STACKS, Glance, Outcome, measure
+from whyloss.stacks.measure import STACKS, Glance, MeasuredRun, measure
 
-__all__ = ["STACKS", "Glance", "Job", "Outcome", "measure", "run_jobs"]
+__all__ = ["STACKS", "Glance", "Job", "MeasuredRun", "measure", "run_jobs"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from whyloss import _native, files, kernel
 from whyloss.stacks.kernel import control_of
-from whyloss.stacks.measure import Glance, Outcome, measure
+from whyloss.stacks.measure import Glance, MeasuredRun, measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +69,7 @@ def run_jobs(
     *,
     parallel: int = 4,
     progress: Callable[[int, int], object] | None = None,
-) -> list[Outcome]:
+) -> list[MeasuredRun]:
     """The outcomes of ``jobs``, in their order.
 
     Finished runs are kept in ``store`` and not run again. A run whose links did not keep their time is run again, and
@@ -82,7 +82,7 @@ def run_jobs(
         progress: is told how many are done, and how many there are.
     """
     store.mkdir(parents=True, exist_ok=True)
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, MeasuredRun] = {}
     for index, job in enumerate(jobs):
         if (kept := _read(store, job)) is not None:
             outcomes[index] = kept
@@ -92,7 +92,7 @@ def run_jobs(
         if progress is not None:
             progress(len(outcomes), len(jobs))
 
-    def work(job: Job) -> Outcome:
+    def work(job: Job) -> MeasuredRun:
         def tick(_: Glance) -> None:
             if stopped.is_set():
                 raise _StoppedError
@@ -114,20 +114,20 @@ def run_jobs(
 def _controls(job: Job) -> list[str]:
     if job.on != "kernel":
         return []
-    return [control_of(errand, job.controls) for errand in job.scenario.native.agenda(job.run)]
+    return [control_of(planned, job.controls) for planned in job.scenario.native.agenda(job.run)]
 
 
 def _run(
     jobs: Sequence[Job],
-    outcomes: dict[int, Outcome],
-    work: Callable[[Job], Outcome],
+    outcomes: dict[int, MeasuredRun],
+    work: Callable[[Job], MeasuredRun],
     parallel: int,
     stopped: threading.Event,
     tell: Callable[[], None],
 ) -> None:
     """Does the work of those that have no outcome yet."""
     pool = ThreadPoolExecutor(max_workers=parallel)
-    running: dict[Future[Outcome], int] = {
+    running: dict[Future[MeasuredRun], int] = {
         pool.submit(work, job): index for index, job in enumerate(jobs) if index not in outcomes
     }
     try:
@@ -141,12 +141,12 @@ def _run(
         pool.shutdown(cancel_futures=True)
 
 
-def _read(store: Path, job: Job) -> Outcome | None:
+def _read(store: Path, job: Job) -> MeasuredRun | None:
     path = store / f"{job.key()}.json"
     if not path.is_file():
         return None
-    return Outcome.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    return MeasuredRun.from_dict(json.loads(path.read_text(encoding="utf-8")))
 
 
-def _write(store: Path, job: Job, outcome: Outcome) -> None:
+def _write(store: Path, job: Job, outcome: MeasuredRun) -> None:
     files.write(store / f"{job.key()}.json", json.dumps(outcome.to_dict()) + "\n")

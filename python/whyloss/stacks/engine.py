@@ -17,7 +17,7 @@ __all__ = ["Carrier", "carriers"]
 class Carrier:
     """One transfer between two hosts of the engine. Times are in nanoseconds of ``time.monotonic_ns``."""
 
-    errand: _native.Errand
+    planned: _native.PlannedTransfer
     native: _native.BulkTransfer
     control: str = ""
     error: str = ""
@@ -26,7 +26,7 @@ class Carrier:
 
     def start(self, origin_ns: int) -> None:
         """Starts the transfer at its time after ``origin_ns``."""
-        self.native.start(origin_ns + round(self.errand["start_s"] * 1e9))
+        self.native.start(origin_ns + round(self.planned["start_s"] * 1e9))
 
     @property
     def started_ns(self) -> int:
@@ -56,6 +56,6 @@ class Carrier:
         self.retransmissions = self.native.stop()
 
 
-def carriers(bed: Testbed, scenario: Scenario, run: int, agenda: list[_native.Errand]) -> list[Carrier]:
+def carriers(bed: Testbed, scenario: Scenario, run: int, agenda: list[_native.PlannedTransfer]) -> list[Carrier]:
     """One for each transfer of ``agenda``; each end is a guest of the host that the scenario names."""
-    return [Carrier(errand, bed.bulk_transfer(scenario, run, number)) for number, errand in enumerate(agenda)]
+    return [Carrier(planned, bed.bulk_transfer(scenario, run, number)) for number, planned in enumerate(agenda)]

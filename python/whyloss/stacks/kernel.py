@@ -31,22 +31,22 @@ _SMALL_BUFFER = 1 << 20
 _SND_CWND, _TOTAL_RETRANS = 80, 100
 
 
-def control_of(errand: _native.Errand, controls: Mapping[str, str]) -> str:
+def control_of(planned: _native.PlannedTransfer, controls: Mapping[str, str]) -> str:
     """The kernel's congestion control for a transfer: the one chosen for its flow, else what its scheme means.
 
     Raises:
         whyloss.InputError: the kernel has nothing like the scheme.
     """
-    flow = errand["name"].split(".")[0]
-    control = controls.get(flow) or CONTROLS.get(errand["scheme"])
+    flow = planned["name"].split(".")[0]
+    control = controls.get(flow) or CONTROLS.get(planned["scheme"])
     if control is None:
         raise _native.InputError(
-            f"flow {flow!r}: the kernel has no scheme {errand['scheme']!r}; it has {', '.join(sorted(set(CONTROLS)))}"
+            f"flow {flow!r}: the kernel has no scheme {planned['scheme']!r}; it has {', '.join(sorted(set(CONTROLS)))}"
         )
     return control
 
 
-def prepare(bed: Testbed, agenda: list[_native.Errand]) -> None:
+def prepare(bed: Testbed, agenda: list[_native.PlannedTransfer]) -> None:
     """Sets up the hosts as the transfers' configuration says.
 
     A Linux host has one configuration: what the profile says of SACK, timestamps, RACK, tail loss probes, the smallest
@@ -55,7 +55,7 @@ def prepare(bed: Testbed, agenda: list[_native.Errand]) -> None:
     Raises:
         whyloss.InputError: two transfers want different ones.
     """
-    wanted = [(_host_settings(errand["tcp"]), errand["tcp"]["initial_window"]) for errand in agenda]
+    wanted = [(_host_settings(planned["tcp"]), planned["tcp"]["initial_window"]) for planned in agenda]
     if any(settings != wanted[0] for settings in wanted):
         raise _native.InputError("the flows of a scenario must agree in what a Linux host sets for all its connections")
     settings, window = wanted[0]
@@ -99,7 +99,7 @@ def _host_settings(tcp: Mapping[str, Any]) -> dict[str, str]:
 class Carrier:
     """One transfer over sockets of the kernel. Times are in nanoseconds of ``time.monotonic_ns``."""
 
-    errand: _native.Errand
+    planned: _native.PlannedTransfer
     control: str
     bed: Testbed
     port: int
@@ -119,15 +119,15 @@ class Carrier:
 
     def start(self, origin_ns: int) -> None:
         """Listens, and starts the transfer at its time after ``origin_ns``."""
-        listener = self._open(self.errand["to"])
+        listener = self._open(self.planned["to"])
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if (buffer := self.errand["tcp"]["receive_buffer"]) <= _SMALL_BUFFER:
+        if (buffer := self.planned["tcp"]["receive_buffer"]) <= _SMALL_BUFFER:
             # The kernel takes twice what is said, and about half of that is the window.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         listener.bind(self._address)
-        listener.listen(self.errand["connections"])
+        listener.listen(self.planned["connections"])
         self._spawn(self._accept, listener)
-        self._spawn(self._connect, origin_ns + round(self.errand["start_s"] * 1e9))
+        self._spawn(self._connect, origin_ns + round(self.planned["start_s"] * 1e9))
 
     @property
     def finished(self) -> bool:
@@ -155,7 +155,7 @@ class Carrier:
 
     @property
     def _address(self) -> tuple[str, int]:
-        return self.bed.address(self.errand["to"]), self.port
+        return self.bed.address(self.planned["to"]), self.port
 
     def _open(self, host: str) -> socket.socket:
         return self._keep(self.bed.inside(host, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)))
@@ -178,7 +178,7 @@ class Carrier:
         thread.start()
 
     def _accept(self, listener: socket.socket) -> None:
-        for _ in range(self.errand["connections"]):
+        for _ in range(self.planned["connections"]):
             connection, _ = listener.accept()
             self._spawn(self._receive, self._keep(connection))
 
@@ -188,7 +188,7 @@ class Carrier:
         while count := connection.recv_into(buffer, 0, socket.MSG_WAITALL):
             with self._lock:
                 self.delivered += count
-                if self.delivered == self.errand["octets"]:
+                if self.delivered == self.planned["octets"]:
                     self.finished_ns = time.monotonic_ns()
 
     def _connect(self, at_ns: int) -> None:
@@ -196,24 +196,24 @@ class Carrier:
         if self._stopped:
             return
         self.started_ns = time.monotonic_ns()
-        for _ in range(self.errand["connections"]):
-            connection = self._open(self.errand["from"])
+        for _ in range(self.planned["connections"]):
+            connection = self._open(self.planned["from"])
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name_in_kernel(self.control).encode())
-            if self.errand["tcp"]["send_buffer"] <= _SMALL_BUFFER:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.errand["tcp"]["send_buffer"])
+            if self.planned["tcp"]["send_buffer"] <= _SMALL_BUFFER:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.planned["tcp"]["send_buffer"])
             self._spawn(self._send, connection)
 
     def _send(self, connection: socket.socket) -> None:
         connection.connect(self._address)
         self._senders.append(connection)
-        piece = bytes(self.errand["chunk"])
+        piece = bytes(self.planned["chunk"])
         while (count := self._take(len(piece))) and not self._stopped:
             connection.sendall(piece[:count])
         connection.shutdown(socket.SHUT_WR)
 
     def _take(self, wanted: int) -> int:
         """The next piece of the data, for whichever connection has room."""
-        octets = self.errand["octets"]
+        octets = self.planned["octets"]
         with self._lock:
             count = wanted if octets is None else min(wanted, octets - self._taken)
             self._taken += count

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from whyloss.scenario import Scenario
 
-__all__ = ["STACKS", "Glance", "Outcome", "Row", "measure"]
+__all__ = ["STACKS", "Glance", "MeasuredRun", "Row", "measure"]
 
 STACKS = ("kernel", "engine")
 _FIRST_PORT = 5000
@@ -55,7 +55,7 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MeasuredRun:
     """What a real run gave."""
 
     transfers: tuple[Row, ...]
@@ -79,7 +79,7 @@ class Outcome:
         return {"transfers": [asdict(row) for row in self.transfers], "audit": list(self.audit)}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Outcome:
+    def from_dict(cls, plain: Mapping[str, Any]) -> MeasuredRun:
         """What :meth:`to_dict` gave."""
         return cls(tuple(Row(**row) for row in plain["transfers"]), tuple(plain["audit"]))
 
@@ -90,7 +90,7 @@ def measure(
     on: str = "kernel",
     controls: Mapping[str, str] | None = None,
     tick: Callable[[Glance], object] | None = None,
-) -> Outcome:
+) -> MeasuredRun:
     """Runs ``scenario`` over emulated links in network namespaces of its own.
 
     Args:
@@ -107,7 +107,7 @@ def measure(
     if on not in STACKS:
         raise _native.InputError(f"there is no stack {on!r}; there are {', '.join(STACKS)}")
     agenda = scenario.native.agenda(run)
-    chosen = [kernel.control_of(errand, controls or {}) if on == "kernel" else "" for errand in agenda]
+    chosen = [kernel.control_of(planned, controls or {}) if on == "kernel" else "" for planned in agenda]
     if missing := {kernel_part.name_in_kernel(control) for control in chosen if control} - kernel_part.available():
         raise _native.InputError(
             f"{scenario.name}: this kernel has no congestion control {', '.join(sorted(missing))} now; "
@@ -118,12 +118,12 @@ def measure(
             kernel.prepare(bed, agenda)
             carriers: list[Any] = [
                 kernel.Carrier(
-                    errand=errand,
+                    planned=planned,
                     control=control,
                     bed=bed,
                     port=_FIRST_PORT + number,
                 )
-                for number, (errand, control) in enumerate(zip(agenda, chosen, strict=True))
+                for number, (planned, control) in enumerate(zip(agenda, chosen, strict=True))
             ]
         else:
             carriers = engine.carriers(bed, scenario, run, agenda)
@@ -138,21 +138,25 @@ def measure(
             for carrier in carriers:
                 carrier.stop()
         audit = tuple(bed.audit())
-    broken = [f"{carrier.errand['name']}: {carrier.error}" for carrier in carriers if carrier.error]
+    broken = [f"{carrier.planned['name']}: {carrier.error}" for carrier in carriers if carrier.error]
     if broken:
         raise OSError("; ".join(broken))
-    return Outcome(tuple(_row(carrier, origin, end) for carrier in carriers), audit)
+    return MeasuredRun(tuple(_row(carrier, origin, end) for carrier in carriers), audit)
 
 
 def _wait(
-    carriers: list[Any], agenda: list[_native.Errand], origin: int, limit: int, tick: Callable[[Glance], object] | None
+    carriers: list[Any],
+    agenda: list[_native.PlannedTransfer],
+    origin: int,
+    limit: int,
+    tick: Callable[[Glance], object] | None,
 ) -> None:
-    sized = [carrier for carrier, errand in zip(carriers, agenda, strict=True) if errand["octets"] is not None]
+    sized = [carrier for carrier, planned in zip(carriers, agenda, strict=True) if planned["octets"] is not None]
     while (now := time.monotonic_ns()) < limit:
         for carrier in carriers:
             carrier.look()
         if tick is not None:
-            delivered = {carrier.errand["name"]: carrier.delivered for carrier in carriers}
+            delivered = {carrier.planned["name"]: carrier.delivered for carrier in carriers}
             tick(Glance((now - origin) / 1e9, delivered))
         if any(carrier.error for carrier in carriers) or (sized and all(carrier.finished for carrier in sized)):
             return
@@ -160,16 +164,16 @@ def _wait(
 
 
 def _row(carrier: Any, origin: int, end: int) -> Row:
-    errand = carrier.errand
+    planned = carrier.planned
     until = carrier.finished_ns or end
     span = max(until - carrier.started_ns, 1)
     return Row(
-        transfer=errand["name"],
-        entry=errand["entry"],
-        scheme=errand["scheme"],
+        transfer=planned["name"],
+        entry=planned["entry"],
+        scheme=planned["scheme"],
         control=carrier.control,
-        connections=errand["connections"],
-        octets=errand["octets"],
+        connections=planned["connections"],
+        octets=planned["octets"],
         octets_delivered=carrier.delivered,
         start_ns=carrier.started_ns - origin,
         finished_ns=None if carrier.finished_ns is None else carrier.finished_ns - origin,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from whyloss.pack import FigureSpec, Pack, Reading
     from whyloss.scenario import Scenario
-    from whyloss.stacks.measure import Outcome
+    from whyloss.stacks.measure import MeasuredRun
 
 __all__ = ["Compared", "agreement", "curves", "run"]
 
@@ -115,7 +115,7 @@ def _literals(labels: dict[str, Any]) -> dict[str, pl.Expr]:
     return {name: pl.lit(value) for name, value in labels.items()}
 
 
-def _quantities(outcome: Outcome) -> pl.DataFrame:
+def _quantities(outcome: MeasuredRun) -> pl.DataFrame:
     """As :func:`whyloss.experiments.quantities` of a simulated run, as far as real stacks tell it."""
     rows: dict[int, dict[str, Any]] = {}
     for transfer in outcome.transfers:

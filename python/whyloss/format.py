@@ -487,26 +487,6 @@ class Outage:
 
 
 @dataclass(kw_only=True)
-class Output:
-    """
-    What is written down beside flows, losses and links.
-    """
-
-    capture: list[str] | None = None
-    """
-    Names of links whose packets are written to pcapng files.
-    """
-    drops: bool | None = False
-    """
-    Keep a row for every packet that did not arrive, beside the losses that senders noticed.
-    """
-    sample: Span | None = None
-    """
-    Interval of the time series of windows and queues; none if nothing is said.
-    """
-
-
-@dataclass(kw_only=True)
 class Reorder:
     """
     A share of the packets leaves the order: either `late` or `early`.
@@ -523,6 +503,26 @@ class Reorder:
     late: Span | None = None
     """
     They arrive this much later, and those that follow overtake them.
+    """
+
+
+@dataclass(kw_only=True)
+class Segments:
+    """
+    Which packets are kept one by one.
+    """
+
+    at_most: int | None = 1000000
+    """
+    So many at most, the first ones. How many more there were stands in the table `runs`.
+    """
+    from_: Span | None = "0 ns"
+    """
+    Those that left at this time or later.
+    """
+    until: Span | None = None
+    """
+    Those that left before this time; to the end of the run if nothing is said.
     """
 
 
@@ -882,6 +882,30 @@ class Input:
     data: Channel | None = None
     """
     What happens to packets with data that the host receives. No other packets count.
+    """
+
+
+@dataclass(kw_only=True)
+class Output:
+    """
+    What is written down beside flows, losses and links.
+    """
+
+    capture: list[str] | None = None
+    """
+    Names of links whose packets are written to pcapng files.
+    """
+    drops: bool | None = False
+    """
+    Keep a row for every packet that did not arrive, beside the losses that senders noticed.
+    """
+    sample: Span | None = None
+    """
+    Interval of the time series of windows and queues; none if nothing is said.
+    """
+    segments: Segments | None = None
+    """
+    Keep a row for every packet that an endpoint sent; none if nothing is said. `segments = {}` keeps those of the whole run.
     """
 
 

@@ -3,7 +3,7 @@
 use crate::channels::{check_channel, check_input, check_no_pattern};
 use crate::error::{nearest, InputError};
 use crate::flows::check_flow;
-use crate::format::{Chain, Document, Flow, Input, Shape};
+use crate::format::{Chain, Document, Flow, Input, Segments, Shape};
 use crate::network::{Link, Network, NetworkNode, Transfer};
 use crate::ways::Way;
 use std::collections::BTreeSet;
@@ -269,6 +269,15 @@ impl Network {
         }
         if document.output.sample == Some(Span(0)) {
             return Err(InputError::default().at("output.sample").found("\"0 s\"").allowed("a time above zero"));
+        }
+        let Some(segments) = &document.output.segments else { return Ok(()) };
+        if segments.at_most == 0 || segments.at_most > Segments::MOST {
+            let allowed = format!("1 to {}", Segments::MOST);
+            return Err(InputError::default().at("output.segments.at_most").found(segments.at_most.to_string()).allowed(allowed));
+        }
+        if let Some(until) = segments.until.filter(|until| *until <= segments.from) {
+            let allowed = format!("a time after \"{}\", which is output.segments.from", segments.from);
+            return Err(InputError::default().at("output.segments.until").found(format!("\"{until}\"")).allowed(allowed));
         }
         Ok(())
     }

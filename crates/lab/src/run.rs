@@ -15,8 +15,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
-    Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Limits, NodeId, RunError, RunOutcome, Simulation, StripedTransfer,
-    Supply, TcpFlow, Way, WholeFile,
+    Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Limits, LogSpec, NodeId, RunError, RunOutcome, Simulation,
+    StripedTransfer, Supply, TcpFlow, Way, WholeFile,
 };
 use whyloss_transport::scheme::{Catalogue, Row};
 use whyloss_transport::{Config, Duration, Instant};
@@ -164,6 +164,13 @@ impl World {
         }
         if let Some(interval) = document.output.sample {
             builder.sample_every(interval.into());
+        }
+        if let Some(segments) = &document.output.segments {
+            builder.log_packets(LogSpec {
+                from: Instant::ZERO + segments.from.into(),
+                until: segments.until.map_or(Instant::MAX, |until| Instant::ZERO + until.into()),
+                at_most: segments.at_most as usize,
+            });
         }
         let mut captures = Vec::new();
         if let Some(folder) = &options.captures {

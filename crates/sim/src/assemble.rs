@@ -15,7 +15,7 @@ use crate::hosts::{DccpSocket, FileState, FlowState, Hosts, Opening, Socket, Sou
 use crate::link::Transmitter;
 use crate::meter::Meter;
 use crate::middlebox::{Assisted, Attached, Middlebox};
-use crate::network::{Egress, Network, Overhead, Place, Protocol};
+use crate::network::{Egress, Network, Overhead, PacketLog, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
 use crate::queue::Discipline;
 use crate::random::Stream;
@@ -32,8 +32,21 @@ const FIRST_PORT: u16 = 1024;
 impl Builder {
     /// Checks everything and builds the simulation.
     pub fn build(self) -> Result<Simulation, BuildError> {
-        let Self { seed, run, nodes, links, airs, flows, send_overhead, sampling, captures, inputs, disciplines, middleboxes } =
-            self;
+        let Self {
+            seed,
+            run,
+            nodes,
+            links,
+            airs,
+            flows,
+            send_overhead,
+            sampling,
+            log,
+            captures,
+            inputs,
+            disciplines,
+            middleboxes,
+        } = self;
         distinct("node", nodes.iter().map(|node| node.name.as_str()))?;
         distinct("flow", flows.iter().map(FlowSpec::name))?;
         let hosts: Vec<_> = (0..nodes.len()).filter(|&node| nodes[node].host).map(NodeId::new).collect();
@@ -79,6 +92,7 @@ impl Builder {
         ends.sort_by_key(|(id, ..)| *id);
         debug_assert!(ends.iter().enumerate().all(|(number, (id, ..))| id.index() == number), "each flow has two ends");
         (net.egress, hosts.sockets) = ends.into_iter().map(|(_, egress, socket)| (egress, socket)).unzip();
+        net.log = log.map(|spec| Box::new(PacketLog::new(spec, net.egress.len())));
         Ok(Simulation {
             net,
             hosts,

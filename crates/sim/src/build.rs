@@ -5,6 +5,7 @@ use crate::channel::ChannelSpec;
 use crate::middlebox::Middlebox;
 use crate::queue::Discipline;
 use crate::radio::RadioSpec;
+use crate::record::LogSpec;
 use crate::shape::LinkSpec;
 use std::fmt;
 use std::io::Write;
@@ -133,6 +134,7 @@ pub struct Builder {
     pub(crate) flows: Vec<FlowSpec>,
     pub(crate) send_overhead: Duration,
     pub(crate) sampling: Option<Duration>,
+    pub(crate) log: Option<LogSpec>,
     pub(crate) captures: Vec<CaptureSpec>,
     pub(crate) inputs: Vec<InputSpec>,
     pub(crate) disciplines: Vec<(LinkId, Way, Discipline)>,
@@ -287,6 +289,11 @@ impl Builder {
     /// Takes a sample of every flow and queue at every multiple of `interval`.
     pub fn sample_every(&mut self, interval: Duration) {
         self.sampling = Some(interval);
+    }
+
+    /// Writes down the packets that endpoints send, one by one.
+    pub fn log_packets(&mut self, spec: LogSpec) {
+        self.log = Some(spec);
     }
 
     /// Writes what crosses a link, in the given directions, to `out` as pcapng.

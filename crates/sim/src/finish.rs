@@ -46,9 +46,10 @@ pub(crate) fn check(net: &mut Network, hosts: &Hosts, link_names: &[String]) -> 
 }
 
 /// Puts the records of a run together.
-pub(crate) fn fill(records: &mut Records, net: Network, mut hosts: Hosts, link_names: &[String]) {
+pub(crate) fn fill(records: &mut Records, mut net: Network, mut hosts: Hosts, link_names: &[String]) {
     let now = Instant::from_nanos(net.now);
     records.ended_at = now;
+    (records.log, records.log_left_out) = net.log.take().map(|log| log.into_rows()).unwrap_or_default();
     let losses = std::mem::take(&mut hosts.flows.losses);
     let timeouts = std::mem::take(&mut hosts.flows.timeouts);
     let gaps = GapIndex::new(std::mem::take(&mut hosts.flows.gaps));

@@ -55,8 +55,8 @@ pub use outage::{Outage, WhileDown};
 pub use queue::{Discipline, Red, Warn};
 pub use radio::{Locking, RadioSpec};
 pub use record::{
-    AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LossRow, PacketCounts, Records, StripedRecord,
-    TimeoutRow,
+    AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LogSpec, LossRow, PacketCounts, PacketRecord, Records,
+    StripedRecord, TimeoutRow,
 };
 pub use shape::{Change, LinkSpec, QueueLimit};
 pub use simulation::{Limits, Progress, RunOutcome, Simulation};

@@ -19,6 +19,8 @@ pub(crate) struct Packet {
     pub origin: EndpointId,
     /// Length with the IP header, in octets.
     pub octets: u32,
+    /// Its row in the log; says nothing where nobody keeps one.
+    pub log_row: u32,
 }
 
 /// A packet that a channel has damaged.
@@ -161,7 +163,7 @@ impl Packets {
             slot.octets = octets;
             return id;
         }
-        self.0.add(Packet { segment, dccp: None, raw: None, sent_at, origin, octets })
+        self.0.add(Packet { segment, dccp: None, raw: None, sent_at, origin, octets, log_row: 0 })
     }
 
     #[inline]
@@ -206,12 +208,12 @@ impl PacketStore for Packets {
     }
 
     fn duplicate(&mut self, id: &PacketId) -> PacketId {
-        let Packet { segment, dccp, raw, sent_at, origin, octets } = self.get(id);
-        let (segment, dccp, raw, sent_at, origin, octets) =
-            (segment.clone(), dccp.clone(), raw.clone(), *sent_at, *origin, *octets);
+        let Packet { segment, dccp, raw, sent_at, origin, octets, log_row } = self.get(id);
+        let (segment, dccp, raw, sent_at, origin, octets, log_row) =
+            (segment.clone(), dccp.clone(), raw.clone(), *sent_at, *origin, *octets, *log_row);
         let copy = self.insert(segment, sent_at, origin, octets);
         let slot = self.get_mut(&copy);
-        (slot.dccp, slot.raw) = (dccp, raw);
+        (slot.dccp, slot.raw, slot.log_row) = (dccp, raw, log_row);
         if id.is_damaged() {
             copy.damaged()
         } else {

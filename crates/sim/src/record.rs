@@ -2,6 +2,7 @@
 
 use crate::address::{FlowId, LinkId, Way};
 use crate::truth::{Cause, CauseCounts, Truth};
+use whyloss_transport::segment::Flags;
 use whyloss_transport::tcp::{Closing, LossRecord, Stats, TimeoutRecord};
 use whyloss_transport::timeout::TimeoutOutcome;
 use whyloss_transport::{Duration, Instant};
@@ -27,6 +28,10 @@ pub struct Records {
     pub timeouts: Vec<TimeoutRow>,
     /// One entry a packet that did not arrive.
     pub drops: Vec<DropRecord>,
+    /// One entry a packet that an endpoint sent, in the order in which they left; empty unless the builder was asked for a log.
+    pub log: Vec<PacketRecord>,
+    /// Packets that the log had no room for.
+    pub log_left_out: u64,
     /// Two entries a link: forward, then reverse.
     pub links: Vec<LinkRecord>,
     /// Time series of the flows.
@@ -191,6 +196,52 @@ pub struct DropRecord {
     pub len: u32,
     /// Octets of the whole packet.
     pub octets: u32,
+}
+
+/// Which packets are written down one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSpec {
+    /// Those that left at this time or later.
+    pub from: Instant,
+    /// Those that left before this time.
+    pub until: Instant,
+    /// So many at most, the first ones. A row takes about 150 octets.
+    pub at_most: usize,
+}
+
+/// A packet that an endpoint sent, as it left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketRecord {
+    /// Index of the flow in [`Records::flows`].
+    pub flow: usize,
+    /// [`Way::Forward`] from the flow's sender to its receiver, [`Way::Reverse`] back.
+    pub way: Way,
+    /// When its endpoint sent it.
+    pub sent_at: Instant,
+    /// When it arrived at its endpoint or was lost; of several copies the first that arrived, else the last that was lost.
+    pub ended: Option<Instant>,
+    /// What became of it.
+    pub truth: Truth,
+    /// The link on which it was lost.
+    pub link: Option<LinkId>,
+    /// Offset of its first octet of data in the data stream of its endpoint.
+    pub offset: u64,
+    /// Octets of data.
+    pub len: u32,
+    /// Octets of the whole packet.
+    pub octets: u32,
+    /// Its endpoint had sent the first of its data before.
+    pub retransmission: bool,
+    /// A middlebox sent it in the endpoint's name.
+    pub inserted: bool,
+    /// Control bits of a TCP segment.
+    pub flags: Option<Flags>,
+    /// Octets of the other end's data stream that it acknowledges.
+    pub ack: Option<u64>,
+    /// Octets beyond them that its endpoint is ready to take, after scaling.
+    pub window: Option<u64>,
+    /// Start and end of its SACK blocks, in the order of the option.
+    pub sack: Vec<(u64, u64)>,
 }
 
 /// One direction of a link.

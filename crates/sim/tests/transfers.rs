@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use whyloss_sim::{
-    Amount, Builder, Cause, ChannelSpec, Effect, End, Errors, Limits, LinkId, LinkSpec, NodeId, QueueLimit, Records, RunOutcome,
-    StripedTransfer, TcpFlow, Truth, Way,
+    Amount, Builder, Cause, ChannelSpec, Effect, End, Errors, Limits, LinkId, LinkSpec, LogSpec, NodeId, QueueLimit, Records,
+    RunOutcome, StripedTransfer, TcpFlow, Truth, Way,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::tcp::{Closing, Config};
@@ -253,4 +253,65 @@ fn wireshark_reads_what_is_captured() {
         assert_eq!(broken, row[2].starts_with("damaged"), "{row:?}");
     }
     assert_eq!(rows[0][1].split_once('.').map(|(_, fraction)| fraction.len()), Some(9), "nanoseconds");
+}
+
+#[test]
+fn the_log_has_every_packet_and_its_fate() {
+    let (mut builder, a, b) = path(0, Errors::Packets { probability: 0.02 }, Effect::Erase);
+    builder.tcp(transfer("sack", a, b, |_| {}));
+    let everything = LogSpec { from: Instant::ZERO, until: Instant::MAX, at_most: 1_000_000 };
+    builder.log_packets(everything);
+    let (_, records) = run(builder);
+    let flow = &records.flows[0];
+    let stats = flow.sender.as_ref().unwrap();
+    let rows = |way: Way| records.log.iter().filter(move |row| row.way == way);
+    assert_eq!(rows(Way::Forward).count() as u64, flow.forward.sent);
+    assert_eq!(rows(Way::Reverse).count() as u64, flow.reverse.sent);
+    assert_eq!(rows(Way::Forward).filter(|row| row.len > 0).count() as u64, stats.data_segments_sent);
+    assert_eq!(rows(Way::Forward).filter(|row| row.retransmission).count() as u64, stats.retransmissions);
+    assert!(stats.retransmissions > 10);
+    for (truth, expected) in [
+        (Truth::Arrived, flow.forward.delivered),
+        (Truth::InFlight, flow.forward.in_flight),
+        (Truth::Lost(Cause::Erased), flow.forward.dropped.get(Cause::Erased)),
+        (Truth::Lost(Cause::QueueFull), flow.forward.dropped.get(Cause::QueueFull)),
+    ] {
+        assert_eq!(rows(Way::Forward).filter(|row| row.truth == truth).count() as u64, expected, "{truth:?}");
+    }
+    // Each loss that the sender noticed is the row of that transmission.
+    for loss in &records.losses {
+        let row = rows(Way::Forward).find(|row| (row.offset, row.sent_at) == (loss.record.offset, loss.record.sent_at)).unwrap();
+        assert_eq!((row.truth, row.len, row.retransmission), (loss.truth, loss.record.len, loss.record.transmission > 0));
+    }
+    // What arrives at the sender acknowledges ever more, never beyond the data and its FIN, and every SACK block lies beyond.
+    let mut acks: Vec<_> = rows(Way::Reverse).filter(|row| row.truth == Truth::Arrived).collect();
+    acks.sort_by_key(|row| row.ended);
+    assert!(acks.windows(2).all(|pair| pair[0].ack <= pair[1].ack));
+    // The run ends when the last octet is there; the acknowledgement that says so is still under way.
+    assert!((OCTETS..=OCTETS + 1).contains(&rows(Way::Reverse).filter_map(|row| row.ack).max().unwrap()));
+    assert!(acks.iter().any(|row| !row.sack.is_empty()));
+    assert!(acks.iter().flat_map(|row| &row.sack).all(|(start, end)| start < end && *end <= OCTETS));
+    // A scaled window: more than the field of a header can say.
+    assert!(acks.last().unwrap().window.unwrap() > u64::from(u16::MAX));
+    // Nothing of it changes the run.
+    let same = complete("sack", Errors::Packets { probability: 0.02 }, Effect::Erase, |_| {});
+    assert_eq!(Records { log: Vec::new(), ..records }, same);
+}
+
+#[test]
+fn the_log_keeps_to_its_bounds() {
+    let logged = |spec: LogSpec| {
+        let (mut builder, a, b) = path(0, Errors::Packets { probability: 0.02 }, Effect::Erase);
+        builder.tcp(transfer("sack", a, b, |_| {}));
+        builder.log_packets(spec);
+        run(builder).1
+    };
+    let whole = logged(LogSpec { from: Instant::ZERO, until: Instant::MAX, at_most: 1_000_000 });
+    let [from, until] = [1_000_000_000, 2_000_000_000].map(Instant::from_nanos);
+    let within: Vec<_> = whole.log.iter().filter(|row| (from..until).contains(&row.sent_at)).cloned().collect();
+    let second = logged(LogSpec { from, until, at_most: 1_000_000 });
+    assert!(second.log.len() > 100);
+    assert_eq!((second.log, second.log_left_out), (within, 0));
+    let few = logged(LogSpec { from: Instant::ZERO, until: Instant::MAX, at_most: 10 });
+    assert_eq!((&few.log[..], few.log_left_out), (&whole.log[..10], whole.log.len() as u64 - 10));
 }

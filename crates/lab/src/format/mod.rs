@@ -105,6 +105,34 @@ pub struct Output {
     pub capture: Vec<String>,
     /// Keep a row for every packet that did not arrive, beside the losses that senders noticed.
     pub drops: bool,
+    /// Keep a row for every packet that an endpoint sent; none if nothing is said. `segments = {}` keeps those of the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<Segments>,
+}
+
+/// Which packets are kept one by one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Segments {
+    /// Those that left at this time or later.
+    pub from: Span,
+    /// Those that left before this time; to the end of the run if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Span>,
+    /// So many at most, the first ones. How many more there were stands in the table `runs`.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub at_most: u32,
+}
+
+impl Segments {
+    /// The largest value of `at_most`: 1.5 GB in memory.
+    pub const MOST: u32 = 10_000_000;
+}
+
+impl Default for Segments {
+    fn default() -> Self {
+        Self { from: Span(0), until: None, at_most: 1_000_000 }
+    }
 }
 
 /// The JSON Schema of a scenario file.

@@ -9,8 +9,8 @@ use arrow_schema::{DataType, Field, Schema};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use whyloss_sim::{
-    Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, Records, RunOutcome,
-    TimeoutRow, Truth,
+    Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, PacketRecord, Records,
+    RunOutcome, TimeoutRow, Truth,
 };
 use whyloss_transport::tcp::{Closing, Judgement, Stats};
 use whyloss_transport::{Duration, Instant};
@@ -164,6 +164,7 @@ table! {
         ended_at_ns: always u64 = r.item.ended_at.as_nanos(), "Simulated time at the end of the run.";
         send_overhead_ns: always u64 = r.item.send_overhead.as_nanos(), "Upper bound of the random delay before each packet leaves its host; 0 if there was none.";
         events: always u64 = r.item.events, "Events that the simulator took.";
+        segments_left_out: always u64 = r.item.log_left_out, "Packets for which `segments` had no room: see `output.segments.at_most`.";
         packets_sent: always u64 = r.item.packets.sent, "Packets that left an endpoint.";
         packets_delivered: always u64 = r.item.packets.delivered, "Packets that reached the endpoint that they were meant for.";
         packets_damaged_unnoticed: always u64 = r.item.packets.damaged_unnoticed, "Of those, packets damaged in a way that no checksum noticed. With them DCCP packets whose damaged data was discarded while their damaged header was believed.";
@@ -301,6 +302,34 @@ table! {
 }
 
 table! {
+    /// One row a packet that an endpoint sent.
+    Segments |r: Row<'a, PacketRecord>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
+        direction: always text = r.item.way.name(), "`forward` from the flow's sender to its receiver, `reverse` back.";
+        sent_at_ns: always u64 = r.item.sent_at.as_nanos(), "When its endpoint sent it.";
+        ended_at_ns: maybe u64 = r.item.ended.map(Instant::as_nanos), "When it arrived or was lost; null if it was under way at the end. Of several copies the first that arrived counts, else the last that was lost.";
+        fate: always text = r.item.truth.name(), "`arrived`, `in-flight` at the end of the run, or why it was lost: see `true_cause` of `losses`.";
+        link: maybe text = r.item.link.map(|link| r.of.link(link)), "Link on which it was lost, or which damaged it last; null if it was not lost.";
+        offset: maybe u64 = Some(r.item.offset).filter(|_| r.item.len > 0), "Offset of its first octet of data in the data stream of its endpoint; null if it carries none.";
+        data_octets: always u32 = r.item.len, "Octets of data.";
+        packet_octets: always u32 = r.item.octets, "Octets of the whole packet.";
+        retransmission: always flag = r.item.retransmission, "Its endpoint had sent the first octet of its data before.";
+        inserted: always flag = r.item.inserted, "A middlebox sent it in the endpoint's name.";
+        flags: maybe text = r.item.flags.map(|flags| format!("{flags:?}")), "Control bits as tcpdump shows them: `S` SYN, `F` FIN, `R` RST, `P` PSH, `U` URG, `E` ECE, `W` CWR, `.` ACK; this and the columns below are null if it is not TCP.";
+        ack: maybe u64 = r.item.ack, "Octets of the other end's data stream that it acknowledges, one more once the FIN is; null without ACK.";
+        window_octets: maybe u64 = r.item.window, "Octets beyond them that its endpoint is ready to take, after scaling; null without ACK.";
+        sack: maybe text = sack_text(&r.item.sack), "Its SACK blocks, `start-end` in octets of the other end's data stream, in the order of the option; null if it has none.";
+    }
+}
+
+/// SACK blocks in words.
+fn sack_text(blocks: &[(u64, u64)]) -> Option<String> {
+    let each = blocks.iter().map(|(start, end)| format!("{start}-{end}"));
+    (!blocks.is_empty()).then(|| each.collect::<Vec<_>>().join(" "))
+}
+
+table! {
     /// Time series of the senders.
     Samples |r: Row<'a, FlowSample>| {
         run: always u32 = r.of.run, "Number of the run.";
@@ -369,6 +398,7 @@ pub fn batches(origin: &Origin<'_>, with_drops: bool) -> Tables {
         losses,
         Timeouts::batch(origin.rows(&records.timeouts)),
         Drops::batch(origin.rows(drops)),
+        Segments::batch(origin.rows(&records.log)),
         Samples::batch(origin.rows(&records.flow_samples)),
         Queues::batch(origin.rows(&records.link_samples)),
         Links::batch(origin.rows(&records.links)),
@@ -387,6 +417,7 @@ pub fn all() -> [(&'static str, Vec<Column>); NAMES.len()] {
         ("losses", Losses::columns()),
         ("timeouts", Timeouts::columns()),
         ("drops", Drops::columns()),
+        ("segments", Segments::columns()),
         ("samples", Samples::columns()),
         ("queues", Queues::columns()),
         ("links", Links::columns()),

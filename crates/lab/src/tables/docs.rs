@@ -17,7 +17,8 @@ of simulated time, `_bps` bits per second, `octets`, `packets`.
 The tables of a sweep have, right after `run`: `point`, the number of the point, and one column for each axis with its values. An axis
 whose values are all bit rates, times or sizes has a second column in plain numbers: `rate_bps`, `delay_ns`, `size_octets`.
 
-The file of a scenario says which tables fill: `samples` and `queues` need `output.sample`, `drops` needs `output.drops = true`.
+The file of a scenario says which tables fill: `samples` and `queues` need `output.sample`, `drops` needs `output.drops = true`,
+`segments` needs `output.segments`.
 ";
 
 /// `docs/results.md`.
@@ -31,6 +32,7 @@ pub fn markdown() -> String {
          `verdict_<name>` and `score_<name>`.",
         "One row an expired retransmission timer.",
         "One row a packet that did not arrive.",
+        "One row a packet that an endpoint of a flow sent, as it left: a segment of TCP, a packet of DCCP or a datagram.",
         "Time series of the senders.",
         "Time series of the queues.",
         "One row a direction of a link.",

@@ -22,6 +22,8 @@ pub struct Tables {
     pub timeouts: RecordBatch,
     /// One row a packet that did not arrive; empty unless the scenario asks for it.
     pub drops: RecordBatch,
+    /// One row a packet that an endpoint sent; empty unless the scenario asks for it.
+    pub segments: RecordBatch,
     /// Time series of the senders; empty unless the scenario asks for it.
     pub samples: RecordBatch,
     /// Time series of the queues; empty unless the scenario asks for it.
@@ -31,7 +33,8 @@ pub struct Tables {
 }
 
 /// The names of the tables, in the order of [`Tables::all`].
-pub const NAMES: [&str; 9] = ["runs", "transfers", "flows", "losses", "timeouts", "drops", "samples", "queues", "links"];
+pub const NAMES: [&str; 10] =
+    ["runs", "transfers", "flows", "losses", "timeouts", "drops", "segments", "samples", "queues", "links"];
 
 impl Tables {
     /// All tables with their names.
@@ -43,9 +46,10 @@ impl Tables {
             (NAMES[3], &self.losses),
             (NAMES[4], &self.timeouts),
             (NAMES[5], &self.drops),
-            (NAMES[6], &self.samples),
-            (NAMES[7], &self.queues),
-            (NAMES[8], &self.links),
+            (NAMES[6], &self.segments),
+            (NAMES[7], &self.samples),
+            (NAMES[8], &self.queues),
+            (NAMES[9], &self.links),
         ]
     }
 
@@ -65,8 +69,8 @@ impl Tables {
     }
 
     pub(crate) fn from_array(tables: [RecordBatch; NAMES.len()]) -> Self {
-        let [runs, transfers, flows, losses, timeouts, drops, samples, queues, links] = tables;
-        Self { runs, transfers, flows, losses, timeouts, drops, samples, queues, links }
+        let [runs, transfers, flows, losses, timeouts, drops, segments, samples, queues, links] = tables;
+        Self { runs, transfers, flows, losses, timeouts, drops, segments, samples, queues, links }
     }
 
     /// The tables of `parts` one after the other. Columns that a part does not have are null there.

@@ -64,34 +64,30 @@ impl Hosts {
             return;
         }
         let packet = net.packets.get_mut(&id);
-        let origin = packet.origin;
-        let to = origin.peer();
+        let to = packet.origin.peer();
         let now = Instant::from_nanos(net.now);
         match &mut self.sockets[to.index()] {
             Socket::Tcp(socket) => {
                 socket.tcp.handle(now, Input::Segment(&packet.segment, Integrity::Intact));
-                net.egress[origin.index()].counts.delivered += 1;
-                net.packets.remove(id);
+                net.complete(id, false);
                 socket.pump(to, &mut self.flows, net);
             }
             Socket::Dccp(socket) => {
                 if let Some(dccp) = packet.dccp.take() {
                     socket.end.handle(now, DccpInput::Packet(&dccp, Data::Intact));
                 }
-                net.egress[origin.index()].counts.delivered += 1;
-                net.packets.remove(id);
+                net.complete(id, false);
                 socket.pump(to, &mut self.flows, net, None);
             }
-            Socket::Udp => self.deliver_datagram(net, id),
+            Socket::Udp => self.deliver_datagram(net, id, false),
         }
     }
 
-    fn deliver_datagram(&mut self, net: &mut Network, id: PacketId) {
+    fn deliver_datagram(&mut self, net: &mut Network, id: PacketId, unnoticed: bool) {
         let packet = net.packets.get(&id);
-        net.egress[packet.origin.index()].counts.delivered += 1;
         let flow = self.flows.of(packet.origin);
         flow.note_data(flow.octets + u64::from(packet.octets - DATAGRAM_HEADERS), Instant::from_nanos(net.now));
-        net.packets.remove(id);
+        net.complete(id, unnoticed);
     }
 
     /// The host takes from a damaged packet what it can.
@@ -103,11 +99,7 @@ impl Hosts {
             Content::Datagram(route, intact) => match place {
                 Some(_) if !self.ports.contains_key(&route) => net.discard_damaged(id, Cause::NoFlow),
                 Some(cause) if !intact => net.discard_damaged(id, cause),
-                place => {
-                    let origin = net.packets.get(&id).origin;
-                    net.egress[origin.index()].counts.damaged_unnoticed += u64::from(place.is_some());
-                    self.deliver_datagram(net, id);
-                }
+                place => self.deliver_datagram(net, id, place.is_some()),
             },
             Content::Garbage => net.discard_damaged(id, place.unwrap_or(Cause::NoFlow)),
         }
@@ -128,13 +120,7 @@ impl Hosts {
         socket.tcp.handle(Instant::from_nanos(net.now), Input::Segment(segment, integrity));
         match place {
             Some(cause) if integrity != Integrity::Intact => net.discard_damaged(id, cause),
-            _ => {
-                let origin = net.packets.get(&id).origin;
-                let counts = &mut net.egress[origin.index()].counts;
-                counts.delivered += 1;
-                counts.damaged_unnoticed += u64::from(place.is_some());
-                net.packets.remove(id);
-            }
+            _ => net.complete(id, place.is_some()),
         }
         socket.pump(to, &mut self.flows, net);
     }
@@ -157,14 +143,10 @@ impl Hosts {
         // The Data Checksum may tell of the data alone: a header that is damaged, too, was believed.
         let unnoticed = place.is_some_and(|cause| data == Data::Intact || cause != Cause::PayloadDamaged);
         let origin = net.packets.get(&id).origin;
-        let counts = &mut net.egress[origin.index()].counts;
-        counts.damaged_unnoticed += u64::from(unnoticed);
+        net.egress[origin.index()].counts.damaged_unnoticed += u64::from(unnoticed);
         match place {
             Some(cause) if !used => net.discard_damaged(id, cause),
-            _ => {
-                counts.delivered += 1;
-                net.packets.remove(id);
-            }
+            _ => net.complete(id, false),
         }
         socket.pump(to, &mut self.flows, net, Some(offset));
     }

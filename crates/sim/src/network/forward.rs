@@ -45,6 +45,9 @@ impl Network {
     /// A packet goes to its first link, after the host's overhead.
     #[inline]
     fn egress(&mut self, from: EndpointId, packet: PacketId, octets: u32) {
+        if self.log.is_some() {
+            self.log_sent(&packet, false);
+        }
         let egress = &mut self.egress[from.index()];
         if let Some(overhead) = &mut egress.overhead {
             overhead.last = overhead.last.max(self.now + overhead.stream.below(overhead.max));
@@ -322,6 +325,7 @@ impl Network {
             peer.counts.inserted += 1;
             let (host, octets) = (peer.route.hosts[1], peer.ip_header + segment.len() as u32);
             let id = self.admit_packet(from.peer(), segment, octets);
+            self.log_sent(&id, true);
             match self.routes.next(node, host) {
                 None => self.discard(id, Cause::NoRoute, came_by),
                 Some(next) => {

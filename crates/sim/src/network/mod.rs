@@ -1,9 +1,13 @@
 //! Everything between the hosts: links, routers, and the packets on them.
 //!
-//! [`packets`] keeps the books of every packet and ends its journey; [`forward`] takes it from one link to the next.
+//! [`packets`] keeps the books of every packet and ends its journey; [`forward`] takes it from one link to the next; [`log`] writes down
+//! each of them for those who ask.
 
 mod forward;
+mod log;
 mod packets;
+
+pub(crate) use log::PacketLog;
 
 use crate::address::{AssistedId, DirectionId, EndpointId, HostId, NodeId};
 use crate::capture::{Capture, Tap};
@@ -125,6 +129,8 @@ pub(crate) struct Network {
     /// Who captures each direction.
     pub taps: Vec<Vec<Tap>>,
     pub captures: Vec<Capture>,
+    /// What is written down of every packet, if anybody asked.
+    pub log: Option<Box<PacketLog>>,
     /// Transmissions of data of which links have made copies.
     pub copies: HashMap<SentData, Copies>,
     /// Scratch space for packets that had to make room.

@@ -1,5 +1,6 @@
 //! The books of every packet: what it was sent with, what it is now, and how its journey ended.
 
+use super::log::Sent;
 use super::{Copies, Network, Protocol};
 use crate::address::{DirectionId, EndpointId, HostId, Way};
 use crate::channel::ChannelOutcome;
@@ -20,11 +21,45 @@ impl Network {
         self.packets.insert(segment, Instant::from_nanos(self.now), from, octets)
     }
 
+    /// Writes down that a packet leaves, if anybody asked. `inserted`: a middlebox sends it in the endpoint's name.
+    pub(super) fn log_sent(&mut self, id: &PacketId, inserted: bool) {
+        let data = self.data(id);
+        let Some(log) = &mut self.log else { return };
+        let packet = self.packets.get_mut(id);
+        let peer = &self.egress[packet.origin.peer().index()];
+        let is_tcp = peer.protocol == Protocol::Tcp;
+        let sent = Sent {
+            from: packet.origin,
+            octets: packet.octets,
+            data,
+            segment: is_tcp.then_some(&packet.segment),
+            peer: (peer.position, peer.first),
+            inserted,
+        };
+        packet.log_row = log.sent(packet.sent_at, &sent);
+    }
+
+    /// A packet has reached the endpoint that it was meant for. `unnoticed`: it is damaged, and no checksum noticed.
+    #[inline]
+    pub fn complete(&mut self, id: PacketId, unnoticed: bool) {
+        let packet = self.packets.get(&id);
+        let counts = &mut self.egress[packet.origin.index()].counts;
+        counts.delivered += 1;
+        counts.damaged_unnoticed += u64::from(unnoticed);
+        if let Some(log) = &mut self.log {
+            log.ended(packet.log_row, Instant::from_nanos(self.now), None);
+        }
+        self.packets.remove(id);
+    }
+
     /// Ends a packet's journey with its true cause. `direction` is where it was lost or which brought it here.
     pub fn discard(&mut self, id: PacketId, cause: Cause, direction: DirectionId) {
         let (offset, len) = self.data(&id);
         let packet = self.packets.get(&id);
         let (origin, sent_at, octets) = (packet.origin, packet.sent_at, packet.octets);
+        if let Some(log) = &mut self.log {
+            log.ended(packet.log_row, Instant::from_nanos(self.now), Some((cause, direction.link())));
+        }
         let lost = self.is_last_copy(SentData { flow: origin.flow(), offset, sent_at });
         let from = &mut self.egress[origin.index()];
         from.counts.dropped.add(cause);
@@ -112,6 +147,9 @@ impl Network {
         let packet = self.packets.get(copy);
         self.egress[packet.origin.index()].counts.duplicated += 1;
         self.directions[direction.index()].traffic.duplicated += 1;
+        if let Some(log) = &mut self.log {
+            log.copied(packet.log_row);
+        }
         if packet.origin.way() == Way::Forward && len > 0 {
             let transmission = SentData { flow: packet.origin.flow(), offset, sent_at: packet.sent_at };
             self.copies.entry(transmission).or_insert(Copies { made: 1, lost: 0 }).made += 1;

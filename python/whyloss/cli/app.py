@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ import click
 
 import whyloss
 from whyloss import _native
-from whyloss.cli import catalogue, demo, kernel, papers, runs, scores, testbed, top, wire
+from whyloss.cli import catalogue, demo, kernel, papers, plot, runs, scores, testbed, top, wire
 from whyloss.cli.console import INTERRUPTED, complain, say
 from whyloss.pack import PackError
 
@@ -27,6 +28,7 @@ def app() -> None:
     Start here:
       whyloss reproduce garcia2004 --quick   a paper: its figures, and a verdict on each of its claims
       whyloss run SCENARIO.toml              one scenario: who got what, what was lost and why
+      whyloss plot SCENARIO.toml             one run to look at: windows, every segment, every loss and its cause
       whyloss sweep SWEEP.toml               many runs on all cores; stop it and it resumes
       whyloss score out/NAME                 how good the differentiators were that listened
       whyloss describe queue                 what a field of a scenario means
@@ -44,6 +46,7 @@ def app() -> None:
 for command in (
     runs.run,
     runs.sweep,
+    plot.plot,
     scores.score,
     scores.roc,
     papers.reproduce,
@@ -64,6 +67,9 @@ for command in (
 
 def main() -> NoReturn:
     """Runs the command and ends the process with its exit status."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name that the terminal's encoding does not know shall not end the command.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(_run())
 
 

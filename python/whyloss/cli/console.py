@@ -82,7 +82,8 @@ def complain(message: str) -> None:
 
 def tell_json(value: object) -> None:
     """Prints ``value`` as JSON; numbers that JSON does not know become null."""
-    json.dump(_finite(value), sys.stdout, indent=2, ensure_ascii=False)
+    as_it_is = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    json.dump(_finite(value), sys.stdout, indent=2, ensure_ascii=not as_it_is)
     sys.stdout.write("\n")
 
 

@@ -6,13 +6,15 @@
 """
 
 from whyloss import _native
-from whyloss._native import InputError, Progress, WhylossError, write_pattern
+from whyloss._native import InputError, PartError, Progress, WhylossError, write_pattern
+from whyloss.parts import add_part
 from whyloss.results import Results, Table
 from whyloss.scenario import Scenario
 from whyloss.sweep import Sweep
 
 __all__ = [
     "InputError",
+    "PartError",
     "Progress",
     "Results",
     "Scenario",
@@ -20,6 +22,7 @@ __all__ = [
     "Table",
     "WhylossError",
     "__version__",
+    "add_part",
     "write_pattern",
 ]
 

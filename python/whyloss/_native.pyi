@@ -28,6 +28,7 @@ class Description(TypedDict):
 class WhylossError(Exception): ...
 class InputError(WhylossError): ...
 class UnavailableError(WhylossError): ...
+class PartError(WhylossError): ...
 
 class Progress:
     @property
@@ -240,6 +241,202 @@ class Observer:
     def snapshot(self) -> Snapshot: ...
     def close(self) -> None: ...
 
+class PathInfo:
+    """What a sender knows of its path. Times in nanoseconds, lengths and stream positions in octets."""
+
+    @property
+    def now_ns(self) -> int:
+        """Time of the event since the beginning of the run."""
+    @property
+    def srtt_ns(self) -> int | None:
+        """Smoothed round-trip time (RFC 6298); ``None`` before the first sample."""
+    @property
+    def rttvar_ns(self) -> int:
+        """Variation of the round-trip time (RFC 6298)."""
+    @property
+    def rto_ns(self) -> int:
+        """Retransmission timeout without back-off."""
+    @property
+    def latest_rtt_ns(self) -> int | None:
+        """The latest sample of the round-trip time."""
+    @property
+    def min_rtt_ns(self) -> int | None:
+        """The smallest sample of the connection."""
+    @property
+    def max_rtt_ns(self) -> int | None:
+        """The largest sample of the connection."""
+    @property
+    def cwnd(self) -> int:
+        """Congestion window."""
+    @property
+    def ssthresh(self) -> int:
+        """Slow-start threshold."""
+    @property
+    def flight(self) -> int:
+        """Sent and not cumulatively acknowledged."""
+    @property
+    def pipe(self) -> int:
+        """Believed to be in the network (RFC 6675)."""
+    @property
+    def mss(self) -> int:
+        """Payload of a full segment."""
+    @property
+    def delivered(self) -> int:
+        """Delivered since the connection began, by cumulative or selective acknowledgement."""
+    @property
+    def una(self) -> int:
+        """The first position that is not acknowledged (SND.UNA)."""
+    @property
+    def nxt(self) -> int:
+        """The first position that is not sent (SND.NXT)."""
+
+class Ack:
+    """An acknowledgement."""
+
+    @property
+    def path(self) -> PathInfo:
+        """The path, updated by this acknowledgement."""
+    @property
+    def acked(self) -> int:
+        """Octets newly acknowledged cumulatively."""
+    @property
+    def delivered(self) -> int:
+        """Octets newly delivered: cumulatively or selectively, each counted once."""
+    @property
+    def rtt_ns(self) -> int | None:
+        """The sample of the round-trip time that it gave, if any, in ticks of the retransmission timer."""
+    @property
+    def delay_ns(self) -> int | None:
+        """The round trip of the newest segment that it reports, SACK-only ones included, not rounded to ticks."""
+    @property
+    def newest_sent_at_ns(self) -> int | None:
+        """When the newest segment that it reports was sent, if it was sent only once."""
+    @property
+    def duplicate(self) -> bool:
+        """Whether it acknowledges nothing new, or only selectively."""
+    @property
+    def ece(self) -> bool:
+        """The ECN-echo flag."""
+    @property
+    def in_recovery(self) -> bool:
+        """Whether fast recovery holds the window: nothing is to be grown."""
+    @property
+    def window_limited(self) -> bool:
+        """Whether the window was what limited the sender: else growth is not earned."""
+
+class Sent:
+    """A segment with data left."""
+
+    @property
+    def now_ns(self) -> int:
+        """When."""
+    @property
+    def start(self) -> int:
+        """Position of its first octet."""
+    @property
+    def length(self) -> int:
+        """Octets."""
+    @property
+    def transmission(self) -> int:
+        """How often this data had been sent before: 0 for new data."""
+    @property
+    def was_idle(self) -> bool:
+        """Whether nothing was outstanding before."""
+
+class Loss:
+    """A segment is taken for lost."""
+
+    @property
+    def path(self) -> PathInfo:
+        """The path before any reaction."""
+    @property
+    def start(self) -> int:
+        """Position of its first octet."""
+    @property
+    def length(self) -> int:
+        """Octets."""
+    @property
+    def transmission(self) -> int:
+        """Which transmission of this data is taken for lost: 0 for the first."""
+    @property
+    def sent_at_ns(self) -> int:
+        """When that transmission left."""
+    @property
+    def trigger(self) -> str:
+        """``duplicate-acks``, ``partial-ack``, ``rack``, ``report``, ``tail-probe`` or ``timeout``."""
+    @property
+    def first_of_episode(self) -> bool:
+        """Whether it is the first loss of its episode."""
+
+class Window:
+    """Congestion window and slow-start threshold in octets: never less than one segment and two."""
+
+    @property
+    def cwnd(self) -> int:
+        """Congestion window."""
+    @cwnd.setter
+    def cwnd(self, octets: float) -> None: ...
+    @property
+    def ssthresh(self) -> int:
+        """Slow-start threshold."""
+    @ssthresh.setter
+    def ssthresh(self, octets: float) -> None: ...
+    @property
+    def mss(self) -> int:
+        """Payload of a full segment."""
+    @property
+    def in_slow_start(self) -> bool:
+        """Whether the window is below the threshold."""
+    @property
+    def slow_start_limit(self) -> int | None:
+        """Segments by which an acknowledgement may grow it in slow start (RFC 3465); ``None``: all of them."""
+    def used(self, path: PathInfo) -> int:
+        """As much of the window as was used: the smaller one of window and flight."""
+    def grow(self, octets: float) -> None:
+        """Grows the window; fractions of an octet are carried to the next call."""
+
+class Verdict:
+    """What a differentiator says of a loss."""
+
+    def __init__(self, cause: str, score: float = 0.0) -> None:
+        """``congestion``, ``corruption`` or ``unknown``; the score from 0, congestion, to 1, corruption."""
+    @staticmethod
+    def by_threshold(score: float, threshold: float) -> Verdict:
+        """Corruption if the score is above the threshold, else congestion."""
+    @property
+    def cause(self) -> str:
+        """The cause."""
+    @property
+    def score(self) -> float:
+        """The score."""
+
+class Response:
+    """What a reaction has fast recovery do to the window."""
+
+    @staticmethod
+    def reduce() -> Response:
+        """As for congestion: to the congestion control's threshold."""
+    @staticmethod
+    def keep() -> Response:
+        """Window and threshold stay as they are."""
+    @staticmethod
+    def scale(factor: float) -> Response:
+        """The window times a factor above 0, at most 1."""
+    @staticmethod
+    def limit(octets: float) -> Response:
+        """The threshold becomes ``octets``, and the window no more."""
+
+def add_part(
+    role: str,
+    name: str,
+    summary: str,
+    reference: str,
+    parameters: list[tuple[str, str, tuple[float, float, float] | list[str] | bool]],
+    make: Callable[..., object],
+    methods: list[str],
+    file: str,
+    digest: str,
+) -> None: ...
 def table_names() -> list[str]: ...
 def causes() -> list[tuple[str, str]]: ...
 def schemes() -> list[Description]: ...

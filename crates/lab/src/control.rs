@@ -66,17 +66,19 @@ pub struct Control<'a> {
     pub cancel: Cancel,
     /// Is told how far the work is.
     pub progress: Option<&'a mut dyn FnMut(&Progress)>,
+    /// Is called on each thread that a sweep starts, and has to call what it is given: for a language whose parts want a thread prepared.
+    pub around: Option<fn(&mut (dyn FnMut() + Send))>,
 }
 
 impl<'a> Control<'a> {
     /// Nobody watches; `cancel` stops.
     pub fn new(cancel: Cancel) -> Self {
-        Self { cancel, progress: None }
+        Self { cancel, ..Self::default() }
     }
 
     /// `progress` watches.
     pub fn watched(cancel: Cancel, progress: &'a mut dyn FnMut(&Progress)) -> Self {
-        Self { cancel, progress: Some(progress) }
+        Self { cancel, progress: Some(progress), around: None }
     }
 
     pub(crate) fn tell(&mut self, progress: &Progress) {

@@ -116,7 +116,7 @@ impl Work {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = threads.unwrap_or_else(cores).clamp(1, jobs.len().max(1));
         let next = AtomicUsize::new(0);
-        let stop = control.cancel.clone();
+        let (stop, around) = (control.cancel.clone(), control.around);
         let failed = crate::control::Cancel::default();
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
@@ -125,13 +125,19 @@ impl Work {
                 let (jobs, next, stop, failed) = (&jobs, &next, &stop, &failed);
                 scope.spawn(move || {
                     let stopped = || stop.is_cancelled() || failed.is_cancelled();
-                    while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stopped()) {
-                        let scenario = &plan.points[job.point].scenario;
-                        let options = RunOptions { run: job.run, captures: None };
-                        let result = simulate(scenario, &options, &job.files, |_| stopped());
-                        if sender.send((job.slot, job.point, result)).is_err() {
-                            return;
+                    let mut work = || {
+                        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stopped()) {
+                            let scenario = &plan.points[job.point].scenario;
+                            let options = RunOptions { run: job.run, captures: None };
+                            let result = simulate(scenario, &options, &job.files, |_| stopped());
+                            if sender.send((job.slot, job.point, result)).is_err() {
+                                return;
+                            }
                         }
+                    };
+                    match around {
+                        Some(around) => around(&mut work),
+                        None => work(),
                     }
                 });
             }

@@ -1,6 +1,10 @@
 //! Parts that a program adds: what they do in scenarios, and what results are found by. By itself, since what is added is there for the whole process.
 
-use whyloss_lab::{describe, extend, fail, has_failed, parts, run, Control, Error, PartFailure, RunOptions, Scenario, Sweep};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use whyloss_lab::{
+    describe, execute, extend, fail, has_failed, parts, run, Control, Error, ExecuteOptions, PartFailure, RunOptions, Scenario,
+    Sweep,
+};
 use whyloss_transport::congestion::{CongestionControl, Window};
 use whyloss_transport::kit::Part;
 use whyloss_transport::path::{Ack, Path};
@@ -116,7 +120,19 @@ fn a_part_that_cannot_go_on_ends_its_run() {
     // It is over with that run.
     seconds(&scenario("").unwrap());
     let plan = Sweep::repeat(failing, 4).plan().unwrap();
-    let error =
-        whyloss_lab::execute(&plan, &whyloss_lab::ExecuteOptions { store: None, threads: Some(2) }, &mut Control::default());
+    let error = execute(&plan, &ExecuteOptions { store: None, threads: Some(2) }, &mut Control::default());
     assert_eq!(said(error.unwrap_err()), expected);
+}
+
+#[test]
+fn a_program_can_prepare_the_threads_of_a_sweep() {
+    static PREPARED: AtomicUsize = AtomicUsize::new(0);
+    let plan = Sweep::repeat(scenario("").unwrap(), 4).plan().unwrap();
+    let around: fn(&mut (dyn FnMut() + Send)) = |work| {
+        PREPARED.fetch_add(1, Ordering::Relaxed);
+        work();
+    };
+    let mut control = Control { around: Some(around), ..Control::default() };
+    let tables = execute(&plan, &ExecuteOptions { store: None, threads: Some(2) }, &mut control).unwrap();
+    assert_eq!((tables.runs.num_rows(), PREPARED.load(Ordering::Relaxed)), (4, 2));
 }

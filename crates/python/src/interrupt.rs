@@ -56,8 +56,12 @@ pub fn run<T: Send>(
     let listener = thread::current();
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            let mut note = |progress: &whyloss_lab::Progress| *lock(&news) = Some(Progress::from(progress));
-            let result = work(&mut Control::watched(cancel.clone(), &mut note));
+            let work = || {
+                let mut note = |progress: &whyloss_lab::Progress| *lock(&news) = Some(Progress::from(progress));
+                let watched = Control::watched(cancel.clone(), &mut note);
+                work(&mut Control { around: Some(known_to_python), ..watched })
+            };
+            let result = Python::attach(|py| py.detach(work));
             finished.store(true, Ordering::Release);
             listener.unpark();
             result
@@ -85,6 +89,11 @@ pub fn run<T: Send>(
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
+}
+
+/// Does `work` on a thread that stays known to the interpreter: else it would set the thread up each time that a part in Python is asked something.
+fn known_to_python(work: &mut (dyn FnMut() + Send)) {
+    Python::attach(|py| py.detach(work));
 }
 
 /// The value: it is replaced whole, so a panic elsewhere cannot have left it half done.

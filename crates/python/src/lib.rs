@@ -16,10 +16,12 @@ mod interrupt;
 mod kernel;
 mod observer;
 mod pattern;
+mod plugin;
 mod scenario;
 mod sweep;
 mod table;
 mod testbed;
+mod views;
 mod wire;
 
 use pyo3::prelude::*;
@@ -34,7 +36,7 @@ mod _native {
     #[pymodule_export]
     use super::catalogue::{causes, describe, parts, profiles, scenario_schema, schemes, sweep_schema};
     #[pymodule_export]
-    use super::error::{InputError, UnavailableError, WhylossError};
+    use super::error::{InputError, PartError, UnavailableError, WhylossError};
     #[pymodule_export]
     use super::interrupt::Progress;
     #[pymodule_export]
@@ -47,6 +49,8 @@ mod _native {
     #[pymodule_export]
     use super::pattern::write_pattern;
     #[pymodule_export]
+    use super::plugin::add_part;
+    #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::sweep::Sweep;
@@ -54,6 +58,8 @@ mod _native {
     use super::table::{table_names, Results, Table};
     #[pymodule_export]
     use super::testbed::Bed;
+    #[pymodule_export]
+    use super::views::{Ack, Loss, PathInfo, Response, Sent, Verdict, Window};
     #[pymodule_export]
     use super::wire::WireHost;
 

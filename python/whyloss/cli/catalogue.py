@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from whyloss import _native
 from whyloss.cli.console import Command, as_json, row, screen, table, tell_json
+from whyloss.cli.options import with_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +43,7 @@ DETAILS = {
 
 
 @click.command(cls=Command, examples=["whyloss schemes", "whyloss schemes --json", "whyloss describe checksum-ld"])
+@with_option
 @as_json
 def schemes(as_json: bool) -> None:
     """List the schemes of the literature and the parts that they are made of.
@@ -76,6 +78,7 @@ def _list(title: str, found: Iterable[_native.Description]) -> None:
     ],
 )
 @click.argument("name")
+@with_option
 @as_json
 def describe(name: str, as_json: bool) -> None:
     """Explain a scheme, a part, a profile, or a field of the scenario format.

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-__all__ = ["set_option", "store_option", "threads_option"]
+from whyloss import parts
+
+__all__ = ["set_option", "store_option", "threads_option", "with_option"]
 
 set_option = click.option(
     "--set",
@@ -28,4 +30,20 @@ store_option = click.option(
 
 threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Runs at a time. [default: one for each core]"
+)
+
+
+def _add(_context: click.Context, _option: click.Parameter, files: tuple[Path, ...]) -> None:
+    for file in files:
+        parts.add_file(file)
+
+
+with_option = click.option(
+    "--with",
+    multiple=True,
+    metavar="FILE.py",
+    type=click.Path(path_type=Path),
+    callback=_add,
+    expose_value=False,
+    help="A Python file with parts of your own, which scenarios can then name; can be given several times.",
 )

@@ -9,7 +9,7 @@ import click
 import polars as pl
 
 from whyloss.cli.console import Command, Watch, as_json, rate, row, say, screen, stopping, table, tell_json
-from whyloss.cli.options import set_option, store_option, threads_option
+from whyloss.cli.options import set_option, store_option, threads_option, with_option
 from whyloss.scenario import Scenario
 from whyloss.sweep import Sweep
 
@@ -26,11 +26,13 @@ __all__ = ["run", "sweep"]
         "whyloss run examples/lossy-link.toml --set flow[0].scheme=newreno --set path.rate='384 kbps'",
         "whyloss run examples/pattern.toml --set path.forward.channel.pattern=my.bits",
         "whyloss run examples/dumbbell.toml --out out/dumbbell    # all tables as Parquet",
+        "whyloss run examples/random-loss.toml --with examples/own_part.py --set flow[0].congestion=scalable",
         "whyloss describe path.queue                              # what a field means",
     ],
 )
 @click.argument("scenario", metavar="SCENARIO.toml", type=click.Path(path_type=Path))
 @set_option
+@with_option
 @click.option(
     "--run",
     "number",
@@ -121,6 +123,7 @@ def _took(transfer: dict[str, Any]) -> str:
 )
 @click.argument("file", metavar="SWEEP.toml", type=click.Path(path_type=Path))
 @set_option
+@with_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

@@ -11,7 +11,7 @@ fuzz_target!(|octets: &[u8]| {
     let (mut options, _) = Options::parse(&Bytes::copy_from_slice(octets));
     assert!(octets.len() > MAX_LEN || options.encoded_len() <= MAX_LEN, "packed options take no more room");
 
-    if let Some(snack) = options.rare.as_ref().and_then(|rare| rare.snack.as_ref()) {
+    for snack in options.rare.iter().flat_map(|rare| &rare.snacks) {
         let holes: Vec<_> = snack.holes(1000, 100).collect();
         assert!(holes.iter().all(|(from, to)| from < to) && holes.windows(2).all(|pair| pair[0].1 <= pair[1].0));
     }

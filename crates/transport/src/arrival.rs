@@ -24,12 +24,36 @@ pub struct ReceiveView<'a> {
     pub full_segment: u32,
     /// Whether loss reports were negotiated.
     pub reports_negotiated: bool,
+    /// Octets of a block in selective negative acknowledgements; `None` if these were not negotiated.
+    pub snack_block: Option<u32>,
+    /// Position of the first octet behind the stream, once the peer's FIN has come.
+    pub end: Option<u64>,
+    /// Smoothed round-trip time of what this side has sent, the handshake included.
+    pub srtt: Option<Duration>,
 }
 
 impl ReceiveView<'_> {
     /// A receiver that has everything up to `next`, its first octet, and takes reports. Set what it has.
     pub const fn new(now: Instant, next: u64) -> Self {
-        Self { now, first: next, next, window_end: next, islands: &[], full_segment: 0, reports_negotiated: true }
+        Self {
+            now,
+            first: next,
+            next,
+            window_end: next,
+            islands: &[],
+            full_segment: 0,
+            reports_negotiated: true,
+            snack_block: None,
+            end: None,
+            srtt: None,
+        }
+    }
+
+    /// Whether all of `[start, end)` has come.
+    pub fn has(&self, start: u64, end: u64) -> bool {
+        let start = start.max(self.next);
+        let beyond = self.islands.partition_point(|island| island.0 <= start);
+        start >= end || beyond > 0 && self.islands[beyond - 1].1 >= end
     }
 }
 

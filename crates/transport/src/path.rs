@@ -143,6 +143,8 @@ pub enum Trigger {
     Rack,
     /// The receiver's loss report.
     Report,
+    /// The receiver asks for it by a selective negative acknowledgement.
+    Snack,
     /// A tail loss probe repaired it before anything else noticed (RFC 8985).
     TailProbe,
     /// The retransmission timer expired.
@@ -157,6 +159,7 @@ impl Trigger {
             Self::PartialAck => "partial-ack",
             Self::Rack => "rack",
             Self::Report => "report",
+            Self::Snack => "snack",
             Self::TailProbe => "tail-probe",
             Self::Timeout => "timeout",
         }

@@ -193,6 +193,14 @@ impl SackBlocks {
         self.count == 0
     }
 
+    /// Keeps the blocks of which `keep` says so.
+    pub fn retain(&mut self, keep: impl Fn(Seq, Seq) -> bool) {
+        let all = std::mem::take(self);
+        for &(left, right) in all.as_slice().iter().filter(|(left, right)| keep(*left, *right)) {
+            self.push(left, right);
+        }
+    }
+
     /// Keeps the first `count` blocks.
     pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count as u8);
@@ -253,8 +261,11 @@ pub struct RareOptions {
     pub reports_permitted: bool,
     /// Loss report (kind 253).
     pub report: Option<Report>,
-    /// SCPS selective negative acknowledgement (kind 21).
-    pub snack: Option<Snack>,
+    /// Which parts of the SCPS transport protocol the sender of a SYN can do (kind 20; SYN only).
+    pub scps: Option<ScpsCapabilities>,
+    /// SCPS selective negative acknowledgements (kind 21), in the order of the header. One tells of all holes by its bits; without bits each
+    /// tells of one hole.
+    pub snacks: Vec<Snack>,
     /// What routers on the way say (kind 253).
     pub notices: Notices,
     /// A cookie of TCP Fast Open, or the request for one (kind 34; SYN only).
@@ -317,6 +328,8 @@ pub enum Report {
     HeaderIntact(HeaderReport),
     /// The rate at which the last complete wave arrived.
     Rate(RateReport),
+    /// The rate at which segments arrive.
+    Bandwidth(BandwidthReport),
     /// The probability to survive the path undamaged that routers measured, as the latest data brought it, in units of 1/65535.
     Survival(u16),
 }
@@ -394,6 +407,13 @@ pub struct RateReport {
     pub rate: u8,
 }
 
+/// The rate at which segments arrived out of sequence (Paul 2006, `congestion_info`; the layout is ours).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BandwidthReport {
+    /// The rate of their data in kbit/s.
+    pub kbps: u32,
+}
+
 /// "A segment arrived damaged, and the checksum of its header holds" (Balan et al. 2002; the layout is ours).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderReport {
@@ -447,6 +467,28 @@ pub enum PositionBasis {
     SeqConfirmed,
     /// Exactly this segment was missing between two intact arrivals around the damaged one.
     OrderInferred,
+}
+
+/// The SCPS capabilities option (CCSDS 714.0-B, SCPS-TP).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScpsCapabilities {
+    /// What the sender of the SYN can do: see the constants. Bits that are not named here are kept and mean nothing.
+    pub flags: u8,
+    /// Number of the connection, for compressed headers; else 0.
+    pub connection: u8,
+}
+
+impl ScpsCapabilities {
+    /// Best effort transport service.
+    pub const BETS: u8 = 0x80;
+    /// SNACKs, with bits or without.
+    pub const SNACK: u8 = 0x40;
+    /// The second form of SNACK.
+    pub const SNACK2: u8 = 0x20;
+    /// Header compression.
+    pub const COMPRESSION: u8 = 0x10;
+    /// Timestamps of the network layer.
+    pub const NETWORK_TIMESTAMPS: u8 = 0x08;
 }
 
 /// A selective negative acknowledgement (CCSDS 714.0-B, SCPS-TP).

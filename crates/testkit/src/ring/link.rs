@@ -7,8 +7,8 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use whyloss_transport::differentiation::Cause;
 use whyloss_transport::segment::{
-    CauseReport, CorruptionReport, Ecn, Flags, HeaderReport, Integrity, PositionBasis, RateReport, Report, ReportedPosition,
-    Segment, Wave,
+    self, BandwidthReport, CauseReport, CorruptionReport, Ecn, Flags, HeaderReport, Integrity, PositionBasis, RateReport, Report,
+    ReportedPosition, Segment, Wave,
 };
 use whyloss_transport::{BitRate, Duration, Instant, Seq};
 
@@ -278,24 +278,34 @@ impl Link {
     }
 }
 
-fn forge(segment: &mut Segment, rng: &mut Pcg64Mcg) {
+fn forge(forged: &mut Segment, rng: &mut Pcg64Mcg) {
     let near = |seq: Seq, rng: &mut Pcg64Mcg| seq + rng.random_range(0..100_000);
-    let report = match rng.random_range(0..4) {
+    let report = match rng.random_range(0..6) {
+        4 => Report::Bandwidth(BandwidthReport { kbps: rng.random() }),
+        5 => {
+            let hole = |rng: &mut Pcg64Mcg| segment::Snack {
+                hole1_offset: rng.random_range(0..100),
+                hole1_size: rng.random_range(0..100),
+                bits: rng.random::<[u8; 2]>().to_vec().into(),
+            };
+            forged.options.rare.get_or_insert_default().snacks = vec![hole(rng), hole(rng)];
+            return forged.options.fit();
+        }
         0 => Report::Rate(RateReport { wave: rng.random(), rate: rng.random() }),
-        1 => Report::HeaderIntact(HeaderReport { seq: near(segment.ack, rng), count: rng.random() }),
+        1 => Report::HeaderIntact(HeaderReport { seq: near(forged.ack, rng), count: rng.random() }),
         2 => {
             let cause = [Cause::Unknown, Cause::Congestion, Cause::Corruption][rng.random_range(0..3)];
-            let (seq, len) = (near(segment.ack, rng), rng.random_range(0..1 << 17));
+            let (seq, len) = (near(forged.ack, rng), rng.random_range(0..1 << 17));
             Report::Cause(CauseReport { cause, classifier: rng.random_range(0..16), seq, len })
         }
         _ => {
             let basis = PositionBasis::SeqConfirmed;
-            let position = Some(ReportedPosition { seq: near(segment.ack, rng), len: 1460, basis });
+            let position = Some(ReportedPosition { seq: near(forged.ack, rng), len: 1460, basis });
             Report::Corruption(CorruptionReport { count: rng.random(), position, ..CorruptionReport::default() })
         }
     };
-    let options = &mut segment.options;
-    if !segment.payload.is_empty() {
+    let options = &mut forged.options;
+    if !forged.payload.is_empty() {
         options.wave = Some(Wave { number: rng.random(), size: rng.random() });
     }
     options.rare.get_or_insert_default().report = Some(report);
@@ -321,6 +331,8 @@ fn strip(segment: &mut Segment, what: Strip) {
         if let Some(rare) = &mut options.rare {
             rare.report = None;
             rare.reports_permitted = false;
+            rare.scps = None;
+            rare.snacks.clear();
         }
     }
 }

@@ -32,13 +32,11 @@ impl<D: GapDifferentiator> Line<D> {
         let end = position(self.next);
         let segment = Segment::default();
         let view = ReceiveView {
-            now,
             first: FIRST,
-            next: end,
             window_end: end + 100 * FULL,
             islands: &[],
             full_segment: FULL as u32,
-            reports_negotiated: true,
+            ..ReceiveView::new(now, end)
         };
         let spacing = self.last.replace(now).map(|last| now.since(last));
         let trip = Some(trip * 1000);

@@ -1,7 +1,7 @@
 //! The sender's half of a differentiator that works at the receiver: it believes the reports.
 
 use super::{Cause, LossDifferentiator, Verdict};
-use crate::path::{Ack, Loss, Reported};
+use crate::path::{Ack, Loss, Reported, Trigger};
 use crate::segment::Report;
 use std::collections::BTreeMap;
 
@@ -57,6 +57,10 @@ impl LossDifferentiator for Relayed {
     }
 
     fn judge(&mut self, loss: &Loss) -> Verdict {
+        // A receiver that judges asks for what it takes for corrupted (Selective-TCP), and does not name a cause.
+        if loss.trigger == Trigger::Snack {
+            return Verdict { cause: Cause::Corruption, score: 1.0 };
+        }
         let end = loss.start + u64::from(loss.len);
         let range = self.ranges.range(..=loss.start).next_back().filter(|(_, (right, _))| end <= *right);
         match range.filter(|_| loss.transmission == 0).map(|(_, (_, cause))| cause) {

@@ -95,13 +95,11 @@ mod tests {
         for &count in counts {
             let segment = numbered(count);
             let view = ReceiveView {
-                now: crate::time::Instant::ZERO,
                 first: 0,
-                next: 0,
                 window_end: 1 << 20,
                 islands: &[],
                 full_segment: 1000,
-                reports_negotiated: true,
+                ..ReceiveView::new(crate::time::Instant::ZERO, 0)
             };
             let arrival = Arrival {
                 view,

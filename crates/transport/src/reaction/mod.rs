@@ -8,6 +8,7 @@ mod limd_h;
 mod probabilistic;
 mod reduce;
 mod scale;
+mod selective;
 #[cfg(test)]
 mod tests;
 
@@ -19,9 +20,10 @@ pub use limd_h::LimdH;
 pub use probabilistic::Probabilistic;
 pub use reduce::Reduce;
 pub use scale::Scale;
+pub use selective::Selective;
 
 use crate::kit::Part;
-use crate::path::{Ack, Loss};
+use crate::path::{Ack, Loss, Reported};
 use crate::verdict::Verdict;
 use std::fmt;
 
@@ -29,6 +31,11 @@ use std::fmt;
 pub trait Reaction: fmt::Debug + Send {
     /// An acknowledgement arrived. For reactions that measure the path.
     fn on_ack(&mut self, _ack: &Ack) {}
+
+    /// The receiver reported something: the window to set in octets, if that says it.
+    fn on_report(&mut self, _reported: &Reported) -> Option<u64> {
+        None
+    }
 
     /// What to do about the loss. Asked once an episode, and again if a later loss of the same episode is judged congestion after
     /// the first was not.
@@ -64,5 +71,14 @@ pub enum Response {
 }
 
 /// The built-in reactions, which scenarios can name.
-pub static TABLE: &[Part<dyn Reaction>] =
-    &[reduce::PART, keep::PART, scale::PART, bandwidth::PART, graded::PART, probabilistic::PART, bulk_repeat::PART, limd_h::PART];
+pub static TABLE: &[Part<dyn Reaction>] = &[
+    reduce::PART,
+    keep::PART,
+    scale::PART,
+    bandwidth::PART,
+    graded::PART,
+    probabilistic::PART,
+    bulk_repeat::PART,
+    limd_h::PART,
+    selective::PART,
+];

@@ -72,15 +72,7 @@ mod tests {
     use crate::time::Instant;
 
     fn view(next: u64, islands: &[(u64, u64)]) -> ReceiveView<'_> {
-        ReceiveView {
-            now: Instant::ZERO,
-            first: 1,
-            next,
-            window_end: next + 10_000,
-            islands,
-            full_segment: 1000,
-            reports_negotiated: true,
-        }
+        ReceiveView { first: 1, window_end: next + 10_000, islands, full_segment: 1000, ..ReceiveView::new(Instant::ZERO, next) }
     }
 
     fn damaged(hack: &mut Hack, view: ReceiveView, start: u64, integrity: Integrity) -> bool {

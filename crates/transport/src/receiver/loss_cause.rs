@@ -31,15 +31,6 @@ struct Hole {
     named: u32,
 }
 
-impl Hole {
-    /// Whether nothing of it is missing any more.
-    fn is_filled(&self, view: &ReceiveView) -> bool {
-        let start = self.start.max(view.next);
-        let beyond = view.islands.partition_point(|island| island.0 <= start);
-        start >= self.end || beyond > 0 && view.islands[beyond - 1].1 >= self.end
-    }
-}
-
 impl LossCause {
     /// Reports what `differentiator` judges; `classifier` (0 to 15) names it on the wire.
     pub fn new(classifier: u8, differentiator: Box<dyn GapDifferentiator>) -> Self {
@@ -72,7 +63,7 @@ impl ReceiverAgent for LossCause {
     }
 
     fn report(&mut self, view: &ReceiveView) -> Option<Report> {
-        self.holes.retain(|hole| !hole.is_filled(view));
+        self.holes.retain(|hole| !view.has(hole.start, hole.end));
         let hole = self.holes.iter_mut().min_by_key(|hole| (hole.named, Reverse(hole.start)))?;
         hole.named = hole.named.saturating_add(1);
         let start = hole.start.max(view.next);
@@ -123,15 +114,7 @@ mod tests {
 
         fn view<'a>(&self, islands: &'a [(u64, u64)]) -> ReceiveView<'a> {
             let (next, window_end) = (self.next, self.highest + (1 << 30));
-            ReceiveView {
-                now: Instant::ZERO,
-                first: FIRST,
-                next,
-                window_end,
-                islands,
-                full_segment: 1000,
-                reports_negotiated: true,
-            }
+            ReceiveView { first: FIRST, window_end, islands, full_segment: 1000, ..ReceiveView::new(Instant::ZERO, next) }
         }
 
         fn take(&mut self, start: u64, end: u64) {

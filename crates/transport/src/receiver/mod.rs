@@ -4,6 +4,8 @@ mod checksum;
 mod hack;
 mod loss_cause;
 mod plain;
+mod selective;
+mod snack;
 mod survival;
 #[cfg(test)]
 mod tests;
@@ -13,14 +15,27 @@ pub use checksum::Checksum;
 pub use hack::Hack;
 pub use loss_cause::LossCause;
 pub use plain::Plain;
+pub use selective::Selective;
+pub use snack::Snack;
 pub use survival::Survival;
 pub use waves::Waves;
 
 pub use crate::arrival::{Arrival, Damaged, ReceiveView};
 
+use crate::differentiation::GapDifferentiator;
 use crate::kit::Part;
-use crate::segment::Report;
+use crate::segment::{self, Report};
+use crate::time::Instant;
 use std::fmt;
+
+/// How a segment with data is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// As any TCP does it.
+    Usual,
+    /// Not on its account. What is due for another reason leaves all the same.
+    None,
+}
 
 /// Watches arrivals and puts reports into the options of acknowledgements.
 pub trait ReceiverAgent: fmt::Debug + Send {
@@ -29,8 +44,34 @@ pub trait ReceiverAgent: fmt::Debug + Send {
         false
     }
 
+    /// Whether the connection has to negotiate selective negative acknowledgements on its SYN.
+    fn wants_snacks(&self) -> bool {
+        false
+    }
+
+    /// The differentiator at the receiver that rules, for agents that act upon its verdicts.
+    fn judge_by(&mut self, _differentiator: Box<dyn GapDifferentiator>) {}
+
     /// An intact segment with data arrived and was processed.
     fn on_arrival(&mut self, _arrival: &Arrival) {}
+
+    /// How to acknowledge the latest arrival. Asked after [`on_arrival`](Self::on_arrival).
+    fn answer(&self) -> Answer {
+        Answer::Usual
+    }
+
+    /// The peer's FIN came for the first time, whether anything before it is missing or not. It is acknowledged at once.
+    fn on_end(&mut self, _view: &ReceiveView) {}
+
+    /// When [`on_timeout`](Self::on_timeout) shall be called.
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The time of [`poll_timeout`](Self::poll_timeout) may have come. Returns whether to acknowledge at once.
+    fn on_timeout(&mut self, _view: &ReceiveView) -> bool {
+        false
+    }
 
     /// A damaged segment of this connection arrived. Only the agent sees it. Returns whether to acknowledge at once.
     fn on_damaged(&mut self, _damaged: &Damaged) -> bool {
@@ -46,7 +87,18 @@ pub trait ReceiverAgent: fmt::Debug + Send {
     fn report(&mut self, _view: &ReceiveView) -> Option<Report> {
         None
     }
+
+    /// The position from which on acknowledgements carry no SACK blocks now, for agents that keep holes from being repaired as congestion.
+    fn conceals_from(&self) -> Option<u64> {
+        None
+    }
+
+    /// An acknowledgement is about to leave: the selective negative acknowledgements that it shall carry, of `room` octets at most.
+    fn snacks(&mut self, _view: &ReceiveView, _room: usize) -> Vec<segment::Snack> {
+        Vec::new()
+    }
 }
 
 /// The built-in receiver agents, which scenarios can name.
-pub static TABLE: &[Part<dyn ReceiverAgent>] = &[plain::PART, checksum::PART, hack::PART, waves::PART, survival::PART];
+pub static TABLE: &[Part<dyn ReceiverAgent>] =
+    &[plain::PART, checksum::PART, hack::PART, waves::PART, survival::PART, snack::PART, selective::PART];

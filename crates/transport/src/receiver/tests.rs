@@ -36,12 +36,11 @@ impl Receiver {
     fn view<'a>(&self, islands: &'a [(u64, u64)]) -> ReceiveView<'a> {
         ReceiveView {
             first: START,
-            now: self.now,
-            next: self.next,
             window_end: self.next + WINDOW,
             islands,
             full_segment: self.full,
             reports_negotiated: self.negotiated,
+            ..ReceiveView::new(self.now, self.next)
         }
     }
 

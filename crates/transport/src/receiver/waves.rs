@@ -168,13 +168,11 @@ mod tests {
                 Segment { options: Options { wave: Some(Wave { number, size }), ..Options::default() }, ..Segment::default() };
             self.next = self.next.max(FULL * (n + 1));
             let view = ReceiveView {
-                now: self.now,
                 first: 0,
-                next: self.next,
                 window_end: self.next,
                 islands: &[],
                 full_segment: FULL as u32,
-                reports_negotiated: true,
+                ..ReceiveView::new(self.now, self.next)
             };
             let (start, len) = (FULL * n, FULL as u32);
             let arrival = Arrival { view, start, len, duplicate: false, spacing: None, trip: None, gap: None, segment: &segment };

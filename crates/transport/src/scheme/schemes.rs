@@ -72,6 +72,9 @@ const PLAIN: Scheme = Scheme {
     adjust: |_| {},
 };
 
+/// What all of Selective-TCP have in common.
+const SELECTIVE: Scheme = Scheme { differentiator: "biaz", reaction: "selective", receiver: "selective", ..PLAIN };
+
 /// The built-in schemes, which scenarios can name.
 pub static SCHEMES: &[Scheme] = &[
     Scheme {
@@ -309,6 +312,52 @@ pub static SCHEMES: &[Scheme] = &[
         timeout: "aware",
         receiver: "waves",
         ..PLAIN
+    },
+    Scheme {
+        name: "snack",
+        summary: "NewReno whose receiver asks for all holes at once by negative acknowledgements; what is asked for leaves whatever the window is.",
+        reference: "CCSDS 714.0-B",
+        receiver: "snack",
+        adjust: |config| {
+            config.sack = false;
+            config.recovery = FastRecovery::NewReno;
+        },
+        ..PLAIN
+    },
+    Scheme {
+        name: "selective",
+        summary: "The receiver asks for what was corrupted instead of acknowledging twice, and tells its bandwidth under congestion, which sets the window.",
+        reference: "Paul 2006",
+        adjust: |config| {
+            config.sack = false;
+            config.recovery = FastRecovery::NewReno;
+        },
+        ..SELECTIVE
+    },
+    Scheme {
+        name: "selective-reno",
+        summary: "Selective-TCP on Reno's recovery.",
+        reference: "after Paul 2006",
+        congestion: "reno",
+        adjust: |config| {
+            config.sack = false;
+            config.recovery = FastRecovery::Reno;
+        },
+        ..SELECTIVE
+    },
+    Scheme {
+        name: "selective-sack",
+        summary: "Selective-TCP on recovery by the SACK scoreboard.",
+        reference: "after Paul 2006",
+        adjust: |config| config.sack = true,
+        ..SELECTIVE
+    },
+    Scheme {
+        name: "selective-cubic",
+        summary: "Selective-TCP on CUBIC's window with the profile's recovery.",
+        reference: "after Paul 2006",
+        congestion: "cubic",
+        ..SELECTIVE
     },
     Scheme {
         name: "casablanca",

@@ -119,10 +119,14 @@ impl Selection {
         }
         values.overlay(&self.parameters)?;
 
-        let receiver = match receiver {
+        let judges = matches!(receiver, Agent::Own(_));
+        let mut receiver = match receiver {
             Agent::Own(part) => values.make(part)?,
             Agent::Relaying(number, part) => Box::new(LossCause::new(number, values.make(part)?)),
         };
+        if let (true, Differentiator::AtReceiver(part)) = (judges, &differentiator) {
+            receiver.judge_by(values.make(part)?);
+        }
         config.drop_precedence = config.drop_precedence.or(receiver.drop_precedence());
 
         let mut at_sender = Vec::new();

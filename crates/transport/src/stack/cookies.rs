@@ -44,6 +44,9 @@ pub(super) fn bake(identity: &Identity, tuple: &FourTuple, syn: &Segment, now: I
 /// `syn` without what a cookie cannot keep.
 pub(super) fn plain(syn: &Segment, timestamps: bool) -> Segment {
     let mut syn = Segment { payload: crate::Payload::Empty, ..syn.clone() };
+    if let Some(rare) = &mut syn.options.rare {
+        rare.scps = None;
+    }
     if !timestamps || syn.options.timestamps.is_none() {
         syn.options = Options { mss: syn.options.mss, ..Options::default() };
         syn.flags = Flags::SYN;

@@ -23,6 +23,8 @@ pub(super) struct News {
     pub silence: Duration,
     /// It carries a report that was not heard before.
     new_report: bool,
+    /// It asks for what is missing.
+    asks: bool,
     flight_before: u64,
     /// Duplicate acknowledgements in a row before this one.
     duplicates_before: u32,
@@ -60,11 +62,13 @@ impl Endpoint {
         }
         let window_changed = self.update_window(now, segment, ack, start);
         news.new_report = self.take_report_count(segment);
+        news.asks = self.asks(segment);
         let bare = segment.payload.is_empty() && !segment.flags.intersects(Flags::SYN | Flags::FIN);
         news.duplicate = if self.agreed.sack {
             ack == una && news.delivered.octets > 0
         } else {
-            ack == una && news.flight_before > 0 && bare && !window_changed && !news.new_report && !self.snd.persist.outstanding
+            let ordinary = bare && !window_changed && !news.new_report && !news.asks;
+            ack == una && news.flight_before > 0 && ordinary && !self.snd.persist.outstanding
         };
         if news.acked > 0 {
             self.snd.echoes.on_advance(ack, self.snd.nxt, news.delivered.retransmitted);
@@ -72,7 +76,8 @@ impl Endpoint {
             let echo = self.snd.echoes.take_echo();
             news.duplicate = !(echo && self.snd.recovery.is_open());
         }
-        if news.acked == 0 && news.delivered.octets == 0 && !news.duplicate && news.dsack.is_none() && !news.new_report {
+        let silent = !news.duplicate && news.dsack.is_none() && !news.new_report && !news.asks;
+        if news.acked == 0 && news.delivered.octets == 0 && silent {
             if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
                 self.refresh_path(now);
                 self.on_ecn_echo();
@@ -84,6 +89,9 @@ impl Endpoint {
         if let Some(report) = segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
             let report = self.in_full(report, ack);
             self.on_report(now, &report, news.new_report);
+        }
+        if news.asks {
+            self.on_snacks(now, segment, ack);
         }
         if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
             self.on_ecn_echo();
@@ -142,6 +150,7 @@ impl Endpoint {
         let new = match segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
             Some(Report::Corruption(report)) => self.snd.reports.last.replace(report.count) != Some(report.count),
             Some(Report::HeaderIntact(report)) => self.snd.reports.of_headers.is_news(report.count),
+            Some(Report::Bandwidth(_)) => true,
             _ => false,
         };
         self.stats.reports_received += u64::from(new);
@@ -246,7 +255,7 @@ impl Endpoint {
                 let position = report.seq.near(self.snd.una);
                 (self.snd.board.find(position)?, Some(position))
             }
-            Report::Compact(_) | Report::Rate(_) | Report::Survival(_) => return None,
+            Report::Compact(_) | Report::Bandwidth(_) | Report::Rate(_) | Report::Survival(_) => return None,
             Report::Cause(report) => (self.snd.board.find(report.seq.near(self.snd.una).max(self.snd.una))?, None),
         };
         let sent = self.snd.board.get(index);
@@ -302,6 +311,9 @@ impl Endpoint {
         });
         let reported = Reported { path: &self.path, report, news: new, segment };
         self.parts.differentiators.on_report(&reported);
+        if let Some(octets) = self.parts.reaction.on_report(&reported) {
+            self.take_window(octets);
+        }
         if let (true, ReportResponse::Immediate, Some(index)) = (new, self.config.report_response, index) {
             let latest = segment.is_some_and(|s| s.transmission + 1 == u32::from(self.snd.board.get(index).transmissions));
             if latest && self.snd.board.get(index).in_network() && self.snd.recovery.timeout().is_none() {

@@ -6,7 +6,7 @@ use super::recovery::Recovery;
 use super::sides::first_position;
 use super::{Config, Endpoint, Parts};
 use crate::congestion::Window;
-use crate::segment::{Flags, Options, RareOptions, Segment, Wave};
+use crate::segment::{Flags, Options, RareOptions, ScpsCapabilities, Segment, Wave};
 use crate::seq::Seq;
 use crate::time::Instant;
 
@@ -104,7 +104,9 @@ impl Endpoint {
         // RFC 7413, 4.1.3.1: a SYN that is sent again goes without, in case something on the path objects.
         let requested = self.fast.request.filter(|_| self.snd.syn_expiries == 0).and_then(|request| request.option);
         let fast_open = if answering { self.fast.reply } else { requested };
-        let rare = RareOptions { reports_permitted: reports, fast_open, ..RareOptions::default() };
+        let snacks = offer(self.parts.receiver.wants_snacks(), self.agreed.snack_block.is_some());
+        let scps = snacks.then_some(ScpsCapabilities { flags: ScpsCapabilities::SNACK, connection: 0 });
+        let rare = RareOptions { reports_permitted: reports, scps, fast_open, ..RareOptions::default() };
         Options {
             mss: Some(self.config.mss),
             window_scale: scaling.then_some(self.own_shift()),
@@ -214,6 +216,10 @@ impl Endpoint {
             .max(u32::from(Config::MIN_MSS));
         let smss = u32::from(self.config.mss).min(peer_mss);
         self.snd.smss = smss;
+        let peer_scps = options.rare.as_ref().and_then(|rare| rare.scps);
+        let peer_snacks = peer_scps.is_some_and(|scps| scps.flags & ScpsCapabilities::SNACK != 0);
+        let block = smss.saturating_sub(if self.agreed.timestamps { 12 } else { 0 }).max(1);
+        self.agreed.snack_block = (peer_snacks && self.parts.receiver.wants_snacks()).then_some(block);
         let wave = self.wave_formation().map(|_| Wave::default());
         let options = Options { wave, ..self.data_options(now, self.nonces().then_some(0), true) };
         // A configuration that nobody has checked may leave less room than the options take.

@@ -6,6 +6,7 @@ use super::record::{Closing, Event, GapRecord, State};
 use super::{AckPolicy, Endpoint};
 use crate::arrival::{Arrival, Damaged};
 use crate::path::Passed;
+use crate::receiver::Answer;
 use crate::segment::{Ecn, Flags, HopNotice, Integrity, Segment};
 use crate::time::{Duration, Instant};
 
@@ -37,7 +38,7 @@ impl Endpoint {
         if !receiving {
             return;
         }
-        let view = self.rcv.view(now, self.agreed);
+        let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
         if self.parts.receiver.on_damaged(&Damaged { view, segment, integrity }) {
             self.rcv.ack_now = true;
             self.rcv.damage_seen = true;
@@ -209,12 +210,18 @@ impl Endpoint {
         let window_end = self.rcv.announced;
         let end = (start + len).min(window_end);
         let fits = start + len <= window_end;
+        let ends = segment.flags.contains(Flags::FIN) && fits && self.rcv.fin_at.is_none();
         if segment.flags.contains(Flags::FIN) && fits {
             self.rcv.fin_at = self.rcv.fin_at.or(Some(start + len));
             self.rcv.ack_now = true; // in order or not (RFC 5681, 4.2)
         }
         if len > 0 && end > start {
             self.take_payload(now, segment, start, end);
+        }
+        if ends {
+            let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
+            self.parts.receiver.on_end(&view);
+            self.timers.set_receiver(self.parts.receiver.poll_timeout());
         }
         if self.rcv.fin_at == Some(self.rcv.assembler.next()) && !self.rcv.fin_received {
             self.rcv.fin_received = true;
@@ -261,27 +268,29 @@ impl Endpoint {
                 self.rcv.dsack = Some((start, end));
             }
         }
+        let due = self.rcv.ack_now;
         self.schedule_ack(now, arrived);
         let timestamp = segment.options.timestamps.filter(|_| self.agreed.timestamps);
         let timestamp = timestamp.map(|timestamps| timestamps.value);
         let (first, full) = (self.rcv.irs + 1, self.rcv.full_segment);
         let Timing { spacing, trip, gap } = self.rcv.arrivals.note(now, (start, end), first, full, timestamp);
-        let view = self.rcv.view(now, self.agreed);
+        let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
         let duplicate = arrived == Arrived::Duplicate;
         let arrival = Arrival { view, start, len, duplicate, spacing, trip, gap, segment };
         self.parts.receiver.on_arrival(&arrival);
+        self.timers.set_receiver(self.parts.receiver.poll_timeout());
         let shadows = &mut self.parts.receiver_shadows;
-        if shadows.is_empty() {
-            return;
-        }
         for (_, shadow) in shadows.iter_mut() {
             shadow.on_arrival(&arrival);
         }
-        if let Some(gap) = &gap {
+        if let (Some(gap), false) = (&gap, shadows.is_empty()) {
             let verdicts = shadows.iter_mut().map(|(_, shadow)| shadow.judge(gap, &arrival)).collect();
             let offset = gap.start - (self.rcv.irs + 1);
             let len = gap.end - gap.start;
             self.events.push_back(Event::Gap(Box::new(GapRecord { at: now, offset, len, verdicts })));
+        }
+        if self.parts.receiver.answer() == Answer::None {
+            self.rcv.ack_now = due;
         }
     }
 

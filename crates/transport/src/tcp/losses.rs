@@ -118,13 +118,12 @@ impl Endpoint {
         self.head_is_left_to_reports() || self.snd.board.first().is_some_and(repeated)
     }
 
-    /// Whether a report has set off the repair of the first outstanding segment. Without SACK nothing but the next report or the
+    /// Whether a report or a request has set off the repair of the first outstanding segment. Without SACK nothing but the next one or the
     /// timer tells that a repair is lost: acknowledgements that arrive meanwhile were sent before it.
     pub(super) fn head_is_left_to_reports(&self) -> bool {
         let repaired = |head: &Sent| head.needs_repair() || head.was_retransmitted();
-        self.agreed.reports
-            && self.config.report_response == ReportResponse::Immediate
-            && self.snd.board.first().is_some_and(repaired)
+        let reported = self.agreed.reports && self.config.report_response == ReportResponse::Immediate;
+        (reported || self.agreed.snack_block.is_some()) && self.snd.board.first().is_some_and(repaired)
     }
 
     /// Looks for losses by time (RFC 8985).

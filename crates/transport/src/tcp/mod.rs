@@ -3,7 +3,7 @@
 //! [`Endpoint`] is the face; behind it one file holds one thought:
 //!
 //! - opening and closing (`handshake`, `fast_open`), arriving segments (`input`), what leaves (`output`), how large packets may be (`pmtu`), timers (`timers`);
-//! - what an acknowledgement delivers, teaches and sets in motion (`ack`);
+//! - what an acknowledgement delivers, teaches and sets in motion (`ack`), and what it asks for (`snacks`);
 //! - **where a loss is judged**: `losses`, by duplicates or by time (`rack`); the differentiators hear of everything in `differentiators`;
 //! - **where the window falls** and how it comes back: `reduction`, with `prr`, `ramp` and `undo`;
 //! - **where a timeout is handled**: `expiry`, and its assessment in `after_timeout`;
@@ -43,6 +43,7 @@ mod rtt;
 mod scoreboard;
 mod send_buffer;
 mod sides;
+mod snacks;
 mod timers;
 mod undo;
 mod waves;

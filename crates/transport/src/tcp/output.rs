@@ -14,6 +14,8 @@ use std::hash::Hasher;
 
 /// The room for options in a TCP header, in octets.
 const OPTION_SPACE: usize = 40;
+/// What lists of holes leave of it to SACK.
+const TWO_SACK_BLOCKS: usize = 18;
 
 impl Endpoint {
     /// The next segment to send, if there is one.
@@ -96,7 +98,7 @@ impl Endpoint {
     }
 
     fn has_repair(&self) -> bool {
-        self.snd.board.needs_repair() || self.snd.due.tail_probe || self.snd.due.head
+        !self.snd.asked.is_empty() || self.snd.board.needs_repair() || self.snd.due.tail_probe || self.snd.due.head
     }
 
     fn has_new(&self) -> bool {
@@ -111,6 +113,9 @@ impl Endpoint {
 
     /// A segment that was taken for lost, or a tail loss probe.
     fn transmit_repair(&mut self, now: Instant) -> Option<Segment> {
+        if let Some(asked) = self.transmit_asked(now) {
+            return Some(asked);
+        }
         if self.snd.board.needs_repair() {
             let index = self.snd.board.next_repair()?;
             let len = u64::from(self.snd.board.get(index).len);
@@ -168,7 +173,7 @@ impl Endpoint {
         Some(segment)
     }
 
-    fn retransmit(&mut self, now: Instant, index: usize) -> Segment {
+    pub(super) fn retransmit(&mut self, now: Instant, index: usize) -> Segment {
         self.cut_to_size(index);
         let sent = *self.snd.board.get(index);
         self.snd.board.on_retransmit(index, now);
@@ -441,10 +446,17 @@ impl Endpoint {
         let seq = if self.snd.persist.outstanding { self.snd.una } else { self.snd.nxt };
         let mut segment = Segment { seq: Seq::from(seq), flags: Flags::ACK, ..self.blank() };
         segment.options = self.data_options(now, None, false);
-        let view = self.rcv.view(now, self.agreed);
+        let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
         if let Some(report) = self.parts.receiver.report(&view).filter(|_| self.agreed.reports) {
             segment.options.rare = Some(Box::new(RareOptions { report: Some(report), ..RareOptions::default() }));
             self.stats.reports_sent += 1;
+        }
+        if view.snack_block.is_some() {
+            let taken = segment.options.packed_len() + if self.agreed.sack { TWO_SACK_BLOCKS } else { 0 };
+            let snacks = self.parts.receiver.snacks(&view, OPTION_SPACE.saturating_sub(taken));
+            if !snacks.is_empty() {
+                segment.options.rare.get_or_insert_default().snacks = snacks;
+            }
         }
         self.add_sack_blocks(&mut segment.options);
         self.fill(&mut segment);
@@ -461,6 +473,10 @@ impl Endpoint {
             options.sack.push(Seq::from(left), Seq::from(right));
         }
         self.rcv.assembler.sack_blocks(&mut options.sack, room);
+        if let Some(from) = self.parts.receiver.conceals_from() {
+            let next = self.rcv.next;
+            options.sack.retain(|_, right| right.near(next) <= from);
+        }
     }
 
     /// Adds acknowledgement and window; an acknowledgement that was due is due no more.

@@ -348,9 +348,14 @@ impl Fast {
     /// The window to leave behind becomes `target`.
     pub fn reduce_to(&mut self, target: u64) {
         self.reduced = true;
-        self.exit_cwnd = target;
+        self.leave_with(target);
+    }
+
+    /// The window to leave behind becomes `octets`, whether it was reduced or not.
+    pub fn leave_with(&mut self, octets: u64) {
+        self.exit_cwnd = octets;
         if let Some(prr) = &mut self.prr {
-            prr.retarget(target);
+            prr.retarget(octets);
         }
     }
 

@@ -100,6 +100,16 @@ impl Endpoint {
         }
     }
 
+    /// The receiver has measured what the window should be: takes it at once, and for what recovery leaves behind.
+    pub(super) fn take_window(&mut self, octets: u64) {
+        self.stop_climbing();
+        self.window.set_cwnd(octets);
+        let octets = self.window.cwnd();
+        if let Some(fast) = self.snd.recovery.fast_mut() {
+            fast.leave_with(octets);
+        }
+    }
+
     /// Begins fast recovery, in which everything outstanding is sent again if it `repeats`; returns whether the window was reduced.
     fn enter_fast_recovery(&mut self, now: Instant, response: Response, repeats: bool) -> bool {
         let before = (self.whole_cwnd(), self.window.ssthresh());

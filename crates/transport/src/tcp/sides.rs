@@ -14,12 +14,13 @@ use super::recovery::Recovery;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
+use super::snacks::Asked;
 use super::undo::Undo;
 use super::waves::Waves;
 use super::window_use::WindowUse;
 use super::Config;
 use crate::arrival::ReceiveView;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// Positions start one wrap above zero, so that a position a little below the first one is still a number.
 pub(super) const fn first_position(seq: u32) -> u64 {
@@ -33,6 +34,8 @@ pub(super) struct Agreed {
     pub sack: bool,
     pub ecn: bool,
     pub reports: bool,
+    /// Octets of a block in lists of holes: the data of a full segment as both sides know it, which leaves only timestamps out of the smaller MSS.
+    pub snack_block: Option<u32>,
 }
 
 /// What an endpoint keeps as a sender.
@@ -61,6 +64,7 @@ pub(super) struct Sender {
     pub recovery: Recovery,
     pub echoes: Echoes,
     pub due: Due,
+    pub asked: Asked,
     pub rack: Rack,
     pub undo: Option<Undo>,
     /// A window that comes back.
@@ -146,6 +150,7 @@ impl Sender {
             recovery: Recovery::new(iss),
             echoes: Echoes::default(),
             due: Due::default(),
+            asked: Asked::default(),
             rack: Rack::default(),
             undo: None,
             ramp: None,
@@ -245,7 +250,7 @@ impl Receiver {
         (self.next + buffer.saturating_sub(self.assembler.unread())).max(self.announced)
     }
 
-    pub fn view(&self, now: Instant, agreed: Agreed) -> ReceiveView<'_> {
+    pub fn view(&self, now: Instant, agreed: Agreed, srtt: Option<Duration>) -> ReceiveView<'_> {
         ReceiveView {
             now,
             first: self.irs + 1,
@@ -254,6 +259,9 @@ impl Receiver {
             islands: self.assembler.islands(),
             full_segment: self.full_segment,
             reports_negotiated: agreed.reports,
+            snack_block: agreed.snack_block,
+            end: self.fin_at,
+            srtt,
         }
     }
 }

@@ -12,6 +12,8 @@ pub(super) struct Timers {
     retransmission: Instant,
     is_probe: bool,
     delayed_ack: Instant,
+    /// What the receiver agent asked for.
+    receiver: Instant,
     reordering: Instant,
     /// A window that comes back takes its next step.
     ramp: Instant,
@@ -29,6 +31,7 @@ impl Default for Timers {
             retransmission: Instant::MAX,
             is_probe: false,
             delayed_ack: Instant::MAX,
+            receiver: Instant::MAX,
             reordering: Instant::MAX,
             ramp: Instant::MAX,
             persist: Instant::MAX,
@@ -49,6 +52,7 @@ impl Timers {
         let next = self
             .retransmission
             .min(self.delayed_ack)
+            .min(self.receiver)
             .min(self.reordering)
             .min(self.ramp)
             .min(self.persist)
@@ -76,6 +80,10 @@ impl Timers {
 
     pub fn cancel_delayed_ack(&mut self) {
         self.delayed_ack = Instant::MAX;
+    }
+
+    pub fn set_receiver(&mut self, at: Option<Instant>) {
+        self.receiver = at.unwrap_or(Instant::MAX);
     }
 
     pub fn set_reordering(&mut self, at: Option<Instant>) {
@@ -130,6 +138,11 @@ impl Endpoint {
         if due(&mut self.timers.delayed_ack, now) {
             self.rcv.ack_now = true;
             self.rcv.quick_acks.on_delay_over();
+        }
+        if due(&mut self.timers.receiver, now) {
+            let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
+            self.rcv.ack_now |= self.parts.receiver.on_timeout(&view);
+            self.timers.set_receiver(self.parts.receiver.poll_timeout());
         }
         if due(&mut self.timers.reordering, now) {
             self.detect_by_rack(now);

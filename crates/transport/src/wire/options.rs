@@ -9,7 +9,8 @@
 //! | 8 | timestamps | 10 | RFC 7323, 3.2 |
 //! | 34 | Fast Open cookie of *n* octets | 2 + *n* | RFC 7413, 4.1.1 |
 //! | 254 | the same, before it had a kind | 4 + *n* | RFC 6994 |
-//! | 21 | SNACK with *v* octets of bits | 6 + *v* | CCSDS 714.0-B |
+//! | 20 | SCPS capabilities | 4 | CCSDS 714.0-B |
+//! | 21 | SNACK with *v* octets of bits; a header can have several | 6 + *v* | CCSDS 714.0-B |
 //! | 253 | our experiment: see [`super::report`] | 4 to 15 | RFC 6994 |
 //!
 //! An option of another kind, or of one of these kinds with another length, is kept in [`RareOptions::unknown`] and not acted upon.
@@ -18,13 +19,17 @@
 //! follows the options, in any other it precedes them, so that timestamps alone stand as RFC 7323, appendix A shows them.
 
 use super::{notices, report};
-use crate::segment::{Cookie, FastOpen, Notices, Options, RareOptions, Snack, Timestamps};
+use crate::segment::{Cookie, FastOpen, Notices, Options, RareOptions, ScpsCapabilities, Snack, Timestamps};
 use crate::seq::Seq;
 use bytes::Bytes;
 use std::ops::Range;
 
 /// Octets that a TCP header has for options.
 pub const MAX_LEN: usize = 40;
+
+/// Octets of a SNACK without bits.
+pub const SNACK_LEN: usize = 6;
+const SCPS_LEN: usize = 4;
 
 const END_OF_OPTIONS: u8 = 0;
 const NO_OPERATION: u8 = 1;
@@ -33,6 +38,7 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+const SCPS: u8 = 20;
 const SNACK: u8 = 21;
 const FAST_OPEN: u8 = 34;
 const EXPERIMENT: u8 = 254;
@@ -87,8 +93,8 @@ impl Options {
         }
     }
 
-    /// Drops what a header has no room for, the least useful first: unknown options and notices; SACK blocks from the last on; the bits of a
-    /// SNACK, then the SNACK; the loss report; the Fast Open cookie; the wave; the header checksum; the nonce. What opens a connection and timestamps always stay, and fit.
+    /// Drops what a header has no room for, the least useful first: unknown options and notices; SACK blocks from the last on; of SNACKs the bits
+    /// of the last, then the last; the loss report; the Fast Open cookie; the wave; the header checksum; the nonce. What opens a connection and timestamps always stay, and fit.
     ///
     /// A SACK block that does not fit now is repeated later (RFC 2018, 4); a loss report is worth more the earlier it comes.
     pub fn fit(&mut self) {
@@ -103,12 +109,14 @@ impl Options {
         self.sack.truncate(MAX_LEN.saturating_sub(others + 2) / 8);
         if let Some(mut rare) = self.rare.take() {
             let others = self.packed_len();
-            let excess = (others + rare.packed_len()).saturating_sub(MAX_LEN);
-            if let Some(snack) = &mut rare.snack {
-                snack.bits.truncate(snack.bits.len().saturating_sub(excess));
-            }
-            if others + rare.packed_len() > MAX_LEN {
-                rare.snack = None;
+            loop {
+                let excess = (others + rare.packed_len()).saturating_sub(MAX_LEN);
+                let Some(snack) = rare.snacks.last_mut().filter(|_| excess > 0) else { break };
+                if excess > snack.bits.len() {
+                    rare.snacks.pop();
+                } else {
+                    snack.bits.truncate(snack.bits.len() - excess);
+                }
             }
             if others + rare.packed_len() > MAX_LEN {
                 rare.report = None;
@@ -133,7 +141,7 @@ impl Options {
     }
 
     /// The options that stand in `octets`, and where reading had to stop if a length makes no sense. Of an option that comes twice
-    /// the last counts.
+    /// the last counts, but for SNACKs.
     pub fn parse(octets: &Bytes) -> (Self, Option<Malformed>) {
         let mut options = Self::default();
         let malformed = options.read(octets, 0..octets.len());
@@ -183,7 +191,10 @@ impl Options {
             (SACK_PERMITTED, []) => self.sack_permitted = true,
             (SNACK, &[a, b, c, d, ..]) => {
                 let (hole1_offset, hole1_size) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-                self.rare.get_or_insert_default().snack = Some(Snack { hole1_offset, hole1_size, bits: bits() });
+                self.rare.get_or_insert_default().snacks.push(Snack { hole1_offset, hole1_size, bits: bits() });
+            }
+            (SCPS, &[flags, connection]) => {
+                self.rare.get_or_insert_default().scps = Some(ScpsCapabilities { flags, connection });
             }
             (FAST_OPEN, cookie) => return self.read_fast_open(cookie, false),
             (EXPERIMENT, &[a, b, ref cookie @ ..]) if [a, b] == FAST_OPEN_EXPERIMENT => return self.read_fast_open(cookie, true),
@@ -272,14 +283,18 @@ impl RareOptions {
         let mut len = if self.reports_permitted { report::PERMITTED_LEN } else { 0 };
         len += self.report.as_ref().map_or(0, report::report_len);
         len += notices::packed_len(&self.notices);
-        len += self.snack.as_ref().map_or(0, |snack| 6 + snack.bits.len());
+        len += if self.scps.is_some() { SCPS_LEN } else { 0 };
+        len += self.snacks.iter().map(|snack| SNACK_LEN + snack.bits.len()).sum::<usize>();
         len += self.fast_open.as_ref().map_or(0, FastOpen::len);
         len + self.unknown.iter().map(|(_, data)| 2 + data.len()).sum::<usize>()
     }
 
     fn write(&self, out: &mut Vec<u8>) {
-        if let Some(snack) = &self.snack {
-            out.extend_from_slice(&[SNACK, 6 + snack.bits.len() as u8]);
+        if let Some(ScpsCapabilities { flags, connection }) = self.scps {
+            out.extend_from_slice(&[SCPS, SCPS_LEN as u8, flags, connection]);
+        }
+        for snack in &self.snacks {
+            out.extend_from_slice(&[SNACK, (SNACK_LEN + snack.bits.len()) as u8]);
             out.extend_from_slice(&snack.hole1_offset.to_be_bytes());
             out.extend_from_slice(&snack.hole1_size.to_be_bytes());
             out.extend_from_slice(&snack.bits);
@@ -507,13 +522,31 @@ mod tests {
     #[test]
     fn a_snack() {
         let snack = Snack { hole1_offset: 0, hole1_size: 3, bits: Bytes::from_static(&[0xF6, 0x40]) };
-        let rare = Some(Box::new(RareOptions { snack: Some(snack), ..RareOptions::default() }));
+        let rare = Some(Box::new(RareOptions { snacks: vec![snack], ..RareOptions::default() }));
         both_ways(&Options { rare, ..Options::default() }, &[0x15, 0x08, 0x00, 0x00, 0x00, 0x03, 0xF6, 0x40]);
     }
 
     #[test]
+    fn several_snacks_and_scps_capabilities() {
+        let snack = |offset, size| Snack { hole1_offset: offset, hole1_size: size, bits: Bytes::new() };
+        let several =
+            |snacks| Options { rare: Some(Box::new(RareOptions { snacks, ..RareOptions::default() })), ..Options::default() };
+        let holes = several(vec![snack(0, 3), snack(7, 1), snack(10, u16::MAX)]);
+        both_ways(&holes, &[1, 1, 21, 6, 0, 0, 0, 3, 21, 6, 0, 7, 0, 1, 21, 6, 0, 10, 0xFF, 0xFF]);
+
+        let scps = Some(ScpsCapabilities { flags: ScpsCapabilities::SNACK, connection: 0 });
+        let rare = Some(Box::new(RareOptions { scps, ..RareOptions::default() }));
+        both_ways(&Options { mss: Some(1460), rare, ..Options::default() }, &[2, 4, 5, 180, 20, 4, 0x40, 0]);
+
+        let mut many = several((0..9).map(|nth| snack(nth * 2, 1)).collect());
+        many.timestamps = TIMES;
+        many.fit();
+        assert_eq!(many.rare.unwrap().snacks.len(), 5, "the last ones have no room: 10 + 5 · 6 of 40 octets");
+    }
+
+    #[test]
     fn what_is_not_known_is_kept_apart() {
-        let cases: [&[u8]; 9] = [
+        let cases: [&[u8]; 12] = [
             &[30, 4, 1, 2],                                    // another kind
             &[2, 3, 9, 1],                                     // a maximum segment size of another length
             &[5, 2, 1, 1],                                     // no SACK block
@@ -523,6 +556,9 @@ mod tests {
             &[253, 11, 0x57, 0x4C, 4, 0xC0, 9, 1, 2, 3, 4, 1], // a position known in two ways
             &[253, 10, 0x57, 0x4C, 4, 0x80, 9, 1, 2, 3, 1, 1], // a position cut short
             &[253, 3, 0x57, 1],                                // no experiment identifier
+            &[21, 5, 0, 0, 1],                                 // a SNACK without the size of its hole
+            &[20, 3, 0x40],                                    // SCPS capabilities cut short
+            &[20, 5, 0x40, 0, 0],                              // and too long
         ];
         for octets in cases {
             let (options, malformed) = parse(octets);
@@ -573,11 +609,11 @@ mod tests {
     #[test]
     fn what_fits_least_goes_first() {
         let report = Report::Corruption(corruption(Some(POSITION), Some(5)));
-        let snack = |bits| Some(Snack { hole1_offset: 1, hole1_size: 2, bits: Bytes::from(vec![0xAA; bits]) });
+        let snack = |bits| vec![Snack { hole1_offset: 1, hole1_size: 2, bits: Bytes::from(vec![0xAA; bits]) }];
         let rare = RareOptions {
             reports_permitted: true,
             report: Some(report),
-            snack: snack(34),
+            snacks: snack(34),
             unknown: vec![(30, Bytes::new())],
             ..RareOptions::default()
         };
@@ -585,15 +621,15 @@ mod tests {
 
         let mut options = full.clone();
         options.fit();
-        let kept = RareOptions { reports_permitted: true, report: Some(report), snack: snack(5), ..RareOptions::default() };
+        let kept = RareOptions { reports_permitted: true, report: Some(report), snacks: snack(5), ..RareOptions::default() };
         assert_eq!(options, Options { sack: sack(0), rare: Some(Box::new(kept.clone())), ..full.clone() });
 
         let mut options = Options { nonce: Some(1), ..full.clone() };
         options.fit();
-        assert_eq!(options.rare, Some(Box::new(RareOptions { snack: None, ..kept.clone() })));
+        assert_eq!(options.rare, Some(Box::new(RareOptions { snacks: Vec::new(), ..kept.clone() })));
 
         let mut options = Options { nonce: Some(1), mss: Some(1), ..full };
         options.fit();
-        assert_eq!(options.rare, Some(Box::new(RareOptions { snack: None, report: None, ..kept })));
+        assert_eq!(options.rare, Some(Box::new(RareOptions { snacks: Vec::new(), report: None, ..kept })));
     }
 }

@@ -62,7 +62,10 @@
 //! **Rate** (sub-type 2, length 7, on acknowledgements): octet 5 is the number of the last complete wave, octet 6 the rate at which it
 //! arrived: 255 is the highest that the receiver has seen. Repeated until another wave is complete.
 //!
-//! Sub-type 3 is set aside for congestion information (Selective-TCP). What routers say has sub-types of its own: see
+//! **Bandwidth** (sub-type 3, length 9, on acknowledgements; Paul 2006's `congestion_info`): octets 5–8 are the rate at which segments
+//! arrived, in kbit/s. Said once; the acknowledgement that says it is no duplicate acknowledgement.
+//!
+//! What routers say has sub-types of its own: see
 //! [`super::notices`]. An option with another sub-type, length or experiment identifier is unknown.
 //!
 //! What fits into the 40 octets beside timestamps (10):
@@ -73,6 +76,7 @@
 //! | nonce | 19 | 2 |
 //! | report, count only | 17 | 2 |
 //! | wave, rate or header checksum | 17 | 2 |
+//! | bandwidth | 19 | 2 |
 //! | header intact | 20 | 2 |
 //! | compact report | 18 | 2 |
 //! | report with position, or with echo | 21 | 2 |
@@ -84,8 +88,8 @@
 use super::experiment::head;
 use super::notices;
 use crate::segment::{
-    CauseReport, CompactReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report, ReportedPosition,
-    Wave,
+    BandwidthReport, CauseReport, CompactReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report,
+    ReportedPosition, Wave,
 };
 use crate::seq::Seq;
 use crate::verdict::Cause;
@@ -97,6 +101,7 @@ pub const LENGTH_UNIT: u16 = 128;
 
 const WAVE: u8 = 1;
 const RATE: u8 = 2;
+const BANDWIDTH: u8 = 3;
 const CORRUPTION: u8 = 4;
 const NONCE: u8 = 6;
 const CAUSE: u8 = 7;
@@ -140,6 +145,7 @@ pub(super) fn report_len(report: &Report) -> usize {
         Report::Compact(_) => 8,
         Report::Cause(_) => 12,
         Report::HeaderIntact(_) => 10,
+        Report::Bandwidth(_) => 9,
         Report::Rate(_) | Report::Survival(_) => 7,
     }
 }
@@ -153,6 +159,10 @@ pub(super) fn read(options: &mut Options, data: &[u8]) -> bool {
         &[WAVE, number, size] => options.wave = Some(Wave { number, size }),
         &[RATE, wave, rate] => {
             options.rare.get_or_insert_default().report = Some(Report::Rate(RateReport { wave, rate }));
+        }
+        &[BANDWIDTH, a, b, c, d] => {
+            let report = BandwidthReport { kbps: u32::from_be_bytes([a, b, c, d]) };
+            options.rare.get_or_insert_default().report = Some(Report::Bandwidth(report));
         }
         // Whether it holds is asked where octets are damaged.
         [HEADER_CHECK, _, _] => options.header_check = true,
@@ -266,6 +276,10 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
             Report::Compact(report) => write_compact(*report, out),
             Report::Cause(report) => write_cause(*report, out),
             Report::Rate(report) => out.extend_from_slice(&[RATE, report.wave, report.rate]),
+            Report::Bandwidth(report) => {
+                out.push(BANDWIDTH);
+                out.extend_from_slice(&report.kbps.to_be_bytes());
+            }
             Report::HeaderIntact(report) => {
                 out.extend_from_slice(&[HEADER_INTACT, report.count]);
                 out.extend_from_slice(&report.seq.0.to_be_bytes());

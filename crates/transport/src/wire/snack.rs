@@ -11,6 +11,7 @@
 //! Nothing is said beyond the last 1. Segments are blocks of MSS octets counted from the acknowledgement number; a hole that begins or
 //! ends inside a block takes the whole block. Both sides have to agree on what MSS is: the data that a full segment carries.
 
+use super::options::SNACK_LEN;
 use crate::segment::Snack;
 use bytes::Bytes;
 
@@ -50,6 +51,23 @@ impl Snack {
     /// The same as one SNACK without bits for each hole, for peers that do not read bits.
     pub fn one_per_hole(ack: u64, islands: &[(u64, u64)], mss: u32) -> impl Iterator<Item = Self> + '_ {
         holes(ack, islands, mss).map_while(|(from, to)| Self::of_hole(from, to))
+    }
+
+    /// As many options as fit into `room` octets, for as many holes as they can tell. With `bits` the first one tells of all holes that it
+    /// can, and what it cannot tell, such as a hole with nothing received beyond it, stands in options of its own.
+    pub fn several(ack: u64, islands: &[(u64, u64)], mss: u32, room: usize, bits: bool) -> Vec<Self> {
+        let most = room / SNACK_LEN;
+        if !bits {
+            return Self::one_per_hole(ack, islands, mss).take(most).collect();
+        }
+        let Some(first) = room.checked_sub(SNACK_LEN).and_then(|room| Self::with_bits(ack, islands, mss, room)) else {
+            return Vec::new();
+        };
+        let told = first.holes(ack, mss).last().map_or(ack, |hole| hole.1);
+        let more = (room - SNACK_LEN - first.bits.len()) / SNACK_LEN;
+        let untold = |snack: &Self| snack.holes(ack, mss).next().is_some_and(|hole| hole.1 > told);
+        let rest: Vec<_> = Self::one_per_hole(ack, islands, mss).filter(untold).take(more).collect();
+        std::iter::once(first).chain(rest).collect()
     }
 
     /// The holes as ranges of stream positions, ascending, if the SNACK came with acknowledgement number `ack`. A sender that acts on
@@ -129,6 +147,32 @@ mod tests {
         let fields: Vec<_> = snacks.iter().map(|snack| (snack.hole1_offset, snack.hole1_size)).collect();
         assert_eq!(fields, [(0, 3), (7, 1), (10, 2)]);
         assert_eq!(snacks.iter().flat_map(blocks).collect::<Vec<_>>(), [0, 1, 2, 7, 10, 11]);
+    }
+
+    #[test]
+    fn what_bits_cannot_tell_stands_in_options_of_its_own() {
+        // The end of the stream is known, and the last two segments are missing.
+        let islands = [&ISLANDS[..], &[(20_000, 20_001)]].concat();
+        let all = [0, 1, 2, 7, 10, 11, 13, 14];
+        let fields = |room, bits| {
+            let snacks = Snack::several(5000, &islands, MSS, room, bits);
+            assert!(snacks.iter().map(|snack| SNACK_LEN + snack.bits.len()).sum::<usize>() <= room);
+            let told: Vec<_> = snacks.iter().flat_map(blocks).collect();
+            assert_eq!(told, all[..told.len()], "{room} octets");
+            let fields = |snack: &Snack| (snack.hole1_offset, snack.hole1_size, snack.bits.len());
+            snacks.iter().map(fields).collect::<Vec<_>>()
+        };
+        assert_eq!(fields(30, true), [(0, 3, 2)], "aligned, so that the bit of the FIN ends them");
+        assert_eq!(fields(30, false), [(0, 3, 0), (7, 1, 0), (10, 2, 0), (13, 2, 0)]);
+        assert_eq!(fields(7, true), [(0, 3, 1)]);
+        assert_eq!(fields(17, false), [(0, 3, 0), (7, 1, 0)]);
+        assert_eq!(fields(12, true), [(0, 3, 2)]);
+        assert_eq!(fields(5, true), []);
+        assert_eq!(fields(5, false), []);
+        // The last hole ends inside a block, of which the bits cannot say both.
+        let odd = Snack::several(5000, &[(6000, 7000), (9500, 9501)], MSS, 30, true);
+        let odd: Vec<_> = odd.iter().map(|snack| (snack.hole1_offset, snack.hole1_size, snack.bits.len())).collect();
+        assert_eq!(odd, [(0, 1, 0), (2, 3, 0)]);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use super::ip::{Addresses, Header};
 use super::options::MAX_LEN;
 use super::*;
 use crate::segment::{
-    CauseReport, CompactReport, Cookie, CorruptionReport, Dscp, Ecn, ExplicitLoss, FastOpen, Flags, HeaderReport, Hop, HopNotice,
-    Notices, Options, Payload, PositionBasis, RareOptions, RateReport, Report, ReportedPosition, SackBlocks, Snack, Timestamps,
-    Wave,
+    BandwidthReport, CauseReport, CompactReport, Cookie, CorruptionReport, Dscp, Ecn, ExplicitLoss, FastOpen, Flags,
+    HeaderReport, Hop, HopNotice, Notices, Options, Payload, PositionBasis, RareOptions, RateReport, Report, ReportedPosition,
+    SackBlocks, ScpsCapabilities, Snack, Timestamps, Wave,
 };
 use crate::seq::Seq;
 use crate::verdict::Cause;
@@ -285,6 +285,12 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn bandwidth()(kbps: u32) -> Report {
+        Report::Bandwidth(BandwidthReport { kbps })
+    }
+}
+
+prop_compose! {
     fn snack()(hole1_offset: u16, hole1_size: u16, bits in prop::collection::vec(any::<u8>(), 0..10)) -> Snack {
         Snack { hole1_offset, hole1_size, bits: bits.into() }
     }
@@ -306,8 +312,9 @@ prop_compose! {
 prop_compose! {
     fn rare()(
         reports_permitted: bool,
-        report in of(prop_oneof![corruption(), compact(), cause(), header_intact(), rate(), any::<u16>().prop_map(Report::Survival)]),
-        snack in of(snack()),
+        report in of(prop_oneof![corruption(), compact(), cause(), header_intact(), rate(), bandwidth(), any::<u16>().prop_map(Report::Survival)]),
+        scps in of((any::<u8>(), any::<u8>()).prop_map(|(flags, connection)| ScpsCapabilities { flags, connection })),
+        snacks in prop::collection::vec(snack(), 0..4),
         notices in notices(),
         fast_open in of((any::<bool>(), of(prop::collection::vec(any::<[u8; 2]>(), 2..=8)))),
         unknown in prop::collection::vec((35..=69u8, prop::collection::vec(any::<u8>(), 0..10).prop_map(Bytes::from)), 0..3),
@@ -316,7 +323,7 @@ prop_compose! {
             cookie: cookie.and_then(|pairs| Cookie::new(&pairs.concat())),
             experimental,
         });
-        RareOptions { reports_permitted, report, snack, notices, fast_open, unknown }
+        RareOptions { reports_permitted, report, scps, snacks, notices, fast_open, unknown }
     }
 }
 

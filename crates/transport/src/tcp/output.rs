@@ -155,14 +155,14 @@ impl Endpoint {
         Some(self.retransmit(now, index))
     }
 
-    /// RFC 8985, 7.3: new data if there is any, else the last segment again.
+    /// RFC 8985, 7.3: new data if there is any, else the last segment again. Of new data a segment that fits the window, not what is left
+    /// of that (RFC 9293, 3.8.6.2.1).
     fn transmit_tail_probe(&mut self, now: Instant) -> Option<Segment> {
         let last = *self.snd.board.last()?;
         self.stats.tail_probes += 1;
-        let room = self.snd.room_at_peer();
-        let len = u64::from(self.snd.mss).min(self.snd.unsent_of_record()).min(room) as u32;
-        if len > 0 {
-            let segment = self.send_new(now, len);
+        let len = u64::from(self.snd.mss).min(self.snd.unsent_of_record());
+        if len > 0 && len <= self.snd.room_at_peer() {
+            let segment = self.send_new(now, len as u32);
             self.snd.rack.tail_probe = Some(TailProbe { end: self.snd.nxt, lost: None });
             self.timers.arm_retransmission(self.snd.rtt.expiry(now));
             return Some(segment);

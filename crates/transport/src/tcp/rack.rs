@@ -124,8 +124,52 @@ impl Rack {
     }
 }
 
-/// How long to wait for an acknowledgement of `outstanding` segments before probing the tail (RFC 8985, 7.2).
+/// How long to wait for an acknowledgement of `outstanding` segments before probing the tail (RFC 8985, 7.2): for two round-trip times, and
+/// no less than the clock tells, as with the variance of round-trip times (RFC 6298, 2).
 pub(super) fn probe_timeout(rtt: &RttEstimator, outstanding: usize) -> Duration {
     let Some(srtt) = rtt.srtt() else { return Duration::from_secs(1) };
-    srtt * 2 + if outstanding == 1 { WORST_DELAYED_ACK } else { Duration::ZERO }
+    (srtt * 2).max(rtt.tick()) + if outstanding == 1 { WORST_DELAYED_ACK } else { Duration::ZERO }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::*;
+
+    fn rtt(sample: Duration) -> RttEstimator {
+        let mut rtt = RttEstimator::new(&Config::modern());
+        rtt.sample(sample, 1);
+        rtt
+    }
+
+    #[test]
+    fn a_probe_waits_for_two_round_trips_and_for_the_clock() {
+        let ms = Duration::from_millis;
+        assert_eq!(probe_timeout(&rtt(ms(100)), 2), ms(200));
+        assert_eq!(probe_timeout(&rtt(ms(100)), 1), ms(400));
+        assert_eq!(probe_timeout(&rtt(Duration::from_micros(10)), 2), ms(1));
+    }
+
+    #[test]
+    fn data_of_a_syn_that_goes_again_left_before_what_followed_it_at_once() {
+        let (sent, now) = (Instant::from_nanos(1_000_000_000), Instant::from_nanos(1_100_000_000));
+        let mut board = Scoreboard::default();
+        board.push(0, 1000, false, sent);
+        board.mark_lost(0);
+        board.on_retransmit(0, sent); // as `note_repeated_syn_data` does
+        board.push(1000, 1000, false, sent);
+        let mut rack = Rack::default();
+        rack.on_delivered(now, (sent, 2000));
+        let mut lost = Vec::new();
+        rack.losses(now, &board, &rtt(Duration::from_millis(100)), true, &mut lost);
+        assert_eq!(lost, [0]);
+        // What was sent again later at that instant is not known to have left first.
+        let mut board = Scoreboard::default();
+        board.push(0, 1000, false, Instant::ZERO);
+        board.mark_lost(0);
+        board.push(1000, 1000, false, sent);
+        board.on_retransmit(0, sent);
+        rack.losses(now, &board, &rtt(Duration::from_millis(100)), true, &mut lost);
+        assert_eq!(lost, [] as [usize; 0]);
+    }
 }

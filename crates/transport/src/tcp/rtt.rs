@@ -127,6 +127,13 @@ impl RttEstimator {
         self.timed = None;
     }
 
+    /// The smallest time that the host's clock tells.
+    pub const fn tick(&self) -> Duration {
+        match self.granularity {
+            Granularity::Fine(tick) | Granularity::Ticks(tick) | Granularity::Net3(tick) | Granularity::FreeBsd(tick) => tick,
+        }
+    }
+
     /// Whether samples are exact and taken from every acknowledgement.
     pub const fn is_fine(&self) -> bool {
         matches!(self.granularity, Granularity::Fine(_))

@@ -67,8 +67,6 @@ pub struct Seen {
     pub shut: bool,
     /// The application reads no more.
     pub deaf: bool,
-    /// The application has closed it.
-    pub orphan: bool,
     /// Octets that were read.
     pub read: u64,
     /// It was opened fast.

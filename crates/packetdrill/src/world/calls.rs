@@ -269,8 +269,8 @@ impl World {
             Role::Connection(id) => {
                 // RFC 1122, 4.2.2.13: closing with unread data resets.
                 let reset = descriptor.resets_on_close || self.unread(id) > 0;
+                self.stack.command(self.now, id, Command::StopReading);
                 self.stack.command(self.now, id, if reset { Command::Abort } else { Command::Close });
-                self.seen.entry(id).or_default().orphan = true;
             }
         }
         Ok(())

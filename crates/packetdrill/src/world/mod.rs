@@ -159,8 +159,6 @@ impl World {
             Event::Connected => seen.connected = true,
             Event::PeerClosed => seen.peer_closed = true,
             Event::Closed(how) => seen.over = Some(how),
-            // Data for an application that has closed: RFC 9293, 3.6.1 asks for a reset.
-            Event::Readable if seen.orphan => self.stack.command(self.now, id, Command::Abort),
             _ => {}
         }
     }

@@ -114,6 +114,7 @@ impl Endpoint {
             Command::SendBuffer(octets) => self.config.send_buffer = octets,
             Command::UserTimeout(limit) => self.config.user_timeout = limit,
             Command::SynRetransmissions(most) => self.config.max_syn_retransmissions = most,
+            Command::StopReading => self.rcv.deaf = true,
             Command::Close => self.close(),
             Command::Abort => self.abort(now),
         }

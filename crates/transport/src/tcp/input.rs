@@ -205,8 +205,12 @@ impl Endpoint {
         if matches!(self.state, State::CloseWait | State::Closing | State::LastAck | State::TimeWait) {
             return; // everything up to the peer's FIN has already come
         }
-        self.note_ecn(segment);
         let len = segment.payload.len() as u64;
+        if self.rcv.deaf && start + len > self.rcv.next && len > 0 {
+            self.reset_in_answer_to(segment);
+            return self.finish(Closing::Aborted);
+        }
+        self.note_ecn(segment);
         let window_end = self.rcv.announced;
         let end = (start + len).min(window_end);
         let fits = start + len <= window_end;

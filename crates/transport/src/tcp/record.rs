@@ -73,6 +73,9 @@ pub enum Command {
     UserTimeout(Option<Duration>),
     /// Change [`Config::max_syn_retransmissions`](super::Config::max_syn_retransmissions).
     SynRetransmissions(Option<u32>),
+    /// The application reads no more: data that comes from now on is answered by a reset, so that the peer learns that it is lost (RFC 9293,
+    /// 3.6.1), with the number that the peer expects (3.5.2), and the connection is over.
+    StopReading,
     /// No more data to send: FIN once everything is sent.
     Close,
     /// Reset the connection; what was not sent yet never is.

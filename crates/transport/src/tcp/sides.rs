@@ -240,6 +240,8 @@ pub(super) struct Receiver {
     /// Where the peer's FIN stands, once seen.
     pub fin_at: Option<u64>,
     pub fin_received: bool,
+    /// The application reads no more.
+    pub deaf: bool,
     /// Challenge ACKs in the current window of time, and its start.
     pub challenges: (u32, Instant),
 }

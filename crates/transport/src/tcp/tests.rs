@@ -274,6 +274,79 @@ fn a_closed_window_is_probed_until_it_opens() {
     assert_eq!(pair.ends[0].stats().timeouts, 0);
 }
 
+#[test]
+fn the_window_restarts_when_data_can_leave_and_not_while_the_peer_takes_none() {
+    let config = Config { receive_buffer: 60_000, bare_window_probes: true, ..Config::modern() };
+    let mut pair = Pair::new("newreno", &config, &[]);
+    pair.run(secs(1));
+    pair.tell(Command::Produce(1_000_000));
+    for _ in 0..16 {
+        pair.run(pair.now + Duration::from_millis(50));
+        pair.received();
+    }
+    pair.run(secs(4)); // nobody reads any more
+    let (full, initial) = (pair.ends[0].window().cwnd(), 10 * 1448);
+    assert!(full > 2 * initial && pair.ends[0].path().flight == 0, "{full}");
+    pair.run(secs(20));
+    assert_eq!(pair.ends[0].window().cwnd(), full, "the peer's window is closed");
+
+    pair.received();
+    let left = pair.data_sent;
+    pair.run(pair.now + Duration::from_millis(60));
+    assert_eq!((pair.data_sent - left, pair.ends[0].window().cwnd()), (10, initial), "RFC 5681, 4.1");
+}
+
+/// A reset has to have the number that the peer expects next, or it is not believed (RFC 5961, 3). Our FIN, which was lost, is beyond it.
+#[test]
+fn data_for_nobody_is_answered_by_a_reset_that_is_believed() {
+    let mut pair = Pair::new("newreno", &Config::modern(), &[]);
+    pair.run(secs(1));
+    pair.tell(Command::StopReading);
+    pair.tell(Command::Close);
+    let fin = pair.ends[0].poll_transmit(pair.now).unwrap();
+    assert!(fin.flags.contains(Flags::FIN));
+    pair.ends[1].handle(pair.now, Input::Command(Command::Send(Payload::Bytes(data(100).into()))));
+    pair.run(secs(2));
+    let (_, _, reset) = pair.trace.iter().find(|(_, who, segment)| *who == 0 && segment.flags.contains(Flags::RST)).unwrap();
+    assert_eq!((reset.seq, reset.flags), (fin.seq, Flags::RST));
+    let told: Vec<_> = std::iter::from_fn(|| pair.ends[1].poll_event()).collect();
+    assert!(told.contains(&Event::Closed(Closing::Reset)), "{told:?}");
+    assert_eq!((pair.ends[0].state(), pair.ends[1].stats().challenge_acks), (State::Closed, 0));
+}
+
+/// The octet that probes a closed window lies outside of it, and a reset behind it would, too.
+#[test]
+fn a_reset_while_a_closed_window_is_probed_is_believed() {
+    let mut pair = Pair::new("newreno", &Config { receive_buffer: 10_000, ..Config::modern() }, &[]);
+    pair.run(secs(1));
+    pair.tell(Command::Send(Payload::Bytes(data(30_000).into())));
+    pair.run(secs(30));
+    assert_eq!(pair.ends[0].outstanding().segments, 1, "the probe");
+    pair.tell(Command::Abort);
+    pair.run(secs(31));
+    let told: Vec<_> = std::iter::from_fn(|| pair.ends[1].poll_event()).collect();
+    assert!(told.contains(&Event::Closed(Closing::Reset)), "{told:?}");
+}
+
+/// Data that carries the acknowledgement of the SYN-ACK answers it: the connection is interactive, and acknowledgements wait for data.
+#[test]
+fn an_answer_to_the_handshake_ends_quick_acknowledgements() {
+    let answered = |answers: bool| {
+        let mut pair = Pair::new("newreno", &Config::linux(), &[]);
+        let request = Command::Send(Payload::Bytes(data(100).into()));
+        if answers {
+            pair.tell(request);
+        }
+        pair.run(secs(1));
+        pair.now = secs(1);
+        pair.ends[1].handle(pair.now, Input::Command(Command::Send(Payload::Bytes(data(100).into()))));
+        pair.run(secs(2));
+        let (at, _, _) = pair.trace.iter().find(|(at, who, _)| *who == 0 && *at > secs(1)).unwrap();
+        at.since(secs(1))
+    };
+    assert_eq!((answered(false), answered(true)), (Duration::from_millis(50), Duration::from_millis(90)));
+}
+
 /// Tells nothing for as long as it is asked, and counts what it hears.
 #[derive(Debug)]
 struct Wonders {

@@ -44,7 +44,6 @@ pub(super) struct Connection {
     /// The application has been told how it ended.
     reported: bool,
     accepted: bool,
-    orphan: bool,
     shut: bool,
     /// The application wants to read no more.
     deaf: bool,
@@ -184,11 +183,6 @@ impl Sockets {
                     Event::Closed(how) => connection.over = Some(how),
                     _ => {}
                 }
-            }
-            // Data for an application that has closed: RFC 9293, 3.6.1 asks for a reset.
-            if connection.orphan && connection.over.is_none() && connection.unread() > 0 {
-                connection.endpoint.handle(now, Input::Command(Command::Abort));
-                busy = true;
             }
             while let Some(segment) = connection.endpoint.poll_transmit(now) {
                 busy = true;
@@ -403,11 +397,11 @@ impl Sockets {
         if self.owner == Some(fd) {
             self.owner = None;
             if let Some(connection) = &mut self.connection {
-                connection.orphan = true;
                 connection.accepted = true;
                 // RFC 9293, 3.6.1: closing with unread data resets the connection, so that the peer learns of the loss.
                 let abort = descriptor.resets_on_close || connection.unread() > 0;
                 let command = if abort { Command::Abort } else { Command::Close };
+                connection.endpoint.handle(now, Input::Command(Command::StopReading));
                 if connection.over.is_none() && (abort || !connection.shut) {
                     connection.endpoint.handle(now, Input::Command(command));
                 }
@@ -470,7 +464,6 @@ impl Connection {
             over: None,
             reported: false,
             accepted: false,
-            orphan: false,
             shut: false,
             deaf: false,
             written: 0,

@@ -65,7 +65,9 @@ impl Numbers {
         let payload = match packet.len {
             0 => Payload::Empty,
             len => {
-                let offset = u64::from(packet.seq.wrapping_sub(1));
+                // Data begins behind the SYN, also behind its own.
+                let syn = u32::from(packet.flags.contains(Flags::SYN));
+                let offset = u64::from(packet.seq.wrapping_add(syn).wrapping_sub(1));
                 Payload::Bytes(Payload::Synthetic { offset, len }.to_bytes())
             }
         };

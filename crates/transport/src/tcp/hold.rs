@@ -134,6 +134,20 @@ mod tests {
     }
 
     #[test]
+    fn what_has_left_is_not_guarded_by_the_timer_of_what_waited() {
+        let config = Config { mss: 1000, timestamps: false, nagle: false, ..Config::modern() };
+        let mut pair = Pair::new("newreno", &config, &[1]);
+        run(&mut pair, secs(1));
+        pair.tell(Command::SendMore(data(40)));
+        run(&mut pair, ms(1100));
+        pair.tell(Command::Send(data(40)));
+        run(&mut pair, ms(1101));
+        let rto = pair.ends[0].path().rto;
+        run(&mut pair, ms(3000));
+        assert_eq!(left(&pair), [(ms(1100), 80, true), (ms(1100) + rto, 80, true)]);
+    }
+
+    #[test]
     fn a_cork_holds_back_what_an_acknowledgement_would_let_go() {
         let mut pair = pair();
         pair.tell(Command::Cork(true));

@@ -4,7 +4,7 @@ use super::super::tests::{data, secs, Pair};
 use super::super::{Command, Config, Endpoint, FastOpenRequest, Input, Ports, State};
 use super::{BASE, FLOOR};
 use crate::scheme::Selection;
-use crate::segment::{Flags, Options, Payload, Segment};
+use crate::segment::{Flags, Options, Payload, Segment, Timestamps};
 use crate::seq::Seq;
 use crate::time::Duration;
 use crate::Integrity;
@@ -228,4 +228,19 @@ fn data_of_a_syn_that_was_not_taken_goes_again_as_it_was() {
     // The rest waits for a full segment (RFC 9293, 3.7.4).
     assert_eq!(sizes, [1000, 1460, 1460]);
     assert!(sent[0].flags.contains(Flags::PSH), "as the write that began the connection");
+}
+
+/// The answer to a SYN may still be one to the SYN that was too big: its echo is older than the second one.
+#[test]
+fn the_answer_to_a_syn_that_was_too_big_is_one_to_ours() {
+    let mut end = opening(V4);
+    let syn = end.poll_transmit(secs(1)).unwrap();
+    end.handle(secs(2), Input::PacketTooBig { seq: syn.seq, mtu: Some(800) });
+    let again = end.poll_transmit(secs(2)).unwrap();
+    let (first, second) = (syn.options.timestamps.unwrap(), again.options.timestamps.unwrap());
+    assert_ne!(first.value, second.value);
+    let mut answer = syn_ack(&syn, 1460);
+    answer.options.timestamps = Some(Timestamps { value: 1, echo: first.value });
+    end.handle(secs(3), Input::Segment(&answer, Integrity::Intact));
+    assert_eq!(end.state(), State::Established);
 }

@@ -4,7 +4,7 @@ use crate::report::Entry;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
-use whyloss_net::emulate::{Audit, Bounds, Hop, Options};
+use whyloss_net::emulate::{Audit, Bounds, Options, Stretch};
 use whyloss_net::testbed::{Plan, PlanLink, PlanNode, Testbed, TestbedError};
 use whyloss_sim::{LinkSpec, QueueLimit};
 use whyloss_transport::{BitRate, Duration as Delay};
@@ -55,7 +55,7 @@ pub fn measure(seconds: u64, repetitions: usize) -> Vec<Entry> {
 fn carry((rate, delay, queue): (BitRate, Delay, QueueLimit), seconds: u64) -> Result<Vec<Audit>, TestbedError> {
     let hop = |name: &str| {
         let spec = LinkSpec { rate, delay, queue, channel: whyloss_sim::ChannelSpec::default(), ..LinkSpec::default() };
-        vec![Hop { name: name.to_owned(), spec, discipline: None }]
+        vec![Stretch { name: name.to_owned(), spec }]
     };
     let node = |name: &str| PlanNode { name: name.to_owned(), router: false };
     let links = vec![PlanLink { ends: [0, 1], chains: [hop("a>b"), hop("b>a")] }];

@@ -1092,60 +1092,62 @@ class Change:
 @dataclass(kw_only=True)
 class Direction:
     """
-    What is different in one direction of a link.
+    What is different in one direction of a link. What is not given here is as it is in both directions.
     """
 
     change: list[Change] | None = None
     """
-    What becomes different in this direction while time passes, instead of what does in both.
+    What becomes different while time passes; the times ascend.
     """
     channel: Channel | None = None
     """
-    What the link does to packets in this direction, instead of what it does in both.
+    What the link does to packets.
     """
     delay: Span | None = None
     """
-    Propagation delay in this direction.
+    One-way propagation delay.
     """
     discipline: Discipline | None = None
     """
-    What the queue in this direction does beside dropping at the tail, instead of what it does in both.
+    What the queue does beside dropping at the tail.
     """
     duplicate: Probability | None = None
     """
-    Probability of a packet that arrives in this direction to arrive twice.
+    Probability of a packet that arrives to arrive twice.
     """
     jitter: Jitter | None = None
     """
-    An extra delay in this direction that differs from packet to packet, instead of that in both.
+    An extra delay that differs from packet to packet.
     """
     outage: list[Outage] | None = None
     """
-    When this direction is down, instead of when both are.
+    When the link is down.
     """
     overtaking: bool | None = None
     """
-    Whether packets may overtake each other in this direction.
+    Whether packets may overtake each other by `jitter` or by a change of the delay. If they may not, one that would arrive too
+    soon arrives together with the one before it. What `reorder` picks overtakes all the same.
     """
     queue: Capacity | None = None
     """
-    Queue in front of this direction.
+    How much waits in front of the link before packets are dropped at the tail. The packet in transmission is not counted.
     """
     rate: Rate | None = None
     """
-    Bit rate in this direction.
+    Bit rate over all octets of an IP packet.
     """
     reorder: Reorder | None = None
     """
-    A share of the packets in this direction leaves the order, instead of that in both.
+    A share of the packets leaves the order.
     """
     trace: str | None = None
     """
-    A file with the times at which this direction delivers, instead of a rate.
+    A file in mahimahi's format with the times at which the link delivers, instead of a `rate`: whole milliseconds, one line for each
+    packet of full length; it begins again at its end. Relative to the scenario file, with `{run}` as in patterns.
     """
     trace_octets: Size | None = None
     """
-    Octets that each line of the trace delivers.
+    Octets that each line of a `trace` delivers. Packets share them, and long ones take several.
     """
 
 
@@ -1185,19 +1187,23 @@ class Link:
     """
     channel: Channel | None = None
     """
-    What the link does to packets; nothing if nothing is said.
+    What the link does to packets.
+    Nothing if nothing is said.
     """
     delay: Span | None = None
     """
-    One-way propagation delay; `"0 ms"` if nothing is said.
+    One-way propagation delay.
+    If nothing is said it is `"0 ms"`.
     """
     discipline: Discipline | None = None
     """
-    What the queue does beside dropping at the tail; nothing if nothing is said.
+    What the queue does beside dropping at the tail.
+    Nothing if nothing is said.
     """
     duplicate: Probability | None = None
     """
-    Probability of a packet that arrives to arrive twice; 0 if nothing is said.
+    Probability of a packet that arrives to arrive twice.
+    If nothing is said it is 0.
     """
     forward: Direction | None = None
     """
@@ -1206,7 +1212,8 @@ class Link:
     """
     jitter: Jitter | None = None
     """
-    An extra delay that differs from packet to packet; none if nothing is said.
+    An extra delay that differs from packet to packet.
+    None if nothing is said.
     """
     name: str | None = None
     """
@@ -1214,25 +1221,29 @@ class Link:
     """
     outage: list[Outage] | None = None
     """
-    When the link is down; never if nothing is said.
+    When the link is down.
+    Never if nothing is said.
     """
     overtaking: bool | None = None
     """
-    Whether packets may overtake each other by `jitter` or by a change of the delay. If nothing is said they may not: one that
-    would arrive too soon arrives together with the one before it.
+    Whether packets may overtake each other by `jitter` or by a change of the delay. If they may not, one that would arrive too
+    soon arrives together with the one before it. What `reorder` picks overtakes all the same.
+    If nothing is said they may not.
     """
     queue: Capacity | None = None
     """
-    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
-    in transmission is not counted.
+    How much waits in front of the link before packets are dropped at the tail. The packet in transmission is not counted.
+    If nothing is said it is `"100 pkt"`.
     """
     rate: Rate | None = None
     """
-    Bit rate over all octets of an IP packet. Needed, unless there is a `trace`.
+    Bit rate over all octets of an IP packet.
+    Needed, unless there is a `trace`.
     """
     reorder: Reorder | None = None
     """
-    A share of the packets leaves the order; none if nothing is said.
+    A share of the packets leaves the order.
+    None if nothing is said.
     """
     reverse: Direction | None = None
     """
@@ -1245,7 +1256,8 @@ class Link:
     """
     trace_octets: Size | None = None
     """
-    Octets that each line of a `trace` delivers; `"1504 B"` if nothing is said. Packets share them, and long ones take several.
+    Octets that each line of a `trace` delivers. Packets share them, and long ones take several.
+    If nothing is said it is `"1504 B"`.
     """
 
 
@@ -1266,19 +1278,23 @@ class Path:
     """
     channel: Channel | None = None
     """
-    What the link does to packets; nothing if nothing is said.
+    What the link does to packets.
+    Nothing if nothing is said.
     """
     delay: Span | None = None
     """
-    One-way propagation delay; `"0 ms"` if nothing is said.
+    One-way propagation delay.
+    If nothing is said it is `"0 ms"`.
     """
     discipline: Discipline | None = None
     """
-    What the queue does beside dropping at the tail; nothing if nothing is said.
+    What the queue does beside dropping at the tail.
+    Nothing if nothing is said.
     """
     duplicate: Probability | None = None
     """
-    Probability of a packet that arrives to arrive twice; 0 if nothing is said.
+    Probability of a packet that arrives to arrive twice.
+    If nothing is said it is 0.
     """
     forward: Direction | None = None
     """
@@ -1287,29 +1303,34 @@ class Path:
     """
     jitter: Jitter | None = None
     """
-    An extra delay that differs from packet to packet; none if nothing is said.
+    An extra delay that differs from packet to packet.
+    None if nothing is said.
     """
     outage: list[Outage] | None = None
     """
-    When the link is down; never if nothing is said.
+    When the link is down.
+    Never if nothing is said.
     """
     overtaking: bool | None = None
     """
-    Whether packets may overtake each other by `jitter` or by a change of the delay. If nothing is said they may not: one that
-    would arrive too soon arrives together with the one before it.
+    Whether packets may overtake each other by `jitter` or by a change of the delay. If they may not, one that would arrive too
+    soon arrives together with the one before it. What `reorder` picks overtakes all the same.
+    If nothing is said they may not.
     """
     queue: Capacity | None = None
     """
-    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
-    in transmission is not counted.
+    How much waits in front of the link before packets are dropped at the tail. The packet in transmission is not counted.
+    If nothing is said it is `"100 pkt"`.
     """
     rate: Rate | None = None
     """
-    Bit rate over all octets of an IP packet. Needed, unless there is a `trace`.
+    Bit rate over all octets of an IP packet.
+    Needed, unless there is a `trace`.
     """
     reorder: Reorder | None = None
     """
-    A share of the packets leaves the order; none if nothing is said.
+    A share of the packets leaves the order.
+    None if nothing is said.
     """
     reverse: Direction | None = None
     """
@@ -1322,7 +1343,8 @@ class Path:
     """
     trace_octets: Size | None = None
     """
-    Octets that each line of a `trace` delivers; `"1504 B"` if nothing is said. Packets share them, and long ones take several.
+    Octets that each line of a `trace` delivers. Packets share them, and long ones take several.
+    If nothing is said it is `"1504 B"`.
     """
 
 
@@ -1338,19 +1360,23 @@ class Shape:
     """
     channel: Channel | None = None
     """
-    What the link does to packets; nothing if nothing is said.
+    What the link does to packets.
+    Nothing if nothing is said.
     """
     delay: Span | None = None
     """
-    One-way propagation delay; `"0 ms"` if nothing is said.
+    One-way propagation delay.
+    If nothing is said it is `"0 ms"`.
     """
     discipline: Discipline | None = None
     """
-    What the queue does beside dropping at the tail; nothing if nothing is said.
+    What the queue does beside dropping at the tail.
+    Nothing if nothing is said.
     """
     duplicate: Probability | None = None
     """
-    Probability of a packet that arrives to arrive twice; 0 if nothing is said.
+    Probability of a packet that arrives to arrive twice.
+    If nothing is said it is 0.
     """
     forward: Direction | None = None
     """
@@ -1359,29 +1385,34 @@ class Shape:
     """
     jitter: Jitter | None = None
     """
-    An extra delay that differs from packet to packet; none if nothing is said.
+    An extra delay that differs from packet to packet.
+    None if nothing is said.
     """
     outage: list[Outage] | None = None
     """
-    When the link is down; never if nothing is said.
+    When the link is down.
+    Never if nothing is said.
     """
     overtaking: bool | None = None
     """
-    Whether packets may overtake each other by `jitter` or by a change of the delay. If nothing is said they may not: one that
-    would arrive too soon arrives together with the one before it.
+    Whether packets may overtake each other by `jitter` or by a change of the delay. If they may not, one that would arrive too
+    soon arrives together with the one before it. What `reorder` picks overtakes all the same.
+    If nothing is said they may not.
     """
     queue: Capacity | None = None
     """
-    How much waits in front of the link before packets are dropped at the tail; `"100 pkt"` if nothing is said. The packet
-    in transmission is not counted.
+    How much waits in front of the link before packets are dropped at the tail. The packet in transmission is not counted.
+    If nothing is said it is `"100 pkt"`.
     """
     rate: Rate | None = None
     """
-    Bit rate over all octets of an IP packet. Needed, unless there is a `trace`.
+    Bit rate over all octets of an IP packet.
+    Needed, unless there is a `trace`.
     """
     reorder: Reorder | None = None
     """
-    A share of the packets leaves the order; none if nothing is said.
+    A share of the packets leaves the order.
+    None if nothing is said.
     """
     reverse: Direction | None = None
     """
@@ -1394,7 +1425,8 @@ class Shape:
     """
     trace_octets: Size | None = None
     """
-    Octets that each line of a `trace` delivers; `"1504 B"` if nothing is said. Packets share them, and long ones take several.
+    Octets that each line of a `trace` delivers. Packets share them, and long ones take several.
+    If nothing is said it is `"1504 B"`.
     """
 
 

@@ -15,7 +15,7 @@ use support::{can_load, job_of_child, private_place, skip, soon, start_child, wi
 use whyloss_kernel::load;
 use whyloss_kernel::place::Place;
 use whyloss_kernel::top::{Connection, Observer, Snapshot, Tally, CAUSES};
-use whyloss_net::emulate::{Hop, Options};
+use whyloss_net::emulate::{Options, Stretch};
 use whyloss_net::namespace::{missing_capability, Namespace};
 use whyloss_net::testbed::{Plan, PlanLink, PlanNode, Testbed};
 use whyloss_sim::{ChannelSpec, Effect, Errors, LinkSpec, QueueLimit};
@@ -37,7 +37,7 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
 
 /// 10 Mbit/s and a round trip of 20 ms between two hosts, with a queue of so many packets towards the second.
 fn bed(queue: u32, errors: Errors, effect: Effect) -> Testbed {
-    let hop = |queue, channel| Hop {
+    let hop = |queue, channel| Stretch {
         name: "link".to_owned(),
         spec: LinkSpec {
             rate: BitRate::from_bps(10_000_000),
@@ -46,7 +46,6 @@ fn bed(queue: u32, errors: Errors, effect: Effect) -> Testbed {
             channel,
             ..LinkSpec::default()
         },
-        discipline: None,
     };
     let nodes = ["a", "b"].map(|name| PlanNode { name: name.to_owned(), router: false });
     let chains = [vec![hop(queue, ChannelSpec { errors, effect })], vec![hop(1000, ChannelSpec::default())]];

@@ -4,7 +4,7 @@ use crate::error::InputError;
 use crate::format::{Channel, Input, CHANNEL_ERRORS};
 use crate::patterns::LinkFiles;
 use whyloss_sim::{AtEnd, ChannelSpec, Effect, Errors, Step};
-use whyloss_transport::quantity::Span;
+use whyloss_transport::Duration;
 
 /// Checks that a channel has one kind of error at most, and numbers that make sense.
 pub(crate) fn check_channel(channel: &Channel, field: &str) -> Result<(), InputError> {
@@ -23,7 +23,7 @@ pub(crate) fn check_channel(channel: &Channel, field: &str) -> Result<(), InputE
     if channel.pattern_end.is_some() && channel.pattern.is_none() {
         return Err(InputError::new("`pattern_end` says nothing without a pattern").at(format!("{field}.pattern_end")));
     }
-    if channel.markov.as_ref().is_some_and(|markov| markov.every == Some(Span(0))) {
+    if channel.markov.as_ref().is_some_and(|markov| markov.every == Some(Duration::ZERO)) {
         return Err(InputError::default().at(format!("{field}.markov.every")).found("\"0 s\"").allowed("a time above zero"));
     }
     Ok(())
@@ -65,17 +65,17 @@ impl Channel {
     pub(crate) fn spec(&self, files: Option<&LinkFiles>) -> ChannelSpec {
         let errors = if let Some(ber) = self.ber {
             Errors::Bits { ber: ber.0 }
-        } else if let Some(pattern) = files.and_then(|files| files.pattern.as_ref()) {
+        } else if let (Some(_), Some(pattern)) = (&self.pattern, files.and_then(|files| files.pattern.as_ref())) {
             Errors::Pattern { pattern: pattern.clone(), at_end: self.end() }
         } else if let Some(loss) = self.loss {
             Errors::Packets { probability: loss.0 }
         } else if let Some(spaced) = &self.spaced {
             Errors::Spaced { rate: spaced.rate.0, spacing: spaced.law }
         } else if let Some(markov) = &self.markov {
-            let step = markov.every.map_or(Step::Packet, |every| Step::Time(every.into()));
+            let step = markov.every.map_or(Step::Packet, Step::Time);
             Errors::Gilbert { stay_good: markov.stay_good.0, stay_bad: markov.stay_bad.0, step }
         } else {
-            Errors::None
+            return ChannelSpec::default();
         };
         ChannelSpec { errors, effect: self.effective() }
     }

@@ -7,11 +7,13 @@ use crate::format::{Chain, Document, Flow, Input, Segments, Shape};
 use crate::network::{Link, Network, NetworkNode, Transfer};
 use crate::ways::Way;
 use std::collections::BTreeSet;
-use whyloss_transport::quantity::{Capacity, Length, Rate, Span};
+use whyloss_sim::QueueLimit;
+use whyloss_transport::quantity::Length;
 use whyloss_transport::scheme::Catalogue;
+use whyloss_transport::{BitRate, Duration};
 
 /// The simulated time at which a run of sized transfers ends if the scenario does not say.
-pub const DEFAULT_DURATION: Span = Span(3_600_000_000_000);
+pub const DEFAULT_DURATION: Duration = Duration::from_secs(3600);
 
 const NETWORKS: &str = "[path], [dumbbell], [chain], or [[host]], [[router]] and [[link]]";
 
@@ -77,8 +79,8 @@ impl Network {
         let receivers: Vec<_> = (0..pairs).map(|i| self.node(format!("receiver{i}"), true)).collect();
         self.link("bottleneck", [left, right], &dumbbell.bottleneck, "dumbbell.bottleneck")?;
         let access = |shape: &Shape| Shape {
-            rate: shape.rate.or(shape.trace.is_none().then_some(Rate(1_000_000_000))),
-            queue: shape.queue.or(Some(Capacity::Packets(1000))),
+            rate: shape.rate.or(shape.trace.is_none().then_some(BitRate::from_bps(1_000_000_000))),
+            queue: shape.queue.or(Some(QueueLimit::Packets(1000))),
             ..shape.clone()
         };
         let (sending, receiving) = (access(&dumbbell.senders), access(&dumbbell.receivers));
@@ -238,7 +240,7 @@ impl Network {
                 .at("scenario.duration")
                 .allowed("a time such as \"60 s\", or a `size` for at least one flow"));
         }
-        if document.scenario.duration == Some(Span(0)) {
+        if document.scenario.duration == Some(Duration::ZERO) {
             return Err(InputError::default().at("scenario.duration").found("\"0 s\"").allowed("a time above zero"));
         }
         Ok(())
@@ -267,7 +269,7 @@ impl Network {
                     .allowed(names.join(", ")));
             }
         }
-        if document.output.sample == Some(Span(0)) {
+        if document.output.sample == Some(Duration::ZERO) {
             return Err(InputError::default().at("output.sample").found("\"0 s\"").allowed("a time above zero"));
         }
         let Some(segments) = &document.output.segments else { return Ok(()) };

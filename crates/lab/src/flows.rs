@@ -129,7 +129,7 @@ impl Flow {
                 .found(config.coverage.to_string())
                 .allowed(format!("at most {}", config.packet / 4 + 1)));
         }
-        if given.rate.is_some_and(|rate| rate.0 == 0) {
+        if given.rate.is_some_and(|rate| rate.as_bps() == 0) {
             return Err(InputError::default().at("dccp.rate").found("\"0 bps\"").allowed("a rate above zero"));
         }
         if given.stop.is_some_and(|stop| stop <= self.start) {

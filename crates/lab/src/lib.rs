@@ -61,5 +61,6 @@ pub use scenario::Scenario;
 pub use sweep::{schema as sweep_schema, Axis, AxisStep, Plan, Point, Sweep};
 pub use tables::Tables;
 pub use tree::{Located, Value};
-pub use wires::{Direction, Stretch, WireLink, WireNode, Wires};
+pub use whyloss_sim::Stretch;
+pub use wires::{Direction, WireLink, WireNode, Wires};
 pub use workload::TcpTransfer;

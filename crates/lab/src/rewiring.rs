@@ -31,7 +31,7 @@ impl Wires {
         for (link, (old, new)) in self.links.iter().zip(&other.links).enumerate() {
             for way in 0..2 {
                 for (hop, (old, new)) in old.ways[way].iter().zip(&new.ways[way]).enumerate() {
-                    if !similar(&old.spec, &new.spec) || old.discipline != new.discipline {
+                    if !similar(&old.spec, &new.spec) {
                         return Err(refuse(&format!("what else link {} says", new.name)));
                     }
                     let change = difference(&old.spec, &new.spec);

@@ -69,7 +69,7 @@ fn simulate_parts(
     mut cancelled: impl FnMut(f64) -> bool,
 ) -> Result<Tables, Error> {
     let mut world = World::new(scenario, options, files)?;
-    let until = Instant::ZERO + scenario.duration().into();
+    let until = Instant::ZERO + scenario.duration();
     let captures = std::mem::take(&mut world.captures);
     let outcome = world
         .simulation
@@ -141,13 +141,6 @@ impl World {
                 }
             }
         }
-        for (link, spec) in links.iter().zip(&network.links) {
-            for (way, own) in [Way::Forward, Way::Reverse].into_iter().zip(spec.ways.iter().flatten()) {
-                if let Some(discipline) = own.discipline {
-                    builder.discipline(*link, way, discipline);
-                }
-            }
-        }
         for middlebox in &network.middleboxes {
             builder.middlebox(middlebox.placed(nodes[middlebox.at], links[middlebox.link]));
         }
@@ -159,16 +152,16 @@ impl World {
             schemes.push(workload::scheme_name(flow));
             sizes.push(flow.size.map(|size| size.0));
         }
-        if document.scenario.send_overhead.0 > 0 {
-            builder.send_overhead(document.scenario.send_overhead.into());
+        if document.scenario.send_overhead > Duration::ZERO {
+            builder.send_overhead(document.scenario.send_overhead);
         }
         if let Some(interval) = document.output.sample {
-            builder.sample_every(interval.into());
+            builder.sample_every(interval);
         }
         if let Some(segments) = &document.output.segments {
             builder.log_packets(LogSpec {
-                from: Instant::ZERO + segments.from.into(),
-                until: segments.until.map_or(Instant::MAX, |until| Instant::ZERO + until.into()),
+                from: Instant::ZERO + segments.from,
+                until: segments.until.map_or(Instant::MAX, |until| Instant::ZERO + until),
                 at_most: segments.at_most as usize,
             });
         }
@@ -207,16 +200,16 @@ fn add_flow(
         FlowConfig::Tcp(config) => config,
         FlowConfig::Dccp(config) => {
             let given = flow.dccp.clone().unwrap_or_default();
-            let stop = given.stop.map_or(Instant::MAX, |stop| Instant::ZERO + Duration::from(stop));
-            let supply = given.rate.map_or(Supply::Saturated, |rate| Supply::Rate(rate.into()));
+            let stop = given.stop.map_or(Instant::MAX, |stop| Instant::ZERO + stop);
+            let supply = given.rate.map_or(Supply::Saturated, Supply::Rate);
             let (sender, receiver) = ((**config).clone(), (**config).clone());
             builder.dccp(DccpFlow { name, from, to, start, stop, supply, sender, receiver });
             return Ok(());
         }
         FlowConfig::Datagrams => {
             let Some(cbr) = &flow.cbr else { return Ok(()) };
-            let stop = Instant::ZERO + Duration::from(cbr.stop.unwrap_or_else(|| scenario.duration()));
-            builder.cbr(CbrFlow { name, from, to, start, stop, rate: cbr.rate.into(), octets: cbr.packet.0 as u32 });
+            let stop = Instant::ZERO + cbr.stop.unwrap_or_else(|| scenario.duration());
+            builder.cbr(CbrFlow { name, from, to, start, stop, rate: cbr.rate, octets: cbr.packet.0 as u32 });
             return Ok(());
         }
     };

@@ -4,17 +4,16 @@ use crate::decode::decode;
 use crate::error::{Error, InputError, Place};
 use crate::expand::DEFAULT_DURATION;
 use crate::extension::{known, take_failure, Known};
-use crate::format::{Channel, Document, CHANNEL_ERRORS};
+use crate::format::{Document, CHANNEL_ERRORS};
 use crate::key::{point_key, run_key};
 use crate::network::Network;
 use crate::patterns::{digests, Files, LinkFiles};
 use crate::tree::{Located, Value};
-use crate::ways::Pace;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use whyloss_transport::quantity::Span;
 use whyloss_transport::scheme::Catalogue;
+use whyloss_transport::Duration;
 
 /// Fields of which a table holds one at most.
 const EXCLUSIVE: &[(&str, &[&str])] = &[
@@ -144,7 +143,7 @@ impl Scenario {
     }
 
     /// The simulated time at which a run ends at the latest.
-    pub fn duration(&self) -> Span {
+    pub fn duration(&self) -> Duration {
         self.document.scenario.duration.unwrap_or(DEFAULT_DURATION)
     }
 
@@ -166,18 +165,18 @@ impl Scenario {
     pub(crate) fn files(&self, run: u32, cache: &Files) -> Result<Vec<LinkFiles>, Error> {
         let mut found = Vec::new();
         for (link, spec) in self.network.links.iter().enumerate() {
-            for (way, spec) in spec.ways.iter().flatten().enumerate() {
+            for (way, said) in spec.ways.iter().flatten().enumerate() {
                 let mut files = LinkFiles { link, way, pattern: None, trace: None, digest: String::new() };
-                if let Some(Channel { pattern: Some(template), .. }) = &spec.channel {
-                    let field = format!("{}.pattern", spec.channel_field);
+                if let Some(template) = &said.spec.channel.pattern {
+                    let field = format!("{}.pattern", said.channel_field);
                     let read = cache.pattern(&self.base.join(for_run(template, run)));
                     let (pattern, digest) = read.map_err(|error| place(error.at(field), &self.tree))?;
                     files.pattern = Some(pattern);
                     write!(files.digest, "{digest}").expect("a string takes everything");
                 }
-                if let Pace::Trace { file, field, .. } = &spec.pace {
-                    let read = cache.trace(&self.base.join(for_run(file, run)));
-                    let (trace, digest) = read.map_err(|error| place(error.at(field), &self.tree))?;
+                if let Some(template) = &said.spec.trace {
+                    let read = cache.trace(&self.base.join(for_run(template, run)));
+                    let (trace, digest) = read.map_err(|error| place(error.at(&said.trace_field), &self.tree))?;
                     files.trace = Some(trace);
                     write!(files.digest, " trace {digest}").expect("a string takes everything");
                 }
@@ -294,7 +293,7 @@ fn blank_files(json: &mut serde_json::Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyloss_transport::quantity::Rate;
+    use whyloss_transport::BitRate;
 
     const MINIMAL: &str = "[path]\nrate = '1 Mbps'\ndelay = '10 ms'\nqueue = '99 pkt'\n[[flow]]\nsize = '1 MB'\n";
 
@@ -326,7 +325,7 @@ mod tests {
     fn an_argument_may_leave_out_quotes() {
         let scenario = Scenario::from_toml(MINIMAL, "t").unwrap();
         let changed = scenario.with_argument("path.rate=384 kbps").unwrap();
-        assert_eq!(changed.network().links[1].ways.as_ref().unwrap()[0].pace, Pace::Rate(Rate(384_000)));
+        assert_eq!(changed.network().links[1].ways.as_ref().unwrap()[0].spec.rate, BitRate::from_bps(384_000));
         let error = scenario.with_argument("path.rte=384 kbps").unwrap_err();
         assert!(error.to_string().starts_with("--set: path.rte: unknown field (did you mean `rate`?)"), "{error}");
     }

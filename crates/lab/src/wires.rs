@@ -3,7 +3,8 @@
 use crate::error::{Error, InputError};
 use crate::patterns::Files;
 use crate::scenario::Scenario;
-use whyloss_sim::{Discipline, LinkNames, LinkSpec};
+use whyloss_sim::{LinkNames, Stretch};
+use whyloss_transport::Duration;
 
 /// Hosts, routers and the wires between them.
 #[derive(Clone, Debug)]
@@ -36,17 +37,6 @@ pub struct WireLink {
     pub ends: [usize; 2],
     /// What packets cross from the first end to the second, one stretch after the other, and back.
     pub ways: [Vec<Stretch>; 2],
-}
-
-/// One direction of a wire.
-#[derive(Clone, Debug)]
-pub struct Stretch {
-    /// Its name, `from>to`; its random streams follow from it, so that they are those of the simulator.
-    pub name: String,
-    /// What it is like.
-    pub spec: LinkSpec,
-    /// What its queue does beside dropping at the tail.
-    pub discipline: Option<Discipline>,
 }
 
 /// What one direction of a wire and its stretches are called.
@@ -91,11 +81,11 @@ impl Scenario {
             let stretch = |way: usize| {
                 let (from, to) = (link.ends[way], link.ends[1 - way]);
                 let files = files.iter().find(|files| (files.link, files.way) == (index, way));
-                (from, to, ways[way].spec(files), ways[way].discipline)
+                (from, to, ways[way].spec(files))
             };
-            let ways = [stretch(0), stretch(1)].map(|(from, to, spec, discipline)| {
+            let ways = [stretch(0), stretch(1)].map(|(from, to, spec)| {
                 let name = names.name(&network.nodes[from].name, &network.nodes[to].name);
-                vec![Stretch { name, spec, discipline }]
+                vec![Stretch { name, spec }]
             });
             links.push(WireLink { name: link.name.clone(), ends: link.ends, ways });
         }
@@ -130,7 +120,7 @@ impl Scenario {
         if let Some(index) = document.host.iter().position(|host| host.input.is_some()) {
             return refuse(&format!("host[{index}].input"), "channels in front of a host's transport exist");
         }
-        if document.scenario.send_overhead.0 > 0 {
+        if document.scenario.send_overhead > Duration::ZERO {
             return refuse("scenario.send_overhead", "made-up delays of hosts exist");
         }
         Ok(())

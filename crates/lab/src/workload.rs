@@ -70,8 +70,8 @@ impl Scenario {
 pub(crate) fn start(scenario: &Scenario, transfer: &Transfer, run: u32) -> Duration {
     let document = scenario.document();
     let flow = &document.flow[transfer.flow];
-    let spread = random_below(flow.start_spread.0, document.scenario.seed, run, &transfer.name);
-    Duration::from(flow.start) + Duration::from_nanos(spread)
+    let spread = random_below(flow.start_spread.as_nanos(), document.scenario.seed, run, &transfer.name);
+    flow.start + Duration::from_nanos(spread)
 }
 
 /// What tables call the algorithms of a flow.

@@ -9,19 +9,19 @@ use std::sync::mpsc::{channel, Receiver};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::skip::skip;
-use whyloss_net::emulate::{Audit, Bounds, Chunk, Hop, Options, PacketFate, Record};
+use whyloss_net::emulate::{Audit, Bounds, Chunk, Options, PacketFate, Record, Stretch};
 use whyloss_net::namespace::{missing_capability, Namespace};
 use whyloss_net::{Emulator, Tun};
 use whyloss_sim::{AtEnd, Cause, Channel, ChannelSpec, Discipline, Effect, Errors, LinkSpec, Pattern, QueueLimit, Trace};
 use whyloss_transport::{self as transport, BitRate};
 
-fn hop(name: &str, bps: u64, delay_ms: u64, queue: QueueLimit, channel: ChannelSpec) -> Hop {
+fn hop(name: &str, bps: u64, delay_ms: u64, queue: QueueLimit, channel: ChannelSpec) -> Stretch {
     let delay = transport::Duration::from_millis(delay_ms);
     let spec = LinkSpec { rate: BitRate::from_bps(bps), delay, queue, channel, ..LinkSpec::default() };
-    Hop { name: name.to_owned(), spec, discipline: None }
+    Stretch { name: name.to_owned(), spec }
 }
 
-fn clean(name: &str) -> Hop {
+fn clean(name: &str) -> Stretch {
     hop(name, 1_000_000_000_000, 0, QueueLimit::Unlimited, ChannelSpec::default())
 }
 
@@ -35,7 +35,7 @@ struct Bed {
 
 impl Bed {
     /// `None`, with a word to the reader, where this machine cannot.
-    fn new(chains: [Vec<Hop>; 2], seed: u64, bounds: Bounds) -> Option<Self> {
+    fn new(chains: [Vec<Stretch>; 2], seed: u64, bounds: Bounds) -> Option<Self> {
         if let Some(reason) = missing_capability() {
             skip(&reason);
             return None;
@@ -195,7 +195,8 @@ fn a_queue_drops_what_does_not_fit_and_a_link_takes_its_time() {
 #[test]
 fn queues_mark_what_is_capable() {
     let there = hop("a>b", 8_000_000, 0, QueueLimit::Unlimited, ChannelSpec::default());
-    let there = Hop { discipline: Some(Discipline::Warn(whyloss_sim::Warn { threshold: 3.0, weight: 1.0 })), ..there };
+    let warn = Discipline::Warn(whyloss_sim::Warn { threshold: 3.0, weight: 1.0 });
+    let there = Stretch { spec: LinkSpec { discipline: Some(warn), ..there.spec }, ..there };
     let Some(bed) = Bed::new([vec![there], vec![clean("b>a")]], 1, Bounds::default()) else { return };
     let far = bed.far.run(|| UdpSocket::bind("10.7.0.2:4000")).unwrap();
     setsockopt(&far, sockopt::Ipv4RecvTtl, &false).unwrap();
@@ -233,7 +234,7 @@ fn links_that_vary_deliver_twice_and_by_opportunity() {
     // An opportunity every 2 ms for 1504 octets, whatever the rate says.
     let trace = Arc::new(Trace::parse("2\n".as_bytes(), "test".as_ref()).unwrap());
     let spec = LinkSpec { duplicate: 1.0, rate: BitRate::from_bps(0), trace: Some(trace), ..plain.spec };
-    let there = Hop { spec, ..plain };
+    let there = Stretch { spec, ..plain };
     let Some(bed) = Bed::new([vec![there], vec![clean("b>a")]], 1, Bounds::default()) else { return };
     let far = bed.send(20, 1000, Duration::ZERO);
     far.set_read_timeout(Some(Duration::from_millis(300))).unwrap();

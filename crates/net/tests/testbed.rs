@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::skip::skip;
 use whyloss_net::bulk::{BulkTransfer, Load};
-use whyloss_net::emulate::{Hop, Options};
+use whyloss_net::emulate::{Options, Stretch};
 use whyloss_net::testbed::{Plan, PlanLink, PlanNode, Testbed, TestbedError};
 use whyloss_net::Host;
 use whyloss_sim::{ChannelSpec, LinkSpec, QueueLimit};
@@ -19,10 +19,10 @@ use whyloss_transport::stack::Settings;
 use whyloss_transport::tcp::Config;
 use whyloss_transport::{self as transport, BitRate};
 
-fn hop(from: &str, to: &str, delay_ms: u64) -> Hop {
+fn hop(from: &str, to: &str, delay_ms: u64) -> Stretch {
     let (rate, delay) = (BitRate::from_bps(100_000_000), transport::Duration::from_millis(delay_ms));
     let spec = LinkSpec { rate, delay, queue: QueueLimit::Packets(100), channel: ChannelSpec::default(), ..LinkSpec::default() };
-    Hop { name: format!("{from}>{to}"), spec, discipline: None }
+    Stretch { name: format!("{from}>{to}"), spec }
 }
 
 /// a, the router r, b: 2 ms and 3 ms.

@@ -1,6 +1,6 @@
 //! A link between two TUN devices for Python.
 
-use crate::emulation::{chain, refuse, Emulation, Wishes};
+use crate::emulation::{refuse, Emulation, Wishes};
 use crate::error::{raise, InputError, UnavailableError, WhylossError};
 use crate::scenario::Scenario;
 use crate::table::Table;
@@ -27,7 +27,7 @@ impl Bridge {
             )));
         };
         let ends = link.ends.map(|end| wires.nodes[end].name.clone());
-        let chains = link.ways.clone().map(chain);
+        let chains = link.ways.clone();
         let emulation = Emulation::start(wires, &wishes, |options| {
             let tuns = [open(&devices[0])?, open(&devices[1])?];
             Emulator::start(tuns, chains, options).map_err(|error| refuse(&error))

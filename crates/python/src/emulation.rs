@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use whyloss_lab::tables::{packets, PacketFate, PacketRow, PacketWriter, RecordBatch};
-use whyloss_lab::{Direction, Rewiring, Stretch, Wires};
+use whyloss_lab::{Direction, Rewiring, Wires};
 use whyloss_net::emulate::{
-    Audit, Bounds, Chunk, Collector, EmulateError, Hop, Options, PacketCapture, Record, Sink, SinkError, FIFO_PRIORITY,
+    Audit, Bounds, Chunk, Collector, EmulateError, Options, PacketCapture, Record, Sink, SinkError, FIFO_PRIORITY,
 };
 
 /// What both are given beside their scenario.
@@ -101,11 +101,6 @@ fn table(directions: &[Direction], records: &[Record]) -> RecordBatch {
             data_octets: header.data_octets,
         }
     }))
-}
-
-/// What the lab calls a direction of a wire, as the emulator calls it.
-pub fn chain(way: Vec<Stretch>) -> Vec<Hop> {
-    way.into_iter().map(|Stretch { name, spec, discipline }| Hop { name, spec, discipline }).collect()
 }
 
 /// An emulation, from its beginning to what is left of it.

@@ -80,7 +80,7 @@ impl Scenario {
 
     /// When a run ends at the latest, in seconds.
     fn duration_s(&self) -> f64 {
-        self.0.duration().0 as f64 / 1e9
+        self.0.duration().as_secs_f64()
     }
 
     /// What is sent in run `run`: one dictionary a transfer.

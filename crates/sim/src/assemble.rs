@@ -1,6 +1,6 @@
 //! From a [`Builder`] to a [`Simulation`]: everything is checked, then put in its place.
 
-use crate::address::{AssistedId, DirectionId, EndpointId, FileId, FlowId, HostId, LinkId, NodeId, SourceId, StationId, Way};
+use crate::address::{AssistedId, DirectionId, EndpointId, FileId, FlowId, HostId, NodeId, SourceId, StationId, Way};
 use crate::build::{
     Air, Amount, Builder, CaptureSpec, CbrFlow, DccpFlow, End, FlowSpec, InputSpec, LineSpec, LinkEnds, NodeSpec,
     StripedTransfer, Supply, TcpFlow,
@@ -17,7 +17,6 @@ use crate::meter::Meter;
 use crate::middlebox::{Assisted, Attached, Middlebox};
 use crate::network::{Egress, Network, Overhead, PacketLog, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
-use crate::queue::Discipline;
 use crate::random::Stream;
 use crate::record::Records;
 use crate::routes::Routes;
@@ -32,21 +31,7 @@ const FIRST_PORT: u16 = 1024;
 impl Builder {
     /// Checks everything and builds the simulation.
     pub fn build(self) -> Result<Simulation, BuildError> {
-        let Self {
-            seed,
-            run,
-            nodes,
-            links,
-            airs,
-            flows,
-            send_overhead,
-            sampling,
-            log,
-            captures,
-            inputs,
-            disciplines,
-            middleboxes,
-        } = self;
+        let Self { seed, run, nodes, links, airs, flows, send_overhead, sampling, log, captures, inputs, middleboxes } = self;
         distinct("node", nodes.iter().map(|node| node.name.as_str()))?;
         distinct("flow", flows.iter().map(FlowSpec::name))?;
         let hosts: Vec<_> = (0..nodes.len()).filter(|&node| nodes[node].host).map(NodeId::new).collect();
@@ -72,12 +57,9 @@ impl Builder {
         for (number, node) in hosts.iter().enumerate() {
             assembly.host_ids[node.index()] = Some(HostId::new(number));
         }
-        assembly.links(&links, &airs, &disciplines)?;
+        assembly.links(&links, &airs)?;
         assembly.net.routes = Routes::new(nodes.len(), &hosts, links.iter().map(|link| link.ends));
         assembly.net.taps = vec![Vec::new(); assembly.net.directions.len()];
-        for (link, way, _) in disciplines {
-            assembly.check_discipline(link, way)?;
-        }
         for middlebox in &middleboxes {
             assembly.middlebox(&nodes, &links, middlebox)?;
         }
@@ -149,11 +131,10 @@ impl Assembly {
     }
 
     /// Makes the directions of all links.
-    fn links(&mut self, links: &[LinkEnds], airs: &[Air], disciplines: &[(LinkId, Way, Discipline)]) -> Result<(), BuildError> {
+    fn links(&mut self, links: &[LinkEnds], airs: &[Air]) -> Result<(), BuildError> {
         let first_stations: Vec<_> = airs.iter().map(|air| self.air(air)).collect::<Result<_, _>>()?;
         let mut names = LinkNames::default();
-        for (number, link) in links.iter().enumerate() {
-            let id = LinkId::new(number);
+        for link in links {
             let [a, b] = link.ends;
             for (way, (from, to)) in Way::BOTH.into_iter().zip([(a, b), (b, a)]) {
                 let name = names.name(self.node_name(from)?, self.node_name(to)?);
@@ -161,11 +142,7 @@ impl Assembly {
                     return Err(unfit(&format!("link {name}"), "ends", "one node twice".to_owned(), "two nodes"));
                 }
                 let direction = match &link.line {
-                    LineSpec::Wire(specs) => {
-                        let own = |(link, own, _): &&(LinkId, Way, Discipline)| *link == id && *own == way;
-                        let discipline = disciplines.iter().rfind(own).map(|(.., discipline)| *discipline);
-                        Direction::of_wire(&specs[way.index()], discipline, self.seed, self.run, &name)?
-                    }
+                    LineSpec::Wire(specs) => Direction::of_wire(&specs[way.index()], self.seed, self.run, &name)?,
                     LineSpec::Air(air) => {
                         let stations = &airs[*air].stations;
                         let number = |node| stations.iter().position(|&(at, _)| at == node).unwrap_or_default();
@@ -252,18 +229,6 @@ impl Assembly {
         ingress.resize_with(self.net.hosts, Default::default);
         ingress[host.index()][input.way.index()] = Some(channel);
         Ok(())
-    }
-
-    /// A discipline belongs to a wire.
-    fn check_discipline(&self, link: LinkId, way: Way) -> Result<(), BuildError> {
-        let direction = DirectionId::of(link, way).index();
-        let line = self.net.directions.get(direction).map(|direction| &direction.line);
-        if let Some(Line::Wire(_) | Line::Varying(_)) = line {
-            return Ok(());
-        }
-        let name = self.link_names.get(direction);
-        let item = format!("queue of link {}", name.map_or_else(|| format!("number {}", link.index()), String::clone));
-        Err(unfit(&item, "link", "no wire".to_owned(), "a wire of this builder"))
     }
 
     fn middlebox(&mut self, nodes: &[NodeSpec], links: &[LinkEnds], middlebox: &Middlebox) -> Result<(), BuildError> {

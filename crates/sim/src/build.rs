@@ -3,7 +3,6 @@
 use crate::address::{LinkId, NodeId, Way};
 use crate::channel::ChannelSpec;
 use crate::middlebox::Middlebox;
-use crate::queue::Discipline;
 use crate::radio::RadioSpec;
 use crate::record::LogSpec;
 use crate::shape::LinkSpec;
@@ -137,7 +136,6 @@ pub struct Builder {
     pub(crate) log: Option<LogSpec>,
     pub(crate) captures: Vec<CaptureSpec>,
     pub(crate) inputs: Vec<InputSpec>,
-    pub(crate) disciplines: Vec<(LinkId, Way, Discipline)>,
     pub(crate) middleboxes: Vec<Middlebox>,
 }
 
@@ -246,11 +244,6 @@ impl Builder {
     fn join(&mut self, ends: [NodeId; 2], line: LineSpec) -> LinkId {
         self.links.push(LinkEnds { ends, line });
         LinkId::new(self.links.len() - 1)
-    }
-
-    /// Lets the queue in front of one direction of a wire do more than drop at its tail.
-    pub fn discipline(&mut self, link: LinkId, way: Way, discipline: Discipline) {
-        self.disciplines.push((link, way, discipline));
     }
 
     /// Puts an agent to work at a router, for what crosses one of the router's links. Of several agents at one router the first that was

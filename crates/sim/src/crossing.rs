@@ -9,7 +9,6 @@ use crate::direction::{Direction, Line};
 use crate::error::BuildError;
 use crate::link::{Load, QueueFull};
 use crate::packet::{PacketId, PacketStore, Slots};
-use crate::queue::Discipline;
 use crate::shape::{Change, LinkSpec};
 use crate::truth::{Cause, CauseCounts};
 use crate::varying::{Crossed, Parts, Step};
@@ -85,19 +84,13 @@ struct Origin {
 
 impl Crossing {
     /// The direction called `name` (see [`LinkNames`](crate::LinkNames)) in run `run` of `seed`.
-    pub fn new(spec: &LinkSpec, discipline: Option<Discipline>, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
-        Ok(Self::over(Direction::of_wire(spec, discipline, seed, run, name)?, seed, run, name))
+    pub fn new(spec: &LinkSpec, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
+        Ok(Self::over(Direction::of_wire(spec, seed, run, name)?, seed, run, name))
     }
 
     /// As [`new`](Self::new), and [`change`](Self::change) can be asked of it, which costs a little time for each packet.
-    pub fn changeable(
-        spec: &LinkSpec,
-        discipline: Option<Discipline>,
-        seed: u64,
-        run: u64,
-        name: &str,
-    ) -> Result<Self, BuildError> {
-        Ok(Self::over(Direction::of_kind(spec, discipline, seed, run, name, true)?, seed, run, name))
+    pub fn changeable(spec: &LinkSpec, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
+        Ok(Self::over(Direction::of_kind(spec, seed, run, name, true)?, seed, run, name))
     }
 
     fn over(direction: Direction, seed: u64, run: u64, name: &str) -> Self {
@@ -124,7 +117,7 @@ impl Crossing {
             )));
         }
         // A specification that says nothing else has no other flaw.
-        let spec = LinkSpec { rate: BitRate::from_bps(1), change: vec![change.clone()], ..LinkSpec::default() };
+        let spec: LinkSpec = LinkSpec { rate: BitRate::from_bps(1), change: vec![change.clone()], ..LinkSpec::default() };
         if let Some(flaw) = spec.flaw() {
             return Err(unfit(flaw));
         }

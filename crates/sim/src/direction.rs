@@ -6,7 +6,7 @@ use crate::hop::Hop;
 use crate::link::{Load, Wire};
 use crate::meter::Meter;
 use crate::packet::{PacketId, PacketStore};
-use crate::queue::{Decision, Discipline, Found, Manager};
+use crate::queue::{Decision, Found, Manager};
 use crate::shape::LinkSpec;
 use crate::traffic::Traffic;
 use crate::varying::{Parts, Step, Varying};
@@ -56,32 +56,20 @@ impl LinkNames {
 
 impl Direction {
     /// The direction of a wire that is called `name`.
-    pub fn of_wire(spec: &LinkSpec, discipline: Option<Discipline>, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
-        let codel = matches!(discipline, Some(Discipline::CoDel(_)));
-        Self::of_kind(spec, discipline, seed, run, name, !spec.is_plain() || codel)
+    pub fn of_wire(spec: &LinkSpec, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
+        Self::of_kind(spec, seed, run, name, !spec.is_plain())
     }
 
     /// As [`of_wire`](Self::of_wire), as a wire that varies or a plain one.
-    pub fn of_kind(
-        spec: &LinkSpec,
-        discipline: Option<Discipline>,
-        seed: u64,
-        run: u64,
-        name: &str,
-        varying: bool,
-    ) -> Result<Self, BuildError> {
+    pub fn of_kind(spec: &LinkSpec, seed: u64, run: u64, name: &str, varying: bool) -> Result<Self, BuildError> {
         let item = format!("link {name}");
         if let Some(flaw) = spec.flaw() {
             return Err(BuildError::unfit(&item, flaw));
         }
-        let manager = discipline.map(|discipline| Manager::of_link(discipline, seed, run, name)).transpose()?;
-        let codel = if let Some(Discipline::CoDel(codel)) = discipline { Some(codel) } else { None };
+        let manager = spec.discipline.map(|discipline| Manager::of_link(discipline, seed, run, name)).transpose()?;
         let channel = Channel::new(&spec.channel, seed, run, &item).map_err(|error| BuildError::of_channel(&item, error))?;
-        let line = if varying {
-            Line::Varying(Box::new(Varying::new(spec, codel, seed, run, name)?))
-        } else {
-            Line::Wire(Wire::new(spec))
-        };
+        let line =
+            if varying { Line::Varying(Box::new(Varying::new(spec, seed, run, name)?)) } else { Line::Wire(Wire::new(spec)) };
         Ok(Self { manager: manager.map(Box::new), ..Self::new(channel, line) })
     }
 

@@ -58,7 +58,9 @@ pub use record::{
     AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LogSpec, LossRow, PacketCounts, PacketRecord, Records,
     StripedRecord, TimeoutRow,
 };
-pub use shape::{Change, LinkSpec, QueueLimit};
+#[cfg(feature = "serde")]
+pub use shape::DirectionSpec;
+pub use shape::{Change, LinkSpec, QueueLimit, Stretch};
 pub use simulation::{Limits, Progress, RunOutcome, Simulation};
 pub use spread::{Jitter, JitterLaw, Reorder};
 pub use text::FileError;

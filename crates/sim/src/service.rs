@@ -54,7 +54,7 @@ impl Service {
     pub fn new(spec: &LinkSpec) -> Self {
         let rates = spec.change.iter().filter_map(|change| Some((change.at.as_nanos(), change.rate?.as_bps())));
         let pace = match &spec.trace {
-            Some(trace) => Pace::Trace(Opportunities::new(trace.clone())),
+            Some(trace) => Pace::Trace(Opportunities::new(trace.clone(), spec.trace_octets)),
             None => Pace::Rate(Schedule::new(spec.rate.as_bps(), rates), 0),
         };
         let held = spec.outage.iter().copied().filter(|outage| outage.packets == WhileDown::Held).collect();

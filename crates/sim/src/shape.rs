@@ -3,6 +3,7 @@
 use crate::channel::ChannelSpec;
 use crate::error::Flaw;
 use crate::outage::Outage;
+use crate::queue::Discipline;
 use crate::spread::{Jitter, Reorder};
 use crate::trace::Trace;
 use std::sync::Arc;
@@ -10,32 +11,143 @@ use std::sync::Arc;
 use whyloss_transport::quantity::Capacity;
 use whyloss_transport::{BitRate, Duration, Instant};
 
-/// One direction of a link: queue, then transmitter, then channel, then propagation.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LinkSpec {
-    /// The transmitter's rate over all octets of the IP packet. A `trace` takes its place.
-    pub rate: BitRate,
-    /// Propagation delay.
-    pub delay: Duration,
-    /// Drop-tail queue in front of the transmitter.
-    pub queue: QueueLimit,
-    /// What it does to packets.
-    pub channel: ChannelSpec,
-    /// When the transmitter can send, instead of a rate.
-    pub trace: Option<Arc<Trace>>,
-    /// An extra delay that differs from packet to packet.
-    pub jitter: Option<Jitter>,
-    /// Packets may overtake each other where jitter, or a change of the delay, makes a later one arrive sooner. Otherwise it arrives
-    /// together with the one before it. What [`reorder`](Self::reorder) picks overtakes all the same.
-    pub overtaking: bool,
-    /// A share of the packets leaves the order.
-    pub reorder: Option<Reorder>,
-    /// Probability of a packet that arrives to arrive twice. The second has a delay of its own; damage is the same in both.
-    pub duplicate: f64,
-    /// When the link is down.
-    pub outage: Vec<Outage>,
-    /// What becomes different while time passes; the times ascend.
-    pub change: Vec<Change>,
+/// Calls a macro with what is given to it and everything that shapes one direction of a link, so that it is listed once. Of each field
+/// there is what it means, what holds if nothing is said, its type in a file, its type in a [`LinkSpec`], and its value there if nothing
+/// is said. The types behind are what says what the link does to packets, and when it delivers.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_link_fields {
+    ($make:ident!($($given:tt)*) $channel:ty, $trace:ty) => {
+        $make! { ($($given)*)
+            /// Bit rate over all octets of an IP packet.
+            [" Needed, unless there is a `trace`."]
+            rate: ::whyloss_transport::BitRate => ::whyloss_transport::BitRate = ::whyloss_transport::BitRate::from_bps(0),
+            /// One-way propagation delay.
+            [" If nothing is said it is `\"0 ms\"`."]
+            delay: ::whyloss_transport::Duration => ::whyloss_transport::Duration = ::whyloss_transport::Duration::ZERO,
+            /// How much waits in front of the link before packets are dropped at the tail. The packet in transmission is not counted.
+            [" If nothing is said it is `\"100 pkt\"`."]
+            queue: $crate::QueueLimit => $crate::QueueLimit = $crate::QueueLimit::Unlimited,
+            /// What the queue does beside dropping at the tail.
+            [" Nothing if nothing is said."]
+            discipline: $crate::Discipline => Option<$crate::Discipline> = None,
+            /// What the link does to packets.
+            [" Nothing if nothing is said."]
+            channel: $channel => $channel = Default::default(),
+            /// A file in mahimahi's format with the times at which the link delivers, instead of a `rate`: whole milliseconds, one line for each
+            /// packet of full length; it begins again at its end. Relative to the scenario file, with `{run}` as in patterns.
+            []
+            trace: $trace => Option<$trace> = None,
+            /// Octets that each line of a `trace` delivers. Packets share them, and long ones take several.
+            [" If nothing is said it is `\"1504 B\"`."]
+            trace_octets: ::whyloss_transport::quantity::Size => u64 = $crate::Trace::OCTETS,
+            /// An extra delay that differs from packet to packet.
+            [" None if nothing is said."]
+            jitter: $crate::Jitter => Option<$crate::Jitter> = None,
+            /// Whether packets may overtake each other by `jitter` or by a change of the delay. If they may not, one that would arrive too
+            /// soon arrives together with the one before it. What `reorder` picks overtakes all the same.
+            [" If nothing is said they may not."]
+            overtaking: bool => bool = false,
+            /// A share of the packets leaves the order.
+            [" None if nothing is said."]
+            reorder: $crate::Reorder => Option<$crate::Reorder> = None,
+            /// Probability of a packet that arrives to arrive twice.
+            // The second has a delay of its own; damage is the same in both.
+            [" If nothing is said it is 0."]
+            duplicate: ::whyloss_transport::quantity::Probability => f64 = 0.0,
+            /// When the link is down.
+            [" Never if nothing is said."]
+            outage: Vec<$crate::Outage> => Vec<$crate::Outage> = Vec::new(),
+            /// What becomes different while time passes; the times ascend.
+            []
+            change: Vec<$crate::Change<$channel>> => Vec<$crate::Change<$channel>> = Vec::new(),
+        }
+    };
+}
+
+/// Defines [`LinkSpec`], and beside it what a file can say of it.
+macro_rules! direction {
+    (() $($(#[doc = $doc:literal])* [$($unsaid:literal)?] $field:ident: $given:ty => $type:ty = $default:expr,)*) => {
+        /// One direction of a link: queue, then transmitter, then channel, then propagation.
+        ///
+        /// `C` is what says what the link does to packets, and `T` when it delivers: the thing itself, or what a file says of it.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct LinkSpec<C = ChannelSpec, T = Arc<Trace>> {
+            $($(#[doc = $doc])* pub $field: $type,)*
+        }
+
+        impl<C: Default, T> Default for LinkSpec<C, T> {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        /// What is different in one direction of a link. What is not given here is as it is in both directions.
+        #[cfg(feature = "serde")]
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Direction"))]
+        #[serde(deny_unknown_fields, default)]
+        pub struct DirectionSpec<C, T> {
+            $(
+                $(#[doc = $doc])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$given>,
+            )*
+        }
+
+        #[cfg(feature = "serde")]
+        impl<C, T> Default for DirectionSpec<C, T> {
+            fn default() -> Self {
+                Self { $($field: None,)* }
+            }
+        }
+
+        #[cfg(feature = "serde")]
+        impl<C: Clone, T: Clone> DirectionSpec<C, T> {
+            /// `base` with what is given here.
+            pub fn apply(&self, base: LinkSpec<C, T>) -> LinkSpec<C, T> {
+                LinkSpec { $($field: self.$field.clone().map_or(base.$field, Into::into),)* }
+            }
+
+            /// Whether it says something of the field of this name.
+            pub fn says(&self, field: &str) -> bool {
+                $((field == stringify!($field) && self.$field.is_some()))||*
+            }
+        }
+    };
+}
+
+with_link_fields!(direction!() C, T);
+
+impl<C, T> LinkSpec<C, T> {
+    /// The same with other ways to say what the link does to packets, and when it delivers.
+    pub fn map<D, U>(&self, channel: impl Fn(&C) -> D, trace: impl FnOnce(&T) -> Option<U>) -> LinkSpec<D, U> {
+        let Self { rate, delay, queue, discipline, trace_octets, jitter, overtaking, reorder, duplicate, .. } = *self;
+        LinkSpec {
+            rate,
+            delay,
+            queue,
+            discipline,
+            channel: channel(&self.channel),
+            trace: self.trace.as_ref().and_then(trace),
+            trace_octets,
+            jitter,
+            overtaking,
+            reorder,
+            duplicate,
+            outage: self.outage.clone(),
+            change: self.change.iter().map(|change| change.map(&channel)).collect(),
+        }
+    }
+}
+
+/// One direction of a wire, or a stretch of it, by its name.
+#[derive(Clone, Debug)]
+pub struct Stretch {
+    /// Its name, `from>to`, from which its random streams follow; see [`LinkNames`](crate::LinkNames).
+    pub name: String,
+    /// What it is like.
+    pub spec: LinkSpec,
 }
 
 /// What is different from some time on. Each field stays as it is then until another change.
@@ -64,7 +176,8 @@ pub struct Change<C = ChannelSpec> {
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub queue: Option<QueueLimit>,
     /// What the link does to packets whose transmission ends from now on; `{}` for nothing. Patterns are not possible here.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    // No `default`, which would ask for one of `C`: what is missing is none.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub channel: Option<C>,
 }
 
@@ -143,14 +256,15 @@ impl QueueLimit {
     }
 }
 
-impl LinkSpec {
-    /// Whether rate, delay, queue and channel say everything.
+impl<C: Default + PartialEq, T> LinkSpec<C, T> {
+    /// Whether rate, delay, queue, channel and what the queue does to packets that come say everything.
     pub(crate) fn is_plain(&self) -> bool {
         let stable = self.trace.is_none() && self.outage.is_empty() && self.change.is_empty();
+        let stable = stable && !matches!(self.discipline, Some(Discipline::CoDel(_)));
         stable && self.jitter.is_none() && self.reorder.is_none() && self.duplicate == 0.0
     }
 
-    /// The first value that makes no sense, apart from those of channels.
+    /// The first value that makes no sense, apart from those of channels and of what the queue does.
     pub fn flaw(&self) -> Option<Flaw> {
         let zero = BitRate::from_bps(0);
         if self.rate == zero && self.trace.is_none() {
@@ -158,6 +272,9 @@ impl LinkSpec {
         }
         if let Some((found, allowed)) = self.queue.flaw() {
             return Some(("queue", found, allowed));
+        }
+        if self.trace.is_some() && !(1..=1 << 30).contains(&self.trace_octets) {
+            return Some(("trace_octets", format!("{} B", self.trace_octets), "1 B to 1 GiB"));
         }
         if !(0.0..=1.0).contains(&self.duplicate) {
             return Some(("duplicate", self.duplicate.to_string(), "a number from 0 to 1"));
@@ -195,6 +312,7 @@ impl LinkSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codel::CoDel;
     use crate::outage::WhileDown;
     use crate::spread::JitterLaw;
 
@@ -206,6 +324,8 @@ mod tests {
     fn what_only_has_the_old_fields_is_plain() {
         assert!(plain().is_plain());
         assert!(LinkSpec { overtaking: true, queue: QueueLimit::Packets(3), ..plain() }.is_plain(), "nothing overtakes on it");
+        assert!(LinkSpec { discipline: Some(Discipline::Biased), ..plain() }.is_plain());
+        assert!(!LinkSpec { discipline: Some(Discipline::CoDel(CoDel::default())), ..plain() }.is_plain());
         assert!(!LinkSpec { duplicate: 0.1, ..plain() }.is_plain());
         assert!(!LinkSpec { change: vec![Change::default()], ..plain() }.is_plain());
     }
@@ -223,6 +343,7 @@ mod tests {
         for (spec, field) in [
             (LinkSpec { rate: BitRate::from_bps(0), ..plain() }, "rate"),
             (LinkSpec { queue: QueueLimit::Packets(0), ..plain() }, "queue"),
+            (LinkSpec { trace: Trace::new(&[1]).map(Arc::new), trace_octets: 0, ..plain() }, "trace_octets"),
             (LinkSpec { duplicate: f64::NAN, ..plain() }, "duplicate"),
             (LinkSpec { jitter, ..plain() }, "jitter.mean"),
             (LinkSpec { reorder, ..plain() }, "reorder.share"),

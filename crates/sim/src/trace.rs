@@ -11,8 +11,6 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Octets that an opportunity of mahimahi carries.
-const OCTETS: u32 = 1504;
 const MILLISECOND: u64 = 1_000_000;
 
 /// Opportunities to deliver.
@@ -20,32 +18,24 @@ const MILLISECOND: u64 = 1_000_000;
 pub struct Trace {
     /// Nanoseconds from the beginning of a round, ascending; the last one is the length of a round.
     times: Vec<u64>,
-    octets: u32,
 }
 
 impl Trace {
-    /// Opportunities at these milliseconds, ascending, the last above zero; the trace begins again at the last. Each carries 1504 octets.
+    /// Octets that an opportunity of mahimahi carries.
+    pub const OCTETS: u64 = 1504;
+
+    /// Opportunities at these milliseconds, ascending, the last above zero; the trace begins again at the last.
     pub fn new(millis: &[u64]) -> Option<Self> {
         let ascending = millis.windows(2).all(|pair| pair[0] <= pair[1]);
         let fits = millis.last().is_some_and(|last| (1..=MAX_MILLIS).contains(last));
         let times = || millis.iter().map(|millis| millis * MILLISECOND).collect();
-        (ascending && fits).then(|| Self { times: times(), octets: OCTETS })
+        (ascending && fits).then(|| Self { times: times() })
     }
 
-    /// The same opportunities, each carrying so many octets, at least 1.
-    pub fn with_octets(self, octets: u32) -> Self {
-        Self { octets: octets.max(1), ..self }
-    }
-
-    /// Octets that an opportunity carries.
-    pub const fn octets(&self) -> u32 {
-        self.octets
-    }
-
-    /// The mean rate in bit/s if every opportunity is used.
-    pub fn mean_bps(&self) -> f64 {
+    /// The mean rate in bit/s if every opportunity is used and each carries so many octets.
+    pub fn mean_bps(&self, octets: u64) -> f64 {
         let round = self.times.last().copied().unwrap_or(1);
-        self.times.len() as f64 * f64::from(self.octets) * 8e9 / round as f64
+        self.times.len() as f64 * octets as f64 * 8e9 / round as f64
     }
 
     /// Reads a trace file.
@@ -103,6 +93,8 @@ const MAX_MILLIS: u64 = (1 << 40) - 1;
 #[derive(Debug)]
 pub(crate) struct Opportunities {
     trace: Arc<Trace>,
+    /// Octets that each carries.
+    octets: u32,
     /// The next one that has not been taken.
     next: u64,
     /// Time of the one in hand, and what it can still carry.
@@ -110,13 +102,14 @@ pub(crate) struct Opportunities {
 }
 
 impl Opportunities {
-    pub const fn new(trace: Arc<Trace>) -> Self {
-        Self { trace, next: 0, current: (0, 0) }
+    /// The opportunities of a trace, each carrying so many octets, at least 1.
+    pub fn new(trace: Arc<Trace>, octets: u64) -> Self {
+        Self { trace, octets: octets.clamp(1, 1 << 30) as u32, next: 0, current: (0, 0) }
     }
 
     /// The mean rate if every opportunity is used.
     pub fn mean_bps(&self) -> f64 {
-        self.trace.mean_bps()
+        self.trace.mean_bps(u64::from(self.octets))
     }
 
     /// When a transmission can begin, at `now` at the earliest.
@@ -146,7 +139,7 @@ impl Opportunities {
                 return at;
             }
             self.next += 1;
-            self.current = (at, self.trace.octets);
+            self.current = (at, self.octets);
         }
     }
 
@@ -180,7 +173,7 @@ mod tests {
         let trace = parse("# measured\n0\n3\n3\n\n10\n").unwrap();
         assert_eq!(trace, Trace::new(&[0, 3, 3, 10]).unwrap());
         // Four opportunities of 1504 octets in 10 ms.
-        assert!((trace.mean_bps() - 4_812_800.0).abs() < 1e-6, "{}", trace.mean_bps());
+        assert!((trace.mean_bps(Trace::OCTETS) - 4_812_800.0).abs() < 1e-6, "{}", trace.mean_bps(Trace::OCTETS));
     }
 
     #[test]
@@ -211,7 +204,7 @@ mod tests {
 
     #[test]
     fn packets_share_opportunities_and_long_ones_take_several() {
-        let mut link = Opportunities::new(Arc::new(Trace::new(&[2, 4, 6, 20]).unwrap().with_octets(1000)));
+        let mut link = Opportunities::new(Arc::new(Trace::new(&[2, 4, 6, 20]).unwrap()), 1000);
         // At 1 ms there is nothing until 2 ms; 600 octets leave 400 for the next, which needs 200 of the opportunity at 4 ms.
         assert_eq!(link.ready(MS, &[]), 2 * MS);
         assert_eq!(link.transmit(2 * MS, 600, &[]), 2 * MS);
@@ -226,12 +219,12 @@ mod tests {
 
     #[test]
     fn opportunities_while_the_link_is_down_are_lost() {
-        let mut link = Opportunities::new(Arc::new(Trace::new(&[1]).unwrap()));
+        let mut link = Opportunities::new(Arc::new(Trace::new(&[1]).unwrap()), Trace::OCTETS);
         let outage =
             Outage { at: Instant::from_nanos(10 * MS), lasts: Duration::from_millis(5), every: None, packets: WhileDown::Held };
         assert_eq!(link.ready(10 * MS, &[outage]), 15 * MS);
         assert_eq!(link.ready(9 * MS, &[]), 15 * MS, "they are gone");
-        let mut link = Opportunities::new(Arc::new(Trace::new(&[1]).unwrap()));
+        let mut link = Opportunities::new(Arc::new(Trace::new(&[1]).unwrap()), Trace::OCTETS);
         assert_eq!(link.ready(9 * MS, &[outage]), 9 * MS);
         assert_eq!(link.transmit(9 * MS, 3000, &[outage]), 15 * MS);
     }

@@ -6,11 +6,12 @@
 //! varies, both kinds give the same times.
 
 use crate::channel::{Channel, ChannelOutcome};
-use crate::codel::{CoDel, Controller, Head};
+use crate::codel::{Controller, Head};
 use crate::error::BuildError;
 use crate::link::{Load, QueueFull};
 use crate::outage::{Outage, WhileDown};
 use crate::packet::{PacketId, PacketStore};
+use crate::queue::Discipline;
 use crate::random::Stream;
 use crate::service::{Schedule, Service};
 use crate::shape::{Change, LinkSpec, QueueLimit};
@@ -143,7 +144,7 @@ pub(crate) struct Parts<'a, G> {
 
 impl Varying {
     /// The direction called `name` in run `run` of `seed`; `spec` makes sense.
-    pub fn new(spec: &LinkSpec, codel: Option<CoDel>, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
+    pub fn new(spec: &LinkSpec, seed: u64, run: u64, name: &str) -> Result<Self, BuildError> {
         let item = format!("link {name}");
         let mut channels = VecDeque::new();
         for (number, change) in spec.change.iter().enumerate() {
@@ -159,7 +160,7 @@ impl Varying {
             queue: VecDeque::new(),
             waiting_octets: 0,
             limits: Schedule::new(spec.queue, limits),
-            controller: codel.as_ref().map(Controller::new),
+            controller: if let Some(Discipline::CoDel(codel)) = &spec.discipline { Some(Controller::new(codel)) } else { None },
             service: Service::new(spec),
             state: State::Idle(0),
             outages: spec.outage.iter().copied().filter(|outage| outage.packets == WhileDown::Dropped).collect(),

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use whyloss_sim::{
     Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, Crossing, Discipline, Effect, Errors, Limits, LinkId, LinkNames,
-    LinkSpec, Packet, QueueLimit, Records, Red, Step, Warn, Way,
+    LinkSpec, Packet, QueueLimit, Records, Red, Step, Warn,
 };
 use whyloss_transport::segment::{Dscp, Ecn};
 use whyloss_transport::{BitRate, Duration, Instant};
@@ -18,13 +18,10 @@ fn spec(queue: QueueLimit, errors: Errors, effect: Effect) -> LinkSpec {
     LinkSpec { rate, delay, queue, channel: ChannelSpec { errors, effect }, ..LinkSpec::default() }
 }
 
-fn simulate(spec: &LinkSpec, discipline: Option<Discipline>) -> Records {
+fn simulate(spec: &LinkSpec) -> Records {
     let mut builder = Builder::new(7, 3);
     let (from, to) = (builder.host("a"), builder.host("b"));
-    let link = builder.link(from, to, spec.clone(), spec.clone());
-    if let Some(discipline) = discipline {
-        builder.discipline(link, Way::Forward, discipline);
-    }
+    builder.link(from, to, spec.clone(), LinkSpec { discipline: None, ..spec.clone() });
     let (start, stop) = (Instant::ZERO, Instant::from_nanos(PACKETS * SPACING));
     let rate = BitRate::from_bps(4_000_000);
     builder.cbr(CbrFlow { name: "there".to_owned(), from, to, start, stop, rate, octets: OCTETS });
@@ -34,9 +31,9 @@ fn simulate(spec: &LinkSpec, discipline: Option<Discipline>) -> Records {
 }
 
 /// Offers the packets of [`simulate`], and polls in the rhythm `every`, as a driver would that sleeps and is woken late.
-fn cross(spec: &LinkSpec, discipline: Option<Discipline>, every: u64) -> (Crossing, Vec<(u64, Instant, Cause)>) {
+fn cross(spec: &LinkSpec, every: u64) -> (Crossing, Vec<(u64, Instant, Cause)>) {
     let name = LinkNames::default().name("a", "b");
-    let mut crossing = Crossing::new(spec, discipline, 7, 3, &name).unwrap();
+    let mut crossing = Crossing::new(spec, 7, 3, &name).unwrap();
     let mut lost = Vec::new();
     let mut arrived = Instant::ZERO;
     let mut poll = |crossing: &mut Crossing, now| {
@@ -77,7 +74,8 @@ fn the_same_packets_meet_the_same_fate_as_in_the_simulator() {
         (spec(QueueLimit::Octets(9000), gilbert, Effect::Erase), None, &[Cause::QueueFull, Cause::Erased]),
         (spec(QueueLimit::Unlimited, Errors::Bits { ber: 1e-5 }, Effect::Erase), Some(red), &[Cause::Aqm, Cause::Erased]),
     ] {
-        let records = simulate(&spec, discipline);
+        let spec = LinkSpec { discipline, ..spec };
+        let records = simulate(&spec);
         let mut expected: Vec<_> =
             records.drops.iter().map(|drop| (drop.sent_at.as_nanos() / SPACING, drop.at, drop.cause)).collect();
         expected.sort_unstable_by_key(|&(number, ..)| number);
@@ -86,7 +84,7 @@ fn the_same_packets_meet_the_same_fate_as_in_the_simulator() {
             assert!(expected.iter().any(|(.., found)| found == cause), "{cause:?} in {spec:?}");
         }
         for every in [1, 7] {
-            let (crossing, mut lost) = cross(&spec, discipline, every);
+            let (crossing, mut lost) = cross(&spec, every);
             lost.sort_unstable_by_key(|&(number, ..)| number);
             assert_eq!(lost, expected, "{spec:?}, polled every {every}");
             let (counts, link) = (crossing.counts(), &records.links[0]);
@@ -99,17 +97,17 @@ fn the_same_packets_meet_the_same_fate_as_in_the_simulator() {
 #[test]
 fn damaged_bits_are_those_of_the_simulator() {
     let spec = spec(QueueLimit::Unlimited, Errors::Bits { ber: 1e-5 }, Effect::Damage);
-    let damaged = simulate(&spec, None).links[0].damaged;
+    let damaged = simulate(&spec).links[0].damaged;
     // 16 Mbit at a ratio of 1e-5: 160 errors, in hardly fewer packets.
     assert!((120..200).contains(&damaged), "{damaged}");
-    assert_eq!(cross(&spec, None, 3).0.counts().damaged, damaged);
+    assert_eq!(cross(&spec, 3).0.counts().damaged, damaged);
 }
 
 #[test]
 fn only_what_is_capable_is_marked() {
-    let spec = spec(QueueLimit::Unlimited, Errors::None, Effect::Erase);
     let warn = Discipline::Warn(Warn { threshold: 2.5, weight: 1.0 });
-    let mut crossing = Crossing::new(&spec, Some(warn), 1, 0, "a>b").unwrap();
+    let spec = LinkSpec { discipline: Some(warn), ..spec(QueueLimit::Unlimited, Errors::None, Effect::Erase) };
+    let mut crossing = Crossing::new(&spec, 1, 0, "a>b").unwrap();
     for (token, ecn) in [Ecn::Capable0, Ecn::NotCapable].into_iter().cycle().take(10).enumerate() {
         crossing.offer(Instant::ZERO, Packet { token: token as u64, octets: 100, ecn, dscp: Dscp::DEFAULT });
     }
@@ -129,7 +127,7 @@ fn only_what_is_capable_is_marked() {
 #[test]
 fn bad_links_are_refused() {
     let bad = LinkSpec { rate: BitRate::from_bps(0), ..spec(QueueLimit::Unlimited, Errors::None, Effect::Erase) };
-    let error = Crossing::new(&bad, None, 1, 0, "a>b").unwrap_err();
+    let error = Crossing::new(&bad, 1, 0, "a>b").unwrap_err();
     assert!(error.to_string().contains("link a>b"), "{error}");
 }
 
@@ -142,7 +140,7 @@ fn what_changes_while_it_runs_holds_from_then_on() {
         ..LinkSpec::default()
     };
     let ms = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-    let mut crossing = Crossing::changeable(&spec, None, 1, 0, "a>b").unwrap();
+    let mut crossing = Crossing::changeable(&spec, 1, 0, "a>b").unwrap();
     let offer = |crossing: &mut Crossing, at, token| {
         crossing.offer(at, Packet { token, octets: 1000, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT });
     };
@@ -165,6 +163,6 @@ fn what_changes_while_it_runs_holds_from_then_on() {
     assert_eq!(told, expected);
     let still = crossing.change(ms(100), &Change::default()).unwrap_err();
     assert!(still.to_string().contains("nothing but a time"), "{still}");
-    let mut fixed = Crossing::new(&spec, None, 1, 0, "a>b").unwrap();
+    let mut fixed = Crossing::new(&spec, 1, 0, "a>b").unwrap();
     assert!(fixed.change(ms(0), &change).is_err());
 }

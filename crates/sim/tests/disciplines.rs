@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use whyloss_sim::{
     Amount, Builder, ChannelSpec, Discipline, Effect, End, Errors, Limits, LinkSpec, QueueLimit, Records, Red, TcpFlow, Truth,
-    Way,
 };
 use whyloss_transport::differentiation::Cause;
 use whyloss_transport::scheme::Selection;
@@ -21,10 +20,7 @@ fn run(selection: &Selection, discipline: Option<Discipline>, ecn: bool) -> Reco
         channel: ChannelSpec { errors: Errors::Packets { probability }, effect: Effect::Erase },
         ..LinkSpec::default()
     };
-    let middle = builder.link(left, right, link(10, 30, 0.0), link(10, 1000, 0.0));
-    if let Some(discipline) = discipline {
-        builder.discipline(middle, Way::Forward, discipline);
-    }
+    builder.link(left, right, LinkSpec { discipline, ..link(10, 30, 0.0) }, link(10, 1000, 0.0));
     for n in 0..4 {
         let (from, to) = (builder.host(format!("a{n}")), builder.host(format!("b{n}")));
         builder.link(from, left, link(100, 1000, 0.0), link(100, 1000, 0.0));

@@ -5,8 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use whyloss_sim::{
     Amount, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, CoDel, Crossing, Discipline, Effect, End, Errors, Jitter,
-    JitterLaw, Limits, LinkNames, LinkSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, TcpFlow, Trace, Truth, Way,
-    WhileDown,
+    JitterLaw, Limits, LinkNames, LinkSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, TcpFlow, Trace, Truth, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::segment::{Dscp, Ecn};
@@ -29,8 +28,8 @@ fn plain() -> LinkSpec {
 }
 
 /// What becomes of packets of 500 octets that come at these milliseconds: number and time in microseconds, lost ones with their cause.
-fn cross(spec: &LinkSpec, discipline: Option<Discipline>, times: &[u64]) -> Vec<(u64, u64, Option<Cause>)> {
-    let mut crossing = Crossing::new(spec, discipline, 1, 0, "a>b").unwrap();
+fn cross(spec: &LinkSpec, times: &[u64]) -> Vec<(u64, u64, Option<Cause>)> {
+    let mut crossing = Crossing::new(spec, 1, 0, "a>b").unwrap();
     for (token, time) in times.iter().enumerate() {
         let packet = Packet { token: token as u64, octets: OCTETS, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT };
         crossing.offer(at(*time), packet);
@@ -56,9 +55,9 @@ fn a_link_that_is_down_drops_what_it_transmits() {
     // In transmission from 0, 1, … to 1, 2, … ms. Down from 1.0 to 3.0 ms: it takes the second and the third.
     let spec = LinkSpec { outage: vec![outage(1, 2, WhileDown::Dropped)], ..plain() };
     let down = Some(Cause::LinkDown);
-    assert_eq!(cross(&spec, None, &[0; 4]), [(0, 6000, None), (1, 7000, down), (2, 8000, down), (3, 9000, None)]);
+    assert_eq!(cross(&spec, &[0; 4]), [(0, 6000, None), (1, 7000, down), (2, 8000, down), (3, 9000, None)]);
     let touched = LinkSpec { outage: vec![outage(2, 1, WhileDown::Dropped)], ..plain() };
-    assert_eq!(cross(&touched, None, &[0; 3]), [(0, 6000, None), (1, 7000, None), (2, 8000, down)]);
+    assert_eq!(cross(&touched, &[0; 3]), [(0, 6000, None), (1, 7000, None), (2, 8000, down)]);
 }
 
 #[test]
@@ -66,11 +65,11 @@ fn a_link_that_is_down_can_hold_packets() {
     // The second has half of its transmission behind it at 1.5 ms, and the other half from 11.5 ms on.
     let outage = Outage { at: Instant::from_nanos(3 * MS / 2), lasts: ms(10), every: None, packets: WhileDown::Held };
     let spec = LinkSpec { outage: vec![outage], queue: QueueLimit::Packets(2), ..plain() };
-    assert_eq!(cross(&spec, None, &[0, 0]), [(0, 6000, None), (1, 17_000, None)]);
+    assert_eq!(cross(&spec, &[0, 0]), [(0, 6000, None), (1, 17_000, None)]);
     // What comes meanwhile waits, as far as there is room.
     let full = Some(Cause::QueueFull);
     assert_eq!(
-        cross(&spec, None, &[2, 3, 4]),
+        cross(&spec, &[2, 3, 4]),
         [(2, 4000, full), (0, 17_500, None), (1, 18_500, None)],
         "the transmitter is idle, but it cannot begin"
     );
@@ -94,7 +93,7 @@ fn changes_hold_from_their_times_on() {
     };
     let full = Some(Cause::QueueFull);
     assert_eq!(
-        cross(&spec, None, &[0, 0, 0, 10, 20, 20, 20, 20, 90, 96, 97]),
+        cross(&spec, &[0, 0, 0, 10, 20, 20, 20, 20, 90, 96, 97]),
         [
             (2, 0, full),
             (0, 6000, None),
@@ -119,20 +118,20 @@ fn changes_hold_from_their_times_on() {
 fn a_shorter_way_is_overtaken_only_where_it_may_be() {
     let shorter = Change { at: at(2), delay: Some(ms(1)), ..Change::default() };
     let spec = LinkSpec { delay: ms(20), change: vec![shorter], ..plain() };
-    assert_eq!(cross(&spec, None, &[0, 2]), [(0, 21_000, None), (1, 21_000, None)]);
+    assert_eq!(cross(&spec, &[0, 2]), [(0, 21_000, None), (1, 21_000, None)]);
     let overtaking = LinkSpec { overtaking: true, ..spec };
-    assert_eq!(cross(&overtaking, None, &[0, 2]), [(1, 4000, None), (0, 21_000, None)]);
+    assert_eq!(cross(&overtaking, &[0, 2]), [(1, 4000, None), (0, 21_000, None)]);
 }
 
 #[test]
 fn what_is_reordered_is_overtaken() {
     let reorder = |reorder| LinkSpec { reorder: Some(reorder), ..plain() };
     let all_late = reorder(Reorder::late(1.0, ms(3)));
-    assert_eq!(cross(&all_late, None, &[0, 0]), [(0, 9000, None), (1, 10_000, None)]);
+    assert_eq!(cross(&all_late, &[0, 0]), [(0, 9000, None), (1, 10_000, None)]);
     let all_early = reorder(Reorder::early(1.0, ms(7)));
-    assert_eq!(cross(&all_early, None, &[0, 0]), [(0, 1000, None), (1, 2000, None)]);
+    assert_eq!(cross(&all_early, &[0, 0]), [(0, 1000, None), (1, 2000, None)]);
     let times: Vec<_> = (0..1000).collect();
-    let some = cross(&reorder(Reorder::late(0.1, ms(3))), None, &times);
+    let some = cross(&reorder(Reorder::late(0.1, ms(3))), &times);
     let overtaken = some.iter().filter(|(number, micros, _)| *micros == 1000 * number + 9000).count();
     let on_time = some.iter().filter(|(number, micros, _)| *micros == 1000 * number + 6000).count();
     // Standard deviation 9.5.
@@ -143,7 +142,7 @@ fn what_is_reordered_is_overtaken() {
 #[test]
 fn a_packet_that_comes_twice_is_said_to() {
     let spec = LinkSpec { duplicate: 1.0, ..plain() };
-    let mut crossing = Crossing::new(&spec, None, 1, 0, "a>b").unwrap();
+    let mut crossing = Crossing::new(&spec, 1, 0, "a>b").unwrap();
     let packet = Packet { token: 7, octets: OCTETS, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT };
     crossing.offer(at(0), packet);
     let mut heard = Vec::new();
@@ -158,22 +157,19 @@ fn a_packet_that_comes_twice_is_said_to() {
 #[test]
 fn a_trace_decides_when_packets_leave() {
     // Opportunities of 1000 octets, two packets each, at 3, 4 and 9 ms, then at 12, 13, 18 ms.
-    let trace = Arc::new(Trace::new(&[3, 4, 9]).unwrap().with_octets(1000));
-    let spec = LinkSpec { trace: Some(trace), rate: BitRate::default(), delay: ms(5), ..LinkSpec::default() };
-    let arrivals: Vec<_> = cross(&spec, None, &[0, 1, 2, 5, 5, 5, 10]).iter().map(|passage| passage.1 / 1000).collect();
+    let trace = Some(Arc::new(Trace::new(&[3, 4, 9]).unwrap()));
+    let spec = LinkSpec { trace, trace_octets: 1000, rate: BitRate::default(), delay: ms(5), ..LinkSpec::default() };
+    let arrivals: Vec<_> = cross(&spec, &[0, 1, 2, 5, 5, 5, 10]).iter().map(|passage| passage.1 / 1000).collect();
     assert_eq!(arrivals, [8, 8, 9, 14, 14, 17, 17]);
 }
 
 /// A sender that fills the queue of a bottleneck for 10 s.
-fn transfer(bottleneck: LinkSpec, discipline: Option<Discipline>, ecn: bool) -> Records {
+fn transfer(bottleneck: LinkSpec, ecn: bool) -> Records {
     let mut builder = Builder::new(1, 0);
     let (from, router, to) = (builder.host("from"), builder.router("router"), builder.host("to"));
     let fast = LinkSpec { rate: BitRate::from_bps(1_000_000_000), ..LinkSpec::default() };
     builder.link(from, router, fast.clone(), fast.clone());
-    let link = builder.link(router, to, bottleneck, fast);
-    if let Some(discipline) = discipline {
-        builder.discipline(link, Way::Forward, discipline);
-    }
+    builder.link(router, to, bottleneck, fast);
     let end = || {
         let mut config = Config { ecn, ..Config::profile("modern").unwrap() };
         let parts = Selection { congestion: Some("newreno".to_owned()), ..Selection::default() }.build(&mut config).unwrap();
@@ -193,8 +189,9 @@ fn slow() -> LinkSpec {
 
 #[test]
 fn codel_keeps_the_queue_short_and_the_link_busy() {
-    let tail = transfer(slow(), None, false);
-    let codel = transfer(slow(), Some(Discipline::CoDel(CoDel::default())), false);
+    let controlled = |codel| LinkSpec { discipline: Some(Discipline::CoDel(codel)), ..slow() };
+    let tail = transfer(slow(), false);
+    let codel = transfer(controlled(CoDel::default()), false);
     let seconds = |records: &Records| records.flows[0].finished.unwrap().as_secs_f64();
     // 500 packets of 1500 octets are 600 ms.
     assert!(tail.links[2].mean_queue_packets > 100.0, "{}", tail.links[2].mean_queue_packets);
@@ -205,7 +202,7 @@ fn codel_keeps_the_queue_short_and_the_link_busy() {
     assert!(dropped.get(Cause::Aqm) > 0 && dropped.get(Cause::Aqm) == dropped.total(), "{dropped:?}");
     assert!(codel.losses.iter().all(|loss| loss.truth == Truth::Lost(Cause::Aqm) && loss.dropped.is_some()));
     // A marking one loses nothing.
-    let marking = transfer(slow(), Some(Discipline::CoDel(CoDel { mark: true, ..CoDel::default() })), true);
+    let marking = transfer(controlled(CoDel { mark: true, ..CoDel::default() }), true);
     assert_eq!(marking.links[2].dropped.total(), 0);
     assert!(marking.flows[0].sender.unwrap().ecn_reductions > 0);
     assert!(marking.links[2].mean_queue_packets < 15.0, "{}", marking.links[2].mean_queue_packets);
@@ -221,14 +218,14 @@ fn where_nothing_varies_both_kinds_of_wire_are_the_same() {
     let errors = |ber| ChannelSpec { errors: Errors::Bits { ber }, effect: Effect::Damage };
     let short = |channel| LinkSpec { queue: QueueLimit::Packets(20), channel, ..slow() };
     let red = Discipline::Red(Red { weight: 0.05, ..Red::default() });
-    for (spec, discipline) in [
-        (slow(), None),
-        (short(errors(1e-6)), None),
-        (short(ChannelSpec { errors: Errors::Packets { probability: 0.01 }, effect: Effect::Erase }), None),
-        (LinkSpec { queue: QueueLimit::Octets(40_000), ..slow() }, None),
-        (slow(), Some(red)),
+    for spec in [
+        slow(),
+        short(errors(1e-6)),
+        short(ChannelSpec { errors: Errors::Packets { probability: 0.01 }, effect: Effect::Erase }),
+        LinkSpec { queue: QueueLimit::Octets(40_000), ..slow() },
+        LinkSpec { discipline: Some(red), ..slow() },
     ] {
-        let mut records = [spec.clone(), forced(&spec)].map(|spec| transfer(spec, discipline, false));
+        let mut records = [spec.clone(), forced(&spec)].map(|spec| transfer(spec, false));
         assert!(records[0].events < records[1].events, "one is plain, the other is not");
         for records in &mut records {
             records.events = 0;
@@ -306,7 +303,7 @@ fn what_one_link_does_moves_nobody_elses_numbers() {
 }
 
 /// All kinds of links.
-fn any_link() -> impl Strategy<Value = (LinkSpec, Option<Discipline>)> {
+fn any_link() -> impl Strategy<Value = LinkSpec> {
     let jitter = (1_u64..20, 0..4).prop_map(|(mean, law)| match law {
         0 => Jitter::new(ms(mean), JitterLaw::Uniform),
         1 => Jitter::normal(ms(mean), Duration::from_micros(700)),
@@ -390,9 +387,22 @@ fn any_link() -> impl Strategy<Value = (LinkSpec, Option<Discipline>)> {
                 let change = change.collect();
                 let rate = BitRate::from_bps(kbps * 1000);
                 let delay = ms(delay);
-                let spec =
-                    LinkSpec { rate, delay, queue, channel, trace, jitter, overtaking, reorder, duplicate, outage, change };
-                (spec, discipline)
+                let trace_octets = Trace::OCTETS;
+                LinkSpec {
+                    rate,
+                    delay,
+                    queue,
+                    discipline,
+                    channel,
+                    trace,
+                    trace_octets,
+                    jitter,
+                    overtaking,
+                    reorder,
+                    duplicate,
+                    outage,
+                    change,
+                }
             },
         )
 }
@@ -413,9 +423,9 @@ fn coming() -> impl Strategy<Value = Vec<Coming>> {
 }
 
 /// Lets packets cross, with polls every so many offers, and holds the books. What became of each, in order of number and time.
-fn balance(spec: &LinkSpec, discipline: Option<Discipline>, coming: &[Coming], every: usize) -> Vec<(u64, Instant, String)> {
+fn balance(spec: &LinkSpec, coming: &[Coming], every: usize) -> Vec<(u64, Instant, String)> {
     let name = LinkNames::default().name("a", "b");
-    let mut crossing = Crossing::new(spec, discipline, 3, 1, &name).unwrap();
+    let mut crossing = Crossing::new(spec, 3, 1, &name).unwrap();
     let mut passages = Vec::new();
     let mut finished = vec![0; coming.len()];
     let mut poll = |crossing: &mut Crossing, now: Instant| {
@@ -451,21 +461,18 @@ fn balance(spec: &LinkSpec, discipline: Option<Discipline>, coming: &[Coming], e
 
 proptest! {
     #[test]
-    fn packets_are_conserved_whatever_the_driver_does((spec, discipline) in any_link(), coming in coming()) {
+    fn packets_are_conserved_whatever_the_driver_does(spec in any_link(), coming in coming()) {
         // A driver that comes late hears the same.
-        let punctual = balance(&spec, discipline, &coming, 1);
-        prop_assert_eq!(&punctual, &balance(&spec, discipline, &coming, 17));
+        let punctual = balance(&spec, &coming, 1);
+        prop_assert_eq!(&punctual, &balance(&spec, &coming, 17));
     }
 
     #[test]
-    fn a_simulation_conserves_them_too((spec, discipline) in any_link(), (back, _) in any_link()) {
+    fn a_simulation_conserves_them_too(spec in any_link(), back in any_link()) {
         let mut builder = Builder::new(5, 0);
         let (a, b, c) = (builder.host("a"), builder.router("b"), builder.host("c"));
-        let link = builder.link(a, b, spec, back);
+        builder.link(a, b, spec, back);
         builder.link(b, c, plain(), LinkSpec { duplicate: 0.2, ..plain() });
-        if let Some(discipline) = discipline {
-            builder.discipline(link, Way::Forward, discipline);
-        }
         for (name, from, to) in [("there", a, c), ("back", c, a)] {
             let rate = BitRate::from_bps(2_000_000);
             builder.cbr(CbrFlow { name: name.to_owned(), from, to, start: at(0), stop: at(400), rate, octets: OCTETS });

@@ -465,6 +465,12 @@ impl JsonSchema for Probability {
     }
 }
 
+impl From<Probability> for f64 {
+    fn from(probability: Probability) -> Self {
+        probability.0
+    }
+}
+
 impl From<Size> for u64 {
     fn from(size: Size) -> Self {
         size.0

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use whyloss_net::emulate::{Audit, Hop, Options};
+use whyloss_net::emulate::{Audit, Options, Stretch};
 use whyloss_net::namespace::Namespace;
 use whyloss_net::{Emulator, Tun};
 use whyloss_sim::{ChannelSpec, Discipline, LinkSpec, QueueLimit};
@@ -56,16 +56,17 @@ impl Default for Link {
 
 impl Link {
     /// For an emulator: what packets from the sender cross, and what those back to it do.
-    pub fn chains(&self) -> [Vec<Hop>; 2] {
+    pub fn chains(&self) -> [Vec<Stretch>; 2] {
         let chain = |name: &str, channel: &ChannelSpec, discipline| {
             let spec = LinkSpec {
                 rate: BitRate::from_bps(self.rate_bps),
                 delay: transport::Duration::from_millis(self.delay_ms),
                 queue: QueueLimit::Packets(self.queue_packets),
+                discipline,
                 channel: channel.clone(),
                 ..LinkSpec::default()
             };
-            vec![Hop { name: name.to_owned(), spec, discipline }]
+            vec![Stretch { name: name.to_owned(), spec }]
         };
         [chain("there", &self.channel, self.discipline), chain("back", &self.channel_back, None)]
     }

@@ -23,3 +23,22 @@ pub struct Chain {
 const fn spacing() -> Length {
     Length(200_000)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::format::Radio;
+    use crate::Scenario;
+    use whyloss_sim::RadioSpec;
+
+    #[test]
+    fn what_a_file_says_of_a_radio_is_what_the_simulator_has() {
+        let text = "[chain]\nhops = 1\n[radio]\nrts = '1500 B'\nshort_retries = 'none'\nlong_retries = 3\nqueue = '9 pkt'\n";
+        let document = Scenario::from_toml(text, "t").unwrap().document().clone();
+        let radio = document.radio.clone().unwrap();
+        let RadioSpec { rts, short_retries, long_retries, power_w, .. } = radio.map(|channel| channel.spec(None));
+        assert_eq!((rts, short_retries, long_retries, power_w), (Some(1500), None, Some(3), 0.2818));
+        let json = Scenario::from_toml(text, "t").unwrap().to_json();
+        assert_eq!((&json["radio"]["rts"], &json["radio"]["short_retries"]), (&"1500 B".into(), &"none".into()));
+        assert_eq!(serde_json::from_value::<Radio>(json["radio"].clone()).unwrap(), radio);
+    }
+}

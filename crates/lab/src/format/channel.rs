@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use whyloss_sim::{AtEnd, Effect, Spacing};
-use whyloss_transport::quantity::{Probability, Span};
+use whyloss_transport::quantity::Probability;
+use whyloss_transport::Duration;
 
 /// What a link does to packets: one of `ber`, `pattern`, `loss`, `spaced`, `markov`, or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,7 +58,7 @@ pub struct Markov {
     pub stay_bad: Probability,
     /// The chain steps whenever this time has passed; with every packet if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub every: Option<Span>,
+    pub every: Option<Duration>,
 }
 
 /// Errors end to end: what happens to packets that have arrived at a host, before its transport sees them. No link repairs them.

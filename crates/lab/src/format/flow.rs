@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use whyloss_transport::datagram::{self, dccp};
-use whyloss_transport::quantity::{Rate, Size, Span};
+use whyloss_transport::quantity::Size;
 use whyloss_transport::scheme::{Part, Selection, Value};
 use whyloss_transport::tcp::Overrides as Tcp;
+use whyloss_transport::{BitRate, Duration};
 
 /// One flow, or several of a kind: TCP with a scheme or with single parts, or datagrams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,9 +25,9 @@ pub struct Flow {
     /// How many flows of this kind.
     pub count: u32,
     /// When they start.
-    pub start: Span,
+    pub start: Duration,
     /// Each starts at a random time up to this much later than `start`.
-    pub start_spread: Span,
+    pub start_spread: Duration,
     /// How much is sent; without end if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
@@ -78,8 +79,8 @@ impl Default for Flow {
             from: None,
             to: None,
             count: 1,
-            start: Span(0),
-            start_spread: Span(0),
+            start: Duration::ZERO,
+            start_spread: Duration::ZERO,
             size: None,
             striped: None,
             chunk: Size(16_384),
@@ -139,12 +140,12 @@ fn values(given: &BTreeMap<String, Parameter>) -> BTreeMap<String, Value> {
 #[serde(deny_unknown_fields)]
 pub struct Datagrams {
     /// Bit rate over all octets of the IP packets.
-    pub rate: Rate,
+    pub rate: BitRate,
     /// Length of each IP packet, headers included.
     pub packet: Size,
     /// No packet leaves at or after this time; the end of the run if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Span>,
+    pub stop: Option<Duration>,
 }
 
 /// What the application of a DCCP flow sends.
@@ -155,10 +156,10 @@ pub struct Dccp {
     pub packet: Size,
     /// Bit rate of the data; as much as the congestion control lets go if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
+    pub rate: Option<BitRate>,
     /// When the connection is closed; not before the end of the run if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Span>,
+    pub stop: Option<Duration>,
 }
 
 impl Default for Dccp {

@@ -25,7 +25,7 @@ pub type Middlebox = whyloss_sim::Middlebox<String, String>;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use whyloss_transport::quantity::Span;
+use whyloss_transport::Duration;
 
 /// A scenario: a network, what is sent over it, and what is written down.
 ///
@@ -81,15 +81,15 @@ pub struct Header {
     /// A run ends when all transfers of a given size are complete, and at this simulated time at the latest. Needed if there are none;
     /// otherwise 1 h if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration: Option<Span>,
+    pub duration: Option<Duration>,
     /// Every packet waits for a random time below this before it leaves its host, as on real machines. It breaks the phase effects
     /// of drop-tail queues (Floyd & Jacobson 1992). `"0 ms"` switches it off.
-    pub send_overhead: Span,
+    pub send_overhead: Duration,
 }
 
 impl Default for Header {
     fn default() -> Self {
-        Self { name: String::new(), description: String::new(), seed: 1, duration: None, send_overhead: Span(0) }
+        Self { name: String::new(), description: String::new(), seed: 1, duration: None, send_overhead: Duration::ZERO }
     }
 }
 
@@ -99,7 +99,7 @@ impl Default for Header {
 pub struct Output {
     /// Interval of the time series of windows and queues; none if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sample: Option<Span>,
+    pub sample: Option<Duration>,
     /// Names of links whose packets are written to pcapng files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capture: Vec<String>,
@@ -115,10 +115,10 @@ pub struct Output {
 #[serde(deny_unknown_fields, default)]
 pub struct Segments {
     /// Those that left at this time or later.
-    pub from: Span,
+    pub from: Duration,
     /// Those that left before this time; to the end of the run if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<Span>,
+    pub until: Option<Duration>,
     /// So many at most, the first ones. How many more there were stands in the table `runs`.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub at_most: u32,
@@ -131,7 +131,7 @@ impl Segments {
 
 impl Default for Segments {
     fn default() -> Self {
-        Self { from: Span(0), until: None, at_most: 1_000_000 }
+        Self { from: Duration::ZERO, until: None, at_most: 1_000_000 }
     }
 }
 

@@ -124,8 +124,9 @@ fn a_trace_is_read_from_beside_the_scenario() {
     file("day-1.up", "10\n5\n");
     let scenario = Scenario::load(folder.path().join("s.toml")).unwrap();
     let wires = scenario.wires(0).unwrap();
-    let trace = wires.links[0].ways[0][1].spec.trace.clone().unwrap();
-    assert_eq!((trace.octets(), trace.mean_bps()), (500, 400_000.0));
+    let spec = &wires.links[0].ways[0][1].spec;
+    let trace = spec.trace.clone().unwrap();
+    assert_eq!((spec.trace_octets, trace.mean_bps(500)), (500, 400_000.0));
     assert_eq!(wires.links[0].ways[1][0].spec.trace, None, "the way back has a rate");
     let error = scenario.wires(1).unwrap_err().to_string();
     let spoilt = folder.path().join("day-1.up");

@@ -3,7 +3,7 @@
 use super::audit::{Audit, Errors, HopAudit};
 use super::packet::{self, Header};
 use super::record::{Chunk, PacketFate, Record};
-use super::{lock, EmulateError, Hop, Options};
+use super::{lock, EmulateError, Options, Stretch};
 use crate::clock::Clock;
 use crate::realtime::{self, Scheduling};
 use crate::tun::Tun;
@@ -182,15 +182,15 @@ impl Direction {
     pub fn new(
         ingress: Arc<Tun>,
         egress: Arc<Tun>,
-        chain: Vec<Hop>,
+        chain: Vec<Stretch>,
         options: &Options,
         number: u16,
     ) -> Result<Self, EmulateError> {
         let stages = chain
             .into_iter()
-            .map(|Hop { name, spec, discipline }| {
+            .map(|Stretch { name, spec }| {
                 let make = if options.changeable { Crossing::changeable } else { Crossing::new };
-                let crossing = make(&spec, discipline, options.seed, options.run, &name)?;
+                let crossing = make(&spec, options.seed, options.run, &name)?;
                 let chance = Chance { spec: spec.channel, last: (0, Some(0.0)), crossed: 0, expected: Some(0.0) };
                 let rate = spec.trace.is_none().then_some(spec.rate);
                 Ok(Stage { name, rate, crossing, chance })

@@ -24,21 +24,13 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use whyloss_sim::{BuildError, Change, Discipline, LinkSpec};
+use whyloss_sim::{BuildError, Change};
+
+/// One link of a chain, in one direction.
+pub use whyloss_sim::Stretch;
 
 /// The real-time priority that the threads ask for. Those of the kernel that handle interrupts have 50.
 pub const FIFO_PRIORITY: u8 = 20;
-
-/// One link of a chain, in one direction.
-#[derive(Clone, Debug)]
-pub struct Hop {
-    /// Its name, from which its random streams follow; see [`LinkNames`](whyloss_sim::LinkNames).
-    pub name: String,
-    /// What it is like.
-    pub spec: LinkSpec,
-    /// What its queue does beside dropping at the tail.
-    pub discipline: Option<Discipline>,
-}
 
 /// What can be said about an emulator beside its links.
 #[derive(Clone, Debug)]
@@ -116,7 +108,7 @@ impl Running {
 
 impl Emulator {
     /// Puts a link between two devices: `chains[0]` is what packets cross from the first to the second, link by link.
-    pub fn start(ends: [Tun; 2], chains: [Vec<Hop>; 2], options: &Options) -> Result<Self, EmulateError> {
+    pub fn start(ends: [Tun; 2], chains: [Vec<Stretch>; 2], options: &Options) -> Result<Self, EmulateError> {
         let [a, b] = ends.map(Arc::new);
         let mut emulator = Self { directions: Vec::new(), bounds: options.bounds };
         for (way, (chain, [from, to])) in chains.into_iter().zip([[&a, &b], [&b, &a]]).enumerate() {

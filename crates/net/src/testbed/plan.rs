@@ -1,6 +1,6 @@
 //! What a test bed consists of: names, addresses, devices and routes.
 
-use crate::emulate::Hop;
+use crate::emulate::Stretch;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -36,7 +36,7 @@ pub struct PlanLink {
     /// Its ends, by position in [`Plan::nodes`].
     pub ends: [usize; 2],
     /// What packets cross from the first end to the second, link by link, and back.
-    pub chains: [Vec<Hop>; 2],
+    pub chains: [Vec<Stretch>; 2],
 }
 
 /// A device of a node.

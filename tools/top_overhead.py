@@ -1,7 +1,7 @@
 """Measures what `whyloss top` costs: bulk TCP at full speed with it and without, in turns.
 
 One connection over the loopback device of a network namespace, one over a veth pair between two, and one over such a
-pair that takes no more than one segment at once, so that the observer hears as many acknowledgements as there can be.
+pair that takes no more than one segment at once, so that the observer sees as many acknowledgements as there can be.
 Sender and receiver have a processor each. What counts is the ratio within a run: with noise from elsewhere, read the
 interval before the value. Needs root.
 """

@@ -5,7 +5,7 @@
 
 #include "core/damage.h"
 #include "core/delay.h"
-#include "core/heard.h"
+#include "core/accepted.h"
 #include "core/kept.h"
 
 void wl_host_options_read(struct wl_options *options, const u8 *octets, u32 len, u32 ack)
@@ -36,7 +36,7 @@ u64 wl_host_siphash(u64 k0, u64 k1, u64 word)
 // One sender.
 struct wl_host_sender {
 	struct wl_sent sent;
-	struct wl_heard heard;
+	struct wl_accepted accepted;
 };
 
 const size_t wl_host_sender_size = sizeof(struct wl_host_sender);
@@ -46,14 +46,14 @@ void wl_host_sender_init(struct wl_host_sender *sender, u64 key, int nonces)
 	memset(sender, 0, sizeof(*sender));
 	sender->sent.key = (struct wl_key){ key, ~key };
 	sender->sent.most = 1;
-	sender->heard.nonces = nonces;
-	wl_budget_init(&sender->heard.budget);
+	sender->accepted.nonces = nonces;
+	wl_budget_init(&sender->accepted.budget);
 }
 
 // Whatever is sent again was lost.
 u32 wl_host_sender_send(struct wl_host_sender *sender, u32 seq, u32 len, u32 mss, int again)
 {
-	u32 explained = again ? wl_heard_repair(&sender->heard, seq, len) : 0, nonce;
+	u32 explained = again ? wl_accepted_repair(&sender->accepted, seq, len) : 0, nonce;
 
 	nonce = wl_sent_nonce(&sender->sent, seq, len, mss, again);
 	if (again)
@@ -61,16 +61,16 @@ u32 wl_host_sender_send(struct wl_host_sender *sender, u32 seq, u32 len, u32 mss
 	return nonce;
 }
 
-u32 wl_host_sender_hear(struct wl_host_sender *sender, const struct wl_report *report, u32 una, u32 nxt)
+u32 wl_host_sender_report(struct wl_host_sender *sender, const struct wl_report *report, u32 una, u32 nxt)
 {
 	struct wl_outstanding at = { una, nxt };
 
-	return wl_heard_report(&sender->heard, &sender->sent, report, &at);
+	return wl_accept_report(&sender->accepted, &sender->sent, report, &at);
 }
 
 void wl_host_sender_delivered(struct wl_host_sender *sender, u32 segments, u32 window)
 {
-	wl_heard_delivered(&sender->heard, segments, window);
+	wl_accepted_delivered(&sender->accepted, segments, window);
 }
 
 void wl_host_sender_pass(struct wl_host_sender *sender, u32 elapsed)
@@ -80,10 +80,10 @@ void wl_host_sender_pass(struct wl_host_sender *sender, u32 elapsed)
 
 void wl_host_sender_counts(const struct wl_host_sender *sender, u32 counts[4])
 {
-	counts[0] = sender->heard.total;
-	counts[1] = sender->heard.repaired;
-	counts[2] = wl_heard_distrusted(&sender->heard);
-	counts[3] = wl_heard_lately(&sender->heard);
+	counts[0] = sender->accepted.total;
+	counts[1] = sender->accepted.repaired;
+	counts[2] = wl_accepted_distrusted(&sender->accepted);
+	counts[3] = wl_accepted_lately(&sender->accepted);
 }
 
 const size_t wl_host_kept_size = sizeof(struct wl_kept);

@@ -159,7 +159,7 @@ int BPF_PROG(wl_segment, struct sock *sk, struct sk_buff *skb)
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	struct wl_watched *watched;
 
-	// Nothing is outstanding: an endpoint that only receives, or what this acknowledged is heard with the next one.
+	// Nothing is outstanding: an endpoint that only receives, or what this acknowledged is told with the next one.
 	if (!tp || !tp->packets_out)
 		return 0;
 	watched = find(tp);

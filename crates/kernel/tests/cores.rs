@@ -161,7 +161,7 @@ impl<'a> Pair<'a> {
             in_recovery: u8::from(in_recovery),
             limited: u8::from(acked.limited),
         };
-        self.engine.hear(&ack);
+        self.engine.acknowledge(&ack);
         self.core.ack(&told);
         if let Some(spike) = &mut self.spike {
             spike.ack(path.now, tsval, delay);

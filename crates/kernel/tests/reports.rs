@@ -41,7 +41,7 @@ extern "C" {
     static wl_host_sender_size: usize;
     fn wl_host_sender_init(sender: *mut u64, key: u64, nonces: i32);
     fn wl_host_sender_send(sender: *mut u64, seq: u32, len: u32, mss: u32, again: i32) -> u32;
-    fn wl_host_sender_hear(sender: *mut u64, report: *const Report, una: u32, nxt: u32) -> u32;
+    fn wl_host_sender_report(sender: *mut u64, report: *const Report, una: u32, nxt: u32) -> u32;
     fn wl_host_sender_delivered(sender: *mut u64, segments: u32, window: u32);
     fn wl_host_sender_pass(sender: *mut u64, elapsed: u32);
     fn wl_host_sender_counts(sender: *const u64, counts: *mut u32);
@@ -236,14 +236,14 @@ impl Sender {
         unsafe { wl_host_sender_send(self.state.as_mut_ptr(), seq, len, MSS, i32::from(again)) }
     }
 
-    fn hear(&mut self, report: &Report) -> Belief {
+    fn report(&mut self, report: &Report) -> Belief {
         let all = [Believed, Repeated, Stale, Marked, Unproven, Wrong, Spent, Limited, Distrusted];
         // SAFETY: see `new`.
-        all[unsafe { wl_host_sender_hear(self.state.as_mut_ptr(), report, self.una, self.nxt) } as usize]
+        all[unsafe { wl_host_sender_report(self.state.as_mut_ptr(), report, self.una, self.nxt) } as usize]
     }
 
     fn told(&mut self, seq: u32, echo: u32) -> Belief {
-        self.hear(&Report { seq, echo, echoed: u32::MAX, confirmed: 1, ..Report::default() })
+        self.report(&Report { seq, echo, echoed: u32::MAX, confirmed: 1, ..Report::default() })
     }
 
     fn delivered(&mut self, segments: u32, window: u32) {
@@ -273,12 +273,12 @@ fn a_report_is_believed_once_and_with_the_nonce_of_that_transmission() {
     assert_eq!(sender.told(3 * MSS, nonces[3]), Repeated);
     assert_eq!(sender.told(4 * MSS, nonces[3]), Wrong, "another segment's");
     assert_eq!(sender.told(11 * MSS, nonces[3]), Stale, "not sent yet");
-    assert_eq!(sender.hear(&Report { seq: 5 * MSS, confirmed: 1, ..Report::default() }), Unproven);
+    assert_eq!(sender.report(&Report { seq: 5 * MSS, confirmed: 1, ..Report::default() }), Unproven);
     let marked = Report { seq: 5 * MSS, echo: nonces[5], echoed: u32::MAX, confirmed: 1, congested: 1, ..Report::default() };
-    assert_eq!(sender.hear(&marked), Marked);
+    assert_eq!(sender.report(&marked), Marked);
     // Ten bits of the nonce, as the compact form has them.
     assert_eq!(
-        sender.hear(&Report { echo: nonces[6] & 0x3FF, echoed: 0x3FF, seq: 6 * MSS, confirmed: 1, ..Report::default() }),
+        sender.report(&Report { echo: nonces[6] & 0x3FF, echoed: 0x3FF, seq: 6 * MSS, confirmed: 1, ..Report::default() }),
         Believed
     );
     assert_eq!(sender.told(6 * MSS, nonces[6]), Repeated, "the same in full");
@@ -317,7 +317,7 @@ fn who_guesses_nonces_is_soon_believed_no_more() {
             // Every segment was dropped by a queue. The compact form asks for ten bits only.
             let guess =
                 Report { seq: n * MSS, echo: random.random_range(0..0x400), echoed: 0x3FF, confirmed: 1, ..Report::default() };
-            believed += u32::from(sender.hear(&guess) == Believed);
+            believed += u32::from(sender.report(&guess) == Believed);
         }
         assert_eq!(sender.counts()[2], 1);
         assert_eq!(sender.told(199 * MSS, last), Distrusted, "even the truth");
@@ -330,16 +330,16 @@ fn who_guesses_nonces_is_soon_believed_no_more() {
 fn reports_are_limited_to_a_share_of_the_segments() {
     let mut sender = Sender::new();
     let nonces: Vec<u32> = (0..300).map(|n| sender.transmit(n * MSS, MSS)).collect();
-    let heard = |sender: &mut Sender, from: usize| {
+    let believed = |sender: &mut Sender, from: usize| {
         (from..from + 50).filter(|&n| sender.told(n as u32 * MSS, nonces[n]) == Believed).count()
     };
-    assert_eq!(heard(&mut sender, 0), 16, "to begin with");
+    assert_eq!(believed(&mut sender, 0), 16, "to begin with");
     sender.delivered(20, 10);
-    assert_eq!(heard(&mut sender, 50), 5, "a quarter of what was delivered");
+    assert_eq!(believed(&mut sender, 50), 5, "a quarter of what was delivered");
     sender.delivered(1000, 10);
-    assert_eq!(heard(&mut sender, 100), 16, "no more than 16 are saved up");
+    assert_eq!(believed(&mut sender, 100), 16, "no more than 16 are saved up");
     sender.delivered(1000, 120);
-    assert_eq!(heard(&mut sender, 150), 30, "or a quarter of a window");
+    assert_eq!(believed(&mut sender, 150), 30, "or a quarter of a window");
     assert_eq!(sender.counts()[3], 0, "nothing of it was sent again: the receiver has it");
     sender.transmit(150 * MSS, MSS);
     sender.delivered(255, 10);

@@ -1,5 +1,5 @@
 //! Every way to give a connection `wl_checksum`: by rules, by the application, for either end that opens it, over either family. Each has to
-//! send nonces, to hear reports and to keep its window on a link that damages.
+//! send nonces, to take reports and to keep its window on a link that damages.
 #![cfg(feature = "bpf")]
 
 mod support;

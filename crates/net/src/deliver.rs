@@ -133,7 +133,7 @@ pub fn serve(
 }
 
 /// Fetches `url` to `output`, following redirections; without `output` to a file in the current folder with the URL's own name. `watch`
-/// hears how much of the body is there. Gives a report.
+/// is told how much of the body is there. Gives a report.
 pub fn fetch(
     setup: &Setup,
     url: &str,

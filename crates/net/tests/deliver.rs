@@ -42,7 +42,7 @@ fn serving<T>(
     job: impl FnOnce(Vec<String>) -> T,
 ) -> (Value, T) {
     std::thread::scope(|scope| {
-        let (tell, hear) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
         let server = scope.spawn(move || {
             namespace.run(|| {
                 deliver::serve(setup, folder, 80, Some(clients), |news| {
@@ -53,7 +53,7 @@ fn serving<T>(
                 })
             })
         });
-        let done = hear.recv().map(job);
+        let done = told.recv().map(job);
         let report = server.join().expect("the server's thread").unwrap_or_else(|error| panic!("serving: {error}"));
         (report, done.expect("the server tells where it listens"))
     })

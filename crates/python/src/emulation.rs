@@ -135,7 +135,7 @@ impl<E: Send + Sync> Emulation<E> {
         running.as_ref().map(|(it, _)| Arc::clone(it)).ok_or_else(|| PyRuntimeError::new_err("it has been closed"))
     }
 
-    /// Becomes what `scenario` says; `tell` hears of each stretch that changes. Gives how many do.
+    /// Becomes what `scenario` says; `tell` is told of each stretch that changes. Gives how many do.
     pub fn change(&self, py: Python<'_>, scenario: &Scenario, tell: impl Fn(&E, Rewiring) + Sync) -> PyResult<usize> {
         let it = self.get()?;
         py.detach(|| {

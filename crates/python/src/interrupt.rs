@@ -74,16 +74,16 @@ pub fn run<T: Send>(
             }
             Ok(())
         };
-        let mut heard = Ok(());
-        while heard.is_ok() && !worker.is_finished() && !finished.load(Ordering::Acquire) {
+        let mut listened = Ok(());
+        while listened.is_ok() && !worker.is_finished() && !finished.load(Ordering::Acquire) {
             py.detach(|| thread::park_timeout(TICK));
-            heard = listen();
+            listened = listen();
         }
-        if heard.is_err() {
+        if listened.is_err() {
             cancel.cancel();
         }
         let result = py.detach(|| worker.join());
-        heard?;
+        listened?;
         match result {
             Ok(result) => result.map_err(|error| raise(&error)),
             Err(panic) => std::panic::resume_unwind(panic),

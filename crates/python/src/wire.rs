@@ -36,7 +36,7 @@ impl WireHost {
         Ok(Self(setup))
     }
 
-    /// Offers the file or folder at `path` until `limit` clients were served or Ctrl-C; gives a report. `watch(kind, value)` hears of
+    /// Offers the file or folder at `path` until `limit` clients were served or Ctrl-C; gives a report. `watch(kind, value)` is told of
     /// `listening` (URLs) and `finished` (a transfer). Without the interpreter's lock but for `watch`.
     #[pyo3(signature = (path, port, limit, watch))]
     fn serve<'py>(
@@ -69,7 +69,7 @@ impl WireHost {
         }
     }
 
-    /// Fetches `url` to the file `output` and gives a report; `watch(octets, announced)` hears how far it is. Without the interpreter's
+    /// Fetches `url` to the file `output` and gives a report; `watch(octets, announced)` is told how far it is. Without the interpreter's
     /// lock but for `watch`.
     #[pyo3(signature = (url, output, watch))]
     fn fetch<'py>(&self, py: Python<'py>, url: &str, output: Option<PathBuf>, watch: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {

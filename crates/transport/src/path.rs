@@ -254,14 +254,14 @@ pub struct Reported<'a> {
     pub path: &'a Path,
     /// The report as it came.
     pub report: &'a Report,
-    /// Whether the report was not heard before: reports are repeated.
+    /// Whether the report is new: reports are repeated.
     pub news: bool,
     /// The outstanding transmission that the report names.
     pub segment: Option<ReportedSegment>,
 }
 
 impl<'a> Reported<'a> {
-    /// A report that was not heard before and names no outstanding segment.
+    /// A new report that names no outstanding segment.
     pub const fn new(path: &'a Path, report: &'a Report) -> Self {
         Self { path, report, news: true, segment: None }
     }

@@ -51,9 +51,9 @@ class Line:
     def agreement(self) -> float | None:
         """How large a part of the differentiators agreed with a verdict, in the mean over all of them."""
         said = [self.connection["causes"][cause] for cause in ("congestion", "corruption")]
-        heard = [(tally["episodes"], tally["agreement"]) for tally in said if tally["agreement"] is not None]
-        total = sum(episodes for episodes, _ in heard)
-        return sum(episodes * agreement for episodes, agreement in heard) / total if total else None
+        known = [(tally["episodes"], tally["agreement"]) for tally in said if tally["agreement"] is not None]
+        total = sum(episodes for episodes, _ in known)
+        return sum(episodes * agreement for episodes, agreement in known) / total if total else None
 
     def as_json(self, time_s: float) -> dict[str, Any]:
         """The line for machines; `docs/top.schema.json` describes it."""

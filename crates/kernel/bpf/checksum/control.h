@@ -20,7 +20,7 @@ struct wl_checksum_state {
 	struct wl_kept kept;
 	u32 una; // before this acknowledgement
 	u32 probe; // end of what a tail loss probe was sent for, before this acknowledgement; 0 if none was
-	u32 heard_from; // when the last acknowledgement came
+	u32 last_ack; // when the last acknowledgement came
 	u32 delivered; // cumulatively, until then
 	struct wl_delay delay; // of wl_checksum_delay
 	u8 delays;
@@ -33,9 +33,9 @@ static __always_inline struct wl_checksum_state *wl_state(struct sock *sk)
 	return wl_private(sk);
 }
 
-static __always_inline u32 wl_number(const struct wl_hearer *hearer)
+static __always_inline u32 wl_number(const struct wl_sender *sender)
 {
-	return hearer ? hearer->sent.number : 0;
+	return sender ? sender->sent.number : 0;
 }
 
 // Whether the latest acknowledgement had room for a report: SACK blocks come first.
@@ -47,25 +47,25 @@ static __always_inline int wl_had_room(struct tcp_sock *tp)
 }
 
 // The clock of a loss that waits for its report. Where reports find no room, it goes slower.
-static __always_inline void wl_pass(struct wl_hearer *hearer, struct tcp_sock *tp, u32 elapsed)
+static __always_inline void wl_pass(struct wl_sender *sender, struct tcp_sock *tp, u32 elapsed)
 {
-	hearer->sent.clock += wl_had_room(tp) ? elapsed : elapsed / WL_NO_ROOM;
+	sender->sent.clock += wl_had_room(tp) ? elapsed : elapsed / WL_NO_ROOM;
 }
 
-static __always_inline int wl_is_believed(const struct wl_hearer *hearer)
+static __always_inline int wl_is_believed(const struct wl_sender *sender)
 {
-	return hearer && !wl_heard_distrusted(&hearer->heard);
+	return sender && !wl_accepted_distrusted(&sender->accepted);
 }
 
 // Whether the latest transmission of the first segment outstanding was reported.
-static __always_inline int wl_head_reported(const struct wl_hearer *hearer, u32 una)
+static __always_inline int wl_head_reported(const struct wl_sender *sender, u32 una)
 {
 	struct wl_transmission latest;
 
-	if (!wl_is_believed(hearer))
+	if (!wl_is_believed(sender))
 		return 0;
-	latest = wl_sent_latest(&hearer->sent, una);
-	return wl_heard_has(&hearer->heard, una, latest.found ? latest.nonce : 0);
+	latest = wl_sent_latest(&sender->sent, una);
+	return wl_accepted_has(&sender->accepted, una, latest.found ? latest.nonce : 0);
 }
 
 static __always_inline void wl_take(struct sock *sk, struct wl_checksum_state *state)
@@ -76,11 +76,11 @@ static __always_inline void wl_take(struct sock *sk, struct wl_checksum_state *s
 	wl_newreno_init(&state->reno, WL_UNLIMITED, WL_UNLIMITED);
 	state->delivered = tp->delivered;
 	state->una = tp->snd_una;
-	state->heard_from = wl_now(tp);
+	state->last_ack = wl_now(tp);
 	if (connection)
-		connection->hears = 1;
+		connection->takes_reports = 1;
 	if (bpf_sk_storage_get(&wl_agreements, sk, 0, 0))
-		wl_hear(sk);
+		wl_take_reports(sk);
 }
 
 SEC("struct_ops")
@@ -108,8 +108,8 @@ void BPF_PROG(checksum_release, struct sock *sk)
 	struct wl_connection *connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
 
 	if (connection)
-		connection->hears = 0;
-	bpf_sk_storage_delete(&wl_hearers, sk);
+		connection->takes_reports = 0;
+	bpf_sk_storage_delete(&wl_senders, sk);
 }
 
 SEC("struct_ops")
@@ -141,30 +141,30 @@ void BPF_PROG(checksum_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 	if (!wl_resumes(tp, event))
 		return;
-	wl_restart(sk, tp, state->heard_from);
-	state->heard_from = wl_now(tp);
+	wl_restart(sk, tp, state->last_ack);
+	state->last_ack = wl_now(tp);
 }
 
 SEC("struct_ops")
 u32 BPF_PROG(checksum_ssthresh, struct sock *sk)
 {
-	struct wl_hearer *hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
+	struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 	struct wl_checksum_state *state = wl_state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 srtt = tp->srtt_us >> 3, base = tp->rtt_min.s[0].v;
-	int reported = 0, lately = wl_is_believed(hearer) && wl_heard_lately(&hearer->heard);
+	int reported = 0, lately = wl_is_believed(sender) && wl_accepted_lately(&sender->accepted);
 	int deep = wl_delay_long(tp->snd_cwnd, srtt, base);
 
-	if (wl_is_believed(hearer) && !deep) {
+	if (wl_is_believed(sender) && !deep) {
 		if (tp->lost_out)
-			reported = lately || wl_head_reported(hearer, tp->snd_una);
+			reported = lately || wl_head_reported(sender, tp->snd_una);
 		else if (state->probe)
 			// A tail loss probe has repaired what was lost and was never taken for lost.
-			reported = wl_heard_has(&hearer->heard, state->una, 0);
+			reported = wl_accepted_has(&sender->accepted, state->una, 0);
 	}
 	wl_newreno_save(&state->reno);
 	state->reno.acked = 0;
-	return wl_kept_begin(&state->kept, wl_window_of(tp), lately ? wl_delay_path(tp->snd_cwnd, srtt, base) : 0, wl_number(hearer), reported,
+	return wl_kept_begin(&state->kept, wl_window_of(tp), lately ? wl_delay_path(tp->snd_cwnd, srtt, base) : 0, wl_number(sender), reported,
 			     deep || (!tp->lost_out && !reported));
 }
 
@@ -173,7 +173,7 @@ void BPF_PROG(checksum_set_state, struct sock *sk, u8 new_state)
 {
 	struct wl_checksum_state *state = wl_state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct wl_hearer *hearer;
+	struct wl_sender *sender;
 
 	if (new_state == TCP_CA_Recovery) {
 		wl_count(sk, wl_counts_losses);
@@ -183,14 +183,14 @@ void BPF_PROG(checksum_set_state, struct sock *sk, u8 new_state)
 	}
 	if (new_state != TCP_CA_Loss)
 		return;
-	hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
-	if (hearer)
-		wl_vain_timeout(&hearer->vain);
+	sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
+	if (sender)
+		wl_vain_timeout(&sender->vain);
 	wl_count(sk, wl_counts_timeouts);
-	wl_expired(sk, &state->aware, state->heard_from, wl_ca_state(sk) == TCP_CA_Loss,
-		   wl_head_reported(hearer, tp->snd_una) ? WL_CORRUPTION : WL_CONGESTION);
+	wl_expired(sk, &state->aware, state->last_ack, wl_ca_state(sk) == TCP_CA_Loss,
+		   wl_head_reported(sender, tp->snd_una) ? WL_CORRUPTION : WL_CONGESTION);
 	// From here on `aware` decides: the timer takes everything for lost, which no report can explain.
-	wl_kept_forget(&state->kept, wl_number(hearer));
+	wl_kept_forget(&state->kept, wl_number(sender));
 	if (!state->aware.forgivable) {
 		state->kept.reduced = 1;
 		tp->snd_ssthresh = wl_min(tp->snd_ssthresh, wl_kept_threshold(&state->kept));
@@ -235,25 +235,25 @@ static __always_inline void wl_fall(struct wl_checksum_state *state, struct tcp_
 }
 
 // A mark in recovery: the kernel takes the window for reduced then and asks nobody.
-static __always_inline void wl_heed(struct sock *sk, struct wl_checksum_state *state, const struct wl_hearer *hearer)
+static __always_inline void wl_heed(struct sock *sk, struct wl_checksum_state *state, const struct wl_sender *sender)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (wl_kept_mark(&state->kept, wl_number(hearer)) == WL_SAME)
+	if (wl_kept_mark(&state->kept, wl_number(sender)) == WL_SAME)
 		return;
 	tp->snd_ssthresh = wl_kept_threshold(&state->kept);
 	wl_count(sk, wl_counts_cut_later);
 }
 
 // Reduces the window for losses that stay unexplained, and brings it back when they are explained after all.
-static __always_inline void wl_judge(struct sock *sk, struct wl_checksum_state *state, const struct wl_hearer *hearer)
+static __always_inline void wl_judge(struct sock *sk, struct wl_checksum_state *state, const struct wl_sender *sender)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 srtt = tp->srtt_us >> 3;
 
-	if (!hearer)
+	if (!sender)
 		return;
-	switch (wl_kept_ack(&state->kept, &hearer->sent, srtt + srtt / 2 + WL_PATIENCE_SLACK, tp->lost_out <= tp->retrans_out)) {
+	switch (wl_kept_ack(&state->kept, &sender->sent, srtt + srtt / 2 + WL_PATIENCE_SLACK, tp->lost_out <= tp->retrans_out)) {
 	case WL_REDUCED:
 		tp->snd_ssthresh = wl_kept_threshold(&state->kept);
 		wl_count(sk, wl_counts_cut_later);
@@ -284,21 +284,21 @@ static __always_inline void wl_remember(struct sock *sk, int arrived)
 }
 
 // Something was delivered. Returns whether the connection goes on with nonces, or has given them up because segments with them vanish.
-static __always_inline int wl_deliver(struct sock *sk, struct wl_hearer *hearer)
+static __always_inline int wl_deliver(struct sock *sk, struct wl_sender *sender)
 {
 	struct wl_connection *connection;
-	int proven = hearer->vain.proven;
+	int proven = sender->vain.proven;
 
-	if (!wl_vain_delivered(&hearer->vain)) {
-		if (!proven && hearer->vain.proven)
+	if (!wl_vain_delivered(&sender->vain)) {
+		if (!proven && sender->vain.proven)
 			wl_remember(sk, 1);
 		return 1;
 	}
 	connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
 	if (connection)
-		connection->hears = 0;
+		connection->takes_reports = 0;
 	wl_remember(sk, 0);
-	bpf_sk_storage_delete(&wl_hearers, sk);
+	bpf_sk_storage_delete(&wl_senders, sk);
 	wl_report_add(wl_reports_vanished, 1);
 	return 0;
 }
@@ -306,22 +306,22 @@ static __always_inline int wl_deliver(struct sock *sk, struct wl_hearer *hearer)
 SEC("struct_ops")
 void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const struct rate_sample *sample)
 {
-	struct wl_hearer *hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
+	struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 	struct wl_checksum_state *state = wl_state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 heard = state->heard_from, delivered = tp->delivered - state->delivered;
+	u32 last_ack = state->last_ack, delivered = tp->delivered - state->delivered;
 	u8 ca_state = wl_ca_state(sk);
 	int advances = wl_after(tp->snd_una, state->una);
 	struct wl_ack ack = wl_ack_now(tp);
 
-	state->heard_from = ack.now;
+	state->last_ack = ack.now;
 	state->delivered = tp->delivered;
 	state->una = tp->snd_una;
-	if (hearer && delivered && !wl_deliver(sk, hearer))
-		hearer = NULL;
-	if (hearer) {
-		wl_heard_delivered(&hearer->heard, delivered, tp->snd_cwnd);
-		wl_pass(hearer, tp, ack.now - heard);
+	if (sender && delivered && !wl_deliver(sk, sender))
+		sender = NULL;
+	if (sender) {
+		wl_accepted_delivered(&sender->accepted, delivered, tp->snd_cwnd);
+		wl_pass(sender, tp, ack.now - last_ack);
 	}
 	ack.acked = delivered;
 	ack.delay = sample->rtt_us;
@@ -331,16 +331,16 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 						tp->snd_cwnd < tp->snd_ssthresh || sample->prior_in_flight + delivered + 2 >= tp->snd_cwnd;
 	switch (ca_state) {
 	case TCP_CA_Loss:
-		if (wl_forgive(tp, &state->aware, heard, advances, state->kept.before))
+		if (wl_forgive(tp, &state->aware, last_ack, advances, state->kept.before))
 			wl_count(sk, wl_counts_timeouts_kept);
-		wl_kept_forget(&state->kept, wl_number(hearer));
+		wl_kept_forget(&state->kept, wl_number(sender));
 		ack.limited = 1;
 		wl_grow(state, tp, &ack, 0);
 		break;
 	case TCP_CA_Recovery:
 		if (flag & WL_FLAG_ECE)
-			wl_heed(sk, state, hearer);
-		wl_judge(sk, state, hearer);
+			wl_heed(sk, state, sender);
+		wl_judge(sk, state, sender);
 		if (state->kept.reduced)
 			wl_fall(state, tp, delivered, advances && !sample->losses);
 		else
@@ -351,7 +351,7 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 			wl_fall(state, tp, delivered, advances);
 		break;
 	default:
-		wl_judge(sk, state, hearer);
+		wl_judge(sk, state, sender);
 		if (state->kept.reduced)
 			wl_set_cwnd(tp, wl_max(wl_min(tp->snd_cwnd, tp->snd_ssthresh), 2));
 		wl_kept_end(&state->kept);
@@ -368,7 +368,7 @@ u32 BPF_PROG(checksum_undo_cwnd, struct sock *sk)
 
 	wl_count(sk, wl_counts_undone);
 	wl_newreno_undo(&state->reno);
-	wl_kept_forget(&state->kept, wl_number(bpf_sk_storage_get(&wl_hearers, sk, 0, 0)));
+	wl_kept_forget(&state->kept, wl_number(bpf_sk_storage_get(&wl_senders, sk, 0, 0)));
 	wl_kept_end(&state->kept);
 	return wl_undone(tp);
 }

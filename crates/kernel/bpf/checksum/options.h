@@ -104,8 +104,8 @@ __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 	if (!flags)
 		wl_did_arrive(&destination, WL_SYNS);
 	connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
-	if (connection && connection->hears)
-		wl_hear(sk);
+	if (connection && connection->takes_reports)
+		wl_take_reports(sk);
 	wl_flags(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG, 0);
 	return 0;
 plain:
@@ -292,14 +292,14 @@ __noinline int wl_header_length(struct bpf_sock_ops *ops)
 		return 0;
 	data = of_full_segment || ops->skb_len;
 	if (data) {
-		struct wl_hearer *hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
+		struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 
-		if (!hearer || wl_vain_without(&hearer->vain))
+		if (!sender || wl_vain_without(&sender->vain))
 			return 0;
 		if (!(ops->bpf_sock_ops_cb_flags & BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG))
 			wl_flags(ops, BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG, 0);
 		// Without nonces it is filled with no-operations: only who writes headers sees what is sent again.
-		bpf_reserve_hdr_opt(ops, hearer->heard.nonces ? WL_NONCE_LEN : WL_PERMITTED_LEN, 0);
+		bpf_reserve_hdr_opt(ops, sender->accepted.nonces ? WL_NONCE_LEN : WL_PERMITTED_LEN, 0);
 		return 0;
 	}
 	return wl_reserve_report(ops);
@@ -309,7 +309,7 @@ __noinline int wl_header_write(struct bpf_sock_ops *ops)
 {
 	u8 option[WL_NONCE_LEN + 3] = {};
 	struct wl_agreed *agreed;
-	struct wl_hearer *hearer;
+	struct wl_sender *sender;
 	struct tcp_sock *tp;
 	struct bpf_sock *sk;
 	struct wl_tcp *tcp;
@@ -338,18 +338,18 @@ __noinline int wl_header_write(struct bpf_sock_ops *ops)
 		wl_store_report(ops, agreed, tp);
 		return 0;
 	}
-	hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
-	if (!hearer)
+	sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
+	if (!sender)
 		return 0;
 	mss = tp->mss_cache + tp->tcp_header_len - header;
 	again = wl_after(tp->snd_nxt, seq);
 	if (again)
-		explained = wl_heard_repair(&hearer->heard, seq, len);
-	nonce = wl_sent_nonce(&hearer->sent, seq, len, mss, again);
+		explained = wl_accepted_repair(&sender->accepted, seq, len);
+	nonce = wl_sent_nonce(&sender->sent, seq, len, mss, again);
 	// A tail loss probe repairs nothing as far as is known, and after a timeout everything is sent again.
 	if (again && BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_Recovery)
-		wl_repair_begin(&hearer->sent, explained);
-	if (!hearer->heard.nonces)
+		wl_repair_begin(&sender->sent, explained);
+	if (!sender->accepted.nonces)
 		return 0;
 	wl_nonce_write(option, nonce);
 	if (!bpf_store_hdr_opt(ops, option, WL_NONCE_LEN, 0))
@@ -375,7 +375,7 @@ __noinline int wl_header_parse(struct bpf_sock_ops *ops)
 	struct wl_scan scan = {};
 	struct wl_outstanding at;
 	struct wl_options options;
-	struct wl_hearer *hearer;
+	struct wl_sender *sender;
 	struct tcp_sock *tp;
 	struct bpf_sock *sk = ops->sk;
 	struct wl_tcp *tcp = ops->skb_data;
@@ -398,13 +398,13 @@ __noinline int wl_header_parse(struct bpf_sock_ops *ops)
 	wl_options_read(&options, &scan, len, ack);
 	if (!options.has_report)
 		return 0;
-	hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, 0);
+	sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!hearer || !tp)
+	if (!sender || !tp)
 		return 0;
 	at.una = tp->snd_una;
 	at.nxt = tp->snd_nxt;
-	wl_count_belief(sk, wl_heard_report(&hearer->heard, &hearer->sent, &options.report, &at));
+	wl_count_belief(sk, wl_accept_report(&sender->accepted, &sender->sent, &options.report, &at));
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 #define WHYLOSS_CHECKSUM_STATE_H
 
 #include "core/damage.h"
-#include "core/heard.h"
+#include "core/accepted.h"
 #include "core/kept.h"
 #include "core/vain.h"
 
@@ -72,9 +72,9 @@ struct {
 } wl_agreements SEC(".maps");
 
 // The same, as the sender of data, once it has one of our controls.
-struct wl_hearer {
+struct wl_sender {
 	struct wl_sent sent;
-	struct wl_heard heard;
+	struct wl_accepted accepted;
 	struct wl_vain vain;
 };
 
@@ -82,8 +82,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct wl_hearer);
-} wl_hearers SEC(".maps");
+	__type(value, struct wl_sender);
+} wl_senders SEC(".maps");
 
 // The other end's address, as a network namespace has it.
 struct wl_destination {
@@ -174,7 +174,7 @@ struct {
 	X(vanished, "connections that gave up nonces: segments with them vanish on the way")       \
 	X(avoided, "SYNs and answers without the option, because it had vanished on that way")    \
 	X(believed, "reports believed")                                                           \
-	X(known, "reports heard again")                                                           \
+	X(known, "reports that had come before")                                                  \
 	X(stale, "reports of data that was not outstanding")                                      \
 	X(marked, "reports of segments that were marked CE")                                      \
 	X(unproven, "reports without an echo, or of an unconfirmed position")                     \
@@ -215,19 +215,19 @@ static __always_inline int wl_is_plain(void)
 	return settings && settings->plain;
 }
 
-// The connection has both, the agreement and a control that takes reports: from now on it sends nonces and hears. Which of the two comes
+// The connection has both, the agreement and a control that takes reports: from now on it sends nonces and takes them. Which of the two comes
 // first depends on who chooses the control: a rule does so before the connection is established, an application before or later.
-static __always_inline void wl_hear(void *sk)
+static __always_inline void wl_take_reports(void *sk)
 {
-	struct wl_hearer *hearer = bpf_sk_storage_get(&wl_hearers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
-	if (!hearer)
+	if (!sender)
 		return;
-	hearer->sent.key.k0 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
-	hearer->sent.key.k1 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
-	hearer->sent.most = 1;
-	hearer->heard.nonces = !wl_is_plain();
-	wl_budget_init(&hearer->heard.budget);
+	sender->sent.key.k0 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	sender->sent.key.k1 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	sender->sent.most = 1;
+	sender->accepted.nonces = !wl_is_plain();
+	wl_budget_init(&sender->accepted.budget);
 }
 
 #endif

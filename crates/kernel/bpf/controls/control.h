@@ -41,7 +41,7 @@ void WL_BPF_PROG(WL_PROGRAM(init), struct sock *sk)
 	state->flow = (struct wl_flow){ 0 };
 	state->flow.state = wl_ca_state(sk);
 	state->flow.delivered = tp->delivered;
-	state->flow.heard = wl_now(tp);
+	state->flow.last_ack = wl_now(tp);
 	WL_THE_CORE(_init)(&state->core, WL_UNLIMITED, WL_UNLIMITED);
 }
 
@@ -81,9 +81,9 @@ void WL_BPF_PROG(WL_PROGRAM(cwnd_event), struct sock *sk, enum tcp_ca_event even
 
 	if (!wl_resumes(tp, event))
 		return;
-	wl_restart(sk, tp, state->flow.heard);
-	state->flow.heard = wl_now(tp);
-	WL_THE_CORE(_resume)(&state->core, state->flow.heard);
+	wl_restart(sk, tp, state->flow.last_ack);
+	state->flow.last_ack = wl_now(tp);
+	WL_THE_CORE(_resume)(&state->core, state->flow.last_ack);
 }
 
 SEC("struct_ops")
@@ -120,7 +120,7 @@ static __always_inline void WL_PROGRAM(time_out)(struct sock *sk, struct WL_STAT
 	loss.timeout = 1;
 	loss.first = 1;
 	flow->cause = WL_PROGRAM(judge)(sk, state, &loss);
-	wl_expired(sk, &flow->aware, flow->heard, repairing, flow->cause);
+	wl_expired(sk, &flow->aware, flow->last_ack, repairing, flow->cause);
 	wl_count(sk, wl_counts_timeouts);
 	if (repairing)
 		return;
@@ -218,7 +218,7 @@ void WL_BPF_PROG(WL_PROGRAM(cong_control), struct sock *sk, u32 acknowledged, in
 		ack.limited = wl_is_limited(tp);
 	} else if (flow->state == TCP_CA_Loss) {
 		window = (struct wl_window){ flow->since, flow->climbing ? tp->prior_ssthresh : flow->since };
-		if (wl_forgive(tp, &flow->aware, flow->heard, flow->advanced, window)) {
+		if (wl_forgive(tp, &flow->aware, flow->last_ack, flow->advanced, window)) {
 			WL_THE_CORE(_undo)(&state->core);
 			wl_count(sk, wl_counts_timeouts_kept);
 		}
@@ -233,7 +233,7 @@ void WL_BPF_PROG(WL_PROGRAM(cong_control), struct sock *sk, u32 acknowledged, in
 	if (window.cwnd != tp->snd_cwnd)
 		wl_set_cwnd(tp, window.cwnd);
 	wl_set_rate(sk, tp);
-	flow->heard = ack.now;
+	flow->last_ack = ack.now;
 	flow->advanced = 0;
 	flow->acking = 0;
 }

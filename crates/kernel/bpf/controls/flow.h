@@ -10,7 +10,7 @@
 struct wl_flow {
 	u32 since; // in recovery: segments delivered when it began; after a timeout: the window to come back to
 	u32 delivered; // segments delivered at the latest acknowledgement
-	u32 heard; // when that came, or the first data after a pause left
+	u32 last_ack; // when that came, or the first data after a pause left
 	struct wl_aware aware;
 	u8 state; // enum tcp_ca_state
 	u8 cause; // of the latest episode

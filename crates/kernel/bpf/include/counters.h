@@ -34,7 +34,7 @@ struct wl_connection {
 	char control[TCP_CA_NAME_MAX];
 	u32 count[WL_COUNTER_COUNT];
 	struct wl_trust trust;
-	u8 hears; // its control takes the receiver's reports
+	u8 takes_reports; // its control takes the receiver's reports
 };
 
 struct wl_control {

@@ -88,11 +88,11 @@ static __always_inline int wl_resumes(const struct tcp_sock *tp, enum tcp_ca_eve
 	return event == CA_EVENT_TX_START && !tp->packets_out;
 }
 
-// After a pause of more than a timeout since `heard` nothing is known of the path (RFC 5681, 4.1). The kernel leaves that, too, to controls
+// After a pause of more than a timeout since `last_ack` nothing is known of the path (RFC 5681, 4.1). The kernel leaves that, too, to controls
 // that have cong_control.
-static __always_inline void wl_restart(const struct sock *sk, struct tcp_sock *tp, u32 heard)
+static __always_inline void wl_restart(const struct sock *sk, struct tcp_sock *tp, u32 last_ack)
 {
-	if (wl_now(tp) - heard <= wl_rto(tp) || tp->snd_cwnd <= WL_AWARE_INITIAL)
+	if (wl_now(tp) - last_ack <= wl_rto(tp) || tp->snd_cwnd <= WL_AWARE_INITIAL)
 		return;
 	if (BPF_CORE_READ(sk, __sk_common.skc_net.net, ipv4.sysctl_tcp_slow_start_after_idle))
 		wl_set_cwnd(tp, WL_AWARE_INITIAL);
@@ -111,22 +111,22 @@ static __always_inline void wl_set_rate(struct sock *sk, const struct tcp_sock *
 	sk->sk_pacing_rate = rate < most ? rate : most;
 }
 
-// The retransmission timer expired for a loss of this cause; `heard` is when the latest acknowledgement came.
-static __always_inline void wl_expired(const struct sock *sk, struct wl_aware *aware, u32 heard, int repairing, u32 cause)
+// The retransmission timer expired for a loss of this cause; `last_ack` is when the latest acknowledgement came.
+static __always_inline void wl_expired(const struct sock *sk, struct wl_aware *aware, u32 last_ack, int repairing, u32 cause)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 now = wl_now(tp);
 
-	wl_aware_timeout(aware, now, wl_rto(tp), now - heard, inet_csk(sk)->icsk_retransmits + 1, repairing, cause);
+	wl_aware_timeout(aware, now, wl_rto(tp), now - last_ack, inet_csk(sk)->icsk_retransmits + 1, repairing, cause);
 }
 
 // An acknowledgement after a timeout: gives the window of before back if the timeout is forgiven now, and says whether it was. F-RTO says
 // first whether it was spurious.
-static __always_inline int wl_forgive(struct tcp_sock *tp, struct wl_aware *aware, u32 heard, int advances, struct wl_window before)
+static __always_inline int wl_forgive(struct tcp_sock *tp, struct wl_aware *aware, u32 last_ack, int advances, struct wl_window before)
 {
 	u32 now = wl_now(tp);
 
-	if (!wl_aware_ack(aware, now, wl_rto(tp), now - heard, advances, !BPF_CORE_READ_BITFIELD(tp, frto)))
+	if (!wl_aware_ack(aware, now, wl_rto(tp), now - last_ack, advances, !BPF_CORE_READ_BITFIELD(tp, frto)))
 		return 0;
 	wl_set_window(tp, wl_aware_window(wl_window_of(tp), before.cwnd, before.ssthresh, wl_in_flight(tp)));
 	return 1;

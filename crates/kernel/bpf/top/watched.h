@@ -15,14 +15,14 @@
 #include "core/spike.h"
 #include "core/veno.h"
 
-// At most this many acknowledgements a round trip are heard, and none sooner after another than this many microseconds: at full speed the
+// At most this many acknowledgements a round trip are looked at, and none sooner after another than this many microseconds: at full speed the
 // observer must cost next to nothing, and an estimate gains little from more.
-#define WL_HEARD_A_ROUND_TRIP 16
-#define WL_HEARD_APART 64
+#define WL_LOOKS_A_ROUND_TRIP 16
+#define WL_LOOKS_APART 64
 
 struct wl_watched {
 	u64 since_ns;
-	u32 heard; // when an acknowledgement was, in microseconds
+	u32 last_ack; // when an acknowledgement was, in microseconds
 	u64 rack; // when the newest segment delivered had left
 	u32 delivered;
 	u32 una;
@@ -63,7 +63,7 @@ static __always_inline void wl_watch_begin(struct wl_watched *watched, const str
 	watched->stamped = stamped;
 }
 
-// Tells the differentiators what has been acknowledged since they last heard.
+// Tells the differentiators what has been acknowledged since they were last told.
 static __always_inline void wl_watch_ack(struct wl_watched *watched, const struct tcp_sock *tp)
 {
 	u32 delivered = tp->delivered - watched->delivered;
@@ -90,7 +90,7 @@ static __always_inline void wl_watch_ack(struct wl_watched *watched, const struc
 			ack.delay = (s32)tp->rack.rtt_us;
 		ack.now = (u32)rack + tp->rack.rtt_us;
 	}
-	watched->heard = (u32)tp->tcp_mstamp;
+	watched->last_ack = (u32)tp->tcp_mstamp;
 	watched->delivered += delivered;
 	watched->una = ack.una;
 	watched->rack = rack;
@@ -102,27 +102,27 @@ static __always_inline void wl_watch_ack(struct wl_watched *watched, const struc
 	wl_veno_ack(&watched->veno, &ack);
 }
 
-// Whether enough time has passed to hear what has been acknowledged.
+// Whether enough time has passed to tell them what has been acknowledged.
 static __always_inline int wl_watch_due(const struct wl_watched *watched, const struct tcp_sock *tp)
 {
-	u32 apart = tp->srtt_us / (8 * WL_HEARD_A_ROUND_TRIP);
+	u32 apart = tp->srtt_us / (8 * WL_LOOKS_A_ROUND_TRIP);
 
-	return (u32)tp->tcp_mstamp - watched->heard >= wl_max(apart, WL_HEARD_APART);
+	return (u32)tp->tcp_mstamp - watched->last_ack >= wl_max(apart, WL_LOOKS_APART);
 }
 
 struct wl_panel {
-	u32 heard; // differentiators that could tell
+	u32 judging; // differentiators that could tell
 	u32 corruption; // of these
 	u32 score; // sum
 };
 
-static __always_inline void wl_hear(struct wl_panel *panel, struct wl_said *said, struct wl_verdict verdict)
+static __always_inline void wl_add_verdict(struct wl_panel *panel, struct wl_said *said, struct wl_verdict verdict)
 {
 	said->verdicts[verdict.cause]++;
 	if (verdict.cause == WL_UNKNOWN)
 		return;
 	said->score += verdict.score;
-	panel->heard++;
+	panel->judging++;
 	panel->corruption += verdict.cause == WL_CORRUPTION;
 	panel->score += verdict.score;
 }
@@ -142,11 +142,11 @@ static __always_inline void wl_watch_loss(struct wl_watched *watched, const stru
 	u32 agreeing;
 
 	loss.flight = wl_min(tp->packets_out, loss.cwnd);
-	wl_hear(&panel, &watched->said[WL_LDA_EQ], wl_ldaeq_judge(&watched->usage));
-	wl_hear(&panel, &watched->said[WL_SPIKE], wl_spike_judge(&watched->spike, &watched->trips));
-	wl_hear(&panel, &watched->said[WL_JTCP], wl_jtcp_judge(&watched->jtcp, &loss));
-	wl_hear(&panel, &watched->said[WL_NCPLD], wl_ncpld_judge(&watched->ncpld));
-	wl_hear(&panel, &watched->said[WL_VENO], wl_veno_judge(&watched->veno));
+	wl_add_verdict(&panel, &watched->said[WL_LDA_EQ], wl_ldaeq_judge(&watched->usage));
+	wl_add_verdict(&panel, &watched->said[WL_SPIKE], wl_spike_judge(&watched->spike, &watched->trips));
+	wl_add_verdict(&panel, &watched->said[WL_JTCP], wl_jtcp_judge(&watched->jtcp, &loss));
+	wl_add_verdict(&panel, &watched->said[WL_NCPLD], wl_ncpld_judge(&watched->ncpld));
+	wl_add_verdict(&panel, &watched->said[WL_VENO], wl_veno_judge(&watched->veno));
 	if (!timeout)
 		wl_jtcp_episode(&watched->jtcp, loss.now);
 
@@ -154,13 +154,13 @@ static __always_inline void wl_watch_loss(struct wl_watched *watched, const stru
 	watched->by_timeout = timeout;
 	watched->cause = WL_UNKNOWN;
 	watched->agreement = watched->score = 0;
-	if (!panel.heard)
+	if (!panel.judging)
 		return;
-	corruption = 2 * panel.corruption == panel.heard ? 2 * panel.score >= panel.heard * WL_ONE : 2 * panel.corruption > panel.heard;
-	agreeing = corruption ? panel.corruption : panel.heard - panel.corruption;
+	corruption = 2 * panel.corruption == panel.judging ? 2 * panel.score >= panel.judging * WL_ONE : 2 * panel.corruption > panel.judging;
+	agreeing = corruption ? panel.corruption : panel.judging - panel.corruption;
 	watched->cause = corruption ? WL_CORRUPTION : WL_CONGESTION;
-	watched->agreement = wl_share(agreeing, panel.heard);
-	watched->score = panel.score / panel.heard;
+	watched->agreement = wl_share(agreeing, panel.judging);
+	watched->score = panel.score / panel.judging;
 }
 
 // The episode is over: what was taken for lost in it, up to `lost`, has its cause.

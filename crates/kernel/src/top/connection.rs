@@ -82,7 +82,7 @@ pub struct Connection {
     pub state: &'static str,
     /// State of congestion avoidance: open, disorder, cwr, recovery or loss.
     pub recovery: &'static str,
-    /// Whether the connection has ended: this is the last that is heard of it.
+    /// Whether the connection has ended: no later snapshot has it.
     pub closed: bool,
     /// When the observer first saw it, in seconds of `CLOCK_MONOTONIC`.
     pub since_s: f64,

@@ -34,7 +34,7 @@ impl Reference {
         self.window.segments()
     }
 
-    pub fn hear(&mut self, ack: &Ack) {
+    pub fn acknowledge(&mut self, ack: &Ack) {
         self.parts.differentiators.ruling.on_ack(ack);
     }
 

@@ -98,7 +98,7 @@ mod tests {
         for number in 0..3 {
             let mut chunk = Chunk::new(0);
             chunk.push(record(number), &[]);
-            // A failed sink hears no more.
+            // A failed sink gets no more.
             let _ = sender.send(chunk);
         }
         drop(sender);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn sinks_hear_everything_and_that_it_was_the_last() {
+    fn sinks_get_everything_and_that_it_was_the_last() {
         assert_eq!(counted(3, false), (Ok(0), (3, true)));
         assert_eq!(counted(3, true), (Ok(3), (3, true)));
     }

@@ -12,11 +12,11 @@ pub(super) struct Conduct {
     own_isn: Option<Seq>,
     peer_isn: Option<Seq>,
     offered: Offer,
-    heard_offer: Option<Offer>,
+    peer_offer: Option<Offer>,
     /// End of the highest sequence space sent.
     sent: u64,
     /// End of the highest sequence space that arrived intact.
-    heard: u64,
+    received: u64,
     /// Highest right edge that the peer granted and that arrived.
     granted: u64,
     /// Highest acknowledgement sent.
@@ -63,7 +63,7 @@ impl Conduct {
     }
 
     fn agreed(&self, what: fn(&Offer) -> bool) -> bool {
-        what(&self.offered) && self.heard_offer.as_ref().is_some_and(what)
+        what(&self.offered) && self.peer_offer.as_ref().is_some_and(what)
     }
 
     /// The shift of the windows in segments that the offerer of `shift` sends.
@@ -81,15 +81,15 @@ impl Conduct {
             return;
         }
         let syn = segment.flags.contains(Flags::SYN);
-        if syn && self.heard_offer.is_none() {
+        if syn && self.peer_offer.is_none() {
             self.peer_isn = Some(segment.seq);
-            self.heard_offer = Some(Offer::of(segment));
+            self.peer_offer = Some(Offer::of(segment));
         }
         let Some(peer_isn) = self.peer_isn else { return };
-        let start = position(segment.seq, peer_isn, self.heard);
-        self.heard = self.heard.max(start + u64::from(segment.seq_len()));
+        let start = position(segment.seq, peer_isn, self.received);
+        self.received = self.received.max(start + u64::from(segment.seq_len()));
         if let (true, Some(own_isn)) = (segment.flags.contains(Flags::ACK), self.own_isn) {
-            let shift = if syn { 0 } else { self.shift(self.heard_offer.and_then(|offer| offer.window_scale)) };
+            let shift = if syn { 0 } else { self.shift(self.peer_offer.and_then(|offer| offer.window_scale)) };
             let ack = position(segment.ack, own_isn, self.sent);
             self.granted = self.granted.max(ack + (u64::from(segment.window) << shift));
             self.established |= ack > 0;
@@ -109,12 +109,12 @@ impl Conduct {
             }
             let offer = Offer::of(segment);
             // A SYN-ACK may only repeat what the SYN offered (RFC 7323, 2.2 and 3.2; RFC 2018, 2).
-            if let (true, Some(heard)) = (segment.flags.contains(Flags::ACK), self.heard_offer) {
-                let refuses = (offer.window_scale.is_some() && heard.window_scale.is_none())
-                    || (offer.timestamps && !heard.timestamps)
-                    || (offer.sack && !heard.sack)
-                    || (offer.ecn && !heard.ecn);
-                // In a simultaneous open the SYN-ACK repeats our own SYN, which offered before anything was heard.
+            if let (true, Some(peer)) = (segment.flags.contains(Flags::ACK), self.peer_offer) {
+                let refuses = (offer.window_scale.is_some() && peer.window_scale.is_none())
+                    || (offer.timestamps && !peer.timestamps)
+                    || (offer.sack && !peer.sack)
+                    || (offer.ecn && !peer.ecn);
+                // In a simultaneous open the SYN-ACK repeats our own SYN, which offered before anything was peer.
                 if refuses && self.sent == 0 {
                     return Err("the SYN-ACK has an option that the SYN did not offer".to_owned());
                 }
@@ -141,7 +141,7 @@ impl Conduct {
         if segment.header_len() > 60 {
             return Err(format!("a header of {} octets", segment.header_len()));
         }
-        let limit = self.heard_offer.and_then(|offer| offer.mss).unwrap_or(DEFAULT_MSS);
+        let limit = self.peer_offer.and_then(|offer| offer.mss).unwrap_or(DEFAULT_MSS);
         // RFC 6691: the MSS counts options as data.
         let size = segment.payload.len() + segment.options.encoded_len();
         if !segment.payload.is_empty() && size > usize::from(limit) {
@@ -211,9 +211,9 @@ impl Conduct {
             return if syn { Ok(()) } else { Err("neither SYN nor ACK (RFC 9293, 3.10.7.4)".to_owned()) };
         }
         let Some(peer_isn) = self.peer_isn else { return Err("an acknowledgement of nothing".to_owned()) };
-        let ack = position(segment.ack, peer_isn, self.heard);
-        if ack > self.heard {
-            return Err(format!("acknowledges {ack}, but only {} has arrived", self.heard));
+        let ack = position(segment.ack, peer_isn, self.received);
+        if ack > self.received {
+            return Err(format!("acknowledges {ack}, but only {} has arrived", self.received));
         }
         if ack < self.acked {
             return Err(format!("the acknowledgement goes back from {} to {ack}", self.acked));

@@ -120,16 +120,16 @@ mod tests {
         let mut cc = PART.build(&Arguments::check(&PART, &BTreeMap::new()).unwrap());
         let mut window = Window::new(1000, 16_000, 8_000);
         let path = Path::default();
-        let mut hear = |wave, rate| {
+        let mut report = |wave, rate| {
             tests::wave(wave, 16).for_each(|sent| cc.on_sent(&sent));
             cc.on_ack(&mut window, &ack(&path, &reporting(wave, rate)));
             window.cwnd()
         };
-        assert_eq!(hear(1, 200), 16_062, "the first rate: 1000 / 16 more");
-        assert_eq!(hear(2, 160), 16_062, "0.8: hold");
-        assert_eq!(hear(3, 159), 16_062);
-        assert_eq!(hear(4, 127), 14_054, "0.799: an eighth less");
-        assert_eq!(hear(4, 127), 14_054, "once a wave");
-        assert_eq!(hear(5, 127), 14_125, "1: 1000 / 14.054 more");
+        assert_eq!(report(1, 200), 16_062, "the first rate: 1000 / 16 more");
+        assert_eq!(report(2, 160), 16_062, "0.8: hold");
+        assert_eq!(report(3, 159), 16_062);
+        assert_eq!(report(4, 127), 14_054, "0.799: an eighth less");
+        assert_eq!(report(4, 127), 14_054, "once a wave");
+        assert_eq!(report(5, 127), 14_125, "1: 1000 / 14.054 more");
     }
 }

@@ -54,15 +54,15 @@ impl Seen {
     }
 
     fn since(&self, start: u64, since: Instant) -> bool {
-        self.segments.get(&start).is_some_and(|heard| *heard >= since)
+        self.segments.get(&start).is_some_and(|at| *at >= since)
     }
 
     /// Whether the hop has answered for a segment that lies behind this transmission.
     fn answers_behind(&self, loss: &Loss) -> bool {
         let mut behind = self.segments.range(loss.start + 1..);
-        // What is sent after a retransmission cannot be told by its position, but by how late it is heard.
+        // What is sent after a retransmission cannot be told by its position, but by how late its notice arrives.
         let since = if loss.transmission == 0 { loss.sent_at } else { loss.sent_at + loss.path.srtt.unwrap_or_default() };
-        behind.any(|(_, heard)| *heard >= since)
+        behind.any(|(_, at)| *at >= since)
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    fn heard(notices: &[(Hop, u64, u64)]) -> AckHop {
+    fn after(notices: &[(Hop, u64, u64)]) -> AckHop {
         let mut judge = AckHop::default();
         for &(hop, start, ms) in notices {
             let path = Path { now: at(ms), ..Path::default() };
@@ -131,20 +131,20 @@ mod tests {
     #[test]
     fn a_loss_lies_behind_the_last_station_that_saw_the_segment() {
         use Hop::{First, Last};
-        assert_eq!(cause(heard(&[(First, 4000, 10), (First, 6000, 20)]), 0, 5), Cause::Corruption, "not seen, later ones are");
-        assert_eq!(cause(heard(&[(First, 5000, 10), (First, 6000, 20)]), 0, 5), Cause::Congestion);
-        assert_eq!(cause(heard(&[(First, 5000, 10), (Last, 5000, 20)]), 0, 5), Cause::Corruption);
-        assert_eq!(cause(heard(&[(Last, 4000, 10)]), 0, 5), Cause::Congestion);
-        assert_eq!(cause(heard(&[(First, 4000, 10)]), 0, 5), Cause::Unknown, "nothing later is seen: an outage");
-        assert_eq!(cause(heard(&[]), 0, 5), Cause::Unknown);
+        assert_eq!(cause(after(&[(First, 4000, 10), (First, 6000, 20)]), 0, 5), Cause::Corruption, "not seen, later ones are");
+        assert_eq!(cause(after(&[(First, 5000, 10), (First, 6000, 20)]), 0, 5), Cause::Congestion);
+        assert_eq!(cause(after(&[(First, 5000, 10), (Last, 5000, 20)]), 0, 5), Cause::Corruption);
+        assert_eq!(cause(after(&[(Last, 4000, 10)]), 0, 5), Cause::Congestion);
+        assert_eq!(cause(after(&[(First, 4000, 10)]), 0, 5), Cause::Unknown, "nothing later is seen: an outage");
+        assert_eq!(cause(after(&[]), 0, 5), Cause::Unknown);
     }
 
     #[test]
     fn only_what_is_heard_after_it_left_speaks_of_a_transmission() {
         use Hop::{First, Last};
-        assert_eq!(cause(heard(&[(Last, 5000, 20)]), 1, 200), Cause::Congestion);
-        assert_eq!(cause(heard(&[(Last, 5000, 220)]), 1, 200), Cause::Corruption);
-        assert_eq!(cause(heard(&[(First, 5000, 20), (First, 6000, 299)]), 1, 200), Cause::Unknown);
-        assert_eq!(cause(heard(&[(First, 5000, 20), (First, 6000, 300)]), 1, 200), Cause::Corruption);
+        assert_eq!(cause(after(&[(Last, 5000, 20)]), 1, 200), Cause::Congestion);
+        assert_eq!(cause(after(&[(Last, 5000, 220)]), 1, 200), Cause::Corruption);
+        assert_eq!(cause(after(&[(First, 5000, 20), (First, 6000, 299)]), 1, 200), Cause::Unknown);
+        assert_eq!(cause(after(&[(First, 5000, 20), (First, 6000, 300)]), 1, 200), Cause::Corruption);
     }
 }

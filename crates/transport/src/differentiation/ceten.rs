@@ -54,7 +54,7 @@ impl Build<dyn LossDifferentiator> for Settings {
     }
 }
 
-/// Counts packets and losses, and hears what the links let through.
+/// Counts packets and losses, and takes what routers report of the links.
 #[derive(Debug)]
 pub struct Ceten {
     losses: usize,

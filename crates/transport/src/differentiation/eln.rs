@@ -40,7 +40,7 @@ struct Marked {
     start: u64,
     end: u64,
     /// When an acknowledgement said so last.
-    heard: Instant,
+    noticed_at: Instant,
 }
 
 impl LossDifferentiator for Eln {
@@ -57,19 +57,19 @@ impl LossDifferentiator for Eln {
         }
         if let Some(known) = self.marked.iter_mut().find(|marked| marked.start == start) {
             known.end = known.end.max(end);
-            known.heard = path.now;
+            known.noticed_at = path.now;
             return;
         }
         if self.marked.len() == MAX_MARKED {
             self.marked.pop_front();
         }
-        self.marked.push_back(Marked { start, end, heard: path.now });
+        self.marked.push_back(Marked { start, end, noticed_at: path.now });
     }
 
     fn judge(&mut self, loss: &Loss) -> Verdict {
         // An earlier mark speaks of an earlier transmission.
         let since = if loss.transmission == 0 { loss.sent_at } else { loss.sent_at + loss.path.srtt.unwrap_or_default() };
-        let of_this = |marked: &&Marked| (marked.start..marked.end).contains(&loss.start) && marked.heard >= since;
+        let of_this = |marked: &&Marked| (marked.start..marked.end).contains(&loss.start) && marked.noticed_at >= since;
         if self.marked.iter().any(|marked| of_this(&marked)) {
             Verdict { cause: Cause::Corruption, score: 1.0 }
         } else {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     /// An acknowledgement at `ms` that names `[start, start + 1000)`.
-    fn hear(eln: &mut Eln, ms: u64, una: u64, start: u32) {
+    fn notice(eln: &mut Eln, ms: u64, una: u64, start: u32) {
         let notices = Notices { explicit_loss: Some(ExplicitLoss { seq: Seq(start), len: 1000 }), ..Notices::default() };
         let rare = Some(Box::new(RareOptions { notices, ..RareOptions::default() }));
         let options = Options { rare, ..Options::default() };
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn what_is_named_is_corruption() {
         let mut eln = Eln::default();
-        hear(&mut eln, 100, 0, 2000);
+        notice(&mut eln, 100, 0, 2000);
         assert_eq!(judge(&mut eln, 2000, 0, 10), Cause::Corruption);
         assert_eq!(judge(&mut eln, 2500, 0, 10), Cause::Corruption, "the second half of what is named");
         assert_eq!(judge(&mut eln, 3000, 0, 10), Cause::Congestion);
@@ -133,20 +133,20 @@ mod tests {
     #[test]
     fn a_mark_speaks_of_a_retransmission_only_a_round_trip_after_it() {
         let mut eln = Eln::default();
-        hear(&mut eln, 199, 0, 2000);
+        notice(&mut eln, 199, 0, 2000);
         assert_eq!(judge(&mut eln, 2000, 1, 100), Cause::Congestion);
-        hear(&mut eln, 200, 0, 2000);
+        notice(&mut eln, 200, 0, 2000);
         assert_eq!(judge(&mut eln, 2000, 1, 100), Cause::Corruption);
     }
 
     #[test]
     fn what_is_not_outstanding_is_not_marked() {
         let mut eln = Eln::default();
-        hear(&mut eln, 100, 5000, 4000);
-        hear(&mut eln, 100, 5000, 10_000);
+        notice(&mut eln, 100, 5000, 4000);
+        notice(&mut eln, 100, 5000, 10_000);
         assert!(eln.marked.is_empty());
-        hear(&mut eln, 100, 5000, 6000);
-        hear(&mut eln, 110, 7000, 4000);
+        notice(&mut eln, 100, 5000, 6000);
+        notice(&mut eln, 110, 7000, 4000);
         assert!(eln.marked.is_empty(), "acknowledged");
     }
 }

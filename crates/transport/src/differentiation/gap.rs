@@ -7,7 +7,7 @@ use std::fmt;
 /// Judges at the receiver why segments are missing between two arrivals.
 ///
 /// It only looks. The one that rules is carried by the receiver agent `LossCause`, whose reports the sender
-/// reads with [`Relayed`](super::Relayed). Any number can listen in shadow: their verdicts do not travel, the receiver's driver hears of
+/// reads with [`Relayed`](super::Relayed). Any number can listen in shadow: their verdicts do not travel, the receiver's driver is told of
 /// them as [`Event::Gap`](crate::tcp::Event::Gap) and whoever sees both ends joins them with the sender's losses.
 pub trait GapDifferentiator: fmt::Debug + Send {
     /// One data segment in how many the peer has to mark for preferential dropping, if it judges by such marks.

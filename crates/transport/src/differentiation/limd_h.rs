@@ -172,7 +172,7 @@ mod tests {
     fn a_delivery_that_falls_behind_is_congestion() {
         let mut sender = throttled();
         sender.window(5).rounds(4, 100.0);
-        // The same window takes 100 ms, but only every third segment is heard of.
+        // The same window takes 100 ms, but only every third segment is acknowledged.
         for _ in 0..4 {
             sender.pause(60.0).ack(100.0);
         }

@@ -144,7 +144,7 @@ pub trait LossDifferentiator: fmt::Debug + Send {
         false
     }
 
-    /// Whether it wants to hear what really became of packets.
+    /// Whether it wants to be told what really became of packets.
     fn wants_truth(&self) -> bool {
         false
     }

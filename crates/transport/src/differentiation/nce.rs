@@ -92,7 +92,7 @@ mod tests {
     use super::super::script::{built, Script};
     use super::super::Cause::{Congestion, Corruption, Unknown};
 
-    /// A sender on an empty path of 100 ms that hears of a segment every so many milliseconds.
+    /// A sender on an empty path of 100 ms that gets an acknowledgement every so many milliseconds.
     fn sender(spacing_ms: f64) -> Script {
         let mut sender = Script::new(built("nce", &[]));
         for _ in 0..200 {

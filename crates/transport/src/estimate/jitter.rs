@@ -143,7 +143,7 @@ impl Jitter {
         over
     }
 
-    /// Forgets the rounds: what was under way is not heard of any more. The receiver's clock goes on.
+    /// Forgets the rounds: nothing that was under way is measured any more. The receiver's clock goes on.
     pub fn restart(&mut self) {
         (self.rounds, self.current, self.complete) = (Rounds::default(), Span::default(), Span::default());
     }
@@ -274,7 +274,7 @@ mod tests {
     fn the_receivers_clock_leaves_out_the_way_back_if_its_ticks_are_short_enough() {
         for (tick_ms, expected) in [(1, 0.0), (10, 0.0), (25, 0.5)] {
             let mut jitter = Jitter::new(Clock::Receiver, false);
-            // The receiver hears a segment every 20 ms as they were sent; the way back stretches the last four to 40 ms.
+            // A segment arrives every 20 ms, as they were sent; the way back stretches the last four to 40 ms.
             for n in 0..=204u64 {
                 let late = n.saturating_sub(200) * 20;
                 ack(

@@ -38,11 +38,11 @@ impl OneWay {
     }
 
     /// A segment with the timestamp `value` arrived, measured or not.
-    pub fn hear(&mut self, now: Instant, value: u32) {
+    pub fn on_timestamp(&mut self, now: Instant, value: u32) {
         self.clock.on_timestamp(now, value);
     }
 
-    /// The trip of a segment that was heard, in nanoseconds; `None` while the length of a tick is unknown.
+    /// The trip of a segment whose timestamp was taken, in nanoseconds; `None` while the length of a tick is unknown.
     pub fn trip(&mut self, now: Instant, value: u32) -> Option<i64> {
         let (tick, ticks) = (self.tick()?, self.clock.ticks_to(value));
         let (began, first) = match self.origin {
@@ -134,7 +134,7 @@ mod tests {
             let stamp = (left.as_nanos() as f64 * (1.0 + ppm / 1e6)) as u64 / tick.as_nanos();
             let now = Instant::ZERO + left + Duration::from_millis(20 + queue(n / 100));
             let value = (stamp as u32).wrapping_add(u32::MAX - 1000);
-            one_way.hear(now, value);
+            one_way.on_timestamp(now, value);
             out.extend(one_way.trip(now, value).map(|trip| trip as f64 / 1e6));
         }
         out
@@ -181,10 +181,10 @@ mod tests {
             let mut one_way = OneWay::default();
             one_way.expect(Duration::from_millis(expected));
             let mut told = Vec::new();
-            // A peer with ticks of 1 ms, heard every 10 ms over 20 ms.
+            // A peer with ticks of 1 ms, a segment of which arrives every 10 ms over 20 ms.
             for n in 0..400u64 {
                 let now = Instant::ZERO + Duration::from_millis(10 * n + 20);
-                one_way.hear(now, (10 * n) as u32);
+                one_way.on_timestamp(now, (10 * n) as u32);
                 told.push(one_way.trip(now, (10 * n) as u32));
             }
             assert_eq!(told[0], Some(0));

@@ -101,10 +101,10 @@ fn nearest_tick(measured: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// A clock that starts at `start`, heard every 7 ms over a path whose delay swings by 60 ms.
-    fn hear(tick: Duration, start: u32, heard: u64) -> PeerClock {
+    /// A clock that starts at `start`, a timestamp of which arrives every 7 ms over a path whose delay swings by 60 ms.
+    fn after(tick: Duration, start: u32, timestamps: u64) -> PeerClock {
         let mut clock = PeerClock::default();
-        for n in 0..heard {
+        for n in 0..timestamps {
             let sent = Duration::from_millis(7 * n);
             let delay = Duration::from_millis(20 + 60 * (n % 10) / 10);
             let value = start.wrapping_add((sent.as_nanos() / tick.as_nanos()) as u32);
@@ -118,12 +118,12 @@ mod tests {
         for micros in [1, 1000, 4000, 10_000, 100_000] {
             let tick = Duration::from_micros(micros);
             for start in [0, u32::MAX - 3] {
-                let clock = hear(tick, start, 2000);
+                let clock = after(tick, start, 2000);
                 assert_eq!(clock.tick(), Some(tick), "start {start}");
                 assert_eq!(clock.ticks, 1999 * 7_000 / micros);
             }
         }
-        assert_eq!(hear(Duration::from_millis(500), 0, 100).tick(), None, "one tick in 0.7 s says nothing");
+        assert_eq!(after(Duration::from_millis(500), 0, 100).tick(), None, "one tick in 0.7 s says nothing");
     }
 
     #[test]

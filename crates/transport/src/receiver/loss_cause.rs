@@ -238,7 +238,7 @@ mod tests {
         len: u32,
         lost: Option<Cause>,
         /// Whether the acknowledgement of its arrival is lost.
-        unheard: bool,
+        ack_lost: bool,
     }
 
     fn fate() -> impl Strategy<Value = SegmentFate> {
@@ -248,7 +248,7 @@ mod tests {
             1 => Just(Some(Cause::Congestion)),
             1 => Just(Some(Cause::Unknown)),
         ];
-        (1..3000u32, lost, prop::bool::weighted(0.2)).prop_map(|(len, lost, unheard)| SegmentFate { len, lost, unheard })
+        (1..3000u32, lost, prop::bool::weighted(0.2)).prop_map(|(len, lost, ack_lost)| SegmentFate { len, lost, ack_lost })
     }
 
     proptest! {
@@ -267,7 +267,7 @@ mod tests {
             let mut receiver = Receiver::new(causes);
             let mut sender = Relayed::default();
             let mut path = Path { una: FIRST, nxt: at, ..Path::default() };
-            let mut heard = 0;
+            let mut received_acks = 0;
             for (start, end, fate) in segments.iter().filter(|(.., fate)| fate.lost.is_none()) {
                 receiver.take(*start, *end);
                 let repaired = segments.iter().find(|(left, _, fate)| repair && fate.lost.is_some() && *left == receiver.next);
@@ -275,7 +275,7 @@ mod tests {
                     receiver.take(*left, *right);
                 }
                 let Some(report) = receiver.says() else { continue };
-                if !fate.unheard {
+                if !fate.ack_lost {
                     path.una = receiver.next;
                     let options = Options::default();
                     sender.on_ack(&Ack {
@@ -283,7 +283,7 @@ mod tests {
                         ece: false, in_recovery: false, window_limited: true, options: &options,
                     });
                     sender.on_report(&Reported { path: &path, report: &report, news: false, segment: None });
-                    heard += 1;
+                    received_acks += 1;
                 }
                 for ((start, _, fate), gap) in segments.iter().zip(&judged) {
                     let said = verdict(&mut sender, &path, *start, fate.len, 0).cause;
@@ -295,10 +295,10 @@ mod tests {
                     prop_assert_eq!(verdict(&mut sender, &path, *start, fate.len, 1).cause, Cause::Unknown);
                 }
             }
-            // With every acknowledgement heard, the sender knows the verdict on each gap that is still open behind the last arrival.
-            if !fates.iter().any(|fate| fate.unheard) {
+            // With every acknowledgement received, the sender knows the verdict on each gap that is still open behind the last arrival.
+            if !fates.iter().any(|fate| fate.ack_lost) {
                 let arrived = segments.iter().rposition(|(.., fate)| fate.lost.is_none()).unwrap_or(0);
-                for ((start, _, fate), gap) in segments[..arrived].iter().zip(&judged).filter(|((start, ..), _)| *start >= path.una && heard > 0) {
+                for ((start, _, fate), gap) in segments[..arrived].iter().zip(&judged).filter(|((start, ..), _)| *start >= path.una && received_acks > 0) {
                     let said = verdict(&mut sender, &path, *start, fate.len, 0).cause;
                     prop_assert_eq!(said, gap.map_or(Cause::Unknown, |(_, cause)| cause));
                 }

@@ -19,9 +19,9 @@ pub(super) struct News {
     duplicate: bool,
     /// The range of a D-SACK block, as positions in the stream (RFC 2883).
     pub dsack: Option<(u64, u64)>,
-    /// For how long nothing had been heard.
+    /// For how long no segment of the peer had arrived.
     pub silence: Duration,
-    /// It carries a report that was not heard before.
+    /// It carries a report that had not arrived before.
     new_report: bool,
     /// It asks for what is missing.
     asks: bool,
@@ -149,7 +149,7 @@ impl Endpoint {
         }
         let new = match segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
             Some(Report::Corruption(report)) => self.snd.reports.last.replace(report.count) != Some(report.count),
-            Some(Report::HeaderIntact(report)) => self.snd.reports.of_headers.is_news(report.count),
+            Some(Report::HeaderIntact(report)) => self.snd.reports.of_headers.is_new(report.count),
             Some(Report::Bandwidth(_)) => true,
             _ => false,
         };

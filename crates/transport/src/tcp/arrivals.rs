@@ -28,12 +28,12 @@ impl Arrivals {
     }
 
     /// A segment with the timestamp `value` arrived, with data or without: it tells of the peer's clock.
-    pub fn hear(&mut self, now: Instant, value: u32) {
-        self.trips.hear(now, value);
+    pub fn on_timestamp(&mut self, now: Instant, value: u32) {
+        self.trips.on_timestamp(now, value);
     }
 
     /// Takes note of data `[start, end)` that arrived; `first` is where the stream begins, `full_segment` the payload of a full
-    /// segment, `value` its `TSval`, which [`Self::hear`] knows.
+    /// segment, `value` its `TSval`, which [`Self::on_timestamp`] knows.
     pub fn note(&mut self, now: Instant, (start, end): (u64, u64), first: u64, full_segment: u32, value: Option<u32>) -> Timing {
         let expected = self.highest.max(first);
         let spacing = self.last_at.replace(now).map(|last| now.since(last));
@@ -59,7 +59,7 @@ mod tests {
         let mut arrivals = Arrivals::default();
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         for ms in 0..=50 {
-            arrivals.hear(at(ms), (ms as u32).wrapping_sub(43));
+            arrivals.on_timestamp(at(ms), (ms as u32).wrapping_sub(43));
         }
         let mut note = |ms: u64, start: u64, value: u32| arrivals.note(at(ms), (start, start + 100), 1000, 100, Some(value));
         assert_eq!(note(50, 1000, 7), Timing { spacing: None, trip: Some(0), gap: None });

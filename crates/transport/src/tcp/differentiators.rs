@@ -4,7 +4,7 @@ use crate::differentiation::LossDifferentiator;
 use crate::path::{Ack, Loss, Passed, Reported, Sent, TransmissionFate};
 use crate::verdict::Verdict;
 
-/// Hears every event once and tells each differentiator of it, so that those in shadow judge what the ruling one judges, from what it knows.
+/// Takes every event once and tells each differentiator of it, so that those in shadow judge what the ruling one judges, from what it knows.
 #[derive(Debug)]
 pub struct Differentiators {
     /// The one whose verdicts count. What segments carry for a differentiator they carry for this one.
@@ -21,7 +21,7 @@ impl Differentiators {
         }
     }
 
-    /// Whether any of them wants to hear what really became of packets.
+    /// Whether any of them wants to be told what really became of packets.
     pub fn want_truth(&self) -> bool {
         self.ruling.wants_truth() || self.shadows.iter().any(|(_, shadow)| shadow.wants_truth())
     }

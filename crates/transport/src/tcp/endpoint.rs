@@ -161,7 +161,7 @@ impl Endpoint {
         self.send_space() >= self.config.send_buffer / 2
     }
 
-    /// Whether any of the differentiators wants to hear what really became of packets.
+    /// Whether any of the differentiators wants to be told what really became of packets.
     pub fn wants_truth(&self) -> bool {
         self.parts.differentiators.want_truth()
     }

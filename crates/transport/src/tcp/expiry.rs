@@ -58,9 +58,9 @@ impl Endpoint {
 
     /// Whether the peer has been silent for so long that the connection is over.
     fn gives_up(&self, now: Instant) -> bool {
-        let unheard = self.snd.board.first().map_or(Duration::ZERO, |head| now.since(head.first_at));
+        let unanswered = self.snd.board.first().map_or(Duration::ZERO, |head| now.since(head.first_at));
         self.config.max_retransmissions.is_some_and(|max| self.snd.expiries > max)
-            || self.config.user_timeout.is_some_and(|limit| unheard >= limit)
+            || self.config.user_timeout.is_some_and(|limit| unanswered >= limit)
     }
 
     /// Ends what an expiry ends, whatever it is taken for, and notes what was.

@@ -208,7 +208,7 @@ impl Endpoint {
         self.agreed.ecn = self.config.ecn && (asked || granted);
         if let (true, Some(timestamps)) = (self.agreed.timestamps, options.timestamps) {
             self.rcv.arrivals.expect_tick(self.config.timestamp_tick);
-            self.rcv.arrivals.hear(now, timestamps.value);
+            self.rcv.arrivals.on_timestamp(now, timestamps.value);
             self.rcv.ts_recent = timestamps.value;
             self.rcv.ts_recent_at = now;
         }

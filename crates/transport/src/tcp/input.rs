@@ -45,7 +45,7 @@ impl Endpoint {
         }
     }
 
-    /// A control segment of a base station. It acknowledges nothing: only differentiators hear it.
+    /// A control segment of a base station. It acknowledges nothing: only differentiators are told of it.
     fn on_hop_notice(&mut self, notice: HopNotice) {
         let start = notice.seq.near(self.snd.una);
         if start + u64::from(notice.len) <= self.snd.una || start >= self.snd.nxt {
@@ -144,7 +144,7 @@ impl Endpoint {
         let last = start + u64::from(segment.seq_len());
         if start == last {
             // A peer that has filled the window acknowledges from its right edge: without these, lost data could keep all of its
-            // acknowledgements from being heard.
+            // acknowledgements from being taken.
             let on_edge = start == end && !segment.flags.contains(Flags::RST);
             return start >= next && start < end || start == next || on_edge;
         }
@@ -182,7 +182,7 @@ impl Endpoint {
     /// Takes over the peer's timestamp if the segment covers what was acknowledged last (RFC 7323, 4.3).
     fn remember_timestamp(&mut self, now: Instant, start: u64, segment: &Segment) {
         if let (true, Some(timestamps)) = (self.agreed.timestamps, segment.options.timestamps) {
-            self.rcv.arrivals.hear(now, timestamps.value);
+            self.rcv.arrivals.on_timestamp(now, timestamps.value);
             if start <= self.rcv.last_ack && (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) >= 0 {
                 self.rcv.ts_recent = timestamps.value;
                 self.rcv.ts_recent_at = now;

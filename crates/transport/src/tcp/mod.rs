@@ -4,7 +4,7 @@
 //!
 //! - opening and closing (`handshake`, `fast_open`), arriving segments (`input`), what leaves (`output`), how large packets may be (`pmtu`), timers (`timers`);
 //! - what an acknowledgement delivers, teaches and sets in motion (`ack`), and what it asks for (`snacks`);
-//! - **where a loss is judged**: `losses`, by duplicates or by time (`rack`); the differentiators hear of everything in `differentiators`;
+//! - **where a loss is judged**: `losses`, by duplicates or by time (`rack`); `differentiators` passes every event on to them;
 //! - **where the window falls** and how it comes back: `reduction`, with `prr`, `ramp` and `undo`;
 //! - **where a timeout is handled**: `expiry`, and its assessment in `after_timeout`;
 //! - what is being repaired meanwhile: the state machine of `recovery`, which alone changes its state.
@@ -24,7 +24,6 @@ mod endpoint;
 mod expiry;
 mod fast_open;
 mod handshake;
-mod heard;
 mod hold;
 mod input;
 mod losses;
@@ -62,5 +61,6 @@ pub use record::{
 
 #[cfg(test)]
 mod models;
+mod report_numbers;
 #[cfg(test)]
 mod tests;

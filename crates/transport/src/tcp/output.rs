@@ -442,7 +442,7 @@ impl Endpoint {
     }
 
     fn acknowledgement(&mut self, now: Instant) -> Segment {
-        // The octet that probes a closed window lies outside of it, and what follows it would not be heard.
+        // The octet that probes a closed window lies outside of it, and what follows it would be dropped.
         let seq = if self.snd.persist.outstanding { self.snd.una } else { self.snd.nxt };
         let mut segment = Segment { seq: Seq::from(seq), flags: Flags::ACK, ..self.blank() };
         segment.options = self.data_options(now, None, false);

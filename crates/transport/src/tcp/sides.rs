@@ -3,7 +3,6 @@
 use super::arrivals::Arrivals;
 use super::assembler::Assembler;
 use super::bulk::Echoes;
-use super::heard::Heard;
 use super::hold::Hold;
 use super::peer_window::PeerWindow;
 use super::pmtu::PathMtu;
@@ -11,6 +10,7 @@ use super::quick_acks::QuickAcks;
 use super::rack::Rack;
 use super::ramp::Ramp;
 use super::recovery::Recovery;
+use super::report_numbers::ReportNumbers;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
@@ -74,14 +74,14 @@ pub(super) struct Sender {
     /// How often the SYN was retransmitted.
     pub syn_expiries: u32,
     pub persist: Persist,
-    /// When the peer was last heard of; after a timeout not before its segment was sent.
+    /// When the last segment of the peer arrived; after a timeout not before its segment was sent.
     pub quiet_since: Instant,
     /// When data last left, for restart after idling.
     pub last_sent: Instant,
     pub ecn: EcnResponse,
-    pub reports: ReportsHeard,
+    pub reports: KnownReports,
     pub waves: Waves,
-    /// The application has filled more than half of the buffer and wants to hear when there is room again.
+    /// The application has filled more than half of the buffer and waits for an event that there is room again.
     pub crowded: bool,
     pub finished_told: bool,
     /// How much of the congestion window was in use lately.
@@ -121,13 +121,13 @@ pub(super) struct EcnResponse {
     pub cwr_due: bool,
 }
 
-/// Which of the receiver's reports were heard.
+/// Which of the receiver's reports have arrived.
 #[derive(Debug, Default)]
-pub(super) struct ReportsHeard {
+pub(super) struct KnownReports {
     /// The count of the last one on a damaged segment.
     pub last: Option<u8>,
     /// Those on intact headers.
-    pub of_headers: Heard,
+    pub of_headers: ReportNumbers,
 }
 
 impl Sender {
@@ -160,7 +160,7 @@ impl Sender {
             quiet_since: Instant::ZERO,
             last_sent: Instant::ZERO,
             ecn: EcnResponse { reduced_until: iss, cwr_due: false },
-            reports: ReportsHeard::default(),
+            reports: KnownReports::default(),
             waves: Waves::default(),
             crowded: false,
             finished_told: false,

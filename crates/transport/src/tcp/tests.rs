@@ -347,7 +347,7 @@ fn an_answer_to_the_handshake_ends_quick_acknowledgements() {
     assert_eq!((answered(false), answered(true)), (Duration::from_millis(50), Duration::from_millis(90)));
 }
 
-/// Tells nothing for as long as it is asked, and counts what it hears.
+/// Tells nothing for as long as it is asked, and counts what it is told.
 #[derive(Debug)]
 struct Wonders {
     undone: Arc<AtomicU32>,

@@ -184,7 +184,7 @@ impl Endpoint {
         doubled.min(self.config.max_rto)
     }
 
-    /// The peer was heard: the time after which it is probed begins anew.
+    /// A segment of the peer arrived: the time after which it is probed begins anew.
     pub(super) fn touch_keep_alive(&mut self, now: Instant) {
         let clock = self.snd.rtt.clock();
         self.timers.touch_keep_alive(self.config.keep_alive.map(|idle| clock.after(now, idle)));

@@ -50,7 +50,7 @@ pub struct Timeout<'a> {
     pub path: &'a Path,
     /// Number of expiries in a row without progress, this one included: 1 for the first.
     pub consecutive: u32,
-    /// For how long nothing has been heard of the peer while data was outstanding.
+    /// For how long no segment of the peer has arrived while data was outstanding.
     pub silence: Duration,
     /// The ruling differentiator's verdict on the first outstanding segment.
     pub verdict: &'a Verdict,
@@ -99,7 +99,7 @@ pub struct AfterTimeout<'a> {
     pub ack: &'a Ack<'a>,
     /// Which acknowledgement since the timeout this is: 1 for the first.
     pub number: u32,
-    /// For how long nothing had been heard of the peer before it.
+    /// For how long no segment of the peer had arrived before it.
     pub silence: Duration,
     /// `SND.NXT` at the timeout.
     pub recover: u64,

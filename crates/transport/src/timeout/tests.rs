@@ -414,7 +414,7 @@ fn nrt(before: u64, repair: &[u64], ece: bool, judged: Judged) -> Vec<Assessment
 fn nrt_after(policy: &mut Nrt, before: u64, repair: &[u64], ece: bool, judged: Judged) -> Vec<Assessment> {
     let ms = Duration::from_millis;
     let options = Options::default();
-    let hear = |policy: &mut Nrt, now: Instant, rtt: u64, ece: bool| {
+    let acknowledge = |policy: &mut Nrt, now: Instant, rtt: u64, ece: bool| {
         let path = Path { now, ..Path::default() };
         let sent = (now.as_nanos() > ms(rtt).as_nanos()).then(|| Instant::from_nanos(now.as_nanos() - ms(rtt).as_nanos()));
         policy.on_ack(&Ack {
@@ -432,7 +432,7 @@ fn nrt_after(policy: &mut Nrt, before: u64, repair: &[u64], ece: bool, judged: J
         });
     };
     for rtt in [100, 200, before] {
-        hear(policy, judged.at, rtt, false);
+        acknowledge(policy, judged.at, rtt, false);
     }
     let path = Path { una: UNA, nxt: RECOVER, rto: RTO, now: judged.at, cwnd: 3000, mss: 1000, ..Path::default() };
     let response = policy.on_timeout(&Timeout {
@@ -445,13 +445,13 @@ fn nrt_after(policy: &mut Nrt, before: u64, repair: &[u64], ece: bool, judged: J
         in_recovery: false,
     });
     assert!(response.back_off && response.head_only);
-    let heard = (1..).zip(repair).map(|(number, &rtt)| {
+    let answers = (1..).zip(repair).map(|(number, &rtt)| {
         let last = number as usize == repair.len();
-        hear(policy, judged.at + ms(500), rtt, ece);
+        acknowledge(policy, judged.at + ms(500), rtt, ece);
         let una = if last { RECOVER } else { UNA + 1000 * u64::from(number) };
         answer(policy, number, Answer { una, acked: 1000, echo: Some(RETRANSMISSION), ..ADVANCE })
     });
-    heard.collect()
+    answers.collect()
 }
 
 #[test]

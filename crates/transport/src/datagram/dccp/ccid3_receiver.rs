@@ -66,12 +66,12 @@ impl Receiver {
         }
     }
 
-    /// About a round-trip time: after that the sender should hear of data in any case (RFC 5348, 6.2).
+    /// About a round-trip time: after that the sender should get a report in any case (RFC 5348, 6.2).
     pub const fn round_trip(&self) -> Option<Duration> {
         self.round_trip
     }
 
-    /// A packet arrived that was not there before, with `octets` of data. Returns whether the sender should hear of it now.
+    /// A packet arrived that was not there before, with `octets` of data. Returns whether the sender should be told of it now.
     pub fn on_packet(&mut self, now: Instant, seq: u64, ccval: u8, octets: u32, bad: bool) -> bool {
         let (newest, known, _) = self.newest;
         let counter = if seq > newest {
@@ -193,12 +193,12 @@ mod tests {
 
     /// Packets `seqs`, four of them a quarter of a round-trip time.
     fn feed(receiver: &mut Receiver, seqs: impl IntoIterator<Item = u64>) -> Vec<u64> {
-        let heard = |receiver: &mut Receiver, seq: u64| {
+        let reported = |receiver: &mut Receiver, seq: u64| {
             receiver.reported = Some(Instant::ZERO);
             receiver.reported_counter = u64::MAX - 100;
             receiver.on_packet(Instant::ZERO, seq, (seq / 4 % 16) as u8, 100, false)
         };
-        seqs.into_iter().filter(|seq| heard(receiver, *seq)).collect()
+        seqs.into_iter().filter(|seq| reported(receiver, *seq)).collect()
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub struct Endpoint {
     pub(super) ack_at: Option<Instant>,
     pub(super) ack_now: bool,
     /// The other side sends data, so it wants reports.
-    pub(super) hears_data: bool,
+    pub(super) receives_data: bool,
     /// The other side sends reports, so it wants to know which of them arrived; when that was said last.
     pub(super) ack_of_ack: bool,
     pub(super) ack_of_ack_at: Instant,
@@ -158,7 +158,7 @@ impl Endpoint {
             unacked: 0,
             ack_at: None,
             ack_now: false,
-            hears_data: false,
+            receives_data: false,
             ack_of_ack: false,
             ack_of_ack_at: Instant::ZERO,
             syncs: (Instant::ZERO, 0),

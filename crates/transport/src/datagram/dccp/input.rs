@@ -231,17 +231,17 @@ impl Endpoint {
         let octets = if carries { packet.payload.len() as u32 } else { 0 };
         // What counts as a mark is a loss event (RFC 5348, 5.3; RFC 4340, 11.7.2).
         let bad = marked || dropped.is_some_and(|code| self.counts(code));
-        let heard = self.rate.as_mut().map(|rate| rate.on_packet(now, seq, packet.ccval, octets, bad));
+        let report_due = self.rate.as_mut().map(|rate| rate.on_packet(now, seq, packet.ccval, octets, bad));
         if !carries {
             return;
         }
-        self.hears_data = true;
+        self.receives_data = true;
         if dropped.is_none_or(|code| code == DropCode::DELIVERED_CORRUPT) {
             self.stats.octets_delivered += packet.payload.len() as u64;
             self.arrived.push_back(Datagram { payload: packet.payload.clone(), corrupt: dropped.is_some() });
         }
-        if let Some(heard) = heard {
-            self.ack_now |= heard;
+        if let Some(report_due) = report_due {
+            self.ack_now |= report_due;
             let patience = self.rate.as_ref().and_then(Receiver::round_trip).unwrap_or(self.config.delayed_ack);
             self.ack_at = self.ack_at.or(Some(now + patience.min(self.config.delayed_ack)));
             return;

@@ -33,7 +33,7 @@ impl Endpoint {
         Seq48::new(self.received.newest())
     }
 
-    /// The other side's reports grow until it hears that they arrive (RFC 4341, 6.2). About once in a round-trip time is enough.
+    /// The other side's reports grow until it is told that they arrive (RFC 4341, 6.2). About once in a round-trip time is enough.
     fn ack_of_ack_is_due(&self, now: Instant) -> bool {
         self.ack_of_ack && now.since(self.ack_of_ack_at) >= self.sender.srtt().unwrap_or_default()
     }
@@ -113,7 +113,7 @@ impl Endpoint {
         self.ack_of_ack = false;
         self.ack_of_ack_at = now;
         (self.ack_now, self.ack_at, self.unacked) = (false, None, 0);
-        if !self.hears_data {
+        if !self.receives_data {
             return;
         }
         if let Some(rate) = self.rate.as_mut().filter(|rate| rate.has_news()) {

@@ -1,16 +1,16 @@
-//! Which of a series of numbered reports have been heard.
+//! Which of a series of numbered reports have arrived.
 
 /// Remembers the last 64 numbers below the highest, modulo 256.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct ReportNumbers {
     highest: u8,
-    /// Bit n: the number n below the highest. 0 if nothing was heard.
+    /// Bit n: the number n below the highest. 0 if none has arrived.
     mask: u64,
 }
 
-impl Heard {
-    /// Takes note of a number; returns whether it was not heard before. What is too old to be remembered was.
-    pub fn is_news(&mut self, number: u8) -> bool {
+impl ReportNumbers {
+    /// Takes note of a number; returns whether it is new. What is too old to be remembered is not.
+    pub fn is_new(&mut self, number: u8) -> bool {
         let ahead = number.wrapping_sub(self.highest);
         if self.mask == 0 {
             (self.highest, self.mask) = (number, 1);
@@ -34,10 +34,10 @@ mod tests {
 
     #[test]
     fn each_number_is_news_once_in_any_order() {
-        let mut heard = Heard::default();
-        let news: Vec<_> = [250, 250, 252, 251, 251, 3, 253, 254, 253].into_iter().map(|n| heard.is_news(n)).collect();
+        let mut numbers = ReportNumbers::default();
+        let news: Vec<_> = [250, 250, 252, 251, 251, 3, 253, 254, 253].into_iter().map(|n| numbers.is_new(n)).collect();
         assert_eq!(news, [true, false, true, true, false, true, true, true, false]);
-        assert!(heard.is_news(100));
-        assert!(!heard.is_news(3), "too old");
+        assert!(numbers.is_new(100));
+        assert!(!numbers.is_new(3), "too old");
     }
 }

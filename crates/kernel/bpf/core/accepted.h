@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
 // Which reports of damaged segments a sender believes. Each that it believes stands for one lost transmission, and excuses no other.
-#ifndef WHYLOSS_CORE_HEARD_H
-#define WHYLOSS_CORE_HEARD_H
+#ifndef WHYLOSS_CORE_ACCEPTED_H
+#define WHYLOSS_CORE_ACCEPTED_H
 
 #include "core/budget.h"
 #include "core/loop.h"
 #include "core/option.h"
 #include "core/repair.h"
 
-#define WL_HEARD 64
+#define WL_ACCEPTED 64
 // Wrong echoes that are forgiven: these, and one for so many right ones, because damage can hit the nonce itself.
-#define WL_HEARD_WRONG 2
-#define WL_HEARD_RIGHT 32
+#define WL_ACCEPTED_WRONG 2
+#define WL_ACCEPTED_RIGHT 32
 // Segments without a report after which a path is taken for one that damages none.
-#define WL_HEARD_LATELY 256
+#define WL_ACCEPTED_LATELY 256
 
 enum wl_belief {
 	WL_BELIEVED,
@@ -27,13 +27,13 @@ enum wl_belief {
 	WL_DISTRUSTED, // too many wrong echoes before
 };
 
-struct wl_heard_one {
+struct wl_accepted_one {
 	u32 seq;
 	u32 nonce; // 0 where none is asked for
 	u32 repaired; // the segment was sent again: it was missing indeed
 };
 
-struct wl_heard {
+struct wl_accepted {
 	u32 total; // believed so far
 	u32 repaired; // of these, whose segments were sent again
 	u32 wrong;
@@ -43,7 +43,7 @@ struct wl_heard {
 	struct wl_budget budget;
 	u8 count; // that the latest report told
 	u8 nonces; // an echo is asked for
-	struct wl_heard_one one[WL_HEARD];
+	struct wl_accepted_one one[WL_ACCEPTED];
 };
 
 struct wl_outstanding {
@@ -51,27 +51,27 @@ struct wl_outstanding {
 	u32 nxt;
 };
 
-WL_CORE int wl_heard_distrusted(const struct wl_heard *heard)
+WL_CORE int wl_accepted_distrusted(const struct wl_accepted *accepted)
 {
-	return heard->wrong > WL_HEARD_WRONG + heard->total / WL_HEARD_RIGHT;
+	return accepted->wrong > WL_ACCEPTED_WRONG + accepted->total / WL_ACCEPTED_RIGHT;
 }
 
 // Whether the path has damaged segments lately: reports of what the receiver has do not count.
-WL_CORE int wl_heard_lately(const struct wl_heard *heard)
+WL_CORE int wl_accepted_lately(const struct wl_accepted *accepted)
 {
-	return heard->repaired && heard->since < WL_HEARD_LATELY;
+	return accepted->repaired && accepted->since < WL_ACCEPTED_LATELY;
 }
 
 // Segments were delivered, to a sender with a window of `window`.
-WL_CORE void wl_heard_delivered(struct wl_heard *heard, u32 segments, u32 window)
+WL_CORE void wl_accepted_delivered(struct wl_accepted *accepted, u32 segments, u32 window)
 {
-	heard->since = wl_min(heard->since + segments, WL_HEARD_LATELY);
-	wl_budget_earn(&heard->budget, segments, window);
+	accepted->since = wl_min(accepted->since + segments, WL_ACCEPTED_LATELY);
+	wl_budget_earn(&accepted->budget, segments, window);
 }
 
 // A look through the reports believed.
 struct wl_look {
-	const struct wl_heard *heard;
+	const struct wl_accepted *accepted;
 	u32 seq;
 	u32 nonce; // 0 fits any
 	u32 known; // reports of this segment with this nonce
@@ -80,9 +80,9 @@ struct wl_look {
 
 WL_STEP wl_look_step(u32 round, struct wl_look *look)
 {
-	const struct wl_heard_one *one = &look->heard->one[round % WL_HEARD];
+	const struct wl_accepted_one *one = &look->accepted->one[round % WL_ACCEPTED];
 
-	if (round >= look->heard->total)
+	if (round >= look->accepted->total)
 		return 1;
 	if (!look->nonce || one->nonce == look->nonce) {
 		if (one->seq == look->seq)
@@ -94,16 +94,16 @@ WL_STEP wl_look_step(u32 round, struct wl_look *look)
 }
 
 // Whether a transmission of the segment at `seq` was reported; that with `nonce`, unless it is 0.
-WL_CORE int wl_heard_has(const struct wl_heard *heard, u32 seq, u32 nonce)
+WL_CORE int wl_accepted_has(const struct wl_accepted *accepted, u32 seq, u32 nonce)
 {
-	struct wl_look look = { heard, seq, nonce, 0, 0 };
+	struct wl_look look = { accepted, seq, nonce, 0, 0 };
 
-	WL_LOOP(WL_HEARD, wl_look_step, &look);
+	WL_LOOP(WL_ACCEPTED, wl_look_step, &look);
 	return look.known > 0;
 }
 
 struct wl_repair {
-	struct wl_heard *heard;
+	struct wl_accepted *accepted;
 	u32 seq;
 	u32 len;
 	u32 explained;
@@ -111,14 +111,14 @@ struct wl_repair {
 
 WL_STEP wl_repair_step(u32 round, struct wl_repair *repair)
 {
-	struct wl_heard_one *one = &repair->heard->one[round % WL_HEARD];
+	struct wl_accepted_one *one = &repair->accepted->one[round % WL_ACCEPTED];
 
-	if (round >= repair->heard->total)
+	if (round >= repair->accepted->total)
 		return 1;
 	if (!one->repaired && one->seq - repair->seq < repair->len) {
 		one->repaired = 1;
-		repair->heard->repaired++;
-		repair->heard->since = 0;
+		repair->accepted->repaired++;
+		repair->accepted->since = 0;
 		repair->explained++;
 	}
 	return 0;
@@ -126,33 +126,33 @@ WL_STEP wl_repair_step(u32 round, struct wl_repair *repair)
 
 // `len` octets from `seq` on are sent again. A report of a segment that is never sent again excuses nothing: the receiver has it. Returns how many
 // losses were reported that this repairs.
-WL_CORE u32 wl_heard_repair(struct wl_heard *heard, u32 seq, u32 len)
+WL_CORE u32 wl_accepted_repair(struct wl_accepted *accepted, u32 seq, u32 len)
 {
-	struct wl_repair repair = { heard, seq, len, 0 };
+	struct wl_repair repair = { accepted, seq, len, 0 };
 
-	WL_LOOP(WL_HEARD, wl_repair_step, &repair);
+	WL_LOOP(WL_ACCEPTED, wl_repair_step, &repair);
 	return repair.explained;
 }
 
-WL_CORE enum wl_belief wl_heard_report(struct wl_heard *heard, struct wl_sent *sent, const struct wl_report *report,
+WL_CORE enum wl_belief wl_accept_report(struct wl_accepted *accepted, struct wl_sent *sent, const struct wl_report *report,
 				       const struct wl_outstanding *at)
 {
 	struct wl_transmission which = { 0 };
-	int late = report->seq - at->una >= at->nxt - at->una, stepped = report->counted && report->count != heard->count;
-	struct wl_look look = { heard, report->seq, 0, 0, 0 };
+	int late = report->seq - at->una >= at->nxt - at->una, stepped = report->counted && report->count != accepted->count;
+	struct wl_look look = { accepted, report->seq, 0, 0, 0 };
 	u32 repaired;
 
-	if (wl_heard_distrusted(heard))
+	if (wl_accepted_distrusted(accepted))
 		return WL_DISTRUSTED;
 	if (report->counted)
-		heard->count = report->count;
-	if (late && !heard->nonces)
+		accepted->count = report->count;
+	if (late && !accepted->nonces)
 		return WL_STALE;
 	if (report->congested)
 		return WL_MARKED;
-	if (!report->confirmed || (heard->nonces && !report->echoed))
+	if (!report->confirmed || (accepted->nonces && !report->echoed))
 		return WL_UNPROVEN;
-	if (heard->nonces) {
+	if (accepted->nonces) {
 		which = wl_sent_find(sent, report->seq, report->echo, report->echoed);
 		// What was acknowledged meanwhile counts if it was sent again: its report found no room before.
 		if (late && !which.followed)
@@ -160,29 +160,29 @@ WL_CORE enum wl_belief wl_heard_report(struct wl_heard *heard, struct wl_sent *s
 		if (!which.found) {
 			u32 form = report->echoed != 0xFFFFFFFF;
 
-			if (!heard->wrong || heard->wrong_seq[form] != report->seq || heard->wrong_echo[form] != report->echo)
-				heard->wrong++;
-			heard->wrong_seq[form] = report->seq;
-			heard->wrong_echo[form] = report->echo;
+			if (!accepted->wrong || accepted->wrong_seq[form] != report->seq || accepted->wrong_echo[form] != report->echo)
+				accepted->wrong++;
+			accepted->wrong_seq[form] = report->seq;
+			accepted->wrong_echo[form] = report->echo;
 			return WL_WRONG;
 		}
 		look.nonce = which.nonce;
 	}
-	WL_LOOP(WL_HEARD, wl_look_step, &look);
+	WL_LOOP(WL_ACCEPTED, wl_look_step, &look);
 	// Without nonces only a step of the count tells new damage to a segment from a repeated report of the old.
-	if (look.known && (heard->nonces || !stepped))
+	if (look.known && (accepted->nonces || !stepped))
 		return WL_REPEATED;
-	if (look.spent && heard->nonces)
+	if (look.spent && accepted->nonces)
 		return WL_SPENT;
-	if (!wl_budget_spend(&heard->budget))
+	if (!wl_budget_spend(&accepted->budget))
 		return WL_LIMITED;
 	repaired = which.followed;
-	if (repaired || !heard->nonces)
+	if (repaired || !accepted->nonces)
 		repaired |= wl_repair_explain(sent, report->seq, which.number);
-	heard->one[heard->total % WL_HEARD] = (struct wl_heard_one){ report->seq, which.nonce, repaired };
-	heard->total++;
-	heard->repaired += repaired;
-	heard->since = repaired ? 0 : heard->since;
+	accepted->one[accepted->total % WL_ACCEPTED] = (struct wl_accepted_one){ report->seq, which.nonce, repaired };
+	accepted->total++;
+	accepted->repaired += repaired;
+	accepted->since = repaired ? 0 : accepted->since;
 	return WL_BELIEVED;
 }
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Call = Callable[..., Ended]
 
-COMMANDS = ["run", "sweep", "score", "roc", "reproduce", "papers", "schemes", "describe", "report"]
+COMMANDS = ["run", "sweep", "score", "roc", "reproduce", "papers", "schemes", "describe", "report", "plot"]
 
 
 def test_help_teaches(whyloss: Call) -> None:
@@ -80,7 +80,10 @@ def test_set_changes_fields(whyloss: Call, small: Path) -> None:
         (["reproduce", "garcia2004", "--figure", "99"], "no figure '99'"),
         (["reproduce", "garcia2004", "--reading", "x"], "no reading 'x'; there are pre-registered, behaviour,"),
         (["reproduce", "garcia2004", "--reading", "behaviour", "--all-readings"], "either --reading or --all-readings"),
-        (["report", "."], "reproduction.json"),
+        (["report", "."], "holds neither reproduction.json nor runs.parquet"),
+        (["report", "nowhere"], "'nowhere' does not exist"),
+        (["report", ".", "--set", "path.rate=1 Mbps"], "goes with a scenario, not with a folder"),
+        (["report", "broken.toml"], "broken.toml:2"),
         (["frobnicate"], "No such command"),
     ],
 )

@@ -271,6 +271,16 @@ def test_bad_input_is_one_message_and_status_2(whyloss: Call, lossy: Path, argum
     assert len(re.findall(r"^error: |^Error: ", done.err, re.M)) == 1
 
 
+def test_a_report_of_a_run_is_one_file(whyloss: Call, lossy: Path, tmp_path: Path) -> None:
+    done = whyloss("report", lossy)
+    assert (done.status, done.out) == (0, "out/lossy/report.html\n"), done.err
+    assert (tmp_path / "out" / "lossy" / "report.html").read_text(encoding="utf-8").count("data-figure=") == 2
+    assert whyloss("run", lossy, "--out", "kept").status == 0
+    done = whyloss("report", "kept")
+    assert (done.status, done.out) == (0, "kept/report.html\n"), done.err
+    assert "output.segments = {}" in (tmp_path / "kept" / "report.html").read_text(encoding="utf-8")
+
+
 def test_a_folder_without_what_is_needed_says_which_setting_fills_it(whyloss: Call, lossy: Path) -> None:
     assert whyloss("run", lossy, "--out", "bare").status == 0
     for arguments, setting in (

@@ -1,17 +1,22 @@
 """Figures and the report: whole, offline, the same for the same data."""
 
+import base64
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import plotly.graph_objects
 import pytest
 
-from whyloss import plots
+from whyloss import Scenario, plots, traces
 from whyloss.figures import Curve, Figure, Style
-from whyloss.report import render
+from whyloss.report import render, render_run
 from whyloss.report.html import interval, number
 from whyloss.stats import mean
+from whyloss.traces import looks
 
 
 @pytest.fixture
@@ -158,3 +163,133 @@ def test_a_single_run_has_no_interval() -> None:
 )
 def test_numbers_have_the_digits_that_count(value: float | None, text: str) -> None:
     assert number(value) == text
+
+
+#: As much of a browser as the scripts of a page ask for: no plot ever comes near the screen.
+BROWSER = """
+const heard = {}, calls = [], classes = new Set();
+globalThis.addEventListener = (name, what) => (heard[name] ??= []).push(what);
+globalThis.matchMedia = () => ({ matches: false, addEventListener() {} });
+globalThis.getComputedStyle = () => ({ fontFamily: "x", getPropertyValue: (name) => `${name.slice(2)}-resolved` });
+globalThis.IntersectionObserver = class { observe() {} unobserve() {} };
+globalThis.location = { hash: "" };
+const plots = PLOTS.map((figure) => ({ dataset: { figure }, style: {}, offsetParent: {}, on() {} }));
+globalThis.document = {
+  documentElement: { classList: { add: (name) => classes.add(name), remove: (name) => classes.delete(name) } },
+  body: {},
+  getElementById: (id) => (id === "data" ? { textContent: DATA } : null),
+  querySelectorAll: (what) => (what === ".plot" ? plots : []),
+};
+globalThis.Plotly = { react: (element, traces, layout) => calls.push({
+  figure: element.dataset.figure, height: element.style.height, traces, layout, printing: classes.has("printing") }) };
+"""
+PRINT = """
+const before = calls.length;
+heard.beforeprint.forEach((what) => what());
+const printed = calls.slice(before);
+heard.afterprint.forEach((what) => what());
+console.log(JSON.stringify({ before, printed, after: calls.slice(before + printed.length), left: [...classes] }));
+"""
+
+
+def printed(page: str, tmp_path: Path) -> dict[str, Any]:
+    """What is drawn when nobody has scrolled, and the page is printed."""
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    script = page[page.rindex("<script>") + len("<script>") : page.rindex("</script>")]
+    numbers = re.findall(r'data-figure="(\d+)"', page)
+    values = f"const DATA = {json.dumps(data[1])}, PLOTS = {json.dumps(numbers)};"
+    path = tmp_path / "page.js"
+    path.write_text(f"{values}\n{BROWSER}\n(() => {{ {script} }})();\n{PRINT}", encoding="utf-8")
+    done = subprocess.run(["node", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node runs the scripts of the page")
+
+
+@needs_node
+def test_a_printed_report_has_all_its_plots(tmp_path: Path) -> None:
+    result = printed(render(record([plain_figure(), plain_figure("other")])), tmp_path)
+    assert result["before"] == 0
+    assert [call["figure"] for call in result["printed"]] == ["0", "1"]
+    assert all(call["printing"] and call["height"].endswith("px") for call in result["printed"])
+    assert result["printed"][1]["traces"][-1]["name"] == "other"
+    # Afterwards they are as the screen has them.
+    assert [call["printing"] for call in result["after"]] == [False, False]
+    assert result["left"] == []
+
+
+def test_without_javascript_the_pictures_beside_the_report_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "figure-4.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    (tmp_path / "secret.svg").write_text("<svg>not a figure</svg>")
+    outside = plain_figure() | {"id": "4/../../../secret"}
+    page = render(record([plain_figure(), outside]), tmp_path)
+    fallbacks = re.findall(r"<noscript>(.*?)</noscript>", page, re.DOTALL)
+    assert len(fallbacks) == 2
+    pictures = re.findall(r'<img class="still" src="data:image/svg\+xml;base64,([^"]+)"', page)
+    assert [base64.b64decode(picture)[:4] for picture in pictures] == [b"<svg"]
+    assert "needs JavaScript" in fallbacks[1]
+    assert b"not a figure" not in base64.b64decode(pictures[0])
+
+
+@pytest.fixture
+def shown() -> dict[str, Any]:
+    """The record of a run with losses, whose flow has an awkward name."""
+    document = {
+        "scenario": {"name": "lossy </script>", "seed": 5},
+        "path": {"rate": "2 Mbps", "delay": "20 ms", "queue": "12 pkt", "forward": {"channel": {"ber": 2e-6}}},
+        "flow": [{"name": "<b>one", "size": "300 kB", "scheme": "checksum-ld"}],
+    }
+    return traces.page(traces.rerun(Scenario(document)))
+
+
+def test_the_report_of_a_run_has_tables_figures_and_pictures(shown: dict[str, Any]) -> None:
+    page = render_run(shown)
+    assert "&lt;b&gt;one" in page
+    assert "<b>one" not in re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
+    assert re.findall(r'data-figure="(\d+)"', page) == ["0", "1"]
+    assert page.count('<noscript><img class="still" src="data:image/png;base64,') == 2
+    for row in shown["losses"]:
+        assert re.search(rf"<td>{row['cause']}</td><td>{row['verdict']}</td><td>{row['judgement']}</td>", page)
+    markup = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
+    assert all(re.match(r"#|data:", target) for target in re.findall(r'(?:src|href)="([^"]*)"', markup))
+
+
+def test_the_plots_of_a_run_are_what_plotly_takes(shown: dict[str, Any]) -> None:
+    flow = shown["transfers"][0]
+    for figure in shown["flows"][0]["figures"]:
+        plain = json.loads(re.sub(r'"--\w+"', '"#123456"', json.dumps(figure)))
+        # Refuses any name or value that plotly does not know.
+        plotly.graph_objects.Figure(data=plain["traces"], layout=plain["layout"])
+    sequence = shown["flows"][0]["figures"][1]
+    marks = {trace["meta"]: len(trace["x"]) for trace in sequence["traces"] if "meta" in trace}
+    assert sum(count for name, count in marks.items() if name.startswith("resent-")) == flow["retransmissions"] > 0
+    for trace in sequence["traces"]:
+        if "meta" in trace:
+            cause = trace["meta"].partition("-")[2].rpartition("-")[0]
+            assert trace["marker"]["color"] in (looks.colour(cause), "--ink")
+            assert trace["marker"]["symbol"].endswith("-open") == trace["meta"].startswith("resent")
+
+
+@needs_node
+def test_a_printed_report_of_a_run_has_all_its_plots(shown: dict[str, Any], tmp_path: Path) -> None:
+    result = printed(render_run(shown), tmp_path)
+    assert (result["before"], [call["figure"] for call in result["printed"]]) == (0, ["0", "1"])
+    # Colours that fit the paper are put in place of their names.
+    text = json.dumps(result["printed"])
+    assert '"--' not in text
+    assert "ink-resolved" in text
+    assert {"xaxis", "yaxis", "yaxis2"} <= set(result["printed"][0]["layout"])
+
+
+def test_a_run_without_packets_has_a_report_that_says_so(tmp_path: Path) -> None:
+    document = {"path": {"rate": "2 Mbps", "delay": "5 ms"}, "flow": [{"size": "20 kB"}]}
+    Scenario(document).run().save(tmp_path / "bare")
+    page = render_run(traces.page(traces.open_run(tmp_path / "bare")))
+    assert page.count('class="note"') == 2
+    assert "output.segments = {}" in page
+    assert "data-figure=" not in page

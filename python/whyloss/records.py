@@ -113,7 +113,7 @@ def write(content: dict[str, Any], found: Iterable[Found], out: Path) -> Path:
     _points(found, out / "points.csv")
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     files.write(out / "reproduction.json", text + "\n")
-    return files.write(out / "report.html", report.render(content))
+    return files.write(out / "report.html", report.render(content, out))
 
 
 def _points(found: Iterable[Found], path: Path) -> None:

@@ -12,7 +12,7 @@ import click
 
 import whyloss
 from whyloss import _native
-from whyloss.cli import catalogue, demo, kernel, papers, plot, runs, scores, testbed, top, wire
+from whyloss.cli import catalogue, demo, kernel, papers, plot, report, runs, scores, testbed, top, wire
 from whyloss.cli.console import INTERRUPTED, complain, say
 from whyloss.pack import PackError
 
@@ -53,7 +53,7 @@ for command in (
     papers.papers,
     catalogue.schemes,
     catalogue.describe,
-    papers.report,
+    report.report,
     testbed.testbed,
     testbed.emulate,
     wire.serve,

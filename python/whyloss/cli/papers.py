@@ -1,18 +1,16 @@
-"""``whyloss papers``, ``whyloss reproduce`` and ``whyloss report``.
+"""``whyloss papers`` and ``whyloss reproduce``.
 
 What draws and judges is imported by the commands that need it: scipy and matplotlib take longer than many a run.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
 
-from whyloss import files
 from whyloss.cli.console import Command, Watch, as_json, row, say, screen, stopping, table, tell_json
 from whyloss.cli.options import store_option
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from whyloss.records import Found
     from whyloss.verdicts import Column
 
-__all__ = ["papers", "report", "reproduce"]
+__all__ = ["papers", "reproduce"]
 
 COLOURS = {"reproduced": "green", "not reproduced": "red", "undecided": "yellow"}
 
@@ -201,25 +199,3 @@ def _show_claims(claims: Iterable[Claim]) -> None:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
-
-
-@click.command(cls=Command, examples=["whyloss report out/garcia2004"])
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False))
-def report(folder: Path) -> None:
-    """Write the report of a finished reproduction again, and say where it lies.
-
-    DIR is a folder that `whyloss reproduce` wrote. Nothing is computed; what was measured is in its reproduction.json.
-    """
-    from whyloss.report import render
-
-    record = folder / "reproduction.json"
-    if not record.is_file():
-        raise click.BadParameter(
-            f"{folder} holds no reproduction.json; `whyloss reproduce PAPER --out {folder}` writes one",
-            param_hint="DIR",
-        )
-    try:
-        content = json.loads(record.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as mistake:
-        raise click.BadParameter(f"{record} is not whole: {mistake}", param_hint="DIR") from mistake
-    click.echo(files.write(folder / "report.html", render(content)))

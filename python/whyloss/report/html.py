@@ -1,40 +1,44 @@
-"""Turns the plain record of a reproduction into one HTML file."""
+"""Turns the plain record of a reproduction, or of a single run, into one HTML file."""
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
 from collections import Counter
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-__all__ = ["render"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["render", "render_run"]
 
 _VERDICTS = ("reproduced", "not reproduced", "undecided")
 
 
-def render(record: dict[str, Any]) -> str:
+#: Octets of a picture that is put into the page, at most.
+_MOST = 2_000_000
+
+
+def render(record: dict[str, Any], folder: Path | None = None) -> str:
     """The report of ``record``, the content of a ``reproduction.json``, as a whole HTML document.
 
-    The plotting library travels inside the file (about 5 MB), so it opens anywhere and keeps working.
+    The plotting library travels inside the file (about 5 MB), so it opens anywhere and keeps working. Readers without
+    JavaScript see the pictures that lie in ``figures`` of ``folder``.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("whyloss.report", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters.update(number=number, interval=interval, glyph=_glyph, slug=lambda text: text.replace(" ", "-"))
     figures = [figure for reading in record["readings"] for figure in reading["figures"]]
-    return environment.get_template("report.html.j2").render(
+    return _page(
+        "report",
         record,
+        figures,
         readings=_with_places(record["readings"]),
         rows=_side_by_side([reading["claims"] for reading in record["readings"]]),
         evidence=lambda name: _side_by_side([reading["evidence"][name] for reading in record["readings"]]),
@@ -42,11 +46,56 @@ def render(record: dict[str, Any]) -> str:
             MarkdownIt("commonmark", {"html": False}).enable("table").render(_visible(record["errata"]))
         ),
         has_reference=any(curve["reference"] for figure in figures for curve in figure["curves"]),
+        still=_still(folder),
+    )
+
+
+def render_run(record: dict[str, Any]) -> str:
+    """The report of a single run, as :func:`whyloss.traces.page` tells it, as a whole HTML document."""
+    figures = [figure for flow in record["flows"] for figure in flow["figures"]]
+    numbers = iter(range(len(figures)))
+    flows = [
+        {**flow, "figures": [{**figure, "index": next(numbers)} for figure in flow["figures"]]}
+        for flow in record["flows"]
+    ]
+    wanted = ("title", "traces", "layout", "height")
+    drawn = [{name: figure[name] for name in wanted} for figure in figures]
+    return _page("run", record, drawn, flows=flows)
+
+
+def _page(name: str, record: dict[str, Any], figures: list[dict[str, Any]], **more: Any) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("whyloss.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(
+        number=number, interval=interval, glyph=_glyph, rate=rate, slug=lambda text: text.replace(" ", "-")
+    )
+    return environment.get_template(f"{name}.html.j2").render(
+        {**record, **more},
         figures_json=_script(figures),
         style=_text("report.css"),
-        script=_text("report.js"),
+        script=_text("page.js") + _text(f"{name}.js"),
         plotly=Markup(get_plotlyjs()),
     )
+
+
+def _still(folder: Path | None) -> Callable[[dict[str, Any], dict[str, Any]], str]:
+    """What gives the picture of a reading's figure as a data URL; nothing if there is none."""
+
+    def picture(reading: dict[str, Any], figure: dict[str, Any]) -> str:
+        if folder is None:
+            return ""
+        pictures = (folder / "figures").resolve()
+        path = (pictures / reading["name"] / f"figure-{figure['id']}.svg").resolve()
+        if not path.is_relative_to(pictures) or not path.is_file() or path.stat().st_size > _MOST:
+            return ""
+        return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
+
+    return picture
 
 
 def _with_places(readings: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -77,6 +126,14 @@ def number(value: float | None) -> str:
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}".replace("-", "−")
     return f"{value:.3g}".replace("-", "−") if abs(value) >= 1e-3 else f"{value:.1e}".replace("-", "−")
+
+
+def rate(bps: float) -> str:
+    """A bit rate with its unit."""
+    for unit, size in (("Gbps", 1e9), ("Mbps", 1e6), ("kbps", 1e3)):
+        if bps >= size:
+            return f"{bps / size:.4g} {unit}"
+    return f"{bps:.4g} bps"
 
 
 def interval(row: dict[str, Any]) -> str:

@@ -1,14 +1,9 @@
-"use strict";
-// Draws the figures from the data block. Plots are drawn when they come near the screen.
+// Draws the figures of a paper from the data block.
 const figures = JSON.parse(document.getElementById("data").textContent);
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const narrow = matchMedia("(max-width: 44rem)");
 const choice = { interval: "bars", reference: false };
-const drawn = new Set();
 // What the reader hid or showed by hand stays so when the plot is drawn again.
 const visible = new Map();
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const known = (x) => x !== null && x !== undefined;
 // Small numbers are shown in thousandths, millionths, …: the unit goes to the axis title.
 const scale = (figure) => {
@@ -65,44 +60,24 @@ function legend(figure) {
 function layout(figure) {
   const names = figure.x_ticks?.length ? { tickvals: figure.x_ticks.map((_, i) => i), ticktext: figure.x_ticks } : {};
   const zero = figure.y_from_zero === false ? "normal" : "tozero";
-  const axis = { gridcolor: colour("--grid"), zerolinecolor: colour("--line"), linecolor: colour("--line") };
   return {
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    font: { family: getComputedStyle(document.body).fontFamily, color: colour("--ink"), size: 13 },
+    ...look(),
     margin: { l: 54, r: 12, t: 8, b: 56 + legend(figure) }, hovermode: narrow.matches ? "closest" : "x unified",
-    hoverlabel: { bgcolor: colour("--paper"), bordercolor: colour("--line"), font: { color: colour("--ink") } },
-    legend: { orientation: "h", y: 0, yref: "container", x: 0, yanchor: "bottom" },
     xaxis: {
-      ...axis, ...names, title: { text: figure.x_label + power(scale(figure)), standoff: 6 }, rangemode: names.tickvals ? "normal" : "tozero", hoverformat: ".4~g",
+      ...axis(), ...names, title: { text: figure.x_label + power(scale(figure)), standoff: 6 }, rangemode: names.tickvals ? "normal" : "tozero", hoverformat: ".4~g",
     },
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--soft"), activecolor: colour("--accent") },
-    yaxis: { ...axis, title: { text: figure.y_label, standoff: 6 }, range: figure.y_limit && zero === "tozero" ? [0, figure.y_limit * 1.04] : undefined, rangemode: zero },
+    yaxis: { ...axis(), title: { text: figure.y_label, standoff: 6 }, range: figure.y_limit && zero === "tozero" ? [0, figure.y_limit * 1.04] : undefined, rangemode: zero },
   };
 }
 
-function draw(element) {
+start((element) => {
   const index = Number(element.dataset.figure);
   const figure = figures[index];
-  element.style.height = `${(narrow.matches ? 320 : 350) + legend(figure)}px`;
-  Plotly.react(element, traces(figure, index), layout(figure), {
-    responsive: true, displaylogo: false, scrollZoom: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
-    toImageButtonOptions: { format: "svg", filename: `figure-${figure.id}` },
-  });
-  if (!drawn.has(element)) {
-    drawn.add(element);
-    element.on("plotly_restyle", () => {
-      element.data.forEach((trace) => { if (trace.meta) visible.set(trace.meta, trace.visible ?? true); });
-    });
-  }
-}
-
-// What is hidden has no size to draw in; it is drawn when it is shown.
-const redraw = () => drawn.forEach((element) => { if (element.offsetParent) draw(element); });
-const watcher = new IntersectionObserver((entries) => {
-  entries.filter((entry) => entry.isIntersecting).forEach(({ target }) => { watcher.unobserve(target); draw(target); });
-}, { rootMargin: "600px" });
-document.querySelectorAll(".plot").forEach((element) => watcher.observe(element));
+  const height = (narrow.matches ? 320 : 350) + legend(figure);
+  return { traces: traces(figure, index), layout: layout(figure), height, name: `figure-${figure.id}` };
+}, (element) => element.on("plotly_restyle", () => {
+  element.data.forEach((trace) => { if (trace.meta) visible.set(trace.meta, trace.visible ?? true); });
+}));
 // One reading of the paper at a time; without JavaScript all of them stand below each other.
 const parts = document.querySelectorAll("[data-reading]");
 function read(name) {
@@ -117,8 +92,6 @@ document.querySelectorAll("input[name=interval]").forEach((input) => {
   input.addEventListener("change", () => { choice.interval = input.value; redraw(); });
 });
 document.getElementById("reference")?.addEventListener("change", (event) => { choice.reference = event.target.checked; redraw(); });
-dark.addEventListener("change", redraw);
-narrow.addEventListener("change", redraw);
 // A link to a claim opens it, and shows the reading that it belongs to.
 const open = () => {
   const target = document.getElementById(location.hash.slice(1));

@@ -4,6 +4,7 @@ from whyloss.traces.draw_ladder import draw_ladder
 from whyloss.traces.draw_sequence import draw_sequence
 from whyloss.traces.draw_series import draw_series
 from whyloss.traces.ladder import Ladder, ladder
+from whyloss.traces.page import page
 from whyloss.traces.rerun import PACKETS, rerun
 from whyloss.traces.sequence import TimeSequence, time_sequence
 from whyloss.traces.series import DEFAULT, QUANTITIES, Series, series, tables_of
@@ -24,6 +25,7 @@ __all__ = [
     "draw_series",
     "ladder",
     "open_run",
+    "page",
     "rerun",
     "series",
     "tables_of",

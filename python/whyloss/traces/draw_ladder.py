@@ -75,7 +75,8 @@ def _ladder(axes: Axes, shown: Ladder, found: Rungs, width: float) -> None:
             ha="right" if label.forward else "left",
             va="center",
             fontsize=small,
-            color=colour(label.cause) if label.cause else INK,
+            color=INK,
+            fontweight="bold" if label.cause else "normal",
         )
 
 
@@ -119,7 +120,7 @@ def _arrow(axes: Axes, arrow: Arrow, hosts: tuple[float, float], ys: tuple[float
         end + (0 if beside else 2.4),
         words if beside else cause_label(arrow.fate),
         fontsize=small - 0.5,
-        color=colour(arrow.fate),
+        color=INK,
         va="center",
         ha=("left" if arrow.forward else "right") if beside else "center",
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4},

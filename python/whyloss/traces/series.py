@@ -32,7 +32,7 @@ DEFAULT = ("cwnd", "ssthresh", "flight", "goodput", "queue")
 MOST_FLOWS = 6
 MOST_QUEUES = 6
 #: Points of a line, at most.
-MOST_POINTS = 4000
+MOST_POINTS = 2000
 #: Stretches of time over which rates are averaged.
 _BINS = 80
 _PER_S = 1e9

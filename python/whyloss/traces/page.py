@@ -1,0 +1,150 @@
+"""What the report of a single run shows, as plain values."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from whyloss import _native
+from whyloss.traces.draw_sequence import draw_sequence
+from whyloss.traces.draw_series import draw_series
+from whyloss.traces.interactive import sequence_plot, series_plot
+from whyloss.traces.looks import cause_label
+from whyloss.traces.sequence import time_sequence
+from whyloss.traces.series import DEFAULT, series, tables_of
+from whyloss.traces.tables import SETTING_OF, Run, TraceError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["MOST_SHOWN", "page"]
+
+#: Flows whose figures a report has; the tables have all.
+MOST_SHOWN = 8
+_MOST_ROWS = 500
+_OF_SERIES = (
+    "Marks on the window: losses on which the sender decided about it. Colour: what really happened. Shape: the "
+    "verdict. Filled: the window was reduced, hollow: it was kept. Goodput counts what is in order, so it stands still "
+    "while a gap is repaired, and then leaps."
+)
+_OF_SEQUENCE = (
+    "Each upright bar is a segment, from its first to its last octet, at the time when it left. Filled marks: lost; "
+    "hollow marks: sent again. Colour: the true cause of the loss, or of the loss that is repaired. Shape: the verdict "
+    "on it."
+)
+_OF_LINKS = (
+    "offered_packets",
+    "delivered_packets",
+    "damaged_packets",
+    "dropped_queue",
+    "dropped_erased",
+    "dropped_down",
+    "max_queue_packets",
+)
+
+
+def page(run: Run) -> dict[str, Any]:
+    """The record that :func:`whyloss.report.render_run` makes a page of: tables, and figures of each flow."""
+    notes = []
+    shown = run.names[:MOST_SHOWN]
+    if len(run.names) > len(shown):
+        notes.append(f"Figures show the first {len(shown)} of {len(run.names)} flows; `whyloss plot --flow` draws any.")
+    if run.left_out:
+        notes.append(f"Packets were kept up to a bound; {run.left_out} more were not (output.segments.at_most).")
+    flows = []
+    for flow in shown:
+        figures: list[dict[str, Any]] = []
+        refused: list[str] = []
+        for make in (_series, _sequence):
+            try:
+                figures.append(make(run, flow))
+            except TraceError as mistake:
+                refused.append(str(mistake))
+        flows.append({"name": printable(flow), "figures": figures, "notes": refused})
+    return {
+        "name": run.name,
+        "number": run.number,
+        "seed": run.seed,
+        "ended_at_s": run.ended_at_ns / 1e9,
+        "outcome": run.rows("runs")["outcome"][0],
+        "notes": notes,
+        "transfers": _transfers(run),
+        "losses": _losses(run),
+        "timeouts": _timeouts(run),
+        "links": _links(run),
+        "flows": flows,
+        "settings": SETTING_OF,
+        "whyloss": _native.VERSION,
+    }
+
+
+def _series(run: Run, flow: str) -> dict[str, Any]:
+    wanted = [name for name in DEFAULT if tables_of([name]) <= {"samples"}]
+    if run.has("segments"):
+        wanted.append("throughput")
+    made = series(run, [flow], what=wanted)
+    return {
+        "title": "Windows, rates and queues",
+        "caption": _OF_SERIES,
+        **series_plot(made),
+        **_still(draw_series, made),
+    }
+
+
+def _sequence(run: Run, flow: str) -> dict[str, Any]:
+    made = time_sequence(run, flow)
+    return {
+        "title": "Time-sequence diagram",
+        "caption": _OF_SEQUENCE,
+        **sequence_plot(made),
+        **_still(draw_sequence, made),
+    }
+
+
+def _still(draw: Callable[[Any, Path, float], None], made: Any) -> dict[str, str]:
+    """The same figure as a picture, for readers without JavaScript."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "picture.png")
+        draw(made, path, 180.0)
+        octets = base64.b64encode(path.read_bytes()).decode("ascii")
+    return {"picture": f"data:image/png;base64,{octets}"}
+
+
+def _transfers(run: Run) -> list[dict[str, Any]]:
+    counters = ["losses", "retransmissions", "reductions", "timeouts"]
+    sums = run.flows.group_by("transfer").agg(pl.col(counters).sum())
+    rows = run.rows("transfers").join(sums, on="transfer", how="left", maintain_order="left")
+    return [
+        {
+            **{name: printable(str(row[name])) for name in ("transfer", "scheme", "from", "to")},
+            **{name: row[name] for name in ("octets_delivered", "goodput_bps", *counters)},
+            "took_s": None if row["finished_ns"] is None else (row["finished_ns"] - row["start_ns"]) / 1e9,
+        }
+        for row in rows.head(_MOST_ROWS).to_dicts()
+    ]
+
+
+def _losses(run: Run) -> list[dict[str, Any]]:
+    """Losses by what happened, what the sender made of it, and what it did."""
+    return _counted(run, "losses", ["flow", "true_cause", "verdict", "judgement"])
+
+
+def _timeouts(run: Run) -> list[dict[str, Any]]:
+    return _counted(run, "timeouts", ["flow", "true_cause", "verdict", "outcome"])
+
+
+def _counted(run: Run, table: str, by: Sequence[str]) -> list[dict[str, Any]]:
+    rows = run.rows(table).group_by(by).len("count").sort(by).head(_MOST_ROWS).to_dicts()
+    return [{**row, "flow": printable(row["flow"]), "cause": cause_label(row["true_cause"])} for row in rows]
+
+
+def _links(run: Run) -> list[dict[str, Any]]:
+    rows = run.rows("links").filter(pl.col("offered_packets") > 0).head(_MOST_ROWS).to_dicts()
+    return [
+        {"link": printable(f"{row['link']}, {row['direction']}"), **{name: row[name] for name in _OF_LINKS}}
+        for row in rows
+    ]

@@ -2,7 +2,8 @@
 
 mod support;
 
-use serde_json::Value;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,7 +16,7 @@ use support::web::{curl, Folder, WebServer};
 use whyloss_net::deliver::{self, DeliverError, ServerNews};
 use whyloss_net::namespace::{missing_capability, missing_tool, Namespace};
 use whyloss_net::{Setup, SetupError};
-use whyloss_transport::scheme::Selection;
+use whyloss_transport::scheme::{Selection, Value};
 
 /// Packets are damaged and lost, on both ways.
 const BAD: Impairment = Impairment {
@@ -40,7 +41,7 @@ fn serving<T>(
     folder: &Path,
     clients: u64,
     job: impl FnOnce(Vec<String>) -> T,
-) -> (Value, T) {
+) -> (Json, T) {
     std::thread::scope(|scope| {
         let (tell, told) = mpsc::channel();
         let server = scope.spawn(move || {
@@ -59,7 +60,7 @@ fn serving<T>(
     })
 }
 
-fn fetch(namespace: &Namespace, setup: &Setup, url: &str, output: &Path) -> Result<Value, DeliverError> {
+fn fetch(namespace: &Namespace, setup: &Setup, url: &str, output: &Path) -> Result<Json, DeliverError> {
     namespace.run(|| deliver::fetch(setup, url, Some(output), |_| ControlFlow::Continue(())))
 }
 
@@ -116,7 +117,7 @@ fn files_cross_a_bad_path_from_the_kernel_and_to_it() {
         let url = format!("http://{}/file", Family::V4.engine());
         assert_eq!(sha256(&curl(&bed.peer, &url).unwrap()), sha256(&file));
     });
-    let sum = |name: &str| -> u64 { report["losses"][name].as_object().unwrap().values().filter_map(Value::as_u64).sum() };
+    let sum = |name: &str| -> u64 { report["losses"][name].as_object().unwrap().values().filter_map(Json::as_u64).sum() };
     let losses = report["losses"]["segments"].as_u64().unwrap();
     assert!(losses > 5, "{report:#}");
     assert_eq!((sum("verdicts"), sum("judgements"), sum("triggers")), (losses, losses, losses), "{report:#}");
@@ -141,6 +142,65 @@ fn engine_to_engine_the_causes_of_losses_are_told() {
     assert!(verdicts["corruption"].as_u64() > Some(20), "{report:#}");
     assert!(report["losses"]["judgements"]["kept"].as_u64() > Some(10), "{report:#}");
     assert!(fetched["reports_sent"].as_u64() > Some(20), "{fetched:#}");
+}
+
+/// SNACK and Selective-TCP over TUN. The path has no rate, so Biaz would be lost on it: marks tell.
+#[test]
+fn engine_to_engine_what_is_lost_is_asked_for() {
+    let losing = Impairment { lose: 0.01, delay: std::time::Duration::from_millis(1), ..Impairment::default() };
+    let folder = Folder::new("whyloss-snack");
+    let file = octets(5, 8 << 20);
+    std::fs::write(folder.path().join("file"), &file).unwrap();
+    for (scheme, differentiator) in [("snack", None), ("selective", Some("casablanca".to_owned()))] {
+        let Some(bed) = Bed::new([losing, losing], 23) else { return };
+        let mut selection = Selection { differentiator, ..Selection::scheme(scheme) };
+        // Else duplicate acknowledgements, which take 2 ms, would be faster than the list.
+        if scheme == "snack" {
+            let at_once = BTreeMap::from([("snack_delay_ms".to_owned(), Value::Number(0.0))]);
+            selection.parameters.insert("snack".to_owned(), at_once);
+        }
+        let [near, far] = [Family::V4.engine(), Family::V4.far_engine()]
+            .map(|address| Setup { selection: selection.clone(), ..setup("engine", vec![address], scheme) });
+        let copy = folder.path().join("copy");
+        let (report, fetched) =
+            serving(&bed.near, &near, folder.path(), 1, |urls| fetch(&bed.peer, &far, &format!("{}file", urls[0]), &copy));
+        let fetched = fetched.unwrap();
+        assert_eq!(sha256(&std::fs::read(&copy).unwrap()), sha256(&file), "{scheme}: {fetched:#}");
+        let (triggers, judgements) = (&report["losses"]["triggers"], &report["losses"]["judgements"]);
+        assert!(triggers["snack"].as_u64() > Some(10), "{scheme}: {report:#}");
+        if scheme == "selective" {
+            assert!(judgements["kept"].as_u64() > judgements["reduced"].as_u64(), "{report:#}");
+            assert_eq!(report["losses"]["verdicts"]["corruption"], triggers["snack"], "{report:#}");
+        }
+        println!("{scheme}: {report:#}");
+    }
+}
+
+/// The kernel knows neither: the engine is plain TCP then.
+#[test]
+fn without_snacks_at_the_kernel_files_cross_all_the_same() {
+    let Some(bed) = Bed::new([BAD; 2], 24) else { return };
+    if let Some(reason) = missing_tool(&[("curl", "curl"), ("python3", "python3")]) {
+        skip(&reason);
+        return;
+    }
+    let folder = Folder::new("whyloss-no-snack");
+    let file = octets(6, 4 << 20);
+    std::fs::write(folder.path().join("file"), &file).unwrap();
+    for scheme in ["snack", "selective"] {
+        let setup = setup("engine", vec![Family::V4.engine()], scheme);
+        let (report, ()) = serving(&bed.near, &setup, &folder.path().join("file"), 1, |_| {
+            let url = format!("http://{}/file", Family::V4.engine());
+            assert_eq!(sha256(&curl(&bed.peer, &url).unwrap()), sha256(&file), "{scheme}");
+        });
+        let triggers = &report["losses"]["triggers"];
+        assert!(triggers["snack"].as_u64().unwrap_or(0) == 0, "{scheme}: {report:#}");
+        assert!(report["losses"]["segments"].as_u64() > Some(3), "{scheme}: {report:#}");
+        let web = WebServer::start(&bed.peer, SocketAddr::new(Family::V4.peer(), 8000), folder.path());
+        let copy = folder.path().join("copy");
+        let fetched = fetch(&bed.near, &setup, &format!("http://{}/file", web.address()), &copy).unwrap();
+        assert_eq!(sha256(&std::fs::read(&copy).unwrap()), sha256(&file), "{scheme}: {fetched:#}");
+    }
 }
 
 #[test]

@@ -13,8 +13,8 @@ const LOSSES: [f64; 4] = [0.0, 0.001, 0.01, 0.05];
 const QUEUES: [u32; 2] = [10, 60];
 const RTTS_MS: [u64; 3] = [10, 80, 300];
 
-fn table(congestion: &str) -> String {
-    let mut out = format!("goodput of {congestion} in kbit/s over 10 Mbit/s, 20 s\n  loss  queue |");
+fn table(name: &str, selection: &Selection) -> String {
+    let mut out = format!("goodput of {name} in kbit/s over 10 Mbit/s, 20 s\n  loss  queue |");
     for rtt in RTTS_MS {
         write!(out, " {rtt:>4} ms").unwrap();
     }
@@ -24,7 +24,7 @@ fn table(congestion: &str) -> String {
             for rtt in RTTS_MS {
                 let bulk = Bulk {
                     config: Config::modern(),
-                    selection: Selection { congestion: Some(congestion.to_owned()), ..Selection::default() },
+                    selection: selection.clone(),
                     rate: BitRate::from_bps(10_000_000),
                     rtt: Duration::from_millis(rtt),
                     queue,
@@ -41,7 +41,16 @@ fn table(congestion: &str) -> String {
 #[test]
 fn every_congestion_control_keeps_its_goodput() {
     for part in congestion::TABLE {
-        insta::assert_snapshot!(format!("goodput_{}", part.name), table(part.name));
+        let selection = Selection { congestion: Some(part.name.to_owned()), ..Selection::default() };
+        insta::assert_snapshot!(format!("goodput_{}", part.name), table(part.name, &selection));
+    }
+}
+
+/// What depends on how the receiver answers shows in whole schemes only.
+#[test]
+fn schemes_whose_receiver_answers_in_its_own_way_keep_their_goodput() {
+    for name in ["snack", "selective", "selective-reno", "selective-sack", "selective-cubic"] {
+        insta::assert_snapshot!(format!("scheme_{name}"), table(name, &Selection::scheme(name)));
     }
 }
 

@@ -16,7 +16,8 @@ pub(super) const PART: Part<dyn Reaction> = Part {
         idea: "What the receiver was getting when packets were dropped is what the path carries; a halved window may be less.",
         formula: "cwnd = congestion_info * base_rtt",
         threshold: "",
-        fails: "Anything that holds the receiver's arrivals up: the bandwidth is that of some ten segments.",
+        fails: "Anything that holds the receiver's arrivals up: the bandwidth is that of some ten segments. `raw` is eight windows with segments of 1000 \
+                octets: where a queue overflows each report brings the window back that overflowed it, until the timer ends it.",
         errata: "kbit/s times seconds are kbit, but the window is in packets; the publication multiplies \"to increase the congestion window\". `raw` takes \
                  the product for packets as published, `bdp` for what it is (two segments at least), `ms` multiplies by milliseconds. The base round-trip \
                  time is the first one of data. The window never becomes larger than the connection has had it before: a report can take back what a loss \

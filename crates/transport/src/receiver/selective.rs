@@ -21,7 +21,8 @@ pub(super) const PART: Part<dyn ReceiverAgent> = Part {
         formula: "corruption: no duplicate acknowledgement, a SNACK of all holes after snack_delay; congestion: a duplicate acknowledgement, on every k-th \
                   of which stands octets received * 8 / (1000 * time) in kbit/s since the latest arrival in sequence",
         threshold: "",
-        fails: "Where the differentiator does. While duplicates are kept back the sender has no clock: neither limited transmit nor round-trip times.",
+        fails: "Where the differentiator does. While duplicates are kept back the sender has no clock: neither limited transmit nor round-trip times, \
+                and where a round trip is shorter than snack_delay fast retransmit is faster.",
         errata: "The differentiator is the one at the receiver that is chosen as ruling; without one it is `biaz` as published. It is asked when a segment \
                  shows a gap; what comes out of order later has the cause of the lowest hole that is open. Unknown causes count as congestion. The time of \
                  the bandwidth ends with the k-th segment, as the next arrival in sequence is still to come. With SACK, blocks beyond a \

@@ -75,6 +75,9 @@ const PLAIN: Scheme = Scheme {
 /// What all of Selective-TCP have in common.
 const SELECTIVE: Scheme = Scheme { differentiator: "biaz", reaction: "selective", receiver: "selective", ..PLAIN };
 
+/// What is not published takes the reported bandwidth for what it is.
+const PHYSICAL: &[(&str, &str, Preset)] = &[("selective", "reading", Preset::Word("bdp"))];
+
 /// The built-in schemes, which scenarios can name.
 pub static SCHEMES: &[Scheme] = &[
     Scheme {
@@ -336,9 +339,10 @@ pub static SCHEMES: &[Scheme] = &[
     },
     Scheme {
         name: "selective-reno",
-        summary: "Selective-TCP on Reno's recovery.",
+        summary: "Selective-TCP on Reno's recovery, with the window from the product of bandwidth and delay.",
         reference: "after Paul 2006",
         congestion: "reno",
+        parameters: PHYSICAL,
         adjust: |config| {
             config.sack = false;
             config.recovery = FastRecovery::Reno;
@@ -347,16 +351,18 @@ pub static SCHEMES: &[Scheme] = &[
     },
     Scheme {
         name: "selective-sack",
-        summary: "Selective-TCP on recovery by the SACK scoreboard.",
+        summary: "Selective-TCP on recovery by the SACK scoreboard, with the window from the product of bandwidth and delay.",
         reference: "after Paul 2006",
+        parameters: PHYSICAL,
         adjust: |config| config.sack = true,
         ..SELECTIVE
     },
     Scheme {
         name: "selective-cubic",
-        summary: "Selective-TCP on CUBIC's window with the profile's recovery.",
+        summary: "Selective-TCP on CUBIC's window with the profile's recovery, and the window from the product of bandwidth and delay.",
         reference: "after Paul 2006",
         congestion: "cubic",
+        parameters: PHYSICAL,
         ..SELECTIVE
     },
     Scheme {

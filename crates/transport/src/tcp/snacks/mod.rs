@@ -7,7 +7,7 @@
 //! - [`MOST_TRANSMISSIONS`] times, after which the retransmission timer sees to it,
 //! - while all that was sent on request is no more than all that was acknowledged, and [`FREE`] octets.
 
-use super::record::{Judgement, LossRecord};
+use super::record::Judgement;
 use super::scoreboard::Sent;
 use super::Endpoint;
 use crate::path::Trigger;
@@ -113,8 +113,9 @@ impl Endpoint {
         if self.snd.recovery.is_open() && !judged.is_empty() {
             self.snd.recovery.count_episode();
         }
-        let kept = |record: &mut LossRecord| record.judgement = Judgement::Kept;
-        judged.iter_mut().for_each(|(_, record)| kept(record));
+        for (_, record) in &mut judged {
+            record.judgement = Judgement::Kept;
+        }
         for &index in &fresh {
             self.snd.board.mark_lost(index);
         }

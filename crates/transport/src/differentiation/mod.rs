@@ -64,7 +64,7 @@ pub use none::None;
 pub use oracle::Oracle;
 pub use relayed::Relayed;
 pub use relds::{MovingThreshold, Relds};
-pub use reported::{Evidence, Reported, Trust};
+pub use reported::{Credits, Evidence, Reported, Trust};
 pub use santa_cruz::SantaCruz;
 pub use spike::{Settings as SpikeSettings, Spike};
 pub use tcp_real::TcpReal;
@@ -163,6 +163,9 @@ pub trait LossDifferentiator: fmt::Debug + Send {
 
     /// A base station has seen a segment.
     fn on_passed(&mut self, _passed: &path::Passed) {}
+
+    /// All of these are taken for lost at this moment. Each is judged next, in this order.
+    fn on_found(&mut self, _losses: &[Loss]) {}
 
     /// Why was this lost?
     fn judge(&mut self, loss: &Loss) -> Verdict;

@@ -2,7 +2,8 @@
 //!
 //! The paper leaves the sender's side open; what follows is our reading. Each step of a report's cumulative count is evidence of one
 //! damaged segment and excuses at most one loss: the segment that the report names, or, if it names none, the first lost segment
-//! whose damaged copy can have reached the receiver when the report was sent.
+//! whose damaged copy can have reached the receiver when the report was sent. Which of the losses of an episode that was cannot be
+//! told where there are more losses than reports: in one reading ([`Credits`]) none of them is excused then.
 
 use super::{Cause, LossDifferentiator, Verdict};
 use crate::budget::Budget;
@@ -20,13 +21,15 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
     notes: Notes {
         idea: "A damaged packet still says whose it was. A receiver that looks instead of discarding can tell the sender, and a packet that a queue \
                dropped can never be reported.",
-        formula: "corruption if a report names the segment, or if an unspent report without a position fits the time at which it was sent; else \
-                  congestion",
+        formula: "corruption if a report names the segment, or if an unspent report without a position fits the time at which it was sent (with \
+                  `credits = episode` only as long as no loss of the episode is without a report); else congestion",
         threshold: "",
         fails: "Links that discard damaged frames themselves (Ethernet, 802.11, LTE) leave nothing to report; damage in the IP header or in the ports \
                 goes unreported, about 2 to 4 % of damaged 1500-octet packets.",
         errata: "The paper gives neither the option's layout nor the sender's side; both are our reading (see the module's documentation and \
-                 `docs/wire-formats.md`).",
+                 `docs/wire-formats.md`). A report without a position may excuse the wrong loss. `credits = episode` gives the doubt to congestion \
+                 once an episode has more losses than reports; without SACK that is known only from the first loss on that is left over, as \
+                 losses come to light one a round trip.",
     },
     ..Part::of::<Trust>()
 };
@@ -44,6 +47,8 @@ settings! {
     pub struct Trust {
         /// The weakest evidence of a reported position that counts.
         pub evidence: Evidence;
+        /// What a report without a position excuses: "each" one loss that fits it, "episode" the same unless an episode has more losses than reports.
+        pub credits: Credits;
         /// Believe only reports that echo the nonce of the segment they name.
         pub nonce: bool = false;
         /// Wrong echoes that are forgiven before the receiver is not believed any more.
@@ -75,6 +80,16 @@ choices! {
     }
 }
 
+choices! {
+    /// What a report without a position excuses.
+    pub enum Credits {
+        /// One loss that fits it.
+        Each = "each",
+        /// One loss that fits it, unless a loss of the same episode is left without a report.
+        Episode = "episode",
+    }
+}
+
 impl From<PositionBasis> for Evidence {
     fn from(basis: PositionBasis) -> Self {
         match basis {
@@ -92,6 +107,8 @@ pub struct Reported {
     count: u8,
     /// Steps of the count that no position has taken: when the segments that they may stand for left.
     credits: VecDeque<(Instant, Instant)>,
+    /// The episode under way has more losses than reports, where that matters.
+    short: bool,
     /// Start of a segment → its transmissions that arrived damaged.
     damaged: BTreeMap<u64, Vec<u32>>,
     wrong_echoes: u32,
@@ -106,6 +123,7 @@ impl Reported {
             trust,
             count: 0,
             credits: VecDeque::new(),
+            short: false,
             damaged: BTreeMap::new(),
             wrong_echoes: 0,
             budget: Budget::new(),
@@ -218,10 +236,18 @@ impl LossDifferentiator for Reported {
         }
     }
 
+    fn on_found(&mut self, losses: &[Loss]) {
+        if self.trust.credits == Credits::Each {
+            return;
+        }
+        let mut left = self.credits.clone();
+        let uncovered = losses.iter().filter(|loss| !self.is_named(loss)).any(|loss| take_fitting(&mut left, loss).is_none());
+        self.short = uncovered || self.short && !losses.first().is_some_and(|loss| loss.first_of_episode);
+    }
+
     fn judge(&mut self, loss: &Loss) -> Verdict {
-        let excused = !self.distrusted()
-            && self.audit.share() <= self.trust.p_wl_max
-            && (self.damaged.get(&loss.start).is_some_and(|known| known.contains(&loss.transmission)) || self.redeem(loss));
+        let excused =
+            !self.distrusted() && self.audit.share() <= self.trust.p_wl_max && (self.is_named(loss) || self.redeem(loss));
         if excused {
             Verdict { cause: Cause::Corruption, score: 1.0 }
         } else {
@@ -230,18 +256,28 @@ impl LossDifferentiator for Reported {
     }
 }
 
+/// Takes the oldest of `credits` out that may stand for `loss`.
+fn take_fitting(credits: &mut VecDeque<(Instant, Instant)>, loss: &Loss) -> Option<(Instant, Instant)> {
+    let index = credits.iter().position(|(oldest, newest)| (*oldest..=*newest).contains(&loss.sent_at))?;
+    credits.remove(index)
+}
+
 impl Reported {
+    /// A report named this very transmission.
+    fn is_named(&self, loss: &Loss) -> bool {
+        self.damaged.get(&loss.start).is_some_and(|known| known.contains(&loss.transmission))
+    }
+
     /// Excuses a loss by a step of the count that named no position.
     fn redeem(&mut self, loss: &Loss) -> bool {
-        if self.trust.nonce || self.trust.evidence > Evidence::CountOnly {
+        if self.trust.nonce || self.trust.evidence > Evidence::CountOnly || self.short {
             return false;
         }
-        let fits = |(oldest, newest): &(Instant, Instant)| (*oldest..=*newest).contains(&loss.sent_at);
-        let Some(index) = self.credits.iter().position(fits) else { return false };
-        if !self.admit(loss.start, loss.transmission, loss.path) {
+        let mut left = self.credits.clone();
+        if take_fitting(&mut left, loss).is_none() || !self.admit(loss.start, loss.transmission, loss.path) {
             return false;
         }
-        self.credits.remove(index);
+        self.credits = left;
         self.damaged.entry(loss.start).or_default().push(loss.transmission);
         self.audit.damaged();
         true

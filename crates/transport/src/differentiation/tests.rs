@@ -1,14 +1,21 @@
 //! The sender's belief in reports: honest, repeated, forged and excessive ones.
 
-use super::{Cause, Evidence, LossDifferentiator, Reported, Trust};
+use super::{Cause, Credits, Evidence, LossDifferentiator, Reported, Trust};
 use crate::path::{self, Ack, Loss, Path, ReportedSegment, Trigger};
 use crate::segment::{CorruptionReport, Options, PositionBasis, Report, ReportedPosition};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
 const MSS: u64 = 1000;
-const PAPER: Trust =
-    Trust { evidence: Evidence::CountOnly, nonce: false, wrong_echoes: 0, rate_limit: false, p_wl_max: 1.0, max_rtx: 5 };
+const PAPER: Trust = Trust {
+    evidence: Evidence::CountOnly,
+    credits: Credits::Each,
+    nonce: false,
+    wrong_echoes: 0,
+    rate_limit: false,
+    p_wl_max: 1.0,
+    max_rtx: 5,
+};
 const HARDENED: Trust = Trust { evidence: Evidence::SeqConfirmed, nonce: true, rate_limit: true, p_wl_max: 0.3, ..PAPER };
 
 /// A sender on a path of 100 ms, at a time in milliseconds. Segment `n` left `n` ms after the beginning.
@@ -47,6 +54,16 @@ impl Sender {
         });
         assert_eq!(verdict.score, if verdict.cause == Cause::Corruption { 1.0 } else { 0.0 });
         verdict.cause
+    }
+
+    /// The verdicts on the first transmissions of segments that are found lost at once.
+    fn found<const N: usize>(&mut self, first_of_episode: bool, segments: [u64; N]) -> [Cause; N] {
+        let loss =
+            |n: u64| Loss { first_of_episode: false, ..Loss::new(&self.path, n * MSS, MSS as u32, time(n), Trigger::Rack) };
+        let mut losses = segments.map(loss);
+        losses[0].first_of_episode = first_of_episode;
+        self.differentiator.on_found(&losses);
+        losses.map(|loss| self.differentiator.judge(&loss).cause)
     }
 
     /// The verdict on the first transmission of segment `n`.
@@ -178,6 +195,36 @@ fn a_count_excuses_as_many_losses_as_it_counts_within_its_time() {
     assert_eq!(sender.judge(80), Cause::Corruption);
     assert_eq!(sender.judge(200), Cause::Corruption);
     assert_eq!(sender.judge(150), Cause::Congestion, "used up");
+}
+
+#[test]
+fn an_episode_with_more_losses_than_reports_is_congestion_as_a_whole() {
+    use Cause::{Congestion, Corruption};
+    let sender = |credits, reports: u8| {
+        let mut sender = Sender::new(Trust { credits, ..PAPER });
+        sender.at(300).report(confirmed(1, 90), outstanding(90)).report(unnamed(1 + reports), None);
+        sender
+    };
+    // One report names segment 90, one or two name none. Found at once, each loss beside what the other reading says of it.
+    for (reports, segments, each, episode) in [
+        (1, [90, 101], [Corruption; 2], [Corruption; 2]),
+        (1, [100, 101], [Corruption, Congestion], [Congestion; 2]),
+        (2, [100, 101], [Corruption; 2], [Corruption; 2]),
+        (2, [100, 250], [Corruption, Congestion], [Congestion; 2]), // which left too late for either
+    ] {
+        assert_eq!(sender(Credits::Each, reports).found(true, segments), each, "{segments:?}");
+        assert_eq!(sender(Credits::Episode, reports).found(true, segments), episode, "{segments:?}");
+    }
+    let mut careful = sender(Credits::Episode, 1);
+    assert_eq!(careful.found(true, [90, 100, 101]), [Corruption, Congestion, Congestion], "what was named was damaged");
+    assert_eq!(careful.found(true, [102]), [Corruption], "the report was not used up");
+
+    // One a round trip, as without SACK: the first is excused, for nobody knows of the second.
+    let mut careful = sender(Credits::Episode, 1);
+    assert_eq!([careful.found(true, [100]), careful.found(false, [101])], [[Corruption], [Congestion]]);
+    careful.report(unnamed(3), None);
+    assert_eq!(careful.found(false, [102]), [Congestion], "the episode has had its verdict");
+    assert_eq!(careful.found(true, [103]), [Corruption]);
 }
 
 #[test]

@@ -46,9 +46,10 @@ impl Differentiators {
         self.each(|differentiator| differentiator.on_passed(passed));
     }
 
-    /// The verdict that counts, and those of the shadows in their order.
-    pub(super) fn judge(&mut self, loss: &Loss) -> (Verdict, Vec<Verdict>) {
-        let verdict = self.ruling.judge(loss);
-        (verdict, self.shadows.iter_mut().map(|(_, shadow)| shadow.judge(loss)).collect())
+    /// Of each loss that is found at this moment: the verdict that counts, and those of the shadows in their order.
+    pub(super) fn judge_all(&mut self, losses: &[Loss]) -> Vec<(Verdict, Vec<Verdict>)> {
+        self.each(|differentiator| differentiator.on_found(losses));
+        let judge = |loss| (self.ruling.judge(loss), self.shadows.iter_mut().map(|(_, shadow)| shadow.judge(loss)).collect());
+        losses.iter().map(judge).collect()
     }
 }

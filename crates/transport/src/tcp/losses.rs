@@ -4,46 +4,54 @@ use super::record::{Event, Judgement, LossRecord};
 use super::recovery::Fast;
 use super::scoreboard::Sent;
 use super::{Endpoint, ReportResponse};
-use crate::path::{Loss, Trigger};
+use crate::path::{Loss, Path, Trigger};
 use crate::time::Instant;
-use crate::verdict::Cause;
+use crate::verdict::{Cause, Verdict};
 
 /// Losses with the opinions on them, by scoreboard index.
 pub(super) type Judged = Vec<(usize, LossRecord)>;
+
+/// The latest transmission of a segment is taken for lost.
+fn loss_at<'a>(path: &'a Path, sent: &Sent, trigger: Trigger, first_of_episode: bool) -> Loss<'a> {
+    Loss {
+        path,
+        start: sent.start,
+        len: sent.data_len(),
+        transmission: u32::from(sent.transmissions) - 1,
+        sent_at: sent.last_at,
+        trigger,
+        first_of_episode,
+    }
+}
 
 impl Endpoint {
     /// Asks all differentiators about the segments at `indices`. Changes nothing else; the path must be up to date.
     pub(super) fn judge(&mut self, indices: &[usize], trigger: Trigger) -> Judged {
         let open = self.snd.recovery.is_open();
-        indices
-            .iter()
-            .enumerate()
-            .map(|(nth, &index)| {
-                let sent = *self.snd.board.get(index);
-                (index, self.judge_one(&sent, trigger, open && nth == 0))
-            })
-            .collect()
+        let found = indices.iter().enumerate();
+        let losses: Vec<_> =
+            found.map(|(nth, &index)| loss_at(&self.path, self.snd.board.get(index), trigger, open && nth == 0)).collect();
+        let verdicts = self.parts.differentiators.judge_all(&losses);
+        let records = losses.iter().zip(verdicts).map(|(loss, verdicts)| self.record_of(loss, verdicts));
+        indices.iter().copied().zip(records).collect()
     }
 
-    pub(super) fn judge_one(&mut self, sent: &Sent, trigger: Trigger, first_of_episode: bool) -> LossRecord {
-        let loss = Loss {
-            path: &self.path,
-            start: sent.start,
-            len: sent.data_len(),
-            transmission: u32::from(sent.transmissions) - 1,
-            sent_at: sent.last_at,
-            trigger,
-            first_of_episode,
-        };
-        let (verdict, shadows) = self.parts.differentiators.judge(&loss);
+    /// The same about one segment that is not outstanding any more, as an episode of its own.
+    pub(super) fn judge_repaired(&mut self, sent: &Sent, trigger: Trigger) -> LossRecord {
+        let loss = loss_at(&self.path, sent, trigger, true);
+        let mut verdicts = self.parts.differentiators.judge_all(std::slice::from_ref(&loss));
+        self.record_of(&loss, verdicts.remove(0))
+    }
+
+    fn record_of(&self, loss: &Loss, (verdict, shadows): (Verdict, Vec<Verdict>)) -> LossRecord {
         LossRecord {
             at: self.path.now,
-            offset: self.snd.offset(sent.start),
+            offset: self.snd.offset(loss.start),
             len: loss.len,
             transmission: loss.transmission,
             sent_at: loss.sent_at,
-            trigger,
-            episode: self.snd.recovery.episode_of(trigger),
+            trigger: loss.trigger,
+            episode: self.snd.recovery.episode_of(loss.trigger),
             verdict,
             shadows,
             judgement: Judgement::Covered,

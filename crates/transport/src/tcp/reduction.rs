@@ -28,7 +28,7 @@ fn loss_of<'a>(path: &'a Path, base: u64, record: &LossRecord, first_of_episode:
 impl Endpoint {
     /// A tail loss probe has repaired `lost` before anything else noticed (RFC 8985, 7.4.2).
     pub(super) fn respond_to_repaired_tail(&mut self, lost: &Sent) {
-        let mut record = self.judge_one(lost, Trigger::TailProbe, true);
+        let mut record = self.judge_repaired(lost, Trigger::TailProbe);
         let response = self.parts.reaction.respond(&record.verdict, &loss_of(&self.path, self.snd.buffer.base(), &record, true));
         let target = self.apply(response);
         if let Some(target) = target {

@@ -18,7 +18,9 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
                   samples lay outside, else congestion",
         threshold: "`k`: a larger one leaves fewer samples outside, so A_w falls and A_c rises.",
         fails: "A queue that drains and fills is itself out of the ordinary; aggregation and delayed acknowledgements always are. A random loss on an \
-                otherwise quiet path shows nothing.",
+                otherwise quiet path shows nothing. A flow that overflows a queue of its own makes it fill and drain: all its drops are corruption, a window \
+                that is kept never falls below what overflows, and without SACK each drop costs a round trip. 45 segments (64 KiB) where the path \
+                holds 37 lose 8 in each episode; 10 Mbit/s then carry 4.6 without any error on the link, with NewReno 9.3.",
         errata: "The rule could be had only in paraphrase: variation, not level, is what counts. `rule = level` is the opposite intuition: a loss is \
                  corruption if the latest sample is below the centre line, whatever `k`. Gains of the chart and ten samples before the first verdict are \
                  our reading.",

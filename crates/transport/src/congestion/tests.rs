@@ -585,3 +585,43 @@ fn santa_cruz_grows_again_from_two_segments() {
         }
     }
 }
+
+/// Eight segments, one each millisecond from the `start`-th on, come back at the same pace after `trip` milliseconds. Returns by how many segments
+/// the window grew. Not `timed`: repetitions, whose acknowledgements may be those of the originals.
+fn eight(cc: &mut SantaCruz, clock: &mut Clock, start: u64, trip: u64, timed: bool) -> f64 {
+    let (before, octets) = (clock.segments(), u64::from(MSS));
+    clock.path.nxt = clock.path.una + 8 * octets;
+    for n in 0..8 {
+        let sent = Instant::ZERO + Duration::from_millis(start + n);
+        clock.path.now = sent + Duration::from_millis(trip);
+        clock.path.una += octets;
+        clock.path.delivered += octets;
+        let delay = timed.then_some(Duration::from_millis(trip));
+        let ack = Ack {
+            path: &clock.path,
+            acked: octets,
+            delivered: octets,
+            rtt: delay,
+            delay,
+            newest_sent_at: Some(sent),
+            duplicate: false,
+            ece: false,
+            in_recovery: false,
+            window_limited: true,
+            options: &Options::default(),
+        };
+        cc.on_ack(&mut clock.window, &ack);
+    }
+    clock.segments() - before
+}
+
+/// Each round decides on the one before.
+#[test]
+fn santa_cruz_decides_nothing_on_a_round_that_says_nothing() {
+    let (mut cc, mut clock) = (SantaCruz::new(3.0, 0.5), Clock::new(50, 20, 2));
+    let mut round = |start, trip, timed| eight(&mut cc, &mut clock, start, trip, timed);
+    assert_eq!([round(0, 50, true), round(8, 50, true)], [0.0, 1.0], "an empty queue");
+    // 20 ms longer, at a segment a millisecond: 20 wait.
+    assert_eq!([round(16, 70, true), round(24, 70, false), round(32, 70, true)], [1.0, -1.0, 0.0]);
+    assert_eq!(round(40, 70, true), -1.0);
+}

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use whyloss_testkit::settings::Settings;
 use whyloss_transport::stack::{ConnectionId, Notice, Settings as HostSettings, Stack};
-use whyloss_transport::tcp::{Command, Event};
+use whyloss_transport::tcp::Event;
 use whyloss_transport::wire::damage::{examine, Arrival};
 use whyloss_transport::wire::icmp;
 use whyloss_transport::{Instant, Integrity};

@@ -95,8 +95,8 @@ impl Endpoint {
             }
             Command::Listen => self.listen(),
             Command::AnswerFastOpen { accept, reply } => (self.fast.accept, self.fast.reply) = (accept, reply),
-            Command::Send(payload) => self.write(payload, false),
-            Command::SendMore(payload) => self.write(payload, true),
+            Command::Send(payload) => self.write(&payload, false),
+            Command::SendMore(payload) => self.write(&payload, true),
             Command::EndRecord => self.snd.buffer.end_record(self.snd.una),
             Command::Cork(on) => self.snd.hold.cork(on),
             Command::Produce(octets) => {
@@ -120,7 +120,7 @@ impl Endpoint {
         }
     }
 
-    fn write(&mut self, payload: Payload, more: bool) {
+    fn write(&mut self, payload: &Payload, more: bool) {
         if !self.snd.closing {
             let room = self.send_space() as usize;
             let len = payload.len().min(room);

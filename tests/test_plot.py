@@ -229,6 +229,8 @@ def test_series_show_the_flows_that_are_asked_for(whyloss: Call, tmp_path: Path)
     assert both.json["lines"] == ["one: congestion window", "two: congestion window"]
     assert both.json["file"] == "out/two/series.svg"
     assert (tmp_path / "out" / "two" / "series.svg").is_file()
+    lines = traces.series(traces.rerun(Scenario.load(path))).panels[0].lines
+    assert {line.quantity for line in lines} == {"cwnd"}
     assert whyloss("plot", path, "--what", "cwnd", "--flow", "1", "--json").json["lines"] == ["congestion window"]
     many = tmp_path / "many.toml"
     many.write_text(TEXT % "one" + "count = 8\n")
@@ -260,6 +262,7 @@ def test_series_show_the_flows_that_are_asked_for(whyloss: Call, tmp_path: Path)
         (["lossy.toml", "--width", "20"], "--width"),
         (["lossy.toml", "--set", "path.rte=1 Mbps"], "did you mean `rate`?"),
         (["lossy.toml", "--set", "output.segments={at_most=0}", "--as", "ladder"], "output.segments.at_most"),
+        (["lossy.toml", "--set", "output.segments={from='2 s',until='1 s'}"], "output.segments.until"),
     ],
 )
 def test_bad_input_is_one_message_and_status_2(whyloss: Call, lossy: Path, arguments: list[str], message: str) -> None:
@@ -294,6 +297,8 @@ def test_a_folder_without_what_is_needed_says_which_setting_fills_it(whyloss: Ca
         assert setting in done.err
     for option in (["--set", "path.rate=1 Mbps"], ["--run", "3"]):
         assert "goes with a scenario" in whyloss("plot", "bare", *option).err
+    pl.DataFrame({"a": [1]}).write_parquet(lossy.parent / "bare" / "runs.parquet")
+    assert "not a table of runs: it has no column" in whyloss("plot", "bare").err
     (lossy.parent / "bare" / "runs.parquet").write_bytes(b"PAR1 and nothing")
     broken = whyloss("plot", "bare")
     assert broken.status == 2

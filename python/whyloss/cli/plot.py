@@ -73,7 +73,7 @@ class Time(click.ParamType[int]):
     "--what",
     metavar="LIST",
     help="For time series, some of cwnd, ssthresh, flight, goodput, throughput, sequence, queue. "
-    "[default: cwnd,ssthresh,flight,goodput,queue]",
+    "[default: cwnd,ssthresh,flight,goodput,queue; of several flows cwnd,goodput,queue]",
 )
 @click.option("--packets", type=click.IntRange(min=1), help="For a ladder diagram: so many packets at most.")
 @click.option(
@@ -123,8 +123,8 @@ def plot(
             f"found {output.name!r}; allowed: a name that ends in .svg or .png", param_hint="--output"
         )
     span = traces.Span(start, end)
-    wanted = tuple(name.strip() for name in what.split(",")) if what is not None else traces.DEFAULT
-    needed = traces.tables_of(wanted) if kind == "series" else {"segments"}
+    wanted = tuple(name.strip() for name in what.split(",")) if what is not None else None
+    needed = traces.tables_of(wanted or traces.DEFAULT) if kind == "series" else {"segments"}
     run = _run(source, sets, number, needed, span)
     if kind != "series" and len(flows) > 1:
         raise click.BadParameter(f"one flow goes with --as {kind}; found {len(flows)}", param_hint="--flow")
@@ -158,7 +158,7 @@ def _draw(
     kind: str,
     flows: tuple[str, ...],
     span: Span,
-    what: tuple[str, ...],
+    what: tuple[str, ...] | None,
     packets: int | None,
     path: Path,
     width: float,

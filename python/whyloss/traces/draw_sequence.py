@@ -56,14 +56,19 @@ def _sequence(axes: Axes, shown: TimeSequence, unit: float) -> None:
     if len(shown.sack):
         axes.add_collection(_bars(shown.sack, unit, "sack", color=SACKED, linewidths=1.4))
     axes.add_collection(_bars(shown.sent, unit, "segments", color=INK, linewidths=1.0))
-    size = 5.5 if len(shown.marks) < _CROWD else 4.2
+    crowd = len(shown.marks) >= _CROWD
+    # In a crowd what is hollow lets the others show through.
+    smaller = {"markersize": 3.6, "markeredgewidth": 0.9, "markerfacecolor": "none"}
     for (kind, cause, verdict), found in canvas.grouped(shown.marks, lambda m: (m.kind, m.cause, m.verdict)).items():
+        look = canvas.marker(cause, verdict, filled=kind == "lost", size=3.6 if crowd else 5.5)
+        if crowd and kind == "resent":
+            look |= smaller
         axes.plot(
             [mark.at_ns / 1e9 for mark in found],
             [(mark.offset + mark.octets / 2) / unit for mark in found],
             gid=f"{kind}-{cause}-{verdict}",
             zorder=4 if kind == "lost" else 5,
-            **canvas.marker(cause, verdict, filled=kind == "lost", size=size),
+            **look,
         )
     axes.set_xlim(shown.start, shown.end)
     axes.set_ylim(bottom, top)

@@ -29,6 +29,8 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "queue": ("queue", "packets waiting"),
 }
 DEFAULT = ("cwnd", "ssthresh", "flight", "goodput", "queue")
+#: Of several flows, not all at once: nobody could follow the lines.
+_DEFAULT_OF_SEVERAL = ("cwnd", "goodput", "queue")
 MOST_FLOWS = 6
 MOST_QUEUES = 6
 #: Points of a line, at most.
@@ -91,13 +93,18 @@ def tables_of(what: Sequence[str]) -> set[str]:
     return kept | ({"segments"} if {"throughput", "sequence"} & set(what) else set())
 
 
-def series(run: Run, flows: Sequence[str] = (), span: Span | None = None, what: Sequence[str] = DEFAULT) -> Series:
+def series(run: Run, flows: Sequence[str] = (), span: Span | None = None, what: Sequence[str] | None = None) -> Series:
     """The time series ``what`` of ``flows``, all of them if none is named.
+
+    If nothing is said of ``what``: :data:`DEFAULT`, and of several flows less.
 
     Raises:
         TraceError: there are too many flows to tell apart, or the run did not write down what is asked for.
     """
     span = span or Span()
+    if what is None:
+        several = len(flows) > 1 or (not flows and len(run.names) > 1)
+        what = _DEFAULT_OF_SEVERAL if several else DEFAULT
     unknown = [name for name in what if name not in QUANTITIES]
     if unknown or not what:
         found = repr(unknown[0]) if unknown else "nothing"

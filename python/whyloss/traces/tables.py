@@ -64,24 +64,32 @@ class Run:
                 f"{self.name}: holds {len(runs)} runs, and a figure shows one; "
                 "`whyloss run SCENARIO --run N --out FOLDER` keeps one by itself"
             )
+        missing = {"run", "seed", "outcome", "ended_at_ns"} - set(runs.columns)
+        if missing:
+            raise TraceError(f"{self.name}: not a table of runs: it has no column `{min(missing)}`")
         self.ended_at_ns = int(runs["ended_at_ns"][0])
         self.seed, self.number = int(runs["seed"][0]), int(runs["run"][0])
         self.left_out = int(runs["segments_left_out"][0]) if "segments_left_out" in runs.columns else 0
         self.flows = self.rows("flows")
         self.names: list[str] = self.flows["flow"].to_list()
 
-    def rows(self, table: str, *conditions: pl.Expr) -> pl.DataFrame:
-        """The rows of a table that fulfil all conditions; no rows where a folder does not have the table."""
+    def rows(self, table: str, *conditions: pl.Expr, first: int | None = None) -> pl.DataFrame:
+        """The rows of a table that fulfil all conditions, or the ``first`` of them.
+
+        A folder of an earlier version has no table of segments: then there are none.
+        """
         if not isinstance(self._source, Path):
             frame = self._source[table].to_polars()
-            return frame.filter(*conditions) if conditions else frame
+            kept = frame.filter(*conditions) if conditions else frame
+            return kept if first is None else kept.head(first)
         file = self._source / f"{table}.parquet"
         if not file.is_file():
             if table == "segments":
                 return pl.DataFrame()
             raise TraceError(f"{printable(str(self._source))} holds no {table}.parquet; `whyloss run --out` writes one")
         try:
-            return pl.scan_parquet(file).filter(*conditions).collect()
+            kept_rows = pl.scan_parquet(file).filter(*conditions)
+            return (kept_rows if first is None else kept_rows.head(first)).collect()
         except (pl.exceptions.PolarsError, OSError) as mistake:
             raise TraceError(f"{printable(str(file))}: not a whole table of a run: {mistake}") from None
 
@@ -106,7 +114,7 @@ class Run:
 
     def has(self, table: Needed) -> bool:
         """Whether the run wrote anything into a table."""
-        return len(self.rows(table)) > 0
+        return len(self.rows(table, first=1)) > 0
 
     def flow(self, wanted: str | None) -> str:
         """The flow called ``wanted``, or in that position; the only one if nothing is wanted.

@@ -45,7 +45,7 @@ Which of several signals a receiver listens to.
 """
 
 
-MiddleboxKind: TypeAlias = Literal["eln", "syndrome", "ack-hop", "ceten", "strip"]
+MiddleboxKind: TypeAlias = Literal["eln", "syndrome", "ack-hop", "ceten", "packet-control", "snoop", "strip"]
 """
 What a middlebox does.
 """
@@ -456,9 +456,13 @@ class Middlebox:
     """
     The name of the link: of a base station the wireless one. It must end at the router.
     """
-    window: int | None = None
+    parameters: dict[str, Parameter] | None = None
     """
-    `ceten` only: packets over which the link's rate of corruption is measured; 1000 if nothing is said.
+    Parameters of its kind: `parameters.window = 100`.
+    """
+    restart: list[Span] | None = None
+    """
+    When the agent is started again and has forgotten everything; never if nothing is said.
     """
 
 
@@ -1487,7 +1491,7 @@ class Document:
     """
     middlebox: list[Middlebox] | None = None
     """
-    Agents at routers, in the order in which they see a segment.
+    Agents at routers. Of several of one link, the last is the nearest to the link.
     """
     output: Output | None = field(default_factory=lambda: Output(drops=False))
     """

@@ -120,6 +120,11 @@ class Results:
         return self["links"]
 
     @property
+    def middleboxes(self) -> Table:
+        """One row an agent at a router: what it did, and how much it remembered at most."""
+        return self["middleboxes"]
+
+    @property
     def names(self) -> list[str]:
         """Names of all tables."""
         return _native.table_names()

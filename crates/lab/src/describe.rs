@@ -7,7 +7,7 @@ use crate::sweep::schema as sweep_schema;
 use crate::tables::class;
 use serde::Serialize;
 use serde_json::Value as Json;
-use whyloss_sim::{Cause, Truth};
+use whyloss_sim::{middlebox, Cause, Truth};
 use whyloss_transport::kit::{self, Notes, Parameter, Part};
 use whyloss_transport::scheme::{Row, Scheme};
 use whyloss_transport::{datagram, tcp};
@@ -17,7 +17,7 @@ use whyloss_transport::{datagram, tcp};
 pub struct Description {
     /// The name that was asked for, or a path that ends in it.
     pub name: String,
-    /// What it is: `scheme`, `congestion`, `differentiator`, `reaction`, `timeout`, `receiver`, `datagram`, `profile`, `field`.
+    /// What it is: `scheme`, `congestion`, `differentiator`, `reaction`, `timeout`, `receiver`, `datagram`, `middlebox`, `profile`, `field`.
     pub kind: &'static str,
     /// What it does or means.
     pub summary: String,
@@ -71,7 +71,8 @@ pub fn parts() -> Vec<Description> {
         _ => None,
     };
     let datagrams = datagram::TABLE.iter().map(|row| part("datagram", row));
-    known.catalogue.rows().filter_map(described).chain(datagrams).collect()
+    let middleboxes = middlebox::TABLE.iter().map(|row| part("middlebox", row));
+    known.catalogue.rows().filter_map(described).chain(datagrams).chain(middleboxes).collect()
 }
 
 /// All profiles.
@@ -158,7 +159,9 @@ fn parameter(parameter: &Parameter) -> String {
 /// are enough: `rate` finds the rate of each kind of link.
 pub fn describe(name: &str) -> Result<Vec<Description>, Error> {
     let everything = || schemes().into_iter().chain(parts()).chain(profiles());
-    let mut found: Vec<_> = everything().filter(|description| description.name == name).collect();
+    // The name of a role stands for all its parts where it is also that of a table of the scenario.
+    let named = |description: &Description| description.name == name || (name == "middlebox" && description.kind == name);
+    let mut found: Vec<_> = everything().filter(named).collect();
     found.extend(field(&schema(), name));
     if found.is_empty() {
         found.extend(field(&sweep_schema(), name));

@@ -4,6 +4,7 @@ use crate::extension::PartFailure;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use whyloss_transport::kit::ArgumentError;
 
 /// Why a scenario or sweep could not be read, run or stored.
 #[derive(Debug, thiserror::Error)]
@@ -161,6 +162,17 @@ impl InputError {
 impl From<InputError> for Error {
     fn from(error: InputError) -> Self {
         Self::Input(Box::new(error))
+    }
+}
+
+/// What does not fit the parameters of a part; `field` is where a parameter of this name stands.
+pub(crate) fn argument(error: ArgumentError, field: impl FnOnce(&str) -> String) -> InputError {
+    match error {
+        ArgumentError::Unknown { name, allowed, .. } => {
+            let near = nearest(&name, allowed.split(", ")).map(str::to_owned);
+            InputError::new("unknown parameter").at(field(&name)).nearest(near).allowed(allowed)
+        }
+        ArgumentError::Unfit { name, found, allowed, .. } => InputError::default().at(field(name)).found(found).allowed(allowed),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a flow may say, and what it means for both ends.
 
-use crate::error::{nearest, InputError};
+use crate::error::{argument, nearest, InputError};
 use crate::format::Flow;
 use whyloss_transport::datagram::{self, dccp};
 use whyloss_transport::scheme::{Arguments, Catalogue, SelectionError};
@@ -183,19 +183,8 @@ impl Flow {
                     .allowed(allowed)
             }
             SelectionError::Argument(error) => {
-                use whyloss_transport::scheme::ArgumentError;
-                match error {
-                    ArgumentError::Unknown { part, name, allowed } => {
-                        let near = nearest(&name, allowed.split(", ")).map(str::to_owned);
-                        InputError::new("unknown parameter")
-                            .at(format!("parameters.{part}.{name}"))
-                            .nearest(near)
-                            .allowed(allowed)
-                    }
-                    ArgumentError::Unfit { part, name, found, allowed } => {
-                        InputError::default().at(format!("parameters.{part}.{name}")).found(found).allowed(allowed)
-                    }
-                }
+                let part = error.part();
+                argument(error, |name| format!("parameters.{part}.{name}"))
             }
             SelectionError::Unused { name, chosen } => {
                 InputError::new("parameters for a part that is not chosen").at(format!("parameters.{name}")).allowed(chosen)

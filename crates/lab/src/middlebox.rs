@@ -1,7 +1,7 @@
 //! Middleboxes of a scenario: checked, and handed to the simulator.
 
-use crate::error::{nearest, InputError};
-use crate::format::{Middlebox, MiddleboxKind};
+use crate::error::{argument, nearest, InputError};
+use crate::format::Middlebox;
 use crate::network::{Network, Placed};
 
 impl Network {
@@ -37,12 +37,7 @@ impl Network {
             Some(_) => return Err(wrong("the link does not end at this router", "link", &middlebox.link, ends_here())),
             None => return Err(wrong("no such link", "link", &middlebox.link, ends_here())),
         };
-        if middlebox.window.is_some() && middlebox.kind != MiddleboxKind::Ceten {
-            return Err(InputError::new("only `ceten` measures over a window").at("window"));
-        }
-        if let Some((field, found, allowed)) = middlebox.flaw() {
-            return Err(InputError::default().at(field).found(found).allowed(allowed));
-        }
+        middlebox.agent().map_err(|error| argument(error, |name| format!("parameters.{name}")))?;
         Ok(middlebox.placed(at, link))
     }
 }

@@ -44,12 +44,12 @@ number!(
     pub(crate) AssistedId, pub(crate)
 );
 number!(
-    /// A flow: a connection or a stream of datagrams.
-    pub(crate) FlowId, pub(crate)
+    /// A flow: a connection or a stream of datagrams. Whoever drives it gives it its number.
+    pub FlowId, pub
 );
 number!(
     /// An end of a flow: two follow each other, the sender of data and its receiver.
-    pub(crate) EndpointId, pub(crate)
+    pub EndpointId, pub
 );
 number!(
     /// A file that travels over several connections.

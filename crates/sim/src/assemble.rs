@@ -60,8 +60,8 @@ impl Builder {
         assembly.links(&links, &airs)?;
         assembly.net.routes = Routes::new(nodes.len(), &hosts, links.iter().map(|link| link.ends));
         assembly.net.taps = vec![Vec::new(); assembly.net.directions.len()];
-        for middlebox in &middleboxes {
-            assembly.middlebox(&nodes, &links, middlebox)?;
+        for (number, middlebox) in middleboxes.iter().enumerate() {
+            assembly.middlebox(&nodes, &links, number, middlebox)?;
         }
         for capture in captures {
             assembly.capture(capture)?;
@@ -70,6 +70,9 @@ impl Builder {
             assembly.input(input)?;
         }
         assembly.flows(flows)?;
+        for router in 0..assembly.net.assisted.len() {
+            assembly.net.arm_agents(AssistedId::new(router));
+        }
         let Assembly { mut net, mut hosts, link_names, mut ends, .. } = assembly;
         ends.sort_by_key(|(id, ..)| *id);
         debug_assert!(ends.iter().enumerate().all(|(number, (id, ..))| id.index() == number), "each flow has two ends");
@@ -231,8 +234,14 @@ impl Assembly {
         Ok(())
     }
 
-    fn middlebox(&mut self, nodes: &[NodeSpec], links: &[LinkEnds], middlebox: &Middlebox) -> Result<(), BuildError> {
-        let Middlebox { at, link, kind, .. } = *middlebox;
+    fn middlebox(
+        &mut self,
+        nodes: &[NodeSpec],
+        links: &[LinkEnds],
+        number: usize,
+        middlebox: &Middlebox,
+    ) -> Result<(), BuildError> {
+        let Middlebox { at, link, .. } = *middlebox;
         let item = format!("middlebox at {}", self.node_name(at)?);
         if nodes[at.index()].host {
             return Err(unfit(&item, "node", "a host".to_owned(), "a router"));
@@ -242,21 +251,23 @@ impl Assembly {
             return Err(unfit(&item, "link", format!("number {}", link.index()), "a link of this router"));
         };
         let outgoing = DirectionId::of(link, Way::BOTH[side]);
-        if let Some(flaw) = middlebox.flaw() {
-            return Err(BuildError::unfit(&item, flaw));
-        }
-        if let Some(window) = middlebox.measured_over() {
+        let outages = match &links[link.index()].line {
+            LineSpec::Wire(specs) => specs[side].outage.clone(),
+            LineSpec::Air(_) => Vec::new(),
+        };
+        let attached = Attached::new(number, outgoing, middlebox, outages)
+            .map_err(|error| BuildError::Middlebox { item: item.clone(), error })?;
+        if let Some(window) = attached.agent.meter() {
             for direction in [outgoing, outgoing.peer()] {
                 self.net.directions[direction.index()].meter.get_or_insert_with(|| Box::new(Meter::new(window)));
             }
         }
-        let attached = Attached { outgoing, agent: kind.agent() };
         let assisted = &mut self.net.assisted;
         if let Some(router) = assisted.iter_mut().find(|router| router.node == at) {
             router.agents.push(attached);
             return Ok(());
         }
-        assisted.push(Assisted { node: at, agents: vec![attached] });
+        assisted.push(Assisted { node: at, agents: vec![attached], armed: u64::MAX });
         let router = Place::Assisted(AssistedId::new(assisted.len() - 1));
         for place in &mut self.net.places {
             if matches!(place, Place::Router(node) if *node == at) {

@@ -246,8 +246,9 @@ impl Builder {
         LinkId::new(self.links.len() - 1)
     }
 
-    /// Puts an agent to work at a router, for what crosses one of the router's links. Of several agents at one router the first that was
-    /// added is the first to see a segment.
+    /// Puts an agent to work at a router, for what crosses one of the router's links. Of several agents of a link, the last that was added
+    /// is the nearest to the link: it is the first to see what comes over it and the last to see what leaves over it. What an agent sends
+    /// itself passes those between it and where that goes.
     pub fn middlebox(&mut self, middlebox: Middlebox) {
         self.middleboxes.push(middlebox);
     }

@@ -148,7 +148,7 @@ impl Crossing {
         let Direction { traffic, channel, line, .. } = direction;
         let taken = match line {
             Line::Wire(wire) => wire.offer(traffic, at, 0, load).map(|arrival| *next = arrival.or(*next)),
-            Line::Varying(varying) => varying.offer(&mut Parts { traffic, channel, packets }, at, load),
+            Line::Varying(varying) => varying.offer(&mut Parts { traffic, channel, packets }, at, load, false),
             Line::Air(_) => return,
         };
         if let Err(QueueFull(load)) = taken {

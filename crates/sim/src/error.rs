@@ -1,5 +1,6 @@
 //! What can go wrong when a network is built or run.
 
+use whyloss_transport::kit::ArgumentError;
 use whyloss_transport::Instant;
 
 /// A value that makes no sense: its field, what was found, what is allowed.
@@ -49,6 +50,14 @@ pub enum BuildError {
         from: String,
         /// Name of the host where it ends.
         to: String,
+    },
+    /// A middlebox has a parameter that makes no sense.
+    #[error("{item}: {error}")]
+    Middlebox {
+        /// Which: "middlebox at station".
+        item: String,
+        /// What makes no sense.
+        error: ArgumentError,
     },
     /// A capture cannot be begun.
     #[error("capture of link {link}: {message}")]

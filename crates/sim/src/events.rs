@@ -5,7 +5,7 @@
 //! many events wait. An event is `(time, order, target)` packed into one 128-bit number, so that an order is a single comparison. Each
 //! target has few events waiting (a link direction one, an endpoint about one), however many packets are under way.
 
-use crate::address::{DirectionId, EndpointId, SourceId, StationId, TransmissionId};
+use crate::address::{AssistedId, DirectionId, EndpointId, SourceId, StationId, TransmissionId};
 use whyloss_transport::Instant;
 
 const TARGET_BITS: u32 = 25;
@@ -28,6 +28,8 @@ pub(crate) enum Target {
     Egress(EndpointId),
     /// A radio station's timer.
     Station(StationId),
+    /// Something is due at the agents of a router.
+    Router(AssistedId),
     /// A radio transmission reaches a station, or has left it.
     Transmission(TransmissionId),
 }
@@ -45,6 +47,7 @@ impl Event {
             Target::Egress(id) => (3, id.index()),
             Target::Station(id) => (4, id.index()),
             Target::Transmission(id) => (5, id.index()),
+            Target::Router(id) => (6, id.index()),
         };
         let low = order << TARGET_BITS | (kind << INDEX_BITS | index) as u64;
         Self(u128::from(at) << 64 | u128::from(low))
@@ -63,7 +66,8 @@ impl Event {
             2 => Target::Source(SourceId::new(index)),
             3 => Target::Egress(EndpointId::new(index)),
             4 => Target::Station(StationId::new(index)),
-            _ => Target::Transmission(TransmissionId::new(index)),
+            5 => Target::Transmission(TransmissionId::new(index)),
+            _ => Target::Router(AssistedId::new(index)),
         }
     }
 }
@@ -184,6 +188,7 @@ mod tests {
             Target::Egress(EndpointId::new(MAX_TARGETS - 1)),
             Target::Station(StationId::new(3)),
             Target::Transmission(TransmissionId::new(9)),
+            Target::Router(AssistedId::new(4)),
         ] {
             let event = Event::new(u64::MAX - 1, (1 << ORDER_BITS) - 1, target);
             assert_eq!((event.at(), event.target()), (u64::MAX - 1, target));

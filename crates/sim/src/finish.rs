@@ -1,12 +1,13 @@
 //! The end of a run: the books are balanced and the records put together.
 
-use crate::address::{DirectionId, EndpointId, FileId, FlowId, Way};
+use crate::address::{DirectionId, EndpointId, FileId, FlowId, NodeId, Way};
 use crate::direction::Line;
 use crate::error::RunError;
 use crate::hosts::{FileState, Hosts};
+use crate::middlebox::{Attached, Counts};
 use crate::network::{Copies, Network};
 use crate::packet::SentData;
-use crate::record::{DropRecord, FlowRecord, LinkRecord, LossRow, Records, StripedRecord, TimeoutRow};
+use crate::record::{DropRecord, FlowRecord, LinkRecord, LossRow, MiddleboxRecord, Records, StripedRecord, TimeoutRow};
 use crate::truth::Truth;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use whyloss_transport::differentiation::{self, Verdict};
@@ -65,6 +66,7 @@ pub(crate) fn fill(records: &mut Records, mut net: Network, mut hosts: Hosts, li
     let in_flight = net.in_flight().into_iter().enumerate().zip(link_names);
     records.links = in_flight.map(|((number, in_flight), name)| link(DirectionId::new(number), name, in_flight, &net)).collect();
     net.egress.iter().for_each(|egress| records.packets.add(&egress.counts));
+    records.middleboxes = middleboxes(&net);
     records.drops = net.drops;
 }
 
@@ -100,6 +102,18 @@ fn flow(id: FlowId, hosts: &Hosts, net: &Network, now: Instant) -> FlowRecord {
         forward,
         reverse,
     }
+}
+
+/// In the order in which they were added.
+fn middleboxes(net: &Network) -> Vec<MiddleboxRecord> {
+    let all = net.assisted.iter().flat_map(|router| router.agents.iter().map(move |attached| (router.node, attached)));
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|(_, attached)| attached.number);
+    let record = |(at, attached): (NodeId, &Attached)| {
+        let Counts { seen, suppressed, sent, peak } = attached.counts;
+        MiddleboxRecord { at, link: attached.outgoing.link(), kind: attached.name, seen, suppressed, sent, peak }
+    };
+    all.into_iter().map(record).collect()
 }
 
 fn link(id: DirectionId, name: &str, in_flight: u64, net: &Network) -> LinkRecord {
@@ -178,6 +192,7 @@ struct Fates<'a> {
     /// The last copy that was lost, and how many were.
     dropped: HashMap<SentData, (&'a DropRecord, u32)>,
     under_way: HashSet<SentData>,
+    suppressed: &'a HashSet<SentData>,
     copies: &'a HashMap<SentData, Copies>,
 }
 
@@ -193,7 +208,7 @@ impl<'a> Fates<'a> {
             let packet = net.packets.get(id);
             SentData { flow: packet.origin.flow(), offset: net.data(id).0, sent_at: packet.sent_at }
         });
-        Self { dropped, under_way: under_way.collect(), copies: &net.copies }
+        Self { dropped, under_way: under_way.collect(), suppressed: &net.suppressed, copies: &net.copies }
     }
 
     /// The loss of a transmission, of its last copy if there were several; `None` while there is one that was not lost.
@@ -207,6 +222,7 @@ impl<'a> Fates<'a> {
         match self.drop(transmission) {
             Some(drop) => Truth::Lost(drop.cause),
             None if self.under_way.contains(transmission) => Truth::InFlight,
+            None if self.suppressed.contains(transmission) => Truth::Suppressed,
             None => Truth::Arrived,
         }
     }

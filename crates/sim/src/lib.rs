@@ -20,7 +20,7 @@ mod hop;
 mod hosts;
 mod link;
 mod meter;
-mod middlebox;
+pub mod middlebox;
 mod network;
 mod octets;
 mod outage;
@@ -42,7 +42,7 @@ mod truth;
 mod varying;
 mod whole;
 
-pub use address::{LinkId, NodeId, Way};
+pub use address::{EndpointId, FlowId, LinkId, NodeId, Way};
 pub use build::{Amount, Builder, CbrFlow, DccpFlow, End, StripedTransfer, Supply, TcpFlow};
 pub use capture::Capture;
 pub use channel::{AtEnd, Channel, ChannelOutcome, ChannelSpec, Effect, Errors, Pattern, Spacing, Step};
@@ -55,8 +55,8 @@ pub use outage::{Outage, WhileDown};
 pub use queue::{Discipline, Red, Warn};
 pub use radio::{Locking, RadioSpec};
 pub use record::{
-    AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LogSpec, LossRow, PacketCounts, PacketRecord, Records,
-    StripedRecord, TimeoutRow,
+    AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LogSpec, LossRow, MiddleboxRecord, PacketCounts,
+    PacketRecord, Records, StripedRecord, TimeoutRow,
 };
 #[cfg(feature = "serde")]
 pub use shape::DirectionSpec;

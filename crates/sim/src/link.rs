@@ -137,10 +137,39 @@ impl Wire {
         Ok(first.then_some(arrival))
     }
 
+    /// As [`offer`](Self::offer), but the packet goes before all that waits.
+    pub fn offer_first(&mut self, traffic: &mut Traffic, now: u64, order: u64, load: Load) -> Result<Option<u64>, QueueFull> {
+        let (waiting, _) = self.waiting(now);
+        let first = self.offer(traffic, now, order, load)?;
+        if waiting == 0 {
+            return Ok(first);
+        }
+        // It stands at the tail: the others let it pass.
+        let Some(mut urgent) = self.ring.pop_back() else { return Ok(first) };
+        let span = urgent.arrival - self.delay - urgent.start;
+        let start = self.ring[self.started].start;
+        traffic.take_wait(urgent.start - start, urgent.octets);
+        (urgent.start, urgent.arrival) = (start, start + span + self.delay);
+        for entry in self.ring.iter_mut().skip(self.started) {
+            entry.start += span;
+            entry.arrival += span;
+            traffic.note_wait(span, entry.octets);
+        }
+        self.ring.insert(self.started, urgent);
+        Ok(first)
+    }
+
     /// Whether the queue has room for a packet at `now`.
     pub fn has_room(&mut self, now: u64, octets: u32) -> bool {
         let (packets, waiting) = self.waiting(now);
         self.free_at <= now || self.limit.admits(packets, waiting, octets)
+    }
+
+    /// Whether the queue has room for two packets of this length at `now`.
+    pub fn has_room_for_two(&mut self, now: u64, octets: u32) -> bool {
+        let (packets, waiting) = self.waiting(now);
+        let (packets, waiting) = if self.free_at <= now { (0, 0) } else { (packets + 1, waiting + u64::from(octets)) };
+        self.limit.admits(packets, waiting, octets)
     }
 
     /// How many packets of `octets` octets could have been sent by `now` since there was nothing to do.
@@ -314,6 +343,46 @@ mod tests {
         };
         assert_eq!(with.offer(3 * ms, 100), without.offer(3 * ms, 100));
         assert_eq!(arrivals(&mut with), arrivals(&mut without));
+    }
+
+    #[test]
+    fn what_is_urgent_passes_what_waits() {
+        let ms = 1_000_000;
+        let queue = QueueLimit::Packets(3);
+        let (mut with, mut without) = (Tested::new(1_000_000, queue), Tested::new(1_000_000, queue));
+        for octets in [1000, 1000, 500] {
+            assert!(with.offer(0, octets).is_ok());
+        }
+        // The same packets in the order in which they are to leave.
+        for octets in [1000, 250, 1000, 500] {
+            assert!(without.offer(0, octets).is_ok());
+        }
+        let Tested(wire, traffic) = &mut with;
+        assert_eq!(wire.offer_first(traffic, 3 * ms, 0, load(250)), Ok(None));
+        assert_eq!(wire.offer_first(traffic, 3 * ms, 0, load(250)), Err(QueueFull(load(250))));
+        assert_eq!((with.0.waiting(3 * ms), without.0.waiting(3 * ms)), ((3, 1750), (3, 1750)));
+        // It has not waited for the first 3 ms.
+        assert_eq!((with.1.waited, with.1.busy), (without.1.waited - 3 * u128::from(ms), without.1.busy));
+        let arrivals = |Tested(wire, _): &mut Tested| -> Vec<_> {
+            std::iter::from_fn(|| wire.arrive().map(|(entry, _)| (entry.start, entry.arrival, entry.octets))).collect()
+        };
+        assert_eq!(arrivals(&mut with), arrivals(&mut without));
+        // Nobody to pass.
+        let Tested(wire, traffic) = &mut with;
+        assert_eq!(wire.offer_first(traffic, 100 * ms, 0, load(500)), Ok(Some(104 * ms + 7)));
+        assert_eq!(wire.offer_first(traffic, 101 * ms, 0, load(500)), Ok(None));
+        assert_eq!(arrivals(&mut with), [(100 * ms, 104 * ms + 7, 500), (104 * ms, 108 * ms + 7, 500)]);
+    }
+
+    #[test]
+    fn there_is_room_for_two_until_one_place_is_left() {
+        let mut wire = Tested::new(1_000_000, QueueLimit::Packets(2));
+        let mut room = Vec::new();
+        for _ in 0..4 {
+            room.push(wire.0.has_room_for_two(0, 100));
+            let _ = wire.offer(0, 100);
+        }
+        assert_eq!(room, [true, true, false, false]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a run leaves behind.
 
-use crate::address::{FlowId, LinkId, Way};
+use crate::address::{FlowId, LinkId, NodeId, Way};
 use crate::truth::{Cause, CauseCounts, Truth};
 use whyloss_transport::segment::Flags;
 use whyloss_transport::tcp::{Closing, LossRecord, Stats, TimeoutRecord};
@@ -34,6 +34,8 @@ pub struct Records {
     pub log_left_out: u64,
     /// Two entries a link: forward, then reverse.
     pub links: Vec<LinkRecord>,
+    /// One entry a middlebox, in the order in which they were added.
+    pub middleboxes: Vec<MiddleboxRecord>,
     /// Time series of the flows.
     pub flow_samples: Vec<FlowSample>,
     /// Time series of the links.
@@ -44,7 +46,7 @@ pub struct Records {
     pub events: u64,
 }
 
-/// What became of packets. `sent + duplicated = delivered + dropped + in_flight`, always.
+/// What became of packets. `sent + duplicated = delivered + suppressed + dropped + in_flight`, always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {
     /// Left an endpoint, or a middlebox that spoke in its name.
@@ -58,6 +60,8 @@ pub struct PacketCounts {
     /// Of those, damaged in a way that no checksum noticed. With them the few whose damaged data was noticed and discarded, but not that
     /// the header which names it is damaged, too.
     pub damaged_unnoticed: u64,
+    /// Ended at a middlebox that answers for them: no losses.
+    pub suppressed: u64,
     /// Did not arrive.
     pub dropped: CauseCounts,
     /// Under way at the end of the run.
@@ -67,7 +71,7 @@ pub struct PacketCounts {
 impl PacketCounts {
     /// Whether no packet is missing and none was made from nothing.
     pub fn balanced(&self) -> bool {
-        self.sent + self.duplicated == self.delivered + self.dropped.total() + self.in_flight
+        self.sent + self.duplicated == self.delivered + self.suppressed + self.dropped.total() + self.in_flight
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -76,6 +80,7 @@ impl PacketCounts {
         self.duplicated += other.duplicated;
         self.delivered += other.delivered;
         self.damaged_unnoticed += other.damaged_unnoticed;
+        self.suppressed += other.suppressed;
         self.dropped.merge(&other.dropped);
         self.in_flight += other.in_flight;
     }
@@ -218,7 +223,7 @@ pub struct PacketRecord {
     pub way: Way,
     /// When its endpoint sent it.
     pub sent_at: Instant,
-    /// When it arrived at its endpoint or was lost; of several copies the first that arrived, else the last that was lost.
+    /// When it arrived at its endpoint, or was lost or suppressed; of several copies the first that arrived, else the last that was lost.
     pub ended: Option<Instant>,
     /// What became of it.
     pub truth: Truth,
@@ -279,6 +284,51 @@ pub struct LinkRecord {
     pub pattern_ends: u64,
     /// What happened to frames, if the link leads through the air.
     pub air: Option<AirCounts>,
+}
+
+/// What an agent at a router remembers at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Flows.
+    pub flows: u64,
+    /// Segments, or pieces of data of which it knows something.
+    pub segments: u64,
+    /// Octets of memory: the states of all flows, and the segments with their headers.
+    pub octets: u64,
+    /// Octets of memory for the flow that it has looked at last.
+    pub flow_octets: u64,
+}
+
+impl Held {
+    /// The larger of each.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            flows: self.flows.max(other.flows),
+            segments: self.segments.max(other.segments),
+            octets: self.octets.max(other.octets),
+            flow_octets: self.flow_octets.max(other.flow_octets),
+        }
+    }
+}
+
+/// An agent at a router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MiddleboxRecord {
+    /// The router.
+    pub at: NodeId,
+    /// The link whose segments it sees.
+    pub link: LinkId,
+    /// Its name in [`TABLE`](crate::middlebox::TABLE).
+    pub kind: &'static str,
+    /// Segments that crossed the link.
+    pub seen: u64,
+    /// Of those, the ones whose journey it ended.
+    pub suppressed: u64,
+    /// Segments that it sent itself.
+    pub sent: u64,
+    /// The most of each that it remembered at a time.
+    pub peak: Held,
 }
 
 /// Frames from one station to another. Several frames may carry one packet.

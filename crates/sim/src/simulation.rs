@@ -135,6 +135,7 @@ impl Simulation {
                 Target::Timer(endpoint) => hosts.handle_timer(net, endpoint),
                 Target::Source(source) => hosts.handle_source(net, source),
                 Target::Egress(endpoint) => net.handle_egress(endpoint),
+                Target::Router(router) => net.handle_router(router),
                 Target::Station(_) | Target::Transmission(_) => {
                     if let Some(packet) = net.handle_air(event.target()) {
                         hosts.deliver(net, packet);

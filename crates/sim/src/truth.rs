@@ -116,15 +116,18 @@ pub enum Truth {
     Arrived,
     /// It was still under way when the run ended.
     InFlight,
+    /// A middlebox has taken it out of the way, because its receiver had no need of it.
+    Suppressed,
 }
 
 impl Truth {
-    /// The name in tables: that of the cause, or "arrived" or "in-flight".
+    /// The name in tables: that of the cause, or "arrived", "in-flight" or "suppressed".
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lost(cause) => cause.name(),
             Self::Arrived => "arrived",
             Self::InFlight => "in-flight",
+            Self::Suppressed => "suppressed",
         }
     }
 }

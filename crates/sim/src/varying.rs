@@ -188,6 +188,14 @@ impl Varying {
         free || self.limits.at(now).admits(self.queue.len() as u64, self.waiting_octets, octets)
     }
 
+    /// Whether the queue has room for two packets of this length at `now`.
+    pub fn has_room_for_two(&mut self, now: u64, octets: u32) -> bool {
+        let free = matches!(self.state, State::Idle(_)) && self.service.ready(now) == now;
+        let (packets, waiting) =
+            if free { (0, 0) } else { (self.queue.len() as u64 + 1, self.waiting_octets + u64::from(octets)) };
+        self.limits.at(now).admits(packets, waiting, octets)
+    }
+
     /// How many packets of `octets` octets could have been sent by `now` since there was nothing to do.
     pub fn idle_packets(&mut self, now: u64, octets: u32) -> f64 {
         match self.state {
@@ -210,7 +218,14 @@ impl Varying {
     }
 
     /// Takes a packet that comes to the queue at `now`, or refuses it if the queue is full.
-    pub fn offer<G: PacketStore>(&mut self, parts: &mut Parts<'_, G>, now: u64, load: Load) -> Result<(), QueueFull> {
+    /// An urgent one goes before all that waits.
+    pub fn offer<G: PacketStore>(
+        &mut self,
+        parts: &mut Parts<'_, G>,
+        now: u64,
+        load: Load,
+        urgent: bool,
+    ) -> Result<(), QueueFull> {
         self.advance(parts, now);
         let free = match self.state {
             State::Idle(_) => {
@@ -226,7 +241,12 @@ impl Varying {
             return Err(QueueFull(load));
         }
         self.waiting_octets += u64::from(load.octets);
-        self.queue.push_back(Waiting { load, since: now });
+        let waiting = Waiting { load, since: now };
+        if urgent {
+            self.queue.push_front(waiting);
+        } else {
+            self.queue.push_back(waiting);
+        }
         if free {
             self.begin(parts, now);
         } else {

@@ -98,7 +98,7 @@ fn every_loss_has_its_truth() {
                     assert_eq!(loss.dropped.map(|(_, link, way)| (link, way)), Some((LinkId::new(1), Way::Forward)));
                 }
                 Truth::Lost(_) => {}
-                Truth::Arrived | Truth::InFlight => assert_eq!(loss.dropped, None),
+                Truth::Arrived | Truth::InFlight | Truth::Suppressed => assert_eq!(loss.dropped, None),
             }
             assert!(loss.dropped.is_none_or(|(at, ..)| at > loss.record.sent_at), "{scheme}");
         }

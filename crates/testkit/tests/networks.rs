@@ -20,8 +20,8 @@ struct Dumbbell {
     flows: Vec<FlowPlan>,
     datagrams_kbps: Option<u64>,
     overhead_us: u64,
-    /// Agents at the router `right`, for the bottleneck or for the link to the first receiver.
-    agents: Vec<(MiddleboxKind, bool)>,
+    /// Agents at the router `right`, for the bottleneck or for the link to the first receiver, and when they forget everything.
+    agents: Vec<(MiddleboxKind, bool, Option<u64>)>,
 }
 
 #[derive(Clone, Debug)]
@@ -109,9 +109,10 @@ impl Dumbbell {
                 octets: 500,
             });
         }
-        for &(agent, last_hop) in &self.agents {
+        for &(agent, last_hop, restart_ms) in &self.agents {
             let link = first_receiver.filter(|_| last_hop).unwrap_or(bottleneck);
-            builder.middlebox(Middlebox::new(right, link, agent));
+            let restart = restart_ms.map(|ms| Instant::ZERO + Duration::from_millis(ms)).into_iter().collect();
+            builder.middlebox(Middlebox { restart, ..Middlebox::new(right, link, agent) });
         }
         builder.send_overhead(Duration::from_micros(self.overhead_us));
         if watched == Watched::Yes {
@@ -180,7 +181,10 @@ fn dumbbell() -> impl Strategy<Value = Dumbbell> {
         .prop_map(|(profile, scheme, octets, start_ms)| FlowPlan { profile, scheme, octets, start_ms });
     let flows = proptest::collection::vec(flow, 1..5);
     let access = proptest::collection::vec(link(50_000), 1..4);
-    let agents = proptest::collection::vec((select(MiddleboxKind::ALL), any::<bool>()), 0..3);
+    let agents = proptest::collection::vec(
+        (select(MiddleboxKind::all().collect::<Vec<_>>()), any::<bool>(), proptest::option::weighted(0.3, 0u64..5000)),
+        0..3,
+    );
     (any::<u64>(), (link(5_000), link(5_000)), access, flows, proptest::option::of(50u64..300), select(vec![0u64, 500]), agents)
         .prop_map(|(seed, bottleneck, access, flows, datagrams_kbps, overhead_us, agents)| Dumbbell {
             seed,

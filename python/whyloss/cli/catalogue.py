@@ -25,11 +25,13 @@ ROLES = {
 }
 
 DATAGRAM = "Datagrams with congestion control, instead of TCP"
+MIDDLEBOX = "Middlebox: what a router does for the flows that cross one of its links"
 
 USES = {
     "scheme": 'scheme = "{}" in a [[flow]]',
     "profile": 'profile = "{}" in a [[flow]]',
     "datagram": 'scheme = "{}" in a [[flow]]',
+    "middlebox": 'kind = "{}" in a [[middlebox]]',
     **{role: role + ' = "{}" in a [[flow]]' for role in ROLES},
 }
 
@@ -38,6 +40,7 @@ DETAILS = {
     "profile": "some of its values",
     "field": "inside",
     "datagram": "its parameters",
+    "middlebox": "its parameters",
     **dict.fromkeys(ROLES, "its parameters"),
 }
 
@@ -55,7 +58,7 @@ def schemes(as_json: bool) -> None:
         tell_json({"schemes": _native.schemes(), "parts": _native.parts(), "profiles": _native.profiles()})
         return
     _list("Schemes", _native.schemes())
-    for role, title in [*ROLES.items(), ("datagram", DATAGRAM)]:
+    for role, title in [*ROLES.items(), ("datagram", DATAGRAM), ("middlebox", MIDDLEBOX)]:
         _list(f"\n{title}", [part for part in _native.parts() if part["kind"] == role])
     names = ", ".join(profile["name"] for profile in _native.profiles())
     screen.print(f"\n[bold]Profiles: which TCP it is before the scheme[/]\n{escape(names)}")

@@ -65,6 +65,7 @@ def run(scenario: Path, sets: tuple[str, ...], number: int, out: Path | None, as
                 "transfers": results.transfers.to_polars().to_dicts(),
                 "losses": _losses(results).to_dicts(),
                 "links": results.links.to_polars().to_dicts(),
+                "middleboxes": results.middleboxes.to_polars().to_dicts(),
                 "out": None if out is None else str(out),
             }
         )
@@ -104,6 +105,14 @@ def _show(results: Results) -> None:
         listing = table("\nWhat was lost, and what the sender made of it", *losses.columns[:-1], ">losses")
         for cells in losses.iter_rows():
             row(listing, *cells)
+        screen.print(listing)
+    if len(boxes := results.middleboxes.to_polars()):
+        counted = (">seen", ">stopped", ">sent", ">flows", ">memory")
+        listing = table("\nWhat routers did", "router", "link", "kind", *counted)
+        for line in boxes.to_dicts():
+            counts = (line[f"segments_{name}"] for name in ("seen", "suppressed", "sent"))
+            memory = f"{line['peak_octets']} B"
+            row(listing, line["router"], line["link"], line["kind"], *counts, line["peak_flows"], memory)
         screen.print(listing)
 
 

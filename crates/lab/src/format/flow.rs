@@ -67,7 +67,7 @@ pub struct Flow {
     pub receiver: Option<String>,
     /// Parameters of the parts: `parameters.veno.beta = 3`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub parameters: BTreeMap<String, BTreeMap<String, Parameter>>,
+    pub parameters: BTreeMap<String, BTreeMap<String, Value>>,
     /// What is different from the profile and the scheme, at both ends.
     pub tcp: Tcp,
 }
@@ -111,7 +111,7 @@ impl Flow {
             reaction: self.reaction.clone(),
             timeout: self.timeout.clone(),
             receiver: self.receiver.clone(),
-            parameters: self.parameters.iter().map(|(part, given)| (part.clone(), values(given))).collect(),
+            parameters: self.parameters.clone(),
         }
     }
 
@@ -122,17 +122,8 @@ impl Flow {
 
     /// The parameters given for a part.
     pub fn values_of(&self, part: &str) -> BTreeMap<String, Value> {
-        self.parameters.get(part).map(values).unwrap_or_default()
+        self.parameters.get(part).cloned().unwrap_or_default()
     }
-}
-
-fn values(given: &BTreeMap<String, Parameter>) -> BTreeMap<String, Value> {
-    let value = |value: &Parameter| match value {
-        Parameter::Flag(flag) => Value::Flag(*flag),
-        Parameter::Number(number) => Value::Number(*number),
-        Parameter::Word(word) => Value::Word(word.clone()),
-    };
-    given.iter().map(|(name, given)| (name.clone(), value(given))).collect()
 }
 
 /// Datagrams of one size at a constant bit rate.
@@ -166,16 +157,4 @@ impl Default for Dccp {
     fn default() -> Self {
         Self { packet: Size(1440), rate: None, stop: None }
     }
-}
-
-/// The value of a part's parameter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a number, true or false, or a word")]
-pub enum Parameter {
-    /// Yes or no.
-    Flag(bool),
-    /// A number.
-    Number(f64),
-    /// A word.
-    Word(String),
 }

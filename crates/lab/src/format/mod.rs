@@ -7,11 +7,12 @@ mod topology;
 
 pub use chain::Chain;
 pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};
-pub use flow::{Datagrams, Dccp, Flow, Parameter};
+pub use flow::{Datagrams, Dccp, Flow};
 pub use topology::{Access, Direction, Dumbbell, Host, Link, Path, Router, Shape};
 pub use whyloss_sim::{
     AtEnd, CoDel, Discipline, Effect, Jitter, JitterLaw, Locking, MiddleboxKind, Outage, Red, Reorder, Spacing, Warn, WhileDown,
 };
+pub use whyloss_transport::kit::Value as Parameter;
 pub use whyloss_transport::tcp::{AckPolicy, FastRecovery as Recovery, Granularity, Overrides as Tcp, ReportResponse};
 
 /// What is different in a link from some time on.
@@ -57,7 +58,7 @@ pub struct Document {
     /// Links of a free network.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<Link>,
-    /// Agents at routers, in the order in which they see a segment.
+    /// Agents at routers. Of several of one link, the last is the nearest to the link.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub middlebox: Vec<Middlebox>,
     /// What is sent: one entry for each kind of flow.

@@ -9,8 +9,8 @@ use arrow_schema::{DataType, Field, Schema};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use whyloss_sim::{
-    Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, PacketRecord, Records,
-    RunOutcome, TimeoutRow, Truth,
+    Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, MiddleboxRecord,
+    PacketRecord, Records, RunOutcome, TimeoutRow, Truth,
 };
 use whyloss_transport::tcp::{Closing, Judgement, Stats};
 use whyloss_transport::{Duration, Instant};
@@ -137,7 +137,7 @@ pub const fn class(truth: Truth) -> Option<&'static str> {
     match truth {
         Truth::Lost(cause) if cause.is_congestion() => Some("congestion"),
         Truth::Lost(_) => Some("corruption"),
-        Truth::Arrived | Truth::InFlight => None,
+        Truth::Arrived | Truth::InFlight | Truth::Suppressed => None,
     }
 }
 
@@ -169,7 +169,9 @@ table! {
         packets_delivered: always u64 = r.item.packets.delivered, "Packets that reached the endpoint that they were meant for.";
         packets_damaged_unnoticed: always u64 = r.item.packets.damaged_unnoticed, "Of those, packets damaged in a way that no checksum noticed. With them DCCP packets whose damaged data was discarded while their damaged header was believed.";
         packets_duplicated: always u64 = r.item.packets.duplicated, "Packets that a link made two of.";
-        packets_in_flight: always u64 = r.item.packets.in_flight, "Packets under way at the end. Sent + duplicated = delivered + dropped + in flight.";
+        packets_in_flight: always u64 = r.item.packets.in_flight, "Packets under way at the end. Sent + duplicated = delivered + suppressed + dropped + in flight.";
+        packets_suppressed: always u64 = r.item.packets.suppressed, "Packets that ended at a middlebox that answers for them: no losses.";
+        packets_inserted: always u64 = r.item.packets.inserted, "Of the packets sent, those that a middlebox sent in the name of an endpoint.";
         packets_dropped: always u64 = r.item.packets.dropped.total(), "Packets that did not arrive, by any cause.";
         packets_dropped_queue: always u64 = queued(&r.item.packets.dropped), "Packets that a queue dropped.";
         packets_dropped_collision: always u64 = r.item.packets.dropped.get(Cause::Collision), "Packets that a radio station gave up after its retry limit.";
@@ -254,7 +256,7 @@ table! {
         sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When that transmission left.";
         trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `tail-probe`, `timeout`.";
         episode: always u32 = r.item.record.episode, "Number of the recovery episode, from 0 in each flow; the rows of an episode come in the order in which they were noticed.";
-        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`, `aqm` (a queue dropped it before it was full), `link-down` (it was transmitted while the link was down); `arrived` if the sender was wrong; `in-flight` if still under way at the end.";
+        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`, `aqm` (a queue dropped it before it was full), `link-down` (it was transmitted while the link was down); `arrived` if the sender was wrong; `suppressed` if a middlebox took it out of the way, because its receiver had no need of it; `in-flight` if still under way at the end.";
         true_class: maybe text = class(r.item.truth), "`congestion` or `corruption`; null if the segment was not lost.";
         dropped_at_ns: maybe u64 = r.item.dropped.map(|(at, _, _)| at.as_nanos()), "When it was really lost.";
         dropped_link: maybe text = r.item.dropped.map(|(_, link, _)| r.of.link(link)), "Link on which it was lost.";
@@ -308,8 +310,8 @@ table! {
         flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
         direction: always text = r.item.way.name(), "`forward` from the flow's sender to its receiver, `reverse` back.";
         sent_at_ns: always u64 = r.item.sent_at.as_nanos(), "When its endpoint sent it.";
-        ended_at_ns: maybe u64 = r.item.ended.map(Instant::as_nanos), "When it arrived or was lost; null if it was under way at the end. Of several copies the first that arrived counts, else the last that was lost.";
-        fate: always text = r.item.truth.name(), "`arrived`, `in-flight` at the end of the run, or why it was lost: see `true_cause` of `losses`.";
+        ended_at_ns: maybe u64 = r.item.ended.map(Instant::as_nanos), "When it arrived, was lost or suppressed; null if it was under way at the end. Of several copies the first that arrived counts, else the last that was lost.";
+        fate: always text = r.item.truth.name(), "`arrived`, `suppressed` by a middlebox, `in-flight` at the end of the run, or why it was lost: see `true_cause` of `losses`.";
         link: maybe text = r.item.link.map(|link| r.of.link(link)), "Link on which it was lost, or which damaged it last; null if it was not lost.";
         offset: maybe u64 = Some(r.item.offset).filter(|_| r.item.len > 0), "Offset of its first octet of data in the data stream of its endpoint; null if it carries none.";
         data_octets: always u32 = r.item.len, "Octets of data.";
@@ -385,6 +387,23 @@ table! {
     }
 }
 
+table! {
+    /// One row an agent at a router.
+    Middleboxes |r: Row<'a, MiddleboxRecord>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        router: always text = r.of.node(r.of.network.middleboxes[r.index].at), "The router.";
+        link: always text = r.of.link(r.item.link), "The link whose segments it sees.";
+        kind: always text = r.item.kind, "What it is, as in the scenario.";
+        segments_seen: always u64 = r.item.seen, "Segments that crossed the link and that it looked at.";
+        segments_suppressed: always u64 = r.item.suppressed, "Of those, the ones whose journey it ended.";
+        segments_sent: always u64 = r.item.sent, "Segments that it sent itself, in the name of an endpoint.";
+        peak_flows: always u64 = r.item.peak.flows, "Most flows of which it remembered something at a time.";
+        peak_segments: always u64 = r.item.peak.segments, "Most segments, or pieces of data, of which it remembered something at a time.";
+        peak_octets: always u64 = r.item.peak.octets, "Most octets of memory that it needed at a time, for flows and segments.";
+        peak_flow_octets: always u64 = r.item.peak.flow_octets, "Most octets of memory that it needed for a single flow.";
+    }
+}
+
 /// The tables of one run.
 pub fn batches(origin: &Origin<'_>, with_drops: bool) -> Tables {
     let records = origin.records;
@@ -402,6 +421,7 @@ pub fn batches(origin: &Origin<'_>, with_drops: bool) -> Tables {
         Samples::batch(origin.rows(&records.flow_samples)),
         Queues::batch(origin.rows(&records.link_samples)),
         Links::batch(origin.rows(&records.links)),
+        Middleboxes::batch(origin.rows(&records.middleboxes)),
     ];
     Tables::from_array(tables.map(|(fields, arrays)| {
         RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("a table has columns of one length")
@@ -421,6 +441,7 @@ pub fn all() -> [(&'static str, Vec<Column>); NAMES.len()] {
         ("samples", Samples::columns()),
         ("queues", Queues::columns()),
         ("links", Links::columns()),
+        ("middleboxes", Middleboxes::columns()),
     ]
 }
 

@@ -30,11 +30,13 @@ pub struct Tables {
     pub queues: RecordBatch,
     /// One row a direction of a link.
     pub links: RecordBatch,
+    /// One row an agent at a router.
+    pub middleboxes: RecordBatch,
 }
 
 /// The names of the tables, in the order of [`Tables::all`].
-pub const NAMES: [&str; 10] =
-    ["runs", "transfers", "flows", "losses", "timeouts", "drops", "segments", "samples", "queues", "links"];
+pub const NAMES: [&str; 11] =
+    ["runs", "transfers", "flows", "losses", "timeouts", "drops", "segments", "samples", "queues", "links", "middleboxes"];
 
 impl Tables {
     /// All tables with their names.
@@ -50,6 +52,7 @@ impl Tables {
             (NAMES[7], &self.samples),
             (NAMES[8], &self.queues),
             (NAMES[9], &self.links),
+            (NAMES[10], &self.middleboxes),
         ]
     }
 
@@ -69,8 +72,8 @@ impl Tables {
     }
 
     pub(crate) fn from_array(tables: [RecordBatch; NAMES.len()]) -> Self {
-        let [runs, transfers, flows, losses, timeouts, drops, segments, samples, queues, links] = tables;
-        Self { runs, transfers, flows, losses, timeouts, drops, segments, samples, queues, links }
+        let [runs, transfers, flows, losses, timeouts, drops, segments, samples, queues, links, middleboxes] = tables;
+        Self { runs, transfers, flows, losses, timeouts, drops, segments, samples, queues, links, middleboxes }
     }
 
     /// The tables of `parts` one after the other. Columns that a part does not have are null there.

@@ -88,8 +88,11 @@ fn scenarios() {
         ("a middlebox nowhere", path("[[middlebox]]\nat = 'emulater'\nlink = 'path'\nkind = 'eln'")),
         ("a middlebox without its link", path("[[middlebox]]\nat = 'emulator'\nlink = 'paht'\nkind = 'eln'")),
         ("a middlebox of no kind", path("[[middlebox]]\nat = 'emulator'\nlink = 'path'\nkind = 'enl'")),
-        ("a window that nobody measures over", path("[[middlebox]]\nat = 'emulator'\nlink = 'path'\nkind = 'eln'\nwindow = 10")),
-        ("a window of nothing", path("[[middlebox]]\nat = 'emulator'\nlink = 'path'\nkind = 'ceten'\nwindow = 0")),
+        (
+            "a window that nobody measures over",
+            path("[[middlebox]]\nat = 'emulator'\nlink = 'path'\nkind = 'eln'\nparameters.window = 10"),
+        ),
+        ("a window of nothing", path("[[middlebox]]\nat = 'emulator'\nlink = 'path'\nkind = 'ceten'\nparameters.window = 0")),
         ("a discipline that does not exist", path("discipline = 'baised'")),
         ("a threshold out of order", path("forward.discipline.red = { min = 10, max = 5 }")),
         ("a weight above 1", path("discipline.warn = { threshold = 10, weight = 2 }")),

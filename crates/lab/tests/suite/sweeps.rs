@@ -264,7 +264,7 @@ fn tables_become_parquet_files() {
     tables.write_parquet(folder.path().join("out")).unwrap();
     let names = files(&folder.path().join("out"));
     let expected: Vec<_> =
-        ["drops", "flows", "links", "losses", "queues", "runs", "samples", "segments", "timeouts", "transfers"]
+        ["drops", "flows", "links", "losses", "middleboxes", "queues", "runs", "samples", "segments", "timeouts", "transfers"]
             .map(|n| format!("{n}.parquet"))
             .into();
     assert_eq!(names, expected);

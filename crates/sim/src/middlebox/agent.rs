@@ -1,55 +1,121 @@
 //! What works at a router: the trait of all agents, and what several of them do to segments.
+//!
+//! An agent is a machine without a clock and without input or output. Whoever drives it, a simulated router or one of real packets, tells it
+//! which segments cross its link and what time it is, and sends what it wants sent.
 
 use crate::address::EndpointId;
+use crate::record::Held;
 use std::fmt;
 use whyloss_transport::segment::{Notices, RareOptions};
 use whyloss_transport::wire::options::MAX_LEN;
-use whyloss_transport::Segment;
+use whyloss_transport::{Instant, Segment};
 
-/// How a segment passes a router, seen from one of its links.
+/// A side of an agent's link. At a base station the link is the wireless one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The router's side, with the network behind it.
+    Fixed,
+    /// The far side.
+    Mobile,
+}
+
+/// How a segment crosses the link of an agent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Transit {
-    /// The endpoint that sent the segment; answers go to it, in the name of its peer.
+pub struct Transit {
+    /// When it is at the router.
+    pub now: Instant,
+    /// The endpoint that sent the segment, or in whose name a middlebox did.
     pub from: EndpointId,
-    /// It has come over the link.
-    pub arrived: bool,
-    /// It leaves over the link.
-    pub leaves: bool,
-    /// Share of packets that the link damages or erases in the direction of this one, if it is measured.
+    /// The side that it comes from: what comes from [`Side::Fixed`] is about to enter the queue of the link, what comes from
+    /// [`Side::Mobile`] has come over it.
+    pub side: Side,
+    /// Behind this segment, the queue of its next link has no room for another of its length.
+    pub crowded: bool,
+    /// Share of packets that the link damages or erases in the direction of this one; 0 if it is not [measured](Agent::meter).
     pub corruption: f64,
 }
 
-/// A control segment for the sender of another one.
+/// What becomes of a segment at an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handling {
+    /// It goes on, as it is now.
+    Forward,
+    /// It ends here: its receiver has no need of it.
+    Suppress,
+    /// It ends here: the agent is its receiver, and answers for what it carries.
+    Accept,
+}
+
+/// A segment of an agent's own, to the peer of the endpoint in whose name it is sent.
 #[derive(Debug)]
-pub(crate) enum Answer {
-    /// It is sent in any case.
-    Always(Segment),
-    /// It is sent if the queue of the next link takes the segment that it answers.
-    IfTaken(Segment),
+pub struct Outgoing {
+    /// In whose name.
+    pub from: EndpointId,
+    /// The segment.
+    pub segment: Segment,
+    /// It goes to the head of the queue of its next link.
+    pub urgent: bool,
+    /// It is sent only if the queue of the next link takes the segment on whose account it is sent.
+    pub if_taken: bool,
 }
 
-impl Answer {
-    /// The segment to send if the queue took the one that is answered, or did not.
-    pub fn segment(self, taken: bool) -> Option<Segment> {
-        match self {
-            Self::Always(segment) => Some(segment),
-            Self::IfTaken(segment) => taken.then_some(segment),
-        }
+/// What an agent wants sent, in this order, after the segment that it is looking at.
+#[derive(Debug, Default)]
+pub struct Outbox(Vec<Outgoing>);
+
+impl Outbox {
+    /// Sends a segment in the name of `from`.
+    pub fn send(&mut self, from: EndpointId, segment: Segment) {
+        self.0.push(Outgoing { from, segment, urgent: false, if_taken: false });
+    }
+
+    /// Sends a segment in the name of `from` before everything that waits for its next link.
+    pub fn send_urgent(&mut self, from: EndpointId, segment: Segment) {
+        self.0.push(Outgoing { from, segment, urgent: true, if_taken: false });
+    }
+
+    /// Sends a segment in the name of `from` if the queue of the next link takes the one that the agent is looking at.
+    pub fn send_if_taken(&mut self, from: EndpointId, segment: Segment) {
+        self.0.push(Outgoing { from, segment, urgent: false, if_taken: true });
+    }
+
+    /// What is to be sent; the box is empty then.
+    pub fn take(&mut self) -> Vec<Outgoing> {
+        std::mem::take(&mut self.0)
     }
 }
 
-/// What works at a router. It sees segments in the order in which they pass.
-pub(crate) trait Agent: fmt::Debug + Send {
-    /// A segment is about to enter the queue of its next link. Only its options may be changed.
-    fn pass(&mut self, transit: &Transit, segment: &mut Segment);
-
-    /// What a segment is answered with that all agents have passed and that is about to enter the queue of its next link.
-    fn answer(&mut self, _transit: &Transit, _segment: &Segment) -> Option<Answer> {
-        None
-    }
+/// What works at a router. It sees the undamaged TCP segments that cross its link, in the order in which they do.
+pub trait Agent: fmt::Debug + Send {
+    /// A segment crosses the link and is about to enter the queue of its next link. It may be changed.
+    fn pass(&mut self, transit: &Transit, segment: &mut Segment, out: &mut Outbox) -> Handling;
 
     /// The queue of the link has dropped a segment, at once or later in favour of another.
     fn dropped(&mut self, _from: EndpointId, _segment: &Segment) {}
+
+    /// When it wants to be called, if nothing happens before.
+    fn next_timer(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The time has come for which it asked.
+    fn on_timer(&mut self, _now: Instant, _out: &mut Outbox) {}
+
+    /// The link away from the router has gone down, or has come up again.
+    fn on_link(&mut self, _now: Instant, _up: bool, _out: &mut Outbox) {}
+
+    /// The router was started again: all that was remembered is lost.
+    fn restart(&mut self);
+
+    /// What it remembers now.
+    fn held(&self) -> Held {
+        Held::default()
+    }
+
+    /// Over how many packets it wants to know what share the link damages or erases, if it does.
+    fn meter(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// Puts a notice into a segment if its header has room for it. Returns whether it had.

@@ -8,22 +8,56 @@
 //! because with SACK and RACK (RFC 8985) a single one can make the sender judge; of what left over the link only what duplicates, partial
 //! acknowledgements or SACK blocks show to be missing is named.
 
-use super::agent::{notify, Agent, Transit};
+use super::agent::{notify, Agent, Handling, Outbox, Side, Transit};
+use super::table::Table;
 use crate::address::EndpointId;
+use crate::record::Held;
 use std::collections::BTreeMap;
+use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::segment::{ExplicitLoss, Flags};
-use whyloss_transport::{Segment, Seq};
+use whyloss_transport::{settings, Segment, Seq};
+
+/// Its row.
+pub(super) const PART: Part<dyn Agent> = Part {
+    name: "eln",
+    summary: "Marks acknowledgements that ask for data which the link has lost; the differentiator `eln` hears it.",
+    reference: "Balakrishnan & Katz 1998",
+    notes: Notes {
+        idea: "A base station sees on which side of it a hole begins: what has passed it, or should have come over its link, and is missing, the link has lost.",
+        fails: "Where acknowledgements with timestamps and three SACK blocks leave no room for the mark, and where its options are stripped.",
+        ..Notes::NONE
+    },
+    ..Part::of::<Settings>()
+};
+
+settings! {
+    /// How much it remembers.
+    pub(super) struct Settings {
+        /// Flows that are remembered; the one that was quiet for longest makes room.
+        flows: usize = 1024, 1..=1_000_000;
+        /// Pieces of data that are remembered of a flow in one direction; the oldest is forgotten first, and taken for lost elsewhere.
+        pieces: usize = 4096, 1..=1_000_000;
+    }
+}
+
+impl Build<dyn Agent> for Settings {
+    fn build(self) -> Box<dyn Agent> {
+        Box::new(ExplicitLosses::new(self))
+    }
+}
 
 /// Remembers holes and names them on acknowledgements.
-#[derive(Debug, Default)]
-pub(crate) struct ExplicitLosses {
-    /// By the endpoint that sent the data.
-    streams: BTreeMap<EndpointId, Stream>,
+#[derive(Debug)]
+pub(super) struct ExplicitLosses {
+    pieces: usize,
+    /// By the way of the data.
+    flows: Table<[Option<Stream>; 2]>,
+    held: Held,
 }
 
 /// The data of one flow in one direction.
 #[derive(Debug)]
-struct Stream {
+pub(super) struct Stream {
     kind: Kind,
     /// The end of the data that has come farthest.
     highest: u64,
@@ -92,8 +126,33 @@ impl Stream {
         }
     }
 
+    /// The holes in data that comes over the link from `seq` on.
+    pub fn of_holes(seq: Seq) -> Self {
+        Self::new(Kind::Holes, seq)
+    }
+
+    /// A segment came over the link; at most `most` pieces are remembered.
+    pub fn note_arrival(&mut self, segment: &Segment, most: usize) {
+        let (start, end) = range(self, segment);
+        self.arrives(start, end);
+        self.limit(most);
+    }
+
+    /// Forgets the oldest pieces if there are more than `most`.
+    fn limit(&mut self, most: usize) {
+        while self.pieces.len() > most {
+            self.pieces.pop_first();
+        }
+    }
+
+    /// Number of its pieces, and the octets of memory that they need.
+    pub fn weight(&self) -> (u64, u64) {
+        let pieces = self.pieces.len() as u64;
+        (pieces, pieces * PIECE_OCTETS)
+    }
+
     /// Names one missing piece on an acknowledgement, if there is one and the header has room for the notice.
-    fn name_missing(&mut self, ack: &mut Segment) {
+    pub fn name_missing(&mut self, ack: &mut Segment) {
         let Some(start) = self.missing(ack) else { return };
         let Some(piece) = self.pieces.get_mut(&start) else { return };
         let len = (piece.end - start).min(u64::from(u16::MAX)) as u16;
@@ -135,30 +194,76 @@ fn range(stream: &Stream, segment: &Segment) -> (u64, u64) {
     (start, start + u64::from(segment.seq_len()))
 }
 
+/// Pieces that a flow's streams hold.
+fn pieces(streams: &[Option<Stream>; 2]) -> u64 {
+    streams.iter().flatten().map(|stream| stream.pieces.len() as u64).sum()
+}
+
+const FLOW_OCTETS: u64 = size_of::<[Option<Stream>; 2]>() as u64;
+const PIECE_OCTETS: u64 = size_of::<(u64, Piece)>() as u64;
+
+impl ExplicitLosses {
+    fn new(settings: Settings) -> Self {
+        Self { pieces: settings.pieces, flows: Table::new(settings.flows), held: Held::default() }
+    }
+
+    /// The pieces of a flow have become `after` instead of `before`.
+    fn note(&mut self, before: u64, after: u64) {
+        let segments = self.held.segments + after - before;
+        let flows = self.flows.len() as u64;
+        let octets = flows * FLOW_OCTETS + segments * PIECE_OCTETS;
+        self.held = Held { flows, segments, octets, flow_octets: FLOW_OCTETS + after * PIECE_OCTETS };
+    }
+}
+
 impl Agent for ExplicitLosses {
-    fn pass(&mut self, transit: &Transit, segment: &mut Segment) {
+    fn pass(&mut self, transit: &Transit, segment: &mut Segment, _out: &mut Outbox) -> Handling {
+        let (flow, way) = (transit.from.flow(), transit.from.way().index());
+        if segment.seq_len() == 0 && self.flows.get(flow).is_none() {
+            return Handling::Forward;
+        }
+        let (streams, gone) = self.flows.get_or_insert(flow, Default::default);
+        let before = pieces(streams);
         if segment.flags.contains(Flags::ACK) {
-            if let Some(stream) = self.streams.get_mut(&transit.from.peer()) {
+            if let Some(stream) = &mut streams[1 - way] {
                 stream.name_missing(segment);
             }
         }
-        if segment.seq_len() == 0 || !(transit.arrived || transit.leaves) {
-            return;
+        if segment.seq_len() > 0 {
+            let kind = if transit.side == Side::Mobile { Kind::Holes } else { Kind::Taken };
+            let opens = segment.flags.contains(Flags::SYN);
+            let stream = streams[way].take().filter(|_| !opens).unwrap_or_else(|| Stream::new(kind, segment.seq));
+            let stream = streams[way].insert(stream);
+            let (start, end) = range(stream, segment);
+            match stream.kind {
+                Kind::Holes => stream.arrives(start, end),
+                Kind::Taken => stream.leaves(start, end),
+            }
+            stream.limit(self.pieces);
         }
-        let kind = if transit.arrived { Kind::Holes } else { Kind::Taken };
-        let stream = self.streams.entry(transit.from).or_insert_with(|| Stream::new(kind, segment.seq));
-        let (start, end) = range(stream, segment);
-        match stream.kind {
-            Kind::Holes => stream.arrives(start, end),
-            Kind::Taken => stream.leaves(start, end),
-        }
+        let after = pieces(streams);
+        self.note(before + gone.map_or(0, |(_, gone)| pieces(&gone)), after);
+        Handling::Forward
     }
 
     fn dropped(&mut self, from: EndpointId, segment: &Segment) {
-        if let Some(stream) = self.streams.get_mut(&from) {
+        let Some(streams) = self.flows.get(from.flow()) else { return };
+        let before = pieces(streams);
+        if let Some(stream) = &mut streams[from.way().index()] {
             let (start, end) = range(stream, segment);
             stream.cut(start, end);
         }
+        let after = pieces(streams);
+        self.note(before, after);
+    }
+
+    fn restart(&mut self) {
+        self.flows.clear();
+        self.held = Held::default();
+    }
+
+    fn held(&self) -> Held {
+        self.held
     }
 }
 
@@ -168,10 +273,21 @@ mod tests {
     use whyloss_transport::segment::SackBlocks;
     use whyloss_transport::Payload;
 
+    use whyloss_transport::Instant;
+
     const SENDER: EndpointId = EndpointId::new(0);
-    const UP: Transit = Transit { from: SENDER, arrived: true, leaves: false, corruption: 0.0 };
-    const DOWN: Transit = Transit { from: SENDER, arrived: false, leaves: true, corruption: 0.0 };
-    const BACK: Transit = Transit { from: SENDER.peer(), arrived: false, leaves: true, corruption: 0.0 };
+    const UP: Transit = Transit { now: Instant::ZERO, from: SENDER, side: Side::Mobile, crowded: false, corruption: 0.0 };
+    const DOWN: Transit = Transit { side: Side::Fixed, ..UP };
+    const BACK: Transit = Transit { from: SENDER.peer(), ..DOWN };
+
+    fn new() -> ExplicitLosses {
+        ExplicitLosses::new(Settings::default())
+    }
+
+    fn pass(agent: &mut ExplicitLosses, transit: &Transit, mut segment: Segment) -> Segment {
+        assert_eq!(agent.pass(transit, &mut segment, &mut Outbox::default()), Handling::Forward);
+        segment
+    }
 
     fn data(n: u32) -> Segment {
         Segment {
@@ -193,30 +309,35 @@ mod tests {
     }
 
     /// What an acknowledgement is told: number of the first segment and of segments.
-    fn told(agent: &mut ExplicitLosses, mut ack: Segment) -> Option<(u32, u16)> {
-        agent.pass(&BACK, &mut ack);
-        ack.options.rare.and_then(|rare| rare.notices.explicit_loss).map(|loss| (loss.seq.0 / 100, loss.len / 100))
+    fn told(agent: &mut ExplicitLosses, ack: Segment) -> Option<(u32, u16)> {
+        pass(agent, &BACK, ack)
+            .options
+            .rare
+            .and_then(|rare| rare.notices.explicit_loss)
+            .map(|loss| (loss.seq.0 / 100, loss.len / 100))
     }
 
     #[test]
     fn a_hole_on_the_way_up_is_named_on_duplicates_until_it_is_filled() {
-        let mut agent = ExplicitLosses::default();
+        let mut agent = new();
         for n in [0, 1, 4, 5] {
-            agent.pass(&UP, &mut data(n));
+            pass(&mut agent, &UP, data(n));
         }
         assert_eq!(told(&mut agent, ack(1, &[])), Some((2, 2)));
         assert_eq!(told(&mut agent, ack(2, &[])), Some((2, 2)));
-        agent.pass(&UP, &mut data(2));
+        pass(&mut agent, &UP, data(2));
         assert_eq!(told(&mut agent, ack(2, &[])), Some((3, 1)), "the first retransmission has come");
         assert_eq!(told(&mut agent, ack(3, &[(4, 6)])), Some((3, 1)));
-        agent.pass(&UP, &mut data(3));
+        pass(&mut agent, &UP, data(3));
         assert_eq!(told(&mut agent, ack(3, &[(4, 6)])), None);
     }
 
     #[test]
     fn what_the_wired_part_loses_is_not_named() {
-        let mut agent = ExplicitLosses::default();
-        (0..6).for_each(|n| agent.pass(&UP, &mut data(n)));
+        let mut agent = new();
+        for n in 0..6 {
+            pass(&mut agent, &UP, data(n));
+        }
         assert_eq!(told(&mut agent, ack(2, &[])), None);
         assert_eq!(told(&mut agent, ack(2, &[])), None);
         assert_eq!(told(&mut agent, ack(2, &[(3, 5)])), None);
@@ -224,9 +345,9 @@ mod tests {
 
     #[test]
     fn on_the_way_down_only_what_the_link_took_is_named() {
-        let mut agent = ExplicitLosses::default();
+        let mut agent = new();
         for n in [0, 1, 3, 4, 5] {
-            agent.pass(&DOWN, &mut data(n));
+            pass(&mut agent, &DOWN, data(n));
         }
         agent.dropped(SENDER, &data(4));
         // 2 was lost before, 4 by the queue, 1 by the link.
@@ -237,22 +358,24 @@ mod tests {
 
     #[test]
     fn on_the_way_down_without_sack_duplicates_and_partial_acknowledgements_ask() {
-        let mut agent = ExplicitLosses::default();
-        (0..6).for_each(|n| agent.pass(&DOWN, &mut data(n)));
+        let mut agent = new();
+        for n in 0..6 {
+            pass(&mut agent, &DOWN, data(n));
+        }
         assert_eq!(told(&mut agent, ack(1, &[])), None, "it may still come");
         assert_eq!(told(&mut agent, ack(1, &[])), Some((1, 1)));
-        agent.pass(&DOWN, &mut data(1));
+        pass(&mut agent, &DOWN, data(1));
         assert_eq!(told(&mut agent, ack(3, &[])), Some((3, 1)), "what was sent before the repair has come or is lost");
-        agent.pass(&DOWN, &mut data(3));
-        agent.pass(&DOWN, &mut data(6));
+        pass(&mut agent, &DOWN, data(3));
+        pass(&mut agent, &DOWN, data(6));
         assert_eq!(told(&mut agent, ack(6, &[])), None);
     }
 
     #[test]
     fn holes_take_turns() {
-        let mut agent = ExplicitLosses::default();
+        let mut agent = new();
         for n in [0, 2, 4] {
-            agent.pass(&UP, &mut data(n));
+            pass(&mut agent, &UP, data(n));
         }
         let both = [(2, 3), (4, 5)];
         let named: Vec<_> = (0..4).filter_map(|_| told(&mut agent, ack(1, &both))).map(|(n, _)| n).collect();
@@ -261,14 +384,31 @@ mod tests {
 
     #[test]
     fn a_notice_that_does_not_fit_stays_out() {
-        let mut agent = ExplicitLosses::default();
+        let mut agent = new();
         for n in [0, 2, 4, 6] {
-            agent.pass(&UP, &mut data(n));
+            pass(&mut agent, &UP, data(n));
         }
         let mut three = ack(1, &[(2, 3), (4, 5), (6, 7)]);
         three.options.timestamps = Some(whyloss_transport::segment::Timestamps::default());
-        let before = three.clone();
-        agent.pass(&BACK, &mut three);
-        assert_eq!(three, before);
+        assert_eq!(pass(&mut agent, &BACK, three.clone()), three);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_counted() {
+        let mut agent = ExplicitLosses::new(Settings { flows: 2, pieces: 3 });
+        for flow in 0..5 {
+            for n in 0..20 {
+                let down = Transit { from: EndpointId::new(2 * flow), ..DOWN };
+                pass(&mut agent, &down, data(n));
+                let held = agent.held();
+                assert!(held.flows <= 2 && held.segments <= 6, "{held:?}");
+                assert_eq!(held.octets, held.flows * FLOW_OCTETS + held.segments * PIECE_OCTETS);
+            }
+        }
+        assert_eq!((agent.held().flows, agent.held().segments), (2, 6));
+        agent.restart();
+        assert_eq!(agent.held(), Held::default());
+        pass(&mut agent, &DOWN, data(30));
+        assert_eq!((agent.held().flows, agent.held().segments), (1, 1));
     }
 }

@@ -1,30 +1,43 @@
-//! Middleboxes: agents at routers that look at the TCP segments that cross them, and help. One file an agent.
+//! Middleboxes: agents at routers that look at the TCP segments that cross one of their links, and help or hinder. One file an agent.
 //!
 //! An agent belongs to a router and to one of its links, as a base station has a wireless one. It sees every undamaged TCP segment that
-//! crosses the router, may change its options, and may send a control segment back to the segment's sender. A damaged packet passes
-//! untouched: its checksum tells a router as much as an end.
+//! crosses the link, may change it or end its journey, and may send segments in the name of either end, at once or later. A damaged packet
+//! passes untouched: its checksum tells a router as much as an end.
 
 mod agent;
+mod deadlines;
 mod explicit_loss;
 mod forward_count;
 mod hop_notices;
+mod packet_control;
+mod snoop;
 mod strip;
 mod survival;
+mod table;
 
-pub(crate) use agent::{Agent, Transit};
+pub use crate::record::Held;
+pub use agent::{Agent, Handling, Outbox, Outgoing, Side, Transit};
 
-use crate::address::{DirectionId, EndpointId, LinkId, NodeId};
-use crate::direction::Direction;
-use crate::error::Flaw;
-use explicit_loss::ExplicitLosses;
-use forward_count::ForwardCount;
-use hop_notices::HopNotices;
-use strip::Strip;
-use survival::Survival;
+use crate::address::{DirectionId, LinkId, NodeId};
+use crate::outage::{held_until, Outage};
+use std::collections::{BTreeMap, VecDeque};
+use whyloss_transport::kit::{ArgumentError, Arguments, Part, Value};
+use whyloss_transport::Instant;
+
+/// All agents, by their names in scenarios.
+pub static TABLE: &[Part<dyn Agent>] = &[
+    explicit_loss::PART,
+    forward_count::PART,
+    hop_notices::PART,
+    survival::PART,
+    packet_control::PART,
+    snoop::PART,
+    strip::PART,
+];
 
 /// An agent at a router, for the TCP segments that cross one of the router's links. Damaged packets pass it untouched.
 // `N` and `L` are what names a router and a link: their numbers, or their names in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Middlebox"))]
 pub struct Middlebox<N = NodeId, L = LinkId> {
@@ -34,68 +47,95 @@ pub struct Middlebox<N = NodeId, L = LinkId> {
     pub link: L,
     /// What it does.
     pub kind: MiddleboxKind,
-    /// `ceten` only: packets over which the link's rate of corruption is measured; 1000 if nothing is said.
-    // In the direction of the data.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
-    pub window: Option<u32>,
+    /// Parameters of its kind: `parameters.window = 100`.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "BTreeMap::is_empty"))]
+    pub parameters: BTreeMap<String, Value>,
+    /// When the agent is started again and has forgotten everything; never if nothing is said.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub restart: Vec<Instant>,
 }
-
-/// What a middlebox does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum MiddleboxKind {
-    /// Marks acknowledgements that ask for data which the link has lost; the differentiator `eln` hears it (Balakrishnan & Katz 1998).
-    Eln,
-    /// Numbers the data segments that leave over the link; the differentiator `syndrome` reads the numbers (Chen et al. 2002).
-    Syndrome,
-    /// Acknowledges to the sender what came over the link and what is about to leave over it; the differentiator `ack-hop` hears it (Cobb &
-    /// Agrawal 1995).
-    AckHop,
-    /// Multiplies the probability to survive the link into data that crosses it; the differentiator `ceten` reads it (Krishnan et al. 2004).
-    // It is what the link layer measured: one less the share of packets that were damaged or erased.
-    Ceten,
-    /// Takes all experimental TCP options (kind 253) out of what crosses the link, as firewalls do.
-    Strip,
-}
-
-/// Packets over which an agent measures if nothing is said.
-const WINDOW: u32 = 1000;
 
 impl<N, L> Middlebox<N, L> {
     /// An agent with the usual values.
     pub const fn new(at: N, link: L, kind: MiddleboxKind) -> Self {
-        Self { at, link, kind, window: None }
+        Self { at, link, kind, parameters: BTreeMap::new(), restart: Vec::new() }
     }
 
     /// The same at a router and a link that are named in another way.
-    pub const fn placed<M, K>(&self, at: M, link: K) -> Middlebox<M, K> {
-        Middlebox { at, link, kind: self.kind, window: self.window }
+    pub fn placed<M, K>(&self, at: M, link: K) -> Middlebox<M, K> {
+        Middlebox { at, link, kind: self.kind, parameters: self.parameters.clone(), restart: self.restart.clone() }
     }
 
-    /// Packets over which it has the link measured, if it needs that.
-    pub(crate) fn measured_over(&self) -> Option<u32> {
-        (self.kind == MiddleboxKind::Ceten).then(|| self.window.unwrap_or(WINDOW))
-    }
-
-    /// What makes no sense in it, apart from its place.
-    pub fn flaw(&self) -> Option<Flaw> {
-        (self.window == Some(0)).then(|| ("window", "0".to_owned(), "1 packet or more"))
+    /// The machine, for any driver.
+    pub fn agent(&self) -> Result<Box<dyn Agent>, ArgumentError> {
+        Ok(self.kind.part().build(&Arguments::check(self.kind.part(), &self.parameters)?))
     }
 }
 
-impl MiddleboxKind {
-    /// One of each kind.
-    pub const ALL: &'static [Self] = &[Self::Eln, Self::Syndrome, Self::AckHop, Self::Ceten, Self::Strip];
+/// What a middlebox does: a row of [`TABLE`].
+#[derive(Clone, Copy, Debug)]
+pub struct MiddleboxKind(&'static Part<dyn Agent>);
 
-    pub(crate) fn agent(self) -> Box<dyn Agent> {
-        match self {
-            Self::Eln => Box::<ExplicitLosses>::default(),
-            Self::Syndrome => Box::<ForwardCount>::default(),
-            Self::AckHop => Box::new(HopNotices),
-            Self::Ceten => Box::new(Survival),
-            Self::Strip => Box::new(Strip),
-        }
+impl MiddleboxKind {
+    /// The kind called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|kind| kind.name() == name)
+    }
+
+    /// All kinds.
+    pub fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(Self)
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Its row.
+    pub const fn part(self) -> &'static Part<dyn Agent> {
+        self.0
+    }
+}
+
+impl PartialEq for MiddleboxKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for MiddleboxKind {}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for MiddleboxKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for MiddleboxKind {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        use std::sync::LazyLock;
+        static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| MiddleboxKind::all().map(MiddleboxKind::name).collect());
+        let name = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        Self::named(&name).ok_or_else(|| D::Error::unknown_variant(&name, &NAMES))
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for MiddleboxKind {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "MiddleboxKind".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let kinds = TABLE.iter().map(|part| {
+            let description = format!("{} ({})", part.summary.trim_end_matches('.'), part.reference);
+            schemars::json_schema!({ "const": part.name, "description": description, "type": "string" })
+        });
+        schemars::json_schema!({ "description": "What a middlebox does.", "oneOf": kinds.collect::<Vec<_>>() })
     }
 }
 
@@ -103,7 +143,17 @@ impl MiddleboxKind {
 #[derive(Debug)]
 pub(crate) struct Assisted {
     pub node: NodeId,
+    /// In the order in which they were added: of one link, the last is the nearest to it.
     pub agents: Vec<Attached>,
+    /// When the event of the agents' timers is due; `u64::MAX` if there is none.
+    pub armed: u64,
+}
+
+impl Assisted {
+    /// When something is due at one of the agents; `u64::MAX` if nothing is.
+    pub fn next_at(&self) -> u64 {
+        self.agents.iter().map(Attached::next_at).min().unwrap_or(u64::MAX)
+    }
 }
 
 /// An agent and its link.
@@ -111,15 +161,85 @@ pub(crate) struct Assisted {
 pub(crate) struct Attached {
     /// The link's direction away from the router.
     pub outgoing: DirectionId,
+    pub name: &'static str,
+    /// Its place in the order in which agents were added, over all routers.
+    pub number: usize,
     pub agent: Box<dyn Agent>,
+    pub counts: Counts,
+    restarts: VecDeque<Instant>,
+    /// When the link away from the router is down.
+    outages: Vec<Outage>,
+    up: bool,
+    /// When it goes down or comes up; `u64::MAX` if it does not.
+    turns: u64,
+}
+
+/// What an agent has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub seen: u64,
+    pub suppressed: u64,
+    pub sent: u64,
+    /// The most of each that it held.
+    pub peak: Held,
 }
 
 impl Attached {
-    /// How a segment of `from` that came by one direction passes on to the next, seen from the agent's link.
-    pub fn transit(&self, from: EndpointId, came_by: DirectionId, next: DirectionId, directions: &[Direction]) -> Transit {
-        let (arrived, leaves) = (came_by == self.outgoing.peer(), next == self.outgoing);
-        let over = if arrived { came_by } else { self.outgoing };
-        let meter = directions[over.index()].meter.as_ref().filter(|_| arrived || leaves);
-        Transit { from, arrived, leaves, corruption: meter.map_or(0.0, |meter| meter.share()) }
+    pub fn new(number: usize, outgoing: DirectionId, middlebox: &Middlebox, outages: Vec<Outage>) -> Result<Self, ArgumentError> {
+        let mut restarts: Vec<_> = middlebox.restart.clone();
+        restarts.sort_unstable();
+        let (name, agent, counts, restarts) =
+            (middlebox.kind.name(), middlebox.agent()?, Counts::default(), VecDeque::from(restarts));
+        let up = outages.iter().all(|outage| outage.until(0).is_none());
+        let mut attached = Self { outgoing, name, number, agent, counts, restarts, outages, up, turns: u64::MAX };
+        attached.turns = attached.next_turn(0);
+        Ok(attached)
+    }
+
+    /// Which side a segment comes from that came by one direction and passes on to the next; `None` if it does not cross the link.
+    pub fn side(&self, came_by: DirectionId, next: DirectionId) -> Option<Side> {
+        if next == self.outgoing {
+            return Some(Side::Fixed);
+        }
+        (came_by == self.outgoing.peer()).then_some(Side::Mobile)
+    }
+
+    /// When something is due; `u64::MAX` if nothing is.
+    fn next_at(&self) -> u64 {
+        let restart = self.restarts.front().map_or(u64::MAX, |at| at.as_nanos());
+        let timer = self.agent.next_timer().map_or(u64::MAX, Instant::as_nanos);
+        restart.min(timer).min(self.turns)
+    }
+
+    /// Does what is due by `now`.
+    pub fn advance(&mut self, now: u64, out: &mut Outbox) {
+        let instant = Instant::from_nanos(now);
+        while self.restarts.front().is_some_and(|at| *at <= instant) {
+            self.restarts.pop_front();
+            self.agent.restart();
+        }
+        if self.turns <= now {
+            self.up = !self.up;
+            self.turns = self.next_turn(now);
+            self.agent.on_link(instant, self.up, out);
+        }
+        if self.agent.next_timer().is_some_and(|at| at <= instant) {
+            self.agent.on_timer(instant, out);
+        }
+        self.note_held();
+    }
+
+    /// When the link turns next, after `now`.
+    fn next_turn(&self, now: u64) -> u64 {
+        if self.up {
+            self.outages.iter().filter_map(|outage| outage.next(now)).min().unwrap_or(u64::MAX)
+        } else {
+            held_until(&self.outages, now).unwrap_or(u64::MAX)
+        }
+    }
+
+    /// Notes how much the agent holds now.
+    pub fn note_held(&mut self) {
+        self.counts.peak = self.counts.peak.max(self.agent.held());
     }
 }

@@ -1,16 +1,27 @@
 //! A firewall that lets no experiments through.
 
-use super::agent::{strip, Agent, Transit};
+use super::agent::{strip, Agent, Handling, Outbox, Transit};
+use whyloss_transport::kit::{Notes, Part};
 use whyloss_transport::Segment;
+
+/// Its row.
+pub(super) const PART: Part<dyn Agent> = Part {
+    name: "strip",
+    summary: "Takes all experimental TCP options (kind 253) out of what crosses the link, as firewalls do.",
+    reference: "Honda et al. 2011",
+    notes: Notes { idea: "It helps nobody: it shows what is left of a scheme whose options do not come through.", ..Notes::NONE },
+    ..Part::fixed(|_| Box::new(Strip))
+};
 
 /// Takes the options of kind 253 out of what crosses its link.
 #[derive(Debug)]
-pub(crate) struct Strip;
+pub(super) struct Strip;
 
 impl Agent for Strip {
-    fn pass(&mut self, transit: &Transit, segment: &mut Segment) {
-        if transit.arrived || transit.leaves {
-            strip(segment);
-        }
+    fn pass(&mut self, _transit: &Transit, segment: &mut Segment, _out: &mut Outbox) -> Handling {
+        strip(segment);
+        Handling::Forward
     }
+
+    fn restart(&mut self) {}
 }

@@ -1,12 +1,11 @@
 //! From an endpoint over links and routers to a host.
 
-use super::{Network, Place, Protocol};
-use crate::address::{AssistedId, DirectionId, EndpointId, HostId, Way};
+use super::{Network, Place};
+use crate::address::{DirectionId, EndpointId, HostId, Way};
 use crate::channel::ChannelOutcome;
 use crate::direction::{Direction, Line};
 use crate::events::{Event, Target};
 use crate::link::{Load, QueueFull};
-use crate::middlebox::Assisted;
 use crate::octets;
 use crate::packet::PacketId;
 use crate::radio::{AirOutcome, Surroundings};
@@ -75,7 +74,18 @@ impl Network {
     }
 
     /// A packet comes to the queue of a link direction. Returns whether the queue takes it.
-    fn enqueue(&mut self, direction: DirectionId, load: Load) -> bool {
+    pub(super) fn enqueue(&mut self, direction: DirectionId, load: Load) -> bool {
+        self.enqueue_at::<false>(direction, load)
+    }
+
+    /// The same for one that goes before all that waits.
+    pub(super) fn enqueue_urgent(&mut self, direction: DirectionId, load: Load) -> bool {
+        self.enqueue_at::<true>(direction, load)
+    }
+
+    /// A packet comes to the tail or to the head of a queue.
+    #[inline]
+    fn enqueue_at<const URGENT: bool>(&mut self, direction: DirectionId, load: Load) -> bool {
         let mut link = &mut self.directions[direction.index()];
         link.note_offer(load.octets);
         if link.manager.is_some() {
@@ -94,16 +104,21 @@ impl Network {
         let taken = match line {
             Line::Wire(wire) => {
                 let order = self.events.next_order();
-                wire.offer(traffic, self.now, order, load).map(|arrival| {
+                let offered = if URGENT {
+                    wire.offer_first(traffic, self.now, order, load)
+                } else {
+                    wire.offer(traffic, self.now, order, load)
+                };
+                offered.map(|arrival| {
                     if let Some(arrival) = arrival {
                         self.events.push(Event::new(arrival, order, Target::Direction(direction)));
                     }
                 })
             }
-            Line::Varying(_) => self.enqueue_varying(direction, load),
+            Line::Varying(_) => self.enqueue_varying(direction, load, URGENT),
             Line::Air(_) => {
                 let Self { now, events, directions, radio, .. } = self;
-                radio.offer(&mut Surroundings { now: *now, events, directions }, direction, load)
+                radio.offer(&mut Surroundings { now: *now, events, directions }, direction, load, URGENT)
             }
         };
         match taken {
@@ -116,10 +131,10 @@ impl Network {
     }
 
     /// A packet comes to a wire that varies.
-    fn enqueue_varying(&mut self, direction: DirectionId, load: Load) -> Result<(), QueueFull> {
+    fn enqueue_varying(&mut self, direction: DirectionId, load: Load, urgent: bool) -> Result<(), QueueFull> {
         let Direction { traffic, channel, line, .. } = &mut self.directions[direction.index()];
         let Line::Varying(varying) = line else { return Ok(()) };
-        let taken = varying.offer(&mut Parts { traffic, channel, packets: &mut self.packets }, self.now, load);
+        let taken = varying.offer(&mut Parts { traffic, channel, packets: &mut self.packets }, self.now, load, urgent);
         self.arm(direction);
         taken
     }
@@ -136,21 +151,11 @@ impl Network {
 
     /// A queue drops a packet.
     fn drop_from_queue(&mut self, direction: DirectionId, packet: PacketId, cause: Cause) {
-        self.tell_agents(direction, &packet);
+        if let Place::Assisted(router) = self.places[direction.peer().index()] {
+            self.tell_agents(router, direction, &packet);
+        }
         let comment = if cause == Cause::Aqm { "dropped: the queue is managed" } else { "dropped: the queue is full" };
         self.lose(direction, packet, cause, comment);
-    }
-
-    /// Lets agents know that the queue of `direction` drops a packet.
-    fn tell_agents(&mut self, direction: DirectionId, id: &PacketId) {
-        let Place::Assisted(router) = self.places[direction.peer().index()] else { return };
-        let packet = self.packets.get(id);
-        if id.is_damaged() || self.egress[packet.origin.index()].protocol != Protocol::Tcp {
-            return;
-        }
-        for attached in self.assisted[router.index()].agents.iter_mut().filter(|attached| attached.outgoing == direction) {
-            attached.agent.dropped(packet.origin, &packet.segment);
-        }
     }
 
     /// The event of a link direction: on a wire its first packet arrives at the end. Returns the packet that is to be delivered.
@@ -292,46 +297,5 @@ impl Network {
             return self.inspect(direction, packet).map(|(packet, _)| packet);
         }
         Some(packet)
-    }
-
-    /// A packet comes to a router with agents over `came_by`.
-    fn forward_assisted(&mut self, router: AssistedId, came_by: DirectionId, load: Load) {
-        let Load { packet: id, host, octets } = load;
-        let Assisted { node, agents } = &mut self.assisted[router.index()];
-        let node = *node;
-        let Some(next) = self.routes.next(node, host) else { return self.discard(id, Cause::NoRoute, came_by) };
-        let packet = self.packets.get_mut(&id);
-        let from = packet.origin;
-        let egress = &self.egress[from.index()];
-        if id.is_damaged() || egress.protocol != Protocol::Tcp {
-            self.enqueue(next, Load { packet: id, host, octets });
-            return;
-        }
-        for attached in agents.iter_mut() {
-            attached.agent.pass(&attached.transit(from, came_by, next, &self.directions), &mut packet.segment);
-        }
-        packet.octets = egress.ip_header + packet.segment.len() as u32;
-        let octets = packet.octets;
-        // Asked before the queue takes or drops the packet: then it may be gone.
-        let answer = |attached: &mut crate::middlebox::Attached| {
-            let transit = attached.transit(from, came_by, next, &self.directions);
-            attached.agent.answer(&transit, &packet.segment)
-        };
-        let answers: Vec<_> = agents.iter_mut().filter_map(answer).collect();
-        let taken = self.enqueue(next, Load { packet: id, host, octets });
-        for segment in answers.into_iter().filter_map(|answer| answer.segment(taken)) {
-            // In the name of the endpoint that the segment was sent to.
-            let peer = &mut self.egress[from.peer().index()];
-            peer.counts.inserted += 1;
-            let (host, octets) = (peer.route.hosts[1], peer.ip_header + segment.len() as u32);
-            let id = self.admit_packet(from.peer(), segment, octets);
-            self.log_sent(&id, true);
-            match self.routes.next(node, host) {
-                None => self.discard(id, Cause::NoRoute, came_by),
-                Some(next) => {
-                    self.enqueue(next, Load { packet: id, host, octets });
-                }
-            }
-        }
     }
 }

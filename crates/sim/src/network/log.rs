@@ -2,7 +2,7 @@
 
 use crate::address::{EndpointId, LinkId};
 use crate::record::{LogSpec, PacketRecord};
-use crate::truth::{Cause, Truth};
+use crate::truth::Truth;
 use whyloss_transport::segment::Flags;
 use whyloss_transport::{Instant, Segment};
 
@@ -114,18 +114,15 @@ impl PacketLog {
         }
     }
 
-    /// A packet has come to its end: it arrived, or was lost on a link. A row has one fate: the first arrival, else the last loss.
-    pub fn ended(&mut self, row: u32, now: Instant, lost: Option<(Cause, LinkId)>) {
+    /// A packet has come to its end: it arrived, was lost on a link, or a middlebox ended its journey. A row has one fate: the first arrival
+    /// or suppression, else the last loss.
+    pub fn ended(&mut self, row: u32, now: Instant, truth: Truth, link: Option<LinkId>) {
         let (Some(row), Some(open)) = (self.rows.get_mut(row as usize), self.open.get_mut(row as usize)) else { return };
         *open -= 1;
-        match lost {
-            _ if row.truth == Truth::Arrived => {}
-            Some(_) if *open > 0 => {}
-            _ => {
-                row.truth = lost.map_or(Truth::Arrived, |(cause, _)| Truth::Lost(cause));
-                row.ended = Some(now);
-                row.link = lost.map(|(_, link)| link);
-            }
+        match truth {
+            _ if matches!(row.truth, Truth::Arrived | Truth::Suppressed) => {}
+            Truth::Lost(_) if *open > 0 => {}
+            _ => (row.truth, row.ended, row.link) = (truth, Some(now), link),
         }
     }
 

@@ -1,8 +1,9 @@
 //! Everything between the hosts: links, routers, and the packets on them.
 //!
-//! [`packets`] keeps the books of every packet and ends its journey; [`forward`] takes it from one link to the next; [`log`] writes down
-//! each of them for those who ask.
+//! [`packets`] keeps the books of every packet and ends its journey; [`forward`] takes it from one link to the next, [`assisted`] past
+//! the agents of a router; [`log`] writes down each of them for those who ask.
 
+mod assisted;
 mod forward;
 mod log;
 mod packets;
@@ -21,7 +22,7 @@ use crate::radio::Radio;
 use crate::random::Stream;
 use crate::record::{DropRecord, PacketCounts};
 use crate::routes::Routes;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use whyloss_transport::path;
 
 /// Where a link direction leads.
@@ -133,6 +134,8 @@ pub(crate) struct Network {
     pub log: Option<Box<PacketLog>>,
     /// Transmissions of data of which links have made copies.
     pub copies: HashMap<SentData, Copies>,
+    /// Transmissions of data that middleboxes have taken out of the way.
+    pub suppressed: HashSet<SentData>,
     /// Scratch space for packets that had to make room.
     displaced: VecDeque<PacketId>,
     /// Scratch space for the positions of flipped bits.

@@ -8,7 +8,7 @@ use crate::direction::Line;
 use crate::octets::{self, Content, Reading};
 use crate::packet::{PacketId, Raw, SentData};
 use crate::record::DropRecord;
-use crate::truth::Cause;
+use crate::truth::{Cause, Truth};
 use whyloss_transport::path;
 use whyloss_transport::wire::damage::flip_bits;
 use whyloss_transport::{Instant, Payload, Segment};
@@ -47,7 +47,7 @@ impl Network {
         counts.delivered += 1;
         counts.damaged_unnoticed += u64::from(unnoticed);
         if let Some(log) = &mut self.log {
-            log.ended(packet.log_row, Instant::from_nanos(self.now), None);
+            log.ended(packet.log_row, Instant::from_nanos(self.now), Truth::Arrived, None);
         }
         self.packets.remove(id);
     }
@@ -58,7 +58,7 @@ impl Network {
         let packet = self.packets.get(&id);
         let (origin, sent_at, octets) = (packet.origin, packet.sent_at, packet.octets);
         if let Some(log) = &mut self.log {
-            log.ended(packet.log_row, Instant::from_nanos(self.now), Some((cause, direction.link())));
+            log.ended(packet.log_row, Instant::from_nanos(self.now), Truth::Lost(cause), Some(direction.link()));
         }
         let lost = self.is_last_copy(SentData { flow: origin.flow(), offset, sent_at });
         let from = &mut self.egress[origin.index()];

@@ -120,8 +120,20 @@ impl Radio {
         self.stations.len()
     }
 
-    /// Takes a packet that is to cross a direction.
-    pub fn offer(&mut self, around: &mut Surroundings<'_>, direction: DirectionId, load: Load) -> Result<(), QueueFull> {
+    /// Whether the queue of a station has room for two packets of this length.
+    pub fn has_room_for_two(&self, number: StationId, octets: u32) -> bool {
+        let station = &self.stations[number.index()];
+        station.has_room_for_two(self.media[station.medium.index()].spec.queue, octets)
+    }
+
+    /// Takes a packet that is to cross a direction; an urgent one before all that wait at the station.
+    pub fn offer(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        direction: DirectionId,
+        load: Load,
+        urgent: bool,
+    ) -> Result<(), QueueFull> {
         let &mut Hop { station: number, peer, .. } = around.hop(direction);
         let station = &mut self.stations[number.index()];
         let octets = load.octets;
@@ -133,7 +145,7 @@ impl Radio {
             self.schedule(around, number);
             return Ok(());
         }
-        station.enqueue(medium.spec.queue, waiting)?;
+        station.enqueue(medium.spec.queue, waiting, urgent)?;
         let hop = around.hop(direction);
         hop.packets += 1;
         hop.octets += u64::from(octets);

@@ -113,20 +113,28 @@ impl Station {
         }
     }
 
-    /// Puts a packet into the queue.
-    pub fn enqueue(&mut self, limit: QueueLimit, waiting: Waiting) -> Result<(), QueueFull> {
-        let octets = u64::from(waiting.load.octets);
-        let full = match limit {
-            QueueLimit::Unlimited => false,
-            QueueLimit::Packets(limit) => self.queue.len() >= limit as usize,
-            QueueLimit::Octets(limit) => self.queued_octets + octets > limit,
-        };
-        if full {
+    /// Puts a packet into the queue, an urgent one at its head.
+    pub fn enqueue(&mut self, limit: QueueLimit, waiting: Waiting, urgent: bool) -> Result<(), QueueFull> {
+        let octets = waiting.load.octets;
+        if !limit.admits(self.queue.len() as u64, self.queued_octets, octets) {
             return Err(QueueFull(waiting.load));
         }
-        self.queued_octets += octets;
-        self.queue.push_back(waiting);
+        self.queued_octets += u64::from(octets);
+        if urgent {
+            self.queue.push_front(waiting);
+        } else {
+            self.queue.push_back(waiting);
+        }
         Ok(())
+    }
+
+    /// Whether the queue has room for two packets of this length.
+    pub fn has_room_for_two(&self, limit: QueueLimit, octets: u32) -> bool {
+        let (packets, waiting) = match &self.head {
+            Some(_) => (self.queue.len() as u64 + 1, self.queued_octets + u64::from(octets)),
+            None => (0, 0),
+        };
+        limit.admits(packets, waiting, octets)
     }
 
     /// Takes the next packet out of the queue.

@@ -211,13 +211,19 @@ pub enum Kind {
     Choice(&'static [&'static str]),
 }
 
-/// The value of a parameter.
+/// The value of a part's parameter.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(untagged, expecting = "a number, true or false, or a word")
+)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Parameter"))]
 pub enum Value {
-    /// A floating-point number, in the parameter's unit.
-    Number(f64),
     /// True or false.
     Flag(bool),
+    /// A floating-point number, in the parameter's unit.
+    Number(f64),
     /// One of the parameter's words.
     Word(String),
 }
@@ -254,6 +260,13 @@ pub enum ArgumentError {
 }
 
 impl ArgumentError {
+    /// The algorithm that it is about.
+    pub const fn part(&self) -> &'static str {
+        match self {
+            Self::Unknown { part, .. } | Self::Unfit { part, .. } => part,
+        }
+    }
+
     pub(crate) fn unknown(part: &'static str, name: &str, parameters: &[&str]) -> Self {
         let allowed = if parameters.is_empty() { "none".to_owned() } else { parameters.join(", ") };
         Self::Unknown { part, name: name.to_owned(), allowed }

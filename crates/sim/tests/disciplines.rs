@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 use whyloss_sim::{
     Amount, Builder, ChannelSpec, Discipline, Effect, End, Errors, Limits, LinkSpec, QueueLimit, Records, Red, TcpFlow, Truth,
+    Warn,
 };
 use whyloss_transport::differentiation::Cause;
 use whyloss_transport::scheme::Selection;
-use whyloss_transport::tcp::Config;
+use whyloss_transport::tcp::{Config, Judgement};
 use whyloss_transport::{BitRate, Duration, Instant};
 
 /// Four flows for 60 s through one queue, then over links that erase 1 % of the packets.
@@ -51,6 +52,34 @@ fn accuracies(records: &Records) -> (f64, f64) {
         counted.count() as f64 / of_cause.len() as f64
     };
     (share(true, Cause::Congestion), share(false, Cause::Corruption))
+}
+
+/// Octets that all flows got.
+fn delivered(records: &Records) -> u64 {
+    records.flows.iter().map(|flow| flow.octets_delivered).sum()
+}
+
+#[test]
+fn jersey_keeps_its_window_for_losses_without_a_warning() {
+    let warn = Discipline::Warn(Warn { threshold: 25.0, weight: 0.2 });
+    let [jersey, newreno] = ["jersey", "newreno"].map(|scheme| run(&Selection::scheme(scheme), Some(warn), true));
+    assert!(delivered(&jersey) > delivered(&newreno), "{} and {}", delivered(&jersey), delivered(&newreno));
+    // Of what the links erased, how many reduced a window, and how many there are.
+    let reduced = |records: &Records| {
+        let erased = records.losses.iter().filter(|loss| matches!(loss.truth, Truth::Lost(cause) if !cause.is_congestion()));
+        erased.fold((0, 0), |(reduced, all), loss| (reduced + u32::from(loss.record.judgement == Judgement::Reduced), all + 1))
+    };
+    let [(jersey_reduced, jersey_all), (newreno_reduced, newreno_all)] = [&jersey, &newreno].map(reduced);
+    println!(
+        "{} and {} octets; {jersey_reduced} of {jersey_all}, {newreno_reduced} of {newreno_all}",
+        delivered(&jersey),
+        delivered(&newreno)
+    );
+    assert!(jersey_all > 100 && newreno_all > 100);
+    assert!(
+        jersey_reduced * 4 < jersey_all && newreno_reduced * 2 > newreno_all,
+        "{jersey_reduced} of {jersey_all}, {newreno_reduced} of {newreno_all}"
+    );
 }
 
 #[test]

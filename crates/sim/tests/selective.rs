@@ -1,10 +1,12 @@
 //! Selective-TCP where its assumption holds: a lossy last hop that is the bottleneck of one flow (Paul 2006, figure 12 without the other traffic).
 
 use std::ops::ControlFlow;
-use whyloss_sim::{Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, QueueLimit, Records, TcpFlow, Truth};
+use whyloss_sim::{
+    Amount, Builder, ChannelSpec, Discipline, Effect, End, Errors, Limits, LinkSpec, QueueLimit, Records, TcpFlow, Truth, Warn,
+};
 use whyloss_transport::differentiation::Cause;
 use whyloss_transport::path::Trigger;
-use whyloss_transport::scheme::Selection;
+use whyloss_transport::scheme::{Selection, Value};
 use whyloss_transport::tcp::{Config, Judgement};
 use whyloss_transport::{BitRate, Duration, Instant};
 
@@ -20,23 +22,23 @@ struct Dumbbell {
     /// Packets that wait for the last hop.
     queue: u32,
     erased: f64,
+    discipline: Option<Discipline>,
     config: Config,
 }
 
 /// As published: 1 Mbit/s and round trips of 14 ms, a window of 20 segments of 1000 octets and nothing that a queue drops.
 fn published() -> Dumbbell {
-    Dumbbell { kbps: 1000, delay_ms: 1, queue: 50, erased: 0.03, config: Config::ns2() }
+    Dumbbell { kbps: 1000, delay_ms: 1, queue: 50, erased: 0.03, discipline: None, config: Config::ns2() }
 }
 
 /// A pipe that holds 60 segments and a window to fill it, so that a halved window costs.
 fn longer() -> Dumbbell {
     let config = Config { receive_buffer: 100_000, ..Config::ns2() };
-    Dumbbell { kbps: 10_000, delay_ms: 10, queue: 200, erased: 0.01, config }
+    Dumbbell { kbps: 10_000, delay_ms: 10, queue: 200, erased: 0.01, discipline: None, config }
 }
 
-fn run(dumbbell: &Dumbbell, scheme: &str, run: u64) -> Records {
-    let Dumbbell { kbps, delay_ms, queue, erased, ref config } = *dumbbell;
-    let selection = Selection::scheme(scheme);
+fn run(dumbbell: &Dumbbell, selection: &Selection, run: u64) -> Records {
+    let Dumbbell { kbps, delay_ms, queue, erased, discipline, ref config } = *dumbbell;
     let mut builder = Builder::new(17, run);
     let (from, to) = (builder.host("source"), builder.host("sink"));
     let (router, station) = (builder.router("router"), builder.router("station"));
@@ -53,7 +55,7 @@ fn run(dumbbell: &Dumbbell, scheme: &str, run: u64) -> Records {
     for (a, b) in [(from, router), (router, station)] {
         builder.link(a, b, link(2 * kbps, delay_ms, 200, 0.0), link(2 * kbps, delay_ms, 200, 0.0));
     }
-    builder.link(station, to, link(kbps, 5, queue, erased), link(kbps, 5, 200, 0.0));
+    builder.link(station, to, LinkSpec { discipline, ..link(kbps, 5, queue, erased) }, link(kbps, 5, 200, 0.0));
     let end = || {
         let mut config = config.clone();
         let parts = selection.build(&mut config).unwrap();
@@ -97,7 +99,7 @@ fn fates(records: &Records, congestion: bool) -> Fates {
 fn compare(dumbbell: &Dumbbell) -> ([f64; 2], u32, [Fates; 2]) {
     let (mut goodputs, mut larger, mut sums) = ([0.0; 2], 0, [Fates::default(); 2]);
     for number in 0..10 {
-        let records = ["selective", "newreno"].map(|scheme| run(dumbbell, scheme, number));
+        let records = ["selective", "newreno"].map(|scheme| run(dumbbell, &Selection::scheme(scheme), number));
         let [selective, newreno] = [0, 1].map(|at| goodput(&records[at]));
         larger += u32::from(selective > newreno);
         goodputs = [goodputs[0] + selective, goodputs[1] + newreno];
@@ -131,8 +133,26 @@ fn where_half_a_window_is_enough_it_does_as_newreno_does() {
 #[test]
 fn what_a_queue_drops_reduces_the_window_and_brings_reports() {
     let config = Config { receive_buffer: 100_000, ..Config::ns2() };
-    let records = run(&Dumbbell { queue: 20, erased: 0.0, config, ..published() }, "selective", 0);
+    let records = run(&Dumbbell { queue: 20, erased: 0.0, config, ..published() }, &Selection::scheme("selective"), 0);
     let Fates { all, asked, reduced } = fates(&records, true);
     assert!(all > 20 && asked * 4 < all && reduced > 5, "{reduced} and {asked} of {all}");
     assert!(records.flows[0].sender.unwrap().reports_received > 3, "{:?}", records.flows[0]);
+}
+
+/// A differentiator that sees only which packets are missing takes three of four drops of a plain queue for corruption. Marks know better.
+#[test]
+fn marks_of_routers_overrule_the_differentiator() {
+    // Slow start overshoots by as much as the queue holds, before a mark can have come back.
+    let config = Config { receive_buffer: 400_000, initial_ssthresh: None, ecn: true, ..Config::ns2() };
+    let discipline = Some(Discipline::Warn(Warn { threshold: 15.0, weight: 1.0 }));
+    let dumbbell = Dumbbell { queue: 20, erased: 0.0, discipline, config, ..published() };
+    let [without, with] = [false, true].map(|marks| {
+        let mut selection = Selection { differentiator: Some("casablanca".into()), ..Selection::scheme("selective") };
+        selection.parameters.entry("selective".into()).or_default().insert("marks".into(), Value::Flag(marks));
+        let fates = fates(&run(&dumbbell, &selection, 0), true);
+        println!("marks {marks}: {fates:?}");
+        fates
+    });
+    assert!(without.all > 20 && without.asked * 2 > without.all, "{without:?}");
+    assert!(with.all > 20 && with.asked * 10 < with.all, "{with:?}");
 }

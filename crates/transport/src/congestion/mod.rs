@@ -3,6 +3,7 @@
 mod cubic;
 mod gaimd;
 mod hystart;
+mod jersey;
 mod newreno;
 mod none;
 mod reno;
@@ -180,6 +181,7 @@ pub static TABLE: &[Part<dyn CongestionControl>] = &[
     santa_cruz::PART,
     westwood::PART,
     westwood_plus::PART,
+    jersey::PART,
     tcp_real::PART,
     none::PART,
 ];

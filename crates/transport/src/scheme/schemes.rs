@@ -271,6 +271,17 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "jersey",
+        summary: "Routers warn by marking while their queue is long; the window follows the measured rate, and losses without a warning leave it alone.",
+        reference: "Xu, Tian & Ansari 2004",
+        congestion: "jersey",
+        differentiator: "jersey",
+        reaction: "keep",
+        parameters: &[("jersey", "trust_silence", Preset::Flag(true))],
+        adjust: |config| config.ecn = true,
+        ..PLAIN
+    },
+    Scheme {
         name: "checksum-ld",
         summary: "The receiver reports segments that arrive damaged; the sender repairs them without reducing its window.",
         reference: "Garcia & Brunstrom 2004",

@@ -1,6 +1,6 @@
 //! What stations of a radio network have in common.
 
-use super::propagation::distance;
+use super::propagation::{self, distance};
 use crate::channel::ChannelSpec;
 use crate::error::ChannelError;
 use crate::shape::QueueLimit;
@@ -146,6 +146,11 @@ impl<C> Default for RadioSpec<C> {
 }
 
 impl<C> RadioSpec<C> {
+    /// Received power in watts at a distance in metres: the two-ray model, free space below its crossover distance.
+    pub fn received_w(&self, distance: f64) -> f64 {
+        propagation::received_w(self.power_w, self.frequency_hz, self.height_m, distance)
+    }
+
     /// The same with another way to say what noise does to frames.
     pub fn map<D>(&self, channel: impl FnOnce(&C) -> D) -> RadioSpec<D> {
         let channel = self.channel.as_ref().map(channel);
@@ -247,5 +252,18 @@ impl RadioSpec {
         }
         self.check_signal()?;
         self.channel.as_ref().map_or(Ok(()), ChannelSpec::check)
+    }
+
+    /// Whether what is said of the signal makes sense.
+    fn check_signal(&self) -> Result<(), ChannelError> {
+        let values = [
+            ("power_w", self.power_w, self.power_w > 0.0, "a power above 0 W"),
+            ("frequency_hz", self.frequency_hz, self.frequency_hz > 0.0, "a frequency above 0 Hz"),
+            ("height_m", self.height_m, self.height_m >= 0.0, "0 m or more"),
+        ];
+        match values.into_iter().find(|(_, value, fits, _)| !fits || !value.is_finite()) {
+            Some((field, value, _, allowed)) => Err(ChannelError { field, found: value.to_string(), allowed }),
+            None => Ok(()),
+        }
     }
 }

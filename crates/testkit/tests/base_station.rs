@@ -5,7 +5,8 @@
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, Middlebox, MiddleboxKind, QueueLimit, Records, TcpFlow,
+    Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, Middlebox, MiddleboxKind, Outage, QueueLimit, Records,
+    TcpFlow, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::{BitRate, Config, Duration, Instant};
@@ -17,6 +18,8 @@ struct World {
     middlebox: Option<&'static str>,
     /// Share of packets that the wireless link loses in the direction of the data.
     loss: f64,
+    /// The wireless link goes down for 2 s every 10 s.
+    outages: bool,
     run: u64,
 }
 
@@ -32,7 +35,16 @@ impl World {
             ..LinkSpec::default()
         };
         builder.link(fixed, station, link(10, 20, 0.0), link(10, 20, 0.0));
-        let wireless = builder.link(station, mobile, link(2, 5, self.loss), link(2, 5, 0.0));
+        let air = |loss: f64| {
+            let outage = Outage {
+                at: Instant::ZERO + Duration::from_secs(10),
+                lasts: Duration::from_secs(2),
+                every: Some(Duration::from_secs(10)),
+                packets: WhileDown::Dropped,
+            };
+            LinkSpec { outage: Some(outage).filter(|_| self.outages).into_iter().collect(), ..link(2, 5, loss) }
+        };
+        let wireless = builder.link(station, mobile, air(self.loss), air(0.0));
         if let Some(kind) = self.middlebox {
             let kind = MiddleboxKind::named(kind).expect("it is in the table");
             builder.middlebox(Middlebox::new(station, wireless, kind));
@@ -66,7 +78,7 @@ fn outcome(world: World) -> (f64, u64, u64, u64) {
     (goodput, resent, timeouts, memory)
 }
 
-const KINDS: [Option<&str>; 3] = [None, Some("packet-control"), Some("snoop")];
+const KINDS: [Option<&str>; 6] = [None, Some("packet-control"), Some("snoop"), Some("snack-snoop"), Some("i-tcp"), Some("m-tcp")];
 
 #[test]
 fn every_middlebox_keeps_its_worth() {
@@ -76,7 +88,7 @@ fn every_middlebox_keeps_its_worth() {
         );
         for loss in [0.0, 0.005, 0.02, 0.05] {
             for middlebox in KINDS {
-                let (goodput, resent, timeouts, memory) = outcome(World { scheme, middlebox, loss, run: 0 });
+                let (goodput, resent, timeouts, memory) = outcome(World { scheme, middlebox, loss, outages: false, run: 0 });
                 let name = middlebox.unwrap_or("none");
                 write!(out, "\n{:>5.1}% {name:<15} {goodput:>7.0} {resent:>7} {timeouts:>8} {memory:>9}", loss * 100.0).unwrap();
             }
@@ -86,8 +98,43 @@ fn every_middlebox_keeps_its_worth() {
 }
 
 #[test]
+fn every_middlebox_keeps_its_worth_through_outages() {
+    let mut out = "newreno to a mobile host that is away for 2 s of 10, 3 runs of 100 s\nmiddlebox        kbit/s  resent timeouts  memory B".to_owned();
+    for middlebox in KINDS {
+        let world = World { scheme: "newreno", middlebox, loss: 0.0, outages: true, run: 0 };
+        let (goodput, resent, timeouts, memory) = outcome(world);
+        let name = middlebox.unwrap_or("none");
+        write!(out, "\n{name:<15} {goodput:>7.0} {resent:>7} {timeouts:>8} {memory:>9}").unwrap();
+    }
+    insta::assert_snapshot!("base_station_outages", out);
+}
+
+#[test]
+fn a_base_station_that_hears_of_its_link_closes_the_sender_s_window() {
+    let world = World { scheme: "newreno", middlebox: Some("m-tcp"), loss: 0.0, outages: true, run: 0 };
+    let records = world.run();
+    // Nine outages: the window is closed and opened in each, and probes are answered.
+    let sent = records.middleboxes[0].sent;
+    assert!((18..1000).contains(&sent), "{sent}");
+    let steady = World { outages: false, ..world }.run();
+    assert!(steady.middleboxes[0].sent < sent / 2, "{} without outages", steady.middleboxes[0].sent);
+}
+
+#[test]
+fn a_split_connection_keeps_the_wired_half_clean() {
+    let world = World { scheme: "sack", middlebox: Some("i-tcp"), loss: 0.05, outages: false, run: 0 };
+    let records = world.run();
+    let sender = records.flows[0].sender.expect("it is TCP");
+    // The base station takes everything in; beyond the losses of the beginning, in its own full queue, the sender has none.
+    assert!(records.flows[0].forward.suppressed > 10_000);
+    let plain = World { middlebox: None, ..world }.run();
+    assert!(4 * sender.retransmissions < plain.flows[0].sender.expect("it is TCP").retransmissions);
+    assert!(records.flows[0].octets_corrupted == 0 && records.flows[0].goodput_bps > 1.5 * plain.flows[0].goodput_bps);
+}
+
+#[test]
 fn a_snoop_agent_hides_what_the_link_loses() {
-    let world = World { scheme: "newreno", middlebox: None, loss: 0.02, run: 0 };
+    let world = World { scheme: "newreno", middlebox: None, loss: 0.02, outages: false, run: 0 };
     let (plain, helped) = (world.run(), World { middlebox: Some("snoop"), ..world }.run());
     let sender = |records: &Records| records.flows[0].sender.expect("it is TCP");
     assert!(helped.flows[0].goodput_bps > 1.3 * plain.flows[0].goodput_bps);

@@ -22,6 +22,8 @@ struct Dumbbell {
     overhead_us: u64,
     /// Agents at the router `right`, for the bottleneck or for the link to the first receiver, and when they forget everything.
     agents: Vec<(MiddleboxKind, bool, Option<u64>)>,
+    /// Whether agents have room for next to nothing.
+    tight: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -40,6 +42,9 @@ struct FlowPlan {
     octets: u64,
     start_ms: u64,
 }
+
+/// Bounds of what agents remember.
+const TIGHT: [(&str, f64); 5] = [("flows", 2.0), ("segments", 5.0), ("pieces", 5.0), ("octets", 10_000.0), ("buffer", 4096.0)];
 
 /// Whether the run has an observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,8 +116,13 @@ impl Dumbbell {
         }
         for &(agent, last_hop, restart_ms) in &self.agents {
             let link = first_receiver.filter(|_| last_hop).unwrap_or(bottleneck);
+            // Who acknowledges what it still holds loses it with its memory.
+            let restart_ms = restart_ms.filter(|_| agent.name() != "i-tcp");
             let restart = restart_ms.map(|ms| Instant::ZERO + Duration::from_millis(ms)).into_iter().collect();
-            builder.middlebox(Middlebox { restart, ..Middlebox::new(right, link, agent) });
+            let bounds =
+                TIGHT.iter().filter(|(name, _)| self.tight && agent.part().parameters.iter().any(|own| own.name == *name));
+            let parameters = bounds.map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+            builder.middlebox(Middlebox { restart, parameters, ..Middlebox::new(right, link, agent) });
         }
         builder.send_overhead(Duration::from_micros(self.overhead_us));
         if watched == Watched::Yes {
@@ -185,8 +195,16 @@ fn dumbbell() -> impl Strategy<Value = Dumbbell> {
         (select(MiddleboxKind::all().collect::<Vec<_>>()), any::<bool>(), proptest::option::weighted(0.3, 0u64..5000)),
         0..3,
     );
-    (any::<u64>(), (link(5_000), link(5_000)), access, flows, proptest::option::of(50u64..300), select(vec![0u64, 500]), agents)
-        .prop_map(|(seed, bottleneck, access, flows, datagrams_kbps, overhead_us, agents)| Dumbbell {
+    (
+        any::<u64>(),
+        (link(5_000), link(5_000)),
+        access,
+        flows,
+        proptest::option::of(50u64..300),
+        select(vec![0u64, 500]),
+        (agents, any::<bool>()),
+    )
+        .prop_map(|(seed, bottleneck, access, flows, datagrams_kbps, overhead_us, (agents, tight))| Dumbbell {
             seed,
             bottleneck,
             access,
@@ -194,6 +212,7 @@ fn dumbbell() -> impl Strategy<Value = Dumbbell> {
             datagrams_kbps,
             overhead_us,
             agents,
+            tight,
         })
 }
 
@@ -205,6 +224,11 @@ proptest! {
         let records = world.run(Watched::No);
         prop_assert!(records.packets.balanced(), "{:?}", records.packets);
         prop_assert_eq!(records.packets.dropped.total() as usize, records.drops.len());
+        for middlebox in records.middleboxes.iter().filter(|_| world.tight) {
+            // Two flows, each with five segments or pieces a direction, or with four buffers.
+            let peak = middlebox.peak;
+            prop_assert!(peak.flows <= 2 && peak.segments <= 20 && peak.octets <= 60_000, "{:?}", middlebox);
+        }
         for (flow, plan) in records.flows.iter().zip(&world.flows) {
             // In a channel that is bad for long a connection may rightly give up.
             let gave_up = flow.closing == Some(tcp::Closing::TimedOut);

@@ -9,7 +9,10 @@ mod deadlines;
 mod explicit_loss;
 mod forward_count;
 mod hop_notices;
+mod i_tcp;
+mod m_tcp;
 mod packet_control;
+mod snack_snoop;
 mod snoop;
 mod strip;
 mod survival;
@@ -32,6 +35,9 @@ pub static TABLE: &[Part<dyn Agent>] = &[
     survival::PART,
     packet_control::PART,
     snoop::PART,
+    snack_snoop::PART,
+    i_tcp::PART,
+    m_tcp::PART,
     strip::PART,
 ];
 

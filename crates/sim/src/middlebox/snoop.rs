@@ -12,9 +12,9 @@ use super::explicit_loss::Stream;
 use super::table::Table;
 use crate::address::{EndpointId, FlowId};
 use crate::record::Held;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyloss_transport::kit::{Build, Notes, Part};
-use whyloss_transport::segment::Flags;
+use whyloss_transport::segment::{Flags, RareOptions};
 use whyloss_transport::{settings, Duration, Instant, Segment};
 
 /// Its row.
@@ -62,6 +62,8 @@ impl Build<dyn Agent> for Settings {
 #[derive(Debug)]
 pub(super) struct Snoop {
     settings: Settings,
+    /// It answers SNACKs.
+    answers: bool,
     flows: Table<Flow>,
     timers: Deadlines,
     held: Held,
@@ -83,6 +85,8 @@ struct Flow {
 struct Down {
     /// The end of the data that has come farthest.
     highest: u64,
+    /// The most data of a segment: what SNACKs count in.
+    block: u32,
     /// What the mobile host has acknowledged, and its window with it.
     acked: Option<(u64, u16)>,
     /// Duplicates of that acknowledgement.
@@ -125,6 +129,7 @@ impl Down {
     fn new(start: u64, acked: Option<(u64, u16)>) -> Self {
         Self {
             highest: start,
+            block: 0,
             acked,
             duplicates: 0,
             expected: 0,
@@ -142,6 +147,7 @@ impl Down {
         let end = start + u64::from(segment.seq_len());
         let in_order = start >= self.highest;
         self.highest = self.highest.max(end);
+        self.block = self.block.max(segment.payload.len() as u32);
         if self.acked.is_some_and(|(acked, _)| end <= acked) {
             return;
         }
@@ -159,12 +165,66 @@ impl Down {
         }
     }
 
+    /// What the SNACKs of an acknowledgement ask for, if all of it is kept.
+    fn asked(&mut self, now: Instant, ack: &Segment, settings: &Settings) -> Option<Vec<Segment>> {
+        let snacks = &ack.options.rare.as_ref()?.snacks;
+        let una = ack.ack.near(self.highest);
+        let mut asked = BTreeSet::new();
+        for (from, to) in snacks.iter().flat_map(|snack| snack.holes(una, self.block)) {
+            let mut at = from;
+            while at < to.min(self.highest) {
+                let (&start, kept) = self.kept.range(..=at).next_back()?;
+                if kept.end <= at || kept.senders || kept.repairs + kept.timeouts > settings.timeouts {
+                    return None;
+                }
+                asked.insert(start);
+                at = kept.end;
+            }
+        }
+        let trip = self.round_trip.map_or(Duration::ZERO, |(smoothed, _)| smoothed);
+        let mut again = Vec::new();
+        for start in asked {
+            let Some(kept) = self.kept.get_mut(&start) else { continue };
+            // What was sent again a moment ago cannot have arrived.
+            if kept.repairs + kept.timeouts == 0 || now.since(kept.sent) >= trip {
+                kept.repairs += 1;
+                kept.sent = now;
+                again.push(kept.segment.clone());
+            }
+        }
+        Some(again)
+    }
+
+    /// Whether an acknowledgement says again what the last one said, and nothing more but what is missing.
+    fn repeats(&self, ack: &Segment) -> bool {
+        let telling = Flags::SYN | Flags::FIN | Flags::RST | Flags::URG | Flags::ECE | Flags::CWR;
+        let una = ack.ack.near(self.highest);
+        ack.is_empty() && !ack.flags.intersects(telling) && self.acked == Some((una, ack.window)) && una < self.highest
+    }
+
+    /// The mobile host acknowledges, and may ask with SNACKs if they are to be answered. Returns whether the acknowledgement goes on, and
+    /// what is to be sent again.
+    fn hears(&mut self, now: Instant, ack: &mut Segment, settings: &Settings, answers: bool) -> (bool, Vec<Segment>) {
+        let repeats = self.repeats(ack);
+        if !answers || ack.options.rare.as_ref().is_none_or(|rare| rare.snacks.is_empty()) {
+            let (goes_on, again) = self.acknowledged(now, ack, settings);
+            return (goes_on, again.into_iter().collect());
+        }
+        if !repeats {
+            self.acknowledged(now, ack, settings);
+        }
+        let Some(again) = self.asked(now, ack, settings) else { return (true, Vec::new()) };
+        take_snacks(ack);
+        (!repeats, again)
+    }
+
     /// The mobile host acknowledges. Returns whether the acknowledgement goes on, and what is to be sent again.
     fn acknowledged(&mut self, now: Instant, ack: &Segment, settings: &Settings) -> (bool, Option<Segment>) {
         let una = ack.ack.near(self.highest);
         if una > self.highest {
             return (true, None);
         }
+        let duplicate = self.repeats(ack);
         let before = self.acked.replace((una, ack.window));
         let Some((acked, window)) = before.filter(|(acked, _)| una <= *acked) else {
             self.advance(now, una);
@@ -174,8 +234,6 @@ impl Down {
             self.acked = Some((acked, window));
             return (true, None);
         }
-        let telling = Flags::SYN | Flags::FIN | Flags::RST | Flags::URG | Flags::ECE | Flags::CWR;
-        let duplicate = ack.is_empty() && !ack.flags.intersects(telling) && ack.window == window && una < self.highest;
         let behind = self.kept.range(una + 1..).count() as u64;
         let Some(missing) = self.kept.get_mut(&una).filter(|kept| duplicate && !kept.senders) else { return (true, None) };
         self.duplicates += 1;
@@ -247,7 +305,12 @@ impl Flow {
 
 impl Snoop {
     fn new(settings: Settings) -> Self {
-        Self { settings, flows: Table::new(settings.flows), timers: Deadlines::default(), held: Held::default() }
+        Self { settings, answers: false, flows: Table::new(settings.flows), timers: Deadlines::default(), held: Held::default() }
+    }
+
+    /// One that answers SNACKs.
+    pub fn answering_snacks(settings: Settings) -> Self {
+        Self { answers: true, ..Self::new(settings) }
     }
 
     /// Segments and octets of a flow have become others.
@@ -266,6 +329,14 @@ impl Snoop {
         let before = self.flows.remove(id).map_or((0, 0), |flow| flow.weight());
         self.timers.set(id, None);
         self.note(before, (0, 0));
+    }
+}
+
+/// Takes the SNACKs out of an acknowledgement.
+fn take_snacks(ack: &mut Segment) {
+    if let Some(mut rare) = ack.options.rare.take() {
+        rare.snacks.clear();
+        ack.options.rare = (*rare != RareOptions::default()).then_some(rare);
     }
 }
 
@@ -307,10 +378,10 @@ impl Agent for Snoop {
                     flow.up.insert(up).note_arrival(segment, settings.segments);
                 }
                 if let Some(down) = flow.down.as_mut().filter(|_| segment.flags.contains(Flags::ACK)) {
-                    let (goes_on, again) = down.acknowledged(transit.now, segment, &settings);
+                    let (goes_on, again) = down.hears(transit.now, segment, &settings, self.answers);
                     forward = goes_on;
-                    if let Some(again) = again {
-                        out.send_urgent(flow.fixed, again);
+                    for segment in again {
+                        out.send_urgent(flow.fixed, segment);
                     }
                 }
             }

@@ -33,6 +33,22 @@ impl<T> Table<T> {
         Some(state)
     }
 
+    /// The same, without using it.
+    pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut T> {
+        self.flows.get_mut(&flow).map(|(_, state)| state)
+    }
+
+    /// All flows, in the order of their numbers.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (FlowId, &mut T)> {
+        self.flows.iter_mut().map(|(flow, (_, state))| (*flow, state))
+    }
+
+    /// The flow that was quiet for longest.
+    pub fn oldest(&self) -> Option<(FlowId, &T)> {
+        let flow = *self.used.first_key_value()?.1;
+        Some((flow, &self.flows.get(&flow)?.1))
+    }
+
     /// The state of a flow; that of a new one is made by `state`. Returns the flow that had to go for it, too.
     pub fn get_or_insert(&mut self, flow: FlowId, state: impl FnOnce() -> T) -> (&mut T, Option<(FlowId, T)>) {
         let mut gone = None;
@@ -73,6 +89,9 @@ mod tests {
         assert_eq!(*table.get_or_insert(flow(7), || 70).0, 70);
         assert_eq!(*table.get_or_insert(flow(8), || 80).0, 80);
         assert_eq!(table.get(flow(7)), Some(&mut 70));
+        assert_eq!(table.oldest(), Some((flow(8), &80)));
+        assert_eq!(table.get_mut(flow(8)), Some(&mut 80));
+        assert_eq!(table.iter_mut().map(|(flow, state)| (flow, *state)).collect::<Vec<_>>(), [(flow(7), 70), (flow(8), 80)]);
         let (new, gone) = table.get_or_insert(flow(9), || 90);
         assert_eq!((*new, gone), (90, Some((flow(8), 80))));
         assert_eq!((table.len(), table.get(flow(8))), (2, None));

@@ -258,6 +258,12 @@ impl Endpoint {
         (self.snd.peer.octets(), self.snd.peer.largest())
     }
 
+    /// Octets of the peer's data that have arrived, in order or not, and that the application has not read.
+    pub fn octets_unread(&self) -> u64 {
+        let assembler = &self.rcv.assembler;
+        assembler.unread() + assembler.islands().iter().map(|(start, end)| end - start).sum::<u64>()
+    }
+
     /// Octets of our data that have been sent at least once.
     pub fn octets_sent(&self) -> u64 {
         self.snd.offset(self.snd.nxt.min(self.snd.buffer.end()))

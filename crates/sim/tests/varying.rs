@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use whyloss_sim::{
     Amount, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, CoDel, Crossing, Discipline, Effect, End, Errors, Jitter,
-    JitterLaw, Limits, LinkNames, LinkSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, TcpFlow, Trace, Truth, WhileDown,
+    JitterLaw, Limits, LinkNames, LinkSpec, LogSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, TcpFlow, Trace, Truth,
+    Way, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::segment::{Dscp, Ecn};
@@ -253,6 +254,7 @@ fn a_lost_copy_is_no_loss() {
     };
     let (sender, receiver, start, amount) = (end(), end(), Instant::ZERO, Amount::Octets(2_000_000));
     builder.tcp(TcpFlow { name: "flow".to_owned(), from, to, start, amount, sender, receiver });
+    builder.log_packets(LogSpec { from: Instant::ZERO, until: Instant::MAX, at_most: 100_000 });
     let mut simulation = builder.build().unwrap();
     simulation.run(&Limits::default(), |_| ControlFlow::Continue(())).unwrap();
     let records = simulation.into_records();
@@ -265,6 +267,14 @@ fn a_lost_copy_is_no_loss() {
     // A hundredth of the packets.
     assert!(200 * both > forward.sent && 50 * both < forward.sent, "{both} of {}", forward.sent);
     assert!(records.losses.iter().all(|loss| (loss.truth != Truth::Arrived) == loss.dropped.is_some()));
+    // The log has a row for a packet and all its copies, with one fate.
+    let rows = || records.log.iter().filter(|row| row.way == Way::Forward);
+    assert_eq!(rows().count() as u64, forward.sent);
+    for loss in &records.losses {
+        let row = rows().find(|row| (row.offset, row.sent_at) == (loss.record.offset, loss.record.sent_at)).unwrap();
+        assert_eq!(row.truth, loss.truth);
+        assert_eq!(row.ended.filter(|_| row.link.is_some()), loss.dropped.map(|(at, ..)| at));
+    }
 }
 
 #[test]

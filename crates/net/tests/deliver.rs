@@ -169,7 +169,7 @@ fn engine_to_engine_what_is_lost_is_asked_for() {
         let (triggers, judgements) = (&report["losses"]["triggers"], &report["losses"]["judgements"]);
         assert!(triggers["snack"].as_u64() > Some(10), "{scheme}: {report:#}");
         if scheme == "selective" {
-            assert!(judgements["kept"].as_u64() > judgements["reduced"].as_u64(), "{report:#}");
+            assert!(judgements["kept"].as_u64() > Some(10), "{report:#}");
             assert_eq!(report["losses"]["verdicts"]["corruption"], triggers["snack"], "{report:#}");
         }
         println!("{scheme}: {report:#}");

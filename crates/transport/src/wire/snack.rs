@@ -228,6 +228,47 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Holes of any size at any octet: what is told fits, is ascending, reaches less than a block beyond what is missing, and leaves nothing out
+        /// that there is room for.
+        #[test]
+        fn holes_of_any_size_are_told_in_whole_blocks(
+            pieces in prop::collection::vec((1..4000u64, 1..4000u64), 1..12),
+            room in 0..=30usize,
+            bits: bool,
+            wraps: bool,
+        ) {
+            let ack = if wraps { (1 << 32) - 700 } else { 5000 };
+            let mut at = ack;
+            let islands: Vec<_> = pieces.iter().map(|(hole, island)| {
+                let start = at + hole;
+                at = start + island;
+                (start, at)
+            }).collect();
+            let mut left = ack;
+            let missing: Vec<(u64, u64)> = islands.iter().map(|&(start, end)| (std::mem::replace(&mut left, end), start)).collect();
+
+            let snacks = Snack::several(ack, &islands, MSS, room, bits);
+            prop_assert!(snacks.iter().map(|snack| SNACK_LEN + snack.bits.len()).sum::<usize>() <= room);
+            prop_assert_eq!(snacks.is_empty(), room < SNACK_LEN);
+            let told: Vec<_> = snacks.iter().flat_map(|snack| snack.holes(ack, MSS)).collect();
+            let block = u64::from(MSS);
+            for &(start, end) in &told {
+                prop_assert!(start < end && (start - ack) % block == 0 && (end - ack) % block == 0);
+                for at in (start..end).step_by(MSS as usize) {
+                    let touches = |hole: &(u64, u64)| hole.0 < at + block && at < hole.1;
+                    prop_assert!(missing.iter().any(touches), "nothing of the block at {} is missing", at);
+                }
+            }
+            let covered = |octet: u64| told.iter().any(|(start, end)| (*start..*end).contains(&octet));
+            let first_untold = missing.iter().position(|hole| !covered(hole.0) || !covered(hole.1 - 1));
+            if let Some(untold) = first_untold {
+                let spent: usize = snacks.iter().map(|snack| SNACK_LEN + snack.bits.len()).sum();
+                prop_assert!(room - spent < SNACK_LEN, "there is room for hole {}", untold);
+            }
+        }
+    }
+
     #[test]
     fn what_the_fields_cannot_say_is_left_out() {
         assert_eq!(Snack::with_bits(5000, &[], MSS, 34), None);

@@ -678,6 +678,10 @@ class Tcp:
     """
     RACK loss detection (RFC 8985); needs SACK.
     """
+    rack_rtt_by_sequence: bool | None = None
+    """
+    RACK's round-trip time is that of the last segment in sequence that an acknowledgement delivers, as in Linux.
+    """
     receive_buffer: Size | None = None
     """
     Receive buffer: the largest window that is ever announced.

@@ -181,22 +181,31 @@ impl Endpoint {
 
     /// What RACK may take for delivered.
     fn tell_rack(&mut self, now: Instant, segment: &Segment, news: &News) {
-        if let Some(lowest) = news.delivered.lowest_once {
-            self.snd.rack.note_order(lowest);
-        }
-        if let Some(newest) = news.delivered.once {
-            self.snd.rack.on_delivered(now, newest);
-        }
-        if let Some((sent, end, cumulatively)) = news.delivered.again {
+        let delivered = &news.delivered;
+        let believed = |sent: Instant, cumulatively: bool| {
             // RFC 8985, 6.2 step 2. Of what lies above a hole the echo says nothing (RFC 7323, 4.3).
             let echo = segment.options.timestamps.filter(|_| self.agreed.timestamps && cumulatively).map(|t| t.echo);
             let older = echo.is_some_and(|echo| (echo.wrapping_sub(self.timestamp(sent)) as i32) < 0);
             let too_soon = self.snd.rtt.min().is_some_and(|min| now.since(sent) < min);
             // Which transmission arrived is just what the assessment of a timeout is to find out.
             let assessed = self.snd.recovery.awaiting().is_some();
-            if !(older || too_soon || assessed) {
-                self.snd.rack.on_delivered(now, (sent, end));
-            }
+            !(older || too_soon || assessed)
+        };
+        let again = delivered.again.filter(|&(sent, _, cumulatively)| believed(sent, cumulatively));
+        let last_again = delivered.last_again.filter(|last| believed(last.left, last.cumulatively));
+        let last = delivered.last_once.max(last_again).filter(|_| self.config.rack_rtt_by_sequence);
+        let rack = &mut self.snd.rack;
+        if let Some(lowest) = delivered.lowest_once {
+            rack.note_order(lowest);
+        }
+        if let Some(newest) = delivered.once {
+            rack.on_delivered(now, newest);
+        }
+        if let Some((sent, end, _)) = again {
+            rack.on_delivered(now, (sent, end));
+        }
+        if let Some(last) = last {
+            rack.take_rtt(now.since(last.left));
         }
     }
 

@@ -98,6 +98,10 @@ config! { $;
     prr: bool,
     /// RACK loss detection (RFC 8985); needs SACK.
     rack: bool,
+    /// RACK's round-trip time is that of the last segment in sequence that an acknowledgement delivers, as in Linux.
+    // RACK's round-trip time is that of the last segment in sequence that an acknowledgement delivers, what it reports selectively before what
+    // it acknowledges cumulatively, as in Linux, and not that of the one that left last (RFC 8985, 6.2 step 2).
+    rack_rtt_by_sequence: bool,
     /// Tail loss probes (RFC 8985); needs SACK.
     tlp: bool,
     /// Negotiate ECN (RFC 3168).
@@ -326,6 +330,7 @@ impl Config {
             limited_transmit: true,
             prr: true,
             rack: true,
+            rack_rtt_by_sequence: false,
             tlp: true,
             ecn: false,
             undo: true,
@@ -363,12 +368,13 @@ impl Config {
     }
 
     /// Linux 6.x defaults: as [`Config::modern`] with Linux's timer rules, its growth by every octet acknowledged, thresholds from the window,
-    /// quick acknowledgements and bare window probes.
+    /// its order of segments for RACK, quick acknowledgements and bare window probes.
     pub fn linux() -> Self {
         Self {
             receive_buffer: 6 << 20,
             slow_start_limit: None,
             ssthresh_from_cwnd: true,
+            rack_rtt_by_sequence: true,
             quick_acks: 16,
             nagle_for_small: true,
             bare_window_probes: true,

@@ -60,6 +60,11 @@ impl Rack {
         }
     }
 
+    /// Takes `rtt` for the round-trip time, whatever segment was sent last.
+    pub fn take_rtt(&mut self, rtt: Duration) {
+        self.rtt = rtt;
+    }
+
     /// A D-SACK arrived: the reordering window was too small.
     pub fn on_dsack(&mut self, una: u64, nxt: u64) {
         if self.dsack_round.is_some_and(|round| una < round) {

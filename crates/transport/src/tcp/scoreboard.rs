@@ -74,6 +74,15 @@ impl Sent {
     }
 }
 
+/// A delivered segment. Those acknowledged cumulatively come after those reported selectively, then the higher after the lower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct InSequence {
+    pub cumulatively: bool,
+    pub end: u64,
+    /// When it left last.
+    pub left: Instant,
+}
+
 /// What an acknowledgement delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivered {
@@ -87,6 +96,9 @@ pub(super) struct Delivered {
     pub lowest_once: Option<(u64, u64)>,
     /// The newest of those that were sent again: when it left last, its end, and whether it was acknowledged cumulatively.
     pub again: Option<(Instant, u64, bool)>,
+    /// The last in sequence of those that were sent only once, and of those that were sent again.
+    pub last_once: Option<InSequence>,
+    pub last_again: Option<InSequence>,
     /// How many of them had been retransmitted.
     pub retransmitted: u64,
     /// Octets of data of the largest of them.
@@ -103,13 +115,16 @@ impl Delivered {
         self.largest = self.largest.max(sent.data_len());
         self.segments += 1;
         let (left, end) = (sent.last_at, sent.end());
+        let place = Some(InSequence { cumulatively, end, left });
         if sent.was_retransmitted() {
             self.retransmitted += 1;
             self.again = self.again.max(Some((left, end, cumulatively)));
+            self.last_again = self.last_again.max(place);
         } else {
             self.once = self.once.max(Some((left, end)));
-            let place = (sent.start, end);
-            self.lowest_once = Some(self.lowest_once.map_or(place, |lowest| lowest.min(place)));
+            self.last_once = self.last_once.max(place);
+            let range = (sent.start, end);
+            self.lowest_once = Some(self.lowest_once.map_or(range, |lowest| lowest.min(range)));
             self.original_before_watch |= end <= self.watch;
         }
     }

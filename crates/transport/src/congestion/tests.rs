@@ -625,3 +625,23 @@ fn santa_cruz_decides_nothing_on_a_round_that_says_nothing() {
     assert_eq!([round(16, 70, true), round(24, 70, false), round(32, 70, true)], [1.0, -1.0, 0.0]);
     assert_eq!(round(40, 70, true), -1.0);
 }
+
+/// A round before a timeout, with what waits then, and three after it, each of `trip` milliseconds: by how many segments the window grew in these.
+fn over_a_timeout(before: [u64; 2], trip: u64) -> [f64; 3] {
+    let (mut cc, mut clock) = (SantaCruz::new(3.0, 0.5), Clock::new(50, 20, 2));
+    for (nth, trip) in [before[0], before[0], before[1], before[1]].into_iter().enumerate() {
+        eight(&mut cc, &mut clock, 8 * nth as u64, trip, true);
+    }
+    clock.time_out(&mut cc);
+    clock.window.set_cwnd(20 * u64::from(MSS));
+    clock.window.set_ssthresh(0);
+    [0, 1, 2].map(|nth| eight(&mut cc, &mut clock, 1000 + 8 * nth, trip, true))
+}
+
+#[test]
+fn santa_cruz_does_not_measure_over_a_timeout() {
+    // Others have filled the path meanwhile; none of these 50 ms is ours.
+    assert_eq!(over_a_timeout([50, 50], 100), [0.0, 1.0, 1.0]);
+    // The 20 segments that waited have drained.
+    assert_eq!(over_a_timeout([50, 70], 50), [0.0, 1.0, 1.0]);
+}

@@ -71,7 +71,7 @@ pub struct Seen {
     pub read: u64,
     /// It was opened fast.
     pub fast: bool,
-    /// Counts what those who watch for changes want to hear of.
+    /// Edges (`EPOLLET`) so far: events after which the socket may be ready again.
     pub edges: u64,
     pub errors: ErrorQueue,
     pub queue: SendQueue,

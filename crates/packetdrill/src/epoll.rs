@@ -17,7 +17,7 @@ pub struct Epoll {
 struct Watch {
     events: u32,
     data: u64,
-    /// How many things had happened on the socket when it was last reported; `None` if it was not.
+    /// Edges on the socket when it was last reported; `None` if it was not.
     reported: Option<u64>,
     /// One shot was made.
     spent: bool,
@@ -40,17 +40,17 @@ impl Epoll {
         }
     }
 
-    /// Up to `most` events with their data, which are reported herewith; `state` tells what a socket is ready for, and counts what has
-    /// happened on it that those who watch its edges want to hear.
+    /// Up to `most` events with their data, which are reported herewith; `state` tells what a socket is ready for, and how many edges
+    /// (`EPOLLET`) there were on it so far.
     pub fn report(&mut self, most: usize, state: impl Fn(i32) -> (u32, u64)) -> Vec<(u32, u64)> {
         let mut ready = Vec::new();
         for (&fd, watch) in &mut self.watched {
-            let (events, happened) = state(fd);
+            let (events, edges) = state(fd);
             let events = events & (watch.events | (libc::EPOLLERR | libc::EPOLLHUP) as u32);
-            let stale = watch.events & libc::EPOLLET as u32 != 0 && watch.reported == Some(happened);
+            let stale = watch.events & libc::EPOLLET as u32 != 0 && watch.reported == Some(edges);
             if events != 0 && !watch.spent && !stale && ready.len() < most {
                 ready.push((events, watch.data));
-                watch.reported = Some(happened);
+                watch.reported = Some(edges);
                 watch.spent = watch.events & libc::EPOLLONESHOT as u32 != 0;
             }
         }

@@ -36,7 +36,7 @@ pub struct ErrorQueue {
     zero_copies: u32,
 }
 
-/// Octets that somebody wants to hear of.
+/// Octets of a write whose release or transmission the application asked to be told of.
 #[derive(Debug)]
 struct Write {
     /// Where they end, as an offset.

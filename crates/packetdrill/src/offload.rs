@@ -54,7 +54,7 @@ pub struct Departures {
     queue: VecDeque<Departure>,
     /// The last of them can still grow.
     open: bool,
-    flows: BTreeMap<FourTuple, Flow>,
+    boundaries: BTreeMap<FourTuple, Boundaries>,
 }
 
 #[derive(Debug)]
@@ -67,15 +67,16 @@ struct Departure {
     repeated: bool,
 }
 
+/// What is remembered of the packets of one connection, so that repetitions are cut as Linux cuts them.
 #[derive(Debug, Default)]
-struct Flow {
+struct Boundaries {
     /// Where new data begins.
     fresh: Option<Seq>,
     /// Where packets with new data ended: a repetition is cut there too.
     ends: VecDeque<Seq>,
 }
 
-impl Flow {
+impl Boundaries {
     /// Takes note of data from `seq` to `end`; returns whether it was sent before.
     fn note(&mut self, seq: Seq, end: Seq) -> bool {
         let fresh = *self.fresh.get_or_insert(seq);
@@ -104,9 +105,9 @@ impl Departures {
     pub fn add(&mut self, now: Instant, datagram: Datagram, most: impl FnOnce(&FourTuple, bool) -> u64) {
         let name = tuple(&datagram);
         let segment = &datagram.segment;
-        let flow = self.flows.entry(name).or_default();
-        let repeated = flow.note(segment.seq, segment.seq + segment.seq_len());
-        let cut = repeated && flow.ends.contains(&segment.seq);
+        let boundaries = self.boundaries.entry(name).or_default();
+        let repeated = boundaries.note(segment.seq, segment.seq + segment.seq_len());
+        let cut = repeated && boundaries.ends.contains(&segment.seq);
         match self.queue.back_mut().filter(|_| self.open && !cut) {
             Some(last)
                 if last.at == now
@@ -136,7 +137,7 @@ impl Departures {
             }
             let end = segment.seq + segment.seq_len();
             if !last.repeated {
-                self.flows.entry(tuple(&last.datagram)).or_default().end_packet(end);
+                self.boundaries.entry(tuple(&last.datagram)).or_default().end_packet(end);
             }
         }
         self.open = false;

@@ -26,12 +26,12 @@ pub struct SendQueue {
     pub tail: u64,
     /// A write has found no room since there was some.
     pub starved: bool,
-    /// There was room for writes when it was last looked.
+    /// There was room for writes at the last look.
     pub writable: bool,
     /// The memory that it may take, in octets; 0 until the connection is established.
     size: u64,
-    /// Segments that had arrived when it was last looked.
-    heard: u64,
+    /// Segments that had arrived at the last [`SendQueue::update`].
+    segments_received: u64,
     /// The offset at which a record ends: nothing is added to its piece.
     sealed: Option<u64>,
 }
@@ -81,9 +81,9 @@ impl SendQueue {
 
     /// Looks whether something has arrived. If so, a queue that a writer has found full grows with the window, but not while the window
     /// is full too: then it does not keep anything from being sent.
-    pub fn hear(&mut self, endpoint: &Endpoint) {
-        let heard = endpoint.stats().segments_received;
-        let news = std::mem::replace(&mut self.heard, heard) != heard;
+    pub fn update(&mut self, endpoint: &Endpoint) {
+        let received = endpoint.stats().segments_received;
+        let news = std::mem::replace(&mut self.segments_received, received) != received;
         let mss = u64::from(endpoint.path().mss.max(1));
         if news && self.starved && self.size > 0 && endpoint.pipe() / mss < endpoint.window().cwnd() / mss {
             self.grow(endpoint);

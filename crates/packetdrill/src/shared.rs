@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use whyloss_transport::{Duration, Instant};
 
-/// How long nothing has to happen until nothing more is waited for.
+/// How long to wait for a packet, in virtual time, before concluding that none will leave.
 const PATIENCE: Duration = Duration::from_secs(7200);
 /// What a look at the clock takes: packetdrill waits for the last microseconds by looking at it.
 const LOOK: Duration = Duration::from_micros(1);
@@ -20,22 +20,22 @@ const MOMENT: std::time::Duration = std::time::Duration::from_micros(300);
 #[derive(Debug)]
 pub struct Shared {
     state: Mutex<State>,
-    /// Something has happened: who waits shall look.
+    /// The world has changed: calls that wait try again.
     changed: Condvar,
-    /// Somebody who waited has looked.
+    /// A call that waits has tried again.
     looked: Condvar,
 }
 
-/// The world, and who waits for what happens in it.
+/// The world, and the calls that wait for a change of it.
 #[derive(Debug)]
 struct State {
     world: World,
     /// Calls that wait, with the time at which they give up.
     waiting: BTreeMap<u64, Option<Instant>>,
     tickets: u64,
-    /// Counts what has happened.
+    /// Changes so far of which calls that wait were told.
     generation: u64,
-    /// Of those who wait, how many have not looked since.
+    /// Calls that wait and have not tried again since the last change.
     unaware: usize,
     /// A call that had waited has returned.
     returned: bool,
@@ -83,7 +83,7 @@ impl Shared {
         let mut ticket = None;
         loop {
             let outcome = attempt(&mut state.world);
-            state.world.settle();
+            state.world.drain_stack();
             match outcome {
                 Attempt::Done(result) => {
                     if let Some(ticket) = ticket {
@@ -112,15 +112,15 @@ impl Shared {
         }
     }
 
-    /// What has happened becomes known, and after that what is due leaves: what an application that waits has to say goes with it.
+    /// Tells waiting calls of the stack's notices, and lets only then leave what is due: data that these calls send leaves with it.
     fn act<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        state.world.listen_to_stack();
+        state.world.take_notices();
         state = self.tell(state);
-        state.world.settle();
+        state.world.drain_stack();
         self.tell(state)
     }
 
-    /// Lets everybody who waits look at what has happened, and waits until they have.
+    /// Has all calls that wait try again, and returns when each has.
     fn tell<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         if state.waiting.is_empty() {
             return state;
@@ -159,7 +159,7 @@ impl Shared {
         let mut state = self.after_returns();
         let patience = state.world.now + PATIENCE;
         loop {
-            state.world.settle();
+            state.world.drain_stack();
             while let Some((at, datagram)) = state.world.departures.take() {
                 if let Ok(packet) = layout::packet(datagram.addresses, &datagram.segment) {
                     return Some((at, packet));

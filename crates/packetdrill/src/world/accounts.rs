@@ -110,7 +110,7 @@ impl World {
         let connections: Vec<_> = self.descriptors.keys().filter_map(|fd| Some((*fd, self.connection(*fd).ok()?))).collect();
         for (fd, id) in connections {
             if let (Some(endpoint), Some(seen)) = (self.stack.endpoint(id), self.seen.get_mut(&id)) {
-                seen.queue.hear(endpoint);
+                seen.queue.update(endpoint);
             }
             let writable = self.is_writable(fd, id);
             if let Some(seen) = self.seen.get_mut(&id) {

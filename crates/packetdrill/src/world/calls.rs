@@ -182,7 +182,7 @@ impl World {
             self.stack.command(self.now, id, command);
             *done += part.len();
             self.note_queued(id, part.len() as u64, begins);
-            self.settle();
+            self.drain_stack();
         }
         if *done == octets.len() && flags & libc::MSG_EOR != 0 {
             self.end_record(id);

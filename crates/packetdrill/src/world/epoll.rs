@@ -25,7 +25,7 @@ impl World {
     /// `epoll_wait` for up to `most` events.
     pub fn epoll_wait(&mut self, instance: i32, most: usize) -> Attempt<Vec<(u32, u64)>> {
         let Some(mut epoll) = self.epolls.remove(&instance) else { return Attempt::Done(Err(Errno(libc::EBADF))) };
-        let ready = epoll.report(most, |fd| (u32::from(self.readiness(fd) as u16), self.happened(fd)));
+        let ready = epoll.report(most, |fd| (u32::from(self.readiness(fd) as u16), self.edges(fd)));
         self.epolls.insert(instance, epoll);
         if ready.is_empty() {
             Attempt::Waits(None)
@@ -34,8 +34,8 @@ impl World {
         }
     }
 
-    /// Counts what has happened on a socket that those who watch its edges want to hear.
-    fn happened(&self, fd: i32) -> u64 {
+    /// Edges (`EPOLLET`) on a socket so far: events after which it may be ready again.
+    fn edges(&self, fd: i32) -> u64 {
         self.connection(fd).ok().and_then(|id| self.seen.get(&id)).map_or(0, |seen| seen.edges)
     }
 

@@ -99,20 +99,20 @@ impl World {
         }
     }
 
-    /// Takes out of the stack what has happened; returns whether there was anything.
-    pub(crate) fn listen_to_stack(&mut self) -> bool {
+    /// Takes the stack's notices; returns whether there were any.
+    pub(crate) fn take_notices(&mut self) -> bool {
         let mut busy = false;
         while let Some(notice) = self.stack.poll_notice() {
             busy = true;
-            self.hear(notice);
+            self.on_notice(notice);
         }
         busy
     }
 
-    /// Takes out of the stack what has happened and what leaves.
-    pub(crate) fn settle(&mut self) {
+    /// Takes the stack's notices and datagrams until there are no more, then brings the accounts of queues and limits up to date.
+    pub(crate) fn drain_stack(&mut self) {
         loop {
-            let mut busy = self.listen_to_stack();
+            let mut busy = self.take_notices();
             while let Some(datagram) = self.stack.poll_transmit(self.now) {
                 busy = true;
                 let (stack, seen, offload) = (&self.stack, &self.seen, &self.offload);
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    fn hear(&mut self, notice: Notice) {
+    fn on_notice(&mut self, notice: Notice) {
         let (id, event) = match notice {
             Notice::Accepted(id) => {
                 let local = self.stack.tuple(id).map(|tuple| tuple.local);

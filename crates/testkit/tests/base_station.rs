@@ -30,7 +30,8 @@ impl World {
         let link = |mbps: u64, ms: u64, loss: f64| LinkSpec {
             rate: BitRate::from_bps(mbps * 1_000_000),
             delay: Duration::from_millis(ms),
-            queue: QueueLimit::Packets(50),
+            // A sender that does not reduce fills any queue; what it loses there nobody keeps.
+            queue: QueueLimit::Packets(if self.scheme == "selective" { 2000 } else { 50 }),
             channel: ChannelSpec { errors: Errors::Packets { probability: loss }, effect: Effect::Erase },
             ..LinkSpec::default()
         };
@@ -130,6 +131,15 @@ fn a_split_connection_keeps_the_wired_half_clean() {
     let plain = World { middlebox: None, ..world }.run();
     assert!(4 * sender.retransmissions < plain.flows[0].sender.expect("it is TCP").retransmissions);
     assert!(records.flows[0].octets_corrupted == 0 && records.flows[0].goodput_bps > 1.5 * plain.flows[0].goodput_bps);
+}
+
+#[test]
+fn snacks_are_answered_at_the_base_station() {
+    let world = World { scheme: "selective", middlebox: None, loss: 0.05, outages: false, run: 0 };
+    let (goodput, resent, ..) = outcome(world);
+    let (helped, helped_resent, ..) = outcome(World { middlebox: Some("snack-snoop"), ..world });
+    assert!(helped > 1.1 * goodput, "{helped} against {goodput}");
+    assert!(4 * helped_resent < 3 * resent, "the sender resends {helped_resent} segments instead of {resent}");
 }
 
 #[test]

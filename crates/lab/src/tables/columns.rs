@@ -254,7 +254,7 @@ table! {
         octets: always u32 = r.item.record.len, "Length of the segment's data.";
         transmission: always u32 = r.item.record.transmission, "Which transmission is taken for lost: 0 is the first.";
         sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When that transmission left.";
-        trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `tail-probe`, `timeout`.";
+        trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `snack` (the receiver asked for it), `tail-probe`, `timeout`.";
         episode: always u32 = r.item.record.episode, "Number of the recovery episode, from 0 in each flow; the rows of an episode come in the order in which they were noticed.";
         true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`, `aqm` (a queue dropped it before it was full), `link-down` (it was transmitted while the link was down); `arrived` if the sender was wrong; `suppressed` if a middlebox took it out of the way, because its receiver had no need of it; `in-flight` if still under way at the end.";
         true_class: maybe text = class(r.item.truth), "`congestion` or `corruption`; null if the segment was not lost.";

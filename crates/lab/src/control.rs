@@ -76,7 +76,7 @@ impl<'a> Control<'a> {
         Self { cancel, ..Self::default() }
     }
 
-    /// `progress` watches.
+    /// Ends early when `cancel` says so, and tells `progress` how far the work is.
     pub fn watched(cancel: Cancel, progress: &'a mut dyn FnMut(&Progress)) -> Self {
         Self { cancel, progress: Some(progress), around: None }
     }

@@ -6,7 +6,7 @@ use serde::de::{self, value::StrDeserializer, Deserialize, DeserializeSeed, Expe
 use std::collections::btree_map;
 use std::fmt;
 
-/// Decodes `node`.
+/// The value that `node` stands for; the error names the place in the file, what was found and what is allowed.
 pub fn decode<'de, T: Deserialize<'de>>(node: &'de Located) -> Result<T, InputError> {
     T::deserialize(node).map_err(|fault| fault.0)
 }

@@ -38,7 +38,7 @@ pub struct Description {
 /// A parameter that trades one accuracy of a differentiator for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Threshold {
-    /// The parameter.
+    /// Name of the parameter, as scenarios set it.
     pub parameter: &'static str,
     /// What a larger value takes more losses for: `corruption` or `congestion`.
     pub larger: &'static str,
@@ -52,7 +52,7 @@ pub fn causes() -> Vec<(&'static str, &'static str)> {
     Cause::ALL.iter().filter_map(|&cause| Some((cause.name(), class(Truth::Lost(cause))?))).collect()
 }
 
-/// All schemes.
+/// Descriptions of all schemes, those of extensions included.
 pub fn schemes() -> Vec<Description> {
     known().catalogue.rows().filter_map(|row| if let Row::Scheme(row) = row { Some(scheme(row)) } else { None }).collect()
 }
@@ -75,7 +75,7 @@ pub fn parts() -> Vec<Description> {
     known.catalogue.rows().filter_map(described).chain(datagrams).chain(middleboxes).collect()
 }
 
-/// All profiles.
+/// Descriptions of all profiles of TCP.
 pub fn profiles() -> Vec<Description> {
     tcp::PROFILES
         .iter()

@@ -72,7 +72,7 @@ pub struct PartFailure {
     pub part: String,
     /// What it was asked when it failed, such as `on_ack`.
     pub method: String,
-    /// What it said.
+    /// The error that it raised.
     pub source: Box<dyn Error + Send + Sync>,
 }
 

@@ -11,7 +11,7 @@ use whyloss_transport::tcp::{Config, PROFILES};
 pub(crate) enum FlowConfig {
     Tcp(Box<Config>),
     Dccp(Box<dccp::Config>),
-    /// Plain datagrams.
+    /// Datagrams of a source that waits for no acknowledgements.
     Datagrams,
 }
 

@@ -8,7 +8,7 @@ use crate::ways::Way;
 /// A network written out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    /// Hosts and routers.
+    /// Hosts and routers in the order of the scenario.
     pub nodes: Vec<NetworkNode>,
     /// Links in the order of the scenario.
     pub links: Vec<Link>,
@@ -56,7 +56,7 @@ pub struct Transfer {
     pub flow: usize,
     /// The sending host, by position in [`Network::nodes`].
     pub from: usize,
-    /// The receiving host.
+    /// The receiving host, likewise.
     pub to: usize,
 }
 

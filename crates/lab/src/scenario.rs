@@ -117,7 +117,7 @@ impl Scenario {
         Self::new(tree, self.base.clone(), &self.name)
     }
 
-    /// Its name.
+    /// The name that its file gives it.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Located {
-    /// What stands there.
+    /// The value itself, with the places of what is in it.
     pub value: Value,
-    /// Where it stands.
+    /// Where it begins in the file, for messages.
     pub place: Place,
 }
 
@@ -315,7 +315,7 @@ fn parse_path(path: &str) -> Result<Vec<Step>, String> {
     }
 }
 
-/// Where lines begin.
+/// Offsets in octets at which the lines of a text begin.
 struct Lines(Vec<usize>);
 
 impl Lines {

@@ -44,7 +44,7 @@ pub struct WireLink {
 pub struct Direction {
     /// From the first end to the last: `from>to`.
     pub name: String,
-    /// Its stretches.
+    /// The names of the links that it is made of, in order.
     pub links: Vec<String>,
 }
 

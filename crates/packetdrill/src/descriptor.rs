@@ -9,7 +9,7 @@ use whyloss_testkit::settings::Settings;
 use whyloss_transport::stack::ConnectionId;
 use whyloss_transport::tcp::Closing;
 
-/// A socket.
+/// What the host knows of one file descriptor that is a socket.
 #[derive(Debug)]
 pub struct Descriptor {
     pub nonblocking: bool,
@@ -33,15 +33,15 @@ pub struct Options {
     pub notsent_low: u32,
     /// `TCP_INQ`: tell what is left with what is read.
     pub inquire: bool,
-    /// `SO_ZEROCOPY`.
+    /// `SO_ZEROCOPY`: sends with `MSG_ZEROCOPY` are told of in the error queue.
     pub zero_copy: bool,
-    /// `SO_TIMESTAMPING`.
+    /// `SO_TIMESTAMPING`: flags that say of which stages timestamps are wanted.
     pub timestamping: u32,
-    /// `TCP_FASTOPEN_CONNECT`.
+    /// `TCP_FASTOPEN_CONNECT`: `connect` returns at once, the first write sends the SYN.
     pub fast_open_connect: bool,
-    /// `TCP_FASTOPEN`.
+    /// `TCP_FASTOPEN`: handshakes with data that may be open at a time, if the application has said.
     pub fast_open_backlog: Option<usize>,
-    /// `TCP_FASTOPEN_KEY`.
+    /// `TCP_FASTOPEN_KEY`: the key of this socket's cookies, if it has one of its own.
     pub fast_open_key: Option<[u8; 16]>,
 }
 

@@ -24,7 +24,7 @@ struct Watch {
 }
 
 impl Epoll {
-    /// `epoll_ctl`.
+    /// `epoll_ctl`: begins to watch `fd`, changes for what, or ends.
     pub fn control(&mut self, operation: i32, fd: i32, event: Option<(u32, u64)>) -> Result<(), Errno> {
         let watched = &mut self.watched;
         match (operation, event) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use whyloss_transport::Instant;
 
-/// linux/socket.h.
+/// From Linux's `linux/socket.h`.
 pub const MSG_ZEROCOPY: i32 = 0x0400_0000;
 /// Messages that an error queue holds; further ones are lost.
 const MOST: usize = 1024;
@@ -19,7 +19,7 @@ pub const TX_SOFTWARE: u32 = 1 << 1;
 pub const TX_SCHED: u32 = 1 << 8;
 pub const TX_ACK: u32 = 1 << 9;
 
-/// A message.
+/// One message of the error queue (`MSG_ERRQUEUE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
     /// These sends, counted from 0, need their memory no more.
@@ -42,7 +42,7 @@ struct Write {
     /// Where they end, as an offset.
     end: u64,
     zero_copy: Option<u32>,
-    /// `SOF_TIMESTAMPING_…`.
+    /// Flags `SOF_TIMESTAMPING_…`: the stages to tell of.
     stamps: u32,
     sent: bool,
 }

@@ -5,7 +5,7 @@ use whyloss_transport::Instant;
 
 /// What an attempt at a system call came to.
 pub enum Attempt<T> {
-    /// It is done.
+    /// The call returns this.
     Done(Result<T, Errno>),
     /// It has to wait; until then, if at all limited.
     Waits(Option<Instant>),

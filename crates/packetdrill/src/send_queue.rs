@@ -107,7 +107,7 @@ impl SendQueue {
     }
 }
 
-/// The largest piece.
+/// Octets of the largest piece: half of the peer's largest window, in whole segments, and no more than a packet holds.
 pub fn piece(endpoint: &Endpoint) -> u64 {
     let mss = u64::from(endpoint.path().mss.max(1));
     let largest = endpoint.peer_windows().1;

@@ -135,12 +135,12 @@ impl Shared {
         state
     }
 
-    /// A packet arrives.
+    /// Hands in a packet, IP header first, that reaches the host now.
     pub fn arrive(&self, packet: &[u8]) {
         self.with(|world| world.arrive(packet));
     }
 
-    /// Lets `span` pass.
+    /// Lets `span` of virtual time pass; what is due meanwhile is done at its time.
     pub fn pass(&self, span: Duration) {
         let state = self.after_returns();
         let until = state.world.now + span;

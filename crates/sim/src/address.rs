@@ -60,11 +60,11 @@ number!(
     pub(crate) SourceId, pub(crate)
 );
 number!(
-    /// A radio channel.
+    /// Number of a radio channel in the network.
     pub(crate) MediumId, pub(crate)
 );
 number!(
-    /// A radio station.
+    /// Number of a radio station in the network.
     pub(crate) StationId, pub(crate)
 );
 number!(
@@ -128,7 +128,7 @@ macro_rules! paired {
                 Way::of(self.0)
             }
 
-            /// The other half.
+            /// The other one of the pair: the other end of a connection, or the other direction of a link.
             #[inline]
             pub const fn peer(self) -> Self {
                 Self(self.0 ^ 1)

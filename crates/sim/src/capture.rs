@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The exponent of the unit of time: nanoseconds.
 const NANOSECONDS: u8 = 9;
 
-/// One capture file.
+/// A pcapng file that is being written, with an interface for each direction that it shows.
 pub struct Capture {
     /// What is captured, for messages.
     pub(crate) link: String,

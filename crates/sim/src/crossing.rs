@@ -23,7 +23,7 @@ pub struct Packet {
     pub token: u64,
     /// Length with the IP header.
     pub octets: u32,
-    /// Its ECN field.
+    /// The ECN field of its IP header (RFC 3168, 5).
     pub ecn: Ecn,
     /// Its differentiated services codepoint.
     pub dscp: Dscp,
@@ -45,14 +45,14 @@ pub struct Passage<'a> {
 /// How a packet leaves a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival<'a> {
-    /// It arrives.
+    /// At the far end, damaged or not.
     Here {
         /// The queue has set "congestion experienced".
         marked: bool,
         /// Positions of the bits that the channel has flipped, ascending; bit 0 is the most significant of the first octet.
         flips: &'a [u32],
     },
-    /// It does not.
+    /// Nowhere, and why.
     Lost(Cause),
 }
 
@@ -257,11 +257,11 @@ impl Crossing {
 pub struct CrossingCounts {
     /// Packets that came to the queue.
     pub offered: u64,
-    /// Their octets.
+    /// Octets of these packets.
     pub offered_octets: u64,
     /// Packets that arrived at the end, damaged ones included.
     pub delivered: u64,
-    /// Their octets.
+    /// Octets of these packets.
     pub delivered_octets: u64,
     /// Packets that arrived with bits flipped.
     pub damaged: u64,

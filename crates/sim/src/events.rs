@@ -20,7 +20,7 @@ pub(crate) const MAX_TARGETS: usize = 1 << INDEX_BITS;
 pub(crate) enum Target {
     /// The first packet of a link direction arrives at its end.
     Direction(DirectionId),
-    /// An endpoint's timer.
+    /// The earliest timer of an endpoint expires.
     Timer(EndpointId),
     /// A datagram source's next packet.
     Source(SourceId),

@@ -12,7 +12,7 @@ pub(crate) struct Hop {
     pub peer: StationId,
     /// Packets that wait at the sender for this neighbour.
     pub packets: u64,
-    /// Their octets.
+    /// Octets of these packets.
     pub octets: u64,
     pub counts: AirCounts,
 }

@@ -24,7 +24,7 @@ pub(crate) const MAX_HOSTS: usize = (1 << 24) - 2;
 /// Where a packet comes from and goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Route {
-    /// Sender and receiver.
+    /// The host that sends the packet, and the one that it is for.
     pub hosts: [HostId; 2],
     /// Ports of sender and receiver.
     pub ports: [u16; 2],

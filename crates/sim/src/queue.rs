@@ -121,7 +121,7 @@ pub(crate) struct Manager {
 /// A queue as a packet finds it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
-    /// Packets that wait.
+    /// Packets that waited when this one came.
     pub packets: u64,
     /// How many packets the transmitter could have sent since it has nothing to do; 0 if it is busy.
     pub idle: f64,

@@ -27,7 +27,7 @@ impl Stream {
         Self(Pcg64::from_seed(state))
     }
 
-    /// 64 random bits.
+    /// The next 64 bits of the stream, uniformly distributed.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }

@@ -40,7 +40,7 @@ pub struct Records {
     pub flow_samples: Vec<FlowSample>,
     /// Time series of the links.
     pub link_samples: Vec<LinkSample>,
-    /// All packets.
+    /// What became of all packets that hosts sent.
     pub packets: PacketCounts,
     /// Events that the run took.
     pub events: u64,
@@ -62,7 +62,7 @@ pub struct PacketCounts {
     pub damaged_unnoticed: u64,
     /// Ended at a middlebox that answers for them: no losses.
     pub suppressed: u64,
-    /// Did not arrive.
+    /// Lost on the way, by true cause.
     pub dropped: CauseCounts,
     /// Under way at the end of the run.
     pub in_flight: u64,
@@ -86,7 +86,7 @@ impl PacketCounts {
     }
 }
 
-/// One flow.
+/// What a run recorded of one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowRecord {
     /// Name that the builder was given; `transfer/0`, `transfer/1`, … for the connections of a striped transfer.
@@ -231,7 +231,7 @@ pub struct PacketRecord {
     pub link: Option<LinkId>,
     /// Offset of its first octet of data in the data stream of its endpoint.
     pub offset: u64,
-    /// Octets of data.
+    /// Octets of data, headers not included.
     pub len: u32,
     /// Octets of the whole packet.
     pub octets: u32,
@@ -289,7 +289,7 @@ pub struct LinkRecord {
 /// What an agent at a router remembers at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Flows.
+    /// Flows of which it keeps any state.
     pub flows: u64,
     /// Segments, or pieces of data of which it knows something.
     pub segments: u64,
@@ -315,7 +315,7 @@ impl Held {
 /// An agent at a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MiddleboxRecord {
-    /// The router.
+    /// The router at which it stands.
     pub at: NodeId,
     /// The link whose segments it sees.
     pub link: LinkId,
@@ -374,6 +374,6 @@ pub struct LinkSample {
     pub way: Way,
     /// Packets that wait (the one in transmission not counted).
     pub queue_packets: u64,
-    /// Octets that wait.
+    /// Octets of these packets.
     pub queue_octets: u64,
 }

@@ -36,11 +36,11 @@ pub enum RunOutcome {
 pub struct Progress {
     /// Time in the simulation.
     pub now: Instant,
-    /// Events so far.
+    /// Events that the run has taken so far.
     pub events: u64,
     /// Transfers that are over.
     pub transfers_over: usize,
-    /// Transfers in all.
+    /// Transfers that the run has, over or not.
     pub transfers: usize,
 }
 
@@ -57,7 +57,7 @@ pub struct Simulation {
     pub(crate) records: Records,
 }
 
-/// Why events stopped.
+/// Why the loop over the events returned.
 enum Pause {
     /// The next event lies at or beyond the horizon, or there is none.
     Horizon,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// Opportunities to deliver.
+/// Times at which a link can deliver, as mahimahi's trace files list them, repeated without end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Nanoseconds from the beginning of a round, ascending; the last one is the length of a round.

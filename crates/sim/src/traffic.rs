@@ -13,7 +13,7 @@ pub(crate) struct Traffic {
     /// Packets that came twice.
     pub duplicated: u64,
     pub dropped: CauseCounts,
-    /// Nanoseconds of transmission.
+    /// How long the transmitter was busy, in nanoseconds.
     pub busy: u64,
     pub max_packets: u64,
     pub max_octets: u64,

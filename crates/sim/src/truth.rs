@@ -82,7 +82,7 @@ impl Cause {
 pub struct CauseCounts([u64; Cause::ALL.len()]);
 
 impl CauseCounts {
-    /// Counts one packet.
+    /// Counts one more packet with this cause.
     pub fn add(&mut self, cause: Cause) {
         self.0[cause as usize] += 1;
     }
@@ -110,7 +110,7 @@ impl CauseCounts {
 /// What really happened to a transmission that a sender took for lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truth {
-    /// It was lost.
+    /// The network lost the transmission, and by what.
     Lost(Cause),
     /// It arrived: the sender was wrong.
     Arrived,

@@ -66,7 +66,7 @@ struct Waiting {
 /// What the transmitter does.
 #[derive(Debug)]
 enum State {
-    /// Nothing, since then.
+    /// It sends nothing since this time, in nanoseconds.
     Idle(u64),
     /// It waits until it can send.
     Stopped(u64),

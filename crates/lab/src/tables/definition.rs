@@ -11,7 +11,7 @@ pub struct Column {
     pub kind: DataType,
     /// Whether it can be null.
     pub nullable: bool,
-    /// What it says.
+    /// What its values mean, with their unit, for readers of `docs/results.md`.
     pub meaning: &'static str,
 }
 

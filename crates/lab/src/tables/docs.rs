@@ -21,7 +21,7 @@ The file of a scenario says which tables fill: `samples` and `queues` need `outp
 `segments` needs `output.segments`.
 ";
 
-/// `docs/results.md`.
+/// The text of `docs/results.md`, from the definitions of the tables.
 pub fn markdown() -> String {
     let mut text = INTRODUCTION.to_owned();
     let titles = [
@@ -60,7 +60,7 @@ What the headers say is what they said before the link damaged anything.
 | --- | --- | --- |
 ";
 
-/// `docs/packets.md`.
+/// The text of `docs/packets.md`, from the definition of that table.
 pub fn packets_markdown() -> String {
     let mut text = PACKETS_INTRODUCTION.to_owned();
     list(&mut text, packets::columns());

@@ -21,7 +21,7 @@ use whyloss_sim::{Cause, Truth, WholeFile};
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketFate {
-    /// In a word.
+    /// The word for it in the table, such as `lost`.
     pub name: &'static str,
     /// Why it was lost, or will be discarded by whoever gets it.
     pub cause: Option<Cause>,
@@ -52,13 +52,13 @@ pub struct PacketRow<'a> {
     pub flipped: (u32, u32),
     /// Where it comes from and goes to.
     pub addresses: [IpAddr; 2],
-    /// What it carries.
+    /// Protocol number of what it carries (RFC 791, 3.1): 6 is TCP.
     pub protocol: u8,
     /// Ports of sender and receiver; 0 where there are none.
     pub ports: [u16; 2],
     /// Sequence and acknowledgement number and flags, of TCP.
     pub tcp: Option<(u32, u32, u8)>,
-    /// Identification, of IPv4.
+    /// The identification field of IPv4 (RFC 791, 3.1).
     pub id: u16,
     /// Octets of data behind the transport header.
     pub data_octets: u32,
@@ -138,13 +138,13 @@ impl PacketWriter {
         Ok(Self { whole, writer })
     }
 
-    /// Adds rows.
+    /// Appends rows, which are of the schema of the table.
     pub fn write(&mut self, rows: &RecordBatch) -> Result<(), Error> {
         let failed = |error: ParquetError| Error::Write { path: self.whole.path().to_owned(), source: error.into() };
         self.writer.write(rows).map_err(failed)
     }
 
-    /// Completes the file.
+    /// Writes the end of the file and gives it its name.
     pub fn finish(self) -> Result<(), Error> {
         let path = self.whole.path().to_owned();
         let written = self.writer.close().map_err(io::Error::from).and_then(|_| self.whole.keep());

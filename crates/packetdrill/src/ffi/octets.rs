@@ -160,7 +160,7 @@ pub(super) unsafe extern "C" fn recvmsg(own: Own, fd: c_int, message: *mut msghd
     }
 }
 
-/// `TCP_CM_INQ`.
+/// `TCP_CM_INQ` of Linux's `linux/tcp.h`: the control message with what is left to read.
 const TCP_INQ: c_int = 36;
 
 /// A control message as it stands in memory.

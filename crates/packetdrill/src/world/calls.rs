@@ -19,7 +19,7 @@ use whyloss_transport::Payload;
 const BACKLOG: usize = 128;
 
 impl World {
-    /// A new socket.
+    /// `socket`: returns the descriptor.
     pub fn socket(&mut self, v6: bool, nonblocking: bool) -> i32 {
         let settings = self.defaults.clone();
         self.add(Descriptor {
@@ -46,7 +46,7 @@ impl World {
         fd
     }
 
-    /// `bind`.
+    /// `bind`: takes note of the local address; whether another socket has it is not looked at.
     pub fn bind(&mut self, fd: i32, address: SocketAddr) -> Result<(), Errno> {
         self.descriptor(fd)?.bound = Some(address);
         Ok(())
@@ -106,7 +106,7 @@ impl World {
         Attempt::Done(Ok((fd, remote)))
     }
 
-    /// `connect`.
+    /// `connect`: waits for the handshake, unless the socket does not block or opens fast.
     pub fn connect(&mut self, fd: i32, remote: SocketAddr) -> Attempt<()> {
         let now = self.now;
         let (nonblocking, fast) = match self.descriptor(fd) {
@@ -246,7 +246,7 @@ impl World {
         delivered.saturating_sub(self.seen.get(&id).map_or(0, |seen| seen.read))
     }
 
-    /// `close`.
+    /// `close`: ends the connection in order, or by a reset if received data is unread (RFC 1122, 4.2.2.13).
     pub fn close(&mut self, fd: i32) -> Result<(), Errno> {
         let watches = self.epolls.contains_key(&fd);
         self.epoll_forget(fd);

@@ -25,7 +25,7 @@ use whyloss_transport::{Instant, Integrity};
 /// When a script starts: not at 0, so that a clock that starts at 0 is seen running.
 const START: Instant = Instant::from_nanos(100_000_000_000);
 
-/// The host.
+/// The host that scripts make system calls on: its stack, its sockets, its settings and its clock.
 #[derive(Debug)]
 pub struct World {
     pub(crate) now: Instant,
@@ -39,9 +39,9 @@ pub struct World {
     pub(crate) offers_ecn: bool,
     pub(crate) commands: Option<CommandFile>,
     pub(crate) epolls: BTreeMap<i32, Epoll>,
-    /// `net.ipv4.tcp_fastopen`.
+    /// `net.ipv4.tcp_fastopen`: a mask that says who may open fast.
     pub(crate) fast_open: u64,
-    /// `net.ipv4.tcp_notsent_lowat`.
+    /// `net.ipv4.tcp_notsent_lowat`, in octets.
     pub(crate) notsent_low: u32,
     /// `net.ipv4.tcp_wmem`: the usual send buffer, in octets.
     pub(crate) send_buffer: u64,

@@ -24,7 +24,7 @@ use whyloss_transport::Instant;
 pub enum ChannelOutcome {
     /// It crossed unharmed.
     Intact,
-    /// It is lost.
+    /// The channel swallowed it: nothing arrives.
     Erased,
     /// It crosses with bits flipped.
     Damaged,

@@ -41,14 +41,14 @@ pub(crate) struct Source {
     pub octets: u32,
     /// No datagram leaves at or after this time.
     pub stop: u64,
-    /// Datagrams so far.
+    /// Datagrams that have left so far.
     pub sent: u64,
     pub pace: Transmitter,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
-    /// By endpoint.
+    /// One for each endpoint, at its number.
     pub sockets: Vec<Socket>,
     pub sources: Vec<Source>,
     pub flows: Flows,

@@ -16,7 +16,7 @@ pub(crate) struct PacketLog {
     rows: Vec<PacketRecord>,
     /// For each row, packets of it that have not ended: links make copies.
     open: Vec<u32>,
-    /// By endpoint.
+    /// One for each endpoint, at its number.
     ends: Vec<Sender>,
     left_out: u64,
 }

@@ -49,7 +49,7 @@ pub(crate) struct Egress {
     pub protocol: Protocol,
     /// From the endpoint to its peer.
     pub route: Route,
-    /// The first link.
+    /// The direction of the first link on the way to the peer.
     pub exit: DirectionId,
     /// Octets of the IP header.
     pub ip_header: u32,
@@ -118,7 +118,7 @@ pub(crate) struct Network {
     pub assisted: Vec<Assisted>,
     pub packets: Packets,
     pub routes: Routes,
-    /// By endpoint.
+    /// One for each endpoint, at its number.
     pub egress: Vec<Egress>,
     pub drops: Vec<DropRecord>,
     /// Number of hosts.

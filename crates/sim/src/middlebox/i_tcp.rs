@@ -551,7 +551,7 @@ mod tests {
         world.run(Duration::from_secs(5));
         assert!(world.received.is_empty());
         let acknowledged = world.client.octets_acknowledged();
-        assert!(acknowledged >= BUFFER && acknowledged <= 2 * BUFFER, "{acknowledged}");
+        assert!((BUFFER..=2 * BUFFER).contains(&acknowledged), "{acknowledged}");
         world.reachable = true;
         world.run(Duration::from_secs(200));
         assert!(world.received == text(300_000));

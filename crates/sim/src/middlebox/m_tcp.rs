@@ -280,7 +280,7 @@ mod tests {
         fn begun(settings: Settings) -> Self {
             let mut station = Self(settings.build());
             for n in 0..10 {
-                assert_eq!(station.down(0, data(n)), []);
+                assert_eq!(station.down(0, &data(n)), []);
             }
             station
         }
@@ -293,9 +293,9 @@ mod tests {
             (segment, told(&mut out))
         }
 
-        fn down(&mut self, ms: u64, segment: Segment) -> Vec<(u32, u16)> {
+        fn down(&mut self, ms: u64, segment: &Segment) -> Vec<(u32, u16)> {
             let (passed, told) = self.pass(ms, Side::Fixed, segment.clone());
-            assert_eq!(passed, segment);
+            assert_eq!(passed, *segment);
             told
         }
 
@@ -340,7 +340,7 @@ mod tests {
     fn the_end_of_the_stream_is_not_held_back() {
         let mut station = Station::begun(Settings::default());
         station.up(10, ack(1));
-        station.down(11, Segment { flags: Flags::ACK | Flags::FIN, ..data(10) });
+        station.down(11, &Segment { flags: Flags::ACK | Flags::FIN, ..data(10) });
         assert_eq!(station.up(12, Segment { ack: Seq(1101), ..ack(0) }), 1101);
         assert_eq!(station.due(), None);
     }
@@ -352,9 +352,9 @@ mod tests {
         assert_eq!(station.up(11, ack(2)), 199);
         assert_eq!(station.link(20, false), [(200, 0)]);
         assert_eq!(station.due(), None, "the sender waits");
-        assert_eq!(station.down(30, data(10)), [(200, 0)], "a probe is answered");
+        assert_eq!(station.down(30, &data(10)), [(200, 0)], "a probe is answered");
         assert_eq!(station.link(500, true), [(200, 900); 3]);
-        assert_eq!(station.down(501, data(11)), []);
+        assert_eq!(station.down(501, &data(11)), []);
         assert_eq!(station.due(), Some(1500));
     }
 
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!((station.due(), station.expire()), (Some(1011), vec![(200, 0)]));
         assert_eq!(station.due(), None);
         assert_eq!(station.up(5000, ack(3)), 299);
-        assert_eq!(station.down(5001, data(10)), []);
+        assert_eq!(station.down(5001, &data(10)), []);
         let mut deaf = Station::begun(Settings { silence_ms: 0.0, ..Settings::default() });
         deaf.up(10, ack(1));
         assert_eq!(deaf.due(), None);

@@ -46,7 +46,16 @@ Which of several signals a receiver listens to.
 
 
 MiddleboxKind: TypeAlias = Literal[
-    "eln", "syndrome", "ack-hop", "ceten", "packet-control", "snoop", "snack-snoop", "i-tcp", "m-tcp", "strip"
+    "eln",
+    "syndrome",
+    "ack-hop",
+    "ceten",
+    "packet-control",
+    "snoop",
+    "snack-snoop",
+    "i-tcp",
+    "m-tcp",
+    "strip",
 ]
 """
 What a middlebox does.

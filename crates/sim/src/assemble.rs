@@ -17,6 +17,7 @@ use crate::meter::Meter;
 use crate::middlebox::{Assisted, Attached, Middlebox};
 use crate::network::{Egress, Network, Overhead, PacketLog, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
+use crate::radio::{ChannelScope, RadioSpec};
 use crate::random::Stream;
 use crate::record::Records;
 use crate::routes::Routes;
@@ -151,8 +152,9 @@ impl Assembly {
                         let number = |node| stations.iter().position(|&(at, _)| at == node).unwrap_or_default();
                         let station = |node| StationId::new(first_stations[*air].index() + number(node));
                         let item = format!("link {name}");
-                        let spec = airs[*air].spec.channel.clone().unwrap_or_default();
-                        let channel = Channel::new(&spec, self.seed, self.run, &item);
+                        let RadioSpec { channel, channel_scope, .. } = &airs[*air].spec;
+                        let own = channel.clone().filter(|_| *channel_scope == ChannelScope::Pair);
+                        let channel = Channel::new(&own.unwrap_or_default(), self.seed, self.run, &item);
                         let channel = channel.map_err(|error| BuildError::of_channel(&item, error))?;
                         Direction::new(channel, Line::Air(Hop::new(station(from), station(to))))
                     }
@@ -215,6 +217,7 @@ impl Assembly {
         }
         let stations: Vec<_> = names.iter().map(|(name, position)| (name.as_str(), *position)).collect();
         let first = self.net.radio.add(&air.spec, self.seed, self.run, &stations);
+        let first = first.map_err(|error| BuildError::of_channel("radio", error))?;
         if self.net.radio.len() > MAX_TARGETS {
             return Err(unfit("network", "size", format!("{} stations", self.net.radio.len()), "at most 4 million stations"));
         }

@@ -53,7 +53,7 @@ pub use error::{BuildError, ChannelError, Flaw, RunError};
 pub use middlebox::{Middlebox, MiddleboxKind};
 pub use outage::{Outage, WhileDown};
 pub use queue::{Discipline, Red, Warn};
-pub use radio::{Locking, RadioSpec};
+pub use radio::{ChannelScope, Locking, RadioSpec};
 pub use record::{
     AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LogSpec, LossRow, MiddleboxRecord, PacketCounts,
     PacketRecord, Records, StripedRecord, TimeoutRow,

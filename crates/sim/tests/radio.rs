@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Builder, Cause, CbrFlow, ChannelSpec, Effect, Errors, Limits, Locking, NodeId, QueueLimit, RadioSpec, Records, RunOutcome,
+    Builder, Cause, CbrFlow, ChannelScope, ChannelSpec, Effect, Errors, Limits, Locking, NodeId, QueueLimit, RadioSpec, Records, RunOutcome,
     Spacing, Way,
 };
 use whyloss_transport::{BitRate, Duration, Instant};
@@ -237,6 +237,36 @@ fn noise_costs_retries_and_at_last_the_packet() {
     assert!((air.retries as f64 / expected - 1.0).abs() < 0.05, "{} {expected}", air.retries);
     let lost = air.noise as f64 / air.frames as f64;
     assert!((lost / 0.3 - 1.0).abs() < 0.05, "{lost}");
+}
+
+#[test]
+fn frames_share_a_channel_as_its_scope_says() {
+    // Directions 0 to 1, 1 to 0, 0 to 2 and 2 to 0. Station 0 alone has data, so that nothing collides.
+    let scopes: [(ChannelScope, &[&[usize]]); 4] = [
+        (ChannelScope::Pair, &[&[0], &[1], &[2], &[3]]),
+        (ChannelScope::Receiver, &[&[0], &[1, 3], &[2]]),
+        (ChannelScope::Sender, &[&[0, 2], &[1], &[3]]),
+        (ChannelScope::Medium, &[&[0, 1, 2, 3]]),
+    ];
+    let mut seen = Vec::new();
+    for (channel_scope, groups) in scopes {
+        let errors = Errors::Spaced { rate: 0.2, spacing: Spacing::Deterministic };
+        let channel = Some(ChannelSpec { errors, effect: Effect::Erase });
+        let spec = RadioSpec { rts: None, channel, channel_scope, ..RadioSpec::default() };
+        let (mut builder, nodes) = hosts(0, spec, &[[0.0, 0.0], [200.0, 0.0], [-200.0, 0.0]]);
+        builder.cbr(cbr(nodes[0], nodes[1], 200_000, 500, 20));
+        builder.cbr(cbr(nodes[0], nodes[2], 90_000, 500, 20));
+        let airs: Vec<_> = run(builder, 21).links.iter().map(|link| link.air.unwrap()).collect();
+        assert!(airs.iter().all(|air| air.collided == 0), "{channel_scope:?}: {airs:?}");
+        for group in groups {
+            let (frames, noise) = group.iter().fold((0, 0), |sum, &at| (sum.0 + airs[at].frames, sum.1 + airs[at].noise));
+            assert!(frames > 400, "{channel_scope:?} {group:?}: {frames}");
+            assert_eq!(noise, frames / 5, "{channel_scope:?} {group:?}: every fifth frame through a channel is hit");
+        }
+        seen.push(airs[..4].iter().map(|air| (air.frames, air.noise)).collect::<Vec<_>>());
+    }
+    let distinct: std::collections::HashSet<_> = seen.iter().collect();
+    assert_eq!(distinct.len(), seen.len(), "each scope is another channel: {seen:?}");
 }
 
 /// A chain of five hops, 200 m each, with datagrams both ways.

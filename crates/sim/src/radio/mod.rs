@@ -14,11 +14,12 @@ mod receiver;
 mod spec;
 mod station;
 
-pub use spec::{Locking, RadioSpec};
+pub use spec::{ChannelScope, Locking, RadioSpec};
 
 use crate::address::{DirectionId, MediumId, StationId, TransmissionId};
-use crate::channel::ChannelOutcome;
+use crate::channel::{Channel, ChannelOutcome};
 use crate::direction::{Direction, Line};
+use crate::error::ChannelError;
 use crate::events::{Event, Events, Target};
 use crate::hop::Hop;
 use crate::link::{Load, QueueFull};
@@ -49,6 +50,42 @@ pub(crate) struct Radio {
 struct Medium {
     spec: RadioSpec,
     timing: Timing,
+    first: StationId,
+    noise: Noise,
+}
+
+/// The channels that frames go through.
+#[derive(Debug)]
+enum Noise {
+    /// Those of the directions.
+    Directions,
+    /// One for each station, which the receiver of a frame chooses, or its sender.
+    Stations { channels: Vec<Channel>, by: End },
+    /// One for all.
+    Medium(Channel),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Receiver,
+    Sender,
+}
+
+impl Medium {
+    /// The channel that a frame goes through.
+    fn channel<'a>(&'a mut self, directions: &'a mut [Direction], frame: &Frame) -> &'a mut Channel {
+        match &mut self.noise {
+            Noise::Directions => &mut directions[frame.direction.index()].channel,
+            Noise::Stations { channels, by } => {
+                let station = match by {
+                    End::Receiver => frame.to,
+                    End::Sender => frame.from,
+                };
+                &mut channels[station.index() - self.first.index()]
+            }
+            Noise::Medium(channel) => channel,
+        }
+    }
 }
 
 /// A frame on the air.
@@ -89,12 +126,19 @@ impl Surroundings<'_> {
 
 impl Radio {
     /// Adds a channel and its stations, given by names and positions; returns the number of its first station.
-    pub fn add(&mut self, spec: &RadioSpec, seed: u64, run: u64, stations: &[(&str, [f64; 2])]) -> StationId {
+    pub fn add(
+        &mut self,
+        spec: &RadioSpec,
+        seed: u64,
+        run: u64,
+        stations: &[(&str, [f64; 2])],
+    ) -> Result<StationId, ChannelError> {
         let first = self.stations.len();
         let medium = MediumId::new(self.media.len());
         let timing = Timing::new(spec);
+        let component = |name: &str| format!("station {name}#{}", medium.index());
         for (number, &(name, here)) in stations.iter().enumerate() {
-            let stream = Stream::new(seed, run, &format!("station {name}#{}", medium.index()), "backoff");
+            let stream = Stream::new(seed, run, &component(name), "backoff");
             let backoff = Backoff::new(timing.slot, spec.cw_min, spec.cw_max, stream);
             let mut station = Station::new(StationId::new(first + number), medium, backoff);
             for (other, &(_, there)) in stations.iter().enumerate().filter(|&(other, _)| other != number) {
@@ -111,8 +155,20 @@ impl Radio {
             station.reach.sort_by_key(|reach| (reach.delay, reach.station));
             self.stations.push(station);
         }
-        self.media.push(Medium { spec: spec.clone(), timing });
-        StationId::new(first)
+        let errors = spec.channel.clone().unwrap_or_default();
+        let of_stations = |by| {
+            let channels = stations.iter().map(|(name, _)| Channel::new(&errors, seed, run, &component(name)));
+            Ok(Noise::Stations { channels: channels.collect::<Result<_, _>>()?, by })
+        };
+        let noise = match spec.channel_scope {
+            ChannelScope::Pair => Noise::Directions,
+            ChannelScope::Receiver => of_stations(End::Receiver)?,
+            ChannelScope::Sender => of_stations(End::Sender)?,
+            ChannelScope::Medium => Noise::Medium(Channel::new(&errors, seed, run, &format!("radio#{}", medium.index()))?),
+        };
+        let first = StationId::new(first);
+        self.media.push(Medium { spec: spec.clone(), timing, first, noise });
+        Ok(first)
     }
 
     /// Number of stations on all radio channels.
@@ -248,7 +304,7 @@ impl Radio {
 
     fn begin(&mut self, around: &Surroundings<'_>, id: TransmissionId, to: Reach) {
         let station = &mut self.stations[to.station.index()];
-        let Medium { spec, timing } = &self.media[station.medium.index()];
+        let Medium { spec, timing, .. } = &self.media[station.medium.index()];
         let was_busy = station.receiver.busy(spec);
         station.receiver.begin(spec, id, to.power);
         if !was_busy && station.receiver.busy(spec) {
@@ -273,7 +329,7 @@ impl Radio {
             Heard::Nothing => {}
         }
         let station = &mut self.stations[at.index()];
-        let Medium { spec, timing } = &self.media[station.medium.index()];
+        let Medium { spec, timing, .. } = &self.media[station.medium.index()];
         if was_busy && !station.receiver.busy(spec) {
             station.on_idle(timing, around.now);
         }
@@ -281,11 +337,12 @@ impl Radio {
 
     /// Whether noise destroys a frame that its receiver would have decoded.
     fn hit_by_noise(&mut self, around: &mut Surroundings<'_>, frame: &Frame) -> bool {
-        let direction = &mut around.directions[frame.direction.index()];
-        if direction.channel.is_perfect() {
+        let medium = self.stations[frame.to.index()].medium;
+        let channel = self.media[medium.index()].channel(around.directions, frame);
+        if channel.is_perfect() {
             return false;
         }
-        let outcome = direction.channel.pass(frame.octets, Instant::from_nanos(around.now), &mut self.flips);
+        let outcome = channel.pass(frame.octets, Instant::from_nanos(around.now), &mut self.flips);
         if outcome == ChannelOutcome::Intact {
             return false;
         }
@@ -354,7 +411,7 @@ impl Radio {
         let hop = around.hop(direction);
         hop.packets -= 1;
         hop.octets -= u64::from(octets);
-        let Medium { spec, timing } = &self.media[station.medium.index()];
+        let Medium { spec, timing, .. } = &self.media[station.medium.index()];
         station.serve(spec, timing, waiting, hop.peer);
         around.directions[direction.index()].traffic.note_wait(waited, octets);
     }

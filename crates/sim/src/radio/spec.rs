@@ -29,11 +29,12 @@ pub struct RadioSpec<C = ChannelSpec> {
     pub rts: Option<u64>,
     /// Interface queue of each station, for all its neighbours together. The packet in service is not counted.
     pub queue: QueueLimit,
-    /// What noise does to the frames from each station to each other: a frame that it hits is lost, and its sender tries again.
-    /// Patterns are not possible here.
+    /// What noise does to frames: one that it hits is lost, and its sender tries again. Patterns are not possible here.
     // It is lost whatever the effect.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub channel: Option<C>,
+    /// Which frames go through one and the same `channel`. It matters where errors come in bursts.
+    pub channel_scope: ChannelScope,
     /// Time of preamble and PLCP header in front of every frame.
     pub preamble: Duration,
     /// Time of a backoff slot.
@@ -92,6 +93,22 @@ pub struct RadioSpec<C = ChannelSpec> {
     pub locking: Locking,
 }
 
+/// Which frames go through one and the same channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ChannelScope {
+    /// Those from one station to one other.
+    #[default]
+    Pair,
+    /// Those to one station.
+    Receiver,
+    /// Those from one station.
+    Sender,
+    /// All.
+    Medium,
+}
+
 /// Which of several signals a receiver listens to.
 // One that it listens to is lost as soon as it falls below [`RadioSpec::capture`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,6 +158,7 @@ impl<C> Default for RadioSpec<C> {
             capture: 10.0,
             locking: Locking::Sensed,
             channel: None,
+            channel_scope: ChannelScope::Pair,
         }
     }
 }
@@ -156,13 +174,14 @@ impl<C> RadioSpec<C> {
         let channel = self.channel.as_ref().map(channel);
         let Self { rate, basic_rate, rts, queue, preamble, slot, sifs, difs, eifs, cca, cw_min, cw_max, .. } = *self;
         let Self { short_retries, long_retries, header_octets, llc_octets, rts_octets, cts_octets, ack_octets, .. } = *self;
-        let Self { power_w, frequency_hz, height_m, receive_w, sense_w, floor_w, noise_w, capture, locking, .. } = *self;
+        let Self { power_w, frequency_hz, height_m, receive_w, sense_w, floor_w, noise_w, capture, locking, channel_scope, .. } = *self;
         RadioSpec {
             rate,
             basic_rate,
             rts,
             queue,
             channel,
+            channel_scope,
             preamble,
             slot,
             sifs,

@@ -15,6 +15,12 @@ at least "1 pkt" or "1 B", such as "99 pkt" or "64 KiB", in pkt, B, kB, MB, GB, 
 """
 
 
+ChannelScope: TypeAlias = Literal["pair", "receiver", "sender", "medium"]
+"""
+Which frames go through one and the same channel.
+"""
+
+
 Effect: TypeAlias = Literal["erase", "damage"]
 """
 What an error does to its packet.
@@ -957,8 +963,11 @@ class Radio:
     """
     channel: Channel | None = None
     """
-    What noise does to the frames from each station to each other: a frame that it hits is lost, and its sender tries again.
-    Patterns are not possible here.
+    What noise does to frames: one that it hits is lost, and its sender tries again. Patterns are not possible here.
+    """
+    channel_scope: ChannelScope | None = "pair"
+    """
+    Which frames go through one and the same `channel`. It matters where errors come in bursts.
     """
     cts_octets: int | None = 14
     """

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Builder, Cause, CbrFlow, ChannelScope, ChannelSpec, Effect, Errors, Limits, Locking, NodeId, QueueLimit, RadioSpec, Records, RunOutcome,
-    Spacing, Way,
+    Builder, Cause, CbrFlow, ChannelScope, ChannelSpec, Effect, Errors, Limits, Locking, NodeId, QueueLimit, RadioSpec, Records,
+    RunOutcome, Spacing, Way,
 };
 use whyloss_transport::{BitRate, Duration, Instant};
 

@@ -174,7 +174,9 @@ impl<C> RadioSpec<C> {
         let channel = self.channel.as_ref().map(channel);
         let Self { rate, basic_rate, rts, queue, preamble, slot, sifs, difs, eifs, cca, cw_min, cw_max, .. } = *self;
         let Self { short_retries, long_retries, header_octets, llc_octets, rts_octets, cts_octets, ack_octets, .. } = *self;
-        let Self { power_w, frequency_hz, height_m, receive_w, sense_w, floor_w, noise_w, capture, locking, channel_scope, .. } = *self;
+        let Self {
+            power_w, frequency_hz, height_m, receive_w, sense_w, floor_w, noise_w, capture, locking, channel_scope, ..
+        } = *self;
         RadioSpec {
             rate,
             basic_rate,

@@ -5,7 +5,7 @@ use whyloss_transport::kit::{Build, Part};
 use whyloss_transport::path::{Ack, Path};
 use whyloss_transport::settings;
 
-/// Its row.
+/// How the catalogue knows it.
 pub const PART: Part<dyn CongestionControl> = Part {
     name: "scalable",
     summary: "Grows by a fixed part of what is acknowledged, falls by a fixed fraction.",

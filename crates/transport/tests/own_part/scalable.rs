@@ -5,6 +5,7 @@ use crate::kit::{Build, Part};
 use crate::path::{Ack, Path};
 use crate::settings;
 
+/// How the catalogue knows it.
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "scalable",
     summary: "Grows by a fixed part of what is acknowledged, falls by a fixed fraction.",

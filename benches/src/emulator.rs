@@ -58,7 +58,7 @@ fn carry((rate, delay, queue): (BitRate, Delay, QueueLimit), seconds: u64) -> Re
         vec![Stretch { name: name.to_owned(), spec }]
     };
     let node = |name: &str| PlanNode { name: name.to_owned(), router: false };
-    let links = vec![PlanLink { ends: [0, 1], chains: [hop("a>b"), hop("b>a")] }];
+    let links = vec![PlanLink { ends: [0, 1], chains: [hop("a>b"), hop("b>a")], agent: None }];
     // What is late is the result here, not a flaw.
     let bounds = Bounds { p99_error: u64::MAX, ..Bounds::default() };
     let bed =

@@ -49,7 +49,7 @@ fn bed(queue: u32, errors: Errors, effect: Effect) -> Testbed {
     };
     let nodes = ["a", "b"].map(|name| PlanNode { name: name.to_owned(), router: false });
     let chains = [vec![hop(queue, ChannelSpec { errors, effect })], vec![hop(1000, ChannelSpec::default())]];
-    let plan = Plan { nodes: nodes.into(), links: vec![PlanLink { ends: [0, 1], chains }], mtu: 1500 };
+    let plan = Plan { nodes: nodes.into(), links: vec![PlanLink { ends: [0, 1], chains, agent: None }], mtu: 1500 };
     Testbed::new(plan, &Options::new(1, 0)).expect("a test bed")
 }
 

@@ -27,6 +27,9 @@ impl Wires {
         if !same {
             return Err(refuse("the network"));
         }
+        if self.links.iter().zip(&other.links).any(|(old, new)| old.agent != new.agent) {
+            return Err(refuse("a middlebox"));
+        }
         let mut found = Vec::new();
         for (link, (old, new)) in self.links.iter().zip(&other.links).enumerate() {
             for way in 0..2 {

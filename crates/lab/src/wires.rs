@@ -1,9 +1,10 @@
 //! The wires of a scenario by themselves, for those who put them between real hosts.
 
 use crate::error::{Error, InputError};
+use crate::network::{Network, Placed};
 use crate::patterns::Files;
 use crate::scenario::Scenario;
-use whyloss_sim::{LinkNames, Stretch};
+use whyloss_sim::{LinkNames, MiddleboxKind, Stretch};
 use whyloss_transport::Duration;
 
 /// Hosts, routers and the wires between them.
@@ -37,6 +38,19 @@ pub struct WireLink {
     pub ends: [usize; 2],
     /// What packets cross from the first end to the second, one stretch after the other, and back.
     pub ways: [Vec<Stretch>; 2],
+    /// The agent at one of its ends, or between its stretches.
+    pub agent: Option<WireAgent>,
+}
+
+/// An agent at a wire.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WireAgent {
+    /// What it does, with its router and its link as the simulator numbers them.
+    pub middlebox: Placed,
+    /// The way in which packets leave the agent over its link.
+    pub away: usize,
+    /// Its link among the stretches of that way.
+    pub hop: usize,
 }
 
 /// What one direction of a wire and its stretches are called.
@@ -87,16 +101,28 @@ impl Scenario {
                 let name = names.name(&network.nodes[from].name, &network.nodes[to].name);
                 vec![Stretch { name, spec }]
             });
-            links.push(WireLink { name: link.name.clone(), ends: link.ends, ways });
+            let agent = self.network().agent_at(index).map(|middlebox| WireAgent {
+                away: usize::from(link.ends[0] != middlebox.at),
+                hop: 0,
+                middlebox,
+            });
+            links.push(WireLink { name: link.name.clone(), ends: link.ends, ways, agent });
         }
         let mut nodes: Vec<_> = network.nodes.iter().map(|node| WireNode { name: node.name.clone(), host: node.host }).collect();
         if self.document().path.is_some() {
             // server, emulator, client; access, path.
             let [path, access] = [links.pop(), links.pop()].map(|link| link.expect("a path has two links"));
             nodes.remove(1);
+            let agent = match (access.agent, path.agent) {
+                // Packets leave the router in the middle over the second stretch of their way, whichever that is.
+                (Some(agent), None) | (None, Some(agent)) => {
+                    Some(WireAgent { away: usize::from(agent.middlebox.link == 0), hop: 1, ..agent })
+                }
+                _ => None,
+            };
             let ([there_first, back_last], [there_last, back_first]) = (access.ways, path.ways);
             let ways = [[there_first, there_last].concat(), [back_first, back_last].concat()];
-            links = vec![WireLink { name: path.name, ends: [0, 1], ways }];
+            links = vec![WireLink { name: path.name, ends: [0, 1], ways, agent }];
         }
         Ok(Wires { nodes, links, seed: self.document().scenario.seed, run: u64::from(run) })
     }
@@ -114,8 +140,19 @@ impl Scenario {
         if let Some((number, _)) = self.network().stations().next() {
             return refuse("radio", &format!("radio stations such as `{}` exist", self.network().nodes[number].name));
         }
-        if !document.middlebox.is_empty() {
-            return refuse("middlebox[0]", "agents at routers exist");
+        for (index, middlebox) in self.network().middleboxes.iter().enumerate() {
+            let field = format!("middlebox[{index}]");
+            let (kind, link) = (middlebox.kind, &self.network().links[middlebox.link].name);
+            if !kind.works_on_packets() {
+                let names = MiddleboxKind::all().filter(|kind| kind.works_on_packets()).map(MiddleboxKind::name);
+                let problem = format!("the agent {} exists in the simulator only, not between real hosts", kind.name());
+                let allowed = names.collect::<Vec<_>>().join(", ");
+                return Err(self.place(InputError::new(problem).at(format!("{field}.kind")).allowed(allowed)).into());
+            }
+            let same = |other: &Placed| document.path.is_some() || other.link == middlebox.link;
+            if self.network().middleboxes[..index].iter().any(same) {
+                return refuse(&field, &format!("a second agent at link {link} exists"));
+            }
         }
         if let Some(index) = document.host.iter().position(|host| host.input.is_some()) {
             return refuse(&format!("host[{index}].input"), "channels in front of a host's transport exist");
@@ -124,6 +161,13 @@ impl Scenario {
             return refuse("scenario.send_overhead", "made-up delays of hosts exist");
         }
         Ok(())
+    }
+}
+
+impl Network {
+    /// The agent that sees what crosses a link.
+    fn agent_at(&self, link: usize) -> Option<Placed> {
+        self.middleboxes.iter().find(|middlebox| middlebox.link == link).cloned()
     }
 }
 
@@ -152,6 +196,25 @@ mod tests {
         assert!(link.ways[0][1].spec.channel.error_probability(100) > Some(0.0));
         assert_eq!(link.ways[1][0].spec.channel.error_probability(100), Some(0.0));
         assert_eq!((wires.seed, wires.run), (scenario.document().scenario.seed, 3));
+    }
+
+    #[test]
+    fn an_agent_stands_where_packets_leave_its_router() {
+        let agent = |text: &str, link: usize| Scenario::from_toml(text, "t").unwrap().wires(0).unwrap().links[link].agent.clone();
+        let place = |agent: Option<WireAgent>| agent.map(|agent| (agent.away, agent.hop));
+        for (link, away) in [("access", 1), ("path", 0)] {
+            let boxed = format!("{PATH}[[middlebox]]\nat = 'emulator'\nlink = '{link}'\nkind = 'snoop'\n");
+            assert_eq!(place(agent(&boxed, 0)), Some((away, 1)), "{link}");
+        }
+        let free = "[[host]]\nname = 'a'\n[[router]]\nname = 'r'\n[[host]]\nname = 'b'\n\
+            [[link]]\nname = 'l'\nbetween = ['a', 'r']\nrate = '1 Mbps'\n\
+            [[link]]\nname = 'm'\nbetween = ['r', 'b']\nrate = '1 Mbps'\n";
+        assert_eq!(agent(free, 1), None);
+        for (link, number, away) in [("l", 0, 1), ("m", 1, 0)] {
+            let boxed = format!("{free}[[middlebox]]\nat = 'r'\nlink = '{link}'\nkind = 'packet-control'\n");
+            assert_eq!(place(agent(&boxed, number)), Some((away, 0)), "{link}");
+            assert_eq!(agent(&boxed, 1 - number), None);
+        }
     }
 
     #[test]

@@ -28,7 +28,8 @@ fn hop(from: &str, to: &str, delay_ms: u64) -> Stretch {
 /// a, the router r, b: 2 ms and 3 ms.
 fn plan() -> Plan {
     let node = |name: &str, router| PlanNode { name: name.to_owned(), router };
-    let link = |ends, [a, b]: [&str; 2], delay| PlanLink { ends, chains: [vec![hop(a, b, delay)], vec![hop(b, a, delay)]] };
+    let link =
+        |ends, [a, b]: [&str; 2], delay| PlanLink { ends, chains: [vec![hop(a, b, delay)], vec![hop(b, a, delay)]], agent: None };
     let links = vec![link([0, 1], ["a", "r"], 2), link([1, 2], ["r", "b"], 3)];
     Plan { nodes: vec![node("a", false), node("r", true), node("b", false)], links, mtu: 1400 }
 }

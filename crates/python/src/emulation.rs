@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use whyloss_lab::tables::{packets, PacketFate, PacketRow, PacketWriter, RecordBatch};
-use whyloss_lab::{Direction, Rewiring, Wires};
+use whyloss_lab::{Direction, Rewiring, WireAgent, Wires};
 use whyloss_net::emulate::{
-    Audit, Bounds, Chunk, Collector, EmulateError, Options, PacketCapture, Record, Sink, SinkError, FIFO_PRIORITY,
+    Audit, Bounds, Chunk, Collector, EmulateError, Options, PacketCapture, Placement, Record, Sink, SinkError, FIFO_PRIORITY,
 };
 
 /// What both are given beside their scenario.
@@ -91,6 +91,7 @@ fn table(directions: &[Direction], records: &[Record]) -> RecordBatch {
             octets: record.octets,
             found: (record.found_packets, record.found_octets),
             fate: PacketFate { name: record.fate.name(), cause: record.fate.cause() },
+            agent: record.agent.map(|agent| (agent.kind, agent.made)),
             marked: record.marked,
             flipped: (record.flipped, record.first_flip),
             addresses: [header.src, header.dst],
@@ -204,10 +205,15 @@ fn unwritten(error: SinkError) -> PyErr {
     }
 }
 
+/// What the lab calls an agent at a wire, as the emulator calls it.
+pub fn placement(agent: WireAgent) -> Placement {
+    Placement { middlebox: agent.middlebox, away: agent.away, hop: agent.hop }
+}
+
 /// The exception that says what `error` says.
 pub fn refuse(error: &EmulateError) -> PyErr {
     match error {
-        EmulateError::Link(_) => InputError::new_err(error.to_string()),
+        EmulateError::Link(_) | EmulateError::Agent(_) => InputError::new_err(error.to_string()),
         EmulateError::System { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             UnavailableError::new_err(format!("{error} (root is needed)"))
         }

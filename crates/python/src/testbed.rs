@@ -1,6 +1,6 @@
 //! Test beds for Python: the wires of a scenario between real hosts.
 
-use crate::emulation::{refuse as refuse_link, Emulation, Wishes};
+use crate::emulation::{placement, refuse as refuse_link, Emulation, Wishes};
 use crate::error::{raise, InputError, UnavailableError, WhylossError};
 use crate::scenario::Scenario;
 use crate::table::Table;
@@ -112,7 +112,7 @@ impl Bed {
 /// The wires of a scenario, as the test bed calls them.
 fn plan(wires: &Wires, mtu: u16) -> Plan {
     let nodes = wires.nodes.iter().map(|node| PlanNode { name: node.name.clone(), router: !node.host }).collect();
-    let link = |link: WireLink| PlanLink { ends: link.ends, chains: link.ways };
+    let link = |link: WireLink| PlanLink { ends: link.ends, chains: link.ways, agent: link.agent.map(placement) };
     Plan { nodes, links: wires.links.iter().cloned().map(link).collect(), mtu }
 }
 

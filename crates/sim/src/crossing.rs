@@ -131,6 +131,24 @@ impl Crossing {
 
     /// A packet comes to the queue at `now`.
     pub fn offer(&mut self, now: Instant, packet: Packet) {
+        self.admit(now, packet, false);
+    }
+
+    /// A packet comes to the head of the queue at `now`: it goes before all that wait.
+    pub fn offer_first(&mut self, now: Instant, packet: Packet) {
+        self.admit(now, packet, true);
+    }
+
+    /// Whether the queue has room for two packets of so many octets at `now`.
+    pub fn has_room_for_two(&mut self, now: Instant, octets: u32) -> bool {
+        match &mut self.direction.line {
+            Line::Wire(wire) => wire.has_room_for_two(now.as_nanos(), octets),
+            Line::Varying(varying) => varying.has_room_for_two(now.as_nanos(), octets),
+            Line::Air(_) => false,
+        }
+    }
+
+    fn admit(&mut self, now: Instant, packet: Packet, first: bool) {
         let Self { direction, packets, dropped, displaced, next, .. } = self;
         let at = now.as_nanos();
         let load = Load { packet: packets.insert(packet), host: HostId::new(0), octets: packet.octets };
@@ -147,8 +165,11 @@ impl Crossing {
         }
         let Direction { traffic, channel, line, .. } = direction;
         let taken = match line {
-            Line::Wire(wire) => wire.offer(traffic, at, 0, load).map(|arrival| *next = arrival.or(*next)),
-            Line::Varying(varying) => varying.offer(&mut Parts { traffic, channel, packets }, at, load, false),
+            Line::Wire(wire) => {
+                let offered = if first { wire.offer_first(traffic, at, 0, load) } else { wire.offer(traffic, at, 0, load) };
+                offered.map(|arrival| *next = arrival.or(*next))
+            }
+            Line::Varying(varying) => varying.offer(&mut Parts { traffic, channel, packets }, at, load, first),
             Line::Air(_) => return,
         };
         if let Err(QueueFull(load)) = taken {

@@ -81,6 +81,20 @@ class Emulation:
         return INVALID if found else None
 
 
+def with_middlebox(scenario: Scenario, kind: str | None) -> Scenario:
+    """The scenario with middleboxes of another kind, in the places that it says; ``none`` leaves them out."""
+    if kind is None:
+        return scenario
+    places = scenario.to_dict().get("middlebox", [])
+    if not places:
+        raise click.UsageError(
+            f"--middlebox {kind}: {scenario.name} says no place for it; write [[middlebox]] with at, link and kind"
+        )
+    # Parameters of another kind make no sense.
+    boxes = [box if box["kind"] == kind else {"at": box["at"], "link": box["link"], "kind": kind} for box in places]
+    return scenario.replace({"middlebox": [] if kind == "none" else boxes})
+
+
 def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
     """Gives a command the scenario and the options that both have, as an :class:`Emulation`."""
 
@@ -89,6 +103,7 @@ def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
         *,
         scenario: Path,
         sets: tuple[str, ...],
+        middlebox: str | None,
         number: int,
         out: Path | None,
         capture: bool,
@@ -107,12 +122,17 @@ def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
             "max_p99_error_us": bound,
             "realtime": realtime,
         }
-        chosen = Scenario.load(scenario).with_arguments(list(sets))
+        chosen = with_middlebox(Scenario.load(scenario), middlebox).with_arguments(list(sets))
         return command(Emulation(chosen, number, out, as_json, wishes), **others)
 
     options = [
         click.argument("scenario", metavar="SCENARIO.toml", type=click.Path(path_type=Path)),
         set_option,
+        click.option(
+            "--middlebox",
+            metavar="KIND",
+            help="What the middleboxes of the scenario are: snoop, packet-control, or none to leave them out.",
+        ),
         click.option(
             "--number",
             type=click.IntRange(min=0),
@@ -344,3 +364,11 @@ def _show(audit: Sequence[dict[str, Any]]) -> None:
             ", ".join(f"{count} {cause}" for cause, count in hop["dropped"]) or "none",
         )
     screen.print(listing)
+    boxes = [direction["middlebox"] for direction in audit if direction["middlebox"]]
+    if boxes:
+        title = "\nMiddleboxes, and the most that they kept of one connection"
+        listing = table(title, "kind", ">seen", ">suppressed", ">sent", ">segments", ">octets")
+        for box in boxes:
+            fields = ("kind", "seen", "suppressed", "sent", "connection_segments", "connection_octets")
+            row(listing, *(box[name] for name in fields))
+        screen.print(listing)

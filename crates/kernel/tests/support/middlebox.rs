@@ -140,7 +140,7 @@ fn emitted(header: ip::Header, segment: &Segment, damaged: bool) -> Vec<u8> {
 /// Two of the kernel's hosts with a link between them, `near` and `far`; both have an IPv4 and an IPv6 address.
 pub fn bed(link: &Link) -> Testbed {
     let nodes = ["near", "far"].map(|name| PlanNode { name: name.to_owned(), router: false });
-    let links = vec![testbed::PlanLink { ends: [0, 1], chains: link.chains() }];
+    let links = vec![testbed::PlanLink { ends: [0, 1], chains: link.chains(), agent: None }];
     Testbed::new(Plan { nodes: nodes.into(), links, mtu: 1500 }, &Options::new(link.seed, 0)).expect("a test bed")
 }
 

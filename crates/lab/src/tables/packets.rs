@@ -46,6 +46,8 @@ pub struct PacketRow<'a> {
     pub found: (u32, u64),
     /// What became of it.
     pub fate: PacketFate,
+    /// The agent that made, changed or suppressed it, and whether it made it.
+    pub agent: Option<(&'static str, bool)>,
     /// A queue set "congestion experienced".
     pub marked: bool,
     /// Number of bits flipped, and the first of them.
@@ -69,7 +71,7 @@ table! {
     PacketTable |r: PacketRow<'a>| {
         direction: always text = r.direction, "From where to where the emulator carries, `from>to`.";
         link: always text = r.link, "The link on which it was lost or damaged; if it was not, the last one of the direction.";
-        number: always u64 = r.number, "Its number among the packets that came to this direction, from 0.";
+        number: always u64 = r.number, "Its number among the packets that came to this direction or were made by its middlebox, from 0.";
         copy: always flag = r.copy, "This is a further copy of the packet of that number, made by the link.";
         came_ns: always u64 = r.times[0], "When it came.";
         due_ns: always u64 = r.times[1], "When it was to be handed on, or was lost.";
@@ -77,9 +79,11 @@ table! {
         octets: always u32 = r.octets, "Octets of the IP packet.";
         queue_packets: always u32 = r.found.0, "Packets that it found waiting for the first link of the direction.";
         queue_octets: always u64 = r.found.1, "Their octets.";
-        fate: always text = r.fate.name, "`delivered`, `damaged` (handed on with bits flipped), `lost`, `refused` (handed on, but not taken by the kernel) or `under-way` at the end.";
+        fate: always text = r.fate.name, "`delivered`, `damaged` (handed on with bits flipped), `lost`, `refused` (handed on, but not taken by the kernel), `suppressed` (a middlebox ended its journey: no loss) or `under-way` at the end.";
         cause: maybe text = r.fate.cause.map(Cause::name), "Why it was lost, or where it is damaged: `queue-full`, `aqm`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, …";
         true_cause: maybe text = r.fate.cause.and_then(|cause| class(Truth::Lost(cause))), "The cause in the terms of differentiation: `congestion` or `corruption`.";
+        middlebox: maybe text = r.agent.map(|agent| agent.0), "The middlebox that made, changed or suppressed it.";
+        inserted: always flag = r.agent.is_some_and(|agent| agent.1), "The middlebox made it, in the name of its source address.";
         marked: always flag = r.marked, "A queue set \"congestion experienced\" and mended the IP checksum.";
         flipped_bits: always u32 = r.flipped.0, "Number of bits flipped.";
         first_flipped_bit: maybe u32 = Some(r.flipped.1).filter(|_| r.flipped.0 > 0), "The first of them; bit 0 is the most significant bit of the first octet of the IP packet.";

@@ -142,6 +142,35 @@ impl HopAudit {
     }
 }
 
+/// What the agent at an emulated link did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MiddleboxAudit {
+    /// Its name.
+    pub kind: &'static str,
+    /// Segments that it saw, in both directions.
+    pub seen: u64,
+    /// Of those, the ones whose journey it ended.
+    pub suppressed: u64,
+    /// Of those, the ones that it changed.
+    pub changed: u64,
+    /// Segments that it made and sent itself.
+    pub sent: u64,
+    /// Segments that it made and that could not be sent: their connection was forgotten.
+    pub unsent: u64,
+    /// Connections that had to be forgotten to make room for others.
+    pub evicted: u64,
+    /// The most connections that it remembered at a time.
+    pub flows: u64,
+    /// The most segments, or pieces of data, of all connections that it remembered at a time.
+    pub segments: u64,
+    /// The most octets of memory for all connections.
+    pub octets: u64,
+    /// The most segments of one connection.
+    pub connection_segments: u64,
+    /// The most octets of memory for one connection.
+    pub connection_octets: u64,
+}
+
 /// What one direction of an emulator did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Audit {
@@ -169,6 +198,8 @@ pub struct Audit {
     pub scheduling: Scheduling,
     /// The links of its chain.
     pub hops: Vec<HopAudit>,
+    /// What the agent at the link did; it stands with the direction in which packets leave the agent over its link.
+    pub middlebox: Option<MiddleboxAudit>,
     /// Why this run does not count; empty if it does.
     pub flaws: Vec<String>,
 }

@@ -2,7 +2,8 @@
 
 use super::audit::{Audit, Errors, HopAudit};
 use super::packet::{self, Header};
-use super::record::{Chunk, PacketFate, Record};
+use super::record::{Chunk, PacketFate, Record, Touch};
+use super::station::{Made, Outcome, Station, Work};
 use super::{lock, EmulateError, Options, Stretch};
 use crate::clock::Clock;
 use crate::realtime::{self, Scheduling};
@@ -17,7 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
-use whyloss_sim::{Arrival, Change, Crossing, CrossingCounts, Packet};
+use whyloss_sim::middlebox::Side;
+use whyloss_sim::{Arrival, Cause, Change, Crossing, CrossingCounts, Packet};
 use whyloss_transport::wire::damage::flip_bits;
 use whyloss_transport::{BitRate, Instant};
 
@@ -27,6 +29,8 @@ const BATCH: usize = 64;
 const LONGEST: usize = 1 << 16;
 /// More packets than this are left to the device, whose queue then overflows: 1500 octets each, they are 400 MB of memory.
 const MOST_UNDER_WAY: usize = 1 << 18;
+/// Packets of an agent that wait for a direction to take them; further ones are lost.
+const MOST_MADE: usize = 4096;
 /// How long the owner waits for the thread to say what it has done; then the older numbers do.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// What came out at the full rate is measured over at least this many nanoseconds.
@@ -43,12 +47,17 @@ pub(super) struct Shared {
     published: Condvar,
     /// What is to be different, by number of the link.
     changes: Mutex<Vec<(usize, Change)>>,
+    /// What an agent has made for this direction.
+    made: Mutex<Vec<Made>>,
+    /// There is something of that.
+    has_made: AtomicBool,
 }
 
 impl Shared {
     fn new(wake: EventFd) -> Self {
-        let (stopped, wanted) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { stopped, wake, wanted, audit: Mutex::default(), published: Condvar::new(), changes: Mutex::default() }
+        let [stopped, wanted, has_made] = [const { AtomicBool::new(false) }; 3];
+        let (audit, published) = (Mutex::default(), Condvar::new());
+        Self { stopped, wake, wanted, audit, published, changes: Mutex::default(), made: Mutex::default(), has_made }
     }
 
     pub fn stop(&self) {
@@ -59,6 +68,15 @@ impl Shared {
     /// Asks for something to be different from now on.
     pub fn change(&self, hop: usize, change: Change) {
         lock(&self.changes).push((hop, change));
+        self.wake();
+    }
+
+    /// Hands over what an agent has made.
+    fn insert(&self, made: Vec<Made>) {
+        let mut waiting = lock(&self.made);
+        let room = MOST_MADE.saturating_sub(waiting.len());
+        waiting.extend(made.into_iter().take(room));
+        self.has_made.store(true, Ordering::Release);
         self.wake();
     }
 
@@ -78,6 +96,17 @@ impl Shared {
         }
         audit.clone()
     }
+}
+
+/// Where an agent stands in a direction.
+pub(super) struct Gate {
+    pub station: Arc<Station>,
+    /// From which side of the agent's link packets of this direction come.
+    pub side: Side,
+    /// It stands in front of the link of this number; behind the last one, at the end.
+    pub before: usize,
+    /// The other direction.
+    pub peer: Arc<Shared>,
 }
 
 /// A link of the chain at work.
@@ -163,12 +192,15 @@ pub(super) struct Direction {
     slots: Vec<Slot>,
     free: Vec<u32>,
     shared: Arc<Shared>,
+    gate: Option<Gate>,
     records: Option<Sender<Chunk>>,
     chunk: Chunk,
     fifo: Option<u8>,
     scheduling: Scheduling,
     started: Instant,
     received: u64,
+    /// Packets that an agent has made.
+    made: u64,
     sent: u64,
     sent_octets: u64,
     refused: u64,
@@ -210,12 +242,14 @@ impl Direction {
             slots: Vec::new(),
             free: Vec::new(),
             shared: Arc::new(Shared::new(wake)),
+            gate: None,
             records: options.records.clone(),
             chunk: Chunk::new(options.snap),
             fifo: options.fifo,
             scheduling,
             started,
             received: 0,
+            made: 0,
             sent: 0,
             sent_octets: 0,
             refused: 0,
@@ -232,6 +266,16 @@ impl Direction {
         Arc::clone(&self.shared)
     }
 
+    /// Links of its chain.
+    pub fn links(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// Has an agent see its packets.
+    pub fn assist(&mut self, gate: Gate) {
+        self.gate = Some(gate);
+    }
+
     /// Forwards packets until it is told to stop.
     pub fn run(mut self) -> io::Result<()> {
         self.scheduling = realtime::prepare(self.fifo);
@@ -245,6 +289,7 @@ impl Direction {
     fn carry(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         loop {
             let mut now = self.advance(self.clock.now())?;
+            self.tend()?;
             let mut quiet = false;
             for _ in 0..BATCH {
                 if self.slots.len() - self.free.len() >= MOST_UNDER_WAY {
@@ -256,8 +301,9 @@ impl Direction {
                     break;
                 };
                 now = self.clock.now();
-                self.take(now, &buffer[..length]);
+                self.take(now, &buffer[..length])?;
                 now = self.advance(now)?;
+                self.tend()?;
             }
             if self.shared.wanted.load(Ordering::Acquire) {
                 self.publish(now);
@@ -273,7 +319,8 @@ impl Direction {
 
     /// Sleeps until a packet comes, one is due, or the owner wants something.
     fn wait(&mut self) -> io::Result<()> {
-        let due = self.stages.iter().filter_map(|stage| stage.crossing.next_event()).min();
+        let timer = self.gate.as_ref().filter(|gate| gate.side == Side::Fixed).and_then(|gate| gate.station.arm());
+        let due = self.stages.iter().filter_map(|stage| stage.crossing.next_event()).chain(timer).min();
         let now = self.clock.now();
         if due.is_some_and(|due| due <= now) {
             return Ok(());
@@ -312,15 +359,23 @@ impl Direction {
     }
 
     /// A packet has come.
-    fn take(&mut self, now: Instant, octets: &[u8]) {
-        let Some(first) = self.stages.first_mut() else { return };
-        let (found_packets, found_octets) = first.crossing.waiting(now);
+    fn take(&mut self, now: Instant, octets: &[u8]) -> io::Result<()> {
+        let record = self.record(now, octets, 0, None);
+        self.received += 1;
+        let slot = self.store(octets, record);
+        self.reach(0, slot, now)?;
+        Ok(())
+    }
+
+    /// The record of a packet that comes to the link of number `hop`, or behind the last one.
+    fn record(&mut self, now: Instant, octets: &[u8], hop: usize, agent: Option<Touch>) -> Record {
+        let (found_packets, found_octets) = self.stages.get_mut(hop).map_or((0, 0), |stage| stage.crossing.waiting(now));
         let header = Header::read(octets);
         let came = now.as_nanos();
-        let record = Record {
-            number: self.received,
+        Record {
+            number: self.received + self.made,
             direction: self.number,
-            hop: 0,
+            hop: hop.min(self.stages.len().saturating_sub(1)) as u8,
             copy: false,
             came,
             due: came,
@@ -332,11 +387,86 @@ impl Direction {
             flipped: 0,
             first_flip: 0,
             fate: PacketFate::UnderWay,
+            agent,
             header,
-        };
-        self.received += 1;
-        let slot = self.store(octets, record);
-        self.stages[0].crossing.offer(now, self.slots[slot as usize].packet(slot));
+        }
+    }
+
+    /// A packet reaches the link of number `hop`, or the end behind the last one; gives the time after that if it took any.
+    fn reach(&mut self, hop: usize, slot: u32, at: Instant) -> io::Result<Option<Instant>> {
+        if self.gate.as_ref().is_some_and(|gate| gate.before == hop) && !self.meet(hop, slot, at) {
+            return Ok(None);
+        }
+        let Some(stage) = self.stages.get_mut(hop) else { return self.hand_on(slot).map(Some) };
+        stage.crossing.offer(at, self.slots[slot as usize].packet(slot));
+        Ok(None)
+    }
+
+    /// A packet passes the agent. Returns whether it goes on.
+    fn meet(&mut self, hop: usize, slot: u32, at: Instant) -> bool {
+        let Some(Gate { station, side, .. }) = &self.gate else { return true };
+        let Slot { octets, record } = &mut self.slots[slot as usize];
+        let crowded = self.stages.get_mut(hop).is_some_and(|stage| !stage.crossing.has_room_for_two(at, record.octets));
+        let (outcome, work) = station.pass(*side, at, crowded, octets);
+        if outcome != Outcome::Untouched {
+            record.agent = Some(Touch { kind: station.kind, made: false });
+            record.octets = octets.len() as u32;
+        }
+        if outcome == Outcome::Suppressed {
+            record.due = at.as_nanos();
+            record.left = record.due;
+            record.fate = PacketFate::Suppressed;
+            self.finish(slot);
+        }
+        self.hand_over(work);
+        outcome != Outcome::Suppressed
+    }
+
+    /// Gives both directions what the agent has made for them.
+    fn hand_over(&self, work: Work) {
+        let Some(Gate { side, peer, .. }) = &self.gate else { return };
+        let [away, back] = if *side == Side::Fixed { [&self.shared, peer] } else { [peer, &self.shared] };
+        for (direction, made) in [away, back].into_iter().zip(work.made) {
+            if !made.is_empty() {
+                direction.insert(made);
+            }
+        }
+        if work.wake && *side == Side::Mobile {
+            away.wake();
+        }
+    }
+
+    /// Does what is due at the agent, and takes what it has made for this direction.
+    fn tend(&mut self) -> io::Result<()> {
+        let Some(Gate { station, side, before, .. }) = &self.gate else { return Ok(()) };
+        let (kind, before) = (station.kind, *before);
+        if *side == Side::Fixed {
+            let work = station.advance(self.clock.now());
+            self.hand_over(work);
+        }
+        if !self.shared.has_made.swap(false, Ordering::Acquire) {
+            return Ok(());
+        }
+        let all = std::mem::take(&mut *lock(&self.shared.made));
+        let now = self.clock.now();
+        // What comes to the link from the one before it has come by then.
+        self.advance(now)?;
+        for Made { octets, urgent } in all {
+            let record = self.record(now, &octets, before, Some(Touch { kind, made: true }));
+            self.made += 1;
+            let slot = self.store(&octets, record);
+            let Some(stage) = self.stages.get_mut(before) else {
+                self.hand_on(slot)?;
+                continue;
+            };
+            let packet = self.slots[slot as usize].packet(slot);
+            if urgent {
+                stage.crossing.offer_first(now, packet);
+            } else {
+                stage.crossing.offer(now, packet);
+            }
+        }
+        Ok(())
     }
 
     fn store(&mut self, octets: &[u8], record: Record) -> u32 {
@@ -378,11 +508,16 @@ impl Direction {
                 record.due = at.as_nanos();
                 match passage.arrival {
                     Arrival::Lost(cause) => {
-                        if cause == whyloss_sim::Cause::Erased {
+                        if cause == Cause::Erased {
                             self.stages[hop].chance.add(record.octets);
                         }
                         record.left = record.due;
                         record.fate = PacketFate::Lost(cause);
+                        if let Some(gate) = self.gate.as_ref().filter(|gate| gate.side == Side::Fixed && gate.before == hop) {
+                            if matches!(cause, Cause::QueueFull | Cause::Aqm) {
+                                gate.station.dropped(octets);
+                            }
+                        }
                         self.finish(slot);
                     }
                     Arrival::Here { marked, flips } => {
@@ -399,12 +534,7 @@ impl Direction {
                             record.flipped += flips.len() as u32;
                         }
                         self.stages[hop].chance.add(record.octets);
-                        if hop == last {
-                            now = self.hand_on(slot)?;
-                        } else {
-                            let packet = self.slots[slot as usize].packet(slot);
-                            self.stages[hop + 1].crossing.offer(at, packet);
-                        }
+                        now = self.reach(hop + 1, slot, at)?.unwrap_or(now);
                     }
                 }
             }
@@ -467,6 +597,7 @@ impl Direction {
     /// Tells the owner what has been done.
     fn publish(&mut self, now: Instant) {
         let hops = self.stages.iter().map(Stage::audit).collect();
+        let middlebox = self.gate.as_ref().filter(|gate| gate.side == Side::Fixed).map(|gate| gate.station.audit());
         let ends = [self.stages.first(), self.stages.last()].map(|stage| stage.map_or("", |stage| &stage.name));
         let name = match ends.map(|name| name.split_once('>').unwrap_or((name, name))) {
             [(from, _), (_, to)] => format!("{from}>{to}"),
@@ -484,6 +615,7 @@ impl Direction {
             waited_for_processor_s: realtime::waited_for_processor().map(|nanoseconds| nanoseconds as f64 / 1e9),
             scheduling: self.scheduling.clone(),
             hops,
+            middlebox,
             flaws: self.troubles.clone(),
         };
         if self.held_back {

@@ -10,21 +10,26 @@ mod direction;
 mod packet;
 mod pcapng;
 mod record;
+mod station;
 
-pub use audit::{Audit, Bar, Bounds, ErrorSummary, HopAudit, MAX_P99_ERROR, MAX_REFUSED};
+pub use audit::{Audit, Bar, Bounds, ErrorSummary, HopAudit, MiddleboxAudit, MAX_P99_ERROR, MAX_REFUSED};
 pub use collect::{Collector, Sink, SinkError};
 pub use packet::Header;
 pub use pcapng::PacketCapture;
-pub use record::{Chunk, PacketFate, Record};
+pub use record::{Chunk, PacketFate, Record, Touch};
+pub use station::Placement;
 
 use crate::clock::Clock;
 use crate::tun::Tun;
-use direction::{Direction, Shared};
+use direction::{Direction, Gate, Shared};
+use station::Station;
 use std::io;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
+use whyloss_sim::middlebox::Side;
 use whyloss_sim::{BuildError, Change};
+use whyloss_transport::kit::ArgumentError;
 
 /// One link of a chain, in one direction.
 pub use whyloss_sim::Stretch;
@@ -70,6 +75,9 @@ pub enum EmulateError {
     /// A link makes no sense.
     #[error(transparent)]
     Link(#[from] BuildError),
+    /// A parameter of the agent makes no sense.
+    #[error(transparent)]
+    Agent(#[from] ArgumentError),
     /// The system refused something.
     #[error("{what}: {source}")]
     System {
@@ -109,11 +117,34 @@ impl Running {
 impl Emulator {
     /// Puts a link between two devices: `chains[0]` is what packets cross from the first to the second, link by link.
     pub fn start(ends: [Tun; 2], chains: [Vec<Stretch>; 2], options: &Options) -> Result<Self, EmulateError> {
+        Self::start_assisted(ends, chains, None, options)
+    }
+
+    /// As [`start`](Self::start), with an agent at the link.
+    pub fn start_assisted(
+        ends: [Tun; 2],
+        chains: [Vec<Stretch>; 2],
+        agent: Option<&Placement>,
+        options: &Options,
+    ) -> Result<Self, EmulateError> {
         let [a, b] = ends.map(Arc::new);
+        let [there, back] = chains;
+        let mut directions = [
+            Direction::new(Arc::clone(&a), Arc::clone(&b), there, options, options.first_direction)?,
+            Direction::new(b, a, back, options, options.first_direction + 1)?,
+        ];
+        if let Some(Placement { middlebox, away, hop }) = agent {
+            let station = Arc::new(Station::new(middlebox)?);
+            let links = directions[*away].links();
+            let peers = directions.each_ref().map(Direction::shared);
+            for (way, direction) in directions.iter_mut().enumerate() {
+                let peer = Arc::clone(&peers[1 - way]);
+                let (side, before) = if way == *away { (Side::Fixed, *hop) } else { (Side::Mobile, links - hop) };
+                direction.assist(Gate { station: Arc::clone(&station), side, before, peer });
+            }
+        }
         let mut emulator = Self { directions: Vec::new(), bounds: options.bounds };
-        for (way, (chain, [from, to])) in chains.into_iter().zip([[&a, &b], [&b, &a]]).enumerate() {
-            let number = options.first_direction + way as u16;
-            let direction = Direction::new(Arc::clone(from), Arc::clone(to), chain, options, number)?;
+        for (number, direction) in (options.first_direction..).zip(directions) {
             let shared = direction.shared();
             let thread = std::thread::Builder::new()
                 .name(format!("link {number}"))

@@ -19,6 +19,8 @@ pub enum PacketFate {
     Lost(Cause),
     /// The emulator handed it on, and the kernel did not take it: the device was down, or it was no IP packet.
     Refused,
+    /// The agent at the link has ended its journey, because its receiver had no need of it.
+    Suppressed,
     /// It was under way when the emulator stopped.
     UnderWay,
 }
@@ -31,6 +33,7 @@ impl PacketFate {
             Self::Damaged(_) => "damaged",
             Self::Lost(_) => "lost",
             Self::Refused => "refused",
+            Self::Suppressed => "suppressed",
             Self::UnderWay => "under-way",
         }
     }
@@ -44,10 +47,19 @@ impl PacketFate {
     }
 }
 
+/// What an agent at an emulated link did to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// The agent's name in [`whyloss_sim::middlebox::TABLE`].
+    pub kind: &'static str,
+    /// It has made the packet, in the name of the source address.
+    pub made: bool,
+}
+
 /// A packet that came to an emulated link, or a copy of it. Times are nanoseconds of the emulator's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its number among the packets that came to this direction, from 0.
+    /// Its number among the packets that came to this direction or were made here, from 0.
     pub number: u64,
     /// Number of the direction: the emulator's first is 0.
     pub direction: u16,
@@ -75,6 +87,8 @@ pub struct Record {
     pub first_flip: u32,
     /// What became of it.
     pub fate: PacketFate,
+    /// What the agent at the link did, if it made, changed or suppressed this packet.
+    pub agent: Option<Touch>,
     /// What its headers said when it came.
     pub header: Header,
 }
@@ -89,6 +103,14 @@ impl Record {
         if self.marked {
             words.push("marked by the queue: congestion experienced".to_owned());
         }
+        if let Some(Touch { kind, made }) = self.agent {
+            let did = match (made, self.fate) {
+                (true, _) => "made",
+                (false, PacketFate::Suppressed) => "suppressed",
+                (false, _) => "changed",
+            };
+            words.push(format!("{did} by the agent {kind}"));
+        }
         match self.fate {
             PacketFate::Damaged(cause) => {
                 let bits = if self.flipped == 1 { "1 bit".to_owned() } else { format!("{} bits", self.flipped) };
@@ -98,7 +120,7 @@ impl Record {
             PacketFate::Lost(cause) => words.push(format!("lost: {}", cause.name())),
             PacketFate::Refused => words.push("refused by the kernel".to_owned()),
             PacketFate::UnderWay => words.push("under way when the emulator stopped".to_owned()),
-            PacketFate::Delivered => {}
+            PacketFate::Suppressed | PacketFate::Delivered => {}
         }
         (!words.is_empty()).then(|| words.join("; "))
     }
@@ -168,6 +190,7 @@ pub(super) mod tests {
             flipped: 0,
             first_flip: 0,
             fate: PacketFate::Delivered,
+            agent: None,
             header: Header::read(&[]),
         }
     }

@@ -1,6 +1,6 @@
 //! What a test bed consists of: names, addresses, devices and routes.
 
-use crate::emulate::Stretch;
+use crate::emulate::{Placement, Stretch};
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -37,6 +37,8 @@ pub struct PlanLink {
     pub ends: [usize; 2],
     /// What packets cross from the first end to the second, link by link, and back.
     pub chains: [Vec<Stretch>; 2],
+    /// The agent at one of its ends.
+    pub agent: Option<Placement>,
 }
 
 /// A device of a node.
@@ -211,7 +213,7 @@ mod tests {
 
     fn plan(nodes: &[(&str, bool)], links: &[[usize; 2]]) -> Plan {
         let nodes = nodes.iter().map(|&(name, router)| PlanNode { name: name.to_owned(), router }).collect();
-        let links = links.iter().map(|&ends| PlanLink { ends, chains: [Vec::new(), Vec::new()] }).collect();
+        let links = links.iter().map(|&ends| PlanLink { ends, chains: [Vec::new(), Vec::new()], agent: None }).collect();
         Plan { nodes, links, mtu: 1500 }
     }
 

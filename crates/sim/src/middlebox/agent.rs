@@ -3,7 +3,7 @@
 //! An agent is a machine without a clock and without input or output. Whoever drives it, a simulated router or one of real packets, tells it
 //! which segments cross its link and what time it is, and sends what it wants sent.
 
-use crate::address::EndpointId;
+use crate::address::{EndpointId, FlowId};
 use crate::record::Held;
 use std::fmt;
 use whyloss_transport::segment::{Notices, RareOptions};
@@ -92,6 +92,9 @@ pub trait Agent: fmt::Debug + Send {
 
     /// The queue of the link has dropped a segment, at once or later in favour of another.
     fn dropped(&mut self, _from: EndpointId, _segment: &Segment) {}
+
+    /// Its driver has forgotten a flow: if segments of it still come, they come as another flow.
+    fn forget(&mut self, _flow: FlowId) {}
 
     /// When it wants to be called, if nothing happens before.
     fn next_timer(&self) -> Option<Instant> {

@@ -98,6 +98,12 @@ impl MiddleboxKind {
         self.0.name
     }
 
+    /// Whether emulated links have it: it asks for no more than segments and time. The others want to know what a link damages or when
+    /// it is down, answer for data themselves, or speak options that only our own hosts know.
+    pub fn works_on_packets(self) -> bool {
+        matches!(self.name(), "snoop" | "packet-control")
+    }
+
     /// Its row.
     pub const fn part(self) -> &'static Part<dyn Agent> {
         self.0

@@ -9,6 +9,7 @@
 
 use super::agent::{Agent, Handling, Outbox, Side, Transit};
 use super::table::Table;
+use crate::address::FlowId;
 use crate::record::Held;
 use std::collections::BTreeSet;
 use whyloss_transport::kit::{Build, Notes, Part};
@@ -195,8 +196,7 @@ impl Agent for PacketControl {
     fn pass(&mut self, transit: &Transit, segment: &mut Segment, out: &mut Outbox) -> Handling {
         let id = transit.from.flow();
         if segment.flags.contains(Flags::RST) {
-            let before = self.flows.remove(id).map_or(0, |flow| flow.stopped.len());
-            self.note(before, 0);
+            self.forget(id);
             return Handling::Forward;
         }
         let Settings { threshold, filters, segments, .. } = self.settings;
@@ -222,6 +222,11 @@ impl Agent for PacketControl {
         } else {
             Handling::Suppress
         }
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        let before = self.flows.remove(flow).map_or(0, |flow| flow.stopped.len());
+        self.note(before, 0);
     }
 
     fn restart(&mut self) {

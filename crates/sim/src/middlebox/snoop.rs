@@ -325,7 +325,7 @@ impl Snoop {
         };
     }
 
-    fn forget(&mut self, id: FlowId) {
+    fn remove(&mut self, id: FlowId) {
         let before = self.flows.remove(id).map_or((0, 0), |flow| flow.weight());
         self.timers.set(id, None);
         self.note(before, (0, 0));
@@ -344,7 +344,7 @@ impl Agent for Snoop {
     fn pass(&mut self, transit: &Transit, segment: &mut Segment, out: &mut Outbox) -> Handling {
         let id = transit.from.flow();
         if segment.flags.contains(Flags::RST) {
-            self.forget(id);
+            self.remove(id);
             return Handling::Forward;
         }
         let settings = self.settings;
@@ -411,6 +411,10 @@ impl Agent for Snoop {
         let (due, after) = (flow.down.as_ref().and_then(|down| down.due(&self.settings)), flow.weight());
         self.timers.set(from.flow(), due);
         self.note(before, after);
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        self.remove(flow);
     }
 
     fn next_timer(&self) -> Option<Instant> {

@@ -1,0 +1,219 @@
+"""Middleboxes on the packets of stock kernel hosts; skipped where this machine can have no test bed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import statistics
+import subprocess
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import whyloss as wl
+from conftest import ROOT, WHYLOSS
+from whyloss import _native
+from whyloss.cli.testbed import with_middlebox
+from whyloss.testbed import Testbed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from conftest import Ended
+
+EXAMPLE = ROOT / "examples/base-station.toml"
+OCTETS = 1_500_000
+
+
+def opened(kind: str, run: int = 0, fields: Mapping[str, object] | None = None) -> Testbed:
+    """The example between real hosts, where this machine can have that."""
+    scenario = with_middlebox(wl.Scenario.load(EXAMPLE).replace(fields or {}), kind)
+    try:
+        return Testbed(scenario, run=run, max_p99_error_us=1e6)
+    except _native.UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+def transfer(bed: Testbed, octets: int = OCTETS, version: int = 4, control: bytes = b"cubic") -> float:
+    """Sends from the fixed to the mobile host; gives the goodput in Mbit/s. Every octet must arrive as it was sent.
+
+    The congestion control is said, since the machine's own may be BBR, which takes no erasure for congestion.
+    """
+    family = socket.AF_INET if version == 4 else socket.AF_INET6
+    address = bed.address("mobile", version)
+    listener = bed.inside("mobile", lambda: socket.create_server((address, 5001), family=family))
+    listener.settimeout(60)
+    sent = os.urandom(octets)
+    digest = hashlib.sha256()
+
+    def receive() -> None:
+        connection, _ = listener.accept()
+        connection.settimeout(60)
+        with connection:
+            while piece := connection.recv(65536):
+                digest.update(piece)
+            connection.sendall(b"!")
+
+    receiver = threading.Thread(target=receive)
+    receiver.start()
+
+    def connect() -> socket.socket:
+        made = socket.socket(family)
+        made.settimeout(60)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control)
+        made.connect((address, 5001))
+        return made
+
+    sender = bed.inside("fixed", connect)
+    with sender, listener:
+        start = time.monotonic()
+        sender.sendall(sent)
+        sender.shutdown(socket.SHUT_WR)
+        assert sender.recv(1) == b"!"
+        seconds = time.monotonic() - start
+        receiver.join()
+    assert digest.digest() == hashlib.sha256(sent).digest()
+    return octets * 8e-6 / seconds
+
+
+def agent(bed: Testbed) -> dict[str, Any]:
+    """What the agent did."""
+    boxes = [direction["middlebox"] for direction in bed.audit() if direction["middlebox"]]
+    assert len(boxes) == 1
+    return dict(boxes[0])
+
+
+def test_snoop_raises_the_goodput_of_stock_hosts() -> None:
+    goodput: dict[str, list[float]] = {"none": [], "snoop": []}
+    for run in range(3):
+        for kind, measured in goodput.items():
+            with opened(kind, run) as bed:
+                measured.append(transfer(bed))
+    print(goodput)
+    assert statistics.median(goodput["snoop"]) > 1.5 * statistics.median(goodput["none"])
+
+
+def test_the_truth_names_what_the_agent_made_and_suppressed() -> None:
+    with opened("snoop") as bed:
+        transfer(bed, 500_000)
+    done, truth = agent(bed), bed.truth()
+    touched = truth.drop_nulls("middlebox")
+    assert set(touched["middlebox"]) == {"snoop"}
+    made = touched.filter(inserted=True)
+    assert len(made) == done["sent"] > 0
+    assert set(made["direction"]) == {"station>mobile"}
+    assert set(made["src"]) == {bed.address("fixed")}
+    suppressed = touched.filter(fate="suppressed")
+    assert len(suppressed) == done["suppressed"] > 0
+    assert set(suppressed["direction"]) == {"mobile>station"}
+    assert suppressed["left_ns"].null_count() == len(suppressed)
+    assert suppressed["true_cause"].null_count() == len(suppressed)
+    assert 0 < done["connection_segments"] <= 100
+    assert done["connection_octets"] <= done["octets"]
+    # A lost packet is made again with the same numbers.
+    lost = truth.filter(direction="station>mobile", cause="erased")
+    assert set(made["seq"]) & set(lost["seq"])
+
+
+def test_packet_control_on_stock_hosts_leaves_the_data_whole() -> None:
+    with opened("packet-control") as bed:
+        transfer(bed, 300_000)
+    done = agent(bed)
+    assert done["kind"] == "packet-control"
+    assert done["seen"] > 300
+
+
+def test_connections_over_ipv6_are_helped_as_well() -> None:
+    with opened("snoop") as bed:
+        transfer(bed, 500_000, version=6)
+    assert agent(bed)["sent"] > 0
+
+
+def test_packets_of_other_protocols_and_fragments_pass_unseen() -> None:
+    with opened("snoop", fields={"link[wireless].forward.channel": {"loss": 0}}) as bed:
+        there = bed.inside("mobile", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        here = bed.inside("fixed", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        with there, here:
+            there.bind((bed.address("mobile"), 4000))
+            there.settimeout(5)
+            # The last one is longer than a packet.
+            for length in (1, 1000, 4000):
+                said = os.urandom(length)
+                here.sendto(said, (bed.address("mobile"), 4000))
+                assert there.recv(65536) == said
+    assert agent(bed)["seen"] == 0
+    assert bed.truth()["middlebox"].null_count() == len(bed.truth())
+
+
+def test_a_path_has_an_agent_between_its_stretches() -> None:
+    text = """
+    [path]
+    rate = "10 Mbps"
+    delay = "5 ms"
+    queue = "100 pkt"
+    forward.channel = { loss = 0.05, effect = "erase" }
+    [[middlebox]]
+    at = "emulator"
+    link = "path"
+    kind = "snoop"
+    """
+    try:
+        bed = Testbed(wl.Scenario.parse(text), max_p99_error_us=1e6)
+    except _native.UnavailableError as reason:
+        pytest.skip(str(reason))
+    with bed:
+        address = bed.address("client")
+        listener = bed.inside("client", lambda: socket.create_server((address, 5001)))
+        sender = bed.inside("server", lambda: socket.create_connection((address, 5001), timeout=20))
+        receiver, _ = listener.accept()
+        sent = os.urandom(100_000)
+        threading.Thread(target=sender.sendall, args=(sent,)).start()
+        got = b""
+        while len(got) < len(sent):
+            got += receiver.recv(65536)
+        assert got == sent
+        for one in (sender, receiver, listener):
+            one.close()
+    made = bed.truth().filter(inserted=True)
+    assert set(made["link"]) == {"emulator>client"}
+
+
+def test_what_an_emulated_link_has_not_is_refused_by_name(whyloss: Callable[..., Ended]) -> None:
+    for kind in ("eln", "m-tcp", "i-tcp", "snack-snoop", "ceten"):
+        scenario = wl.Scenario.load(EXAMPLE).replace({"middlebox[0].kind": kind})
+        with pytest.raises(wl.InputError, match=rf"middlebox\[0\].kind: the agent {kind} exists in the simulator only"):
+            Testbed(scenario)
+    box = {"at": "station", "link": "wireless", "kind": "snoop"}
+    twice = wl.Scenario.load(EXAMPLE).replace({"middlebox": [box, box]})
+    with pytest.raises(wl.InputError, match=r"middlebox\[1\]: a second agent at link wireless exists in the simulator"):
+        Testbed(twice)
+    ended = whyloss("testbed", EXAMPLE, "--middlebox", "eln", "--run", "fixed=true")
+    assert ended.status != 0
+    assert "the agent eln exists in the simulator only" in ended.err
+    assert "packet-control" in ended.err
+    assert "snoop" in ended.err
+    ended = whyloss("testbed", ROOT / "examples/lossy-link.toml", "--middlebox", "snoop", "--run", "server=true")
+    assert ended.status != 0
+    assert "says no place for it" in ended.err
+
+
+def test_a_middlebox_does_not_change_while_it_is_at_work() -> None:
+    with opened("snoop") as bed, pytest.raises(wl.InputError, match="a middlebox cannot change while it is at work"):
+        bed.change({"middlebox[0].kind": "packet-control"})
+
+
+def test_the_command_tells_of_the_agent() -> None:
+    opened("snoop").close()
+    options = ["--middlebox", "packet-control", "--run", "fixed=true", "--max-error", "1e6"]
+    command = [str(WHYLOSS), "testbed", str(EXAMPLE), *options]
+    for as_json in (False, True):
+        ended = subprocess.run([*command, *(["--json"] if as_json else [])], capture_output=True, text=True, check=True)
+        if as_json:
+            boxes = [direction["middlebox"] for direction in json.loads(ended.stdout)["directions"]]
+            assert [box and box["kind"] for box in boxes] == [None, None, "packet-control", None]
+        else:
+            assert "packet-control" in ended.stdout

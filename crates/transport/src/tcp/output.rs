@@ -27,8 +27,8 @@ impl Endpoint {
         }
         let segment = match self.state {
             State::Closed | State::Listen => None,
-            State::SynReceived if self.fast.accepted && !self.syn_due => self.transmit_established(now),
-            State::SynSent | State::SynReceived => self.transmit_syn(now),
+            State::SynSent => self.transmit_syn(now),
+            State::SynReceived if self.syn_due || !self.fast.accepted => self.transmit_syn(now),
             _ => self.transmit_established(now),
         };
         self.stats.segments_sent += u64::from(segment.is_some());

@@ -110,6 +110,7 @@ pub(super) struct Delivered {
 }
 
 impl Delivered {
+    #[inline]
     fn note(&mut self, sent: &Sent, cumulatively: bool) {
         self.octets += u64::from(sent.len);
         self.largest = self.largest.max(sent.data_len());
@@ -121,10 +122,15 @@ impl Delivered {
             self.again = self.again.max(Some((left, end, cumulatively)));
             self.last_again = self.last_again.max(place);
         } else {
-            self.once = self.once.max(Some((left, end)));
-            self.last_once = self.last_once.max(place);
-            let range = (sent.start, end);
-            self.lowest_once = Some(self.lowest_once.map_or(range, |lowest| lowest.min(range)));
+            if self.once.is_none_or(|(newest, last)| left > newest || left == newest && end > last) {
+                self.once = Some((left, end));
+            }
+            if self.last_once.is_none_or(|last| if last.cumulatively == cumulatively { end > last.end } else { cumulatively }) {
+                self.last_once = place;
+            }
+            if self.lowest_once.is_none_or(|(start, _)| sent.start < start) {
+                self.lowest_once = Some((sent.start, end));
+            }
             self.original_before_watch |= end <= self.watch;
         }
     }

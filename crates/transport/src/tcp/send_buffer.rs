@@ -72,7 +72,11 @@ impl SendBuffer {
     }
 
     /// Where the record ends that has the octet at `position`, if that is known.
+    #[inline]
     pub fn record_end(&self, position: u64) -> Option<u64> {
+        if self.records.is_empty() {
+            return None; // as with nearly every connection
+        }
         let index = self.records.partition_point(|end| *end <= position);
         self.records.get(index).copied()
     }
@@ -93,6 +97,7 @@ impl SendBuffer {
     }
 
     /// `len` octets from `position` on, which must lie in the buffer. Copies only across chunks.
+    #[inline]
     pub fn slice(&self, position: u64, len: u32) -> Payload {
         if len == 0 {
             return Payload::Empty;
@@ -103,7 +108,13 @@ impl SendBuffer {
         if end <= chunk.end {
             return self.part(chunk, position, end);
         }
-        let mut octets = BytesMut::with_capacity(len as usize);
+        self.gather(index, position, end)
+    }
+
+    /// A copy of what lies in several chunks, from the one at `index` on.
+    fn gather(&self, index: usize, position: u64, end: u64) -> Payload {
+        let len = (end - position) as usize;
+        let mut octets = BytesMut::with_capacity(len);
         let mut from = position;
         for chunk in self.chunks.range(index..) {
             let to = end.min(chunk.end);

@@ -190,6 +190,7 @@ impl Sender {
     }
 
     /// Of these, what the next segment may have: it does not reach beyond the end of a record.
+    #[inline]
     pub fn unsent_of_record(&self) -> u64 {
         self.buffer.record_end(self.nxt).map_or(self.unsent(), |end| end - self.nxt)
     }

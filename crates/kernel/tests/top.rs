@@ -151,20 +151,27 @@ fn repaired_by_probes() -> u32 {
 #[test]
 fn what_a_tail_loss_probe_repairs_is_a_loss_and_judged() {
     let Some(_alone) = alone() else { return };
-    let mut observer = Observer::new(Place::default()).expect("an observer");
-    let bed = bed(50, Errors::Packets { probability: 0.1 }, Effect::Erase);
-    let [sender, _] = transfer(&bed, &mut observer, "reno", |socket| {
-        for _ in 0..100 {
-            // No more than the smallest window, or the probe would be what had not found room.
-            socket.write_all(&[7; 2 * 1448]).expect("sends");
-            thread::sleep(Duration::from_millis(100));
+    // Which losses probes repair hangs on the kernel's timers: now and then there is none.
+    for _ in 0..4 {
+        let mut observer = Observer::new(Place::default()).expect("an observer");
+        let bed = bed(50, Errors::Packets { probability: 0.1 }, Effect::Erase);
+        let [sender, _] = transfer(&bed, &mut observer, "reno", |socket| {
+            for _ in 0..100 {
+                // No more than the smallest window, or the probe would be what had not found room.
+                socket.write_all(&[7; 2 * 1448]).expect("sends");
+                thread::sleep(Duration::from_millis(100));
+            }
+        });
+        assert_eq!(sender.probed, bed.namespace(0).run(repaired_by_probes), "{sender:?}");
+        let sum =
+            |of: fn(&Tally) -> u32| -> u32 { CAUSES.iter().map(|cause| of(sender.causes.get(cause).expect("a cause"))).sum() };
+        assert!(sum(|tally| tally.episodes) >= sender.probed, "{sender:?}");
+        assert_eq!(sum(|tally| tally.losses) + sender.pending_losses, sender.losses, "{sender:?}");
+        if sender.probed > 0 {
+            return;
         }
-    });
-    assert!(sender.probed >= 1, "{sender:?}");
-    assert_eq!(sender.probed, bed.namespace(0).run(repaired_by_probes), "{sender:?}");
-    let sum = |of: fn(&Tally) -> u32| -> u32 { CAUSES.iter().map(|cause| of(sender.causes.get(cause).expect("a cause"))).sum() };
-    assert!(sum(|tally| tally.episodes) >= sender.probed, "{sender:?}");
-    assert_eq!(sum(|tally| tally.losses) + sender.pending_losses, sender.losses, "{sender:?}");
+    }
+    panic!("no probe has repaired a loss in four connections");
 }
 
 #[test]

@@ -645,3 +645,23 @@ fn santa_cruz_does_not_measure_over_a_timeout() {
     // The 20 segments that waited have drained.
     assert_eq!(over_a_timeout([50, 70], 50), [0.0, 1.0, 1.0]);
 }
+
+/// RFC 3465, 2.3: what is acknowledged after a timeout may have been sent before it, so that each acknowledgement grows the window by one
+/// segment. Later slow starts grow by two again.
+#[test]
+fn santa_cruz_begins_again_one_segment_an_acknowledgement() {
+    let (mut cc, mut clock) = (SantaCruz::new(3.0, 0.5), Clock::new(100, 4, u64::MAX));
+    clock.per_ack = 2;
+    let next = |cc: &mut SantaCruz, clock: &mut Clock| {
+        clock.ack(cc);
+        clock.segments()
+    };
+    assert_eq!([0; 2].map(|_| next(&mut cc, &mut clock)), [6.0, 8.0]);
+    clock.time_out(&mut cc);
+    assert_eq!((clock.segments(), clock.window.ssthresh()), (1.0, 4 * u64::from(MSS)));
+    assert_eq!([0; 3].map(|_| next(&mut cc, &mut clock)), [2.0, 3.0, 4.0]);
+    next(&mut cc, &mut clock);
+    clock.window.set_ssthresh(u64::MAX);
+    let reached = clock.segments();
+    assert_eq!(next(&mut cc, &mut clock), reached + 2.0);
+}

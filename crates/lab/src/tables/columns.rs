@@ -230,11 +230,15 @@ table! {
         tail_probes: maybe u64 = r.sender(|s| s.tail_probes), "Tail loss probes.";
         duplicate_acks: maybe u64 = r.sender(|s| s.duplicate_acks), "Duplicate acknowledgements received.";
         reports_received: maybe u64 = r.sender(|s| s.reports_received), "Reports of damage received from the receiver.";
+        snacks_received: maybe u64 = r.sender(|s| s.snacks_received), "Selective negative acknowledgements (SNACK options) received, from the receiver or a base station.";
+        snack_retransmissions: maybe u64 = r.sender(|s| s.snack_retransmissions), "Of the retransmissions, those that they asked for.";
         receiver_segments_sent: maybe u64 = r.receiver(|s| s.segments_sent), "Segments that the receiver sent: acknowledgements.";
         receiver_segments_received: maybe u64 = r.receiver(|s| s.segments_received), "Segments that reached the receiver, damaged ones included.";
         receiver_damaged: maybe u64 = r.receiver(|s| s.damaged_received), "Damaged segments that reached the receiver's connection.";
         receiver_duplicates: maybe u64 = r.receiver(|s| s.duplicates_received), "Segments with data that brought nothing new.";
         receiver_reports_sent: maybe u64 = r.receiver(|s| s.reports_sent), "Reports of damage sent.";
+        receiver_snacks_sent: maybe u64 = r.receiver(|s| s.snacks_sent), "Selective negative acknowledgements sent, each with one hole or several.";
+        receiver_snack_holes: maybe u64 = r.receiver(|s| s.snack_holes_sent), "Holes that these asked for; one that is asked for again counts again.";
         forward_dropped_queue: always u64 = queued(&r.item.forward.dropped), "Packets from sender to receiver that a queue dropped.";
         forward_dropped_collision: always u64 = r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a radio station gave up after its retry limit.";
         forward_dropped_other: always u64 = r.item.forward.dropped.total() - queued(&r.item.forward.dropped) - r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a channel took, or that were lost while a link was down.";

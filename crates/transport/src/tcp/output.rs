@@ -454,7 +454,10 @@ impl Endpoint {
         if view.snack_block.is_some() {
             let taken = segment.options.packed_len() + if self.agreed.sack { TWO_SACK_BLOCKS } else { 0 };
             let snacks = self.parts.receiver.snacks(&view, OPTION_SPACE.saturating_sub(taken));
-            if !snacks.is_empty() {
+            if let Some(block) = view.snack_block.filter(|_| !snacks.is_empty()) {
+                self.stats.snacks_sent += snacks.len() as u64;
+                let holes = snacks.iter().map(|snack| snack.holes(view.next, block).count() as u64);
+                self.stats.snack_holes_sent += holes.sum::<u64>();
                 segment.options.rare.get_or_insert_default().snacks = snacks;
             }
         }

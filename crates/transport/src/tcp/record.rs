@@ -278,6 +278,14 @@ pub struct Stats {
     pub reports_sent: u64,
     /// Reports of damage received from the peer.
     pub reports_received: u64,
+    /// Selective negative acknowledgements (SNACK options) sent to the peer, each with one hole or several.
+    pub snacks_sent: u64,
+    /// Holes that these asked for. One that is asked for again counts again.
+    pub snack_holes_sent: u64,
+    /// Selective negative acknowledgements received from the peer, or from a base station in its name, in segments that counted.
+    pub snacks_received: u64,
+    /// Retransmissions because they asked for it.
+    pub snack_retransmissions: u64,
     /// Octets of data that arrived in order and were handed over or can be read.
     pub octets_delivered: u64,
     /// Segments with data that brought nothing new.

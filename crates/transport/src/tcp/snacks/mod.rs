@@ -44,6 +44,7 @@ impl Endpoint {
     /// The receiver asks for holes above `ack`. The path is up to date.
     pub(super) fn on_snacks(&mut self, now: Instant, segment: &Segment, ack: u64) {
         let (Some(block), Some(rare)) = (self.agreed.snack_block, &segment.options.rare) else { return };
+        self.stats.snacks_received += rare.snacks.len() as u64;
         let mut wanted = std::mem::take(&mut self.scratch);
         wanted.clear();
         // Ascending as the lists should be: what is below has been looked at.
@@ -129,6 +130,7 @@ impl Endpoint {
             let missing = self.snd.board.find(position).filter(|&index| self.snd.board.get(index).needs_repair());
             if let Some(index) = missing {
                 self.snd.asked.spent += u64::from(self.snd.board.get(index).len);
+                self.stats.snack_retransmissions += 1;
                 return Some(self.retransmit(now, index));
             }
         }

@@ -40,6 +40,12 @@ fn losses(end: &mut Endpoint) -> Vec<LossRecord> {
     events.filter_map(|event| if let Event::Loss(record) = event { Some(*record) } else { None }).collect()
 }
 
+/// Lists that were sent, by whomever.
+fn snacks_in(pair: &Pair) -> u64 {
+    let options = |segment: &Segment| segment.options.rare.as_ref().map_or(0, |rare| rare.snacks.len());
+    pair.trace.iter().map(|(_, _, segment)| options(segment) as u64).sum()
+}
+
 const LOST: [u64; 5] = [60, 64, 68, 72, 76];
 
 #[test]
@@ -67,6 +73,11 @@ fn one_list_has_all_holes_repaired_together() {
             triggers[0] == Trigger::DuplicateAcks && asked >= 3,
             "{form}: three duplicates come before the list: {triggers:?}"
         );
+        let told = [0, 1].map(|who| *pair.ends[who].stats());
+        assert_eq!(told[0].snack_retransmissions, asked as u64, "{form}");
+        assert_eq!((told[0].snacks_received, told[1].snacks_sent), (snacks_in(&pair), snacks_in(&pair)), "{form}");
+        let (lists, holes) = (told[1].snacks_sent, told[1].snack_holes_sent);
+        assert!(holes >= 4 && if form == "holes" { lists == holes } else { 2 * lists <= holes }, "{form}: {lists} with {holes}");
         let syn = |who| pair.trace.iter().find(|(_, from, s)| *from == who && s.flags.contains(Flags::SYN)).unwrap().2.clone();
         for who in [0, 1] {
             let scps = syn(who).options.rare.and_then(|rare| rare.scps);
@@ -105,6 +116,7 @@ fn what_was_corrupted_costs_no_window() {
         }
         let stats = pair.ends[0].stats();
         assert_eq!((stats.retransmissions, stats.fast_retransmits, stats.timeouts), (5, 0, 0), "{scheme}");
+        assert_eq!(stats.snack_retransmissions, 5, "{scheme}");
         assert_eq!(stats.duplicate_acks, 0, "{scheme}: the receiver keeps them back");
         let losses = losses(&mut pair.ends[0]);
         assert_eq!(losses.len(), 5, "{scheme}");
@@ -137,8 +149,11 @@ fn without_the_peer_it_is_newreno() {
         let end = finish(&mut pair, 300_000);
         let mut plain = producing("newreno", &LOST, 300_000);
         assert_eq!(end, finish(&mut plain, 300_000), "{client} and {server}");
-        let options = |segment: &Segment| segment.options.rare.as_ref().map_or(0, |rare| rare.snacks.len());
-        assert_eq!(pair.trace.iter().map(|(_, _, segment)| options(segment)).sum::<usize>(), 0);
+        assert_eq!(snacks_in(&pair), 0);
+        for end in &pair.ends {
+            let stats = end.stats();
+            assert_eq!((stats.snacks_sent, stats.snacks_received, stats.snack_retransmissions), (0, 0, 0));
+        }
         assert!(pair.trace.iter().all(|(_, who, s)| *who == 0 || s.options.rare.as_ref().is_none_or(|rare| rare.scps.is_none())));
     }
 }

@@ -1,6 +1,8 @@
 """Figures and the report: whole, offline, the same for the same data."""
 
 import base64
+import hashlib
+import io
 import json
 import re
 import shutil
@@ -10,13 +12,16 @@ from typing import Any
 
 import plotly.graph_objects
 import pytest
+from PIL import Image
 
-from whyloss import Scenario, plots, traces
+from whyloss import Scenario, plots, records, report, traces
 from whyloss.figures import Curve, Figure, Style
 from whyloss.report import render, render_run
 from whyloss.report.html import interval, number
 from whyloss.stats import mean
 from whyloss.traces import looks
+
+PLOTLY = "c23b03591a6bdad0bd0f47a0c5c52305a5519812b73ce254be65cd841553c9c2"
 
 
 @pytest.fixture
@@ -224,16 +229,54 @@ def test_a_printed_report_has_all_its_plots(tmp_path: Path) -> None:
 
 def test_without_javascript_the_pictures_beside_the_report_are_shown(tmp_path: Path) -> None:
     (tmp_path / "figures").mkdir()
-    (tmp_path / "figures" / "figure-4.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
-    (tmp_path / "secret.svg").write_text("<svg>not a figure</svg>")
+    Image.new("RGB", (896, 592), "#2f72b8").save(tmp_path / "figures" / "figure-4.png")
+    Image.new("RGB", (896, 592), "#d5622a").save(tmp_path / "secret.png")
     outside = plain_figure() | {"id": "4/../../../secret"}
     page = render(record([plain_figure(), outside]), tmp_path)
     fallbacks = re.findall(r"<noscript>(.*?)</noscript>", page, re.DOTALL)
     assert len(fallbacks) == 2
-    pictures = re.findall(r'<img class="still" src="data:image/svg\+xml;base64,([^"]+)"', page)
-    assert [base64.b64decode(picture)[:4] for picture in pictures] == [b"<svg"]
+    pictures = re.findall(r'<img class="still" src="data:image/webp;base64,([^"]+)"', page)
     assert "needs JavaScript" in fallbacks[1]
-    assert b"not a figure" not in base64.b64decode(pictures[0])
+    (shown,) = (Image.open(io.BytesIO(base64.b64decode(picture))) for picture in pictures)
+    assert (shown.size, shown.getpixel((5, 5))) == ((560, 370), (0x2F, 0x72, 0xB8))
+
+
+def test_a_report_of_many_figures_stays_small(tmp_path: Path) -> None:
+    """As many figures, curves and points as the largest paper has, each point with all its digits."""
+    xs = tuple(float(x) for x in range(60))
+    (tmp_path / "figures").mkdir()
+    drawn = []
+    for index in range(34):
+        curves = tuple(
+            Curve(f"curve {i}", xs, tuple(mean([x / 3 + i, x / 7 + index]) for x in xs), Style(colour, line=i < 2))
+            for i, colour in enumerate(("#2f72b8", "#d5622a", "#6b7280", "#2b9a6c"))
+        )
+        figure = Figure(str(index), "Goodput", "", "Time (s)", "Packets in order", curves)
+        if index < 2:  # drawing takes a while
+            plots.save(figure, tmp_path / "figures" / f"figure-{index}")
+        else:
+            shutil.copy(tmp_path / "figures" / "figure-1.png", tmp_path / "figures" / f"figure-{index}.png")
+        drawn.append(records.plain_figure(figure))
+    page = render(record(drawn), tmp_path)
+    assert page.count('class="still"') == 34
+    assert len(page) < 2_500_000
+
+
+def test_a_report_has_the_digits_that_a_plot_shows() -> None:
+    """The values stay what they are, and what has no interval says none."""
+    figure = plain_figure()
+    figure["curves"][0] |= {"y": [1234.56789, 2.0], "low": [1234.1234567, 2.0], "high": [1235.0, 2.0]}
+    page = render(record([figure]))
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    curve = json.loads(data[1])[0]["curves"][0]
+    assert (curve["y"], curve["low"], curve["high"]) == ([1234.57, 2.0], [1234.12, None], [1235.0, None])
+
+
+def test_the_plotting_library_is_the_one_that_was_published() -> None:
+    """plotly.js-basic-dist-min 3.7.0, as the registry of npm has it."""
+    path = Path(report.__file__).parent / "plotly-basic.min.js"
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == PLOTLY
 
 
 @pytest.fixture

@@ -84,3 +84,16 @@ def test_tables_show_the_kept_verdicts() -> None:
     """`make generated` writes them again."""
     for page, text in tool().pages().items():
         assert page.read_text(encoding="utf-8") == text, page
+
+
+def test_errata_say_what_each_verdict_hangs_on_and_the_readme_counts() -> None:
+    """Interval and number of runs stand beside each verdict of each reading."""
+    paper = papers.load("paul2006")
+    errata, tally = tool().table(paper, paper.verdicts, numbers=True), tool().tally(paper.verdicts)
+    rows = [line for line in errata.splitlines() if line.startswith("| **ST-")]
+    assert len(rows) == 13
+    assert all(row.count("; n = 100; expected ") == len(paper.verdicts) == 4 for row in rows)
+    kept = paper.verdicts[0].claims["ST-1"]
+    assert f"{kept['measured']:.3g} ({kept['low']:.3g} … {kept['high']:.3g}; n = 100" in rows[0]
+    counts = [[int(count) for count in row.split("|")[2].split("·")] for row in tally.splitlines()[2:]]
+    assert [sum(count) for count in counts] == [13] * 4

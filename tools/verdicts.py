@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 #: Where tables stand: between ``<!-- verdicts of NAME: generated -->`` and ``<!-- verdicts: end -->``, and between the
-#: same with ``behaviour``.
+#: same with ``behaviour``, and with ``tally``, which is no more than how many claims have each verdict.
 PAGES = [README, *sorted(ROOT.glob("papers/*/errata.md"))]
-BLOCK = re.compile(r"(<!-- (verdicts|behaviour) of ([\w-]+): generated -->\n).*?(<!-- \2: end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (verdicts|behaviour|tally) of ([\w-]+): generated -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 
+TALLY = "reproduced · not reproduced · undecided"
 NOTHING = "*Not measured yet: `make verdicts`.*\n"
 
 
@@ -52,28 +53,40 @@ def _measured(rows: tuple[dict[str, Any], ...]) -> str:
     return f"| {rows[0]['what']} | " + " | ".join(cells) + " |"
 
 
-def table(paper: Paper, columns: list[Column]) -> str:
-    """One column of verdicts a reading, and how many claims have each."""
+def table(paper: Paper, columns: list[Column], numbers: bool) -> str:
+    """One column of verdicts a reading, with the ``numbers`` that they hang on, and how many claims have each."""
     if not columns:
         return NOTHING
     lines = [
         "| | " + " | ".join(f"**{column.title}**" for column in columns) + " |",
         "|---|" + "---|" * len(columns),
-        *(_row(paper, columns, claim) for claim in paper.claims),
-        "| reproduced · not reproduced · undecided | " + " | ".join(map(_tally, columns)) + " |",
+        *(_row(paper, columns, claim, numbers) for claim in paper.claims),
+        f"| {TALLY} | " + " | ".join(map(_tally, columns)) + " |",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _row(paper: Paper, columns: list[Column], claim: str) -> str:
-    cells = [_cell(column, claim) for column in columns]
+def _row(paper: Paper, columns: list[Column], claim: str, numbers: bool) -> str:
+    cells = [_cell(column.claims[claim], numbers) for column in columns]
     return f"| **{claim}** {paper.pack.claims[claim].text} | " + " | ".join(cells) + " |"
 
 
-def _cell(column: Column, claim: str) -> str:
-    kept = column.claims[claim]
+def _cell(kept: dict[str, Any], numbers: bool) -> str:
     verdict = str(kept["verdict"])
-    return f"**{verdict}**" if verdict == Verdict.REPRODUCED else verdict
+    shown = f"**{verdict}**" if verdict == Verdict.REPRODUCED else verdict
+    if not numbers:
+        return shown
+    unit = kept["unit"] and f" {kept['unit']}"
+    measured = f"{kept['what']} {number(kept['measured'])}{unit}"
+    return f"{shown}: {measured} ({interval(kept)}; n = {kept['n']}; expected {kept['expected']})"
+
+
+def tally(columns: list[Column]) -> str:
+    """How many claims have each verdict, one row a reading."""
+    if not columns:
+        return NOTHING
+    rows = [f"| {column.title} | {_tally(column)} |" for column in columns]
+    return "\n".join([f"| | {TALLY} |", "|---|---|", *rows]) + "\n"
 
 
 def _tally(column: Column) -> str:
@@ -89,8 +102,12 @@ def pages() -> dict[Path, str]:
             paper = known[block[3]]
             if block[2] == "behaviour":
                 made = behaviour(paper.headline_verdicts)
+            elif block[2] == "tally":
+                made = tally(paper.verdicts)
+            elif page == README:
+                made = table(paper, paper.headline_verdicts, numbers=False)
             else:
-                made = table(paper, paper.headline_verdicts if page == README else paper.verdicts)
+                made = table(paper, paper.verdicts, numbers=True)
             return f"{block[1]}\n{made}\n{block[4]}"
 
         return BLOCK.sub(fill, page.read_text(encoding="utf-8"))

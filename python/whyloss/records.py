@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from whyloss.figures import Figure
     from whyloss.pack import Pack, Reading
 
-__all__ = ["Found", "record", "write"]
+__all__ = ["Found", "plain_figure", "record", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _plain_found(found: Found) -> dict[str, Any]:
             for claim in found.claims
         ],
         "skipped": list(found.skipped),
-        "figures": [_plain_figure(figure) for figure in found.figures],
+        "figures": [plain_figure(figure) for figure in found.figures],
     }
 
 
@@ -77,7 +77,8 @@ def _region(claim: Claim) -> dict[str, Any]:
     return {name: row[name] for name in ("region_low", "region_high", "counted")}
 
 
-def _plain_figure(figure: Figure) -> dict[str, Any]:
+def plain_figure(figure: Figure) -> dict[str, Any]:
+    """A figure as the record of a reproduction has it."""
     curves = []
     for curve in figure.curves:
         rows = curve.rows()

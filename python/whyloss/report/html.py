@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
 import re
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markdown_it import MarkdownIt
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
+from PIL import Image
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,21 +25,27 @@ __all__ = ["render", "render_run"]
 _VERDICTS = ("reproduced", "not reproduced", "undecided")
 
 
-#: Octets of a picture that is put into the page, at most.
+#: The plotting library with the plots that reports have: the partial bundle "basic" of plotly.js, as it is published.
+_PLOTLY = "plotly-basic.min.js"
+#: A picture that is put into the page for those who run no scripts: its width and the number of its colours.
+_WIDTH, _COLOURS = 560, 16
+#: Octets of a picture's file, at most.
 _MOST = 2_000_000
+#: Digits of the numbers that plots show.
+_DIGITS = 6
 
 
 def render(record: dict[str, Any], folder: Path | None = None) -> str:
     """The report of ``record``, the content of a ``reproduction.json``, as a whole HTML document.
 
-    The plotting library travels inside the file (about 5 MB), so it opens anywhere and keeps working. Readers without
-    JavaScript see the pictures that lie in ``figures`` of ``folder``.
+    The plotting library travels inside the file (about 1 MB), so it opens anywhere and keeps working. Readers without
+    JavaScript see the pictures that lie in ``figures`` of ``folder``, smaller.
     """
     figures = [figure for reading in record["readings"] for figure in reading["figures"]]
     return _page(
         "report",
         record,
-        figures,
+        [{**figure, "curves": [_short(curve) for curve in figure["curves"]]} for figure in figures],
         readings=_with_places(record["readings"]),
         rows=_side_by_side([reading["claims"] for reading in record["readings"]]),
         evidence=lambda name: _side_by_side([reading["evidence"][name] for reading in record["readings"]]),
@@ -79,7 +86,7 @@ def _page(name: str, record: dict[str, Any], figures: list[dict[str, Any]], **mo
         figures_json=_script(figures),
         style=_text("report.css"),
         script=_text("page.js") + _text(f"{name}.js"),
-        plotly=Markup(get_plotlyjs()),
+        plotly=_text(_PLOTLY),
     )
 
 
@@ -90,12 +97,35 @@ def _still(folder: Path | None) -> Callable[[dict[str, Any], dict[str, Any]], st
         if folder is None:
             return ""
         pictures = (folder / "figures").resolve()
-        path = (pictures / reading["name"] / f"figure-{figure['id']}.svg").resolve()
+        path = (pictures / reading["name"] / f"figure-{figure['id']}.png").resolve()
         if not path.is_relative_to(pictures) or not path.is_file() or path.stat().st_size > _MOST:
             return ""
-        return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
+        return f"data:image/webp;base64,{base64.b64encode(_small(path)).decode('ascii')}"
 
     return picture
+
+
+def _small(path: Path) -> bytes:
+    """The picture in some fifteen kilobytes."""
+    octets = io.BytesIO()
+    with Image.open(path) as picture:
+        height = round(picture.height * _WIDTH / picture.width)
+        small = picture.convert("RGB").resize((_WIDTH, height), Image.Resampling.LANCZOS)
+        few = small.quantize(_COLOURS, dither=Image.Dither.NONE).convert("RGB")
+        few.save(octets, "WEBP", lossless=True)
+    return octets.getvalue()
+
+
+def _short(curve: dict[str, Any]) -> dict[str, Any]:
+    """A curve with the digits that a plot can show; where all runs agree there is no interval to draw."""
+    rows = zip(curve["y"], curve["low"], curve["high"], strict=True)
+    bounds = [(None, None) if low == y == high else (low, high) for y, low, high in rows]
+    low, high = ([_rounded(bound[side]) for bound in bounds] for side in (0, 1))
+    return {**curve, "y": [_rounded(y) for y in curve["y"]], "low": low, "high": high}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{_DIGITS}g}")
 
 
 def _with_places(readings: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,6 +16,7 @@ from equal_parts import Scale, Vegas
 from whyloss import _native, parts
 from whyloss.parts import (
     Ack,
+    Assessment,
     Choice,
     CongestionControl,
     Flag,
@@ -23,6 +25,8 @@ from whyloss.parts import (
     Number,
     Reaction,
     Response,
+    TimeoutPolicy,
+    TimeoutResponse,
     Verdict,
     Window,
     add_file,
@@ -49,6 +53,10 @@ profile = "linux"
 """
 
 
+# What leaves more to the retransmission timer.
+BARE = {"rack": False, "tlp": False}
+
+
 @pytest.fixture(autouse=True)
 def added() -> None:
     assert add_file(ROOT / "tests" / "equal_parts.py") == [
@@ -56,6 +64,10 @@ def added() -> None:
         "gaimd-in-python",
         "newreno-in-python",
         "scale-in-python",
+        "f-rto-in-python",
+        "eifel-in-python",
+        "aware-in-python",
+        "regain-in-python",
     ]
 
 
@@ -71,8 +83,9 @@ def tables(scenario: wl.Scenario) -> dict[str, pl.DataFrame]:
     }
 
 
-def flow(**fields: object) -> wl.Scenario:
-    return wl.Scenario.parse(SCENARIO).replace({f"flow[0].{name}": value for name, value in fields.items()})
+def flow(loss: str = "1 %", **fields: object) -> wl.Scenario:
+    own = {f"flow[0].{name}": value for name, value in fields.items()}
+    return wl.Scenario.parse(SCENARIO).replace({"path.forward.channel.loss": loss, **own})
 
 
 @pytest.mark.parametrize(
@@ -83,13 +96,28 @@ def flow(**fields: object) -> wl.Scenario:
         ({"congestion": "gaimd"}, "timeouts"),
         ({"congestion": "newreno", "parameters": {"newreno": {"hystart": False}}}, "undos"),
         ({"differentiator": "vegas", "reaction": "scale", "parameters": {"scale": {"factor": 0.5}}}, "losses"),
+        ({"timeout": "eifel"}, "spurious_timeouts"),
+        ({"timeout": "f-rto", "tcp": {"timestamps": False}}, "spurious_timeouts"),
+        ({"timeout": "f-rto", "tcp": {"timestamps": False, "sack": False}}, "spurious_timeouts"),
+        ({"loss": "8 %", "differentiator": "oracle", "timeout": "aware", "tcp": BARE}, "forgiven_timeouts"),
+        (
+            {
+                "loss": "8 %",
+                "differentiator": "oracle",
+                "timeout": "aware",
+                "tcp": {**BARE, "sack": False, "timestamps": False},
+                "parameters": {"aware": {"exit": "paced", "in_a_row": 2}},
+            },
+            "forgiven_timeouts",
+        ),
+        ({"loss": "8 %", "differentiator": "oracle", "timeout": "regain", "tcp": BARE}, "timeouts"),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, dict) else value,
 )
 def test_a_part_in_python_gives_the_numbers_of_the_same_part_in_the_engine(fields: dict[str, Any], seen: str) -> None:
     engine = tables(flow(**fields))
     assert engine["flows"][seen][0] >= 3, "the case has to be met"
-    own = {"vegas", "gaimd", "newreno", "scale"}
+    own = {"vegas", "gaimd", "newreno", "scale", "eifel", "f-rto", "aware", "regain"}
 
     def renamed(value: Any) -> Any:
         match value:
@@ -230,6 +258,15 @@ def part(role: type[parts.Part], **fields: Any) -> type[Any]:
     return type("Made", (role,), {"name": "made", "summary": "Made.", "reference": "a test", **fields})
 
 
+def policy(**methods: Any) -> type[Any]:
+    """A timeout policy as the standard one, with other ``methods``."""
+    standard = {
+        "on_timeout": lambda self, timeout: TimeoutResponse(),
+        "assess": lambda self, after: Assessment.genuine(),
+    }
+    return part(TimeoutPolicy, **{**standard, **methods})
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [
@@ -282,6 +319,19 @@ def part(role: type[parts.Part], **fields: Any) -> type[Any]:
             "inf is no number of octets; allowed: 0 to 1e15",
         ),
         (part(Reaction, respond=lambda self, verdict, loss: loss.path.cwnds), "no attribute 'cwnds'"),
+        (policy(on_timeout=lambda self, timeout: "collapse"), "on_timeout returned 'collapse'; allowed: a TimeoutR"),
+        (
+            policy(on_timeout=lambda self, timeout: TimeoutResponse("shrink")),
+            'no window: "shrink"; allowed: collapse, regain, keep',
+        ),
+        (policy(assess=lambda self, after: None), "assess returned None; allowed: an Assessment"),
+        (policy(assess=lambda self, after: Assessment.forgiven(64)), "64 halvings; allowed: 0 to 63"),
+        (policy(assess=lambda self, after: Assessment.forgiven(-1)), "-1 halvings; allowed: 0 to 63"),
+        (
+            policy(assess=lambda self, after: Assessment.forgiven(exit="fast")),
+            'no exit: "fast"; allowed: slow-s',
+        ),
+        (policy(on_ack=lambda self, ack: ack), "on_ack returned .*; allowed: None"),
     ],
 )
 def test_a_wrong_answer_is_told(made: type[parts.Part], message: str) -> None:
@@ -289,6 +339,39 @@ def test_a_wrong_answer_is_told(made: type[parts.Part], message: str) -> None:
     role = next(name for base, name in parts.ROLES.items() if issubclass(made, base))
     with pytest.raises(wl.PartError, match=message):
         flow(**{role: "made"}).run()
+
+
+def test_a_policy_hears_that_its_timeout_was_taken_back() -> None:
+    undone: list[Any] = []
+    taught = policy(
+        on_timeout=lambda self, timeout: TimeoutResponse(head_only=True),
+        assess=lambda self, after: Assessment.undecided(),
+        on_undone=lambda self: undone.append(self),
+    )
+    add_part(taught)
+    # What an outage holds for longer than the timer arrives after all; the first segment twice, and D-SACK says so.
+    flows = flow(timeout="made", tcp=BARE).run().flows.to_polars()
+    assert flows["spurious_timeouts"][0] >= 1, "the case has to be met"
+    assert len(undone) == flows["spurious_timeouts"][0]
+
+
+def test_answers_show_how_they_are_made() -> None:
+    for made in (
+        TimeoutResponse(),
+        TimeoutResponse("keep", back_off=False, head_only=True),
+        Assessment.undecided(),
+        Assessment.repairing(),
+        Assessment.genuine(),
+        Assessment.spurious(),
+        Assessment.forgiven(),
+        Assessment.forgiven(2, timer=True, exit="paced"),
+        Response.scale(0.5),
+        Verdict("corruption", 0.75),
+    ):
+        again = eval(repr(made), vars(parts))
+        assert again == made, repr(made)
+    assert Assessment.forgiven() != Assessment.forgiven(1)
+    assert TimeoutResponse() != TimeoutResponse("regain")
 
 
 def test_a_window_that_was_kept_moves_nothing() -> None:
@@ -344,7 +427,7 @@ async def later(self: Any, verdict: Verdict, loss: Loss) -> Response:
             "65 parameters; allowed: up to 64",
         ),
         (part(Reaction, respond=keep, p=Flag(True, "")), "the summary of `p` is ''; allowed: text"),
-        (dict, "no part; allowed: a subclass of one of CongestionControl, LossDifferentiator, Reaction"),
+        (dict, "no part; allowed: a subclass of one of CongestionControl, LossDifferentiator, Reaction, TimeoutPolicy"),
         (Reaction, "no part; allowed"),
         (3, "3 is no part"),
     ],
@@ -418,6 +501,101 @@ def test_a_part_of_the_command_line_is_run_swept_listed_and_described(
     assert swept.json["runs"] == 4
 
 
+PATIENT = """
+from whyloss.parts import *
+
+class Patient(TimeoutPolicy):
+    name, summary, reference = "patient", "Keeps the window at a timeout.", "a test"
+
+    def on_timeout(self, timeout):
+        return TimeoutResponse("keep")
+
+    def assess(self, after):
+        return Assessment.genuine()
+
+class Blunt(LossDifferentiator):
+    name, summary, reference = "blunt", "Corruption below twice the least delay.", "a test"
+    least = latest = 0
+
+    def on_ack(self, ack):
+        self.latest = ack.delay_ns or self.latest
+        self.least = min(self.least or self.latest, self.latest)
+
+    def judge(self, loss):
+        return Verdict.by_threshold(self.least / (self.least + self.latest) if self.latest else 0.0, 1 / 3)
+"""
+
+
+@pytest.fixture
+def patient(tmp_path: Path) -> Path:
+    """A scenario that names parts of the file own.py beside it."""
+    (tmp_path / "own.py").write_text(PATIENT)
+    file = tmp_path / "patient.toml"
+    file.write_text(
+        SCENARIO.replace("60 s", "20 s").replace("15 pkt", "5 pkt")
+        + 'timeout = "patient"\nshadows = ["blunt", "vegas"]\n'
+    )
+    return file
+
+
+def test_whatever_reads_a_scenario_takes_parts_of_ones_own(whyloss: Callable[..., Ended], patient: Path) -> None:
+    reading = {
+        "run": ["run", patient],
+        "plot": ["plot", patient, "-o", "windows.svg"],
+        "report": ["report", patient],
+        # Ends at the second device that is missing, after the scenario was read.
+        "emulate": ["emulate", patient, "--tun", "left"],
+    }
+    for name, command in reading.items():
+        without = whyloss(*command)
+        assert without.status == 2, name
+        assert 'no such differentiator; found "blunt"' in without.err, name
+        own = whyloss(*command, "--with", "own.py")
+        if name == "emulate":
+            assert "a link has two ends" in own.err
+        else:
+            assert own.status == 0, own.err
+
+
+def test_scores_and_curves_of_parts_of_ones_own_need_no_option(
+    whyloss: Callable[..., Ended], patient: Path, tmp_path: Path
+) -> None:
+    assert whyloss("run", patient, "--with", "own.py", "--out", "out").status == 0
+    scored = whyloss("score", "out", "--json", "--draws", "0")
+    assert {one["differentiator"] for one in scored.json["scores"]} >= {"blunt", "vegas"}
+    drawn = whyloss("roc", "out", "-o", "roc.svg", "--differentiator", "blunt", "--unit", "segment")
+    assert drawn.status == 0, drawn.err
+    assert (tmp_path / "roc.svg").stat().st_size > 1000
+
+
+def test_a_paper_may_name_parts_of_ones_own(whyloss: Callable[..., Ended], patient: Path, tmp_path: Path) -> None:
+    paper = tmp_path / "paper"
+    shutil.copytree(ROOT / "papers" / "garcia2004", paper)
+    base = paper / "scenarios" / "alone.toml"
+    text = base.read_text()
+    assert "[[flow]]\n" in text
+    base.write_text(text.replace("[[flow]]\n", '[[flow]]\ntimeout = "patient"\n'))
+    pack = paper / "paper.toml"
+    pack.write_text(pack.read_text().replace("quick_repetitions = 5", "quick_repetitions = 2"))
+    command = ["reproduce", paper, "--quick", "--figure", "4", "--reading", "pre-registered", "--json"]
+    without = whyloss(*command)
+    assert without.status == 2
+    assert 'no such timeout policy; found "patient"' in without.err
+    own = whyloss(*command, "--with", "own.py")
+    assert own.status == 0, own.err
+    assert (tmp_path / "out" / "garcia2004" / "report.html").is_file()
+    real = whyloss(*command, "--with", "own.py", "--on", "engine")
+    assert real.status == 2
+    assert "parts in Python run in the simulator only" in real.err
+
+
+@pytest.mark.parametrize("command", [["serve", "own.py"], ["fetch", "http://198.18.2.1/x"]])
+def test_real_packets_refuse_parts_in_python(whyloss: Callable[..., Ended], patient: Path, command: list[str]) -> None:
+    refused = whyloss(*command, "--with", patient.with_name("own.py"))
+    assert refused.status == 2
+    assert "parts in Python run in the simulator only" in " ".join(refused.err.split())
+
+
 def test_the_command_line_tells_what_failed(whyloss: Callable[..., Ended], tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     missing = whyloss("schemes", "--with", "own.py")
@@ -436,6 +614,6 @@ def test_every_method_is_documented() -> None:
         ((role, name) for name in parts._protocol(role)) for role in parts.ROLES
     ):
         assert f"`{name}(" in page, f"{role.__name__}.{name}"
-    for seen in (parts.PathInfo, parts.Ack, parts.Sent, parts.Loss, parts.Window):
+    for seen in (parts.PathInfo, parts.Ack, parts.Sent, parts.Loss, parts.Timeout, parts.AfterTimeout, parts.Window):
         for name in vars(seen):
             assert name.startswith("_") or f"`{name}`" in page, f"{seen.__name__}.{name}"

@@ -329,13 +329,13 @@ class Sent:
 
     @property
     def now_ns(self) -> int:
-        """When."""
+        """When it left, after the beginning of the run."""
     @property
     def start(self) -> int:
         """Position of its first octet."""
     @property
     def length(self) -> int:
-        """Octets."""
+        """Octets of data in it."""
     @property
     def transmission(self) -> int:
         """How often this data had been sent before: 0 for new data."""
@@ -354,7 +354,7 @@ class Loss:
         """Position of its first octet."""
     @property
     def length(self) -> int:
-        """Octets."""
+        """Octets of data in it."""
     @property
     def transmission(self) -> int:
         """Which transmission of this data is taken for lost: 0 for the first."""
@@ -363,10 +363,72 @@ class Loss:
         """When that transmission left."""
     @property
     def trigger(self) -> str:
-        """``duplicate-acks``, ``partial-ack``, ``rack``, ``report``, ``tail-probe`` or ``timeout``."""
+        """``duplicate-acks``, ``partial-ack``, ``rack``, ``report``, ``snack``, ``tail-probe`` or ``timeout``."""
     @property
     def first_of_episode(self) -> bool:
         """Whether it is the first loss of its episode."""
+
+class Timeout:
+    """The retransmission timer expired with data outstanding."""
+
+    @property
+    def path(self) -> PathInfo:
+        """The path before any reaction."""
+    @property
+    def consecutive(self) -> int:
+        """Expiries in a row without progress, this one included: 1 for the first."""
+    @property
+    def silence_ns(self) -> int:
+        """For how long no segment of the peer has arrived while data was outstanding."""
+    @property
+    def verdict(self) -> Verdict:
+        """What the ruling differentiator says of the first outstanding segment."""
+    @property
+    def sack(self) -> bool:
+        """Whether SACK is in use."""
+    @property
+    def timestamps(self) -> bool:
+        """Whether timestamps are in use."""
+    @property
+    def in_recovery(self) -> bool:
+        """Whether an earlier timeout was still being repaired."""
+
+class AfterTimeout:
+    """An acknowledgement after a timeout that is not yet assessed for good."""
+
+    @property
+    def ack(self) -> Ack:
+        """The acknowledgement as congestion controls see it."""
+    @property
+    def number(self) -> int:
+        """Which acknowledgement since the timeout it is: 1 for the first."""
+    @property
+    def silence_ns(self) -> int:
+        """For how long no segment of the peer had arrived before it."""
+    @property
+    def recover(self) -> int:
+        """The first position that was not sent at the timeout."""
+    @property
+    def head_end(self) -> int:
+        """End of the segment that the timeout sent again first (RFC 5682, 2.1 step 2a)."""
+    @property
+    def beyond_recover(self) -> bool:
+        """Whether it reports data beyond ``recover``, selectively or not (RFC 5682, 3.1 step 3a)."""
+    @property
+    def original_delivered(self) -> bool:
+        """Whether it reports anew, selectively or not, what was sent before the timeout and not again since."""
+    @property
+    def new_data_possible(self) -> bool:
+        """Whether new data was or can be sent (RFC 5682, 2.1 step 2b needs it)."""
+    @property
+    def echo(self) -> int | None:
+        """The timestamp that it echoes (TSecr, 32 bits that wrap), if it has one."""
+    @property
+    def retransmission_tsval(self) -> int | None:
+        """The timestamp (TSval) of the retransmission that began the repair, if it had one."""
+    @property
+    def dsack(self) -> bool:
+        """Whether it has a D-SACK for the segment that was sent again."""
 
 class Window:
     """Congestion window and slow-start threshold in octets: never less than one segment and two."""
@@ -425,6 +487,42 @@ class Response:
     @staticmethod
     def limit(octets: float) -> Response:
         """The threshold becomes ``octets``, and the window no more."""
+
+class TimeoutResponse:
+    """What a timeout policy does about an expired timer."""
+
+    def __init__(self, window: str = "collapse", *, back_off: bool = True, head_only: bool = False) -> None:
+        """``window`` is a word, of ``collapse``, ``regain`` and ``keep``.
+
+        The timer doubles with ``back_off`` (RFC 6298, 5.5). With ``head_only`` only the first segment is taken for lost
+        until the timeout is assessed (RFC 5682), else all that is outstanding.
+        """
+
+class Assessment:
+    """What a timeout policy makes of a timeout after an acknowledgement."""
+
+    @staticmethod
+    def undecided() -> Assessment:
+        """Nothing more is sent again before the next acknowledgement.
+
+        If this one advanced, two new segments may leave.
+        """
+    @staticmethod
+    def repairing() -> Assessment:
+        """Something was lost, why is not yet known: as for congestion, and ask again."""
+    @staticmethod
+    def genuine() -> Assessment:
+        """Something was lost to congestion, for all that is known."""
+    @staticmethod
+    def spurious() -> Assessment:
+        """Nothing was lost: the timeout is undone."""
+    @staticmethod
+    def forgiven(halvings: int = 0, *, timer: bool = False, exit: str = "slow-start") -> Assessment:  # noqa: A002
+        """Something was lost, but not to congestion: the window comes back, halved so often (0 to 63).
+
+        With ``timer`` the back-off is taken back too. ``exit`` is how the window comes back: ``slow-start``
+        or ``paced``.
+        """
 
 def add_part(
     role: str,

@@ -24,7 +24,20 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, overload
 
 from whyloss import _native
-from whyloss._native import Ack, InputError, Loss, PathInfo, Response, Sent, Verdict, Window
+from whyloss._native import (
+    Ack,
+    AfterTimeout,
+    Assessment,
+    InputError,
+    Loss,
+    PathInfo,
+    Response,
+    Sent,
+    Timeout,
+    TimeoutResponse,
+    Verdict,
+    Window,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ack",
+    "AfterTimeout",
+    "Assessment",
     "Choice",
     "CongestionControl",
     "Flag",
@@ -42,6 +57,9 @@ __all__ = [
     "Reaction",
     "Response",
     "Sent",
+    "Timeout",
+    "TimeoutPolicy",
+    "TimeoutResponse",
     "Verdict",
     "Window",
     "add_file",
@@ -181,10 +199,29 @@ class Reaction(Part):
         """
 
 
+class TimeoutPolicy(Part):
+    """What an expired retransmission timer does, and whether it was right."""
+
+    def on_ack(self, ack: Ack) -> None:
+        """An acknowledgement arrived, at any time; before ``assess``."""
+
+    @abstractmethod
+    def on_timeout(self, timeout: Timeout) -> TimeoutResponse:
+        """The timer expired with data outstanding: what to do?"""
+
+    @abstractmethod
+    def assess(self, after: AfterTimeout) -> Assessment:
+        """An acknowledgement arrived while the timeout is not yet assessed for good: what does it say?"""
+
+    def on_undone(self) -> None:
+        """The timeout was taken back: ``assess`` found it spurious, or the receiver's reports of duplicates do."""
+
+
 ROLES: dict[type[Part], str] = {
     CongestionControl: "congestion",
     LossDifferentiator: "differentiator",
     Reaction: "reaction",
+    TimeoutPolicy: "timeout",
 }
 
 _added = 0

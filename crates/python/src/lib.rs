@@ -59,7 +59,9 @@ mod _native {
     #[pymodule_export]
     use super::testbed::Bed;
     #[pymodule_export]
-    use super::views::{Ack, Loss, PathInfo, Response, Sent, Verdict, Window};
+    use super::views::{
+        Ack, AfterTimeout, Assessment, Loss, PathInfo, Response, Sent, Timeout, TimeoutResponse, Verdict, Window,
+    };
     #[pymodule_export]
     use super::wire::WireHost;
 

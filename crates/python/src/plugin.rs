@@ -4,11 +4,14 @@
 //! until then the part answers what changes nothing.
 
 use crate::error::{InputError, Raised};
-use crate::views::{octets, Ack, Loss, PathInfo, Response, Sent, Verdict, Window};
+use crate::views::{
+    octets, Ack, AfterTimeout, Assessment, Loss, PathInfo, Response, Sent, Timeout, TimeoutResponse, Verdict, Window,
+};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use pyo3::PyClass;
 use std::fmt;
 use whyloss_lab::{extend, fail, has_failed, PartFailure};
 use whyloss_transport::congestion::{self, CongestionControl};
@@ -16,6 +19,7 @@ use whyloss_transport::differentiation::{self, LossDifferentiator};
 use whyloss_transport::kit::{Arguments, Kind, Parameter, Part, Value};
 use whyloss_transport::path;
 use whyloss_transport::reaction::{self, Reaction};
+use whyloss_transport::timeout::{self, TimeoutPolicy, TimeoutWindow};
 
 /// What a parameter may be, as Python says it.
 #[derive(FromPyObject)]
@@ -99,7 +103,19 @@ impl Object {
         }
     }
 
-    /// The same where the window may be changed.
+    /// Asks for an answer of a class of ours, which `allowed` names.
+    fn answer<V, A>(&self, method: &str, allowed: &str, question: impl FnOnce() -> A) -> Option<V>
+    where
+        V: PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Clone + Sync,
+        A: for<'py> PyCallArgs<'py>,
+    {
+        self.ask(method, |_, object| {
+            let answer = object.call_method1(method, question())?;
+            answer.cast::<V>().map(|known| known.get().clone()).map_err(|_| wrong(method, &answer, allowed))
+        })
+    }
+
+    /// The same as [`tell`](Self::tell) where the window may be changed.
     fn move_window<E: for<'py> IntoPyObject<'py>>(
         &self,
         method: &str,
@@ -191,11 +207,8 @@ impl LossDifferentiator for Object {
     }
 
     fn judge(&mut self, loss: &path::Loss) -> differentiation::Verdict {
-        let judged = self.ask("judge", |_, object| {
-            let answer = object.call_method1("judge", (Loss::from(loss),))?;
-            answer.cast::<Verdict>().map(|verdict| verdict.get().0).map_err(|_| wrong("judge", &answer, "a Verdict"))
-        });
-        judged.unwrap_or(differentiation::Verdict::UNKNOWN)
+        self.answer("judge", "a Verdict", || (Loss::from(loss),))
+            .map_or(differentiation::Verdict::UNKNOWN, |Verdict(verdict)| verdict)
     }
 }
 
@@ -205,11 +218,30 @@ impl Reaction for Object {
     }
 
     fn respond(&mut self, verdict: &differentiation::Verdict, loss: &path::Loss) -> reaction::Response {
-        let response = self.ask("respond", |_, object| {
-            let answer = object.call_method1("respond", (Verdict(*verdict), Loss::from(loss)))?;
-            answer.cast::<Response>().map(|response| response.get().0).map_err(|_| wrong("respond", &answer, "a Response"))
-        });
-        response.unwrap_or(reaction::Response::Reduce)
+        self.answer("respond", "a Response", || (Verdict(*verdict), Loss::from(loss)))
+            .map_or(reaction::Response::Reduce, |Response(response)| response)
+    }
+}
+
+impl TimeoutPolicy for Object {
+    fn on_ack(&mut self, ack: &path::Ack) {
+        self.tell("on_ack", || (Ack::from(ack),));
+    }
+
+    fn on_timeout(&mut self, timeout: &timeout::Timeout) -> timeout::TimeoutResponse {
+        self.answer("on_timeout", "a TimeoutResponse", || (Timeout::from(timeout),)).map_or(
+            timeout::TimeoutResponse { window: TimeoutWindow::Collapse, back_off: true, head_only: false },
+            |TimeoutResponse(response)| response,
+        )
+    }
+
+    fn assess(&mut self, after: &timeout::AfterTimeout) -> timeout::Assessment {
+        self.answer("assess", "an Assessment", || (AfterTimeout::from(after),))
+            .map_or(timeout::Assessment::Genuine, |Assessment(assessment)| assessment)
+    }
+
+    fn on_undone(&mut self) {
+        self.tell("on_undone", || ());
     }
 }
 
@@ -254,6 +286,7 @@ pub fn add_part(
         "congestion" => row!(dyn CongestionControl),
         "differentiator" => row!(dyn LossDifferentiator),
         "reaction" => row!(dyn Reaction),
+        "timeout" => row!(dyn TimeoutPolicy),
         _ => return Err(InputError::new_err(format!("no role of parts in Python: {role}"))),
     };
     added.map_err(|error| InputError::new_err(error.to_string()))

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import click
 
 from whyloss import parts
 
-__all__ = ["set_option", "store_option", "threads_option", "with_option"]
+__all__ = [
+    "SIMULATOR_ONLY",
+    "set_option",
+    "store_option",
+    "threads_option",
+    "with_option",
+    "with_own_option",
+    "without_option",
+]
 
 set_option = click.option(
     "--set",
@@ -33,17 +42,38 @@ threads_option = click.option(
 )
 
 
-def _add(_context: click.Context, _option: click.Parameter, files: tuple[Path, ...]) -> None:
+def _add(_context: click.Context, _option: click.Parameter, files: tuple[Path, ...]) -> tuple[Path, ...]:
     for file in files:
         parts.add_file(file)
+    return files
 
 
-with_option = click.option(
+def _refuse(_context: click.Context, option: click.Parameter, files: tuple[Path, ...]) -> None:
+    if files:
+        raise click.BadParameter(SIMULATOR_ONLY, param=option)
+
+
+#: Why a part in Python cannot be had on real packets.
+SIMULATOR_ONLY = "parts in Python run in the simulator only; a part that carries real packets is written in Rust"
+
+_with = functools.partial(
+    click.option,
     "--with",
+    "own",
     multiple=True,
     metavar="FILE.py",
     type=click.Path(path_type=Path),
     callback=_add,
-    expose_value=False,
     help="A Python file with parts of your own, which scenarios can then name; can be given several times.",
+)
+
+#: The parts are added; the command need not know.
+with_option = _with(expose_value=False)
+
+#: The same, for a command that wants to know which files were given, as ``own``.
+with_own_option = _with()
+
+#: For commands that carry real packets: says why there is no such option.
+without_option = click.option(
+    "--with", multiple=True, type=click.Path(path_type=Path), callback=_refuse, expose_value=False, hidden=True
 )

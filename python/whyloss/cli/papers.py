@@ -12,7 +12,7 @@ import click
 from rich.text import Text
 
 from whyloss.cli.console import Command, Watch, as_json, row, say, screen, stopping, table, tell_json
-from whyloss.cli.options import store_option
+from whyloss.cli.options import SIMULATOR_ONLY, store_option, with_own_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,6 +102,7 @@ def _kept(paper: Paper, columns: list[Column]) -> Table:
     show_default=True,
     help="With --on: runs at a time.",
 )
+@with_own_option
 @store_option
 @as_json
 def reproduce(
@@ -113,6 +114,7 @@ def reproduce(
     out: Path | None,
     on: tuple[str, ...],
     parallel: int,
+    own: tuple[Path, ...],
     store: Path,
     as_json: bool,
 ) -> None:
@@ -135,6 +137,8 @@ def reproduce(
     chosen = library.load(paper)
     if readings and all_readings:
         raise click.BadParameter("give either --reading or --all-readings", param_hint="--reading")
+    if own and on:
+        raise click.BadParameter(f"does not go with --on: {SIMULATOR_ONLY}", param_hint="--with")
     folder = out or Path("out") / "-".join([chosen.name, *on])
     watch = Watch(f"reproducing {chosen.name}")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whyloss.cli.console import Command, Watch, as_json, say, stopping, tell_json
-from whyloss.cli.options import set_option
+from whyloss.cli.options import set_option, with_option
 from whyloss.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class Time(click.ParamType[int]):
 )
 @click.option("--width", type=click.FloatRange(60, 400), default=160, show_default=True, help="Millimetres.")
 @set_option
+@with_option
 @click.option(
     "--run", "number", type=click.IntRange(min=0), help="Number of the run, if RUN is a scenario. [default: 0]"
 )

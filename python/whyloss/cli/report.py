@@ -12,7 +12,7 @@ import click
 
 from whyloss import files
 from whyloss.cli.console import Command, Watch, stopping
-from whyloss.cli.options import set_option
+from whyloss.cli.options import set_option, with_option
 from whyloss.scenario import Scenario
 
 __all__ = ["report"]
@@ -28,6 +28,7 @@ __all__ = ["report"]
 )
 @click.argument("source", metavar="DIR_OR_SCENARIO", type=click.Path(path_type=Path, exists=True))
 @set_option
+@with_option
 def report(source: Path, sets: tuple[str, ...]) -> None:
     """Write the report of a run or of a reproduction, and say where it lies.
 

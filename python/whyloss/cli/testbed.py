@@ -19,7 +19,7 @@ import click
 
 from whyloss import _native, files
 from whyloss.cli.console import Command, as_json, complain, rate, row, say, screen, table, tell_json
-from whyloss.cli.options import set_option
+from whyloss.cli.options import set_option, with_option
 from whyloss.scenario import Scenario
 from whyloss.testbed import MAX_P99_ERROR_US, Bridge, Testbed, flaws
 
@@ -128,6 +128,7 @@ def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
     options = [
         click.argument("scenario", metavar="SCENARIO.toml", type=click.Path(path_type=Path)),
         set_option,
+        with_option,
         click.option(
             "--middlebox",
             metavar="KIND",

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, Te
 
 from whyloss import _native
 from whyloss.cli.console import Command, as_json, err, rate, row, say, screen, stopping, table, tell_json
+from whyloss.cli.options import without_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,6 +74,7 @@ def host_options(tun: str, address: str) -> Callable[[Callable[..., None]], Call
             help="A differentiator that listens and changes nothing.",
         ),
         click.option("--ecn", is_flag=True, help="Negotiate ECN."),
+        without_option,
     ]
 
     def add(command: Callable[..., None]) -> Callable[..., None]:

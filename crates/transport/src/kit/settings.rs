@@ -66,6 +66,14 @@ pub trait Choice: Copy + 'static {
     fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(word, _)| *word == name).map(|(_, value)| *value)
     }
+
+    /// The word that means it.
+    fn name(self) -> &'static str
+    where
+        Self: PartialEq,
+    {
+        Self::ALL.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
+    }
 }
 
 /// The type of a field that needs no more than its name: words, or a struct of settings. What it stands for in the table of parameters.

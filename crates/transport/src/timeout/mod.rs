@@ -37,8 +37,8 @@ pub trait TimeoutPolicy: fmt::Debug + Send {
     /// An acknowledgement arrived while the timeout is not yet assessed for good.
     fn assess(&mut self, ack: &AfterTimeout) -> Assessment;
 
-    /// The engine has taken the timeout back by itself: duplicates that the receiver reports prove it spurious (RFC 3708). Nothing is
-    /// left to assess.
+    /// The timeout was taken back: it was assessed as spurious, or duplicates that the receiver reports prove it (RFC 3708). Nothing is left
+    /// to assess.
     fn on_undone(&mut self) {}
 }
 
@@ -80,15 +80,16 @@ pub struct TimeoutResponse {
     pub head_only: bool,
 }
 
-/// What an expired timer does to the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeoutWindow {
-    /// One segment; the threshold is the congestion control's (RFC 5681, 3.1).
-    Collapse,
-    /// One segment; the threshold is the window that there was, so that slow start regains it.
-    Regain,
-    /// Window and threshold stay. Acknowledgements lead back to the window from one segment more than is in the network.
-    Keep,
+choices! {
+    /// What an expired timer does to the window.
+    pub enum TimeoutWindow {
+        /// One segment; the threshold is the congestion control's (RFC 5681, 3.1).
+        Collapse = "collapse",
+        /// One segment; the threshold is the window that there was, so that slow start regains it.
+        Regain = "regain",
+        /// Window and threshold stay. Acknowledgements lead back to the window from one segment more than is in the network.
+        Keep = "keep",
+    }
 }
 
 /// An acknowledgement after a timeout.

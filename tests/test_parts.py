@@ -322,7 +322,7 @@ def policy(**methods: Any) -> type[Any]:
         (policy(on_timeout=lambda self, timeout: "collapse"), "on_timeout returned 'collapse'; allowed: a TimeoutR"),
         (
             policy(on_timeout=lambda self, timeout: TimeoutResponse("shrink")),
-            'no window: "shrink"; allowed: collapse, regain, keep',
+            'no window: "shrink"; allowed: collapse, regain, keep, keep-paced, keep-at-once',
         ),
         (policy(assess=lambda self, after: None), "assess returned None; allowed: an Assessment"),
         (policy(assess=lambda self, after: Assessment.forgiven(64)), "64 halvings; allowed: 0 to 63"),

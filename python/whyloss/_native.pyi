@@ -492,7 +492,7 @@ class TimeoutResponse:
     """What a timeout policy does about an expired timer."""
 
     def __init__(self, window: str = "collapse", *, back_off: bool = True, head_only: bool = False) -> None:
-        """``window`` is a word, of ``collapse``, ``regain`` and ``keep``.
+        """``window`` is a word, of ``collapse``, ``regain``, ``keep``, ``keep-paced`` and ``keep-at-once``.
 
         The timer doubles with ``back_off`` (RFC 6298, 5.5). With ``head_only`` only the first segment is taken for lost
         until the timeout is assessed (RFC 5682), else all that is outstanding.

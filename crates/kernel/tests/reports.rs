@@ -82,7 +82,7 @@ fn written_compact(report: &Report, ack: u32) -> Vec<u8> {
 
 /// What the engine reads, in the terms of the core.
 fn engine(octets: &[u8], ack: u32) -> (Option<u32>, Option<Report>, bool) {
-    let (options, _) = Options::parse(&bytes::Bytes::copy_from_slice(octets));
+    let (options, _) = Options::parse(&bytes::Bytes::copy_from_slice(octets), true);
     let permitted = options.rare.as_ref().is_some_and(|rare| rare.reports_permitted);
     let report = options.rare.as_ref().and_then(|rare| rare.report).and_then(|report| match report {
         Told::Corruption(told) => told.position.map(|position| Report {

@@ -229,12 +229,18 @@ fn a_dead_path_is_hammered_no_faster_than_by_the_standard() {
         assert!((5..12).contains(&expiries.len()), "{expiries:?}");
         for part in timeout::TABLE {
             let (sent, own) = sent_into_an_outage(&policy(part.name, 1.0), &config);
-            if part.name == "fixed-rto" {
-                let more = own.len() - expiries.len();
-                assert!((1..=3).contains(&more), "{more} more");
-            } else {
-                let at = |expiries: &[TimeoutRecord]| expiries.iter().map(|expiry| expiry.at).collect::<Vec<_>>();
-                assert_eq!((sent, at(&own)), (standard, at(&expiries)), "{}", part.name);
+            let at = |expiries: &[TimeoutRecord]| expiries.iter().map(|expiry| expiry.at).collect::<Vec<_>>();
+            match part.name {
+                "fixed-rto" => {
+                    let more = own.len() - expiries.len();
+                    assert!((1..=3).contains(&more), "{more} more");
+                }
+                "judged" => {
+                    assert_eq!(at(&own), at(&expiries), "its timer is the standard one");
+                    let window = 17 * own.len() as u64;
+                    assert!(standard < sent && sent <= window, "{sent} segments of at most a window an expiry, {window}");
+                }
+                _ => assert_eq!((sent, at(&own)), (standard, at(&expiries)), "{}", part.name),
             }
         }
         // Without its guard the path is asked every two timeouts for as long as it is dead.
@@ -288,10 +294,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever the verdicts, the policy and the losses before: a path that has died sees no more than one segment for each time that a
-    /// doubling timer can expire (and one tail probe).
+    /// doubling timer can expire (and one tail probe). Only of `judged` it sees a window.
     #[test]
     fn verdicts_never_quicken_the_timer(
-        part in select(timeout::TABLE.iter().map(|part| part.name).filter(|name| *name != "fixed-rto").collect::<Vec<_>>()),
+        part in select(timeout::TABLE.iter().map(|part| part.name).filter(|name| !matches!(*name, "fixed-rto" | "judged")).collect::<Vec<_>>()),
         corruption in 0.0..=1.0f64,
         seed in 0..1_000_000u32,
         loss in 0.0..0.1f64,

@@ -46,6 +46,14 @@ fn alone_and_without_errors_waves_come_at_the_rate_of_the_link() {
     }
 }
 
+/// A whole window that leaves at once and waits for all of its acknowledgements carries W in a round trip and W transmissions: of 26 to 51 segments,
+/// where the queue overflows, 38 in 20 ms + 38 * 0.8 ms, or 6 Mbit/s, less what repairs cost.
+#[test]
+fn waves_that_are_held_cost_the_idle_part_of_a_round_trip() {
+    let hold = goodput("tcp-real", Some("hold"), Some("reduce"), 20, 0.0);
+    assert!((4.0..6.5).contains(&hold), "{hold:.2} Mbit/s");
+}
+
 #[test]
 fn waves_tell_errors_from_congestion_unless_they_are_too_small() {
     let reno = goodput("reno", None, None, 70, 0.01);

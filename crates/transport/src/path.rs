@@ -79,6 +79,8 @@ choices! {
         Window = "cwnd",
         /// What leaves at one moment. In steady state that is one segment or two, too few to measure.
         Burst = "burst",
+        /// The window, held back until all of it can leave back to back: until what left before is acknowledged. Recovery does not wait.
+        Hold = "hold",
     }
 }
 

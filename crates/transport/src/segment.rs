@@ -239,7 +239,7 @@ pub struct Options {
     pub nonce: Option<u32>,
     /// A checksum of the header alone (kind 253, sub-type `HEADER_CHECK`), on data segments of TCP HACK. The wire format computes it.
     pub header_check: bool,
-    /// The wave that the segment belongs to (kind 253, sub-type `WAVE`); on data segments of TCP-Real.
+    /// The wave that the segment belongs to (kind 254, the publication's `TCP_REAL`); on data segments of TCP-Real.
     pub wave: Option<Wave>,
     /// Everything that few segments carry.
     pub rare: Option<Box<RareOptions>>,
@@ -403,8 +403,41 @@ pub struct CauseReport {
 pub struct RateReport {
     /// Number of the wave.
     pub wave: u8,
-    /// Its rate on a scale where 255 is the highest that the receiver has seen.
-    pub rate: u8,
+    /// How fast it arrived.
+    pub rate: WaveRate,
+}
+
+/// How fast a wave arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaveRate {
+    /// On a scale where 255 is the highest that the receiver has seen so far: what it means changes with each new highest one
+    /// (kind 253 without an identifier, the publication's `TCP_REAL_ACK`).
+    Scaled(u8),
+    /// As it was measured, in 16 bits (kind 253, sub-type `RATE`; ours): six of an exponent, then ten of a mantissa.
+    Measured(u16),
+}
+
+impl WaveRate {
+    const MANTISSA: u32 = 10;
+
+    /// A rate as it was measured, in segments in 10^6 s, to a tenth of a per cent; at least 1024 of them.
+    pub fn measured(rate: u64) -> Self {
+        let rate = rate.max(1 << Self::MANTISSA);
+        let exponent = rate.ilog2() - Self::MANTISSA;
+        let mantissa = rate >> exponent & ((1 << Self::MANTISSA) - 1);
+        Self::Measured((exponent << Self::MANTISSA) as u16 | mantissa as u16)
+    }
+
+    /// What can be compared: the part of the highest rate in units of 1/255, at least one, or segments in 10^6 s.
+    pub fn value(self) -> f64 {
+        match self {
+            Self::Scaled(code) => f64::from(code.max(1)),
+            Self::Measured(bits) => {
+                let (exponent, mantissa) = (bits >> Self::MANTISSA, u64::from(bits) & ((1 << Self::MANTISSA) - 1));
+                ((1 << Self::MANTISSA | mantissa) << exponent.min(53)) as f64
+            }
+        }
+    }
 }
 
 /// The rate at which segments arrived out of sequence (Paul 2006, `congestion_info`; the layout is ours).

@@ -8,7 +8,7 @@ use std::fmt;
 use whyloss_transport::differentiation::Cause;
 use whyloss_transport::segment::{
     self, BandwidthReport, CauseReport, CorruptionReport, Ecn, Flags, HeaderReport, Integrity, PositionBasis, RateReport, Report,
-    ReportedPosition, Segment, Wave,
+    ReportedPosition, Segment, Wave, WaveRate,
 };
 use whyloss_transport::{BitRate, Duration, Instant, Seq};
 
@@ -291,7 +291,7 @@ fn forge(forged: &mut Segment, rng: &mut Pcg64Mcg) {
             forged.options.rare.get_or_insert_default().snacks = vec![hole(rng), hole(rng)];
             return forged.options.fit();
         }
-        0 => Report::Rate(RateReport { wave: rng.random(), rate: rng.random() }),
+        0 => Report::Rate(RateReport { wave: rng.random(), rate: WaveRate::Scaled(rng.random()) }),
         1 => Report::HeaderIntact(HeaderReport { seq: near(forged.ack, rng), count: rng.random() }),
         2 => {
             let cause = [Cause::Unknown, Cause::Congestion, Cause::Corruption][rng.random_range(0..3)];

@@ -27,6 +27,8 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
 settings! {
     /// What can be set.
     struct Settings {
+        /// Let the rate rule growth at all: without, the window grows as Reno's.
+        avoidance: bool = true;
         /// The part of the window that is yielded when the rate falls much.
         gamma: f64 = 0.125, 0.0..=0.9;
         /// The ratio of rates below which that happens.
@@ -42,6 +44,7 @@ impl Build<dyn CongestionControl> for Settings {
         Box::new(TcpReal {
             gamma: self.gamma,
             hold: self.hold,
+            avoidance: self.avoidance,
             in_slow_start: self.gamma_in_slow_start,
             formation: self.forming.waves,
             rates: WaveRates::default(),
@@ -56,6 +59,7 @@ impl Build<dyn CongestionControl> for Settings {
 pub struct TcpReal {
     gamma: f64,
     hold: f64,
+    avoidance: bool,
     in_slow_start: bool,
     formation: Formation,
     rates: WaveRates,
@@ -80,7 +84,7 @@ impl CongestionControl for TcpReal {
         if ack.acked == 0 || ack.in_recovery {
             return;
         }
-        let ratio = self.rates.ratio();
+        let ratio = if self.avoidance { self.rates.ratio() } else { 1.0 };
         let slow_start = window.in_slow_start();
         if ratio < self.hold && (!slow_start || self.in_slow_start) {
             if !std::mem::replace(&mut self.yielded, true) {

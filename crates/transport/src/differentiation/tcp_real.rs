@@ -35,13 +35,16 @@ settings! {
         c: f64 = 3.0, 1.0..=255.0;
         /// Waves since the last back-off below which every loss is congestion.
         min_updates: u32 = 4, 0..=1000;
+        /// Test the rates at all: without, every loss is congestion.
+        rate_test: bool = true;
         forming: Forming;
     }
 }
 
 impl Build<dyn LossDifferentiator> for Settings {
     fn build(self) -> Box<dyn LossDifferentiator> {
-        Box::new(TcpReal::new(self.c, self.min_updates, self.forming.waves))
+        let never = if self.rate_test { self.min_updates } else { u32::MAX };
+        Box::new(TcpReal::new(self.c, never, self.forming.waves))
     }
 }
 

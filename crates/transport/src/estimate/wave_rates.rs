@@ -11,22 +11,23 @@ settings! {
     /// What can be set of a sender of waves.
     pub(crate) struct Forming {
         /// What forms a wave: a run of segments that leave without a pause, of a window and a round trip at most; as many segments as the window holds
-        /// when it begins, whenever they leave; or what leaves at one moment.
+        /// when it begins, whenever they leave; what leaves at one moment; or the window, held back until all of it can leave in a row.
         pub waves: Formation;
     }
 }
 
-/// The latest rates, and the highest and lowest of an epoch. Rates are what reports carry: 255 is the highest that the receiver has seen.
+/// The latest rates, and the highest and lowest of an epoch. Rates are what reports carry, whose unit does not matter here: parts of the highest that
+/// the receiver has seen, or segments in 10^6 s.
 #[derive(Clone, Debug)]
 pub struct WaveRates {
     /// Segments that left in each wave, by its number, which may be fewer than it published; 0 for those that were not sent.
     sizes: [u8; 256],
     latest: Option<u8>,
     reported: Option<u8>,
-    previous: Option<u8>,
-    current: Option<u8>,
-    lowest: u8,
-    highest: u8,
+    previous: Option<f64>,
+    current: Option<f64>,
+    lowest: f64,
+    highest: f64,
     updates: u32,
 }
 
@@ -38,8 +39,8 @@ impl Default for WaveRates {
             reported: None,
             previous: None,
             current: None,
-            lowest: u8::MAX,
-            highest: 0,
+            lowest: f64::INFINITY,
+            highest: 0.0,
             updates: 0,
         }
     }
@@ -66,7 +67,7 @@ impl WaveRates {
         if self.sizes[usize::from(report.wave)] <= TOO_SMALL {
             return false;
         }
-        let rate = report.rate.max(1);
+        let rate = report.rate.value();
         self.current = Some(rate);
         self.lowest = self.lowest.min(rate);
         self.highest = self.highest.max(rate);
@@ -77,7 +78,7 @@ impl WaveRates {
     /// The latest rate by the one before; 1 if there are no two.
     pub fn ratio(&self) -> f64 {
         match (self.current, self.previous) {
-            (Some(current), Some(previous)) => f64::from(current) / f64::from(previous),
+            (Some(current), Some(previous)) => current / previous,
             _ => 1.0,
         }
     }
@@ -90,13 +91,12 @@ impl WaveRates {
     /// The highest rate of the epoch by the lowest, if the latest is nearer to the lowest.
     pub fn fall(&self) -> Option<f64> {
         let (current, lowest, highest) = (self.current.filter(|_| self.updates > 0)?, self.lowest, self.highest);
-        let low = i32::from(current) - i32::from(lowest) < i32::from(highest) - i32::from(current);
-        low.then(|| f64::from(highest) / f64::from(lowest))
+        (current - lowest < highest - current).then(|| highest / lowest)
     }
 
     /// Begins a new epoch.
     pub fn begin_epoch(&mut self) {
-        (self.lowest, self.highest, self.updates) = (u8::MAX, 0, 0);
+        (self.lowest, self.highest, self.updates) = (f64::INFINITY, 0.0, 0);
     }
 }
 
@@ -104,7 +104,7 @@ impl WaveRates {
 pub(crate) mod tests {
     use super::*;
     use crate::path::Path;
-    use crate::segment::{Options, RareOptions, RateReport, Wave};
+    use crate::segment::{Options, RareOptions, RateReport, Wave, WaveRate};
     use crate::time::Instant;
 
     /// The segments of a wave.
@@ -120,7 +120,7 @@ pub(crate) mod tests {
 
     /// The options of an acknowledgement that reports a rate.
     pub(crate) fn reporting(wave: u8, rate: u8) -> Options {
-        let report = Some(Report::Rate(RateReport { wave, rate }));
+        let report = Some(Report::Rate(RateReport { wave, rate: WaveRate::Scaled(rate) }));
         Options { rare: Some(Box::new(RareOptions { report, ..RareOptions::default() })), ..Options::default() }
     }
 
@@ -157,7 +157,7 @@ pub(crate) mod tests {
         assert_eq!((report(&mut rates, 0, 100), rates.ratio()), (true, 0.5));
         assert!(!report(&mut rates, 254, 10), "overtaken");
         assert!(!report(&mut rates, 7, 10), "never sent");
-        assert_eq!((rates.updates(), rates.highest, rates.lowest), (2, 200, 100));
+        assert_eq!((rates.updates(), rates.highest, rates.lowest), (2, 200.0, 100.0));
         rates.begin_epoch();
         assert_eq!((rates.updates(), rates.fall()), (0, None));
     }
@@ -187,5 +187,23 @@ pub(crate) mod tests {
             }
             assert_eq!(rates.fall(), fall);
         }
+    }
+
+    /// Each of 600 waves counts once, though its number comes again, some reports come twice or late and some never.
+    #[test]
+    fn numbers_wrap_and_reports_may_come_twice_late_or_never() {
+        let mut rates = WaveRates::default();
+        let mut counted = 0;
+        for wave in 0..600_u32 {
+            send(&mut rates, wave as u8, 9);
+            if wave % 7 == 3 {
+                continue;
+            }
+            assert!(report(&mut rates, wave as u8, 1 + (wave % 200) as u8), "{wave}");
+            assert!(!report(&mut rates, wave as u8, 255), "{wave} again");
+            assert!(wave < 20 || !report(&mut rates, (wave - 20) as u8, 255), "{wave}: one that was overtaken");
+            counted += 1;
+        }
+        assert_eq!(rates.updates(), counted);
     }
 }

@@ -18,7 +18,7 @@ pub use plain::Plain;
 pub use selective::Selective;
 pub use snack::Snack;
 pub use survival::Survival;
-pub use waves::Waves;
+pub use waves::{Code, Waves};
 
 pub use crate::arrival::{Arrival, Damaged, ReceiveView};
 

@@ -3,7 +3,7 @@
 use super::{Arrival, ReceiveView, ReceiverAgent};
 use crate::estimate::{Extremes, Remembered};
 use crate::kit::{Build, Notes, Part};
-use crate::segment::{RateReport, Report, Wave};
+use crate::segment::{RateReport, Report, Wave, WaveRate};
 use crate::time::{Duration, Instant};
 use crate::{choices, settings};
 
@@ -20,7 +20,8 @@ pub(super) const PART: Part<dyn ReceiverAgent> = Part {
         errata: "A wave of k segments spans k - 1 intervals (`intervals`). `extrapolate` measures between the segments that came. The highest rate grows \
                  once for all, so that one compressed wave makes all later ones look slow: `scale = windowed` remembers it for 60 s. A wave is complete \
                  when as many segments have come as it has or one of a later wave; there is no timer. If the place of the later one shows that the \
-                 sender ended the wave before its published size, what left in it counts, lost segments included.",
+                 sender ended the wave before its published size, what left in it counts, lost segments included. `code = 16-bit` reports the rate as \
+                 it is, which no new highest rate distorts; the layout is ours.",
     },
     ..Part::of::<Settings>()
 };
@@ -35,6 +36,16 @@ choices! {
     }
 }
 
+choices! {
+    /// How a report says a rate.
+    pub enum Code {
+        /// As a part of the highest one.
+        Scaled = "8-bit",
+        /// As it is.
+        Measured = "16-bit",
+    }
+}
+
 settings! {
     /// What can be set.
     struct Settings {
@@ -44,6 +55,8 @@ settings! {
         intervals: bool = false;
         /// The rate that 255 stands for: the highest of the connection, or of the last 60 s.
         scale: Scale;
+        /// How a report says a rate: as a part of that highest one in 8 bits, as published, or as it is in 16 bits.
+        code: Code;
     }
 }
 
@@ -53,7 +66,7 @@ impl Build<dyn ReceiverAgent> for Settings {
             Scale::Windowed => Extremes::Windowed(Duration::from_secs(60)),
             Scale::Lifetime => Extremes::Lifetime,
         };
-        Box::new(Waves::new(self.extrapolate, self.intervals, scale))
+        Box::new(Waves::new(self.extrapolate, self.intervals, scale, self.code))
     }
 }
 
@@ -62,6 +75,7 @@ impl Build<dyn ReceiverAgent> for Settings {
 pub struct Waves {
     extrapolate: bool,
     intervals: bool,
+    code: Code,
     /// Rates in segments per 10⁶ s.
     rates: Remembered,
     current: Option<Current>,
@@ -83,8 +97,8 @@ struct Current {
 
 impl Waves {
     /// See the row's parameters.
-    pub fn new(extrapolate: bool, intervals: bool, scale: Extremes) -> Self {
-        Self { extrapolate, intervals, rates: Remembered::new(scale), current: None, report: None, end: None }
+    pub fn new(extrapolate: bool, intervals: bool, scale: Extremes, code: Code) -> Self {
+        Self { extrapolate, intervals, code, rates: Remembered::new(scale), current: None, report: None, end: None }
     }
 
     /// The wave is over; `next` is where a later one was seen first.
@@ -100,9 +114,15 @@ impl Waves {
         let counted = segments - u64::from(self.intervals && segments > 1);
         let rate = counted * 1_000_000_000_000_000 / span.as_nanos();
         self.rates.insert(rate, now);
-        let highest = self.rates.extent().max().max(1);
-        let code = (255.0 * rate as f64 / highest as f64 + 0.5) as u64;
-        self.report = Some(RateReport { wave: wave.number, rate: code.clamp(1, 255) as u8 });
+        let rate = match self.code {
+            Code::Scaled => {
+                let highest = self.rates.extent().max().max(1);
+                let code = (255.0 * rate as f64 / highest as f64 + 0.5) as u64;
+                WaveRate::Scaled(code.clamp(1, 255) as u8)
+            }
+            Code::Measured => WaveRate::measured(rate),
+        };
+        self.report = Some(RateReport { wave: wave.number, rate });
     }
 }
 
@@ -158,7 +178,8 @@ mod tests {
 
     impl Line {
         fn new(extrapolate: bool, intervals: bool) -> Self {
-            Self { waves: Waves::new(extrapolate, intervals, Extremes::Lifetime), next: 0, now: Instant::ZERO }
+            let waves = Waves::new(extrapolate, intervals, Extremes::Lifetime, Code::Scaled);
+            Self { waves, next: 0, now: Instant::ZERO }
         }
 
         /// Segment `n` of the stream, in wave `number` of `size`, arrives at `ms`; what is then reported.
@@ -178,7 +199,7 @@ mod tests {
             let arrival = Arrival { view, start, len, duplicate: false, spacing: None, trip: None, gap: None, segment: &segment };
             self.waves.on_arrival(&arrival);
             self.waves.report(&view).map(|report| match report {
-                Report::Rate(RateReport { wave, rate }) => (wave, rate),
+                Report::Rate(RateReport { wave, rate }) => (wave, rate.value() as u8),
                 other => panic!("{other:?}"),
             })
         }
@@ -199,6 +220,40 @@ mod tests {
         }
         let last = (15..20).map(|n| line.segment(n, 10, 5, 300 + 10 * (n - 15))).last();
         assert_eq!(last, Some(Some((10, 128))));
+    }
+
+    #[test]
+    fn a_rate_that_means_itself_is_not_distorted_by_a_new_highest_one() {
+        let rates = |code| {
+            let mut line = Line::new(false, false);
+            line.waves.code = code;
+            // 125/s, 250/s and 125/s again.
+            let mut told = Vec::new();
+            for (wave, gap) in [(1, 10), (2, 5), (3, 10)] {
+                let from = u64::from(wave - 1) * 5;
+                for n in 0..5 {
+                    line.segment(from + n, wave, 5, 100 * u64::from(wave) + gap * n);
+                }
+                told.push(line.waves.report.unwrap().rate);
+            }
+            told
+        };
+        assert_eq!(rates(Code::Scaled), [255, 255, 128].map(WaveRate::Scaled), "the same 125/s are 255, then 128");
+        assert_eq!(rates(Code::Measured), [125, 250, 125].map(|rate| WaveRate::measured(rate * 1_000_000)));
+    }
+
+    #[test]
+    fn numbers_of_waves_wrap() {
+        let mut line = Line::new(false, false);
+        for wave in 0..600_u64 {
+            for n in 0..3 {
+                line.segment(3 * wave + n, wave as u8, 3, 30 * wave + 10 * n);
+            }
+            assert_eq!(line.waves.report.unwrap().wave, wave as u8, "{wave}");
+            // One of the wave before comes late, and one without its option.
+            line.segment(3 * wave + 2, (wave as u8).wrapping_sub(1), 3, 30 * wave + 20);
+            line.segment(3 * wave + 2, 0, 0, 30 * wave + 20);
+        }
     }
 
     #[test]

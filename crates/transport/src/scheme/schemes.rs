@@ -323,7 +323,7 @@ pub static SCHEMES: &[Scheme] = &[
         congestion: "tcp-real",
         differentiator: "tcp-real",
         reaction: "keep",
-        timeout: "aware",
+        timeout: "judged",
         receiver: "waves",
         ..PLAIN
     },

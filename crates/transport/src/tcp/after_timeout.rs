@@ -65,7 +65,11 @@ impl Endpoint {
             }
             Assessment::Genuine | Assessment::Forgiven(_) | Assessment::Spurious => {
                 self.snd.recovery.assess(Stage::Genuine);
-                self.events.push_back(Event::TimeoutAssessed(TimeoutOutcome::Genuine));
+                // Of a timeout that took no window there is nothing to give back.
+                let kept = matches!(assessment, Assessment::Forgiven(_));
+                self.stats.forgiven_timeouts += u64::from(kept);
+                let outcome = if kept { TimeoutOutcome::Forgiven } else { TimeoutOutcome::Genuine };
+                self.events.push_back(Event::TimeoutAssessed(outcome));
                 self.go_on_repairing(awaiting, number, recover);
             }
         }

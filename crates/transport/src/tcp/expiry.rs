@@ -42,12 +42,14 @@ impl Endpoint {
         let mut records = self.judge(&[0], Trigger::Timeout);
         let verdict = records[0].1.verdict;
         let response = self.ask_timeout_policy(now, &expiry, &verdict);
-        if !expiry.repeated {
+        let collapsed = !response.window.keeps();
+        if !collapsed {
+            self.snd.undo = None;
+        } else if !expiry.repeated {
             let before = (self.window.cwnd().max(expiry.whole), self.window.ssthresh());
             self.snd.undo = Some(Undo::new(before, self.snd.una, self.snd.nxt));
             self.parts.congestion.save();
         }
-        let collapsed = response.window != TimeoutWindow::Keep;
         if collapsed {
             self.collapse(now, &expiry, response.window);
         }
@@ -75,8 +77,8 @@ impl Endpoint {
         self.refresh_path(now);
         let head = *self.snd.board.get(0);
         let recovery = &self.snd.recovery;
-        // A forgiven timeout has its window back: the next one begins anew.
-        let repeated = recovery.timeout().is_some_and(|timeout| timeout.stage() != Stage::Forgiven);
+        // A forgiven timeout has its window back, and one that took none leaves nothing to undo: the next one begins anew.
+        let repeated = recovery.timeout().is_some_and(|timeout| timeout.stage() != Stage::Forgiven) && self.snd.undo.is_some();
         Expiry { rto, head, whole, inflation: recovery.inflation(), repeated }
     }
 
@@ -112,6 +114,19 @@ impl Endpoint {
         self.parts.congestion.on_timeout(&mut self.window, &self.path);
     }
 
+    /// Goes on with a window of `whole` octets if it stays, none of which is in the network.
+    fn resume(&mut self, now: Instant, whole: u64, window: TimeoutWindow) {
+        match window {
+            TimeoutWindow::Collapse | TimeoutWindow::Regain => {}
+            TimeoutWindow::Keep => self.come_back_to(whole, 0),
+            TimeoutWindow::KeepPaced => {
+                self.window.set_cwnd(u64::from(self.snd.mss));
+                self.pace_up_to(now, whole);
+            }
+            TimeoutWindow::KeepAtOnce => self.window.set_cwnd(whole),
+        }
+    }
+
     /// Backs off, and takes the first segment or everything for lost.
     fn begin_repair(&mut self, now: Instant, expiry: &Expiry, response: TimeoutResponse) {
         if response.back_off {
@@ -124,9 +139,7 @@ impl Endpoint {
         } else {
             self.snd.board.mark_all_lost();
         }
-        if response.window == TimeoutWindow::Keep {
-            self.come_back_to(expiry.whole, 0);
-        }
+        self.resume(now, expiry.whole, response.window);
         self.snd.due.head = true;
         self.snd.rack.tail_probe = None;
         self.timers.set_reordering(None);

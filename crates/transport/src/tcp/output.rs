@@ -225,7 +225,7 @@ impl Endpoint {
         }
         let fits = match self.snd.recovery.awaiting() {
             Some(credit) => credit > 0,
-            None => self.in_network() + len <= self.window.cwnd() + self.snd.recovery.inflation(),
+            None => self.in_network() + len <= self.window.cwnd() + self.snd.recovery.inflation() && !self.holds_wave(),
         };
         if !fits {
             return None;
@@ -398,6 +398,12 @@ impl Endpoint {
         self.parts.differentiators.ruling.wants_waves().or_else(|| self.parts.congestion.wants_waves())
     }
 
+    /// Whether new data waits until a whole wave of it can leave. Limited transmit and recovery go on as ever.
+    fn holds_wave(&self) -> bool {
+        let quiet = self.snd.recovery.is_open() && self.snd.recovery.dup_acks() == 0;
+        quiet && self.wave_formation().is_some_and(|formation| self.snd.waves.holds(formation, self.snd.flight() > 0))
+    }
+
     /// The wave of data that has just been put on the scoreboard.
     fn wave(&mut self, now: Instant, start: u64, len: u32, transmission: u32) -> Option<Wave> {
         let formation = self.wave_formation().filter(|_| len > 0)?;
@@ -406,7 +412,7 @@ impl Endpoint {
         }
         let own = u64::from(len);
         let room = match formation {
-            Formation::Train | Formation::Window => self.window.cwnd().min(self.snd.peer.octets()),
+            Formation::Train | Formation::Window | Formation::Hold => self.window.cwnd().min(self.snd.peer.octets()),
             Formation::Burst => (self.window.cwnd() + self.snd.recovery.inflation()).saturating_sub(self.in_network()) + own,
         };
         let mss = u64::from(self.snd.mss);

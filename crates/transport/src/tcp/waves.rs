@@ -46,6 +46,7 @@ impl Waves {
             Formation::Train => self.is_run_over(leaving),
             Formation::Window => false,
             Formation::Burst => now != self.began,
+            Formation::Hold => leaving.una == start,
         };
         if self.left == 0 || over {
             let size = leaving.segments.clamp(1, u64::from(u8::MAX)) as u8;
@@ -60,6 +61,11 @@ impl Waves {
             self.spacing = Some(mean).filter(|mean| *mean > Duration::ZERO).or(self.spacing);
         }
         self.current
+    }
+
+    /// Whether a segment that would begin a wave waits, with `formation`, because an earlier one is not acknowledged.
+    pub fn holds(&self, formation: Formation, outstanding: bool) -> bool {
+        formation == Formation::Hold && self.left == 0 && outstanding
     }
 
     /// The wave of a retransmission, of which it is no member.
@@ -119,6 +125,20 @@ mod tests {
         assert_eq!(sender.send(10, 0, 7), (5, 7));
         assert_eq!(sender.send(11, 0, 2), (6, 2), "another moment, another wave");
         assert_eq!(sender.waves.current(), Wave { number: 6, size: 2 });
+    }
+
+    #[test]
+    fn a_wave_is_held_until_nothing_is_outstanding() {
+        let mut sender = Sender::new(Formation::Hold);
+        assert!(!sender.waves.holds(Formation::Hold, false));
+        for n in 0..4 {
+            assert_eq!(sender.send(n, 0, 4), (1, 4), "{n}");
+        }
+        assert!(sender.waves.holds(Formation::Hold, true) && !sender.waves.holds(Formation::Train, true));
+        assert_eq!(sender.send(100, 4, 5), (2, 5));
+        assert!(!sender.waves.holds(Formation::Hold, true), "four of them may leave while the first is outstanding");
+        // A timeout has cut the second wave short: what leaves when nothing is outstanding begins another.
+        assert_eq!(sender.send(900, 5, 2), (3, 2));
     }
 
     #[test]

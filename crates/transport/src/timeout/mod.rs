@@ -4,6 +4,7 @@ mod aware;
 mod eifel;
 mod fixed_rto;
 mod frto;
+mod judged;
 mod nrt;
 mod original;
 mod regain;
@@ -15,6 +16,7 @@ pub use aware::Aware;
 pub use eifel::Eifel;
 pub use fixed_rto::FixedRto;
 pub use frto::FRto;
+pub use judged::{Judged, Resumption};
 pub use nrt::Nrt;
 pub use regain::Regain;
 pub use standard::Standard;
@@ -89,6 +91,17 @@ choices! {
         Regain = "regain",
         /// Window and threshold stay. Acknowledgements lead back to the window from one segment more than is in the network.
         Keep = "keep",
+        /// Window and threshold stay. One segment after the other leads back to the window over one smoothed round-trip time.
+        KeepPaced = "keep-paced",
+        /// Window and threshold stay. All of the window may leave at once.
+        KeepAtOnce = "keep-at-once",
+    }
+}
+
+impl TimeoutWindow {
+    /// Whether window and threshold stay.
+    pub const fn keeps(self) -> bool {
+        matches!(self, Self::Keep | Self::KeepPaced | Self::KeepAtOnce)
     }
 }
 
@@ -202,4 +215,4 @@ impl TimeoutOutcome {
 
 /// The built-in timeout policies, which scenarios can name.
 pub static TABLE: &[Part<dyn TimeoutPolicy>] =
-    &[standard::PART, frto::PART, eifel::PART, aware::PART, nrt::PART, fixed_rto::PART, regain::PART];
+    &[standard::PART, frto::PART, eifel::PART, aware::PART, nrt::PART, fixed_rto::PART, regain::PART, judged::PART];

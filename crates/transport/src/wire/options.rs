@@ -12,6 +12,7 @@
 //! | 20 | SCPS capabilities | 4 | CCSDS 714.0-B |
 //! | 21 | SNACK with *v* octets of bits; a header can have several | 6 + *v* | CCSDS 714.0-B |
 //! | 253 | our experiment: see [`super::report`] | 4 to 15 | RFC 6994 |
+//! | 253, 254 | rate of a wave, wave; not on a SYN: see [`super::report`] | 4 | Tsaoussidis & Zhang 2002, 3.3 |
 //!
 //! An option of another kind, or of one of these kinds with another length, is kept in [`RareOptions::unknown`] and not acted upon.
 //!
@@ -19,7 +20,7 @@
 //! follows the options, in any other it precedes them, so that timestamps alone stand as RFC 7323, appendix A shows them.
 
 use super::{notices, report};
-use crate::segment::{Cookie, FastOpen, Notices, Options, RareOptions, ScpsCapabilities, Snack, Timestamps};
+use crate::segment::{Cookie, FastOpen, Notices, Options, RareOptions, ScpsCapabilities, Snack, Timestamps, Wave};
 use crate::seq::Seq;
 use bytes::Bytes;
 use std::ops::Range;
@@ -140,16 +141,16 @@ impl Options {
         }
     }
 
-    /// The options that stand in `octets`, and where reading had to stop if a length makes no sense. Of an option that comes twice
-    /// the last counts, but for SNACKs.
-    pub fn parse(octets: &Bytes) -> (Self, Option<Malformed>) {
+    /// The options that stand in `octets`, of a SYN or of another segment, and where reading had to stop if a length makes no sense. Of an option
+    /// that comes twice the last counts, but for SNACKs.
+    pub fn parse(octets: &Bytes, syn: bool) -> (Self, Option<Malformed>) {
         let mut options = Self::default();
-        let malformed = options.read(octets, 0..octets.len());
+        let malformed = options.read(octets, 0..octets.len(), syn);
         (options, malformed)
     }
 
     /// Reads the options that stand in `range` of `octets`.
-    pub(super) fn read(&mut self, octets: &Bytes, range: Range<usize>) -> Option<Malformed> {
+    pub(super) fn read(&mut self, octets: &Bytes, range: Range<usize>, syn: bool) -> Option<Malformed> {
         let mut at = range.start;
         while at < range.end {
             let (kind, left) = (octets[at], range.end - at);
@@ -167,7 +168,7 @@ impl Options {
                 return Some(Malformed { kind, at: at - range.start, claimed, left });
             }
             let data = at + 2..at + len;
-            if !self.read_known(kind, &octets[data.clone()], || octets.slice(at + 6..at + len)) {
+            if !self.read_known(kind, &octets[data.clone()], syn, || octets.slice(at + 6..at + len)) {
                 self.rare.get_or_insert_default().unknown.push((kind, octets.slice(data)));
             }
             at += len;
@@ -176,7 +177,7 @@ impl Options {
     }
 
     /// Reads one option, if it is known. `bits` slices the bits of a SNACK out of the packet.
-    fn read_known(&mut self, kind: u8, data: &[u8], bits: impl FnOnce() -> Bytes) -> bool {
+    fn read_known(&mut self, kind: u8, data: &[u8], syn: bool, bits: impl FnOnce() -> Bytes) -> bool {
         let u32_at = |at: usize| u32::from_be_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
         match (kind, data) {
             (TIMESTAMPS, _) if data.len() == 8 => self.timestamps = Some(Timestamps { value: u32_at(0), echo: u32_at(4) }),
@@ -197,8 +198,9 @@ impl Options {
                 self.rare.get_or_insert_default().scps = Some(ScpsCapabilities { flags, connection });
             }
             (FAST_OPEN, cookie) => return self.read_fast_open(cookie, false),
+            (report::WAVE_KIND, &[number, size]) if !syn => self.wave = Some(Wave { number, size }),
             (EXPERIMENT, &[a, b, ref cookie @ ..]) if [a, b] == FAST_OPEN_EXPERIMENT => return self.read_fast_open(cookie, true),
-            (report::KIND, data) => return report::read(self, data),
+            (report::KIND, data) => return report::read(self, data, syn),
             _ => return false,
         }
         true
@@ -375,11 +377,12 @@ mod tests {
     }
     use crate::segment::{
         CompactReport, CorruptionReport, ExplicitLoss, HeaderReport, Hop, HopNotice, PositionBasis, RateReport, Report,
-        ReportedPosition, SackBlocks, Wave,
+        ReportedPosition, SackBlocks, WaveRate,
     };
 
+    /// Those of a SYN, if they begin with what only a SYN has.
     fn parse(octets: &[u8]) -> (Options, Option<Malformed>) {
-        Options::parse(&Bytes::copy_from_slice(octets))
+        Options::parse(&Bytes::copy_from_slice(octets), matches!(octets, [2, ..] | [253, 4, 0x57, ..]))
     }
 
     #[track_caller]
@@ -451,10 +454,57 @@ mod tests {
     #[test]
     fn waves_and_their_rates() {
         let options = Options { wave: Some(Wave { number: 3, size: 200 }), ..Options::default() };
-        both_ways(&options, &[1, 253, 7, 0x57, 0x4C, 1, 3, 200]);
-        let report = Some(Report::Rate(RateReport { wave: 3, rate: 255 }));
-        let rare = Some(Box::new(RareOptions { report, ..RareOptions::default() }));
-        both_ways(&Options { rare, ..Options::default() }, &[1, 253, 7, 0x57, 0x4C, 2, 3, 255]);
+        both_ways(&options, &[254, 4, 3, 200]);
+        let rare = |rate| {
+            let report = Some(Report::Rate(RateReport { wave: 3, rate }));
+            Some(Box::new(RareOptions { report, ..RareOptions::default() }))
+        };
+        both_ways(&Options { rare: rare(WaveRate::Scaled(255)), ..Options::default() }, &[253, 4, 3, 255]);
+        // Numbers that read as identifiers: 0x574C is ours, 0xF989 that of Fast Open.
+        let wave = Some(Wave { number: 0xF9, size: 0x89 });
+        let report = Some(Report::Rate(RateReport { wave: 0x57, rate: WaveRate::Scaled(0x4C) }));
+        let both = Options { wave, rare: Some(Box::new(RareOptions { report, ..RareOptions::default() })), ..Options::default() };
+        both_ways(&both, &[254, 4, 0xF9, 0x89, 253, 4, 0x57, 0x4C]);
+        // 833.33 segments/s: 833,330,000 in 10^6 s are (1024 + 565) 2^19, and 365,232 more.
+        let rate = WaveRate::measured(833_330_000);
+        assert_eq!(rate, WaveRate::Measured(19 << 10 | 565));
+        assert!((rate.value() - 833_085_440.0).abs() < 1e-3 * 833_330_000.0, "{}", rate.value());
+        both_ways(&Options { rare: rare(rate), ..Options::default() }, &[253, 8, 0x57, 0x4C, 2, 3, 0x4E, 0x35]);
+    }
+
+    #[test]
+    fn a_rate_in_16_bits_is_exact_to_a_thousandth_and_bounded() {
+        for rate in [1024, 1025, 2047, 2048, 1_000_000, 833_333_333, 81_274_000_000_000, u64::MAX] {
+            let read = WaveRate::measured(rate).value();
+            assert!(read <= rate as f64 && read > rate as f64 * (1.0 - 1.0 / 1024.0), "{rate}: {read}");
+        }
+        assert!((WaveRate::measured(0).value() - 1024.0).abs() < 1e-9);
+        assert!(WaveRate::Measured(u16::MAX).value() > 0.0, "what nobody sends overflows nothing");
+    }
+
+    #[test]
+    fn options_of_waves_are_on_no_syn_and_four_octets_long() {
+        for octets in [&[254, 4, 3, 200][..], &[253, 4, 3, 255]] {
+            let (options, _) = Options::parse(&Bytes::copy_from_slice(octets), true);
+            assert_eq!((options.wave, options.rare.unwrap().unknown.len()), (None, 1), "{octets:?}");
+        }
+        for octets in [
+            &[254, 3, 3][..],
+            &[254, 5, 3, 200, 1],
+            &[253, 3, 3],
+            &[253, 7, 0x57, 0x4C, 2, 3, 255],
+            &[253, 9, 0x57, 0x4C, 2, 3, 1, 2, 3],
+        ] {
+            let (options, malformed) = parse(octets);
+            let rare = options.rare.unwrap();
+            assert_eq!((options.wave, rare.report, rare.unknown.len(), malformed), (None, None, 1, None), "{octets:?}");
+        }
+        for octets in [&[254, 4, 3][..], &[253, 4], &[254]] {
+            let (options, malformed) = parse(octets);
+            assert_eq!((options, malformed.map(|flaw| flaw.at)), (Options::default(), Some(0)), "{octets:?}");
+        }
+        let (options, _) = parse(&[254, 4, 3, 200, 254, 4, 9, 5]);
+        assert_eq!(options.wave, Some(Wave { number: 9, size: 5 }), "the last counts");
     }
 
     #[test]

@@ -56,11 +56,14 @@
 //! It is repeated, with others in turn, until the data has arrived; an acknowledgement with a number that the sender has not seen is no
 //! duplicate acknowledgement.
 //!
-//! **Wave** (sub-type 1, length 7, on data segments; Tsaoussidis & Zhang 2002): octet 5 is the number of the wave, modulo 256, octet 6 its
-//! size in segments.
+//! Two options of TCP-Real stand without identifier and sub-type, in four octets each, as published (Tsaoussidis & Zhang 2002, 3.3). They are on no SYN,
+//! where options of this kind and length hold identifiers, and are sent only after both SYNs carried *reports permitted*.
 //!
-//! **Rate** (sub-type 2, length 7, on acknowledgements): octet 5 is the number of the last complete wave, octet 6 the rate at which it
-//! arrived: 255 is the highest that the receiver has seen. Repeated until another wave is complete.
+//! **Wave** (`TCP_REAL`, kind 254, on data segments): octet 2 is the number of the wave, modulo 256, octet 3 its size in segments.
+//!
+//! **Rate** (`TCP_REAL_ACK`, kind 253, on acknowledgements): octet 2 is the number of the last complete wave, octet 3 the rate at which it arrived: 255 is
+//! the highest that the receiver has seen so far. Repeated until another wave is complete. The same with a rate that means itself is ours (sub-type 2,
+//! length 8): octet 5 is the number, octets 6–7 are six bits *e* and ten bits *m* of a rate of (1024 + *m*) 2^*e* segments in 10^6 s.
 //!
 //! **Bandwidth** (sub-type 3, length 9, on acknowledgements; Paul 2006's `congestion_info`): octets 5–8 are the rate at which segments
 //! arrived, in kbit/s. Said once; the acknowledgement that says it is no duplicate acknowledgement.
@@ -75,7 +78,9 @@
 //! | nothing more | 10 | 3 |
 //! | nonce | 19 | 2 |
 //! | report, count only | 17 | 2 |
-//! | wave, rate or header checksum | 17 | 2 |
+//! | wave or rate | 14 | 3 |
+//! | header checksum | 17 | 2 |
+//! | rate in 16 bits | 18 | 2 |
 //! | bandwidth | 19 | 2 |
 //! | header intact | 20 | 2 |
 //! | compact report | 18 | 2 |
@@ -89,17 +94,19 @@ use super::experiment::head;
 use super::notices;
 use crate::segment::{
     BandwidthReport, CauseReport, CompactReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report,
-    ReportedPosition, Wave,
+    ReportedPosition, Wave, WaveRate,
 };
 use crate::seq::Seq;
 use crate::verdict::Cause;
 
 pub use super::experiment::{EXPERIMENT_ID, KIND};
 
+/// Kind of the option that names a segment's wave.
+pub const WAVE_KIND: u8 = 254;
+
 /// The unit in which a report gives the length of a segment, in octets.
 pub const LENGTH_UNIT: u16 = 128;
 
-const WAVE: u8 = 1;
 const RATE: u8 = 2;
 const BANDWIDTH: u8 = 3;
 const CORRUPTION: u8 = 4;
@@ -134,7 +141,8 @@ pub(super) const MAX_HOLE_EXPONENT: u32 = 3;
 pub(super) const PERMITTED_LEN: usize = 4;
 pub(super) const NONCE_LEN: usize = 9;
 pub(super) const HEADER_CHECK_LEN: usize = 7;
-pub(super) const WAVE_LEN: usize = 7;
+pub(super) const WAVE_LEN: usize = 4;
+const SCALED_RATE_LEN: usize = 4;
 
 /// Octets of a report.
 pub(super) fn report_len(report: &Report) -> usize {
@@ -146,19 +154,26 @@ pub(super) fn report_len(report: &Report) -> usize {
         Report::Cause(_) => 12,
         Report::HeaderIntact(_) => 10,
         Report::Bandwidth(_) => 9,
-        Report::Rate(_) | Report::Survival(_) => 7,
+        Report::Rate(RateReport { rate: WaveRate::Scaled(_), .. }) => SCALED_RATE_LEN,
+        Report::Rate(RateReport { rate: WaveRate::Measured(_), .. }) => 8,
+        Report::Survival(_) => 7,
     }
 }
 
-/// Reads the data of an option of kind 253, if it is one of ours.
-pub(super) fn read(options: &mut Options, data: &[u8]) -> bool {
+/// Reads the data of an option of kind 253, if it is one of ours. `syn`: it stands on a SYN.
+pub(super) fn read(options: &mut Options, data: &[u8], syn: bool) -> bool {
+    if let (&[wave, rate], false) = (data, syn) {
+        let report = RateReport { wave, rate: WaveRate::Scaled(rate) };
+        options.rare.get_or_insert_default().report = Some(Report::Rate(report));
+        return true;
+    }
     let Some(data) = data.strip_prefix(&EXPERIMENT_ID.to_be_bytes()) else { return false };
     match data {
         [] => options.rare.get_or_insert_default().reports_permitted = true,
         &[NONCE, a, b, c, d] => options.nonce = Some(u32::from_be_bytes([a, b, c, d])),
-        &[WAVE, number, size] => options.wave = Some(Wave { number, size }),
-        &[RATE, wave, rate] => {
-            options.rare.get_or_insert_default().report = Some(Report::Rate(RateReport { wave, rate }));
+        &[RATE, wave, high, low] => {
+            let report = RateReport { wave, rate: WaveRate::Measured(u16::from_be_bytes([high, low])) };
+            options.rare.get_or_insert_default().report = Some(Report::Rate(report));
         }
         &[BANDWIDTH, a, b, c, d] => {
             let report = BandwidthReport { kbps: u32::from_be_bytes([a, b, c, d]) };
@@ -257,8 +272,7 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
         out.extend_from_slice(&nonce.to_be_bytes());
     }
     if let Some(Wave { number, size }) = options.wave {
-        head(WAVE_LEN, out);
-        out.extend_from_slice(&[WAVE, number, size]);
+        out.extend_from_slice(&[WAVE_KIND, WAVE_LEN as u8, number, size]);
     }
     if options.header_check {
         head(HEADER_CHECK_LEN, out);
@@ -270,12 +284,20 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
     }
     notices::write(&rare.notices, out);
     if let Some(report) = &rare.report {
-        head(report_len(report), out);
+        if !matches!(report, Report::Rate(RateReport { rate: WaveRate::Scaled(_), .. })) {
+            head(report_len(report), out);
+        }
         match report {
             Report::Corruption(report) => write_corruption(report, out),
             Report::Compact(report) => write_compact(*report, out),
             Report::Cause(report) => write_cause(*report, out),
-            Report::Rate(report) => out.extend_from_slice(&[RATE, report.wave, report.rate]),
+            Report::Rate(RateReport { wave, rate: WaveRate::Scaled(rate) }) => {
+                out.extend_from_slice(&[KIND, SCALED_RATE_LEN as u8, *wave, *rate]);
+            }
+            Report::Rate(RateReport { wave, rate: WaveRate::Measured(rate) }) => {
+                let [high, low] = rate.to_be_bytes();
+                out.extend_from_slice(&[RATE, *wave, high, low]);
+            }
             Report::Bandwidth(report) => {
                 out.push(BANDWIDTH);
                 out.extend_from_slice(&report.kbps.to_be_bytes());

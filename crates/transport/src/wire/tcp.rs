@@ -132,7 +132,8 @@ fn read_fixed(header: &[u8; MIN_HEADER], traffic_class: u8) -> (Segment, usize) 
 /// Reads options and payload of a segment whose fixed header is known.
 fn read_rest(segment: &mut Segment, packet: &Bytes, body: Range<usize>, offset: usize) -> Option<Malformed> {
     let payload = body.start + offset..body.end;
-    let malformed = segment.options.read(packet, body.start + MIN_HEADER..payload.start);
+    let syn = segment.flags.contains(Flags::SYN);
+    let malformed = segment.options.read(packet, body.start + MIN_HEADER..payload.start, syn);
     if !payload.is_empty() {
         segment.payload = Payload::Bytes(packet.slice(payload));
     }

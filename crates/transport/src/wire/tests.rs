@@ -7,7 +7,7 @@ use super::*;
 use crate::segment::{
     BandwidthReport, CauseReport, CompactReport, Cookie, CorruptionReport, Dscp, Ecn, ExplicitLoss, FastOpen, Flags,
     HeaderReport, Hop, HopNotice, Notices, Options, Payload, PositionBasis, RareOptions, RateReport, Report, ReportedPosition,
-    SackBlocks, ScpsCapabilities, Snack, Timestamps, Wave,
+    SackBlocks, ScpsCapabilities, Snack, Timestamps, Wave, WaveRate,
 };
 use crate::seq::Seq;
 use crate::verdict::Cause;
@@ -279,7 +279,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn rate()(wave: u8, rate: u8) -> Report {
+    fn rate()(wave: u8, rate in prop_oneof![any::<u8>().prop_map(WaveRate::Scaled), any::<u16>().prop_map(WaveRate::Measured)]) -> Report {
         Report::Rate(RateReport { wave, rate })
     }
 }
@@ -357,6 +357,21 @@ prop_compose! {
     }
 }
 
+/// On a SYN no wave and no rate of one, elsewhere no identifier alone.
+fn keep_what_belongs(options: &mut Options, syn: bool) {
+    if syn {
+        options.wave = None;
+    }
+    let Some(mut rare) = options.rare.take() else { return };
+    if !syn {
+        rare.reports_permitted = false;
+        rare.fast_open.take_if(|fast_open| fast_open.experimental && fast_open.cookie.is_none());
+    } else if matches!(rare.report, Some(Report::Rate(RateReport { rate: WaveRate::Scaled(_), .. }))) {
+        rare.report = None;
+    }
+    options.rare = (*rare != RareOptions::default()).then_some(rare);
+}
+
 prop_compose! {
     fn segment()(
         (src_port, dst_port, seq, ack) in any::<(u16, u16, u32, u32)>(),
@@ -368,6 +383,7 @@ prop_compose! {
     ) -> Segment {
         options.fit();
         let (seq, ack, flags) = (Seq(seq), Seq(ack), Flags(flags));
+        keep_what_belongs(&mut options, flags.contains(Flags::SYN));
         Segment { src_port, dst_port, seq, ack, flags, window, urgent, ecn, dscp, options, payload }
     }
 }

@@ -88,7 +88,7 @@ pub(crate) struct Events {
     tick: u64,
     /// Slots of the wheels, coarser and coarser. An event stands in the wheel of the highest digit in which its tick differs from the
     /// current one, so that all events of a wheel come before those of the next coarser one.
-    slots: Vec<Vec<Event>>,
+    slots: Box<[[Vec<Event>; SLOTS]; LEVELS]>,
     /// One bit for each slot of a wheel that holds something.
     occupied: [u64; LEVELS],
     order: u64,
@@ -96,7 +96,7 @@ pub(crate) struct Events {
 
 impl Default for Events {
     fn default() -> Self {
-        let slots = vec![Vec::new(); LEVELS * SLOTS];
+        let slots = Box::new([const { [const { Vec::new() }; SLOTS] }; LEVELS]);
         Self { current: Vec::new(), tick: 0, slots, occupied: [0; LEVELS], order: 0 }
     }
 }
@@ -134,14 +134,18 @@ impl Events {
     pub fn push(&mut self, event: Event) {
         let tick = event.at() >> FINEST_BITS;
         if tick <= self.tick {
-            let place = self.current.iter().rposition(|other| other.0 > event.0).map_or(0, |place| place + 1);
-            self.current.insert(place, event);
-            return;
+            return self.push_current(event);
         }
         let level = (tick ^ self.tick).ilog2() / LEVEL_BITS;
         let slot = (tick >> (level * LEVEL_BITS)) as usize % SLOTS;
         self.occupied[level as usize] |= 1 << slot;
-        self.slots[level as usize * SLOTS + slot].push(event);
+        self.slots[level as usize][slot].push(event);
+    }
+
+    /// Adds an event of the current finest slot.
+    fn push_current(&mut self, event: Event) {
+        let place = self.current.iter().rposition(|other| other.0 > event.0).map_or(0, |place| place + 1);
+        self.current.insert(place, event);
     }
 
     /// Makes the next slot that holds something the current one.
@@ -150,25 +154,25 @@ impl Events {
             let Some(level) = self.occupied.iter().position(|&slots| slots != 0) else { return };
             let slot = self.occupied[level].trailing_zeros();
             self.occupied[level] &= self.occupied[level] - 1;
-            let index = level * SLOTS + slot as usize;
             let shift = level as u32 * LEVEL_BITS;
             let coarser = shift + LEVEL_BITS;
             self.tick = self.tick >> coarser << coarser | u64::from(slot) << shift;
-            // The slot keeps the memory that its events took, for those to come.
-            let mut events = std::mem::take(&mut self.slots[index]);
-            if let [only] = events[..] {
-                self.tick = only.at() >> FINEST_BITS;
-                self.current.push(only);
-            } else if level == 0 {
-                self.current.extend_from_slice(&events);
-                self.current.sort_unstable_by_key(|event| !event.0);
-            } else {
-                for event in &events {
-                    self.push(*event);
+            let events = &mut self.slots[level][slot as usize];
+            if level == 0 || events.len() == 1 {
+                // They change places, so that the memory of both is used again.
+                std::mem::swap(&mut self.current, events);
+                match &mut self.current[..] {
+                    [only] => self.tick = only.at() >> FINEST_BITS,
+                    several => several.sort_unstable_by_key(|event| !event.0),
                 }
+                return;
             }
-            events.clear();
-            self.slots[index] = events;
+            // The slot keeps the memory that its events took, for those to come.
+            let mut events = std::mem::take(events);
+            for event in events.drain(..) {
+                self.push(event);
+            }
+            self.slots[level][slot as usize] = events;
         }
     }
 }

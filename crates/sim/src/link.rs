@@ -70,10 +70,10 @@ impl Transmitter {
     }
 
     /// Nanoseconds that the next packet of `octets` octets takes.
+    #[inline]
     pub fn serialise(&mut self, octets: u32) -> u64 {
         if octets != self.octets {
-            let (span, rest) = self.rate.serialise(u64::from(octets), 0);
-            *self = Self { octets, span: span.as_nanos(), rest, ..*self };
+            self.measure(octets);
         }
         self.carried += self.rest;
         if self.carried >= self.rate.as_bps() {
@@ -81,6 +81,13 @@ impl Transmitter {
             return self.span + 1;
         }
         self.span
+    }
+
+    /// Takes packets of another length.
+    #[cold]
+    fn measure(&mut self, octets: u32) {
+        let (span, rest) = self.rate.serialise(u64::from(octets), 0);
+        *self = Self { octets, span: span.as_nanos(), rest, ..*self };
     }
 }
 
@@ -112,21 +119,20 @@ impl Wire {
 
     /// Takes a packet that arrives at the queue at `now`. Refuses it if the queue is full; else returns its arrival at the other end if
     /// that is the wire's next event.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each packet comes here at each hop, and there is little to do")]
     pub fn offer(&mut self, traffic: &mut Traffic, now: u64, order: u64, load: Load) -> Result<Option<u64>, QueueFull> {
-        let Load { packet, host, octets } = load;
-        let (packets, waiting) = self.waiting(now);
-        let idle = self.free_at <= now;
-        let start = if idle { now } else { self.free_at };
-        if idle {
-            self.started += 1;
+        let start = if self.free_at <= now {
+            // All that is there has left the queue, and this packet does not wait either.
+            self.started = self.ring.len() + 1;
+            self.waiting_octets = 0;
+            now
+        } else if self.queue(traffic, now, load.octets) {
+            self.free_at
         } else {
-            if !self.limit.admits(packets, waiting, octets) {
-                return Err(QueueFull(Load { packet, host, octets }));
-            }
-            self.waiting_octets = waiting + u64::from(octets);
-            traffic.note_queue(packets + 1, self.waiting_octets);
-            traffic.note_wait(start - now, octets);
-        }
+            return Err(QueueFull(load));
+        };
+        let Load { packet, host, octets } = load;
         let span = self.transmitter.serialise(octets);
         self.free_at = start + span;
         traffic.busy += span;
@@ -135,6 +141,18 @@ impl Wire {
         let order_and_host = order << Entry::HOST_BITS | host.index() as u64;
         self.ring.push_back(Entry { arrival, start, order_and_host, packet, octets });
         Ok(first.then_some(arrival))
+    }
+
+    /// A packet of so many octets comes while the transmitter is busy: takes note of it if there is room for it.
+    fn queue(&mut self, traffic: &mut Traffic, now: u64, octets: u32) -> bool {
+        let (packets, waiting) = self.waiting(now);
+        if !self.limit.admits(packets, waiting, octets) {
+            return false;
+        }
+        self.waiting_octets = waiting + u64::from(octets);
+        traffic.note_queue(packets + 1, self.waiting_octets);
+        traffic.note_wait(self.free_at - now, octets);
+        true
     }
 
     /// As [`offer`](Self::offer), but the packet goes before all that waits.
@@ -202,6 +220,7 @@ impl Wire {
     }
 
     /// Takes the packet that arrives at the other end, and the one that will arrive next.
+    #[inline]
     pub fn arrive(&mut self) -> Option<(Entry, Option<&Entry>)> {
         let entry = self.ring.pop_front()?;
         if self.started > 0 {

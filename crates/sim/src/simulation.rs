@@ -142,8 +142,10 @@ impl Simulation {
                     }
                 }
             }
-            for (sender, fate) in net.fates.drain(..) {
-                hosts.reveal(sender, &fate);
+            if !net.fates.is_empty() {
+                for (sender, fate) in net.fates.drain(..) {
+                    hosts.reveal(sender, &fate);
+                }
             }
         }
         Pause::Stretch

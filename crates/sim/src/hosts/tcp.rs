@@ -98,15 +98,29 @@ impl TcpSocket {
             while let Some(segment) = self.tcp.poll_transmit(now) {
                 net.send(end, segment);
             }
-            if fed {
-                continue;
+            if !fed && !self.take_events(end, flows, now) {
+                break;
             }
-            let Some(event) = self.tcp.poll_event() else { break };
-            self.on_event(end, flows, now, event);
         }
         self.arm(end, net);
     }
 
+    /// Takes the events of the connection up to one that the application answers, so that segments may leave; whether there was one.
+    #[inline]
+    fn take_events(&mut self, end: EndpointId, flows: &mut Flows, now: Instant) -> bool {
+        while let Some(event) = self.tcp.poll_event() {
+            let answered = self.feeding || matches!(event, tcp::Event::Connected | tcp::Event::PeerClosed);
+            if !matches!(event, tcp::Event::Readable) {
+                self.on_event(end, flows, now, event);
+            }
+            if answered {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[inline(never)]
     fn on_event(&mut self, end: EndpointId, flows: &mut Flows, now: Instant, event: tcp::Event) {
         let number = end.flow();
         let flow = &mut flows.all[number.index()];

@@ -28,6 +28,7 @@ type Work = VecDeque<(usize, Outgoing)>;
 
 impl Network {
     /// A packet comes to a router with agents over `came_by`.
+    #[inline(never)]
     pub(super) fn forward_assisted(&mut self, router: AssistedId, came_by: DirectionId, load: Load) {
         let node = self.assisted[router.index()].node;
         let Some(next) = self.routes.next(node, load.host) else { return self.discard(load.packet, Cause::NoRoute, came_by) };

@@ -89,12 +89,7 @@ impl Network {
         let mut link = &mut self.directions[direction.index()];
         link.note_offer(load.octets);
         if link.manager.is_some() {
-            let Self { now, directions, packets, displaced, .. } = self;
-            let admitted = directions[direction.index()].admit(*now, &load, packets, displaced);
-            while let Some(id) = self.displaced.pop_front() {
-                self.drop_from_queue(direction, id, Cause::QueueFull);
-            }
-            if !admitted {
+            if !self.admit(direction, &load) {
                 self.drop_from_queue(direction, load.packet, Cause::Aqm);
                 return false;
             }
@@ -116,10 +111,7 @@ impl Network {
                 })
             }
             Line::Varying(_) => self.enqueue_varying(direction, load, URGENT),
-            Line::Air(_) => {
-                let Self { now, events, directions, radio, .. } = self;
-                radio.offer(&mut Surroundings { now: *now, events, directions }, direction, load, URGENT)
-            }
+            Line::Air(_) => self.enqueue_air(direction, load, URGENT),
         };
         match taken {
             Ok(()) => true,
@@ -130,7 +122,26 @@ impl Network {
         }
     }
 
+    /// What manages a queue decides on a packet that comes to it, and on those that make room for it. Returns whether it goes on.
+    #[inline(never)]
+    fn admit(&mut self, direction: DirectionId, load: &Load) -> bool {
+        let Self { now, directions, packets, displaced, .. } = self;
+        let admitted = directions[direction.index()].admit(*now, load, packets, displaced);
+        while let Some(id) = self.displaced.pop_front() {
+            self.drop_from_queue(direction, id, Cause::QueueFull);
+        }
+        admitted
+    }
+
+    /// A packet comes to a radio station.
+    #[inline(never)]
+    fn enqueue_air(&mut self, direction: DirectionId, load: Load, urgent: bool) -> Result<(), QueueFull> {
+        let Self { now, events, directions, radio, .. } = self;
+        radio.offer(&mut Surroundings { now: *now, events, directions }, direction, load, urgent)
+    }
+
     /// A packet comes to a wire that varies.
+    #[inline(never)]
     fn enqueue_varying(&mut self, direction: DirectionId, load: Load, urgent: bool) -> Result<(), QueueFull> {
         let Direction { traffic, channel, line, .. } = &mut self.directions[direction.index()];
         let Line::Varying(varying) = line else { return Ok(()) };
@@ -150,6 +161,7 @@ impl Network {
     }
 
     /// A queue drops a packet.
+    #[cold]
     fn drop_from_queue(&mut self, direction: DirectionId, packet: PacketId, cause: Cause) {
         if let Place::Assisted(router) = self.places[direction.peer().index()] {
             self.tell_agents(router, direction, &packet);
@@ -169,16 +181,24 @@ impl Network {
         let mut load = Load { host: entry.host(), octets: entry.octets, packet: entry.packet };
         if !link.channel.is_perfect() || !self.taps[direction.index()].is_empty() {
             let transmitted = wire.transmitted_at(entry.arrival);
-            let mut flips = std::mem::take(&mut self.flips);
-            let outcome = link.channel.pass(load.octets, Instant::from_nanos(transmitted), &mut flips);
-            let packet = self.apply(direction, load.packet, outcome, &flips);
-            self.flips = flips;
-            load.packet = packet?;
+            load.packet = self.cross(direction, load.packet, load.octets, transmitted)?;
         }
         self.forward(direction, load)
     }
 
+    /// A packet whose transmission ended at `transmitted` passes the channel of a wire. Returns it as it is then, if it arrives.
+    #[inline(never)]
+    fn cross(&mut self, direction: DirectionId, packet: PacketId, octets: u32, transmitted: u64) -> Option<PacketId> {
+        let mut flips = std::mem::take(&mut self.flips);
+        let channel = &mut self.directions[direction.index()].channel;
+        let outcome = channel.pass(octets, Instant::from_nanos(transmitted), &mut flips);
+        let packet = self.apply(direction, packet, outcome, &flips);
+        self.flips = flips;
+        packet
+    }
+
     /// The event of a wire that varies. Returns the packet that is to be delivered.
+    #[inline(never)]
     fn handle_varying(&mut self, direction: DirectionId) -> Option<PacketId> {
         let link = &mut self.directions[direction.index()];
         let Line::Varying(varying) = &mut link.line else { return None };
@@ -258,10 +278,10 @@ impl Network {
             Place::Host(host) => self.ingress(direction, host, packet),
             Place::Router(node) => {
                 match self.routes.next(node, host) {
-                    None => self.discard(packet, Cause::NoRoute, direction),
                     Some(next) => {
                         self.enqueue(next, Load { packet, host, octets });
                     }
+                    None => self.discard(packet, Cause::NoRoute, direction),
                 }
                 None
             }
@@ -273,6 +293,7 @@ impl Network {
     }
 
     /// A packet passes the channel in front of a host's transport.
+    #[inline(never)]
     fn ingress(&mut self, direction: DirectionId, host: HostId, id: PacketId) -> Option<PacketId> {
         let packet = self.packets.get(&id);
         let way = packet.origin.way();

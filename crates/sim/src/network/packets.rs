@@ -53,6 +53,7 @@ impl Network {
     }
 
     /// Ends a packet's journey with its true cause. `direction` is where it was lost or which brought it here.
+    #[cold]
     pub fn discard(&mut self, id: PacketId, cause: Cause, direction: DirectionId) {
         let (offset, len) = self.data(&id);
         let packet = self.packets.get(&id);
@@ -181,6 +182,7 @@ impl Network {
     }
 
     /// A node looks at a damaged packet; returns it and the host that it goes to. Discards it if the IP header shows its damage.
+    #[cold]
     pub(super) fn inspect(&mut self, direction: DirectionId, id: PacketId) -> Option<(PacketId, HostId)> {
         let raw = self.packets.get(&id).raw.as_ref()?;
         let cause = match octets::read(&raw.octets) {

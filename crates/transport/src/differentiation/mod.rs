@@ -119,6 +119,12 @@ use std::fmt;
 /// }
 /// ```
 pub trait LossDifferentiator: fmt::Debug + Send {
+    /// Whether it is to be told of segments that leave and of acknowledgements. Asked once, when the connection is made; false spares each packet
+    /// calls in vain.
+    fn listens(&self) -> bool {
+        true
+    }
+
     /// Whether the connection has to negotiate loss reports on its SYN.
     fn wants_reports(&self) -> bool {
         false

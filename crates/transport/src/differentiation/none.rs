@@ -24,6 +24,10 @@ pub(super) const PART: Part<dyn LossDifferentiator> = Part {
 pub struct None;
 
 impl LossDifferentiator for None {
+    fn listens(&self) -> bool {
+        false
+    }
+
     fn judge(&mut self, _loss: &Loss) -> Verdict {
         Verdict { cause: Cause::Congestion, score: 0.0 }
     }

@@ -29,6 +29,11 @@ use std::fmt;
 
 /// Turns the verdict on a loss into a response of the congestion window on fast recovery.
 pub trait Reaction: fmt::Debug + Send {
+    /// Whether it is to be told of acknowledgements. Asked once, when the connection is made; false spares each packet a call in vain.
+    fn listens(&self) -> bool {
+        true
+    }
+
     /// An acknowledgement arrived. For reactions that measure the path.
     fn on_ack(&mut self, _ack: &Ack) {}
 

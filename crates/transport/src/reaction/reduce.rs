@@ -18,6 +18,10 @@ pub(super) const PART: Part<dyn Reaction> = Part {
 pub struct Reduce;
 
 impl Reaction for Reduce {
+    fn listens(&self) -> bool {
+        false
+    }
+
     fn respond(&mut self, _verdict: &Verdict, _loss: &Loss) -> Response {
         Response::Reduce
     }

@@ -39,6 +39,12 @@ pub enum Answer {
 
 /// Watches arrivals and puts reports into the options of acknowledgements.
 pub trait ReceiverAgent: fmt::Debug + Send {
+    /// Whether it is to be told of arrivals, and asked what to do about them and when, and for reports. Asked once, when the connection is made;
+    /// false spares each packet calls in vain.
+    fn listens(&self) -> bool {
+        true
+    }
+
     /// Whether the connection has to negotiate loss reports on its SYN.
     fn wants_reports(&self) -> bool {
         false

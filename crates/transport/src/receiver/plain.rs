@@ -15,4 +15,8 @@ pub(super) const PART: Part<dyn ReceiverAgent> = Part {
 #[derive(Debug, Default)]
 pub struct Plain;
 
-impl ReceiverAgent for Plain {}
+impl ReceiverAgent for Plain {
+    fn listens(&self) -> bool {
+        false
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::record::{Event, State};
 use super::recovery::{Recovery, Timeout};
-use super::scoreboard::Delivered;
+use super::scoreboard::{Delivered, Order};
 use super::{Endpoint, FastRecovery, ReportResponse};
 use crate::path::{Ack, Reported, ReportedSegment, Trigger};
 use crate::segment::{CorruptionReport, Flags, PositionBasis, Report, ReportedPosition, Segment};
@@ -37,13 +37,24 @@ impl Endpoint {
         let una = self.snd.una;
         let silence = now.since(self.snd.quiet_since);
         self.snd.quiet_since = now;
+        let bare_options = segment.options.sack.is_empty() && segment.options.rare.is_none();
+        if self.snd.flight() == 0 && bare_options && !segment.flags.contains(Flags::ECE) {
+            // With nothing outstanding, as at an end that only receives, it tells of the window alone.
+            self.update_window(now, segment, ack, start);
+            return;
+        }
+        let delivered = Delivered {
+            order: self.uses_rack().then(Order::default),
+            watch: self.snd.recovery.timeout().map_or(0, Timeout::recover),
+            ..Delivered::default()
+        };
         let mut news = News {
             flight_before: self.snd.flight(),
             duplicates_before: self.snd.recovery.dup_acks(),
             silence,
+            delivered,
             ..News::default()
         };
-        news.delivered.watch = self.snd.recovery.timeout().map_or(0, Timeout::recover);
         if ack > una {
             news.acked = ack - una;
             self.snd.una = ack;
@@ -85,7 +96,9 @@ impl Endpoint {
             return;
         }
         self.learn(now, segment, &mut news);
-        self.tell_observers(segment, &news);
+        if self.listeners.acks {
+            self.tell_observers(segment, &news);
+        }
         if let Some(report) = segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
             let report = self.in_full(report, ack);
             self.on_report(now, &report, news.new_report);
@@ -167,8 +180,8 @@ impl Endpoint {
             let expected = (news.flight_before / (2 * u64::from(self.snd.mss))).max(1);
             self.snd.rtt.sample(rtt, expected);
         }
-        if self.config.rack && self.agreed.sack {
-            self.tell_rack(now, segment, news);
+        if let Some(order) = news.delivered.order {
+            self.tell_rack(now, segment, news.delivered.once, &order);
         }
         if let Some((left, right)) = news.dsack {
             self.on_dsack(left, right);
@@ -179,9 +192,13 @@ impl Endpoint {
         self.refresh_path(now);
     }
 
+    /// Whether losses are looked for by time (RFC 8985).
+    pub(super) fn uses_rack(&self) -> bool {
+        self.config.rack && self.agreed.sack
+    }
+
     /// What RACK may take for delivered.
-    fn tell_rack(&mut self, now: Instant, segment: &Segment, news: &News) {
-        let delivered = &news.delivered;
+    fn tell_rack(&mut self, now: Instant, segment: &Segment, newest_once: Option<(Instant, u64)>, order: &Order) {
         let believed = |sent: Instant, cumulatively: bool| {
             // RFC 8985, 6.2 step 2. Of what lies above a hole the echo says nothing (RFC 7323, 4.3).
             let echo = segment.options.timestamps.filter(|_| self.agreed.timestamps && cumulatively).map(|t| t.echo);
@@ -191,14 +208,14 @@ impl Endpoint {
             let assessed = self.snd.recovery.awaiting().is_some();
             !(older || too_soon || assessed)
         };
-        let again = delivered.again.filter(|&(sent, _, cumulatively)| believed(sent, cumulatively));
-        let last_again = delivered.last_again.filter(|last| believed(last.left, last.cumulatively));
-        let last = delivered.last_once.max(last_again).filter(|_| self.config.rack_rtt_by_sequence);
+        let again = order.again.filter(|&(sent, _, cumulatively)| believed(sent, cumulatively));
+        let last_again = order.last_again.filter(|last| believed(last.left, last.cumulatively));
+        let last = order.last_once.max(last_again).filter(|_| self.config.rack_rtt_by_sequence);
         let rack = &mut self.snd.rack;
-        if let Some(lowest) = delivered.lowest_once {
+        if let Some(lowest) = order.lowest_once {
             rack.note_order(lowest);
         }
-        if let Some(newest) = delivered.once {
+        if let Some(newest) = newest_once {
             rack.on_delivered(now, newest);
         }
         if let Some((sent, end, _)) = again {
@@ -356,7 +373,7 @@ impl Endpoint {
         } else if self.snd.recovery.timeout().is_some() {
             self.on_ack_after_timeout(now, segment, news);
         }
-        if self.config.rack && self.agreed.sack {
+        if self.uses_rack() {
             self.detect_by_rack(now);
         } else if self.snd.recovery.dup_acks() > 0 || self.snd.board.sacked() > 0 {
             self.detect_by_duplicates(now);

@@ -1,6 +1,7 @@
 //! The face of a connection: what a driver hands in and takes out.
 
 use super::fast_open::FastOpening;
+use super::parts::Listeners;
 use super::record::{Closing, Command, Event, Input, Outstanding, Ports, Repair, State, Stats};
 use super::sides::{Agreed, Receiver, Sender};
 use super::timers::Timers;
@@ -30,6 +31,7 @@ use std::collections::VecDeque;
 pub struct Endpoint {
     pub(super) config: Config,
     pub(super) parts: Parts,
+    pub(super) listeners: Listeners,
     pub(super) ports: Ports,
     pub(super) state: State,
     pub(super) agreed: Agreed,
@@ -58,6 +60,7 @@ impl Endpoint {
         Self {
             window: Window::new(u32::from(config.mss), u64::from(config.mss), u64::MAX),
             config,
+            listeners: Listeners::among(&parts),
             parts,
             ports,
             state: State::Closed,

@@ -51,7 +51,7 @@ impl Endpoint {
                 seq: Seq::from(seq),
                 ack: Seq::from(self.rcv.next),
                 flags: Flags::RST | Flags::ACK,
-                options: self.data_options(now, None, false), // RFC 7323, 5.2
+                options: self.usual_options(now), // RFC 7323, 5.2
                 ..self.blank()
             }));
         }
@@ -220,8 +220,12 @@ impl Endpoint {
         let peer_snacks = peer_scps.is_some_and(|scps| scps.flags & ScpsCapabilities::SNACK != 0);
         let block = smss.saturating_sub(if self.agreed.timestamps { 12 } else { 0 }).max(1);
         self.agreed.snack_block = (peer_snacks && self.parts.receiver.wants_snacks()).then_some(block);
-        let wave = self.wave_formation().map(|_| Wave::default());
-        let options = Options { wave, ..self.data_options(now, self.nonces().then_some(0), true) };
+        let mut options = self.usual_options(now);
+        if self.agreed.reports {
+            options.wave = self.wave_formation().map(|_| Wave::default());
+            options.nonce = self.nonces().then_some(0);
+            self.add_marks(&mut options);
+        }
         // A configuration that nobody has checked may leave less room than the options take.
         self.snd.mss = smss.saturating_sub(options.encoded_len() as u32).max(1);
         self.snd.path_mtu = PathMtu::new(self.snd.mss, u32::from(self.config.ip_header) + 20 + smss.saturating_sub(self.snd.mss));

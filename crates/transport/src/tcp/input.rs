@@ -115,7 +115,9 @@ impl Endpoint {
         } else if segment.flags.contains(Flags::CWR) {
             self.rcv.echo_ce = false;
         }
-        self.advance_closing(now);
+        if self.snd.fin_acked() {
+            self.advance_closing(now);
+        }
     }
 
     /// The peer's SYN again, now with an acknowledgement of ours (RFC 9293, 3.5, figure 8, line 6).
@@ -180,6 +182,7 @@ impl Endpoint {
     }
 
     /// Takes over the peer's timestamp if the segment covers what was acknowledged last (RFC 7323, 4.3).
+    #[inline]
     fn remember_timestamp(&mut self, now: Instant, start: u64, segment: &Segment) {
         if let (true, Some(timestamps)) = (self.agreed.timestamps, segment.options.timestamps) {
             self.rcv.arrivals.on_timestamp(now, timestamps.value);
@@ -277,9 +280,25 @@ impl Endpoint {
         let timestamp = segment.options.timestamps.filter(|_| self.agreed.timestamps);
         let timestamp = timestamp.map(|timestamps| timestamps.value);
         let (first, full) = (self.rcv.irs + 1, self.rcv.full_segment);
-        let Timing { spacing, trip, gap } = self.rcv.arrivals.note(now, (start, end), first, full, timestamp);
+        let timing = self.rcv.arrivals.note(now, (start, end), first, full, timestamp);
+        if self.listeners.arrivals {
+            let duplicate = arrived == Arrived::Duplicate;
+            if self.tell_of_arrival(now, segment, (start, len), duplicate, timing) == Answer::None {
+                self.rcv.ack_now = due;
+            }
+        }
+    }
+
+    /// Tells the receiver agent of data that arrived, and the differentiators in shadow. Returns how the agent wants it to be acknowledged.
+    fn tell_of_arrival(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        (start, len): (u64, u32),
+        duplicate: bool,
+        Timing { spacing, trip, gap }: Timing,
+    ) -> Answer {
         let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
-        let duplicate = arrived == Arrived::Duplicate;
         let arrival = Arrival { view, start, len, duplicate, spacing, trip, gap, segment };
         self.parts.receiver.on_arrival(&arrival);
         self.timers.set_receiver(self.parts.receiver.poll_timeout());
@@ -293,9 +312,7 @@ impl Endpoint {
             let len = gap.end - gap.start;
             self.events.push_back(Event::Gap(Box::new(GapRecord { at: now, offset, len, verdicts })));
         }
-        if self.parts.receiver.answer() == Answer::None {
-            self.rcv.ack_now = due;
-        }
+        self.parts.receiver.answer()
     }
 
     /// When to acknowledge (RFC 5681, 4.2): at once if anything is out of the ordinary, else every second full segment or after a
@@ -328,11 +345,8 @@ impl Endpoint {
         }
     }
 
-    /// State changes that follow from the acknowledgement of our FIN.
+    /// State changes that follow from the acknowledgement of our FIN, which has come.
     fn advance_closing(&mut self, now: Instant) {
-        if !self.snd.fin_acked() {
-            return;
-        }
         if !self.snd.finished_told {
             self.snd.finished_told = true;
             self.events.push_back(Event::SendFinished);

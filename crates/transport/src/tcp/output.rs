@@ -21,9 +21,9 @@ impl Endpoint {
     /// The next segment to send, if there is one.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         self.path.now = now;
-        if let Some(control) = self.control.take() {
+        if self.control.is_some() {
             self.stats.segments_sent += 1;
-            return Some(*control);
+            return self.control.take().map(|control| *control);
         }
         let segment = match self.state {
             State::Closed | State::Listen => None,
@@ -245,7 +245,7 @@ impl Endpoint {
 
     /// What counts against the window: everything outstanding, or in recovery what is believed to be in the network.
     fn in_network(&self) -> u64 {
-        if !self.snd.recovery.is_open() || self.config.rack && self.agreed.sack {
+        if !self.snd.recovery.is_open() || self.uses_rack() {
             return self.snd.pipe();
         }
         // RFC 3042: the first two duplicate acknowledgements each let one segment out.
@@ -351,7 +351,8 @@ impl Endpoint {
         if fin {
             flags |= Flags::FIN;
         }
-        let wave = self.wave(now, start, len, transmission);
+        let marked = self.agreed.reports && len > 0;
+        let wave = if marked { self.wave(now, start, len, transmission) } else { None };
         if len > 0 {
             let end = start + u64::from(len);
             let last = end == self.snd.buffer.end() && self.snd.hold.pushes();
@@ -365,7 +366,9 @@ impl Endpoint {
             self.stats.data_octets_sent += u64::from(len);
             let sent = Sent { now, start, len, transmission, was_idle, wave };
             self.parts.congestion.on_sent(&sent);
-            self.parts.differentiators.on_sent(&sent);
+            if self.listeners.differentiators {
+                self.parts.differentiators.on_sent(&sent);
+            }
         }
         let mut ecn = Ecn::NotCapable;
         if self.agreed.ecn && transmission == 0 && len > 0 {
@@ -374,27 +377,25 @@ impl Endpoint {
                 flags |= Flags::CWR;
             }
         }
-        let nonce = (self.nonces() && len > 0).then(|| self.nonce(start, transmission));
-        let options = Options { wave, ..self.data_options(now, nonce, len > 0) };
-        let payload = self.snd.buffer.slice(start, len);
         let mut segment = Segment {
             seq: Seq::from(start),
             flags,
             ecn,
             dscp: self.drop_precedence(start, len),
-            options,
-            payload,
+            options: Options { wave, ..self.usual_options(now) },
+            payload: self.snd.buffer.slice(start, len),
             ..self.blank()
         };
+        if marked {
+            segment.options.nonce = self.nonces().then(|| self.nonce(start, transmission));
+            self.add_marks(&mut segment.options);
+        }
         self.fill(&mut segment);
         segment
     }
 
-    /// What forms waves, if data segments carry them.
+    /// What forms waves, if data segments carry them. Asked where reports are agreed upon.
     pub(super) fn wave_formation(&self) -> Option<Formation> {
-        if !self.agreed.reports {
-            return None;
-        }
         self.parts.differentiators.ruling.wants_waves().or_else(|| self.parts.congestion.wants_waves())
     }
 
@@ -406,7 +407,7 @@ impl Endpoint {
 
     /// The wave of data that has just been put on the scoreboard.
     fn wave(&mut self, now: Instant, start: u64, len: u32, transmission: u32) -> Option<Wave> {
-        let formation = self.wave_formation().filter(|_| len > 0)?;
+        let formation = self.wave_formation()?;
         if transmission > 0 {
             return Some(self.snd.waves.current());
         }
@@ -432,15 +433,19 @@ impl Endpoint {
         }
     }
 
-    /// The options that every segment carries, and those of `data`.
-    pub(super) fn data_options(&self, now: Instant, nonce: Option<u32>, data: bool) -> Options {
-        let timestamps = self.agreed.timestamps.then(|| self.timestamps(now));
-        let header_check = data && self.agreed.reports && self.parts.differentiators.ruling.wants_header_check();
-        let rare = (data && self.survivals()).then(|| {
+    /// The options that every segment carries.
+    #[inline]
+    pub(super) fn usual_options(&self, now: Instant) -> Options {
+        Options { timestamps: self.agreed.timestamps.then(|| self.timestamps(now)), ..Options::default() }
+    }
+
+    /// What the ruling differentiator wants data segments to carry beside a nonce. Asked where reports are agreed upon.
+    pub(super) fn add_marks(&self, options: &mut Options) {
+        options.header_check = self.parts.differentiators.ruling.wants_header_check();
+        if self.survivals() {
             let notices = Notices { survival: Some(u16::MAX), ..Notices::default() };
-            Box::new(RareOptions { notices, ..RareOptions::default() })
-        });
-        Options { timestamps, nonce, header_check, rare, ..Options::default() }
+            options.rare = Some(Box::new(RareOptions { notices, ..RareOptions::default() }));
+        }
     }
 
     pub(super) fn timestamps(&self, now: Instant) -> Timestamps {
@@ -450,33 +455,40 @@ impl Endpoint {
     fn acknowledgement(&mut self, now: Instant) -> Segment {
         // The octet that probes a closed window lies outside of it, and what follows it would be dropped.
         let seq = if self.snd.persist.outstanding { self.snd.una } else { self.snd.nxt };
-        let mut segment = Segment { seq: Seq::from(seq), flags: Flags::ACK, ..self.blank() };
-        segment.options = self.data_options(now, None, false);
-        let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
-        if let Some(report) = self.parts.receiver.report(&view).filter(|_| self.agreed.reports) {
-            segment.options.rare = Some(Box::new(RareOptions { report: Some(report), ..RareOptions::default() }));
-            self.stats.reports_sent += 1;
-        }
-        if view.snack_block.is_some() {
-            let taken = segment.options.packed_len() + if self.agreed.sack { TWO_SACK_BLOCKS } else { 0 };
-            let snacks = self.parts.receiver.snacks(&view, OPTION_SPACE.saturating_sub(taken));
-            if let Some(block) = view.snack_block.filter(|_| !snacks.is_empty()) {
-                self.stats.snacks_sent += snacks.len() as u64;
-                let holes = snacks.iter().map(|snack| snack.holes(view.next, block).count() as u64);
-                self.stats.snack_holes_sent += holes.sum::<u64>();
-                segment.options.rare.get_or_insert_default().snacks = snacks;
-            }
+        let options = self.usual_options(now);
+        let mut segment = Segment { seq: Seq::from(seq), flags: Flags::ACK, options, ..self.blank() };
+        if self.listeners.receiver {
+            self.add_reports(now, &mut segment.options);
         }
         self.add_sack_blocks(&mut segment.options);
         self.fill(&mut segment);
         segment
     }
 
+    /// Adds what the receiver agent has to report and to ask for.
+    fn add_reports(&mut self, now: Instant, options: &mut Options) {
+        let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
+        if let Some(report) = self.parts.receiver.report(&view).filter(|_| self.agreed.reports) {
+            options.rare = Some(Box::new(RareOptions { report: Some(report), ..RareOptions::default() }));
+            self.stats.reports_sent += 1;
+        }
+        if view.snack_block.is_some() {
+            let taken = options.packed_len() + if self.agreed.sack { TWO_SACK_BLOCKS } else { 0 };
+            let snacks = self.parts.receiver.snacks(&view, OPTION_SPACE.saturating_sub(taken));
+            if let Some(block) = view.snack_block.filter(|_| !snacks.is_empty()) {
+                self.stats.snacks_sent += snacks.len() as u64;
+                let holes = snacks.iter().map(|snack| snack.holes(view.next, block).count() as u64);
+                self.stats.snack_holes_sent += holes.sum::<u64>();
+                options.rare.get_or_insert_default().snacks = snacks;
+            }
+        }
+    }
+
     fn add_sack_blocks(&mut self, options: &mut Options) {
-        let dsack = self.rcv.dsack.take();
-        if !self.agreed.sack || dsack.is_none() && self.rcv.assembler.islands().is_empty() {
+        if !self.agreed.sack || self.rcv.dsack.is_none() && self.rcv.assembler.islands().is_empty() {
             return;
         }
+        let dsack = self.rcv.dsack.take();
         let room = (OPTION_SPACE - options.encoded_len()).saturating_sub(4) / 8;
         if let Some((left, right)) = dsack.filter(|_| room > 0) {
             options.sack.push(Seq::from(left), Seq::from(right));

@@ -83,6 +83,34 @@ pub(super) struct InSequence {
     pub left: Instant,
 }
 
+/// In which order segments left that an acknowledgement delivered, and how they stand in the stream: what RACK asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Order {
+    /// The lowest of those that were sent only once: where it begins and ends.
+    pub lowest_once: Option<(u64, u64)>,
+    /// The newest of those that were sent again: when it left last, its end, and whether it was acknowledged cumulatively.
+    pub again: Option<(Instant, u64, bool)>,
+    /// The last in sequence of those that were sent only once, and of those that were sent again.
+    pub last_once: Option<InSequence>,
+    pub last_again: Option<InSequence>,
+}
+
+impl Order {
+    fn note(&mut self, sent: &Sent, cumulatively: bool) {
+        let (left, end) = (sent.last_at, sent.end());
+        let place = Some(InSequence { cumulatively, end, left });
+        if sent.was_retransmitted() {
+            self.again = self.again.max(Some((left, end, cumulatively)));
+            self.last_again = self.last_again.max(place);
+            return;
+        }
+        self.last_once = self.last_once.max(place);
+        if self.lowest_once.is_none_or(|(start, _)| sent.start < start) {
+            self.lowest_once = Some((sent.start, end));
+        }
+    }
+}
+
 /// What an acknowledgement delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivered {
@@ -92,13 +120,8 @@ pub(super) struct Delivered {
     pub segments: u64,
     /// The newest of those that were sent only once: when it left, and its end.
     pub once: Option<(Instant, u64)>,
-    /// The lowest of those that were sent only once: where it begins and ends.
-    pub lowest_once: Option<(u64, u64)>,
-    /// The newest of those that were sent again: when it left last, its end, and whether it was acknowledged cumulatively.
-    pub again: Option<(Instant, u64, bool)>,
-    /// The last in sequence of those that were sent only once, and of those that were sent again.
-    pub last_once: Option<InSequence>,
-    pub last_again: Option<InSequence>,
+    /// In which order, if the caller wants to know.
+    pub order: Option<Order>,
     /// How many of them had been retransmitted.
     pub retransmitted: u64,
     /// Octets of data of the largest of them.
@@ -116,22 +139,16 @@ impl Delivered {
         self.largest = self.largest.max(sent.data_len());
         self.segments += 1;
         let (left, end) = (sent.last_at, sent.end());
-        let place = Some(InSequence { cumulatively, end, left });
         if sent.was_retransmitted() {
             self.retransmitted += 1;
-            self.again = self.again.max(Some((left, end, cumulatively)));
-            self.last_again = self.last_again.max(place);
         } else {
             if self.once.is_none_or(|(newest, last)| left > newest || left == newest && end > last) {
                 self.once = Some((left, end));
             }
-            if self.last_once.is_none_or(|last| if last.cumulatively == cumulatively { end > last.end } else { cumulatively }) {
-                self.last_once = place;
-            }
-            if self.lowest_once.is_none_or(|(start, _)| sent.start < start) {
-                self.lowest_once = Some((sent.start, end));
-            }
             self.original_before_watch |= end <= self.watch;
+        }
+        if let Some(order) = &mut self.order {
+            order.note(sent, cumulatively);
         }
     }
 }

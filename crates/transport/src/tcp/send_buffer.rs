@@ -82,11 +82,13 @@ impl SendBuffer {
     }
 
     /// Whether a record ends at `position`.
+    #[inline]
     pub fn ends_record(&self, position: u64) -> bool {
-        self.records.binary_search(&position).is_ok()
+        !self.records.is_empty() && self.records.binary_search(&position).is_ok()
     }
 
     /// Forgets everything below `una`.
+    #[inline]
     pub fn release(&mut self, una: u64) {
         while self.records.front().is_some_and(|end| *end <= una) {
             self.records.pop_front();
@@ -112,6 +114,7 @@ impl SendBuffer {
     }
 
     /// A copy of what lies in several chunks, from the one at `index` on.
+    #[cold]
     fn gather(&self, index: usize, position: u64, end: u64) -> Payload {
         let len = (end - position) as usize;
         let mut octets = BytesMut::with_capacity(len);
@@ -127,6 +130,7 @@ impl SendBuffer {
         Payload::Bytes(octets.freeze())
     }
 
+    #[inline]
     fn part(&self, chunk: &Chunk, from: u64, to: u64) -> Payload {
         match &chunk.bytes {
             None => Payload::Synthetic { offset: from - self.base, len: (to - from) as u32 },

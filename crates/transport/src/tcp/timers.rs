@@ -106,11 +106,9 @@ impl Timers {
         self.persist = Instant::MAX;
     }
 
-    pub fn touch_keep_alive(&mut self, at: Option<Instant>) {
-        if let Some(at) = at {
-            self.keep_alive = at;
-            self.keep_alive_probes = 0;
-        }
+    pub fn touch_keep_alive(&mut self, at: Instant) {
+        self.keep_alive = at;
+        self.keep_alive_probes = 0;
     }
 
     pub fn start_time_wait(&mut self, at: Instant) {
@@ -185,9 +183,11 @@ impl Endpoint {
     }
 
     /// A segment of the peer arrived: the time after which it is probed begins anew.
+    #[inline]
     pub(super) fn touch_keep_alive(&mut self, now: Instant) {
-        let clock = self.snd.rtt.clock();
-        self.timers.touch_keep_alive(self.config.keep_alive.map(|idle| clock.after(now, idle)));
+        if let Some(idle) = self.config.keep_alive {
+            self.timers.touch_keep_alive(self.snd.rtt.clock().after(now, idle));
+        }
     }
 
     fn on_keep_alive(&mut self, now: Instant) {

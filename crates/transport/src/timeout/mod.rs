@@ -30,6 +30,11 @@ use std::fmt;
 
 /// Decides what an expired retransmission timer does, and whether it was right.
 pub trait TimeoutPolicy: fmt::Debug + Send {
+    /// Whether it is to be told of acknowledgements at any time. Asked once, when the connection is made; false spares each packet a call in vain.
+    fn listens(&self) -> bool {
+        true
+    }
+
     /// An acknowledgement arrived, at any time: what is to be measured is measured here. Called before [`assess`](Self::assess).
     fn on_ack(&mut self, _ack: &Ack) {}
 

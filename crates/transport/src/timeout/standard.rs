@@ -16,6 +16,10 @@ pub(super) const PART: Part<dyn TimeoutPolicy> = Part {
 pub struct Standard;
 
 impl TimeoutPolicy for Standard {
+    fn listens(&self) -> bool {
+        false
+    }
+
     fn on_timeout(&mut self, _timeout: &Timeout) -> TimeoutResponse {
         TimeoutResponse { window: TimeoutWindow::Collapse, back_off: true, head_only: false }
     }

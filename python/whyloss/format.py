@@ -21,6 +21,13 @@ Which frames go through one and the same channel.
 """
 
 
+ClosedWindow: TypeAlias = Literal["retransmit", "persist"]
+"""
+What a sender does with outstanding data over which the peer closes its window. RFC 9293, 3.8.6 has it probed in the standard way, and leaves
+open whether it is sent again otherwise.
+"""
+
+
 Effect: TypeAlias = Literal["erase", "damage"]
 """
 What an error does to its packet.
@@ -578,6 +585,10 @@ class Tcp:
     """
     When the host's clock ticks for the first time, for `net3` and `freebsd`, whose timers end with its ticks; "none", the default, draws it
     for each host and run.
+    """
+    closed_window: ClosedWindow | None = None
+    """
+    What happens when the peer closes its window over outstanding data: "retransmit" or "persist".
     """
     drop_precedence: Uint32OrNone | None = None
     """

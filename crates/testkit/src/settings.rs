@@ -1,7 +1,7 @@
 //! Configurations from words: `profile=modern sack=false ack_policy=delayed:40ms`.
 
 use whyloss_transport::scheme::{Selection, SelectionError};
-use whyloss_transport::tcp::{AckPolicy, ConfigError, FastRecovery, Granularity, ReportResponse, PROFILES};
+use whyloss_transport::tcp::{AckPolicy, ClosedWindow, ConfigError, FastRecovery, Granularity, ReportResponse, PROFILES};
 use whyloss_transport::{Config, Duration, Parts};
 
 /// A configuration and the algorithms, set word by word.
@@ -112,6 +112,17 @@ impl Value for FastRecovery {
             "tahoe" => Some(Self::Tahoe),
             "reno" => Some(Self::Reno),
             "newreno" => Some(Self::NewReno),
+            _ => None,
+        }
+    }
+}
+
+impl Value for ClosedWindow {
+    const ALLOWED: &'static str = "retransmit or persist";
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "retransmit" => Some(Self::Retransmit),
+            "persist" => Some(Self::Persist),
             _ => None,
         }
     }

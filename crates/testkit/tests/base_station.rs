@@ -9,7 +9,10 @@ use whyloss_sim::{
     TcpFlow, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
+use whyloss_transport::tcp::ClosedWindow;
 use whyloss_transport::{BitRate, Config, Duration, Instant};
+
+const RUNS_ON: ClosedWindow = ClosedWindow::Retransmit;
 
 /// A fixed host, its wired way of 40 ms there and back, a base station, and a mobile host 10 ms there and back from it.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +23,8 @@ struct World {
     loss: f64,
     /// The wireless link goes down for 2 s every 10 s.
     outages: bool,
+    /// What the sender does when its window is closed.
+    closed_window: ClosedWindow,
     run: u64,
 }
 
@@ -51,7 +56,7 @@ impl World {
             builder.middlebox(Middlebox::new(station, wireless, kind));
         }
         let end = || {
-            let mut config = Config::modern();
+            let mut config = Config { closed_window: self.closed_window, ..Config::modern() };
             let parts = Selection::scheme(self.scheme).build(&mut config).expect("it is in the table");
             End { config, parts }
         };
@@ -89,7 +94,8 @@ fn every_middlebox_keeps_its_worth() {
         );
         for loss in [0.0, 0.005, 0.02, 0.05] {
             for middlebox in KINDS {
-                let (goodput, resent, timeouts, memory) = outcome(World { scheme, middlebox, loss, outages: false, run: 0 });
+                let (goodput, resent, timeouts, memory) =
+                    outcome(World { scheme, middlebox, loss, outages: false, closed_window: RUNS_ON, run: 0 });
                 let name = middlebox.unwrap_or("none");
                 write!(out, "\n{:>5.1}% {name:<15} {goodput:>7.0} {resent:>7} {timeouts:>8} {memory:>9}", loss * 100.0).unwrap();
             }
@@ -101,10 +107,12 @@ fn every_middlebox_keeps_its_worth() {
 #[test]
 fn every_middlebox_keeps_its_worth_through_outages() {
     let mut out = "newreno to a mobile host that is away for 2 s of 10, 3 runs of 100 s\nmiddlebox        kbit/s  resent timeouts  memory B".to_owned();
-    for middlebox in KINDS {
-        let world = World { scheme: "newreno", middlebox, loss: 0.0, outages: true, run: 0 };
+    let persisting = [None, Some("m-tcp")].map(|middlebox| (middlebox, ClosedWindow::Persist));
+    for (middlebox, closed_window) in KINDS.map(|middlebox| (middlebox, RUNS_ON)).into_iter().chain(persisting) {
+        let world = World { scheme: "newreno", middlebox, loss: 0.0, outages: true, closed_window, run: 0 };
         let (goodput, resent, timeouts, memory) = outcome(world);
-        let name = middlebox.unwrap_or("none");
+        let persists = if closed_window == ClosedWindow::Persist { ", persist" } else { "" };
+        let name = format!("{}{persists}", middlebox.unwrap_or("none"));
         write!(out, "\n{name:<15} {goodput:>7.0} {resent:>7} {timeouts:>8} {memory:>9}").unwrap();
     }
     insta::assert_snapshot!("base_station_outages", out);
@@ -112,7 +120,7 @@ fn every_middlebox_keeps_its_worth_through_outages() {
 
 #[test]
 fn a_base_station_that_hears_of_its_link_closes_the_sender_s_window() {
-    let world = World { scheme: "newreno", middlebox: Some("m-tcp"), loss: 0.0, outages: true, run: 0 };
+    let world = World { scheme: "newreno", middlebox: Some("m-tcp"), loss: 0.0, outages: true, closed_window: RUNS_ON, run: 0 };
     let records = world.run();
     // Nine outages: the window is closed and opened in each, and probes are answered.
     let sent = records.middleboxes[0].sent;
@@ -122,8 +130,21 @@ fn a_base_station_that_hears_of_its_link_closes_the_sender_s_window() {
 }
 
 #[test]
+fn a_sender_that_persists_loses_no_window_while_its_mobile_host_is_away() {
+    for scheme in ["newreno", "sack"] {
+        let closed_window = ClosedWindow::Persist;
+        let plain = World { scheme, middlebox: None, loss: 0.0, outages: true, closed_window, run: 0 };
+        let (alone, _, timeouts, _) = outcome(plain);
+        let (helped, _, helped_timeouts, _) = outcome(World { middlebox: Some("m-tcp"), ..plain });
+        // What is left follows from the burst at the old window, which can fill the queue.
+        assert!(timeouts >= 3 * 9 && 4 * helped_timeouts < timeouts, "{scheme}: {timeouts} and {helped_timeouts} timeouts");
+        assert!(helped > 1.1 * alone, "{scheme}: {helped} against {alone} kbit/s");
+    }
+}
+
+#[test]
 fn a_split_connection_keeps_the_wired_half_clean() {
-    let world = World { scheme: "sack", middlebox: Some("i-tcp"), loss: 0.05, outages: false, run: 0 };
+    let world = World { scheme: "sack", middlebox: Some("i-tcp"), loss: 0.05, outages: false, closed_window: RUNS_ON, run: 0 };
     let records = world.run();
     let sender = records.flows[0].sender.expect("it is TCP");
     // The base station takes everything in; beyond the losses of the beginning, in its own full queue, the sender has none.
@@ -135,7 +156,7 @@ fn a_split_connection_keeps_the_wired_half_clean() {
 
 #[test]
 fn snacks_are_answered_at_the_base_station() {
-    let world = World { scheme: "selective", middlebox: None, loss: 0.05, outages: false, run: 0 };
+    let world = World { scheme: "selective", middlebox: None, loss: 0.05, outages: false, closed_window: RUNS_ON, run: 0 };
     let (goodput, resent, ..) = outcome(world);
     let (helped, helped_resent, ..) = outcome(World { middlebox: Some("snack-snoop"), ..world });
     assert!(helped > 1.1 * goodput, "{helped} against {goodput}");
@@ -144,7 +165,7 @@ fn snacks_are_answered_at_the_base_station() {
 
 #[test]
 fn a_snoop_agent_hides_what_the_link_loses() {
-    let world = World { scheme: "newreno", middlebox: None, loss: 0.02, outages: false, run: 0 };
+    let world = World { scheme: "newreno", middlebox: None, loss: 0.02, outages: false, closed_window: RUNS_ON, run: 0 };
     let (plain, helped) = (world.run(), World { middlebox: Some("snoop"), ..world }.run());
     let sender = |records: &Records| records.flows[0].sender.expect("it is TCP");
     assert!(helped.flows[0].goodput_bps > 1.3 * plain.flows[0].goodput_bps);

@@ -23,7 +23,7 @@ pub(super) const PART: Part<dyn Agent> = Part {
     reference: "Brown & Singh 1997",
     notes: Notes {
         idea: "A sender whose window is closed waits and probes; one that hears nothing times out, backs off and begins anew.",
-        fails: "Where a sender's retransmission timer runs on while the window is closed, as RFC 9293 (3.8.6.1) and Linux have it: then only its backoff is shorter. It repairs nothing that the link loses.",
+        fails: "Where a sender's retransmission timer runs on while the window is closed (tcp.closed_window = \"retransmit\", as in Linux): then only its backoff is shorter. It repairs nothing that the link loses.",
         errata: "The original splits the connection and repairs over the wireless half; here the acknowledgements alone are its own.",
         ..Notes::NONE
     },

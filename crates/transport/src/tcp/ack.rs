@@ -37,6 +37,7 @@ impl Endpoint {
         let una = self.snd.una;
         let silence = now.since(self.snd.quiet_since);
         self.snd.quiet_since = now;
+        self.snd.persist.unanswered = 0;
         let bare_options = segment.options.sack.is_empty() && segment.options.rare.is_none();
         if self.snd.flight() == 0 && bare_options && !segment.flags.contains(Flags::ECE) {
             // With nothing outstanding, as at an end that only receives, it tells of the window alone.
@@ -79,7 +80,7 @@ impl Endpoint {
             ack == una && news.delivered.octets > 0
         } else {
             let ordinary = bare && !window_changed && !news.new_report && !news.asks;
-            ack == una && news.flight_before > 0 && ordinary && !self.snd.persist.outstanding
+            ack == una && news.flight_before > 0 && ordinary && !self.is_answer_to_window_probe()
         };
         if news.acked > 0 {
             self.snd.echoes.on_advance(ack, self.snd.nxt, news.delivered.retransmitted);
@@ -140,18 +141,9 @@ impl Endpoint {
     fn update_window(&mut self, now: Instant, segment: &Segment, ack: u64, start: u64) -> bool {
         let Some(change) = self.snd.peer.update(segment.window, start, ack) else { return false };
         if change.to == 0 {
-            self.snd.expiries = 0; // a peer that is alive but has no room is not given up (RFC 9293, 3.8.6.1)
-        } else if self.timers.persist_armed() {
-            self.timers.cancel_persist();
-            self.snd.persist.probes = 0;
-            self.snd.due.window_probe = false;
-        }
-        let opened = change.from == 0 && change.to > 0;
-        if opened && self.snd.board.len() > 0 && ack == self.snd.una && self.snd.persist.outstanding {
-            // The octet that probed the window was refused: send it again now that there is room.
-            self.snd.board.mark_lost(0);
-            self.snd.persist.outstanding = false;
-            self.guard_outstanding(now);
+            self.on_window_closed(now);
+        } else {
+            self.on_window_open(now, change.from == 0, ack == self.snd.una);
         }
         change.from != change.to
     }

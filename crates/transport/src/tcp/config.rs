@@ -171,6 +171,8 @@ config! { $;
     /// Probe a closed window without data, as Linux does.
     // Probe a closed window by a segment without data below the window, as Linux does, instead of by its first octet (RFC 9293, 3.8.6.1).
     bare_window_probes: bool,
+    /// What happens when the peer closes its window over outstanding data: "retransmit" or "persist".
+    closed_window: ClosedWindow,
     /// Time in TIME-WAIT (2 MSL).
     time_wait: Duration,
     /// Challenge ACKs in any `challenge_ack_window` (RFC 5961, 7).
@@ -264,6 +266,21 @@ pub enum ReportResponse {
     Immediate,
 }
 
+/// What a sender does with outstanding data over which the peer closes its window. RFC 9293, 3.8.6 has it probed in the standard way, and leaves
+/// open whether it is sent again otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ClosedWindow {
+    /// The retransmission timer runs on: what it sends again are the probes, and the congestion window falls (Linux).
+    Retransmit,
+    /// The timer stops, and nothing leaves but probes. When the window opens, what was outstanding is sent again at the congestion window
+    /// that there was (4.4BSD).
+    // Wright & Stevens 1995, 26.3: the timer is cancelled and SND.NXT pulled back to SND.UNA. Idle time is counted from the last segment
+    // received, so that the congestion window does not begin anew either. M-TCP and Freeze-TCP rely on it.
+    Persist,
+}
+
 /// A configuration that no connection can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {found}; allowed is {allowed}")]
@@ -355,6 +372,7 @@ impl Config {
             keep_alive: None,
             user_timeout: None,
             bare_window_probes: false,
+            closed_window: ClosedWindow::Retransmit,
             time_wait: Duration::from_secs(60),
             challenge_ack_limit: 10,
             challenge_ack_window: Duration::from_secs(5),
@@ -421,7 +439,7 @@ impl Config {
     }
 
     /// FreeBSD 4.5 as in Garcia & Brunstrom 2004: NewReno without SACK, 10 ms ticks, 1 s minimum RTO, delayed
-    /// acknowledgements of 100 ms, 64 KiB windows, timestamps. Growth is the congestion control's: `reno` counts acknowledgements as
+    /// acknowledgements of 100 ms, 64 KiB windows, timestamps, no retransmissions into a closed window. Growth is the congestion control's: `reno` counts acknowledgements as
     /// that system did.
     pub fn freebsd45() -> Self {
         Self {
@@ -449,6 +467,7 @@ impl Config {
             max_rto: Duration::from_secs(64),
             max_backoff: 64,
             max_retransmissions: Some(12),
+            closed_window: ClosedWindow::Persist,
             report_response: ReportResponse::Lazy,
             ..Self::modern()
         }

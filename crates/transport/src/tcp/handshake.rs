@@ -45,10 +45,8 @@ impl Endpoint {
     pub(super) fn abort(&mut self, now: Instant) {
         let synchronised = !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait);
         if synchronised {
-            // An octet that probes a closed window lies outside of it, and so would the reset.
-            let seq = if self.snd.persist.outstanding { self.snd.una } else { self.snd.nxt };
             self.control = Some(Box::new(Segment {
-                seq: Seq::from(seq),
+                seq: Seq::from(self.acceptable_position()),
                 ack: Seq::from(self.rcv.next),
                 flags: Flags::RST | Flags::ACK,
                 options: self.usual_options(now), // RFC 7323, 5.2

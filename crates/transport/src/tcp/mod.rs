@@ -2,7 +2,8 @@
 //!
 //! [`Endpoint`] is the face; behind it one file holds one thought:
 //!
-//! - opening and closing (`handshake`, `fast_open`), arriving segments (`input`), what leaves (`output`), how large packets may be (`pmtu`), timers (`timers`);
+//! - opening and closing (`handshake`, `fast_open`), arriving segments (`input`), what leaves (`output`), how large packets may be (`pmtu`), timers (`timers`), a window
+//!   that the peer has closed (`closed_window`);
 //! - what an acknowledgement delivers, teaches and sets in motion (`ack`), and what it asks for (`snacks`);
 //! - **where a loss is judged**: `losses`, by duplicates or by time (`rack`); `differentiators` passes every event on to them;
 //! - **where the window falls** and how it comes back: `reduction`, with `prr`, `ramp` and `undo`;
@@ -18,6 +19,7 @@ mod arrivals;
 mod assembler;
 mod bulk;
 mod clock;
+mod closed_window;
 mod config;
 mod differentiators;
 mod endpoint;
@@ -50,7 +52,7 @@ mod window_use;
 
 #[cfg(feature = "serde")]
 pub use config::Overrides;
-pub use config::{AckPolicy, Config, ConfigError, FastRecovery, Granularity, Profile, ReportResponse, PROFILES};
+pub use config::{AckPolicy, ClosedWindow, Config, ConfigError, FastRecovery, Granularity, Profile, ReportResponse, PROFILES};
 pub use differentiators::Differentiators;
 pub use endpoint::Endpoint;
 pub use parts::Parts;

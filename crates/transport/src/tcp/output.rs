@@ -72,7 +72,8 @@ impl Endpoint {
             return Some(self.acknowledgement(now));
         }
         if self.may_transmit_data() {
-            if self.has_repair() {
+            let withheld = self.withholds();
+            if !withheld && self.has_repair() {
                 let repair = self.transmit_repair(now);
                 if repair.is_some() {
                     return repair;
@@ -84,7 +85,7 @@ impl Endpoint {
                     return new;
                 }
             }
-            if let Some(recover) = self.snd.recovery.fast().map(Fast::recover) {
+            if let Some(recover) = self.snd.recovery.fast().filter(|_| !withheld).map(Fast::recover) {
                 let rescue = self.transmit_rescue(now, recover);
                 if rescue.is_some() {
                     return rescue;
@@ -282,42 +283,15 @@ impl Endpoint {
         }
     }
 
-    /// The peer's window keeps data back and nothing is outstanding that would bring news: see to it that a probe goes out.
-    fn mind_zero_window(&mut self, now: Instant) {
-        if self.snd.board.len() == 0 && !self.timers.persist_armed() {
-            self.arm_persist(now);
-        }
-    }
-
     /// A segment just below the window, which the peer has to acknowledge (RFC 9293, 3.8.4).
-    fn bare_probe(&mut self, now: Instant) -> Segment {
+    pub(super) fn bare_probe(&mut self, now: Instant) -> Segment {
         let mut probe = self.acknowledgement(now);
         probe.seq = Seq::from(self.snd.una - 1);
         probe
     }
 
-    /// As much as the window takes, at least one octet (RFC 9293, 3.8.6.1).
-    fn send_window_probe(&mut self, now: Instant) -> Segment {
-        if self.snd.board.len() > 0 {
-            return self.retransmit(now, 0);
-        }
-        self.snd.hold.expire(self.snd.buffer.end());
-        let by_peer = self.snd.room_at_peer();
-        if by_peer == 0 && self.config.bare_window_probes {
-            return self.bare_probe(now);
-        }
-        let len = by_peer.min(self.snd.unsent_of_record()).clamp(1, u64::from(self.snd.mss));
-        let segment = self.send_new(now, len as u32);
-        if by_peer == 0 {
-            // The persist timer repeats it for as long as the window stays closed.
-            self.snd.persist.outstanding = true;
-            self.timers.cancel_retransmission();
-        }
-        segment
-    }
-
     /// Sends `len` octets from `SND.NXT` on, and the FIN if it follows them.
-    fn send_new(&mut self, now: Instant, len: u32) -> Segment {
+    pub(super) fn send_new(&mut self, now: Instant, len: u32) -> Segment {
         let was_idle = self.snd.board.len() == 0;
         let start = self.snd.nxt;
         let fin = self.snd.closing && !self.snd.fin_sent && start + u64::from(len) == self.snd.buffer.end();
@@ -453,10 +427,8 @@ impl Endpoint {
     }
 
     fn acknowledgement(&mut self, now: Instant) -> Segment {
-        // The octet that probes a closed window lies outside of it, and what follows it would be dropped.
-        let seq = if self.snd.persist.outstanding { self.snd.una } else { self.snd.nxt };
         let options = self.usual_options(now);
-        let mut segment = Segment { seq: Seq::from(seq), flags: Flags::ACK, options, ..self.blank() };
+        let mut segment = Segment { seq: Seq::from(self.acceptable_position()), flags: Flags::ACK, options, ..self.blank() };
         if self.listeners.receiver {
             self.add_reports(now, &mut segment.options);
         }

@@ -129,7 +129,10 @@ impl Endpoint {
             snd.ecn.cwr_due |= self.agreed.ecn;
             snd.ecn.reduced_until = snd.nxt;
         }
-        self.timers.arm_retransmission(snd.rtt.expiry(now));
+        if !self.withholds() {
+            self.timers.arm_retransmission(self.snd.rtt.expiry(now));
+        }
+        let snd = &mut self.snd;
         let mss = u64::from(snd.mss);
         if !self.agreed.sack && self.config.recovery == FastRecovery::Tahoe && reduced {
             snd.recovery.begin_slow_start(snd.nxt, snd.una);

@@ -108,6 +108,8 @@ pub(super) struct Due {
 pub(super) struct Persist {
     /// Probes in a row.
     pub probes: u32,
+    /// Of these, how many since the last acknowledgement.
+    pub unanswered: u32,
     /// The octet that probes the window is outstanding.
     pub outstanding: bool,
 }

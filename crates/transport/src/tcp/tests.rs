@@ -28,6 +28,8 @@ pub(super) struct Pair {
     offers: Option<u16>,
     /// What the server sends before this time is lost.
     mute_until: Instant,
+    /// Nothing passes, from [`cut`](Self::cut) on.
+    pub down: bool,
 }
 
 impl Pair {
@@ -47,6 +49,7 @@ impl Pair {
             data_sent: 0,
             offers: None,
             mute_until: Instant::ZERO,
+            down: false,
             trace: Vec::new(),
             router: (usize::MAX, false),
         };
@@ -60,6 +63,12 @@ impl Pair {
         self.ends[0].handle(self.now, Input::Command(command));
     }
 
+    /// The link goes down, and what is under way is lost.
+    pub fn cut(&mut self) {
+        self.down = true;
+        self.under_way.clear();
+    }
+
     fn flush(&mut self) {
         for who in 0..2 {
             while let Some(segment) = self.ends[who].poll_transmit(self.now) {
@@ -71,7 +80,7 @@ impl Pair {
                 if who == 0 && self.too_big(&segment) {
                     continue;
                 }
-                if !(data && self.lost.contains(&self.data_sent) || who == 1 && self.now < self.mute_until) {
+                if !(data && self.lost.contains(&self.data_sent) || who == 1 && self.now < self.mute_until || self.down) {
                     self.order += 1;
                     self.under_way.insert((self.now + self.delay, self.order), (1 - who, segment));
                 }

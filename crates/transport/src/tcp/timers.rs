@@ -159,9 +159,7 @@ impl Endpoint {
             }
         }
         if due(&mut self.timers.persist, now) {
-            self.snd.persist.probes += 1;
-            self.snd.due.window_probe = true;
-            self.arm_persist(now);
+            self.on_persist_timeout(now);
         }
         if due(&mut self.timers.keep_alive, now) {
             self.on_keep_alive(now);
@@ -169,17 +167,6 @@ impl Endpoint {
         if due(&mut self.timers.time_wait, now) {
             self.finish(Closing::Normal);
         }
-    }
-
-    /// Starts the timer that probes a closed window.
-    pub(super) fn arm_persist(&mut self, now: Instant) {
-        self.timers.arm_persist(self.snd.rtt.clock().after(now, self.persist_interval()));
-    }
-
-    /// RFC 9293, 3.8.6.1: the first probe after a retransmission timeout, the next ones ever later.
-    fn persist_interval(&self) -> Duration {
-        let doubled = self.snd.rtt.base_rto() * (1 << self.snd.persist.probes.min(16));
-        doubled.min(self.config.max_rto)
     }
 
     /// A segment of the peer arrived: the time after which it is probed begins anew.
@@ -204,6 +191,9 @@ impl Endpoint {
     pub(super) fn guard_outstanding(&mut self, now: Instant) {
         if self.state == State::SynReceived {
             return; // the timer of the SYN-ACK guards the data that follows it, too
+        }
+        if self.withholds() {
+            return self.persist(now);
         }
         let expiry = self.snd.rtt.expiry(now);
         self.timers.arm_retransmission(expiry);

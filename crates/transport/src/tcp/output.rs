@@ -368,8 +368,11 @@ impl Endpoint {
         segment
     }
 
-    /// What forms waves, if data segments carry them. Asked where reports are agreed upon.
+    /// What forms waves, if data segments carry them.
     pub(super) fn wave_formation(&self) -> Option<Formation> {
+        if !self.agreed.reports {
+            return None;
+        }
         self.parts.differentiators.ruling.wants_waves().or_else(|| self.parts.congestion.wants_waves())
     }
 

@@ -4,6 +4,9 @@ use crate::segment::Payload;
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
+/// Pieces are joined up to so many octets: each takes memory beside its octets, and many are small where an application writes little at a time.
+const SMALL: usize = 512;
+
 /// A stretch of the stream.
 #[derive(Debug)]
 struct Chunk {
@@ -48,7 +51,13 @@ impl SendBuffer {
             Payload::Bytes(bytes) => {
                 let start = self.end;
                 self.end += bytes.len() as u64;
-                self.chunks.push_back(Chunk { start, end: self.end, bytes: Some(bytes) });
+                match self.chunks.back_mut() {
+                    Some(Chunk { end, bytes: Some(last), .. }) if last.len() + bytes.len() <= SMALL => {
+                        *last = [&last[..], &bytes].concat().into();
+                        *end = self.end;
+                    }
+                    _ => self.chunks.push_back(Chunk { start, end: self.end, bytes: Some(bytes) }),
+                }
             }
         }
     }
@@ -155,6 +164,27 @@ mod tests {
         buffer.release(1005);
         assert_eq!(buffer.slice(1005, 3).to_bytes(), Bytes::from_static(b"xyz"));
         assert_eq!(buffer.end(), 1008);
+    }
+
+    #[test]
+    fn many_small_pieces_are_few_chunks() {
+        let mut buffer = SendBuffer::new(0);
+        let octet = |at: u64| (at % 251) as u8;
+        for at in 0..10_000 {
+            buffer.append(Payload::Bytes(Bytes::from(vec![octet(at)])));
+            if at == 300 {
+                buffer.release(200);
+            }
+        }
+        assert!(buffer.chunks.len() <= 10_000 / SMALL + 1, "{}", buffer.chunks.len());
+        let expected: Vec<_> = (500..9000).map(octet).collect();
+        assert_eq!(&buffer.slice(500, 8500).to_bytes()[..], &expected);
+        // A large piece is not copied.
+        let large = Bytes::from(vec![7; 2000]);
+        let place = large.as_ptr();
+        buffer.append(Payload::Bytes(large));
+        let Payload::Bytes(sent) = buffer.slice(10_000, 2000) else { panic!("octets") };
+        assert_eq!(sent.as_ptr(), place);
     }
 
     #[test]

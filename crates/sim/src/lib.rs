@@ -51,7 +51,7 @@ pub use crossing::{Arrival, Crossing, CrossingCounts, Packet, Passage};
 pub use direction::LinkNames;
 pub use error::{BuildError, ChannelError, Flaw, RunError};
 pub use middlebox::{Middlebox, MiddleboxKind};
-pub use outage::{Outage, WhileDown};
+pub use outage::{Outage, Turns, WhileDown};
 pub use queue::{Discipline, Red, Warn};
 pub use radio::{ChannelScope, Locking, RadioSpec};
 pub use record::{

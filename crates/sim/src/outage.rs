@@ -85,6 +85,48 @@ pub(crate) fn held_until(held: &[Outage], now: u64) -> Option<u64> {
     Some(u64::MAX)
 }
 
+/// When a link goes down and comes up again, for whoever wants to be told.
+#[derive(Debug)]
+pub struct Turns {
+    outages: Vec<Outage>,
+    up: bool,
+    /// `u64::MAX` if it does not turn any more.
+    next: u64,
+}
+
+impl Turns {
+    /// Those of a link with these outages.
+    pub fn new(outages: Vec<Outage>) -> Self {
+        let up = outages.iter().all(|outage| outage.until(0).is_none());
+        let mut turns = Self { outages, up, next: u64::MAX };
+        turns.next = turns.after(0);
+        turns
+    }
+
+    /// When it turns next.
+    pub fn next(&self) -> Option<Instant> {
+        (self.next != u64::MAX).then(|| Instant::from_nanos(self.next))
+    }
+
+    /// Whether it is up from now on, if it has turned since the last call.
+    pub fn turn(&mut self, now: Instant) -> Option<bool> {
+        let before = self.up;
+        while self.next <= now.as_nanos() {
+            self.up = !self.up;
+            self.next = self.after(self.next);
+        }
+        (self.up != before).then_some(self.up)
+    }
+
+    fn after(&self, now: u64) -> u64 {
+        if self.up {
+            self.outages.iter().filter_map(|outage| outage.next(now)).min().unwrap_or(u64::MAX)
+        } else {
+            held_until(&self.outages, now).unwrap_or(u64::MAX)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,5 +181,17 @@ mod tests {
         });
         assert_eq!(held_until(&outages, 9 * MS), None);
         assert_eq!(held_until(&outages, 10 * MS), Some(35 * MS));
+    }
+
+    #[test]
+    fn a_link_turns_when_it_goes_down_and_when_it_is_up_again() {
+        let at = |ms: u64| Instant::from_nanos(ms * MS);
+        let mut turns = Turns::new(vec![outage(Some(50))]);
+        assert_eq!((turns.next(), turns.turn(at(99))), (Some(at(100)), None));
+        assert_eq!((turns.turn(at(100)), turns.next()), (Some(false), Some(at(120))));
+        assert_eq!((turns.turn(at(121)), turns.next()), (Some(true), Some(at(150))));
+        // Who asks late hears how it is now.
+        assert_eq!((turns.turn(at(175)), turns.next()), (None, Some(at(200))));
+        assert_eq!(Turns::new(Vec::new()).next(), None);
     }
 }

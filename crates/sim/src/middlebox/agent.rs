@@ -8,7 +8,7 @@ use crate::record::Held;
 use std::fmt;
 use whyloss_transport::segment::{Notices, RareOptions};
 use whyloss_transport::wire::options::MAX_LEN;
-use whyloss_transport::{Instant, Segment};
+use whyloss_transport::{Instant, Segment, Seq};
 
 /// A side of an agent's link. At a base station the link is the wireless one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +95,25 @@ pub trait Agent: fmt::Debug + Send {
 
     /// Its driver has forgotten a flow: if segments of it still come, they come as another flow.
     fn forget(&mut self, _flow: FlowId) {}
+
+    /// Its driver is about to forget a flow: what its ends are to hear of that.
+    fn dismiss(&mut self, _now: Instant, _flow: FlowId, _out: &mut Outbox) {}
+
+    /// Whether it is the receiver of a flow's segments. Then what cannot be shown to it must not go on either.
+    fn receives(&self, _flow: FlowId) -> bool {
+        false
+    }
+
+    /// Whether it has acknowledged, or may yet, what has not arrived: data is lost if it is made to forget the flow.
+    fn answers_for(&self, _flow: FlowId) -> bool {
+        false
+    }
+
+    /// A router says that a segment in the name of `from` that begins at `seq` was too big for its link, which takes segments of `room` octets,
+    /// TCP header included, if it says so. Returns whether the agent may have sent that segment: then the endpoint did not.
+    fn too_big(&mut self, _now: Instant, _from: EndpointId, _seq: Seq, _room: Option<u16>, _out: &mut Outbox) -> bool {
+        false
+    }
 
     /// When it wants to be called, if nothing happens before.
     fn next_timer(&self) -> Option<Instant> {

@@ -10,7 +10,7 @@
 use super::agent::{Agent, Handling, Outbox, Side, Transit};
 use super::deadlines::Deadlines;
 use super::table::Table;
-use crate::address::EndpointId;
+use crate::address::{EndpointId, FlowId};
 use crate::record::Held;
 use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::segment::{Flags, SackBlocks};
@@ -192,6 +192,11 @@ impl Agent for MTcp {
         }
         self.timers.set(id, due);
         Handling::Forward
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        self.flows.remove(flow);
+        self.timers.set(flow, None);
     }
 
     fn next_timer(&self) -> Option<Instant> {

@@ -22,7 +22,7 @@ pub use crate::record::Held;
 pub use agent::{Agent, Handling, Outbox, Outgoing, Side, Transit};
 
 use crate::address::{DirectionId, LinkId, NodeId};
-use crate::outage::{held_until, Outage};
+use crate::outage::{Outage, Turns};
 use std::collections::{BTreeMap, VecDeque};
 use whyloss_transport::kit::{ArgumentError, Arguments, Part, Value};
 use whyloss_transport::Instant;
@@ -98,10 +98,16 @@ impl MiddleboxKind {
         self.0.name
     }
 
-    /// Whether emulated links have it: it asks for no more than segments and time. The others want to know what a link damages or when
-    /// it is down, answer for data themselves, or speak options that only our own hosts know.
-    pub fn works_on_packets(self) -> bool {
-        matches!(self.name(), "snoop" | "packet-control")
+    /// Why it has nothing to do at an emulated link between stock hosts; `None` if it has, and emulated links have it.
+    pub fn useless_on_packets(self) -> Option<&'static str> {
+        match self.name() {
+            "snoop" | "packet-control" | "i-tcp" | "m-tcp" => None,
+            "snack-snoop" => Some("stock hosts send no SNACKs for it to answer, and without them it is `snoop`"),
+            "ceten" => Some("stock hosts do not read what it writes, and nobody measures for it what a real link damages"),
+            "eln" | "syndrome" | "ack-hop" => Some("stock hosts do not read what it writes"),
+            "strip" => Some("stock hosts send none of the options that it takes out"),
+            _ => Some("emulated links do not have it"),
+        }
     }
 
     /// Its row.
@@ -179,11 +185,8 @@ pub(crate) struct Attached {
     pub agent: Box<dyn Agent>,
     pub counts: Counts,
     restarts: VecDeque<Instant>,
-    /// When the link away from the router is down.
-    outages: Vec<Outage>,
-    up: bool,
-    /// When it goes down or comes up; `u64::MAX` if it does not.
-    turns: u64,
+    /// When the link away from the router goes down and comes up.
+    turns: Turns,
 }
 
 /// What an agent has done.
@@ -202,10 +205,7 @@ impl Attached {
         restarts.sort_unstable();
         let (name, agent, counts, restarts) =
             (middlebox.kind.name(), middlebox.agent()?, Counts::default(), VecDeque::from(restarts));
-        let up = outages.iter().all(|outage| outage.until(0).is_none());
-        let mut attached = Self { outgoing, name, number, agent, counts, restarts, outages, up, turns: u64::MAX };
-        attached.turns = attached.next_turn(0);
-        Ok(attached)
+        Ok(Self { outgoing, name, number, agent, counts, restarts, turns: Turns::new(outages) })
     }
 
     /// Which side a segment comes from that came by one direction and passes on to the next; `None` if it does not cross the link.
@@ -220,7 +220,8 @@ impl Attached {
     fn next_at(&self) -> u64 {
         let restart = self.restarts.front().map_or(u64::MAX, |at| at.as_nanos());
         let timer = self.agent.next_timer().map_or(u64::MAX, Instant::as_nanos);
-        restart.min(timer).min(self.turns)
+        let turn = self.turns.next().map_or(u64::MAX, Instant::as_nanos);
+        restart.min(timer).min(turn)
     }
 
     /// Does what is due by `now`.
@@ -230,24 +231,13 @@ impl Attached {
             self.restarts.pop_front();
             self.agent.restart();
         }
-        if self.turns <= now {
-            self.up = !self.up;
-            self.turns = self.next_turn(now);
-            self.agent.on_link(instant, self.up, out);
+        if let Some(up) = self.turns.turn(instant) {
+            self.agent.on_link(instant, up, out);
         }
         if self.agent.next_timer().is_some_and(|at| at <= instant) {
             self.agent.on_timer(instant, out);
         }
         self.note_held();
-    }
-
-    /// When the link turns next, after `now`.
-    fn next_turn(&self, now: u64) -> u64 {
-        if self.up {
-            self.outages.iter().filter_map(|outage| outage.next(now)).min().unwrap_or(u64::MAX)
-        } else {
-            held_until(&self.outages, now).unwrap_or(u64::MAX)
-        }
     }
 
     /// Notes how much the agent holds now.

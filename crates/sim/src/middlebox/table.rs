@@ -43,10 +43,14 @@ impl<T> Table<T> {
         self.flows.iter_mut().map(|(flow, (_, state))| (*flow, state))
     }
 
-    /// The flow that was quiet for longest.
-    pub fn oldest(&self) -> Option<(FlowId, &T)> {
-        let flow = *self.used.first_key_value()?.1;
-        Some((flow, &self.flows.get(&flow)?.1))
+    /// The state of a flow, without using it.
+    pub fn peek(&self, flow: FlowId) -> Option<&T> {
+        self.flows.get(&flow).map(|(_, state)| state)
+    }
+
+    /// The flow that was quiet for longest among those whose state `counts`.
+    pub fn oldest_of(&self, counts: impl Fn(&T) -> bool) -> Option<FlowId> {
+        self.used.values().copied().find(|flow| self.peek(*flow).is_some_and(&counts))
     }
 
     /// The state of a flow; that of a new one is made by `state`. Returns the flow that had to go for it, too.
@@ -89,7 +93,8 @@ mod tests {
         assert_eq!(*table.get_or_insert(flow(7), || 70).0, 70);
         assert_eq!(*table.get_or_insert(flow(8), || 80).0, 80);
         assert_eq!(table.get(flow(7)), Some(&mut 70));
-        assert_eq!(table.oldest(), Some((flow(8), &80)));
+        assert_eq!(table.oldest_of(|_| true), Some(flow(8)));
+        assert_eq!([table.oldest_of(|state| *state < 80), table.oldest_of(|state| *state < 70)], [Some(flow(7)), None]);
         assert_eq!(table.get_mut(flow(8)), Some(&mut 80));
         assert_eq!(table.iter_mut().map(|(flow, state)| (flow, *state)).collect::<Vec<_>>(), [(flow(7), 70), (flow(8), 80)]);
         let (new, gone) = table.get_or_insert(flow(9), || 90);

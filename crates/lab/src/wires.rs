@@ -143,9 +143,9 @@ impl Scenario {
         for (index, middlebox) in self.network().middleboxes.iter().enumerate() {
             let field = format!("middlebox[{index}]");
             let (kind, link) = (middlebox.kind, &self.network().links[middlebox.link].name);
-            if !kind.works_on_packets() {
-                let names = MiddleboxKind::all().filter(|kind| kind.works_on_packets()).map(MiddleboxKind::name);
-                let problem = format!("the agent {} exists in the simulator only, not between real hosts", kind.name());
+            if let Some(reason) = kind.useless_on_packets() {
+                let names = MiddleboxKind::all().filter(|kind| kind.useless_on_packets().is_none()).map(MiddleboxKind::name);
+                let problem = format!("the agent {} exists in the simulator only, not between real hosts: {reason}", kind.name());
                 let allowed = names.collect::<Vec<_>>().join(", ");
                 return Err(self.place(InputError::new(problem).at(format!("{field}.kind")).allowed(allowed)).into());
             }

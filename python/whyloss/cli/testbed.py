@@ -132,7 +132,7 @@ def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
         click.option(
             "--middlebox",
             metavar="KIND",
-            help="What the middleboxes of the scenario are: snoop, packet-control, or none to leave them out.",
+            help="What the middleboxes of the scenario are: snoop, packet-control, i-tcp, m-tcp, or none to leave out.",
         ),
         click.option(
             "--number",
@@ -368,8 +368,8 @@ def _show(audit: Sequence[dict[str, Any]]) -> None:
     boxes = [direction["middlebox"] for direction in audit if direction["middlebox"]]
     if boxes:
         title = "\nMiddleboxes, and the most that they kept of one connection"
-        listing = table(title, "kind", ">seen", ">suppressed", ">sent", ">segments", ">octets")
+        listing = table(title, "kind", ">seen", ">suppressed", ">accepted", ">sent", ">segments", ">octets")
         for box in boxes:
-            fields = ("kind", "seen", "suppressed", "sent", "connection_segments", "connection_octets")
+            fields = ("kind", "seen", "suppressed", "accepted", "sent", "connection_segments", "connection_octets")
             row(listing, *(box[name] for name in fields))
         screen.print(listing)

@@ -149,8 +149,10 @@ pub struct MiddleboxAudit {
     pub kind: &'static str,
     /// Segments that it saw, in both directions.
     pub seen: u64,
-    /// Of those, the ones whose journey it ended.
+    /// Segments whose journey it ended because their receiver had no need of them, or could not be shown to it.
     pub suppressed: u64,
+    /// Of those that it saw, the ones that it took in their receiver's place.
+    pub accepted: u64,
     /// Of those, the ones that it changed.
     pub changed: u64,
     /// Segments that it made and sent itself.
@@ -159,6 +161,8 @@ pub struct MiddleboxAudit {
     pub unsent: u64,
     /// Connections that had to be forgotten to make room for others.
     pub evicted: u64,
+    /// Segments that passed unseen because there was no room for another connection.
+    pub unremembered: u64,
     /// The most connections that it remembered at a time.
     pub flows: u64,
     /// The most segments, or pieces of data, of all connections that it remembered at a time.

@@ -128,13 +128,15 @@ impl Emulator {
         options: &Options,
     ) -> Result<Self, EmulateError> {
         let [a, b] = ends.map(Arc::new);
+        let link = agent.and_then(|placement| chains[placement.away].get(placement.hop));
+        let outages = link.map(|stretch| stretch.spec.outage.clone()).unwrap_or_default();
         let [there, back] = chains;
         let mut directions = [
             Direction::new(Arc::clone(&a), Arc::clone(&b), there, options, options.first_direction)?,
             Direction::new(b, a, back, options, options.first_direction + 1)?,
         ];
         if let Some(Placement { middlebox, away, hop }) = agent {
-            let station = Arc::new(Station::new(middlebox)?);
+            let station = Arc::new(Station::new(middlebox, outages)?);
             let links = directions[*away].links();
             let peers = directions.each_ref().map(Direction::shared);
             for (way, direction) in directions.iter_mut().enumerate() {
@@ -165,7 +167,7 @@ impl Emulator {
 
     /// What both directions have done so far.
     pub fn audit(&self) -> Vec<Audit> {
-        self.directions.iter().map(|direction| direction.shared.audit(direction.is_running()).judge(&self.bounds)).collect()
+        self.directions.iter().map(|direction| direction.shared.latest(direction.is_running()).judge(&self.bounds)).collect()
     }
 
     /// Whether both directions are at work. They end by themselves only if a device fails.

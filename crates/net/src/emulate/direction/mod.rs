@@ -1,9 +1,15 @@
 //! One direction of an emulator: the thread that forwards its packets from the ingress device to the egress device.
 
-use super::audit::{Audit, Errors, HopAudit};
+mod gate;
+mod shared;
+mod stage;
+
+pub(super) use gate::Gate;
+pub(super) use shared::Shared;
+
+use super::audit::{Audit, Errors};
 use super::packet::{self, Header};
 use super::record::{Chunk, PacketFate, Record, Touch};
-use super::station::{Made, Outcome, Station, Work};
 use super::{lock, EmulateError, Options, Stretch};
 use crate::clock::Clock;
 use crate::realtime::{self, Scheduling};
@@ -12,14 +18,15 @@ use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
+use stage::{slowest, Chance, EgressRate, Stage};
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use whyloss_sim::middlebox::Side;
-use whyloss_sim::{Arrival, Cause, Change, Crossing, CrossingCounts, Packet};
+use whyloss_sim::{Arrival, Cause, Crossing, Packet};
 use whyloss_transport::wire::damage::flip_bits;
 use whyloss_transport::{BitRate, Instant};
 
@@ -29,156 +36,12 @@ const BATCH: usize = 64;
 const LONGEST: usize = 1 << 16;
 /// More packets than this are left to the device, whose queue then overflows: 1500 octets each, they are 400 MB of memory.
 const MOST_UNDER_WAY: usize = 1 << 18;
-/// Packets of an agent that wait for a direction to take them; further ones are lost.
-const MOST_MADE: usize = 4096;
-/// How long the owner waits for the thread to say what it has done; then the older numbers do.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// What came out at the full rate is measured over at least this many nanoseconds.
-const SHORTEST_MEASUREMENT: u64 = 10_000_000;
-
-/// What the thread and its owner share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    stopped: AtomicBool,
-    wake: EventFd,
-    /// An audit is wanted. Making one takes as long as several packets, so none is made unasked.
-    wanted: AtomicBool,
-    audit: Mutex<Audit>,
-    published: Condvar,
-    /// What is to be different, by number of the link.
-    changes: Mutex<Vec<(usize, Change)>>,
-    /// What an agent has made for this direction.
-    made: Mutex<Vec<Made>>,
-    /// There is something of that.
-    has_made: AtomicBool,
-}
-
-impl Shared {
-    fn new(wake: EventFd) -> Self {
-        let [stopped, wanted, has_made] = [const { AtomicBool::new(false) }; 3];
-        let (audit, published) = (Mutex::default(), Condvar::new());
-        Self { stopped, wake, wanted, audit, published, changes: Mutex::default(), made: Mutex::default(), has_made }
-    }
-
-    pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
-        self.wake();
-    }
-
-    /// Asks for something to be different from now on.
-    pub fn change(&self, hop: usize, change: Change) {
-        lock(&self.changes).push((hop, change));
-        self.wake();
-    }
-
-    /// Hands over what an agent has made.
-    fn insert(&self, made: Vec<Made>) {
-        let mut waiting = lock(&self.made);
-        let room = MOST_MADE.saturating_sub(waiting.len());
-        waiting.extend(made.into_iter().take(room));
-        self.has_made.store(true, Ordering::Release);
-        self.wake();
-    }
-
-    fn wake(&self) {
-        // The counter of an event descriptor is far from full.
-        let _ = self.wake.write(1);
-    }
-
-    /// What the thread has done. If it has ended, what it had done then.
-    pub fn audit(&self, running: bool) -> Audit {
-        let mut audit = lock(&self.audit);
-        if running {
-            self.wanted.store(true, Ordering::Release);
-            self.wake();
-            let waited = self.published.wait_timeout_while(audit, PATIENCE, |_| self.wanted.load(Ordering::Acquire));
-            audit = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        audit.clone()
-    }
-}
-
-/// Where an agent stands in a direction.
-pub(super) struct Gate {
-    pub station: Arc<Station>,
-    /// From which side of the agent's link packets of this direction come.
-    pub side: Side,
-    /// It stands in front of the link of this number; behind the last one, at the end.
-    pub before: usize,
-    /// The other direction.
-    pub peer: Arc<Shared>,
-}
-
-/// A link of the chain at work.
-#[derive(Debug)]
-struct Stage {
-    name: String,
-    /// `None` if a trace says when it can send.
-    rate: Option<BitRate>,
-    crossing: Crossing,
-    chance: Chance,
-}
-
-/// How many errors a channel should have made.
-#[derive(Debug)]
-struct Chance {
-    spec: whyloss_sim::ChannelSpec,
-    /// The length asked for last, and its probability.
-    last: (u32, Option<f64>),
-    crossed: u64,
-    /// Sum of the probabilities; `None` once one is not known.
-    expected: Option<f64>,
-}
-
-impl Chance {
-    fn add(&mut self, octets: u32) {
-        if octets != self.last.0 {
-            self.last = (octets, self.spec.error_probability(octets));
-        }
-        self.crossed += 1;
-        self.expected = self.expected.zip(self.last.1).map(|(sum, more)| sum + more);
-    }
-
-    fn share(&self) -> Option<f64> {
-        self.expected.map(|sum| sum / self.crossed.max(1) as f64)
-    }
-}
 
 /// A packet under way.
 #[derive(Debug)]
 struct Slot {
     octets: Vec<u8>,
     record: Record,
-}
-
-/// The rate at which packets leave while others wait.
-#[derive(Debug, Default)]
-struct EgressRate {
-    last: Option<(u64, u64)>,
-    nanoseconds: u64,
-    octets: u64,
-}
-
-impl EgressRate {
-    /// A packet that was due at `due` has left at `left`; `span` is its time of transmission at the slowest link.
-    fn note(&mut self, due: u64, left: u64, octets: u32, span: u64) {
-        if let Some((before, left_before)) = self.last {
-            if due.saturating_sub(before) <= span + 1 {
-                self.nanoseconds += left.saturating_sub(left_before);
-                self.octets += u64::from(octets);
-            }
-        }
-        self.last = Some((due, left));
-    }
-
-    fn rate(&self) -> Option<f64> {
-        (self.nanoseconds >= SHORTEST_MEASUREMENT).then(|| self.octets as f64 * 8e9 / self.nanoseconds as f64)
-    }
-}
-
-/// The smallest rate of a chain; `None` if one of its links has none.
-fn slowest(stages: &[Stage]) -> Option<BitRate> {
-    stages.iter().map(|stage| stage.rate).min_by_key(|rate| rate.map(BitRate::as_bps)).flatten()
 }
 
 /// One direction of an emulator, at work: its devices, its links and its counters.
@@ -402,73 +265,6 @@ impl Direction {
         Ok(None)
     }
 
-    /// A packet passes the agent. Returns whether it goes on.
-    fn meet(&mut self, hop: usize, slot: u32, at: Instant) -> bool {
-        let Some(Gate { station, side, .. }) = &self.gate else { return true };
-        let Slot { octets, record } = &mut self.slots[slot as usize];
-        let crowded = self.stages.get_mut(hop).is_some_and(|stage| !stage.crossing.has_room_for_two(at, record.octets));
-        let (outcome, work) = station.pass(*side, at, crowded, octets);
-        if outcome != Outcome::Untouched {
-            record.agent = Some(Touch { kind: station.kind, made: false });
-            record.octets = octets.len() as u32;
-        }
-        if outcome == Outcome::Suppressed {
-            record.due = at.as_nanos();
-            record.left = record.due;
-            record.fate = PacketFate::Suppressed;
-            self.finish(slot);
-        }
-        self.hand_over(work);
-        outcome != Outcome::Suppressed
-    }
-
-    /// Gives both directions what the agent has made for them.
-    fn hand_over(&self, work: Work) {
-        let Some(Gate { side, peer, .. }) = &self.gate else { return };
-        let [away, back] = if *side == Side::Fixed { [&self.shared, peer] } else { [peer, &self.shared] };
-        for (direction, made) in [away, back].into_iter().zip(work.made) {
-            if !made.is_empty() {
-                direction.insert(made);
-            }
-        }
-        if work.wake && *side == Side::Mobile {
-            away.wake();
-        }
-    }
-
-    /// Does what is due at the agent, and takes what it has made for this direction.
-    fn tend(&mut self) -> io::Result<()> {
-        let Some(Gate { station, side, before, .. }) = &self.gate else { return Ok(()) };
-        let (kind, before) = (station.kind, *before);
-        if *side == Side::Fixed {
-            let work = station.advance(self.clock.now());
-            self.hand_over(work);
-        }
-        if !self.shared.has_made.swap(false, Ordering::Acquire) {
-            return Ok(());
-        }
-        let all = std::mem::take(&mut *lock(&self.shared.made));
-        let now = self.clock.now();
-        // What comes to the link from the one before it has come by then.
-        self.advance(now)?;
-        for Made { octets, urgent } in all {
-            let record = self.record(now, &octets, before, Some(Touch { kind, made: true }));
-            self.made += 1;
-            let slot = self.store(&octets, record);
-            let Some(stage) = self.stages.get_mut(before) else {
-                self.hand_on(slot)?;
-                continue;
-            };
-            let packet = self.slots[slot as usize].packet(slot);
-            if urgent {
-                stage.crossing.offer_first(now, packet);
-            } else {
-                stage.crossing.offer(now, packet);
-            }
-        }
-        Ok(())
-    }
-
     fn store(&mut self, octets: &[u8], record: Record) -> u32 {
         if let Some(slot) = self.free.pop() {
             let place = &mut self.slots[slot as usize];
@@ -632,12 +428,5 @@ impl Slot {
         let Record { octets, marked, header, .. } = self.record;
         let ecn = if marked { whyloss_transport::segment::Ecn::CongestionExperienced } else { header.ecn };
         Packet { token: u64::from(token), octets, ecn, dscp: header.dscp }
-    }
-}
-
-impl Stage {
-    fn audit(&self) -> HopAudit {
-        let counts: CrossingCounts = self.crossing.counts();
-        HopAudit::new(&self.name, self.rate.map(BitRate::as_bps), self.chance.share(), &counts)
     }
 }

@@ -4,16 +4,15 @@ mod support;
 
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use std::ops::ControlFlow;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::mpsc;
 use support::bed::{Bed, Family};
 use support::relay::Impairment;
+use support::serve::{fetch, serving, setup};
 use support::skip::skip;
 use support::stream::{octets, sha256};
 use support::web::{curl, Folder, WebServer};
-use whyloss_net::deliver::{self, DeliverError, ServerNews};
+use whyloss_net::deliver::DeliverError;
 use whyloss_net::namespace::{missing_capability, missing_tool, Namespace};
 use whyloss_net::{Setup, SetupError};
 use whyloss_transport::scheme::{Selection, Value};
@@ -29,40 +28,6 @@ const BAD: Impairment = Impairment {
     delay: std::time::Duration::from_millis(1),
     swallow_beyond: None,
 };
-
-fn setup(tun: &str, addresses: Vec<IpAddr>, scheme: &str) -> Setup {
-    Setup { tun: tun.to_owned(), addresses, selection: Selection::scheme(scheme), ..Setup::default() }
-}
-
-/// Serves `folder` in `namespace` to `clients` clients while `job` runs with the URLs; gives the report and what the job gave.
-fn serving<T>(
-    namespace: &Namespace,
-    setup: &Setup,
-    folder: &Path,
-    clients: u64,
-    job: impl FnOnce(Vec<String>) -> T,
-) -> (Json, T) {
-    std::thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
-        let server = scope.spawn(move || {
-            namespace.run(|| {
-                deliver::serve(setup, folder, 80, Some(clients), |news| {
-                    if let ServerNews::Listening(urls) = news {
-                        tell.send(urls).expect("somebody listens");
-                    }
-                    ControlFlow::Continue(())
-                })
-            })
-        });
-        let done = told.recv().map(job);
-        let report = server.join().expect("the server's thread").unwrap_or_else(|error| panic!("serving: {error}"));
-        (report, done.expect("the server tells where it listens"))
-    })
-}
-
-fn fetch(namespace: &Namespace, setup: &Setup, url: &str, output: &Path) -> Result<Json, DeliverError> {
-    namespace.run(|| deliver::fetch(setup, url, Some(output), |_| ControlFlow::Continue(())))
-}
 
 #[test]
 fn curl_gets_what_is_served_over_a_device_that_the_server_makes() {

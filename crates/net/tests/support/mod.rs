@@ -4,6 +4,7 @@
 pub mod bed;
 pub mod capture;
 pub mod relay;
+pub mod serve;
 pub mod skip;
 pub mod stream;
 pub mod web;

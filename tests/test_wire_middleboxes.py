@@ -132,6 +132,20 @@ def test_packet_control_on_stock_hosts_leaves_the_data_whole() -> None:
     assert done["seen"] > 300
 
 
+def test_a_proxy_that_moves_timestamps_raises_the_goodput_of_stock_hosts() -> None:
+    goodput: dict[str, list[float]] = {"none": [], "wtcp-proxy": []}
+    for run in range(3):
+        for kind, measured in goodput.items():
+            with opened(kind, run) as bed:
+                measured.append(transfer(bed))
+                if kind == "wtcp-proxy":
+                    done = agent(bed)
+                    assert done["sent"] > 0
+                    assert done["connection_segments"] <= 100
+    print(goodput)
+    assert statistics.median(goodput["wtcp-proxy"]) > 1.5 * statistics.median(goodput["none"])
+
+
 def test_connections_over_ipv6_are_helped_as_well() -> None:
     with opened("snoop") as bed:
         transfer(bed, 500_000, version=6)

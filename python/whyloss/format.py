@@ -68,6 +68,7 @@ MiddleboxKind: TypeAlias = Literal[
     "snack-snoop",
     "i-tcp",
     "m-tcp",
+    "wtcp-proxy",
     "strip",
 ]
 """

@@ -8,6 +8,7 @@ use whyloss_sim::{
     Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, Middlebox, MiddleboxKind, Outage, QueueLimit, Records,
     TcpFlow, WhileDown,
 };
+use whyloss_transport::kit::Value;
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::tcp::ClosedWindow;
 use whyloss_transport::{BitRate, Config, Duration, Instant};
@@ -30,6 +31,11 @@ struct World {
 
 impl World {
     fn run(self) -> Records {
+        self.run_as(&Config::modern(), &[])
+    }
+
+    /// With hosts of this configuration, and these parameters of the middlebox.
+    fn run_as(self, config: &Config, parameters: &[(&str, Value)]) -> Records {
         let mut builder = Builder::new(7, self.run);
         let (fixed, station, mobile) = (builder.host("fixed"), builder.router("station"), builder.host("mobile"));
         let link = |mbps: u64, ms: u64, loss: f64| LinkSpec {
@@ -53,15 +59,17 @@ impl World {
         let wireless = builder.link(station, mobile, air(self.loss), air(0.0));
         if let Some(kind) = self.middlebox {
             let kind = MiddleboxKind::named(kind).expect("it is in the table");
-            builder.middlebox(Middlebox::new(station, wireless, kind));
+            let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+            builder.middlebox(Middlebox { parameters, ..Middlebox::new(station, wireless, kind) });
         }
         let end = || {
-            let mut config = Config { closed_window: self.closed_window, ..Config::modern() };
+            let mut config = Config { closed_window: self.closed_window, ..config.clone() };
             let parts = Selection::scheme(self.scheme).build(&mut config).expect("it is in the table");
             End { config, parts }
         };
         let (start, amount) = (Instant::ZERO, Amount::Unlimited);
         builder.tcp(TcpFlow { name: "flow".into(), from: fixed, to: mobile, start, amount, sender: end(), receiver: end() });
+        builder.sample_every(Duration::from_millis(100));
         let mut simulation = builder.build().expect("the network fits together");
         let limits = Limits { until: Some(start + Duration::from_secs(100)) };
         simulation.run(&limits, |_| ControlFlow::Continue(())).expect("it runs");
@@ -84,7 +92,8 @@ fn outcome(world: World) -> (f64, u64, u64, u64) {
     (goodput, resent, timeouts, memory)
 }
 
-const KINDS: [Option<&str>; 6] = [None, Some("packet-control"), Some("snoop"), Some("snack-snoop"), Some("i-tcp"), Some("m-tcp")];
+const KINDS: [Option<&str>; 7] =
+    [None, Some("packet-control"), Some("snoop"), Some("snack-snoop"), Some("wtcp-proxy"), Some("i-tcp"), Some("m-tcp")];
 
 #[test]
 fn every_middlebox_keeps_its_worth() {
@@ -173,4 +182,43 @@ fn a_snoop_agent_hides_what_the_link_loses() {
     // The agent sends again what was lost, and what it keeps back is no loss.
     assert!(helped.flows[0].forward.inserted > 100 && helped.flows[0].reverse.suppressed > 100);
     assert_eq!(helped.flows[0].reverse.dropped.total(), 0);
+}
+
+/// Mean of the sender's smoothed round-trip time in milliseconds, and its timeouts, over three runs.
+fn round_trips(world: World, config: &Config, hide: bool) -> (f64, u64) {
+    let (mut sum, mut samples, mut timeouts) = (0.0, 0.0, 0);
+    for run in 0..3 {
+        let records = World { run, ..world }.run_as(config, &[("hide", Value::Flag(hide))]);
+        for srtt in records.flow_samples.iter().filter_map(|sample| sample.srtt) {
+            (sum, samples) = (sum + srtt.as_nanos() as f64 / 1e6, samples + 1.0);
+        }
+        timeouts += records.flows[0].sender.expect("it is TCP").timeouts;
+    }
+    (sum / samples, timeouts)
+}
+
+#[test]
+fn what_local_repairs_take_is_hidden_from_a_sender_that_goes_by_timestamps() {
+    let world =
+        World { scheme: "newreno", middlebox: Some("wtcp-proxy"), loss: 0.05, outages: false, closed_window: RUNS_ON, run: 0 };
+    let ratio = |config: &Config| round_trips(world, config, true).0 / round_trips(world, config, false).0;
+    let by_timestamps = ratio(&Config::freebsd45());
+    assert!(by_timestamps < 0.8, "{by_timestamps}");
+    // A sender that times its segments itself sees what they really took.
+    let by_own_clock = ratio(&Config::modern());
+    assert!((0.85..1.15).contains(&by_own_clock), "{by_own_clock}");
+    // Without losses nothing is here for longer than it takes to pass.
+    let steady = World { loss: 0.0, ..world };
+    let config = Config::freebsd45();
+    assert_eq!(round_trips(steady, &config, true), round_trips(steady, &config, false));
+}
+
+#[test]
+fn a_proxy_at_the_base_station_keeps_losses_from_the_sender() {
+    let world = World { scheme: "newreno", middlebox: None, loss: 0.05, outages: false, closed_window: RUNS_ON, run: 0 };
+    let (plain, helped) = (world.run(), World { middlebox: Some("wtcp-proxy"), ..world }.run());
+    let sender = |records: &Records| records.flows[0].sender.expect("it is TCP");
+    assert!(helped.flows[0].goodput_bps > 1.5 * plain.flows[0].goodput_bps);
+    assert!(3 * sender(&helped).reductions < sender(&plain).reductions);
+    assert!(helped.flows[0].forward.inserted > 100 && helped.flows[0].octets_corrupted == 0);
 }

@@ -8,6 +8,7 @@ mod agent;
 mod deadlines;
 mod explicit_loss;
 mod forward_count;
+mod hop;
 mod hop_notices;
 mod i_tcp;
 mod m_tcp;
@@ -17,6 +18,7 @@ mod snoop;
 mod strip;
 mod survival;
 mod table;
+mod wtcp_proxy;
 
 pub use crate::record::Held;
 pub use agent::{Agent, Handling, Outbox, Outgoing, Side, Transit};
@@ -38,6 +40,7 @@ pub static TABLE: &[Part<dyn Agent>] = &[
     snack_snoop::PART,
     i_tcp::PART,
     m_tcp::PART,
+    wtcp_proxy::PART,
     strip::PART,
 ];
 
@@ -101,7 +104,7 @@ impl MiddleboxKind {
     /// Why it has nothing to do at an emulated link between stock hosts; `None` if it has, and emulated links have it.
     pub fn useless_on_packets(self) -> Option<&'static str> {
         match self.name() {
-            "snoop" | "packet-control" | "i-tcp" | "m-tcp" => None,
+            "snoop" | "packet-control" | "i-tcp" | "m-tcp" | "wtcp-proxy" => None,
             "snack-snoop" => Some("stock hosts send no SNACKs for it to answer, and without them it is `snoop`"),
             "ceten" => Some("stock hosts do not read what it writes, and nobody measures for it what a real link damages"),
             "eln" | "syndrome" | "ack-hop" => Some("stock hosts do not read what it writes"),

@@ -9,13 +9,14 @@
 use super::agent::{Agent, Handling, Outbox, Side, Transit};
 use super::deadlines::Deadlines;
 use super::explicit_loss::Stream;
+use super::hop::{repeats, Books, HopTimer};
 use super::table::Table;
 use crate::address::{EndpointId, FlowId};
 use crate::record::Held;
 use std::collections::{BTreeMap, BTreeSet};
 use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::segment::{Flags, RareOptions};
-use whyloss_transport::{settings, Duration, Instant, Segment};
+use whyloss_transport::{settings, Instant, Segment};
 
 /// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
@@ -66,7 +67,7 @@ pub(super) struct Snoop {
     answers: bool,
     flows: Table<Flow>,
     timers: Deadlines,
-    held: Held,
+    books: Books<FLOW_OCTETS>,
 }
 
 /// A flow.
@@ -96,12 +97,9 @@ struct Down {
     /// By the first octet.
     kept: BTreeMap<u64, Kept>,
     octets: u64,
-    /// Round trip of the hop, smoothed, and its variation.
-    round_trip: Option<(Duration, Duration)>,
+    timer: HopTimer,
     /// When the mobile host acknowledged something new last.
     advanced: Instant,
-    /// Timeouts since the last sample of the round trip: each doubles the next.
-    back_off: u32,
 }
 
 #[derive(Debug)]
@@ -116,7 +114,7 @@ struct Kept {
 }
 
 /// A timeout doubles so often at most.
-const MAX_BACK_OFF: u32 = 6;
+const DOUBLINGS: u32 = 6;
 
 const FLOW_OCTETS: u64 = size_of::<Flow>() as u64;
 
@@ -135,9 +133,8 @@ impl Down {
             expected: 0,
             kept: BTreeMap::new(),
             octets: 0,
-            round_trip: None,
+            timer: HopTimer::default(),
             advanced: Instant::ZERO,
-            back_off: 0,
         }
     }
 
@@ -181,7 +178,7 @@ impl Down {
                 at = kept.end;
             }
         }
-        let trip = self.round_trip.map_or(Duration::ZERO, |(smoothed, _)| smoothed);
+        let trip = self.timer.smoothed();
         let mut again = Vec::new();
         for start in asked {
             let Some(kept) = self.kept.get_mut(&start) else { continue };
@@ -195,17 +192,10 @@ impl Down {
         Some(again)
     }
 
-    /// Whether an acknowledgement says again what the last one said, and nothing more but what is missing.
-    fn repeats(&self, ack: &Segment) -> bool {
-        let telling = Flags::SYN | Flags::FIN | Flags::RST | Flags::URG | Flags::ECE | Flags::CWR;
-        let una = ack.ack.near(self.highest);
-        ack.is_empty() && !ack.flags.intersects(telling) && self.acked == Some((una, ack.window)) && una < self.highest
-    }
-
     /// The mobile host acknowledges, and may ask with SNACKs if they are to be answered. Returns whether the acknowledgement goes on, and
     /// what is to be sent again.
     fn hears(&mut self, now: Instant, ack: &mut Segment, settings: &Settings, answers: bool) -> (bool, Vec<Segment>) {
-        let repeats = self.repeats(ack);
+        let repeats = repeats(ack, self.acked, self.highest);
         if !answers || ack.options.rare.as_ref().is_none_or(|rare| rare.snacks.is_empty()) {
             let (goes_on, again) = self.acknowledged(now, ack, settings);
             return (goes_on, again.into_iter().collect());
@@ -224,7 +214,7 @@ impl Down {
         if una > self.highest {
             return (true, None);
         }
-        let duplicate = self.repeats(ack);
+        let duplicate = repeats(ack, self.acked, self.highest);
         let before = self.acked.replace((una, ack.window));
         let Some((acked, window)) = before.filter(|(acked, _)| una <= *acked) else {
             self.advance(now, una);
@@ -259,26 +249,14 @@ impl Down {
             sample = (kept.repairs + kept.timeouts == 0 && !kept.senders).then(|| now.since(kept.sent));
         }
         if let Some(sample) = sample {
-            self.back_off = 0;
-            // RFC 6298, 2.2 and 2.3.
-            self.round_trip = Some(match self.round_trip {
-                None => (sample, sample / 2),
-                Some((smoothed, variation)) => {
-                    let off = if sample > smoothed { sample - smoothed } else { smoothed - sample };
-                    ((smoothed * 7 + sample) / 8, (variation * 3 + off) / 4)
-                }
-            });
+            self.timer.sample(sample);
         }
     }
 
     /// When the data that the mobile host waits for is to be sent again.
     fn due(&self, settings: &Settings) -> Option<Instant> {
         let missing = self.kept.get(&self.acked?.0)?;
-        let shortest = Duration::from_nanos((settings.min_timeout_ms * 1e6) as u64);
-        let timeout = self.round_trip.map_or(shortest, |(smoothed, variation)| (smoothed + variation * 4).max(shortest));
-        // RFC 6298, 5.3 and 5.5: without the one, a queue in front of the link would make every segment late, without the other no sample
-        // would ever say so.
-        let timeout = timeout * (1 << self.back_off.min(MAX_BACK_OFF));
+        let timeout = self.timer.timeout(settings.min_timeout_ms, DOUBLINGS);
         (missing.timeouts < settings.timeouts && !missing.senders).then(|| missing.sent.max(self.advanced) + timeout)
     }
 
@@ -286,7 +264,7 @@ impl Down {
     fn expires(&mut self, now: Instant) -> Option<Segment> {
         let missing = self.kept.get_mut(&self.acked?.0)?;
         missing.timeouts += 1;
-        self.back_off += 1;
+        self.timer.back_off();
         missing.sent = now;
         // What was on the link has arrived or is lost.
         self.expected = 0;
@@ -305,7 +283,13 @@ impl Flow {
 
 impl Snoop {
     fn new(settings: Settings) -> Self {
-        Self { settings, answers: false, flows: Table::new(settings.flows), timers: Deadlines::default(), held: Held::default() }
+        Self {
+            settings,
+            answers: false,
+            flows: Table::new(settings.flows),
+            timers: Deadlines::default(),
+            books: Books::default(),
+        }
     }
 
     /// One that answers SNACKs.
@@ -313,22 +297,10 @@ impl Snoop {
         Self { answers: true, ..Self::new(settings) }
     }
 
-    /// Segments and octets of a flow have become others.
-    fn note(&mut self, before: (u64, u64), after: (u64, u64)) {
-        let flows = self.flows.len() as u64;
-        let buffers = self.held.octets - self.held.flows * FLOW_OCTETS + after.1 - before.1;
-        self.held = Held {
-            flows,
-            segments: self.held.segments + after.0 - before.0,
-            octets: flows * FLOW_OCTETS + buffers,
-            flow_octets: FLOW_OCTETS + after.1,
-        };
-    }
-
     fn remove(&mut self, id: FlowId) {
         let before = self.flows.remove(id).map_or((0, 0), |flow| flow.weight());
         self.timers.set(id, None);
-        self.note(before, (0, 0));
+        self.books.note(self.flows.len(), before, (0, 0));
     }
 }
 
@@ -348,7 +320,7 @@ impl Agent for Snoop {
             return Handling::Forward;
         }
         let settings = self.settings;
-        let kept_octets = self.held.octets - self.held.flows * FLOW_OCTETS;
+        let kept_octets = self.books.kept_octets();
         let fixed = if transit.side == Side::Fixed { transit.from } else { transit.from.peer() };
         let (flow, gone) = self.flows.get_or_insert(id, || Flow { fixed, down: None, up: None });
         let mut before = flow.weight();
@@ -393,7 +365,7 @@ impl Agent for Snoop {
             before = (before.0 + weight.0, before.1 + weight.1);
         }
         self.timers.set(id, due);
-        self.note(before, after);
+        self.books.note(self.flows.len(), before, after);
         if forward {
             Handling::Forward
         } else {
@@ -410,7 +382,7 @@ impl Agent for Snoop {
         }
         let (due, after) = (flow.down.as_ref().and_then(|down| down.due(&self.settings)), flow.weight());
         self.timers.set(from.flow(), due);
-        self.note(before, after);
+        self.books.note(self.flows.len(), before, after);
     }
 
     fn forget(&mut self, flow: FlowId) {
@@ -436,11 +408,11 @@ impl Agent for Snoop {
     fn restart(&mut self) {
         self.flows.clear();
         self.timers.clear();
-        self.held = Held::default();
+        self.books.clear();
     }
 
     fn held(&self) -> Held {
-        self.held
+        self.books.held()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What becomes different on wires that are at work.
 
 use crate::error::{Error, InputError};
+use crate::scenario::Scenario;
 use crate::wires::Wires;
 use whyloss_sim::{Change, LinkSpec};
 
@@ -46,6 +47,15 @@ impl Wires {
         }
         Ok(found)
     }
+
+    /// Makes these wires those of `scenario` in the same run, and gives what makes them so. If that is refused they stay what they are.
+    pub fn become_those_of(&mut self, scenario: &Scenario) -> Result<Vec<Rewiring>, Error> {
+        let run = u32::try_from(self.run).expect("the number of a run has 32 bits");
+        let other = scenario.wires(run)?;
+        let changes = self.rewiring(&other)?;
+        *self = other;
+        Ok(changes)
+    }
 }
 
 fn refuse(what: &str) -> Error {
@@ -71,7 +81,6 @@ fn similar(from: &LinkSpec, to: &LinkSpec) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scenario;
     use whyloss_transport::Duration;
 
     const PATH: &str = "[path]\nrate = '1 Mbps'\ndelay = '10 ms'\nqueue = '99 pkt'\n";
@@ -112,5 +121,17 @@ mod tests {
         let other = wires("[[host]]\nname = 'a'\n[[host]]\nname = 'b'\n[[link]]\nbetween = ['a', 'b']\nrate = '1 Mbps'\n");
         let message = wires(PATH).rewiring(&other).unwrap_err().to_string();
         assert_eq!(message, "the network cannot change while it is at work; rate, delay, queue and channel can");
+    }
+
+    #[test]
+    fn wires_become_those_of_scenarios_one_after_the_other() {
+        let scenario = |rate: &str| Scenario::from_toml(&PATH.replace("1 Mbps", rate), "t").unwrap();
+        let mut wires = Scenario::from_toml(PATH, "t").unwrap().wires(7).unwrap();
+        assert_eq!(wires.become_those_of(&scenario("2 Mbps")).unwrap().len(), 2);
+        assert!(wires.become_those_of(&scenario("2 Mbps")).unwrap().is_empty());
+        let other = scenario("2 Mbps").with_argument("path.discipline=biased").unwrap();
+        assert!(wires.become_those_of(&other).is_err());
+        assert!(wires.become_those_of(&scenario("2 Mbps")).unwrap().is_empty());
+        assert_eq!(wires.run, 7);
     }
 }

@@ -7,12 +7,13 @@ use crate::table::Table;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 use whyloss_lab::tables::{packets, PacketFate, PacketRow, PacketWriter, RecordBatch};
 use whyloss_lab::{Direction, Rewiring, WireAgent, Wires};
 use whyloss_net::emulate::{
-    Audit, Bounds, Chunk, Collector, EmulateError, Options, PacketCapture, Placement, Record, Sink, SinkError, FIFO_PRIORITY,
+    Audit, Bounds, Chunk, CloseError, Collector, EmulateError, Options, PacketCapture, Placement, Record, Session, Sink,
+    SinkError, FIFO_PRIORITY,
 };
 
 /// What both are given beside their scenario.
@@ -104,21 +105,11 @@ fn table(directions: &[Direction], records: &[Record]) -> RecordBatch {
     }))
 }
 
-/// An emulation, from its beginning to what is left of it.
+/// An emulation, and the wires that it is made of now.
 pub struct Emulation<E> {
-    running: Mutex<Option<(Arc<E>, Option<Collector>)>>,
-    ended: Mutex<Ended>,
-    keep: bool,
+    session: Session<E>,
     directions: Arc<[Direction]>,
-    /// What it is made of now.
     wires: Mutex<Wires>,
-}
-
-/// What is left when an emulation has ended.
-#[derive(Default)]
-struct Ended {
-    audits: Vec<Audit>,
-    truth: Option<RecordBatch>,
 }
 
 impl<E: Send + Sync> Emulation<E> {
@@ -126,24 +117,21 @@ impl<E: Send + Sync> Emulation<E> {
     pub fn start(wires: Wires, wishes: &Wishes, start: impl FnOnce(&Options) -> PyResult<E>) -> PyResult<Self> {
         let directions: Arc<[Direction]> = wires.directions().into();
         let (options, collector) = wishes.options(&wires, &directions)?;
-        let running = Mutex::new(Some((Arc::new(start(&options)?), collector)));
-        Ok(Self { running, ended: Mutex::default(), keep: wishes.keep, directions, wires: Mutex::new(wires) })
+        let session = Session::new(start(&options)?, collector);
+        Ok(Self { session, directions, wires: Mutex::new(wires) })
     }
 
     /// What is at work, if it is.
     pub fn get(&self) -> PyResult<Arc<E>> {
-        let running = lock(&self.running);
-        running.as_ref().map(|(it, _)| Arc::clone(it)).ok_or_else(|| PyRuntimeError::new_err("it has been closed"))
+        self.session.get().ok_or_else(|| PyRuntimeError::new_err("it has been closed"))
     }
 
     /// Becomes what `scenario` says; `tell` is told of each stretch that changes. Gives how many do.
     pub fn change(&self, py: Python<'_>, scenario: &Scenario, tell: impl Fn(&E, Rewiring) + Sync) -> PyResult<usize> {
         let it = self.get()?;
         py.detach(|| {
-            let mut wires = lock(&self.wires);
-            let other = scenario.0.wires(wires.run as u32).map_err(|error| raise(&error))?;
-            let changes = wires.rewiring(&other).map_err(|error| raise(&error))?;
-            *wires = other;
+            let mut wires = self.wires.lock().unwrap_or_else(PoisonError::into_inner);
+            let changes = wires.become_those_of(&scenario.0).map_err(|error| raise(&error))?;
             let count = changes.len();
             for change in changes {
                 tell(&it, change);
@@ -153,43 +141,22 @@ impl<E: Send + Sync> Emulation<E> {
     }
 
     /// What each direction has done so far, or had done at the end.
-    pub fn audit<'py>(&self, py: Python<'py>, ask: impl Fn(&E) -> Vec<Audit> + Sync) -> PyResult<Bound<'py, PyAny>> {
-        let audits = match self.get() {
-            Ok(it) => py.detach(|| ask(&it)),
-            Err(_) => lock(&self.ended).audits.clone(),
-        };
-        to_python(py, &audits)
+    pub fn audit<'py>(&self, py: Python<'py>, ask: impl FnOnce(&E) -> Vec<Audit> + Send) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &py.detach(|| self.session.audit(ask)))
     }
 
     /// The truth about each packet whose fate is known.
     pub fn truth(&self, py: Python<'_>) -> PyResult<Table> {
+        let batch = py.detach(|| self.session.look(|records| table(&self.directions, records)));
         let unknown = || PyRuntimeError::new_err("the truth was not kept: it was said so when this was made");
-        if !self.keep {
-            return Err(unknown());
-        }
-        let batch = py.detach(|| match &*lock(&self.running) {
-            Some((_, Some(collector))) => Some(collector.look(|records| table(&self.directions, records))),
-            _ => lock(&self.ended).truth.clone(),
-        });
         batch.map(Table::from).ok_or_else(unknown)
     }
 
     /// Ends it by `stop`, once others who use it at this moment have ended.
     pub fn close(&self, py: Python<'_>, stop: impl FnOnce(E) -> PyResult<Vec<Audit>> + Send) -> PyResult<()> {
-        let Some((mut it, collector)) = lock(&self.running).take() else { return Ok(()) };
-        py.detach(|| {
-            let it = loop {
-                match Arc::try_unwrap(it) {
-                    Ok(it) => break it,
-                    Err(shared) => it = shared,
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            };
-            let audits = stop(it)?;
-            let records = collector.map(Collector::finish).transpose().map_err(unwritten)?;
-            let truth = records.filter(|_| self.keep).map(|records| table(&self.directions, &records));
-            *lock(&self.ended) = Ended { audits, truth };
-            Ok(())
+        py.detach(|| self.session.close(stop)).map_err(|error| match error {
+            CloseError::Emulation(error) => error,
+            CloseError::Records(error) => unwritten(error),
         })
     }
 }
@@ -219,8 +186,4 @@ pub fn refuse(error: &EmulateError) -> PyErr {
         }
         EmulateError::System { .. } => WhylossError::new_err(error.to_string()),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -22,7 +22,7 @@ pub type SinkError = Box<dyn Error + Send + Sync>;
 /// Hands the records of emulators to sinks and keeps them if wanted. What emulators send once a sink has failed goes nowhere.
 #[derive(Debug)]
 pub struct Collector {
-    kept: Arc<Mutex<Vec<Record>>>,
+    kept: Option<Arc<Mutex<Vec<Record>>>>,
     thread: JoinHandle<Result<(), SinkError>>,
 }
 
@@ -30,14 +30,14 @@ impl Collector {
     /// Begins; gives what goes to [`Options::records`](super::Options::records). With `keep` all records stay in memory.
     pub fn start(mut sinks: Vec<Box<dyn Sink>>, keep: bool) -> io::Result<(Sender<Chunk>, Self)> {
         let (sender, chunks) = channel::<Chunk>();
-        let kept = Arc::new(Mutex::new(Vec::new()));
-        let own = Arc::clone(&kept);
+        let kept = keep.then(Arc::<Mutex<Vec<Record>>>::default);
+        let own = kept.clone();
         let thread = std::thread::Builder::new().name("records".to_owned()).spawn(move || {
             // Until the last emulator has gone.
             for chunk in chunks {
                 sinks.iter_mut().try_for_each(|sink| sink.take(&chunk))?;
-                if keep {
-                    lock(&own).extend(chunk.records);
+                if let Some(kept) = &own {
+                    lock(kept).extend(chunk.records);
                 }
             }
             sinks.into_iter().try_for_each(Sink::finish)
@@ -45,18 +45,18 @@ impl Collector {
         Ok((sender, Self { kept, thread }))
     }
 
-    /// Shows what has been kept so far.
-    pub fn look<T>(&self, show: impl FnOnce(&[Record]) -> T) -> T {
-        show(&lock(&self.kept))
+    /// Shows what has been kept so far, if anything is.
+    pub fn look<T>(&self, show: impl FnOnce(&[Record]) -> T) -> Option<T> {
+        self.kept.as_ref().map(|kept| show(&lock(kept)))
     }
 
-    /// Waits for the last records, whose emulators have stopped and let go of their senders, and gives all that were kept.
-    pub fn finish(self) -> Result<Vec<Record>, SinkError> {
+    /// Waits for the last records, whose emulators have stopped and let go of their senders, and gives all, if they were kept.
+    pub fn finish(self) -> Result<Option<Vec<Record>>, SinkError> {
         match self.thread.join() {
             Ok(written) => written?,
             Err(panic) => std::panic::resume_unwind(panic),
         }
-        Ok(std::mem::take(&mut *lock(&self.kept)))
+        Ok(self.kept.map(|kept| std::mem::take(&mut *lock(&kept))))
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    fn counted(most: usize, keep: bool) -> (Result<usize, String>, (usize, bool)) {
+    fn counted(most: usize, keep: bool) -> (Result<Option<usize>, String>, (usize, bool)) {
         let taken = Arc::default();
         let sink = Counter { taken: Arc::clone(&taken), most };
         let (sender, collector) = Collector::start(vec![Box::new(sink)], keep).unwrap();
@@ -102,15 +102,15 @@ mod tests {
             let _ = sender.send(chunk);
         }
         drop(sender);
-        let ended = collector.finish().map(|kept| kept.len()).map_err(|error| error.to_string());
+        let ended = collector.finish().map(|kept| kept.map(|kept| kept.len())).map_err(|error| error.to_string());
         let counts = *lock(&taken);
         (ended, counts)
     }
 
     #[test]
     fn sinks_get_everything_and_that_it_was_the_last() {
-        assert_eq!(counted(3, false), (Ok(0), (3, true)));
-        assert_eq!(counted(3, true), (Ok(3), (3, true)));
+        assert_eq!(counted(3, false), (Ok(None), (3, true)));
+        assert_eq!(counted(3, true), (Ok(Some(3)), (3, true)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod direction;
 mod packet;
 mod pcapng;
 mod record;
+mod session;
 mod station;
 
 pub use audit::{Audit, Bar, Bounds, ErrorSummary, HopAudit, MiddleboxAudit, MAX_P99_ERROR, MAX_REFUSED};
@@ -17,6 +18,7 @@ pub use collect::{Collector, Sink, SinkError};
 pub use packet::Header;
 pub use pcapng::PacketCapture;
 pub use record::{Chunk, PacketFate, Record, Touch};
+pub use session::{CloseError, Session};
 pub use station::Placement;
 
 use crate::clock::Clock;

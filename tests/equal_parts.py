@@ -203,7 +203,7 @@ class Aware(TimeoutPolicy):
     def __init__(self) -> None:
         self.eifel = Eifel()
         self.frto = FRto()
-        self.timestamps = self.settled = self.forgivable = self.advanced = False
+        self.timestamps = self.decided = self.forgivable = self.advanced = False
         self.rto_ns = 0
         self.last_pardon_ns: int | None = None
 
@@ -219,7 +219,7 @@ class Aware(TimeoutPolicy):
         self.eifel.on_timeout(timeout)
         self.frto.on_timeout(timeout)
         self.timestamps = timeout.timestamps
-        self.settled = not timeout.timestamps and not self.forgivable
+        self.decided = not timeout.timestamps and not self.forgivable
         return TimeoutResponse(head_only=self.forgivable)
 
     def assess(self, after: AfterTimeout) -> Assessment:
@@ -237,10 +237,10 @@ class Aware(TimeoutPolicy):
         return silence_ns / 1e9 > self.outage * (self.rto_ns / 1e9)
 
     def _original(self, after: AfterTimeout) -> Assessment:
-        if self.settled:
+        if self.decided:
             return Assessment.genuine()
         found = (self.eifel if self.timestamps else self.frto).assess(after)
-        self.settled = found != Assessment.undecided()
+        self.decided = found != Assessment.undecided()
         return found
 
 

@@ -19,12 +19,12 @@ use whyloss_transport::quantity::{Rate, Size, Span};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SweepDocument {
-    /// Name and size.
+    /// Its name, its scenario and its runs.
     pub sweep: SweepHeader,
     /// What is different from the base at every point: field path = value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, serde_json::Value>,
-    /// What changes.
+    /// The axes: every combination of their values is a point.
     #[serde(default)]
     pub axis: Vec<AxisDocument>,
 }
@@ -64,7 +64,7 @@ pub struct AxisDocument {
     /// The field that changes, such as `path.forward.channel.ber`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// Its values.
+    /// The values that it has, one at each step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<serde_json::Value>,
     /// Fields that change together, each with its list of values, all of one length.
@@ -73,7 +73,7 @@ pub struct AxisDocument {
     /// What tables call the steps of `fields`; the values of its first field if nothing is said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<serde_json::Value>,
-    /// Named changes.
+    /// Steps that have a name and change any fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variant: Vec<Variant>,
 }
@@ -82,9 +82,9 @@ pub struct AxisDocument {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// Its name.
+    /// What the column of the axis says at this step.
     pub name: String,
-    /// Field path = value.
+    /// The fields that are different there: field path = value.
     #[serde(default)]
     pub set: BTreeMap<String, serde_json::Value>,
 }
@@ -233,7 +233,7 @@ impl Sweep {
         Ok(self)
     }
 
-    /// Its name.
+    /// What tables and reports call it: its own name, or that of its file.
     pub fn name(&self) -> &str {
         &self.name
     }

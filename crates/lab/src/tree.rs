@@ -27,7 +27,7 @@ pub enum Value {
     Integer(i64),
     /// A number with a fraction or an exponent.
     Float(f64),
-    /// Text.
+    /// Text, as TOML writes it between quotes.
     String(String),
     /// Values in a row, each with its place.
     Array(Vec<Located>),

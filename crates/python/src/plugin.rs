@@ -28,7 +28,7 @@ pub enum Given {
     Number((f64, f64, f64)),
     /// The first is the default.
     Choice(Vec<String>),
-    /// Default.
+    /// Whether it is set if nothing is said.
     Flag(bool),
 }
 

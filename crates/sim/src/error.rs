@@ -10,7 +10,7 @@ pub type Flaw = (&'static str, String, &'static str);
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{field} is {found}; allowed is {allowed}")]
 pub struct ChannelError {
-    /// Which value.
+    /// Its field, as a scenario writes it below the channel or radio.
     pub field: &'static str,
     /// What was found.
     pub found: String,
@@ -26,7 +26,7 @@ pub enum BuildError {
     Unfit {
         /// What it belongs to: "link a>b", "flow web", …
         item: String,
-        /// Which value.
+        /// Its field, as a scenario writes it.
         field: &'static str,
         /// What was found.
         found: String,

@@ -32,7 +32,7 @@ pub enum JitterLaw {
     Uniform,
     /// Normal around the mean; what falls below 0 or above twice the mean is drawn again.
     Normal,
-    /// Exponential.
+    /// Exponential with that mean: one delay in 150 is above five times the mean.
     Exponential,
     /// Pareto, moved to begin at 0.
     Pareto,

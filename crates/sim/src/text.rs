@@ -24,7 +24,7 @@ pub enum FileError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: u64,
-        /// Which value.
+        /// Which value of the line.
         field: &'static str,
         /// What was found.
         found: String,

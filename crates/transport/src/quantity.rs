@@ -284,7 +284,7 @@ written_as!(BitRate as Rate);
 pub mod probability {
     use super::{Deserialize, Deserializer, Probability, Serialize, Serializer};
 
-    /// Writes it.
+    /// Writes the share as a number from 0 to 1.
     ///
     /// # Errors
     /// Those of the serializer.
@@ -292,7 +292,7 @@ pub mod probability {
         Probability(*share).serialize(serializer)
     }
 
-    /// Reads it.
+    /// Reads the share, written as a number or a percentage.
     ///
     /// # Errors
     /// If it is no number from 0 to 1 and no percentage.
@@ -308,7 +308,7 @@ macro_rules! or_none {
         pub mod $module {
             use super::{Deserialize, Deserializer, OrNone, Serialize, Serializer};
 
-            /// Writes it.
+            /// Writes the value, or "none".
             ///
             /// # Errors
             /// Those of the serializer.
@@ -316,7 +316,7 @@ macro_rules! or_none {
                 OrNone(value.map(<$given>::from)).serialize(serializer)
             }
 
-            /// Reads it.
+            /// Reads a value, or `None` from "none".
             ///
             /// # Errors
             /// If it is neither such a value nor "none".

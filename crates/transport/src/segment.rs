@@ -13,9 +13,9 @@ use std::ops::{BitOr, BitOrAssign};
 /// A TCP segment with what the IP header says of it (its traffic class). Addresses belong to the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Source port.
+    /// Port of the endpoint that sent it.
     pub src_port: u16,
-    /// Destination port.
+    /// Port of the endpoint that it is for.
     pub dst_port: u16,
     /// Sequence number of the first octet (or of the SYN).
     pub seq: Seq,

@@ -22,7 +22,7 @@ struct wl_kept {
 	struct wl_window before; // when the episode began
 	u32 path; // segments that fill the path; 0 where a reduction is by half whatever it holds
 	u32 owed; // window to come back to once all is explained; 0 if it was not reduced
-	u32 settled; // losses repaired up to this retransmission are history
+	u32 after; // losses repaired up to this retransmission count no more
 	u32 answered; // for those up to this one the window was reduced
 	u32 delivered; // segments, since the window began to fall
 	u32 out; // segments sent in recovery until then
@@ -49,7 +49,7 @@ WL_CORE void wl_kept_reduce(struct wl_kept *kept, u32 number)
 // Everything up to now is history: nothing of it shrinks the window any more or brings it back.
 WL_CORE void wl_kept_forget(struct wl_kept *kept, u32 number)
 {
-	kept->settled = number;
+	kept->after = number;
 	kept->answered = number;
 	kept->owed = 0;
 }
@@ -88,7 +88,7 @@ WL_CORE enum wl_change wl_kept_ack(struct wl_kept *kept, const struct wl_sent *s
 	// An episode reduces the window once.
 	if (kept->reduced)
 		kept->answered = sent->number;
-	wl_repair_open(&open, sent, kept->settled, kept->answered);
+	wl_repair_open(&open, sent, kept->after, kept->answered);
 	if (!open.count && repaired) {
 		wl_kept_forget(kept, sent->number);
 		if (!owed)

@@ -47,7 +47,7 @@ WL_CORE int wl_repair_explain(struct wl_sent *sent, u32 seq, u32 number)
 // Losses that are not explained.
 struct wl_open {
 	const struct wl_sent *sent;
-	u32 settled; // retransmissions up to this one do not count
+	u32 after; // retransmissions up to this one do not count
 	u32 answered; // for losses repaired up to this one the window was reduced
 	u32 count;
 	u32 longest; // how long the oldest is open
@@ -59,7 +59,7 @@ WL_STEP wl_open_step(u32 round, struct wl_open *open)
 	const struct wl_again *again = &open->sent->again[round % WL_AGAIN];
 	u32 waited = open->sent->clock - again->at;
 
-	if (!again->open || !wl_after(again->number, open->settled))
+	if (!again->open || !wl_after(again->number, open->after))
 		return 0;
 	open->count += again->open;
 	open->longest = wl_max(open->longest, waited);
@@ -68,14 +68,14 @@ WL_STEP wl_open_step(u32 round, struct wl_open *open)
 	return 0;
 }
 
-WL_CORE void wl_repair_open(struct wl_open *open, const struct wl_sent *sent, u32 settled, u32 answered)
+WL_CORE void wl_repair_open(struct wl_open *open, const struct wl_sent *sent, u32 after, u32 answered)
 {
-	*open = (struct wl_open){ sent, settled, answered, 0, 0, 0 };
-	if (sent->number == settled)
+	*open = (struct wl_open){ sent, after, answered, 0, 0, 0 };
+	if (sent->number == after)
 		return;
 	WL_LOOP(WL_AGAIN, wl_open_step, open);
 	// What was forgotten has been open for longer than anything else.
-	if (sent->forgotten && wl_after(sent->forgotten, settled)) {
+	if (sent->forgotten && wl_after(sent->forgotten, after)) {
 		open->count++;
 		open->longest = 0xFFFFFFFF;
 		if (wl_after(sent->forgotten, answered))

@@ -1,4 +1,8 @@
 //! What a link, or the way into a host, does to packets.
+//!
+//! Links, queues and radios are what the simulator defines; a channel is not. In a file the kinds of errors are fields beside each other, so that a
+//! sweep or `--set` can put one in the place of another, and a pattern is the name of a file that differs from run to run. The simulator wants one
+//! kind, with the bits of the pattern in it ([`whyloss_sim::ChannelSpec`]); `channels.rs` makes the one of the other.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -14,7 +14,7 @@ pub type Direction = whyloss_sim::DirectionSpec<Channel, String>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Its name.
+    /// What links, flows and tables call it.
     pub name: String,
     /// Where it stands, if it has a radio: two coordinates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct Host {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Router {
-    /// Its name.
+    /// What links, middleboxes and tables call it.
     pub name: String,
     /// Where it stands, if it has a radio: two coordinates.
     #[serde(default, skip_serializing_if = "Option::is_none")]

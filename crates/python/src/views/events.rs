@@ -78,7 +78,7 @@ impl PathInfo {
     }
 }
 
-/// An acknowledgement.
+/// An acknowledgement that the sender has processed.
 #[pyclass(frozen, module = "whyloss.parts")]
 #[derive(Clone)]
 pub struct Ack {

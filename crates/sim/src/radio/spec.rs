@@ -105,7 +105,7 @@ pub enum ChannelScope {
     Receiver,
     /// Those from one station.
     Sender,
-    /// All.
+    /// All frames of the medium.
     Medium,
 }
 

@@ -77,7 +77,7 @@ pub enum Action {
 pub struct Packet {
     /// The ECN field.
     pub ecn: EcnSpec,
-    /// Control bits.
+    /// Control bits, as `S.` or `FP.`.
     pub flags: Flags,
     /// Relative sequence number.
     pub seq: u32,
@@ -85,9 +85,9 @@ pub struct Packet {
     pub len: u32,
     /// Relative acknowledgement number.
     pub ack: Option<u32>,
-    /// Window field.
+    /// Window field as it stands on the wire, not scaled; `None`: any.
     pub window: Option<u16>,
-    /// Urgent pointer.
+    /// Urgent pointer; `None`: any.
     pub urgent: Option<u16>,
     /// Options; `None` for `<...>`: any.
     pub options: Option<Vec<TcpOption>>,
@@ -99,7 +99,7 @@ pub enum EcnSpec {
     /// Nothing: not ECN-capable inbound, not checked outbound.
     #[default]
     Unsaid,
-    /// Exactly this.
+    /// This codepoint and no other.
     Exactly(Ecn),
     /// ECT(0) or ECT(1).
     Either,
@@ -110,17 +110,17 @@ pub enum EcnSpec {
 pub enum TcpOption {
     /// End of options.
     End,
-    /// Padding.
+    /// `nop`, which pads.
     Nop,
     /// Maximum segment size.
     Mss(u16),
-    /// Window scale.
+    /// `wscale`: the shift.
     WindowScale(u8),
-    /// SACK permitted.
+    /// `sackOK`.
     SackPermitted,
     /// SACK blocks, relative.
     Sack(Vec<(u32, u32)>),
-    /// Timestamps.
+    /// `TS val V ecr E`.
     Timestamps(Timestamps),
 }
 

@@ -23,9 +23,9 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
 choices! {
     /// What stands for the round-trip times of a round.
     enum Sample {
-        /// Their mean.
+        /// The mean of all samples of the round.
         Mean = "mean",
-        /// The smallest.
+        /// The smallest sample of the round.
         Min = "min",
     }
 }

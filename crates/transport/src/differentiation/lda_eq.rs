@@ -71,7 +71,7 @@ impl Build<dyn LossDifferentiator> for Settings {
     }
 }
 
-/// `LDA_EQ`.
+/// Judges by the share of the queues that the round-trip times say is in use.
 #[derive(Debug)]
 pub struct LdaEq {
     /// Usage above which a loss is congestion.

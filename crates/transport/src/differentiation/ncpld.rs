@@ -93,7 +93,7 @@ pub enum Knee {
     Curve {
         /// Standard deviations above the mean round-trip time at the knee.
         deviations: f64,
-        /// The curve.
+        /// What was measured of each window so far.
         curve: Box<Curve>,
     },
 }

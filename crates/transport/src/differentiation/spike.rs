@@ -88,7 +88,7 @@ pub struct Spike {
 }
 
 impl Spike {
-    /// Outside of a spike.
+    /// Begins outside of a spike. A `beta` above `alpha` counts as `alpha`.
     pub fn new(settings: Settings) -> Self {
         let settings = Settings { beta: settings.beta.min(settings.alpha), ..settings };
         Self { settings, trips: Trips::new(settings.extremes), high: false, height: 0.0 }

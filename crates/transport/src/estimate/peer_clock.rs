@@ -33,7 +33,7 @@ pub struct PeerClock {
     ticks: u64,
     tick: Option<Duration>,
     /// The last two measurements gave the same tick.
-    settled: bool,
+    trusted: bool,
     /// Time from the origin at which the tick is measured again.
     measure_at: Duration,
 }
@@ -55,7 +55,7 @@ impl PeerClock {
             // The delay of a segment varies, but what it varies by matters less and less.
             self.measure_at = elapsed * 2;
             let tick = Some(nearest_tick(elapsed / self.ticks));
-            self.settled = tick == self.tick;
+            self.trusted = tick == self.tick;
             self.tick = tick;
         }
         self.ticks
@@ -67,8 +67,8 @@ impl PeerClock {
     }
 
     /// The length of a tick, once measuring twice as long has confirmed it.
-    pub fn settled_tick(&self) -> Option<Duration> {
-        self.tick.filter(|_| self.settled)
+    pub fn trusted_tick(&self) -> Option<Duration> {
+        self.tick.filter(|_| self.trusted)
     }
 
     /// Over what time the tick was measured last.

@@ -7,7 +7,7 @@ use crate::time::{Duration, Instant};
 const ORIGIN: i64 = 1 << 50;
 
 /// Samples before their variation says what an outlier is.
-const SETTLED: u64 = 16;
+const TRUSTED: u64 = 16;
 
 /// The trip time of the latest packet and the extremes of all. As in the queue usage of a sender, a windowed maximum takes no notice of a
 /// single sample beyond the smoothed one plus eight variations.
@@ -32,7 +32,7 @@ impl Trips {
     pub fn insert(&mut self, trip: i64, now: Instant) {
         let number = trip.clamp(-ORIGIN, ORIGIN).saturating_add(ORIGIN) as u64;
         let sample = trip as f64;
-        let suspicious = self.samples >= SETTLED && sample > self.smoothed + 8.0 * self.variation;
+        let suspicious = self.samples >= TRUSTED && sample > self.smoothed + 8.0 * self.variation;
         if suspicious && !self.suspicion && self.remembered.forgets() {
             self.remembered.insert_low(number, now);
         } else {

@@ -8,7 +8,7 @@ pub(super) struct Original {
     eifel: Eifel,
     frto: FRto,
     timestamps: bool,
-    settled: bool,
+    decided: bool,
 }
 
 impl Original {
@@ -16,16 +16,16 @@ impl Original {
         self.eifel.on_timeout(timeout);
         self.frto.on_timeout(timeout);
         self.timestamps = timeout.timestamps;
-        self.settled = !timeout.timestamps && !may_change_what_is_sent;
+        self.decided = !timeout.timestamps && !may_change_what_is_sent;
     }
 
     /// Spurious if it did, genuine if not or for all that is known.
     pub fn assess(&mut self, after: &AfterTimeout) -> Assessment {
-        if self.settled {
+        if self.decided {
             return Assessment::Genuine;
         }
         let assessment = if self.timestamps { self.eifel.assess(after) } else { self.frto.assess(after) };
-        self.settled = assessment != Assessment::Undecided;
+        self.decided = assessment != Assessment::Undecided;
         assessment
     }
 }

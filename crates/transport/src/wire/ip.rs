@@ -22,18 +22,18 @@ const DESTINATION_OPTIONS: u8 = 60;
 /// Source and destination, of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Addresses {
-    /// IPv4.
+    /// Two hosts of IPv4 (RFC 791).
     V4 {
-        /// Source.
+        /// The host that sent it.
         src: Ipv4Addr,
-        /// Destination.
+        /// The host that it is for.
         dst: Ipv4Addr,
     },
-    /// IPv6.
+    /// Two hosts of IPv6 (RFC 8200).
     V6 {
-        /// Source.
+        /// The host that sent it.
         src: Ipv6Addr,
-        /// Destination.
+        /// The host that it is for.
         dst: Ipv6Addr,
     },
 }

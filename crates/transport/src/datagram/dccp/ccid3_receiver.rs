@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 const LATER: usize = 3;
 /// Quarters of a round-trip time.
 const ROUND_TRIP: u64 = 4;
-/// Holes that are settled at once, at most: a longer one is taken as one loss.
+/// The longest hole whose packets are judged one by one: a longer one is taken as one loss.
 const LONGEST_HOLE: u64 = 1 << 14;
 
 /// A packet that arrived.
@@ -33,11 +33,11 @@ struct Interval {
 
 #[derive(Debug)]
 pub(super) struct Receiver {
-    /// Everything before this packet is settled.
+    /// Everything before this packet has arrived or is declared lost.
     frontier: u64,
-    /// The last settled packet that arrived.
+    /// The last packet before that one that arrived.
     before: (u64, u64),
-    /// Packets that arrived and are not settled.
+    /// Packets that arrived from there on.
     waiting: BTreeMap<u64, Arrival>,
     newest: (u64, u64, Instant),
     /// The open interval first.
@@ -86,17 +86,17 @@ impl Receiver {
             self.data.push_back((now, counter, octets));
         }
         if seq < self.frontier {
-            // Settled as lost already.
+            // Declared lost already.
             return false;
         }
         self.waiting.insert(seq, Arrival { counter, bad });
-        let event = self.settle();
+        let event = self.advance();
         // RFC 4342, 10.3: once in a round-trip time, and at once after a loss event.
         octets > 0 && (self.reported.is_none() || event || self.newest.1 >= self.reported_counter + ROUND_TRIP)
     }
 
-    /// Settles what can be settled. Returns whether a loss event began.
-    fn settle(&mut self) -> bool {
+    /// Moves the frontier over what has arrived and what can be declared lost. Returns whether a loss event began.
+    fn advance(&mut self) -> bool {
         let mut event = false;
         while let Some((&seq, &arrival)) = self.waiting.first_key_value() {
             if seq == self.frontier {

@@ -108,7 +108,7 @@ impl History {
         if let Some(third) = third {
             let lost = &mut outcome.fates;
             let outstanding = &mut self.outstanding;
-            // What arrived before it proves nothing more: all of the earlier packets are settled.
+            // What arrived before it proves nothing more: all of the earlier packets are judged.
             self.packets.retain(|sent| {
                 if sent.seq < third && !sent.received {
                     lost.push((*sent, PacketFate::Lost));

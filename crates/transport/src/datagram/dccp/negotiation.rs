@@ -120,14 +120,14 @@ impl Negotiation {
                 value.is_some()
             }
             FeatureOption::ConfirmLocal(..) => {
-                self.settle(|request| matches!(request, FeatureOption::ChangeRemote(own, _) if *own == feature));
+                self.complete(|request| matches!(request, FeatureOption::ChangeRemote(own, _) if *own == feature));
                 self.remote.extend(confirmed(feature, values).map(|value| (feature, value)));
                 true
             }
             FeatureOption::ConfirmRemote(..) => {
                 let value = confirmed(feature, values);
-                // A confirmation of an older wish does not settle the present one.
-                self.settle(|request| match request {
+                // A confirmation of an older wish does not complete the present one.
+                self.complete(|request| match request {
                     FeatureOption::ChangeLocal(own, wish) if *own == feature => {
                         !feature.is_non_negotiable() || value.is_none_or(|value| value == number(wish))
                     }
@@ -144,8 +144,8 @@ impl Negotiation {
         }
     }
 
-    fn settle(&mut self, settled: impl Fn(&FeatureOption) -> bool) {
-        self.requests.retain(|(request, _)| !settled(request));
+    fn complete(&mut self, completed: impl Fn(&FeatureOption) -> bool) {
+        self.requests.retain(|(request, _)| !completed(request));
     }
 
     /// The value after the other side's request to change one of its (`theirs`) or of our features; `None` if we do not know the
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_settles_all_features() {
+    fn a_handshake_completes_all_negotiations() {
         let config = Config { coverage: 1, data_checksum: true, ccid: Ccid::Three, ..Config::default() };
         let (mut client, mut server) = (Negotiation::new(&config, false), Negotiation::new(&config, true));
         exchange(&mut client, &mut server);

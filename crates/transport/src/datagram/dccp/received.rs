@@ -83,12 +83,12 @@ impl Received {
         }
     }
 
-    /// The other side has the packet `carrier`: what it reported is settled.
+    /// The other side has the packet `carrier`: what it reported needs no other report.
     pub fn acknowledged(&mut self, carrier: u64) {
         let Ok(position) = self.reports.binary_search_by_key(&carrier, |(carrier, _)| *carrier) else { return };
-        let (_, settled) = self.reports[position];
+        let (_, reported) = self.reports[position];
         self.reports.drain(..=position);
-        self.cells.truncate((self.newest - settled) as usize);
+        self.cells.truncate((self.newest - reported) as usize);
     }
 
     /// The options that report everything, for a packet that acknowledges the newest.

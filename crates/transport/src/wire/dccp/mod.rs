@@ -84,9 +84,9 @@ impl Seq48 {
 /// A DCCP packet with what the IP header says of it (its ECN codepoint). Addresses belong to the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Source port.
+    /// Port of the endpoint that sent it.
     pub src_port: u16,
-    /// Destination port.
+    /// Port of the endpoint that it is for.
     pub dst_port: u16,
     /// Sequence number: every packet has its own.
     pub seq: Seq48,

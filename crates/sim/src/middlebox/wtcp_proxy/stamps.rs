@@ -27,7 +27,7 @@ impl Stamps {
 
     /// The timestamp with which a segment leaves that came with `value` and was here for `residence`.
     fn leaves(&mut self, value: u32, residence: Duration) -> u32 {
-        let moved = match self.clock.settled_tick() {
+        let moved = match self.clock.trusted_tick() {
             Some(tick) => value.wrapping_add((residence.as_nanos() / tick.as_nanos()) as u32),
             None if residence > Duration::ZERO => later(value, self.came),
             None => value,

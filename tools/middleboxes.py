@@ -3,11 +3,11 @@
 Sends files from `fixed` to `mobile` over `examples/base-station.toml`, with each agent in turn, and prints the goodput
 of each run that the emulator was in time for, with the memory that the agent took for the connection. Needs root.
 
-    .venv/bin/python tools/middleboxes.py --runs 5 none snoop i-tcp i-tcp:cubic
+    .venv/bin/python tools/middleboxes.py --runs 5 none snoop i-tcp i-tcp:buffer=131072
     .venv/bin/python tools/middleboxes.py --pepsal ./pepsal --nft /usr/sbin/nft none i-tcp pepsal
 
-`i-tcp:SCHEME` gives both halves that scheme. `pepsal` is https://github.com/viveris/pepsal, which is not part of this
-project: it runs in the station's network namespace, which TPROXY rules lead all TCP through.
+Parameters of an agent stand behind its name, with commas between them. `pepsal` is https://github.com/viveris/pepsal,
+which is not part of this project: it runs in the station's network namespace, which TPROXY rules lead TCP through.
 """
 
 from __future__ import annotations
@@ -108,10 +108,11 @@ def start_pepsal(bed: Testbed, program: str, nft: str, control: str) -> Callable
 
 def measure(kind: str, run: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """One run."""
-    agent, _, scheme = kind.partition(":")
+    agent, _, parameters = kind.partition(":")
     scenario = with_middlebox(wl.Scenario.load(EXAMPLE), "none" if agent == "pepsal" else agent)
-    if scheme:
-        scenario = scenario.replace({"middlebox[0].parameters": {"fixed": scheme, "mobile": scheme}})
+    for parameter in filter(None, parameters.split(",")):
+        name, _, value = parameter.partition("=")
+        scenario = scenario.replace({f"middlebox[0].parameters.{name}": int(value) if value.isdigit() else value})
     load = os.getloadavg()[0]
     with Testbed(scenario, run=run, truth=False, max_p99_error_us=1e9) as bed:
         end = start_pepsal(bed, arguments.pepsal, arguments.nft, arguments.control) if agent == "pepsal" else None
@@ -120,22 +121,18 @@ def measure(kind: str, run: int, arguments: argparse.Namespace) -> dict[str, Any
     audit = bed.audit()
     p99 = max((direction["error"]["p99_us"] for direction in audit if direction["received"]), default=0.0)
     box = next((direction["middlebox"] for direction in audit if direction["middlebox"]), None)
-    memory = box["connection_octets"] if box else None
-    return {
-        "kind": kind,
-        "run": run,
-        "mbps": goodput,
-        "p99_us": p99,
-        "load": load,
-        "memory": memory,
-        "process": process,
-    }
+    lost = {hop["name"]: dict(hop["dropped"]) for direction in audit for hop in direction["hops"] if hop["dropped"]}
+    memory = process or (box or {}).get("connection_octets", 0)
+    found = {"kind": kind, "control": arguments.control, "run": run, "mbps": goodput, "p99_us": p99, "load": load}
+    return found | {"memory": memory, "lost": lost, "agent": box}
 
 
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kinds", nargs="+", metavar="KIND", help="none, an agent's name, i-tcp:SCHEME, or pepsal")
+    parser.add_argument(
+        "kinds", nargs="+", metavar="KIND", help="none, an agent (snoop, i-tcp:buffer=131072), or pepsal"
+    )
     parser.add_argument("--runs", type=int, default=3, help="runs of each, from 0 on")
     parser.add_argument("--octets", type=int, default=1_500_000, help="length of the file")
     parser.add_argument("--control", default="cubic", help="congestion control of the hosts, and of PEPsal's sockets")
@@ -163,7 +160,7 @@ def main() -> None:
             print(f"{kind}: no run was in time")
             continue
         each = ", ".join(f"{one['mbps']:.2f}" for one in runs)
-        memory = max((one["memory"] or one["process"] or 0 for one in runs), default=0)
+        memory = max(one["memory"] for one in runs)
         errors = max(one["p99_us"] for one in runs)
         loads = [one["load"] for one in runs]
         print(

@@ -1,6 +1,6 @@
 //! The connections that cross an agent's link, by number.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::net::IpAddr;
 use whyloss_sim::middlebox::Side;
 use whyloss_sim::{EndpointId, FlowId, Way};
@@ -50,6 +50,10 @@ pub(super) struct Known {
 pub(super) struct Flows {
     pub known: BTreeMap<Key, Known>,
     pub ends: BTreeMap<FlowId, Key>,
+    /// Flows by when they were used last.
+    used: BTreeMap<u64, FlowId>,
+    /// How many flows each address has, on either side.
+    shares: [BTreeMap<IpAddr, usize>; 2],
     /// The number of the next flow.
     next: usize,
     uses: u64,
@@ -64,61 +68,67 @@ impl Flows {
     /// Which flows have to go before that of `key` has room: those that were quiet for longest among the ones that `may_go`. `None` if there
     /// is no room for it.
     pub fn in_the_way(&self, key: &Key, may_go: impl Fn(FlowId) -> bool) -> Option<Vec<FlowId>> {
-        let mut gone = Vec::new();
-        let shares = |side: usize| move |other: &Key| other[side].0 == key[side].0;
-        if !self.known.contains_key(key) {
-            self.make_room(MOST_BY_ADDRESS, shares(0), &may_go, &mut gone)?;
-            self.make_room(MOST_BY_ADDRESS, shares(1), &may_go, &mut gone)?;
-            self.make_room(MOST_FLOWS, |_| true, &may_go, &mut gone)?;
+        let mut gone: Vec<FlowId> = Vec::new();
+        if self.known.contains_key(key) {
+            return Some(gone);
+        }
+        for side in [0, 1] {
+            let shares = |flow: FlowId| self.ends[&flow][side].0 == key[side].0;
+            let share = self.shares[side].get(&key[side].0).copied().unwrap_or_default();
+            if share - gone.iter().filter(|flow| shares(**flow)).count() >= MOST_BY_ADDRESS {
+                gone.push(self.oldest(|flow| shares(flow) && !gone.contains(&flow) && may_go(flow))?);
+            }
+        }
+        if self.known.len() - gone.len() >= MOST_FLOWS {
+            gone.push(self.oldest(may_go)?);
         }
         Some(gone)
     }
 
-    /// Adds the flow that was quiet for longest of those that `counts` picks and that `may_go` to `gone`, if there are `most` of them.
-    fn make_room(
-        &self,
-        most: usize,
-        counts: impl Fn(&Key) -> bool,
-        may_go: impl Fn(FlowId) -> bool,
-        gone: &mut Vec<FlowId>,
-    ) -> Option<()> {
-        if self.known.len() < most {
-            return Some(());
-        }
-        let of_these = || self.known.iter().filter(|(key, known)| counts(key) && !gone.contains(&known.id));
-        if of_these().count() >= most {
-            let oldest = of_these().map(|(_, known)| known).filter(|known| may_go(known.id)).min_by_key(|known| known.used)?.id;
-            gone.push(oldest);
-        }
-        Some(())
+    /// The flow that was quiet for longest of those that `counts` picks.
+    fn oldest(&self, counts: impl Fn(FlowId) -> bool) -> Option<FlowId> {
+        self.used.values().copied().find(|flow| counts(*flow))
     }
 
     /// The number of a flow of which a packet has come.
     pub fn meet(&mut self, key: Key, way: Way, hop_limit: u8) -> FlowId {
         self.uses += 1;
-        let Self { known, ends, next, uses } = self;
+        let Self { known, ends, next, uses, used, shares } = self;
         let known = known.entry(key).or_insert_with(|| {
             let id = FlowId::new(*next);
             // An endpoint's number has one bit more than that of its flow, and 32 in all.
             *next = (*next + 1) % (1 << 31);
             ends.insert(id, key);
+            for (share, (address, _)) in shares.iter_mut().zip(key) {
+                *share.entry(address).or_default() += 1;
+            }
             Known { id, used: 0, hop_limits: [HOP_LIMIT; 2], segments: 0 }
         });
+        used.remove(&known.used);
+        used.insert(*uses, known.id);
         known.used = *uses;
         known.hop_limits[usize::from(way == Way::Reverse)] = hop_limit;
         known.id
     }
 
     pub fn remove(&mut self, id: FlowId) {
-        if let Some(key) = self.ends.remove(&id) {
-            self.known.remove(&key);
+        let Some(key) = self.ends.remove(&id) else { return };
+        if let Some(known) = self.known.remove(&key) {
+            self.used.remove(&known.used);
+        }
+        for (share, (address, _)) in self.shares.iter_mut().zip(key) {
+            if let Entry::Occupied(mut count) = share.entry(address) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
         }
     }
 
     /// Forgets all, but not which numbers have been used.
     pub fn clear(&mut self) {
-        self.known.clear();
-        self.ends.clear();
+        *self = Self { next: self.next, ..Self::default() };
     }
 
     /// The IP header of a packet in the name of `from`.

@@ -247,3 +247,39 @@ fn links_that_vary_deliver_twice_and_by_opportunity() {
     // 20 packets of 1000 octets are 13.3 opportunities.
     assert!((26_000_000..32_000_000).contains(&span), "{span}");
 }
+
+/// Nanoseconds for which the threads of this process with a name have had a processor.
+fn processor_time(name: &str) -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten().map(|task| task.path());
+    let of_these = tasks.filter(|task| std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name));
+    let spent = of_these.filter_map(|task| std::fs::read_to_string(task.join("schedstat")).ok());
+    spent.filter_map(|text| text.split(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+/// A measurement, to be compared between two versions on one machine: what a packet costs its direction's thread, and how late packets are.
+/// `cargo test -p whyloss-net --test emulator -- --ignored --nocapture what_a_packet_costs`
+#[test]
+#[ignore = "a measurement"]
+fn what_a_packet_costs() {
+    for (what, count, pause) in [("at once", 100_000, Duration::ZERO), ("every 100 µs", 20_000, Duration::from_micros(100))] {
+        for _ in 0..5 {
+            let there = hop("emulator>client", 1_000_000_000, 1, QueueLimit::Unlimited, ChannelSpec::default());
+            let chains = [vec![clean("server>emulator"), there], vec![clean("client>emulator")]];
+            let Some(bed) = Bed::new(chains, 1, Bounds { p99_error: u64::MAX, ..Bounds::default() }) else { return };
+            let before = processor_time("link 0");
+            bed.send(count, 100, pause);
+            while bed.emulator.audit()[0].sent < bed.emulator.audit()[0].received {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let spent = processor_time("link 0") - before;
+            let audit = bed.emulator.stop().unwrap();
+            let Audit { received, error, .. } = &audit[0];
+            println!(
+                "{what}: {} ns a packet, error {:.1} µs p50, {:.1} µs p99 of {received}",
+                spent / received,
+                error.p50_us,
+                error.p99_us
+            );
+        }
+    }
+}

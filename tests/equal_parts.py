@@ -80,7 +80,7 @@ class Gaimd(SlowStart):
     """As the engine's congestion control of that name."""
 
     name, summary, reference = "gaimd-in-python", "As gaimd.", "Yang & Lam 2000"
-    alpha = Number(0.31, 0.001, 100.0, "Segments of growth a round trip")
+    alpha = Number(0.3125, 0.001, 100.0, "Segments of growth a round trip")
     beta = Number(0.875, 0.1, 0.99, "The factor of a reduction")
 
     def on_ack(self, window: Window, ack: Ack) -> None:

@@ -297,7 +297,7 @@ class Datagrams:
 @dataclass(kw_only=True)
 class Dccp:
     """
-    What the application of a DCCP flow sends.
+    What the application of a DCCP or TFRC flow sends.
     """
 
     packet: Size | None = "1440 B"
@@ -837,7 +837,7 @@ class Flow:
     """
     dccp: Dccp | None = None
     """
-    What the application gives to a DCCP connection, where the scheme is one: full packets without end if nothing is said.
+    What the application gives to a DCCP connection or a TFRC flow, where the scheme is one: full packets without end if nothing is said.
     """
     differentiator: str | None = None
     """
@@ -869,7 +869,7 @@ class Flow:
     """
     scheme: str | None = None
     """
-    A named scheme: parts that the literature puts together under one name; or `dccp-ccid2` or `dccp-ccid3` for DCCP instead of TCP.
+    A named scheme: parts that the literature puts together under one name; or `dccp-ccid2`, `dccp-ccid3` or `tfrc` for datagrams instead of TCP.
     """
     shadows: list[str] | None = None
     """

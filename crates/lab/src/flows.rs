@@ -2,7 +2,7 @@
 
 use crate::error::{argument, nearest, InputError};
 use crate::format::Flow;
-use whyloss_transport::datagram::{self, dccp};
+use whyloss_transport::datagram;
 use whyloss_transport::scheme::{Arguments, Catalogue, SelectionError};
 use whyloss_transport::tcp::{Config, PROFILES};
 
@@ -10,7 +10,8 @@ use whyloss_transport::tcp::{Config, PROFILES};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FlowConfig {
     Tcp(Box<Config>),
-    Dccp(Box<dccp::Config>),
+    /// Datagrams with congestion control.
+    Controlled(Box<datagram::Config>),
     /// Datagrams of a source that waits for no acknowledgements.
     Datagrams,
 }
@@ -52,11 +53,11 @@ pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Res
         return Ok(FlowConfig::Datagrams);
     }
     if flow.datagram_scheme().is_some() {
-        return check_dccp(flow, field).map(|config| FlowConfig::Dccp(Box::new(config)));
+        return check_controlled(flow, field).map(|config| FlowConfig::Controlled(Box::new(config)));
     }
     if flow.dccp.is_some() {
         let names: Vec<_> = datagram::TABLE.iter().map(|row| row.name).collect();
-        return Err(InputError::new("`dccp` says nothing without a scheme that is DCCP")
+        return Err(InputError::new("`dccp` says nothing without a scheme of datagrams")
             .at(at("dccp"))
             .allowed(format!("scheme = {}", names.join(" or "))));
     }
@@ -88,26 +89,26 @@ pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Res
     Ok(FlowConfig::Tcp(Box::new(config)))
 }
 
-/// A DCCP flow says nothing that only TCP has, and its parameters fit.
-fn check_dccp(flow: &Flow, field: &str) -> Result<dccp::Config, InputError> {
-    let dccp_alone = |rest: &mut Flow| {
+/// A flow of datagrams says nothing that only TCP has, and its parameters fit.
+fn check_controlled(flow: &Flow, field: &str) -> Result<datagram::Config, InputError> {
+    let datagrams_alone = |rest: &mut Flow| {
         rest.scheme = None;
         rest.dccp = None;
         rest.parameters.clear();
     };
-    if !says_only(flow, dccp_alone) {
-        return Err(InputError::new("DCCP knows nothing of TCP")
+    if !says_only(flow, datagrams_alone) {
+        return Err(InputError::new("DCCP and TFRC know nothing of TCP")
             .at(format!("{field}.scheme"))
             .found(format!("\"{}\" with fields of TCP", flow.scheme.as_deref().unwrap_or_default()))
             .allowed("name, from, to, count, start, start_spread, dccp, parameters"));
     }
-    flow.dccp_config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })
+    flow.datagram_config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })
 }
 
 impl Flow {
-    /// The configuration of both ends of a DCCP flow. Fields of errors are relative to the flow.
-    fn dccp_config(&self) -> Result<dccp::Config, InputError> {
-        let row = self.datagram_scheme().ok_or_else(|| InputError::new("no DCCP scheme").at("scheme"))?;
+    /// The configuration of both ends of a flow of datagrams. Fields of errors are relative to the flow.
+    fn datagram_config(&self) -> Result<datagram::Config, InputError> {
+        let row = self.datagram_scheme().ok_or_else(|| InputError::new("no scheme of datagrams").at("scheme"))?;
         if let Some(other) = self.parameters.keys().find(|name| *name != row.name) {
             return Err(InputError::new("parameters for a part that is not chosen")
                 .at(format!("parameters.{other}"))
@@ -121,13 +122,13 @@ impl Flow {
                 .found(format!("\"{}\"", given.packet))
                 .allowed("1 B to 64000 B of data"));
         }
-        let config = dccp::Config { packet: given.packet.0 as u32, ..*row.build(&arguments) };
-        let covered = u32::from(config.coverage.saturating_sub(1)) * 4;
-        if covered > config.packet {
+        let config = row.build(&arguments).with_packet(given.packet.0 as u32);
+        let covered = u32::from(config.coverage().saturating_sub(1)) * 4;
+        if covered > config.packet() {
             return Err(InputError::new("more data is covered than a packet has")
                 .at(format!("parameters.{}.coverage", row.name))
-                .found(config.coverage.to_string())
-                .allowed(format!("at most {}", config.packet / 4 + 1)));
+                .found(config.coverage().to_string())
+                .allowed(format!("at most {}", config.packet() / 4 + 1)));
         }
         if given.rate.is_some_and(|rate| rate.as_bps() == 0) {
             return Err(InputError::default().at("dccp.rate").found("\"0 bps\"").allowed("a rate above zero"));
@@ -171,7 +172,7 @@ impl Flow {
                 let given = [&self.congestion, &self.differentiator, &self.reaction, &self.timeout, &self.receiver];
                 let own =
                     role == "scheme" || field.starts_with("shadows") || given.iter().any(|part| part.as_ref() == Some(&name));
-                // DCCP is a choice too where a whole scheme is named.
+                // Datagrams are a choice too where a whole scheme is named.
                 let datagrams: Vec<_> =
                     if role == "scheme" { datagram::TABLE.iter().map(|row| row.name).collect() } else { Vec::new() };
                 let allowed = std::iter::once(allowed.as_str()).chain(datagrams.iter().copied()).collect::<Vec<_>>().join(", ");

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
-    Amount, BuildError, Builder, CbrFlow, DccpFlow, End, Limits, LogSpec, NodeId, RunError, RunOutcome, Simulation,
+    Amount, BuildError, Builder, CbrFlow, DatagramFlow, End, Limits, LogSpec, NodeId, RunError, RunOutcome, Simulation,
     StripedTransfer, Supply, TcpFlow, Way, WholeFile,
 };
 use whyloss_transport::scheme::{Catalogue, Row};
@@ -198,12 +198,12 @@ fn add_flow(
     let name = transfer.name.clone();
     let config = match &scenario.network().flows[transfer.flow] {
         FlowConfig::Tcp(config) => config,
-        FlowConfig::Dccp(config) => {
+        FlowConfig::Controlled(config) => {
             let given = flow.dccp.clone().unwrap_or_default();
             let stop = given.stop.map_or(Instant::MAX, |stop| Instant::ZERO + stop);
             let supply = given.rate.map_or(Supply::Saturated, Supply::Rate);
             let (sender, receiver) = ((**config).clone(), (**config).clone());
-            builder.dccp(DccpFlow { name, from, to, start, stop, supply, sender, receiver });
+            builder.datagrams(DatagramFlow { name, from, to, start, stop, supply, sender, receiver });
             return Ok(());
         }
         FlowConfig::Datagrams => {

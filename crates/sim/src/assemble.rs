@@ -2,7 +2,7 @@
 
 use crate::address::{AssistedId, DirectionId, EndpointId, FileId, FlowId, HostId, NodeId, SourceId, StationId, Way};
 use crate::build::{
-    Air, Amount, Builder, CaptureSpec, CbrFlow, DccpFlow, End, FlowSpec, InputSpec, LineSpec, LinkEnds, NodeSpec,
+    Air, Amount, Builder, CaptureSpec, CbrFlow, DatagramFlow, End, FlowSpec, InputSpec, LineSpec, LinkEnds, NodeSpec,
     StripedTransfer, Supply, TcpFlow,
 };
 use crate::capture::{Capture, Tap};
@@ -11,7 +11,7 @@ use crate::direction::{Direction, Line, LinkNames};
 use crate::error::BuildError;
 use crate::events::{Event, Target, MAX_TARGETS};
 use crate::hop::Hop;
-use crate::hosts::{DccpSocket, FileState, FlowState, Hosts, Opening, Socket, Source, TcpSocket};
+use crate::hosts::{DatagramSocket, FileState, FlowState, Hosts, Opening, Socket, Source, TcpSocket};
 use crate::link::Transmitter;
 use crate::meter::Meter;
 use crate::middlebox::{Assisted, Attached, Middlebox};
@@ -170,15 +170,15 @@ impl Assembly {
     /// Makes the ends of all flows.
     fn flows(&mut self, flows: Vec<FlowSpec>) -> Result<(), BuildError> {
         // Events of one time come in the order in which they are made, and ports are given in that order: those of TCP flows first, then
-        // those of DCCP flows, then those of datagrams.
-        let (mut dccp, mut datagrams) = (Vec::new(), Vec::new());
+        // those of flows with congestion control, then those of plain datagrams.
+        let (mut controlled, mut datagrams) = (Vec::new(), Vec::new());
         for flow in flows {
             match flow {
                 FlowSpec::Tcp(flow) => self.tcp(*flow)?,
                 FlowSpec::Striped(transfer) => self.striped(transfer)?,
-                FlowSpec::Dccp(flow) => {
+                FlowSpec::Datagrams(flow) => {
                     let id = self.flow(FlowState::new(flow.name.clone(), flow.start, Protocol::Dccp));
-                    dccp.push((id, flow));
+                    controlled.push((id, flow));
                 }
                 FlowSpec::Cbr(flow) => {
                     let id = self.flow(FlowState::new(flow.name.clone(), flow.start, Protocol::Udp));
@@ -186,8 +186,8 @@ impl Assembly {
                 }
             }
         }
-        for (id, flow) in dccp {
-            self.dccp(id, *flow)?;
+        for (id, flow) in controlled {
+            self.controlled(id, *flow)?;
         }
         for (id, flow) in datagrams {
             self.cbr(id, &flow)?;
@@ -442,15 +442,15 @@ impl Assembly {
         Ok(())
     }
 
-    fn dccp(&mut self, number: FlowId, spec: DccpFlow) -> Result<(), BuildError> {
-        let DccpFlow { name, from, to, start, stop, supply, sender, receiver } = spec;
+    fn controlled(&mut self, number: FlowId, spec: DatagramFlow) -> Result<(), BuildError> {
+        let DatagramFlow { name, from, to, start, stop, supply, sender, receiver } = spec;
         let item = format!("flow {name}");
-        let packet = sender.packet;
+        let (packet, coverage, header) = (sender.packet(), sender.coverage(), sender.ip_header());
         if packet == 0 || packet > 64_000 {
             return Err(unfit(&item, "packet", packet.to_string(), "1 to 64,000 octets of data"));
         }
-        if sender.coverage > 15 || usize::from(sender.coverage.saturating_sub(1)) * 4 > packet as usize {
-            return Err(unfit(&item, "coverage", sender.coverage.to_string(), "0 to 15, and no more than the data of a packet"));
+        if coverage > 15 || usize::from(coverage.saturating_sub(1)) * 4 > packet as usize {
+            return Err(unfit(&item, "coverage", coverage.to_string(), "0 to 15, and no more than the data of a packet"));
         }
         if supply == Supply::Rate(BitRate::from_bps(0)) {
             return Err(unfit(&item, "rate", "0 bps".to_owned(), "a rate above 0 bps"));
@@ -458,20 +458,24 @@ impl Assembly {
         if start >= stop {
             return Err(unfit(&item, "stop", stop.to_string(), "a time after its start"));
         }
-        let header = sender.ip_header;
-        if ![20, 40].contains(&header) || receiver.ip_header != header {
-            let found = format!("{header} and {}", receiver.ip_header);
+        if ![20, 40].contains(&header) || receiver.ip_header() != header {
+            let found = format!("{header} and {}", receiver.ip_header());
             return Err(unfit(&item, "ip_header", found, "20 (IPv4) or 40 (IPv6), the same at both ends"));
         }
+        let protocol = match (&sender, &receiver) {
+            (datagram::Config::Dccp(_), datagram::Config::Dccp(_)) => Protocol::Dccp,
+            (datagram::Config::Tfrc(_), datagram::Config::Tfrc(_)) => Protocol::Udp,
+            _ => return Err(unfit(&item, "receiver", "another transport".to_owned(), "the transport of the sender")),
+        };
         let pair = self.pair(&name, from, to, header == 40)?;
         for (way, config) in Way::BOTH.into_iter().zip([sender, receiver]) {
             let (node, route) = pair.end(way);
             let id = EndpointId::of(number, way);
-            let egress = self.egress(&name, way, node, Protocol::Dccp, route, 0);
+            let egress = self.egress(&name, way, node, protocol, route, 0);
             self.hosts.ports.insert(route, id.peer());
-            let end = datagram::dccp::Endpoint::new(config, ports(route));
-            let socket = DccpSocket::new(end, (way == Way::Forward).then_some((start, supply)));
-            self.ends.push((id, egress, Socket::Dccp(Box::new(socket))));
+            let end = datagram::Endpoint::new(config, ports(route));
+            let socket = DatagramSocket::new(end, (way == Way::Forward).then_some((start, supply)));
+            self.ends.push((id, egress, Socket::Datagrams(Box::new(socket))));
         }
         let endpoint = EndpointId::of(number, Way::Forward);
         let event = Event::new(start.as_nanos(), self.net.events.next_order(), Target::Timer(endpoint));

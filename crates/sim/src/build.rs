@@ -8,7 +8,7 @@ use crate::record::LogSpec;
 use crate::shape::LinkSpec;
 use std::fmt;
 use std::io::Write;
-use whyloss_transport::datagram::dccp;
+use whyloss_transport::datagram;
 use whyloss_transport::tcp::Config;
 use whyloss_transport::{BitRate, Duration, Instant, Parts};
 
@@ -69,9 +69,9 @@ pub struct CbrFlow {
     pub octets: u32,
 }
 
-/// Datagrams over one DCCP connection.
+/// Datagrams with congestion control: over a DCCP connection, or by TFRC.
 #[derive(Clone, Debug)]
-pub struct DccpFlow {
+pub struct DatagramFlow {
     /// Its name, unique among the flows.
     pub name: String,
     /// The host that opens the connection and sends the data.
@@ -82,15 +82,15 @@ pub struct DccpFlow {
     pub start: Instant,
     /// When the connection is closed.
     pub stop: Instant,
-    /// How much is sent. Every packet has [`Config::packet`](dccp::Config::packet) octets of data.
+    /// How much is sent. Every packet has [`Config::packet`](datagram::Config::packet) octets of data.
     pub supply: Supply,
     /// Configuration of the sender.
-    pub sender: dccp::Config,
+    pub sender: datagram::Config,
     /// Configuration of the receiver.
-    pub receiver: dccp::Config,
+    pub receiver: datagram::Config,
 }
 
-/// What an application gives to a DCCP connection.
+/// What an application gives to a flow of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supply {
     /// As much as the congestion control lets go.
@@ -177,7 +177,7 @@ pub(crate) struct Air {
 pub(crate) enum FlowSpec {
     Tcp(Box<TcpFlow>),
     Cbr(CbrFlow),
-    Dccp(Box<DccpFlow>),
+    Datagrams(Box<DatagramFlow>),
     Striped(StripedTransfer),
 }
 
@@ -186,7 +186,7 @@ impl FlowSpec {
         match self {
             Self::Tcp(flow) => &flow.name,
             Self::Cbr(flow) => &flow.name,
-            Self::Dccp(flow) => &flow.name,
+            Self::Datagrams(flow) => &flow.name,
             Self::Striped(transfer) => &transfer.name,
         }
     }
@@ -258,14 +258,14 @@ impl Builder {
         self.flows.push(FlowSpec::Tcp(Box::new(flow)));
     }
 
-    /// Adds a flow of datagrams.
+    /// Adds a flow of datagrams without congestion control.
     pub fn cbr(&mut self, flow: CbrFlow) {
         self.flows.push(FlowSpec::Cbr(flow));
     }
 
-    /// Adds a DCCP flow.
-    pub fn dccp(&mut self, flow: DccpFlow) {
-        self.flows.push(FlowSpec::Dccp(Box::new(flow)));
+    /// Adds a flow of datagrams with congestion control.
+    pub fn datagrams(&mut self, flow: DatagramFlow) {
+        self.flows.push(FlowSpec::Datagrams(Box::new(flow)));
     }
 
     /// Adds a striped transfer.

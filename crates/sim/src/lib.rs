@@ -43,7 +43,7 @@ mod varying;
 mod whole;
 
 pub use address::{EndpointId, FlowId, LinkId, NodeId, Way};
-pub use build::{Amount, Builder, CbrFlow, DccpFlow, End, StripedTransfer, Supply, TcpFlow};
+pub use build::{Amount, Builder, CbrFlow, DatagramFlow, End, StripedTransfer, Supply, TcpFlow};
 pub use capture::Capture;
 pub use channel::{AtEnd, Channel, ChannelOutcome, ChannelSpec, Effect, Errors, Pattern, Spacing, Step};
 pub use codel::CoDel;

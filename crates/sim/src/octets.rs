@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use whyloss_transport::wire::checksum::Sum;
 use whyloss_transport::wire::damage::{examine, Arrival};
 use whyloss_transport::wire::{self, dccp, ip};
+use whyloss_transport::{datagram, segment::Ecn};
 use whyloss_transport::{Integrity, Payload, Segment};
 
 /// Octets of the headers of a datagram: IPv4 and UDP.
@@ -68,20 +69,31 @@ pub(crate) fn emit(segment: &Segment, route: Route, datagram: bool) -> Vec<u8> {
     out
 }
 
-/// The octets of an undamaged DCCP packet.
-pub(crate) fn emit_dccp(packet: &dccp::Packet, route: Route) -> Vec<u8> {
+/// The octets of an undamaged packet of a transport of datagrams.
+pub(crate) fn emit_packet(packet: &datagram::Packet, route: Route) -> Vec<u8> {
     let mut out = Vec::new();
-    let header = ip::Header { addresses: route.addresses(), hop_limit: HOP_LIMIT };
-    dccp::emit(&header, packet, &mut out).expect("what the engine sends has a form on the wire");
+    match packet {
+        datagram::Packet::Dccp(packet) => {
+            let header = ip::Header { addresses: route.addresses(), hop_limit: HOP_LIMIT };
+            dccp::emit(&header, packet, &mut out).expect("what the engine sends has a form on the wire");
+        }
+        datagram::Packet::Tfrc(packet) => emit_udp(packet.len(), packet.ecn, |out| packet.write(out), route, &mut out),
+    }
     out
 }
 
 /// A UDP datagram (RFC 768) over IPv4.
 fn emit_datagram(payload: &Payload, route: Route, out: &mut Vec<u8>) {
-    let octets = (payload.len() + DATAGRAM_HEADERS as usize) as u16;
+    emit_udp(payload.len(), Ecn::NotCapable, |out| payload.write_to(out), route, out);
+}
+
+/// A UDP datagram of `len` octets, which `write` appends.
+fn emit_udp(len: usize, ecn: Ecn, write: impl FnOnce(&mut Vec<u8>), route: Route, out: &mut Vec<u8>) {
+    let octets = (len + DATAGRAM_HEADERS as usize) as u16;
     let [src, dst] = route.hosts.map(|host| (V4_NET + host.index() as u32).to_be_bytes());
     let mut header = [0; 20];
     header[0] = 0x45;
+    header[1] = ecn as u8;
     header[2..4].copy_from_slice(&octets.to_be_bytes());
     header[6] = 0x40;
     header[8] = HOP_LIMIT;
@@ -95,7 +107,7 @@ fn emit_datagram(payload: &Payload, route: Route, out: &mut Vec<u8>) {
     route.ports.iter().for_each(|port| out.extend_from_slice(&port.to_be_bytes()));
     out.extend_from_slice(&len.to_be_bytes());
     out.extend_from_slice(&[0, 0]);
-    payload.write_to(out);
+    write(out);
     // Zero would mean "no checksum".
     let checksum = match udp_sum(out).finish() {
         0 => u16::MAX,

@@ -1,8 +1,8 @@
 //! Packets under way, and the tokens by which queues and links hold them.
 
 use crate::address::{EndpointId, FlowId};
+use whyloss_transport::datagram;
 use whyloss_transport::segment::Ecn;
-use whyloss_transport::wire::dccp;
 use whyloss_transport::{Instant, Segment};
 
 /// A packet: written once when it is sent, read once when it is delivered. In between, links carry its token.
@@ -10,8 +10,8 @@ use whyloss_transport::{Instant, Segment};
 pub(crate) struct Packet {
     /// A TCP segment; of a datagram only the payload counts.
     pub segment: Segment,
-    /// A DCCP packet; the segment says nothing then.
-    pub dccp: Option<Box<dccp::Packet>>,
+    /// A packet of a transport of datagrams; the segment says nothing then.
+    pub datagram: Option<Box<datagram::Packet>>,
     /// The octets, once it is damaged.
     pub raw: Option<Box<Raw>>,
     pub sent_at: Instant,
@@ -163,7 +163,7 @@ impl Packets {
             slot.octets = octets;
             return id;
         }
-        self.0.add(Packet { segment, dccp: None, raw: None, sent_at, origin, octets, log_row: 0 })
+        self.0.add(Packet { segment, datagram: None, raw: None, sent_at, origin, octets, log_row: 0 })
     }
 
     #[inline]
@@ -181,7 +181,7 @@ impl Packets {
     pub fn remove(&mut self, id: PacketId) {
         let damaged = id.is_damaged();
         let slot = self.0.release(id);
-        slot.dccp = None;
+        slot.datagram = None;
         if damaged {
             slot.raw = None;
         }
@@ -195,7 +195,8 @@ impl Packets {
 
 impl PacketStore for Packets {
     fn mark(&mut self, id: &PacketId) -> bool {
-        let ecn = &mut self.get_mut(id).segment.ecn;
+        let packet = self.get_mut(id);
+        let ecn = packet.datagram.as_mut().map_or(&mut packet.segment.ecn, |datagram| datagram.ecn_mut());
         let capable = *ecn != Ecn::NotCapable && !id.is_damaged();
         if capable {
             *ecn = Ecn::CongestionExperienced;
@@ -208,12 +209,12 @@ impl PacketStore for Packets {
     }
 
     fn duplicate(&mut self, id: &PacketId) -> PacketId {
-        let Packet { segment, dccp, raw, sent_at, origin, octets, log_row } = self.get(id);
-        let (segment, dccp, raw, sent_at, origin, octets, log_row) =
-            (segment.clone(), dccp.clone(), raw.clone(), *sent_at, *origin, *octets, *log_row);
+        let Packet { segment, datagram, raw, sent_at, origin, octets, log_row } = self.get(id);
+        let (segment, datagram, raw, sent_at, origin, octets, log_row) =
+            (segment.clone(), datagram.clone(), raw.clone(), *sent_at, *origin, *octets, *log_row);
         let copy = self.insert(segment, sent_at, origin, octets);
         let slot = self.get_mut(&copy);
-        (slot.dccp, slot.raw, slot.log_row) = (dccp, raw, log_row);
+        (slot.datagram, slot.raw, slot.log_row) = (datagram, raw, log_row);
         if id.is_damaged() {
             copy.damaged()
         } else {

@@ -1,4 +1,4 @@
-//! DCCP in the simulator: a golden table for each congestion control, and random networks.
+//! DCCP and TFRC in the simulator: a golden table for each congestion control, and random networks.
 
 use proptest::prelude::*;
 use proptest::test_runner::Config as Cases;
@@ -6,23 +6,29 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Builder, Cause, ChannelSpec, DccpFlow, Effect, Errors, Limits, LinkSpec, NodeId, QueueLimit, Records, Step, Supply, Truth,
+    Builder, Cause, ChannelSpec, DatagramFlow, Effect, Errors, Limits, LinkSpec, NodeId, QueueLimit, Records, Step, Supply, Truth,
 };
-use whyloss_transport::datagram::{self, dccp};
+use whyloss_transport::datagram;
 use whyloss_transport::differentiation;
 use whyloss_transport::path::Trigger;
 use whyloss_transport::scheme::{Arguments, Part, Value};
 use whyloss_transport::{BitRate, Duration, Instant};
 
-const MODES: [&str; 2] = ["rfc", "differentiating"];
+/// The parameter of which both values are tried, and the values.
+fn modes(row: &Part<datagram::Config>) -> (&'static str, [&'static str; 2]) {
+    match row.name {
+        "tfrc" => ("version", ["rfc5348", "sigcomm2000"]),
+        _ => ("mode", ["rfc", "differentiating"]),
+    }
+}
 
-fn config(row: &Part<dccp::Config>, mode: &str) -> dccp::Config {
-    let given = BTreeMap::from([("mode".to_owned(), Value::Word(mode.to_owned()))]);
+fn config(row: &Part<datagram::Config>, mode: &str) -> datagram::Config {
+    let given = BTreeMap::from([(modes(row).0.to_owned(), Value::Word(mode.to_owned()))]);
     *row.build(&Arguments::check(row, &given).expect("each has its modes"))
 }
 
-fn flow(name: String, [from, to]: [NodeId; 2], config: &dccp::Config) -> DccpFlow {
-    DccpFlow {
+fn flow(name: String, [from, to]: [NodeId; 2], config: &datagram::Config) -> DatagramFlow {
+    DatagramFlow {
         name,
         from,
         to,
@@ -42,7 +48,7 @@ fn run(builder: Builder, lasts: Duration) -> Records {
 }
 
 /// Goodput over 10 Mbit/s with packets damaged at random, in kbit/s.
-fn goodput(row: &Part<dccp::Config>, mode: &str, damage: f64, rtt: Duration) -> f64 {
+fn goodput(row: &Part<datagram::Config>, mode: &str, damage: f64, rtt: Duration) -> f64 {
     let mut builder = Builder::new(7, 1);
     let ends = [builder.host("from"), builder.host("to")];
     let way = |probability| LinkSpec {
@@ -53,7 +59,7 @@ fn goodput(row: &Part<dccp::Config>, mode: &str, damage: f64, rtt: Duration) -> 
         ..LinkSpec::default()
     };
     builder.link(ends[0], ends[1], way(damage), way(0.0));
-    builder.dccp(flow("bulk".to_owned(), ends, &config(row, mode)));
+    builder.datagrams(flow("bulk".to_owned(), ends, &config(row, mode)));
     run(builder, Duration::from_secs(20)).flows[0].goodput_bps / 1000.0
 }
 
@@ -66,7 +72,7 @@ fn every_congestion_control_keeps_its_goodput() {
             write!(table, " {rtt:>4} ms").unwrap();
         }
         for damage in [0.0, 0.001, 0.01, 0.05] {
-            for mode in MODES {
+            for mode in modes(row).1 {
                 write!(table, "\n{:>5.1}% {mode:>15} |", damage * 100.0).unwrap();
                 for rtt in [10, 80, 300] {
                     write!(table, " {:>7.0}", goodput(row, mode, damage, Duration::from_millis(rtt))).unwrap();
@@ -137,10 +143,14 @@ impl World {
         builder.link(middle, to, self.links[2].spec(), self.links[3].spec());
         for (nth, (row, mode, coverage, rate, v6)) in self.flows.iter().enumerate() {
             let ip_header = if *v6 { 40 } else { 20 };
-            let config = dccp::Config { coverage: *coverage, ip_header, ..config(&datagram::TABLE[*row], MODES[*mode]) };
+            let row = &datagram::TABLE[*row];
+            let mut config = config(row, modes(row).1[*mode]);
+            if let datagram::Config::Dccp(config) = &mut config {
+                (config.coverage, config.ip_header) = (*coverage, ip_header);
+            }
             let supply = rate.map_or(Supply::Saturated, |rate| Supply::Rate(BitRate::from_bps(rate)));
             let stop = Instant::ZERO + Duration::from_secs(12);
-            builder.dccp(DccpFlow { supply, stop, ..flow(format!("flow{nth}"), [from, to], &config) });
+            builder.datagrams(DatagramFlow { supply, stop, ..flow(format!("flow{nth}"), [from, to], &config) });
         }
         run(builder, Duration::from_secs(20))
     }

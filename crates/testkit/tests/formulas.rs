@@ -3,7 +3,7 @@
 mod common;
 
 use common::Bulk;
-use whyloss_transport::scheme::Selection;
+use whyloss_transport::scheme::{Selection, Value};
 use whyloss_transport::tcp::{AckPolicy, FastRecovery};
 use whyloss_transport::{BitRate, Config, Duration};
 
@@ -43,6 +43,14 @@ fn padhye(loss: f64, b: f64, t0: f64) -> f64 {
     MSS * 8.0 / (fast + slow)
 }
 
+/// Yang & Lam 2000 as Tsaoussidis & Zhang 2002 print it in eq. 2 (with the parentheses that the print has lost): bit/s of a window that grows by `alpha`
+/// segments a round trip and falls to `beta` of itself, with `b` = 1.
+fn yang_lam((alpha, beta): (f64, f64), loss: f64, t0: f64) -> f64 {
+    let fast = RTT.as_secs_f64() * (2.0 * (1.0 - beta) * loss / (alpha * (1.0 + beta))).sqrt();
+    let timeouts = (3.0 * ((1.0 - beta * beta) * loss / (2.0 * alpha)).sqrt()).min(1.0);
+    MSS * 8.0 / (fast + t0 * timeouts * loss * (1.0 + 32.0 * loss * loss))
+}
+
 const DELAYED: AckPolicy = AckPolicy::Delayed(Duration::from_millis(100));
 
 /// The band around Mathis' formula is 12 % either way, for these reasons. The formula takes losses at even distances; when they fall at
@@ -72,6 +80,43 @@ fn many_losses_cost_what_padhye_says() {
         for (policy, b) in [(AckPolicy::Immediate, 1.0), (DELAYED, 2.0)] {
             let ratio = flow("reno", &reno_of_freebsd(policy), loss, 1200).goodput(3) / padhye(loss, b, 1.0);
             assert!((0.88..1.12).contains(&ratio), "b = {b} at {loss}: {ratio:.3} of the formula");
+        }
+    }
+}
+
+#[test]
+fn the_formula_of_gaimd_is_padhye_s_for_reno() {
+    for loss in [0.001, 0.03, 0.2] {
+        assert!((yang_lam((1.0, 0.5), loss, 1.0) / padhye(loss, 1.0, 1.0) - 1.0).abs() < 1e-12);
+    }
+}
+
+/// GAIMD against eq. 2. For few losses, where timeouts hardly count, within 12 % for the same reasons as above. A choice off the line and Reno's show that
+/// both parameters count: 0.2 instead of 0.3125 is 20 % less.
+///
+/// For many losses, by Reno's recovery as the formula assumes, Reno's choice is within 15 %, but gentle ones carry down to half of what it says: a timeout
+/// halves the window whatever `beta` is, and with `alpha` below one it takes long to come back, of which the formula knows nothing.
+#[test]
+fn gaimd_carries_what_its_formula_says() {
+    let few = Config { ack_policy: AckPolicy::Immediate, min_rto: Duration::from_secs(1), ..Config::modern() };
+    let many = reno_of_freebsd(AckPolicy::Immediate);
+    for ((alpha, beta), given) in [((0.3125, 0.875), 0.0), ((0.2, 0.875), 0.2), ((1.0, 0.5), 1.0)] {
+        let ratio = |config: &Config, loss: f64| {
+            let mut bulk = flow("gaimd", config, loss, 800);
+            let parameters = [("alpha", given), ("beta", beta)].map(|(name, value)| (name.to_owned(), Value::Number(value)));
+            bulk.selection.parameters.insert("gaimd".to_owned(), parameters.into_iter().collect());
+            let ratio = bulk.goodput(3) / yang_lam((alpha, beta), loss, 1.0);
+            println!("({alpha}, {beta}) at {loss}: {ratio:.3}");
+            ratio
+        };
+        for loss in [0.000_5, 0.002, 0.005] {
+            let ratio = ratio(&few, loss);
+            assert!((0.88..1.12).contains(&ratio), "({alpha}, {beta}) at {loss}: {ratio:.3} of the formula");
+        }
+        let band = if beta == 0.5 { 0.85..1.15 } else { 0.5..0.95 };
+        for loss in [0.01, 0.02, 0.05] {
+            let ratio = ratio(&many, loss);
+            assert!(band.contains(&ratio), "({alpha}, {beta}) at {loss}: {ratio:.3} of the formula");
         }
     }
 }

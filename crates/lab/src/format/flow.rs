@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use whyloss_transport::datagram::{self, dccp};
+use whyloss_transport::datagram;
 use whyloss_transport::quantity::Size;
 use whyloss_transport::scheme::{Part, Selection, Value};
 use whyloss_transport::tcp::Overrides as Tcp;
@@ -39,12 +39,12 @@ pub struct Flow {
     /// Datagrams at a constant bit rate instead of TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cbr: Option<Datagrams>,
-    /// What the application gives to a DCCP connection, where the scheme is one: full packets without end if nothing is said.
+    /// What the application gives to a DCCP connection or a TFRC flow, where the scheme is one: full packets without end if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dccp: Option<Dccp>,
     /// Which TCP it is before the scheme: a set of values for `tcp`.
     pub profile: String,
-    /// A named scheme: parts that the literature puts together under one name; or `dccp-ccid2` or `dccp-ccid3` for DCCP instead of TCP.
+    /// A named scheme: parts that the literature puts together under one name; or `dccp-ccid2`, `dccp-ccid3` or `tfrc` for datagrams instead of TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
     /// How the window moves, instead of the scheme's.
@@ -115,8 +115,8 @@ impl Flow {
         }
     }
 
-    /// The row of its scheme, if that is DCCP.
-    pub fn datagram_scheme(&self) -> Option<&'static Part<dccp::Config>> {
+    /// The row of its scheme, if that is a transport of datagrams.
+    pub fn datagram_scheme(&self) -> Option<&'static Part<datagram::Config>> {
         datagram::TABLE.iter().find(|row| self.scheme.as_deref() == Some(row.name))
     }
 
@@ -139,7 +139,7 @@ pub struct Datagrams {
     pub stop: Option<Duration>,
 }
 
-/// What the application of a DCCP flow sends.
+/// What the application of a DCCP or TFRC flow sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dccp {

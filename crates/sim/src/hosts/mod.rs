@@ -1,10 +1,10 @@
 //! What works at the hosts: connections, applications and datagram sources.
 
-mod dccp;
+mod datagrams;
 mod flows;
 mod tcp;
 
-pub(crate) use dccp::DccpSocket;
+pub(crate) use datagrams::DatagramSocket;
 pub(crate) use flows::{FileState, FlowState, Flows};
 pub(crate) use tcp::{Opening, TcpSocket};
 
@@ -17,7 +17,7 @@ use crate::packet::PacketId;
 use crate::record::FlowSample;
 use crate::truth::Cause;
 use std::collections::HashMap;
-use whyloss_transport::datagram::dccp::{Command, Input as DccpInput};
+use whyloss_transport::datagram::{dccp, Command, Endpoint};
 use whyloss_transport::differentiation::GapDifferentiator;
 use whyloss_transport::tcp::Stats;
 use whyloss_transport::wire::dccp::{Data, Packet};
@@ -28,7 +28,7 @@ use whyloss_transport::{path, Input, Instant, Integrity, Segment};
 #[allow(clippy::large_enum_variant, reason = "nearly all are of the largest kind, which every packet looks at")]
 pub(crate) enum Socket {
     Tcp(TcpSocket),
-    Dccp(Box<DccpSocket>),
+    Datagrams(Box<DatagramSocket>),
     /// Plain datagrams: the receiver only counts them.
     Udp,
 }
@@ -72,15 +72,27 @@ impl Hosts {
                 net.complete(id, false);
                 socket.pump(to, &mut self.flows, net);
             }
-            Socket::Dccp(socket) => {
-                if let Some(dccp) = packet.dccp.take() {
-                    socket.end.handle(now, DccpInput::Packet(&dccp, Data::Intact));
+            Socket::Datagrams(socket) => {
+                if let Some(datagram) = packet.datagram.take() {
+                    socket.end.on_packet(now, &datagram);
                 }
                 net.complete(id, false);
                 socket.pump(to, &mut self.flows, net, None);
             }
             Socket::Udp => self.deliver_datagram(net, id, false),
         }
+    }
+
+    /// A datagram whose checksum holds. If damage to it went `unnoticed`, it counts as what was sent.
+    fn deliver_as_sent(&mut self, net: &mut Network, id: PacketId, unnoticed: bool) {
+        let packet = net.packets.get_mut(&id);
+        let to = packet.origin.peer();
+        let Socket::Datagrams(socket) = &mut self.sockets[to.index()] else { return self.deliver_datagram(net, id, unnoticed) };
+        if let Some(datagram) = packet.datagram.take() {
+            socket.end.on_packet(Instant::from_nanos(net.now), &datagram);
+        }
+        net.complete(id, unnoticed);
+        socket.pump(to, &mut self.flows, net, None);
     }
 
     fn deliver_datagram(&mut self, net: &mut Network, id: PacketId, unnoticed: bool) {
@@ -99,7 +111,7 @@ impl Hosts {
             Content::Datagram(route, intact) => match place {
                 Some(_) if !self.ports.contains_key(&route) => net.discard_damaged(id, Cause::NoFlow),
                 Some(cause) if !intact => net.discard_damaged(id, cause),
-                place => self.deliver_datagram(net, id, place.is_some()),
+                place => self.deliver_as_sent(net, id, place.is_some()),
             },
             Content::Garbage => net.discard_damaged(id, place.unwrap_or(Cause::NoFlow)),
         }
@@ -136,10 +148,11 @@ impl Hosts {
         place: Option<Cause>,
     ) {
         let Some(&to) = self.ports.get(&route) else { return net.discard_damaged(id, Cause::NoFlow) };
-        let Socket::Dccp(socket) = &mut self.sockets[to.index()] else { return net.discard_damaged(id, Cause::NoFlow) };
+        let Socket::Datagrams(socket) = &mut self.sockets[to.index()] else { return net.discard_damaged(id, Cause::NoFlow) };
         let (offset, _) = net.data(&id);
-        socket.end.handle(Instant::from_nanos(net.now), DccpInput::Packet(packet, data));
-        let used = data == Data::Intact || socket.end.config().accept_corrupt;
+        let Endpoint::Dccp(end) = &mut socket.end else { return net.discard_damaged(id, Cause::NoFlow) };
+        end.handle(Instant::from_nanos(net.now), dccp::Input::Packet(packet, data));
+        let used = data == Data::Intact || end.config().accept_corrupt;
         // The Data Checksum may tell of the data alone: a header that is damaged, too, was believed.
         let unnoticed = place.is_some_and(|cause| data == Data::Intact || cause != Cause::PayloadDamaged);
         let origin = net.packets.get(&id).origin;
@@ -155,7 +168,7 @@ impl Hosts {
     pub fn handle_timer(&mut self, net: &mut Network, end: EndpointId) {
         match &mut self.sockets[end.index()] {
             Socket::Tcp(socket) => socket.timer(end, &mut self.flows, net),
-            Socket::Dccp(socket) => socket.timer(end, &mut self.flows, net),
+            Socket::Datagrams(socket) => socket.timer(end, &mut self.flows, net),
             Socket::Udp => {}
         }
     }
@@ -164,7 +177,7 @@ impl Hosts {
     pub fn handle_source(&mut self, net: &mut Network, id: SourceId) {
         let source = &mut self.sources[id.index()];
         let Source { endpoint, octets, stop, .. } = *source;
-        if let Socket::Dccp(socket) = &mut self.sockets[endpoint.index()] {
+        if let Socket::Datagrams(socket) = &mut self.sockets[endpoint.index()] {
             let command = if net.now >= stop {
                 Command::Close
             } else {
@@ -203,7 +216,7 @@ impl Hosts {
                 let tcp = &socket.tcp;
                 Some(sample(tcp.window().cwnd(), tcp.window().ssthresh(), tcp.path().srtt, tcp.pipe()))
             }
-            Socket::Dccp(socket) => {
+            Socket::Datagrams(socket) => {
                 let view = socket.end.view();
                 Some(sample(view.cwnd, view.ssthresh, view.srtt, view.pipe))
             }
@@ -215,7 +228,7 @@ impl Hosts {
     pub fn stats(&self, end: EndpointId) -> Option<Stats> {
         match &self.sockets[end.index()] {
             Socket::Tcp(socket) => Some(*socket.tcp.stats()),
-            Socket::Dccp(socket) => Some(*socket.end.stats()),
+            Socket::Datagrams(socket) => Some(*socket.end.stats()),
             Socket::Udp => None,
         }
     }
@@ -224,7 +237,7 @@ impl Hosts {
     pub fn corrupted(&self, flow: FlowId) -> u64 {
         match &self.sockets[EndpointId::of(flow, Way::Reverse).index()] {
             Socket::Tcp(socket) => socket.corrupted,
-            Socket::Dccp(socket) => socket.corrupted,
+            Socket::Datagrams(socket) => socket.corrupted,
             Socket::Udp => 0,
         }
     }

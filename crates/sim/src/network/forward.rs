@@ -11,7 +11,7 @@ use crate::packet::PacketId;
 use crate::radio::{AirOutcome, Surroundings};
 use crate::truth::Cause;
 use crate::varying::{Crossed, Parts, Step};
-use whyloss_transport::wire::dccp;
+use whyloss_transport::datagram;
 use whyloss_transport::{Instant, Payload, Segment};
 
 impl Network {
@@ -25,11 +25,14 @@ impl Network {
         self.egress(from, packet, octets);
     }
 
-    /// A DCCP endpoint sends a packet.
-    pub fn send_dccp(&mut self, from: EndpointId, packet: dccp::Packet) {
-        let octets = self.egress[from.index()].ip_header + packet.len() as u32;
+    /// An endpoint of a transport of datagrams sends a packet.
+    pub fn send_packet(&mut self, from: EndpointId, packet: datagram::Packet) {
+        let octets = match &packet {
+            datagram::Packet::Dccp(packet) => self.egress[from.index()].ip_header + packet.len() as u32,
+            datagram::Packet::Tfrc(packet) => octets::DATAGRAM_HEADERS + packet.len() as u32,
+        };
         let id = self.admit_packet(from, Segment::default(), octets);
-        self.packets.get_mut(&id).dccp = Some(Box::new(packet));
+        self.packets.get_mut(&id).datagram = Some(Box::new(packet));
         self.egress(from, id, octets);
     }
 

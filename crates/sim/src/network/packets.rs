@@ -175,8 +175,8 @@ impl Network {
             return raw.octets.clone();
         }
         let from = &self.egress[packet.origin.index()];
-        match &packet.dccp {
-            Some(dccp) => octets::emit_dccp(dccp, from.route),
+        match &packet.datagram {
+            Some(datagram) => octets::emit_packet(datagram, from.route),
             None => octets::emit(&packet.segment, from.route, from.protocol == Protocol::Udp),
         }
     }
@@ -208,10 +208,10 @@ impl Network {
     pub fn data(&self, id: &PacketId) -> (u64, u32) {
         let packet = self.packets.get(id);
         let from = &self.egress[packet.origin.index()];
-        if let Some(dccp) = packet.dccp.as_ref().filter(|_| packet.raw.is_none()) {
-            return match dccp.payload {
-                Payload::Synthetic { offset, len } => (offset, len),
-                ref payload => (0, payload.len() as u32),
+        if let Some(datagram) = packet.datagram.as_ref().filter(|_| packet.raw.is_none()) {
+            return match datagram.payload() {
+                Payload::Synthetic { offset, len } => (*offset, *len),
+                payload => (0, payload.len() as u32),
             };
         }
         match (&packet.raw, &packet.segment.payload) {

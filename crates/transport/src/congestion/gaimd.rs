@@ -11,8 +11,9 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
     summary: "Grows by alpha segments a round trip, falls to beta times the window.",
     reference: "Yang & Lam 2000",
     notes: Notes {
-        errata: "The defaults lie on the paper's line alpha = 4 (1 - beta^2) / 3 of flows that are fair to Reno, which makes the cost of \
-                 timeouts equal; without timeouts fairness would ask for alpha = 3 (1 - beta) / (1 + beta) = 0.2 instead of 0.31.",
+        errata: "Without `alpha` a flow lies on the paper's line alpha = 4 (1 - beta^2) / 3 of flows that are fair to Reno, which makes the cost of \
+                 timeouts equal; without timeouts fairness would ask for alpha = 3 (1 - beta) / (1 + beta) = 0.2 instead of 0.3125, which the paper \
+                 rounds to 0.31.",
         ..Notes::NONE
     },
     ..Part::of::<Settings>()
@@ -21,8 +22,8 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
 settings! {
     /// What can be set.
     struct Settings {
-        /// Segments by which the window grows in a round trip.
-        alpha: f64 = 0.31, 0.001..=100.0;
+        /// Segments by which the window grows in a round trip; 0: so many that it is fair to Reno by the paper, 4 (1 - beta^2) / 3.
+        alpha: f64 = 0.0, 0.0..=100.0;
         /// The factor by which congestion multiplies the window.
         beta: f64 = 0.875, 0.1..=0.99;
     }
@@ -30,8 +31,14 @@ settings! {
 
 impl Build<dyn CongestionControl> for Settings {
     fn build(self) -> Box<dyn CongestionControl> {
-        Box::new(Gaimd::new(self.alpha, self.beta))
+        let alpha = if self.alpha > 0.0 { self.alpha } else { friendly(self.beta) };
+        Box::new(Gaimd::new(alpha, self.beta))
     }
+}
+
+/// Yang & Lam 2000, the relation of flows that are fair to Reno (eq. 1 of Tsaoussidis & Zhang 2002).
+fn friendly(beta: f64) -> f64 {
+    4.0 * (1.0 - beta * beta) / 3.0
 }
 
 /// Yang & Lam 2000, section 2: `W += alpha` a round trip, `W *= beta` a congestion signal. A timeout halves as Reno's does.
@@ -74,5 +81,16 @@ impl CongestionControl for Gaimd {
 
     fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {
         self.slow_start.on_timeout();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_friendly_line_goes_through_reno_and_the_paper_s_choice() {
+        assert!((friendly(0.5) - 1.0).abs() < 1e-12);
+        assert!((friendly(0.875) - 0.3125).abs() < 1e-12);
     }
 }

@@ -29,6 +29,7 @@ pub mod options;
 pub mod report;
 mod snack;
 mod tcp;
+pub mod tfrc;
 
 #[cfg(test)]
 mod tests;

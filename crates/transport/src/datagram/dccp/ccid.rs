@@ -1,6 +1,7 @@
 //! What a congestion control of DCCP decides.
 
 use super::history::{PacketFate, Sent};
+use crate::datagram::words::View;
 use crate::tcp::Judgement;
 use crate::time::{Duration, Instant};
 use crate::wire::dccp::Opt;
@@ -45,19 +46,6 @@ pub(super) struct Expiry {
     pub abandon_before: Instant,
     /// Whether the window collapsed.
     pub collapsed: bool,
-}
-
-/// What can be told of a sender at any time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct View {
-    /// Congestion window in octets of data; for a rate, what leaves in a round-trip time.
-    pub cwnd: u64,
-    /// Slow-start threshold in octets of data.
-    pub ssthresh: u64,
-    /// Smoothed round-trip time; `None` before the first sample.
-    pub srtt: Option<Duration>,
-    /// Octets of data of which nothing is known.
-    pub pipe: u64,
 }
 
 /// The sending side of a half-connection.

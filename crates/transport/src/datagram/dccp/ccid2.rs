@@ -1,9 +1,10 @@
 //! CCID 2: TCP-like congestion control (RFC 4341). The window counts packets.
 
-use super::ccid::{Expiry, Feedback, Permit, Sender, View};
+use super::ccid::{Expiry, Feedback, Permit, Sender};
 use super::history::{PacketFate, Sent};
 use super::rtt::Rtt;
 use super::{Combination, Config, Mode};
+use crate::datagram::words::View;
 use crate::tcp::Judgement;
 use crate::time::{Duration, Instant};
 use crate::wire::dccp::{DropCode, Opt};

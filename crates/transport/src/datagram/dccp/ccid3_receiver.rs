@@ -1,47 +1,17 @@
 //! CCID 3, the receiver: loss intervals and the receive rate (RFC 4342, 6, 8 and 10; RFC 5348, 5 and 6).
 
-use crate::datagram::tfrc::INTERVALS;
+use crate::datagram::tfrc::Detector;
 use crate::time::{Duration, Instant};
 use crate::wire::dccp::{LossInterval, Opt};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-/// A packet is lost when this many later ones arrived (`NDUPACK`, RFC 5348, 5.1).
-const LATER: usize = 3;
 /// Quarters of a round-trip time.
 const ROUND_TRIP: u64 = 4;
-/// The longest hole whose packets are judged one by one: a longer one is taken as one loss.
-const LONGEST_HOLE: u64 = 1 << 14;
-
-/// A packet that arrived.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    /// Window counter, not wrapped.
-    counter: u64,
-    /// It was marked, or its data counts as lost.
-    bad: bool,
-}
-
-/// From a loss event on up to the next.
-#[derive(Clone, Copy, Debug)]
-struct Interval {
-    start: u64,
-    /// Behind the last bad packet of its event.
-    lossy_end: u64,
-    /// Counter of its first bad packet; `None` before the first loss.
-    counter: Option<u64>,
-}
-
 #[derive(Debug)]
 pub(super) struct Receiver {
-    /// Everything before this packet has arrived or is declared lost.
-    frontier: u64,
-    /// The last packet before that one that arrived.
-    before: (u64, u64),
-    /// Packets that arrived from there on.
-    waiting: BTreeMap<u64, Arrival>,
+    /// By the window counter, not wrapped.
+    losses: Detector,
     newest: (u64, u64, Instant),
-    /// The open interval first.
-    intervals: VecDeque<Interval>,
     /// When data arrived, with its window counter and octets.
     data: VecDeque<(Instant, u64, u32)>,
     reported: Option<Instant>,
@@ -54,11 +24,8 @@ impl Receiver {
     /// The packet `first` is the first to count.
     pub fn new(first: u64) -> Self {
         Self {
-            frontier: first,
-            before: (first - 1, 0),
-            waiting: BTreeMap::new(),
+            losses: Detector::new(first),
             newest: (first - 1, 0, Instant::ZERO),
-            intervals: VecDeque::from([Interval { start: first, lossy_end: first, counter: None }]),
             data: VecDeque::new(),
             reported: None,
             reported_counter: 0,
@@ -85,52 +52,13 @@ impl Receiver {
         if octets > 0 {
             self.data.push_back((now, counter, octets));
         }
-        if seq < self.frontier {
+        if seq < self.losses.frontier() {
             // Declared lost already.
             return false;
         }
-        self.waiting.insert(seq, Arrival { counter, bad });
-        let event = self.advance();
+        let event = self.losses.on_packet(seq, counter, bad, ROUND_TRIP) > 0;
         // RFC 4342, 10.3: once in a round-trip time, and at once after a loss event.
         octets > 0 && (self.reported.is_none() || event || self.newest.1 >= self.reported_counter + ROUND_TRIP)
-    }
-
-    /// Moves the frontier over what has arrived and what can be declared lost. Returns whether a loss event began.
-    fn advance(&mut self) -> bool {
-        let mut event = false;
-        while let Some((&seq, &arrival)) = self.waiting.first_key_value() {
-            if seq == self.frontier {
-                self.waiting.remove(&seq);
-                if arrival.bad {
-                    event |= self.bad(seq, arrival.counter);
-                }
-                self.before = (seq, arrival.counter);
-                self.frontier += 1;
-            } else if self.waiting.len() >= LATER {
-                let (start, counter) = self.before;
-                // RFC 4342, 10.2: between the packets around it the counter of a lost one lies on a line.
-                let step = arrival.counter.saturating_sub(counter);
-                for lost in self.frontier.max(seq.saturating_sub(LONGEST_HOLE))..seq {
-                    event |= self.bad(lost, counter + step * (lost - start) / (seq - start));
-                }
-                self.frontier = seq;
-            } else {
-                break;
-            }
-        }
-        event
-    }
-
-    /// A packet is lost or marked. Returns whether that is a new loss event.
-    fn bad(&mut self, seq: u64, counter: u64) -> bool {
-        let open = &mut self.intervals[0];
-        if open.counter.is_some_and(|first| counter <= first + ROUND_TRIP) {
-            open.lossy_end = seq + 1;
-            return false;
-        }
-        self.intervals.push_front(Interval { start: seq, lossy_end: seq + 1, counter: Some(counter) });
-        self.intervals.truncate(INTERVALS + 1);
-        true
     }
 
     /// Whether data arrived since the last report. Without, a report would speak of a receive rate of zero.
@@ -143,9 +71,9 @@ impl Receiver {
         let (newest, counter, at) = self.newest;
         out.push(Opt::ElapsedTime((now.since(at).as_nanos() / 10_000) as u32));
         out.push(Opt::ReceiveRate(self.rate(now) as u32));
-        let mut end = self.frontier;
-        let mut intervals = Vec::with_capacity(self.intervals.len());
-        for interval in &self.intervals {
+        let mut end = self.losses.frontier();
+        let mut intervals = Vec::with_capacity(self.losses.intervals().len());
+        for interval in self.losses.intervals() {
             let lossy = interval.lossy_end - interval.start;
             let lossless = end - interval.lossy_end;
             // Every packet counts as one with data: others are few, and the lost ones cannot be told apart.
@@ -153,7 +81,7 @@ impl Receiver {
             intervals.push(LossInterval { lossless: lossless as u32, nonce: false, lossy: lossy as u32, data });
             end = interval.start;
         }
-        out.push(Opt::LossIntervals { skip: (newest + 1 - self.frontier).min(255) as u8, intervals });
+        out.push(Opt::LossIntervals { skip: (newest + 1 - self.losses.frontier()).min(255) as u8, intervals });
         self.reported = Some(now);
         self.reported_counter = counter;
     }

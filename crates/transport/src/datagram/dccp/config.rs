@@ -1,6 +1,7 @@
 //! What can be set of a connection.
 
 use crate::choices;
+use crate::datagram::tfrc::Rules;
 use crate::time::Duration;
 
 /// The congestion control of a half-connection (RFC 4340, 10).
@@ -72,12 +73,8 @@ pub struct Config {
     pub delayed_ack: Duration,
     /// How long an unanswered Request, Ack or Close is repeated; `None` for ever.
     pub give_up: Option<Duration>,
-    /// CCID 3: the share of an old round-trip time in the new average, `q` of RFC 5348, 4.3.
-    pub rtt_memory: f64,
-    /// CCID 3: old loss intervals count less in a long one without losses (RFC 5348, 5.5).
-    pub history_discounting: bool,
-    /// CCID 3: sending follows the square root of the latest round-trip time (RFC 5348, 4.5).
-    pub oscillation_prevention: bool,
+    /// CCID 3: how the rate is set.
+    pub rules: Rules,
     /// CCID 3: losses within one round trip, as it turns out to have been, are one loss event (RFC 5348, 5.2) even where the window
     /// counter, which follows an average, has run ahead.
     pub round_trip_events: bool,
@@ -104,9 +101,7 @@ impl Default for Config {
             max_rto: Duration::from_secs(64),
             delayed_ack: Duration::from_millis(200),
             give_up: Some(Duration::from_secs(480)),
-            rtt_memory: 0.9,
-            history_discounting: true,
-            oscillation_prevention: false,
+            rules: Rules::default(),
             round_trip_events: true,
         }
     }

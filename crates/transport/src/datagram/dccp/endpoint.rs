@@ -1,6 +1,6 @@
 //! One end of a connection: its state, commands and timers.
 
-use super::ccid::{Permit, Sender, View};
+use super::ccid::{Permit, Sender};
 use super::ccid2::Ccid2;
 use super::ccid3_receiver::Receiver;
 use super::ccid3_sender::Ccid3;
@@ -8,6 +8,7 @@ use super::history::{History, PacketFate, Sent};
 use super::negotiation::Negotiation;
 use super::received::Received;
 use super::{Ccid, Config};
+use crate::datagram::words::{Command, Datagram, Event, View};
 use crate::path::Trigger;
 use crate::segment::Payload;
 use crate::tcp::{Closing, Judgement, LossRecord, Ports, Stats, TimeoutRecord};
@@ -23,50 +24,6 @@ pub enum Input<'a> {
     Packet(&'a Packet, Data),
     /// A command of the application.
     Command(Command),
-}
-
-/// What an application can ask for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// Open actively: send a Request.
-    Connect,
-    /// Wait for a Request.
-    Listen,
-    /// Send a datagram, unless [`Config::send_queue`] of them wait already.
-    Send(Payload),
-    /// Send this many datagrams of `octets` octets of the synthetic stream, as the congestion control permits; `u64::MAX` never ends.
-    Produce {
-        /// Octets of application data in each packet.
-        octets: u32,
-        /// Number of packets.
-        packets: u64,
-    },
-    /// Send what waits, then close.
-    Close,
-    /// Reset the connection; what was not sent yet never is.
-    Abort,
-}
-
-/// What an endpoint tells its driver.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// The connection is established.
-    Connected,
-    /// The connection is over; the endpoint will not speak again.
-    Closed(Closing),
-    /// A packet was taken for lost, or its data was reported as dropped.
-    Loss(Box<LossRecord>),
-    /// The retransmission timer expired.
-    Timeout(Box<TimeoutRecord>),
-}
-
-/// One packet of application data that arrived.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Datagram {
-    /// The application data of the packet.
-    pub payload: Payload,
-    /// Its checksum does not hold; only with [`Config::accept_corrupt`].
-    pub corrupt: bool,
 }
 
 /// The states of RFC 4340, 4.3.

@@ -2,10 +2,11 @@
 
 use super::ccid::Feedback;
 use super::ccid3_receiver::Receiver;
-use super::endpoint::{Datagram, Endpoint, State};
+use super::endpoint::{Endpoint, State};
 use super::history::PacketFate;
 use super::received::Received;
 use super::Mode;
+use crate::datagram::words::Datagram;
 use crate::segment::Ecn;
 use crate::tcp::{Closing, Judgement};
 use crate::time::{Duration, Instant};

@@ -21,7 +21,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use ccid::View;
+pub use super::words::{Command, Datagram, Event, View};
 pub use config::{Ccid, Combination, Config, Mode};
-pub use endpoint::{Command, Datagram, Endpoint, Event, Input};
+pub use endpoint::{Endpoint, Input};
 pub use table::{CCID_2, CCID_3};

@@ -1,6 +1,7 @@
 //! The rows of the two congestion controls, and their parameters.
 
 use super::{Ccid, Combination, Config, Mode};
+use crate::datagram::{self, tfrc::Rules};
 use crate::kit::{Build, Notes, Part};
 use crate::settings;
 
@@ -45,7 +46,7 @@ impl Common {
 }
 
 /// The row of CCID 2: TCP-like congestion control (RFC 4341).
-pub const CCID_2: Part<Config> = Part {
+pub const CCID_2: Part<datagram::Config> = Part {
     name: "dccp-ccid2",
     summary: "DCCP with TCP-like congestion control: a window of packets, Ack Vectors, no retransmissions.",
     reference: "RFC 4340, RFC 4341",
@@ -63,14 +64,15 @@ settings! {
     }
 }
 
-impl Build<Config> for WindowSettings {
-    fn build(self) -> Box<Config> {
-        Box::new(Config { combination: self.combination, ..self.common.config(Ccid::Two, self.sensitivity) })
+impl Build<datagram::Config> for WindowSettings {
+    fn build(self) -> Box<datagram::Config> {
+        let config = Config { combination: self.combination, ..self.common.config(Ccid::Two, self.sensitivity) };
+        Box::new(config.into())
     }
 }
 
 /// The row of CCID 3: TCP-friendly rate control (RFC 4342).
-pub const CCID_3: Part<Config> = Part {
+pub const CCID_3: Part<datagram::Config> = Part {
     name: "dccp-ccid3",
     summary: "DCCP with TCP-friendly rate control: a smooth rate from the TCP equation and the loss event rate.",
     reference: "RFC 4340, RFC 4342, RFC 5348",
@@ -83,25 +85,15 @@ settings! {
     struct RateSettings {
         sensitivity: Sensitivity;
         common: Common;
-        /// Share of the old average in the round-trip time: q of RFC 5348, 4.3.
-        rtt_memory: f64 = 0.9, 0.0..=0.99;
-        /// Old loss intervals count less in a long one without losses (RFC 5348, 5.5).
-        history_discounting: bool = true;
-        /// The rate follows the square root of the latest round-trip time (RFC 5348, 4.5).
-        oscillation_prevention: bool = false;
+        rules: Rules;
         /// Losses within one round trip as it was measured are one loss event, though the window counter has run ahead.
         round_trip_events: bool = true;
     }
 }
 
-impl Build<Config> for RateSettings {
-    fn build(self) -> Box<Config> {
-        Box::new(Config {
-            rtt_memory: self.rtt_memory,
-            history_discounting: self.history_discounting,
-            oscillation_prevention: self.oscillation_prevention,
-            round_trip_events: self.round_trip_events,
-            ..self.common.config(Ccid::Three, self.sensitivity)
-        })
+impl Build<datagram::Config> for RateSettings {
+    fn build(self) -> Box<datagram::Config> {
+        let config = self.common.config(Ccid::Three, self.sensitivity);
+        Box::new(Config { rules: self.rules, round_trip_events: self.round_trip_events, ..config }.into())
     }
 }

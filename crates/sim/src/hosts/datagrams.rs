@@ -1,4 +1,4 @@
-//! Ends of DCCP connections.
+//! Ends of flows of datagrams with congestion control.
 
 use super::flows::{mismatches, Flows};
 use crate::address::{EndpointId, Way};
@@ -6,15 +6,15 @@ use crate::build::Supply;
 use crate::events::{Event, Target};
 use crate::network::Network;
 use crate::record::TimeoutRow;
-use whyloss_transport::datagram::dccp::{self, Command, Endpoint, Input};
+use whyloss_transport::datagram::{self, Command, Endpoint};
 use whyloss_transport::Instant;
 
 /// When a timer event is due that nobody waits for.
 const NEVER: u64 = u64::MAX;
 
-/// One end of a DCCP connection at its host.
+/// One end at its host.
 #[derive(Debug)]
-pub(crate) struct DccpSocket {
+pub(crate) struct DatagramSocket {
     pub end: Endpoint,
     /// When the next timer event that counts is due. An event of another time is stale.
     armed: u64,
@@ -24,11 +24,11 @@ pub(crate) struct DccpSocket {
     pub corrupted: u64,
 }
 
-impl DccpSocket {
+impl DatagramSocket {
     /// `opens` says when the sender opens the connection, and what it sends; the receiver waits for it.
     pub fn new(mut end: Endpoint, opens: Option<(Instant, Supply)>) -> Self {
         if opens.is_none() {
-            end.handle(Instant::ZERO, Input::Command(Command::Listen));
+            end.command(Instant::ZERO, Command::Listen);
         }
         Self { end, armed: opens.map_or(NEVER, |(at, _)| at.as_nanos()), opening: opens.map(|(_, supply)| supply), corrupted: 0 }
     }
@@ -41,10 +41,10 @@ impl DccpSocket {
         self.armed = NEVER;
         let now = Instant::from_nanos(net.now);
         if let Some(supply) = self.opening.take() {
-            self.end.handle(now, Input::Command(Command::Connect));
+            self.end.command(now, Command::Connect);
             if supply == Supply::Saturated {
-                let octets = self.end.config().packet;
-                self.end.handle(now, Input::Command(Command::Produce { octets, packets: u64::MAX }));
+                let octets = self.end.packet();
+                self.end.command(now, Command::Produce { octets, packets: u64::MAX });
             }
         } else {
             self.end.handle_timeout(now);
@@ -54,7 +54,7 @@ impl DccpSocket {
 
     /// The application gives data, or closes.
     pub fn command(&mut self, end: EndpointId, flows: &mut Flows, net: &mut Network, command: Command) {
-        self.end.handle(Instant::from_nanos(net.now), Input::Command(command));
+        self.end.command(Instant::from_nanos(net.now), command);
         self.pump(end, flows, net, None);
     }
 
@@ -73,14 +73,14 @@ impl DccpSocket {
             flow.note_data(flow.octets + len, now);
         }
         while let Some(packet) = self.end.poll_transmit(now) {
-            net.send_dccp(end, packet);
+            net.send_packet(end, packet);
         }
         while let Some(event) = self.end.poll_event() {
             match event {
-                dccp::Event::Connected if sends => flows.of(end).connected = Some(now),
-                dccp::Event::Closed(closing) => flows.on_closed(end, closing),
-                dccp::Event::Loss(record) if sends => flows.losses.push((number, *record)),
-                dccp::Event::Timeout(record) if sends => {
+                datagram::Event::Connected if sends => flows.of(end).connected = Some(now),
+                datagram::Event::Closed(closing) => flows.on_closed(end, closing),
+                datagram::Event::Loss(record) if sends => flows.losses.push((number, *record)),
+                datagram::Event::Timeout(record) if sends => {
                     flows.timeouts.push(TimeoutRow::new(number, *record));
                 }
                 _ => {}

@@ -1,4 +1,4 @@
-//! TCP-friendly rate control (RFC 5348): the equation and the loss event rate. The parts that do not depend on who carries them.
+//! Loss intervals: from one loss event to the next (RFC 5348, 5.4 and 5.5).
 
 /// The loss intervals that are averaged (RFC 5348, 5.4).
 pub const INTERVALS: usize = 8;
@@ -7,30 +7,8 @@ const WEIGHTS: [f64; INTERVALS] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 /// The least factor by which the open interval discounts closed ones (RFC 5348, 5.5).
 const LEAST_DISCOUNT: f64 = 0.5;
 
-/// The rate of a TCP with packets of `size` octets, a round-trip time of `rtt` seconds and a loss event rate of `p`, in octets per
-/// second: RFC 5348, 3.1 with `b = 1` and `t_RTO = 4 R`.
-pub fn rate(size: f64, rtt: f64, p: f64) -> f64 {
-    let timeouts = 12.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p);
-    size / (rtt * ((2.0 * p / 3.0).sqrt() + timeouts))
-}
-
-/// The loss event rate at which [`rate`] gives `rate` octets per second, between 10^-8 and 1.
-pub fn loss_event_rate(size: f64, rtt: f64, rate: f64) -> f64 {
-    let (mut low, mut high) = (1e-8, 1.0f64);
-    // The rate falls with p; each step halves the range on a logarithmic scale.
-    for _ in 0..60 {
-        let middle = f64::sqrt(low * high);
-        if self::rate(size, rtt, middle) > rate {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low
-}
-
 /// The factor by which an open interval of `open` packets discounts older ones with the mean `closed` (RFC 5348, 5.5).
-pub fn discount(open: f64, closed: f64) -> f64 {
+fn discount(open: f64, closed: f64) -> f64 {
     if open > 2.0 * closed {
         (2.0 * closed / open).max(LEAST_DISCOUNT)
     } else {
@@ -39,12 +17,12 @@ pub fn discount(open: f64, closed: f64) -> f64 {
 }
 
 /// The weighted mean of closed intervals, the newest first, each with its discount factor (RFC 5348, 5.4 and 5.5); `None` without any.
-pub fn closed_mean(closed: &[(f64, f64)]) -> Option<f64> {
+fn closed_mean(closed: &[(f64, f64)]) -> Option<f64> {
     mean(closed.iter().copied())
 }
 
 /// The mean that counts: with the open interval if that makes it longer. `general` is what the open interval discounts the others by.
-pub fn mean_interval(open: f64, closed: &[(f64, f64)], general: f64) -> Option<f64> {
+fn mean_interval(open: f64, closed: &[(f64, f64)], general: f64) -> Option<f64> {
     let without = closed_mean(closed)?;
     let older = closed.iter().map(|(length, factor)| (*length, factor * general));
     let with = mean(std::iter::once((open, 1.0)).chain(older).take(closed.len().min(INTERVALS)))?;
@@ -60,27 +38,50 @@ fn mean(intervals: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     (weights > 0.0).then(|| sum / weights)
 }
 
+/// The latest loss intervals, and the loss event rate that they mean.
+#[derive(Clone, Debug, Default)]
+pub struct LossIntervals {
+    /// Packets since the last loss event, its first one included.
+    pub open: f64,
+    /// Closed ones, the newest first, with their discount factors.
+    closed: Vec<(f64, f64)>,
+}
+
+impl LossIntervals {
+    /// Before a new loss event: the open interval may discount the closed ones for good.
+    pub fn age(&mut self, discounting: bool) {
+        let factor = self.factor(discounting);
+        self.closed.iter_mut().for_each(|(_, own)| *own *= factor);
+    }
+
+    /// An interval of `length` packets has ended.
+    pub fn close(&mut self, length: f64) {
+        self.closed.insert(0, (length, 1.0));
+        self.closed.truncate(INTERVALS);
+    }
+
+    /// Whether there was no loss event.
+    pub fn is_empty(&self) -> bool {
+        self.closed.is_empty()
+    }
+
+    /// The loss event rate; 0 before the first loss event.
+    pub fn rate(&self, discounting: bool) -> f64 {
+        mean_interval(self.open, &self.closed, self.factor(discounting)).map_or(0.0, |mean| 1.0 / mean.max(1.0))
+    }
+
+    fn factor(&self, discounting: bool) -> f64 {
+        let closed = if discounting { closed_mean(&self.closed) } else { None };
+        closed.map_or(1.0, |closed| discount(self.open, closed))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn near(found: f64, expected: f64) {
         assert!((found / expected - 1.0).abs() < 1e-3, "{found}, not {expected}");
-    }
-
-    #[test]
-    fn the_equation_of_rfc_5348() {
-        // p = 0.01: sqrt(0.02 / 3) = 0.081650; 12 sqrt(0.00375) 0.01 (1.0032) = 0.0073720.
-        near(rate(1460.0, 0.1, 0.01), 164_004.0);
-        // p = 0.1: 0.258199 + 12 * 0.193649 * 0.1 * 1.32 = 0.564939.
-        near(rate(1000.0, 0.1, 0.1), 17_701.0);
-    }
-
-    #[test]
-    fn the_inverse_undoes_it() {
-        for p in [1e-6, 1e-4, 0.01, 0.1, 0.5] {
-            near(loss_event_rate(1460.0, 0.08, rate(1460.0, 0.08, p)), p);
-        }
     }
 
     #[test]

@@ -79,12 +79,15 @@ const LEVEL_BITS: u32 = 6;
 const SLOTS: usize = 1 << LEVEL_BITS;
 const LEVELS: usize = (u64::BITS - FINEST_BITS).div_ceil(LEVEL_BITS) as usize;
 
+/// So many events of a slot of the second wheel are sorted in where they are, without a detour over finer slots.
+const FEW: usize = 8;
+
 /// All events to come.
 #[derive(Debug)]
 pub(crate) struct Events {
-    /// The events of the current finest slot, the next one last.
+    /// The events of the current slot, the next one last.
     current: Vec<Event>,
-    /// The number of the current finest slot, counted from time 0.
+    /// The number of the finest slot that is current, or the last of those, counted from time 0.
     tick: u64,
     /// Slots of the wheels, coarser and coarser. An event stands in the wheel of the highest digit in which its tick differs from the
     /// current one, so that all events of a wheel come before those of the next coarser one.
@@ -139,10 +142,15 @@ impl Events {
         let level = (tick ^ self.tick).ilog2() / LEVEL_BITS;
         let slot = (tick >> (level * LEVEL_BITS)) as usize % SLOTS;
         self.occupied[level as usize] |= 1 << slot;
-        self.slots[level as usize][slot].push(event);
+        let slot = &mut self.slots[level as usize][slot];
+        if slot.len() == slot.capacity() {
+            return push_growing(slot, event);
+        }
+        slot.push(event);
     }
 
-    /// Adds an event of the current finest slot.
+    /// Adds an event that belongs among the current ones.
+    #[inline(never)]
     fn push_current(&mut self, event: Event) {
         let place = self.current.iter().rposition(|other| other.0 > event.0).map_or(0, |place| place + 1);
         self.current.insert(place, event);
@@ -158,12 +166,16 @@ impl Events {
             let coarser = shift + LEVEL_BITS;
             self.tick = self.tick >> coarser << coarser | u64::from(slot) << shift;
             let events = &mut self.slots[level][slot as usize];
-            if level == 0 || events.len() == 1 {
+            if level == 0 || events.len() == 1 || level == 1 && events.len() <= FEW {
                 // They change places, so that the memory of both is used again.
                 std::mem::swap(&mut self.current, events);
                 match &mut self.current[..] {
                     [only] => self.tick = only.at() >> FINEST_BITS,
-                    several => several.sort_unstable_by_key(|event| !event.0),
+                    several => {
+                        several.sort_unstable_by_key(|event| !event.0);
+                        // What is added within the slot from now on belongs among these.
+                        self.tick |= (1 << shift) - 1;
+                    }
                 }
                 return;
             }
@@ -175,6 +187,12 @@ impl Events {
             self.slots[level][slot as usize] = events;
         }
     }
+}
+
+/// Adds an event to a slot that has never held so many.
+#[cold]
+fn push_growing(slot: &mut Vec<Event>, event: Event) {
+    slot.push(event);
 }
 
 #[cfg(test)]

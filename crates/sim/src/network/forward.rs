@@ -87,7 +87,8 @@ impl Network {
     }
 
     /// A packet comes to the tail or to the head of a queue.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each packet comes here at each hop, and there is little to do")]
     fn enqueue_at<const URGENT: bool>(&mut self, direction: DirectionId, load: Load) -> bool {
         let mut link = &mut self.directions[direction.index()];
         link.note_offer(load.octets);
@@ -267,7 +268,8 @@ impl Network {
     }
 
     /// A packet has reached the end of a link direction: a router sends it on. Returns it if the end is a host.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each packet comes here at each hop, and there is little to do")]
     fn forward(&mut self, direction: DirectionId, load: Load) -> Option<PacketId> {
         let Load { mut packet, mut host, octets } = load;
         let traffic = &mut self.directions[direction.index()].traffic;
@@ -282,7 +284,7 @@ impl Network {
             Place::Router(node) => {
                 match self.routes.next(node, host) {
                     Some(next) => {
-                        self.enqueue(next, Load { packet, host, octets });
+                        self.enqueue_at::<false>(next, Load { packet, host, octets });
                     }
                     None => self.discard(packet, Cause::NoRoute, direction),
                 }

@@ -33,8 +33,8 @@ pub(super) struct News {
 }
 
 impl Endpoint {
+    #[inline]
     pub(super) fn process_ack(&mut self, now: Instant, segment: &Segment, ack: u64, start: u64) {
-        let una = self.snd.una;
         let silence = now.since(self.snd.quiet_since);
         self.snd.quiet_since = now;
         self.snd.persist.unanswered = 0;
@@ -42,8 +42,15 @@ impl Endpoint {
         if self.snd.flight() == 0 && bare_options && !segment.flags.contains(Flags::ECE) {
             // With nothing outstanding, as at an end that only receives, it tells of the window alone.
             self.update_window(now, segment, ack, start);
-            return;
+        } else {
+            self.take_news(now, segment, ack, start, silence);
         }
+    }
+
+    /// An acknowledgement that may tell of more than the window, after so long a `silence` of the peer.
+    #[inline(never)]
+    fn take_news(&mut self, now: Instant, segment: &Segment, ack: u64, start: u64, silence: Duration) {
+        let una = self.snd.una;
         let delivered = Delivered {
             order: self.uses_rack().then(Order::default),
             watch: self.snd.recovery.timeout().map_or(0, Timeout::recover),
@@ -138,6 +145,7 @@ impl Endpoint {
     }
 
     /// Takes over the window that the peer announces; returns whether it changed.
+    #[inline]
     fn update_window(&mut self, now: Instant, segment: &Segment, ack: u64, start: u64) -> bool {
         let Some(change) = self.snd.peer.update(segment.window, start, ack) else { return false };
         if change.to == 0 {

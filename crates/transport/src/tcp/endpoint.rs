@@ -80,6 +80,7 @@ impl Endpoint {
     }
 
     /// Takes a segment, a command or the word of a router.
+    #[inline]
     pub fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Segment(segment, Integrity::Intact) => self.on_segment(now, segment),

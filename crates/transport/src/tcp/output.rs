@@ -17,6 +17,13 @@ const OPTION_SPACE: usize = 40;
 /// What lists of holes leave of it to SACK.
 const TWO_SACK_BLOCKS: usize = 18;
 
+/// What every segment says to the data of the other direction.
+struct Answer {
+    flags: Flags,
+    ack: Seq,
+    window: u16,
+}
+
 impl Endpoint {
     /// The next segment to send, if there is one.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
@@ -80,9 +87,11 @@ impl Endpoint {
                 }
             }
             if self.has_new() {
-                let new = self.transmit_new(now);
-                if new.is_some() {
-                    return new;
+                if std::mem::take(&mut self.snd.due.window_probe) && (self.snd.unsent() > 0 || self.snd.board.len() > 0) {
+                    return Some(self.send_window_probe(now));
+                }
+                if let Some(len) = self.new_to_send(now) {
+                    return Some(self.send_new(now, len));
                 }
             }
             if let Some(recover) = self.snd.recovery.fast().filter(|_| !withheld).map(Fast::recover) {
@@ -195,15 +204,11 @@ impl Endpoint {
         segment
     }
 
-    /// Data that was never sent, a FIN, or an octet that probes a zero window.
-    fn transmit_new(&mut self, now: Instant) -> Option<Segment> {
-        let unsent = self.snd.unsent();
-        if std::mem::take(&mut self.snd.due.window_probe) && (unsent > 0 || self.snd.board.len() > 0) {
-            return Some(self.send_window_probe(now));
-        }
-        let fin_due = self.snd.closing && !self.snd.fin_sent;
-        if unsent == 0 {
-            return (fin_due && self.frto_permits()).then(|| self.send_new(now, 0));
+    /// How many octets that were never sent may leave now; 0 if a FIN leaves without any.
+    fn new_to_send(&mut self, now: Instant) -> Option<u32> {
+        if self.snd.unsent() == 0 {
+            let fin_due = self.snd.closing && !self.snd.fin_sent;
+            return (fin_due && self.frto_permits()).then_some(0);
         }
         let mss = u64::from(self.snd.mss);
         let by_peer = (self.snd.una + self.snd.peer.octets().min(self.config.send_buffer)).saturating_sub(self.snd.nxt);
@@ -236,7 +241,7 @@ impl Endpoint {
             self.timers.cancel_persist(); // what has waited for more need wait no longer
             self.snd.persist.probes = 0;
         }
-        Some(self.send_new(now, len as u32))
+        Some(len as u32)
     }
 
     /// While a timeout is being assessed only F-RTO's credit lets new data out.
@@ -309,11 +314,10 @@ impl Endpoint {
         if start < self.fast.again_until {
             self.note_repeated_syn_data(now);
         }
-        let segment = self.data_segment_with(now, start, len, fin, 0, was_idle);
         if !self.timers.retransmission_armed() || self.config.tlp && self.agreed.sack && self.snd.recovery.is_open() {
             self.guard_outstanding(now);
         }
-        segment
+        self.data_segment_with(now, start, len, fin, 0, was_idle)
     }
 
     fn data_segment(&mut self, now: Instant, start: u64, len: u32, fin: bool, transmission: u32) -> Segment {
@@ -351,21 +355,25 @@ impl Endpoint {
                 flags |= Flags::CWR;
             }
         }
-        let mut segment = Segment {
+        let mut options = Options { wave, ..self.usual_options(now) };
+        if marked {
+            options.nonce = self.nonces().then(|| self.nonce(start, transmission));
+            self.add_marks(&mut options);
+        }
+        let Answer { flags: answer, ack, window } = self.answer();
+        Segment {
+            src_port: self.ports.local,
+            dst_port: self.ports.remote,
             seq: Seq::from(start),
-            flags,
+            ack,
+            flags: flags | answer,
+            window,
+            urgent: 0,
             ecn,
             dscp: self.drop_precedence(start, len),
-            options: Options { wave, ..self.usual_options(now) },
+            options,
             payload: self.snd.buffer.slice(start, len),
-            ..self.blank()
-        };
-        if marked {
-            segment.options.nonce = self.nonces().then(|| self.nonce(start, transmission));
-            self.add_marks(&mut segment.options);
         }
-        self.fill(&mut segment);
-        segment
     }
 
     /// What forms waves, if data segments carry them.
@@ -430,14 +438,13 @@ impl Endpoint {
     }
 
     fn acknowledgement(&mut self, now: Instant) -> Segment {
-        let options = self.usual_options(now);
-        let mut segment = Segment { seq: Seq::from(self.acceptable_position()), flags: Flags::ACK, options, ..self.blank() };
+        let mut options = self.usual_options(now);
         if self.listeners.receiver {
-            self.add_reports(now, &mut segment.options);
+            self.add_reports(now, &mut options);
         }
-        self.add_sack_blocks(&mut segment.options);
-        self.fill(&mut segment);
-        segment
+        self.add_sack_blocks(&mut options);
+        let Answer { flags, ack, window } = self.answer();
+        Segment { seq: Seq::from(self.acceptable_position()), ack, flags, window, options, ..self.blank() }
     }
 
     /// Adds what the receiver agent has to report and to ask for.
@@ -475,16 +482,13 @@ impl Endpoint {
         }
     }
 
-    /// Adds acknowledgement and window; an acknowledgement that was due is due no more.
-    fn fill(&mut self, segment: &mut Segment) {
+    /// What the segment that leaves now says to the peer's data; an acknowledgement that was due is due no more.
+    fn answer(&mut self) -> Answer {
         self.open_window();
         self.note_acknowledged();
-        if self.rcv.echo_ce {
-            segment.flags |= Flags::ECE;
-        }
-        segment.ack = Seq::from(self.rcv.next);
+        let flags = if self.rcv.echo_ce { Flags::ACK | Flags::ECE } else { Flags::ACK };
         let room = self.rcv.announced - self.rcv.next;
-        segment.window = (room >> self.rcv.shift).min(0xffff) as u16;
+        Answer { flags, ack: Seq::from(self.rcv.next), window: (room >> self.rcv.shift).min(0xffff) as u16 }
     }
 
     /// An acknowledgement of everything leaves.

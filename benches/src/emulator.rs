@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 use whyloss_net::emulate::{Audit, Bounds, Options, Stretch};
-use whyloss_net::testbed::{Plan, PlanLink, PlanNode, Testbed, TestbedError};
+use whyloss_net::testbed::{Plan, Testbed, TestbedError, WireLink, WireNode};
 use whyloss_sim::{LinkSpec, QueueLimit};
 use whyloss_transport::{BitRate, Duration as Delay};
 
@@ -57,8 +57,8 @@ fn carry((rate, delay, queue): (BitRate, Delay, QueueLimit), seconds: u64) -> Re
         let spec = LinkSpec { rate, delay, queue, channel: whyloss_sim::ChannelSpec::default(), ..LinkSpec::default() };
         vec![Stretch { name: name.to_owned(), spec }]
     };
-    let node = |name: &str| PlanNode { name: name.to_owned(), router: false };
-    let links = vec![PlanLink { ends: [0, 1], chains: [hop("a>b"), hop("b>a")], agent: None }];
+    let node = |name: &str| WireNode { name: name.to_owned(), router: false };
+    let links = vec![WireLink { ends: [0, 1], ways: [hop("a>b"), hop("b>a")], ..WireLink::default() }];
     // What is late is the result here, not a flaw.
     let bounds = Bounds { p99_error: u64::MAX, ..Bounds::default() };
     let bed =

@@ -17,7 +17,7 @@ use whyloss_kernel::place::Place;
 use whyloss_kernel::top::{Connection, Observer, Snapshot, Tally, CAUSES};
 use whyloss_net::emulate::{Options, Stretch};
 use whyloss_net::namespace::{missing_capability, Namespace};
-use whyloss_net::testbed::{Plan, PlanLink, PlanNode, Testbed};
+use whyloss_net::testbed::{Plan, Testbed, WireLink, WireNode};
 use whyloss_sim::{ChannelSpec, Effect, Errors, LinkSpec, QueueLimit};
 use whyloss_transport::{self as transport, BitRate};
 
@@ -47,9 +47,9 @@ fn bed(queue: u32, errors: Errors, effect: Effect) -> Testbed {
             ..LinkSpec::default()
         },
     };
-    let nodes = ["a", "b"].map(|name| PlanNode { name: name.to_owned(), router: false });
-    let chains = [vec![hop(queue, ChannelSpec { errors, effect })], vec![hop(1000, ChannelSpec::default())]];
-    let plan = Plan { nodes: nodes.into(), links: vec![PlanLink { ends: [0, 1], chains, agent: None }], mtu: 1500 };
+    let nodes = ["a", "b"].map(|name| WireNode { name: name.to_owned(), router: false });
+    let ways = [vec![hop(queue, ChannelSpec { errors, effect })], vec![hop(1000, ChannelSpec::default())]];
+    let plan = Plan { nodes: nodes.into(), links: vec![WireLink { ends: [0, 1], ways, ..WireLink::default() }], mtu: 1500 };
     Testbed::new(plan, &Options::new(1, 0)).expect("a test bed")
 }
 

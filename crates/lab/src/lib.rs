@@ -62,5 +62,5 @@ pub use sweep::{schema as sweep_schema, Axis, AxisStep, Plan, Point, Sweep};
 pub use tables::Tables;
 pub use tree::{Located, Value};
 pub use whyloss_sim::Stretch;
-pub use wires::{Direction, WireAgent, WireLink, WireNode, Wires};
+pub use wires::{Direction, Wires};
 pub use workload::TcpTransfer;

@@ -4,7 +4,7 @@ use crate::error::{Error, InputError};
 use crate::network::{Network, Placed};
 use crate::patterns::Files;
 use crate::scenario::Scenario;
-use whyloss_sim::{LinkNames, MiddleboxKind, Stretch};
+use whyloss_sim::{LinkNames, MiddleboxKind, Stretch, WireAgent, WireLink, WireNode};
 use whyloss_transport::Duration;
 
 /// Hosts, routers and the wires between them.
@@ -18,39 +18,6 @@ pub struct Wires {
     pub seed: u64,
     /// The run that they follow from.
     pub run: u64,
-}
-
-/// A host or router.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WireNode {
-    /// Name in the scenario.
-    pub name: String,
-    /// Whether it is a host; else it forwards packets.
-    pub host: bool,
-}
-
-/// A wire between two nodes.
-#[derive(Clone, Debug)]
-pub struct WireLink {
-    /// Name in the scenario.
-    pub name: String,
-    /// Its ends, by position in [`Wires::nodes`].
-    pub ends: [usize; 2],
-    /// What packets cross from the first end to the second, one stretch after the other, and back.
-    pub ways: [Vec<Stretch>; 2],
-    /// The agent at one of its ends, or between its stretches.
-    pub agent: Option<WireAgent>,
-}
-
-/// An agent at a wire.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WireAgent {
-    /// What it does, with its router and its link as the simulator numbers them.
-    pub middlebox: Placed,
-    /// The way in which packets leave the agent over its link.
-    pub away: usize,
-    /// Its link among the stretches of that way.
-    pub hop: usize,
 }
 
 /// What one direction of a wire and its stretches are called.
@@ -108,7 +75,8 @@ impl Scenario {
             });
             links.push(WireLink { name: link.name.clone(), ends: link.ends, ways, agent });
         }
-        let mut nodes: Vec<_> = network.nodes.iter().map(|node| WireNode { name: node.name.clone(), host: node.host }).collect();
+        let mut nodes: Vec<_> =
+            network.nodes.iter().map(|node| WireNode { name: node.name.clone(), router: !node.host }).collect();
         if self.document().path.is_some() {
             // server, emulator, client; access, path.
             let [path, access] = [links.pop(), links.pop()].map(|link| link.expect("a path has two links"));
@@ -182,7 +150,7 @@ mod tests {
         let scenario = Scenario::from_toml(&format!("{PATH}[[flow]]\nsize = '1 MB'\n"), "t").unwrap();
         let wires = scenario.wires(3).unwrap();
         assert_eq!(
-            wires.nodes.iter().map(|node| (node.name.as_str(), node.host)).collect::<Vec<_>>(),
+            wires.nodes.iter().map(|node| (node.name.as_str(), !node.router)).collect::<Vec<_>>(),
             [("server", true), ("client", true)]
         );
         let [link] = &wires.links[..] else { panic!("{wires:?}") };

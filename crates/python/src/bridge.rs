@@ -1,6 +1,6 @@
 //! A link between two TUN devices for Python.
 
-use crate::emulation::{placement, refuse, Emulation, Wishes};
+use crate::emulation::{refuse, Emulation, Wishes};
 use crate::error::{raise, InputError, UnavailableError, WhylossError};
 use crate::scenario::Scenario;
 use crate::table::Table;
@@ -27,7 +27,7 @@ impl Bridge {
             )));
         };
         let ends = link.ends.map(|end| wires.nodes[end].name.clone());
-        let (chains, agent) = (link.ways.clone(), link.agent.clone().map(placement));
+        let (chains, agent) = (link.ways.clone(), link.agent.clone());
         let emulation = Emulation::start(wires, &wishes, |options| {
             let tuns = [open(&devices[0])?, open(&devices[1])?];
             Emulator::start_assisted(tuns, chains, agent.as_ref(), options).map_err(|error| refuse(&error))

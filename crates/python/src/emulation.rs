@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use whyloss_lab::tables::{packets, PacketFate, PacketRow, PacketWriter, RecordBatch};
-use whyloss_lab::{Direction, Rewiring, WireAgent, Wires};
+use whyloss_lab::{Direction, Rewiring, Wires};
 use whyloss_net::emulate::{
-    Audit, Bounds, Chunk, CloseError, Collector, EmulateError, Options, PacketCapture, Placement, Record, Session, Sink,
-    SinkError, FIFO_PRIORITY,
+    Audit, Bounds, Chunk, CloseError, Collector, EmulateError, Options, PacketCapture, Record, Session, Sink, SinkError,
+    FIFO_PRIORITY,
 };
 
 /// What both are given beside their scenario.
@@ -170,11 +170,6 @@ fn unwritten(error: SinkError) -> PyErr {
             Err(error) => WhylossError::new_err(error.to_string()),
         },
     }
-}
-
-/// What the lab calls an agent at a wire, as the emulator calls it.
-pub fn placement(agent: WireAgent) -> Placement {
-    Placement { middlebox: agent.middlebox, away: agent.away, hop: agent.hop }
 }
 
 /// The exception that says what `error` says.

@@ -1,6 +1,6 @@
 //! Test beds for Python: the wires of a scenario between real hosts.
 
-use crate::emulation::{placement, refuse as refuse_link, Emulation, Wishes};
+use crate::emulation::{refuse as refuse_link, Emulation, Wishes};
 use crate::error::{raise, InputError, UnavailableError, WhylossError};
 use crate::scenario::Scenario;
 use crate::table::Table;
@@ -8,8 +8,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use whyloss_lab::{WireLink, Wires};
-use whyloss_net::testbed::{Plan, PlanLink, PlanNode, Testbed, TestbedError};
+use whyloss_net::testbed::{Plan, Testbed, TestbedError};
 use whyloss_net::Tun;
 
 /// A test bed. The Python class around it has the words for people.
@@ -47,7 +46,7 @@ impl Bed {
     #[new]
     fn new(py: Python<'_>, scenario: &Scenario, wishes: Wishes, mtu: u16) -> PyResult<Self> {
         let wires = scenario.0.wires(wishes.run).map_err(|error| raise(&error))?;
-        let plan = plan(&wires, mtu);
+        let plan = Plan { nodes: wires.nodes.clone(), links: wires.links.clone(), mtu };
         let emulation =
             Emulation::start(wires, &wishes, |options| py.detach(|| Testbed::new(plan.clone(), options)).map_err(refuse))?;
         Ok(Self { emulation, plan })
@@ -107,13 +106,6 @@ impl Bed {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.emulation.close(py, |bed| bed.stop().map_err(refuse))
     }
-}
-
-/// The wires of a scenario, as the test bed calls them.
-fn plan(wires: &Wires, mtu: u16) -> Plan {
-    let nodes = wires.nodes.iter().map(|node| PlanNode { name: node.name.clone(), router: !node.host }).collect();
-    let link = |link: WireLink| PlanLink { ends: link.ends, chains: link.ways, agent: link.agent.map(placement) };
-    Plan { nodes, links: wires.links.iter().cloned().map(link).collect(), mtu }
 }
 
 fn refuse(error: TestbedError) -> PyErr {

@@ -41,6 +41,7 @@ mod traffic;
 mod truth;
 mod varying;
 mod whole;
+mod wire;
 
 pub use address::{EndpointId, FlowId, LinkId, NodeId, Way};
 pub use build::{Amount, Builder, CbrFlow, DatagramFlow, End, StripedTransfer, Supply, TcpFlow};
@@ -67,3 +68,4 @@ pub use text::FileError;
 pub use trace::Trace;
 pub use truth::{Cause, CauseCounts, Truth};
 pub use whole::WholeFile;
+pub use wire::{WireAgent, WireLink, WireNode};

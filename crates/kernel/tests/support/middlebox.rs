@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use whyloss_net::emulate::{Options, FIFO_PRIORITY};
 use whyloss_net::namespace::Namespace;
-use whyloss_net::testbed::{self, Plan, PlanNode, Testbed};
+use whyloss_net::testbed::{Plan, Testbed, WireLink, WireNode};
 use whyloss_net::{realtime, Tun};
 use whyloss_transport::wire::damage::{examine, flip_bits, Arrival, Damaged};
 use whyloss_transport::wire::{self, ip, Packet};
@@ -139,8 +139,8 @@ fn emitted(header: ip::Header, segment: &Segment, damaged: bool) -> Vec<u8> {
 
 /// Two of the kernel's hosts with a link between them, `near` and `far`; both have an IPv4 and an IPv6 address.
 pub fn bed(link: &Link) -> Testbed {
-    let nodes = ["near", "far"].map(|name| PlanNode { name: name.to_owned(), router: false });
-    let links = vec![testbed::PlanLink { ends: [0, 1], chains: link.chains(), agent: None }];
+    let nodes = ["near", "far"].map(|name| WireNode { name: name.to_owned(), router: false });
+    let links = vec![WireLink { ends: [0, 1], ways: link.chains(), ..WireLink::default() }];
     Testbed::new(Plan { nodes: nodes.into(), links, mtu: 1500 }, &Options::new(link.seed, 0)).expect("a test bed")
 }
 

@@ -19,7 +19,6 @@ pub use packet::Header;
 pub use pcapng::PacketCapture;
 pub use record::{Chunk, PacketFate, Record, Touch};
 pub use session::{CloseError, Session};
-pub use station::Placement;
 
 use crate::clock::Clock;
 use crate::tun::Tun;
@@ -34,7 +33,7 @@ use whyloss_sim::{BuildError, Change};
 use whyloss_transport::kit::ArgumentError;
 
 /// One link of a chain, in one direction.
-pub use whyloss_sim::Stretch;
+pub use whyloss_sim::{Stretch, WireAgent};
 
 /// The real-time priority that the threads ask for. Those of the kernel that handle interrupts have 50.
 pub const FIFO_PRIORITY: u8 = 20;
@@ -126,7 +125,7 @@ impl Emulator {
     pub fn start_assisted(
         ends: [Tun; 2],
         chains: [Vec<Stretch>; 2],
-        agent: Option<&Placement>,
+        agent: Option<&WireAgent>,
         options: &Options,
     ) -> Result<Self, EmulateError> {
         let [a, b] = ends.map(Arc::new);
@@ -137,7 +136,7 @@ impl Emulator {
             Direction::new(Arc::clone(&a), Arc::clone(&b), there, options, options.first_direction)?,
             Direction::new(b, a, back, options, options.first_direction + 1)?,
         ];
-        if let Some(Placement { middlebox, away, hop }) = agent {
+        if let Some(WireAgent { middlebox, away, hop }) = agent {
             let station = Arc::new(Station::new(middlebox, outages)?);
             let links = directions[*away].links();
             let peers = directions.each_ref().map(Direction::shared);

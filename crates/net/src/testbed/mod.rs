@@ -6,7 +6,8 @@
 mod keeper;
 mod plan;
 
-pub use plan::{Plan, PlanError, PlanLink, PlanNode};
+pub use plan::{Plan, PlanError};
+pub use whyloss_sim::{WireLink, WireNode};
 
 use crate::emulate::Emulator;
 use crate::emulate::{Audit, EmulateError, Options};
@@ -94,7 +95,7 @@ impl Testbed {
             let [Some(a), Some(b)] = ends else { unreachable!("both ends of every link are devices of some node") };
             discard(&a).and_then(|()| discard(&b)).map_err(TestbedError::system("reading a new device"))?;
             let options = Options { first_direction: options.first_direction + 2 * number as u16, ..options.clone() };
-            emulators.push(Emulator::start_assisted([a, b], link.chains.clone(), link.agent.as_ref(), &options)?);
+            emulators.push(Emulator::start_assisted([a, b], link.ways.clone(), link.agent.as_ref(), &options)?);
         }
         Ok(Self { plan, keeper, emulators, namespaces })
     }

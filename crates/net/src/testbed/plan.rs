@@ -1,9 +1,9 @@
 //! What a test bed consists of: names, addresses, devices and routes.
 
-use crate::emulate::{Placement, Stretch};
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use whyloss_sim::{WireLink, WireNode};
 
 /// The longest name of a network device.
 const LONGEST_DEVICE: usize = 15;
@@ -14,31 +14,11 @@ const MOST_NODES: usize = 39_000;
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Hosts and routers; links name them by their place here.
-    pub nodes: Vec<PlanNode>,
+    pub nodes: Vec<WireNode>,
     /// Links between them.
-    pub links: Vec<PlanLink>,
+    pub links: Vec<WireLink>,
     /// The longest IP packet that a link takes, in octets.
     pub mtu: u16,
-}
-
-/// A host or router.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanNode {
-    /// Name in the scenario.
-    pub name: String,
-    /// Whether it forwards packets.
-    pub router: bool,
-}
-
-/// A link between two nodes.
-#[derive(Clone, Debug)]
-pub struct PlanLink {
-    /// Its ends, by position in [`Plan::nodes`].
-    pub ends: [usize; 2],
-    /// What packets cross from the first end to the second, link by link, and back.
-    pub chains: [Vec<Stretch>; 2],
-    /// The agent at one of its ends.
-    pub agent: Option<Placement>,
 }
 
 /// A device of a node.
@@ -67,7 +47,7 @@ impl Plan {
             return refuse(format!("the MTU is {} octets; allowed is 1280 (RFC 8200, 5) to 65535", self.mtu));
         }
         let mut names = BTreeSet::new();
-        for PlanNode { name, .. } in &self.nodes {
+        for WireNode { name, .. } in &self.nodes {
             // They stand in a hosts file and become names of machines.
             let letters = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
             if name.is_empty() || name.len() > 63 || !name.chars().all(letters) || name.starts_with('-') {
@@ -136,7 +116,7 @@ impl Plan {
         let mut distance = vec![usize::MAX; self.nodes.len()];
         distance[target] = 0;
         let mut queue = VecDeque::from([target]);
-        let other = |link: &PlanLink, node: usize| match link.ends {
+        let other = |link: &WireLink, node: usize| match link.ends {
             [a, b] if a == node => Some(b),
             [a, b] if b == node => Some(a),
             _ => None,
@@ -212,8 +192,8 @@ mod tests {
     use super::*;
 
     fn plan(nodes: &[(&str, bool)], links: &[[usize; 2]]) -> Plan {
-        let nodes = nodes.iter().map(|&(name, router)| PlanNode { name: name.to_owned(), router }).collect();
-        let links = links.iter().map(|&ends| PlanLink { ends, chains: [Vec::new(), Vec::new()], agent: None }).collect();
+        let nodes = nodes.iter().map(|&(name, router)| WireNode { name: name.to_owned(), router }).collect();
+        let links = links.iter().map(|&ends| WireLink { ends, ..WireLink::default() }).collect();
         Plan { nodes, links, mtu: 1500 }
     }
 

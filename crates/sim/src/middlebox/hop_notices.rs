@@ -5,7 +5,6 @@ use whyloss_transport::kit::{Notes, Part};
 use whyloss_transport::segment::{Flags, Hop, HopNotice, Notices, Options, RareOptions};
 use whyloss_transport::Segment;
 
-/// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "ack-hop",
     summary: "Acknowledges to the sender what came over the link and what is about to leave over it; the differentiator `ack-hop` hears it.",

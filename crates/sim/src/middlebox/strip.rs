@@ -4,7 +4,6 @@ use super::agent::{strip, Agent, Handling, Outbox, Transit};
 use whyloss_transport::kit::{Notes, Part};
 use whyloss_transport::Segment;
 
-/// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "strip",
     summary: "Takes all experimental TCP options (kind 253) out of what crosses the link, as firewalls do.",

@@ -4,7 +4,6 @@ use super::agent::{Agent, Handling, Outbox, Transit};
 use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::{settings, Segment};
 
-/// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "ceten",
     summary: "Multiplies the probability to survive the link into data that crosses it; the differentiator `ceten` reads it.",

@@ -2,7 +2,7 @@
 
 use super::super::lock;
 use super::super::record::{PacketFate, Touch};
-use super::super::station::{Made, Outcome, Station, Work};
+use super::super::station::{AgentOutcome, Made, Station, Work};
 use super::{Direction, Shared, Slot};
 use std::io;
 use std::sync::atomic::Ordering;
@@ -28,18 +28,18 @@ impl Direction {
         let Slot { octets, record } = &mut self.slots[slot as usize];
         let crowded = self.stages.get_mut(hop).is_some_and(|stage| !stage.crossing.has_room_for_two(at, record.octets));
         let (outcome, work) = station.pass(*side, at, crowded, octets);
-        if outcome != Outcome::Untouched {
+        if outcome != AgentOutcome::Untouched {
             record.agent = Some(Touch { kind: station.kind, made: false });
             record.octets = octets.len() as u32;
         }
-        if outcome == Outcome::Ended {
+        if outcome == AgentOutcome::Ended {
             record.due = at.as_nanos();
             record.left = record.due;
             record.fate = PacketFate::Suppressed;
             self.finish(slot);
         }
         self.hand_over(work);
-        outcome != Outcome::Ended
+        outcome != AgentOutcome::Ended
     }
 
     /// Gives both directions what the agent has made for them.

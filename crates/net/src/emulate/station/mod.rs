@@ -23,20 +23,9 @@ use whyloss_transport::{Instant, Segment};
 /// Octets of a TCP segment's beginning up to the reserved bits, and those bits (RFC 9293, 3.1).
 const RESERVED: (usize, u8) = (12, 0x0f);
 
-/// An agent and its place at a link between two devices.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Placement {
-    /// What it does. Its router and link are named by whoever has a network; here they do not matter.
-    pub middlebox: Middlebox<usize, usize>,
-    /// The direction in which packets leave the agent over its link: 0 or 1.
-    pub away: usize,
-    /// Its link, by position in the chain of that direction.
-    pub hop: usize,
-}
-
 /// What has become of a packet at an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum AgentOutcome {
     /// It goes on in the octets in which it came.
     Untouched,
     /// It goes on, encoded anew.
@@ -101,13 +90,13 @@ impl Station {
     }
 
     /// A packet crosses the link. `crowded`: the queue of the link has no room for another one behind it.
-    pub fn pass(&self, side: Side, at: Instant, crowded: bool, octets: &mut Vec<u8>) -> (Outcome, Work) {
+    pub fn pass(&self, side: Side, at: Instant, crowded: bool, octets: &mut Vec<u8>) -> (AgentOutcome, Work) {
         let seen = read(octets);
         match &seen {
             Seen::Segment { packet, plain } => lock(&self.state).pass(side, at, crowded, packet, *plain, octets),
             Seen::TooBig(message) => lock(&self.state).too_big(side, at, message),
             Seen::Nothing(header) if header.protocol == ip::TCP => (lock(&self.state).unread(side, header), Work::default()),
-            Seen::Nothing(_) => (Outcome::Untouched, Work::default()),
+            Seen::Nothing(_) => (AgentOutcome::Untouched, Work::default()),
         }
     }
 
@@ -148,17 +137,17 @@ impl State {
         packet: &wire::Packet,
         plain: bool,
         octets: &mut Vec<u8>,
-    ) -> (Outcome, Work) {
+    ) -> (AgentOutcome, Work) {
         self.now = self.now.max(at);
         let wire::Packet { header, segment: came, .. } = packet;
         let (way, key) = (way(side), key_of(packet, side));
         if !plain && !self.receives(&key) {
-            return (Outcome::Untouched, Work::default());
+            return (AgentOutcome::Untouched, Work::default());
         }
         let mut work = Work::default();
         let Some(gone) = self.flows.in_the_way(&key, |flow| !self.agent.answers_for(flow)) else {
             self.audit.unremembered += 1;
-            return (Outcome::Untouched, work);
+            return (AgentOutcome::Untouched, work);
         };
         for flow in gone {
             let mut out = Outbox::default();
@@ -178,13 +167,13 @@ impl State {
         let outcome = match handling {
             Handling::Suppress => {
                 self.audit.suppressed += 1;
-                Outcome::Ended
+                AgentOutcome::Ended
             }
             Handling::Accept => {
                 self.audit.accepted += 1;
-                Outcome::Ended
+                AgentOutcome::Ended
             }
-            Handling::Forward if segment == *came => Outcome::Untouched,
+            Handling::Forward if segment == *came => AgentOutcome::Untouched,
             Handling::Forward => self.encode_again(header, &segment, octets),
         };
         self.encode(out, &mut work);
@@ -197,39 +186,39 @@ impl State {
     }
 
     /// A packet with TCP has come of which the agent cannot be shown a segment.
-    fn unread(&mut self, side: Side, header: &Header) -> Outcome {
+    fn unread(&mut self, side: Side, header: &Header) -> AgentOutcome {
         if self.receives(&key((header.src, header.src_port), (header.dst, header.dst_port), side)) {
             self.audit.suppressed += 1;
-            Outcome::Ended
+            AgentOutcome::Ended
         } else {
-            Outcome::Untouched
+            AgentOutcome::Untouched
         }
     }
 
     /// A router says that a packet was too big. If the agent has sent it, the host in whose name it did knows nothing of it.
-    fn too_big(&mut self, side: Side, at: Instant, message: &TooBig) -> (Outcome, Work) {
+    fn too_big(&mut self, side: Side, at: Instant, message: &TooBig) -> (AgentOutcome, Work) {
         self.now = self.now.max(at);
         let TooBig { addresses, src_port, dst_port, seq, mtu } = *message;
         // The message goes to the source of the packet that it quotes, on the other side.
         let key = key((addresses.dst(), dst_port), (addresses.src(), src_port), side);
         let mut work = Work::default();
-        let Some(flow) = self.flows.id(&key) else { return (Outcome::Untouched, work) };
+        let Some(flow) = self.flows.id(&key) else { return (AgentOutcome::Untouched, work) };
         let (from, mut out) = (EndpointId::of(flow, way(side)).peer(), Outbox::default());
         let room = mtu.map(|mtu| mtu.saturating_sub(addresses.header_len() as u16));
         let its_own = self.agent.too_big(self.now, from, seq, room, &mut out);
         self.encode(out, &mut work);
         self.audit.suppressed += u64::from(its_own);
-        (if its_own { Outcome::Ended } else { Outcome::Untouched }, self.alarmed(work))
+        (if its_own { AgentOutcome::Ended } else { AgentOutcome::Untouched }, self.alarmed(work))
     }
 
-    fn encode_again(&mut self, header: &ip::Header, segment: &Segment, octets: &mut Vec<u8>) -> Outcome {
+    fn encode_again(&mut self, header: &ip::Header, segment: &Segment, octets: &mut Vec<u8>) -> AgentOutcome {
         let mut anew = Vec::with_capacity(octets.len());
         if wire::emit(header, segment, &mut anew).is_err() {
-            return Outcome::Untouched;
+            return AgentOutcome::Untouched;
         }
         self.audit.changed += 1;
         *octets = anew;
-        Outcome::Changed
+        AgentOutcome::Changed
     }
 
     fn next(&self) -> Option<Instant> {

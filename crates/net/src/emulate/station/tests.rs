@@ -34,11 +34,11 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-fn down(station: &Station, ms: u64, octets: &mut Vec<u8>) -> (Outcome, Work) {
+fn down(station: &Station, ms: u64, octets: &mut Vec<u8>) -> (AgentOutcome, Work) {
     station.pass(Side::Fixed, at(ms), false, octets)
 }
 
-fn up(station: &Station, ms: u64, segment: &Segment) -> (Outcome, Work) {
+fn up(station: &Station, ms: u64, segment: &Segment) -> (AgentOutcome, Work) {
     station.pass(Side::Mobile, at(ms), false, &mut packet([MOBILE, FIXED], 60, segment))
 }
 
@@ -46,9 +46,9 @@ fn up(station: &Station, ms: u64, segment: &Segment) -> (Outcome, Work) {
 fn begun() -> Station {
     let station = station("snoop");
     for n in 0..3 {
-        assert_eq!(down(&station, 0, &mut packet([FIXED, MOBILE], 61, &data(5000, n))).0, Outcome::Untouched);
+        assert_eq!(down(&station, 0, &mut packet([FIXED, MOBILE], 61, &data(5000, n))).0, AgentOutcome::Untouched);
     }
-    assert_eq!(up(&station, 5, &ack(5000, 1)).0, Outcome::Untouched);
+    assert_eq!(up(&station, 5, &ack(5000, 1)).0, AgentOutcome::Untouched);
     station
 }
 
@@ -56,7 +56,7 @@ fn begun() -> Station {
 fn what_is_sent_again_is_the_packet_that_came() {
     let station = begun();
     let (outcome, work) = up(&station, 6, &ack(5000, 1));
-    assert_eq!(outcome, Outcome::Ended);
+    assert_eq!(outcome, AgentOutcome::Ended);
     let [away, back] = work.made;
     assert!(back.is_empty());
     assert_eq!(away.len(), 1);
@@ -95,7 +95,7 @@ fn what_is_no_whole_intact_segment_passes_unseen() {
     // Damage to data, to the TCP header, to the IP header; a reserved bit, another protocol, a part, nothing.
     for octets in [damaged(70), damaged(25), damaged(15), damaged(32), udp, whole[..30].to_vec(), whole[..8].to_vec(), vec![]] {
         let mut same = octets.clone();
-        assert_eq!(down(&station, 7, &mut same).0, Outcome::Untouched);
+        assert_eq!(down(&station, 7, &mut same).0, AgentOutcome::Untouched);
         assert_eq!(same, octets);
     }
     assert_eq!(station.audit().seen, 4);
@@ -109,7 +109,7 @@ fn options_that_nobody_knows_stay_and_go_with_what_is_sent_again() {
     segment.options.rare = Some(Box::new(rare));
     let first = packet([FIXED, MOBILE], 61, &segment);
     let mut octets = first.clone();
-    assert_eq!(down(&station, 6, &mut octets).0, Outcome::Untouched);
+    assert_eq!(down(&station, 6, &mut octets).0, AgentOutcome::Untouched);
     assert_eq!(octets, first);
     up(&station, 7, &ack(5000, 3));
     let again = up(&station, 8, &ack(5000, 3)).1.made;
@@ -142,8 +142,8 @@ fn a_restart_forgets_everything() {
     assert_eq!(station.arm(), Some(at(10)));
     station.advance(at(10));
     assert_eq!(lock(&station.state).agent.held().flows, 0);
-    assert_eq!(up(&station, 11, &ack(5000, 0)).0, Outcome::Untouched);
-    assert_eq!(up(&station, 11, &ack(5000, 0)).0, Outcome::Untouched);
+    assert_eq!(up(&station, 11, &ack(5000, 0)).0, AgentOutcome::Untouched);
+    assert_eq!(up(&station, 11, &ack(5000, 0)).0, AgentOutcome::Untouched);
 }
 
 /// A station with a connection from the fixed to the mobile host that stands and is split; the far end has said nothing but its SYN.
@@ -152,13 +152,13 @@ fn split() -> Station {
     let options = || Options { mss: Some(1460), ..Options::default() };
     let syn = Segment { flags: Flags::SYN, payload: Payload::Empty, seq: Seq(99), options: options(), ..data(5000, 0) };
     let (outcome, work) = down(&station, 0, &mut packet([FIXED, MOBILE], 61, &syn));
-    assert_eq!((outcome, work.made[0].len(), work.made[1].len()), (Outcome::Ended, 1, 0));
+    assert_eq!((outcome, work.made[0].len(), work.made[1].len()), (AgentOutcome::Ended, 1, 0));
     let syn_ack = Segment { flags: Flags::SYN | Flags::ACK, seq: Seq(999), options: options(), ..ack(5000, 1) };
     let (outcome, work) = up(&station, 1, &syn_ack);
-    assert_eq!((outcome, work.made[0].len(), work.made[1].len()), (Outcome::Ended, 0, 1));
+    assert_eq!((outcome, work.made[0].len(), work.made[1].len()), (AgentOutcome::Ended, 0, 1));
     let established = Segment { payload: Payload::Empty, ack: Seq(1000), ..data(5000, 1) };
     let (outcome, work) = down(&station, 2, &mut packet([FIXED, MOBILE], 61, &established));
-    assert_eq!((outcome, work.made[0].len(), work.made[1].len()), (Outcome::Ended, 1, 0));
+    assert_eq!((outcome, work.made[0].len(), work.made[1].len()), (AgentOutcome::Ended, 1, 0));
     station
 }
 
@@ -166,7 +166,7 @@ fn split() -> Station {
 fn the_halves_speak_with_the_addresses_ports_and_hop_limits_of_the_ends() {
     let station = split();
     let (outcome, work) = down(&station, 10, &mut packet([FIXED, MOBILE], 59, &Segment { ack: Seq(1000), ..data(5000, 1) }));
-    assert_eq!(outcome, Outcome::Ended);
+    assert_eq!(outcome, AgentOutcome::Ended);
     let made = wire::parse(&Bytes::from(work.made[0][0].octets.clone())).unwrap();
     assert_eq!(made.header, ip::Header { addresses: ip::Addresses::V4 { src: FIXED, dst: MOBILE }, hop_limit: 59 });
     assert_eq!(
@@ -192,7 +192,7 @@ fn of_a_split_connection_nothing_passes_unseen() {
     let whole = packet([FIXED, MOBILE], 61, &segment);
     let mut damaged = whole.clone();
     damaged[70] ^= 1;
-    assert_eq!(down(&station, 10, &mut damaged).0, Outcome::Ended);
+    assert_eq!(down(&station, 10, &mut damaged).0, AgentOutcome::Ended);
     assert_eq!(station.audit().suppressed, 1);
     // A reserved bit is no reason not to take it (RFC 9293, 3.1).
     let mut reserved = whole;
@@ -200,11 +200,11 @@ fn of_a_split_connection_nothing_passes_unseen() {
     let sum = u16::from_be_bytes([reserved[36], reserved[37]]);
     reserved[36..38].copy_from_slice(&(sum - 0x100).to_be_bytes());
     let (outcome, work) = down(&station, 11, &mut reserved.clone());
-    assert_eq!((outcome, work.made[0].len()), (Outcome::Ended, 1));
+    assert_eq!((outcome, work.made[0].len()), (AgentOutcome::Ended, 1));
     // Of another connection both pass.
     let mut other = reserved;
     other[21] ^= 1;
-    assert_eq!(down(&station, 12, &mut other).0, Outcome::Untouched);
+    assert_eq!(down(&station, 12, &mut other).0, AgentOutcome::Untouched);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_flood_of_syns_leaves_a_connection_that_stands() {
     assert!(state.agent.held().octets < 16 << 20, "{:?}", state.agent.held());
     drop(state);
     let (outcome, work) = down(&station, 300, &mut packet([FIXED, MOBILE], 61, &Segment { ack: Seq(1000), ..data(5000, 1) }));
-    assert_eq!(outcome, Outcome::Ended);
+    assert_eq!(outcome, AgentOutcome::Ended);
     assert_eq!(work.made[0].last().unwrap().octets, {
         let segment = Segment { ack: Seq(1000), window: 65_535, ..data(5000, 1) };
         packet([FIXED, MOBILE], 61, &Segment { flags: Flags::ACK | Flags::PSH, ..segment })
@@ -238,7 +238,7 @@ fn as_many_connections_of_one_address_are_split_as_are_known_and_others_pass() {
     for port in 0..2 * MOST_BY_ADDRESS as u16 {
         let port = 5000 + port;
         let syn = Segment { flags: Flags::SYN, payload: Payload::Empty, seq: Seq(99), ..data(port, 0) };
-        let split = down(&station, 0, &mut packet([FIXED, MOBILE], 61, &syn)).0 == Outcome::Ended;
+        let split = down(&station, 0, &mut packet([FIXED, MOBILE], 61, &syn)).0 == AgentOutcome::Ended;
         assert_eq!(split, port < 5000 + MOST_BY_ADDRESS as u16, "{port}");
         up(&station, 1, &Segment { flags: Flags::SYN | Flags::ACK, seq: Seq(999), ..ack(port, 1) });
         let established = Segment { payload: Payload::Empty, ack: Seq(1000), ..data(port, 1) };
@@ -261,7 +261,7 @@ fn a_router_s_word_on_a_packet_of_the_agent_ends_here() {
         quoted[12..16].copy_from_slice(&about[0].octets());
         let mut message = too_big(about[0], &quoted, 600);
         let (outcome, work) = station.pass(Side::Mobile, at(11), false, &mut message);
-        assert_eq!(outcome == Outcome::Ended, ended);
+        assert_eq!(outcome == AgentOutcome::Ended, ended);
         assert_eq!(work.made[0].iter().map(|made| made.octets.len()).max(), ended.then_some(600));
     }
 }
@@ -291,7 +291,7 @@ fn m_tcp_hears_of_outages_and_holds_back_the_last_octet() {
     }
     up(&station, 5, &ack(5000, 1));
     let mut octets = packet([MOBILE, FIXED], 60, &ack(5000, 2));
-    assert_eq!(station.pass(Side::Mobile, at(6), false, &mut octets).0, Outcome::Changed);
+    assert_eq!(station.pass(Side::Mobile, at(6), false, &mut octets).0, AgentOutcome::Changed);
     assert_eq!(wire::parse(&Bytes::from(octets)).unwrap().segment.ack, Seq(199));
     assert_eq!(station.arm(), Some(at(50)));
     let told = |ms: u64| {

@@ -1,6 +1,6 @@
 //! What parts in Python answer.
 
-use super::window::octets;
+use super::numbers::octets;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use whyloss_transport::differentiation::{Cause, Verdict as EngineVerdict};

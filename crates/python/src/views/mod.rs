@@ -5,8 +5,10 @@
 
 mod answers;
 mod events;
+mod numbers;
 mod window;
 
 pub use answers::{Assessment, Response, TimeoutResponse, Verdict};
 pub use events::{Ack, AfterTimeout, Loss, PathInfo, Sent, Timeout};
-pub use window::{octets, Window};
+pub use numbers::octets;
+pub use window::Window;

@@ -74,3 +74,25 @@ impl Shared {
         audit.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_an_agent_makes_only_so_much_waits() {
+        let shared = Shared::new(EventFd::new().unwrap());
+        let made = |number: usize| (0..number).map(|_| Made { octets: vec![0; 40], urgent: false }).collect::<Vec<_>>();
+        shared.insert(made(MOST_MADE - 1));
+        assert_eq!(lock(&shared.made).len(), MOST_MADE - 1);
+        for _ in 0..3 {
+            shared.insert(made(MOST_MADE));
+            assert_eq!(lock(&shared.made).len(), MOST_MADE);
+        }
+        assert!(shared.has_made.load(Ordering::Acquire));
+        // The direction takes them, and there is room again.
+        lock(&shared.made).clear();
+        shared.insert(made(2));
+        assert_eq!(lock(&shared.made).len(), 2);
+    }
+}

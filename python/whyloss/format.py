@@ -492,6 +492,35 @@ class Middlebox:
 
 
 @dataclass(kw_only=True)
+class Move:
+    """
+    A host leaves the link that it is attached to and attaches to another of its own. It is attached to one at a time, before its first move to
+    the one that was added first; the others are down. Routes change everywhere at the moment in which it is attached to the new one.
+    """
+
+    at: Span
+    """
+    When it leaves the link that it is attached to. What that link still transmits is lost.
+    """
+    link: str
+    """
+    The link that it attaches to.
+    """
+    away: Span | None = "0 ns"
+    """
+    How long it is attached to none.
+    """
+    state_delay: Span | None = "0 ns"
+    """
+    How long what an agent of the old link hands over is on its way to the agent of the same kind of the new one, beside `state_rate`.
+    """
+    state_rate: Rate | None = None
+    """
+    The rate at which it is sent there, one flow after the other; in no time if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
 class Outage:
     """
     A period in which the link is down, such as a hand-off, once or again and again.
@@ -1204,6 +1233,11 @@ class Host:
     input: Input | None = None
     """
     What happens to packets that have arrived.
+    """
+    move: list[Move] | None = None
+    """
+    When it moves from one of its links to another, as a mobile host from base station to base station, in ascending order. It is attached to
+    the first `[[link]]` that names it until its first move, and to one at a time: the others are down.
     """
     position: list[Length] | None = None
     """

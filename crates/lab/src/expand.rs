@@ -3,11 +3,11 @@
 use crate::channels::{check_channel, check_input, check_no_pattern};
 use crate::error::{nearest, InputError};
 use crate::flows::check_flow;
-use crate::format::{Chain, Document, Flow, Input, Segments, Shape};
+use crate::format::{Chain, Document, Flow, Host, Input, Segments, Shape};
 use crate::network::{Link, Network, NetworkNode, Transfer};
 use crate::ways::Way;
 use std::collections::BTreeSet;
-use whyloss_sim::QueueLimit;
+use whyloss_sim::{Move, QueueLimit};
 use whyloss_transport::quantity::Length;
 use whyloss_transport::scheme::Catalogue;
 use whyloss_transport::{BitRate, Duration};
@@ -48,7 +48,7 @@ impl Network {
     }
 
     fn node(&mut self, name: impl Into<String>, host: bool) -> usize {
-        self.nodes.push(NetworkNode { name: name.into(), host, position: None, input: Input::default() });
+        self.nodes.push(NetworkNode { name: name.into(), host, position: None, input: Input::default(), moves: Vec::new() });
         self.nodes.len() - 1
     }
 
@@ -183,7 +183,38 @@ impl Network {
             }
             self.link(name, ends, &link.shape(), &field)?;
         }
+        for (index, host) in document.host.iter().enumerate() {
+            let node = self.find(&host.name, |node| node.host)?;
+            self.nodes[node].moves = self.moves(node, host, index)?;
+        }
         Ok(())
+    }
+
+    /// How a host moves: the names of its links become their positions.
+    fn moves(&self, node: usize, host: &Host, index: usize) -> Result<Vec<Move<usize>>, InputError> {
+        let own: Vec<_> = (0..self.links.len()).filter(|&link| self.links[link].ends.contains(&node)).collect();
+        let mut moves = Vec::with_capacity(host.moves.len());
+        for (number, step) in host.moves.iter().enumerate() {
+            let found = own.iter().copied().find(|&link| self.links[link].name == step.link);
+            let link = found.ok_or_else(|| {
+                let names: Vec<_> = own.iter().map(|&link| self.links[link].name.as_str()).collect();
+                InputError::new("no link of this host")
+                    .at(format!("host[{index}].move[{number}].link"))
+                    .found(format!("\"{}\"", step.link))
+                    .nearest(nearest(&step.link, names.iter().copied()))
+                    .allowed(if names.is_empty() { "there is none".to_owned() } else { names.join(", ") })
+            })?;
+            moves.push(step.placed(link));
+        }
+        let flaw = own.first().and_then(|first| Move::flaw(first, &moves));
+        match flaw {
+            None => Ok(moves),
+            Some((number, (field, found, allowed))) => {
+                let field =
+                    if field == "move" { format!("host[{index}].move") } else { format!("host[{index}].move[{number}].{field}") };
+                Err(InputError::default().at(field).found(found).allowed(allowed))
+            }
+        }
     }
 
     fn transfers(&mut self, document: &Document, catalogue: &Catalogue) -> Result<(), InputError> {

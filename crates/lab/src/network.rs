@@ -4,6 +4,7 @@ use crate::error::{nearest, InputError};
 use crate::flows::FlowConfig;
 use crate::format::Input;
 use crate::ways::Way;
+use whyloss_sim::Move;
 
 /// A network written out.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +32,8 @@ pub struct NetworkNode {
     pub position: Option<[f64; 2]>,
     /// What happens to packets that have arrived at a host.
     pub input: Input,
+    /// How a host moves from one of its links to another, by position in [`Network::links`].
+    pub moves: Vec<Move<usize>>,
 }
 
 /// A link between two nodes.

@@ -141,6 +141,9 @@ impl World {
                 }
             }
         }
+        for (node, host) in nodes.iter().zip(&network.nodes).filter(|(_, host)| !host.moves.is_empty()) {
+            builder.moves(*node, host.moves.iter().map(|step| step.placed(links[step.link])).collect());
+        }
         for middlebox in &network.middleboxes {
             builder.middlebox(middlebox.placed(nodes[middlebox.at], links[middlebox.link]));
         }

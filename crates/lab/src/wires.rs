@@ -125,6 +125,9 @@ impl Scenario {
         if let Some(index) = document.host.iter().position(|host| host.input.is_some()) {
             return refuse(&format!("host[{index}].input"), "channels in front of a host's transport exist");
         }
+        if let Some(index) = document.host.iter().position(|host| !host.moves.is_empty()) {
+            return refuse(&format!("host[{index}].move"), "hosts that move exist");
+        }
         if document.scenario.send_overhead > Duration::ZERO {
             return refuse("scenario.send_overhead", "made-up delays of hosts exist");
         }
@@ -192,6 +195,11 @@ mod tests {
             (
                 "[scenario]\nsend_overhead = '1 ms'\n[path]\nrate = '1 Mbps'\n[[flow]]\nsize = '1 MB'\n",
                 "t:2: scenario.send_overhead: made-up delays of hosts exist in the simulator only",
+            ),
+            (
+                "[[host]]\nname = 'm'\nmove = [{ at = '1 s', link = 'b' }]\n[[router]]\nname = 'r'\n\
+                 [[link]]\nname = 'a'\nbetween = ['m', 'r']\nrate = '1 Mbps'\n[[link]]\nname = 'b'\nbetween = ['m', 'r']\nrate = '1 Mbps'\n",
+                "t:3: host[0].move: hosts that move exist in the simulator only",
             ),
         ] {
             let error = Scenario::from_toml(text, "t").unwrap().wires(0).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! From a [`Builder`] to a [`Simulation`]: everything is checked, then put in its place.
 
-use crate::address::{AssistedId, DirectionId, EndpointId, FileId, FlowId, HostId, NodeId, SourceId, StationId, Way};
+use crate::address::{AssistedId, DirectionId, EndpointId, FileId, FlowId, HostId, LinkId, NodeId, SourceId, StationId, Way};
 use crate::build::{
     Air, Amount, Builder, CaptureSpec, CbrFlow, DatagramFlow, End, FlowSpec, InputSpec, LineSpec, LinkEnds, NodeSpec,
     StripedTransfer, Supply, TcpFlow,
@@ -15,12 +15,12 @@ use crate::hosts::{DatagramSocket, FileState, FlowState, Hosts, Opening, Socket,
 use crate::link::Transmitter;
 use crate::meter::Meter;
 use crate::middlebox::{Assisted, Attached, Middlebox};
-use crate::network::{Egress, Network, Overhead, PacketLog, Place, Protocol};
+use crate::moves::{self, Move};
+use crate::network::{Egress, Moves, Network, Overhead, PacketLog, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
 use crate::radio::{ChannelScope, RadioSpec};
 use crate::random::Stream;
 use crate::record::Records;
-use crate::routes::Routes;
 use crate::simulation::Simulation;
 use crate::striped::Striped;
 use std::collections::HashSet;
@@ -32,7 +32,8 @@ const FIRST_PORT: u16 = 1024;
 impl Builder {
     /// Checks everything and builds the simulation.
     pub fn build(self) -> Result<Simulation, BuildError> {
-        let Self { seed, run, nodes, links, airs, flows, send_overhead, sampling, log, captures, inputs, middleboxes } = self;
+        let Self { seed, run, nodes, mut links, airs, flows, send_overhead, sampling, log, captures, inputs, middleboxes, moves } =
+            self;
         distinct("node", nodes.iter().map(|node| node.name.as_str()))?;
         distinct("flow", flows.iter().map(FlowSpec::name))?;
         let hosts: Vec<_> = (0..nodes.len()).filter(|&node| nodes[node].host).map(NodeId::new).collect();
@@ -58,8 +59,11 @@ impl Builder {
         for (number, node) in hosts.iter().enumerate() {
             assembly.host_ids[node.index()] = Some(HostId::new(number));
         }
+        let mobile = assembly.mobile(&mut links, &moves)?;
         assembly.links(&links, &airs)?;
-        assembly.net.routes = Routes::new(nodes.len(), &hosts, links.iter().map(|link| link.ends));
+        let moves = Moves::new(nodes.len(), hosts, links.iter().map(|link| link.ends).collect(), &mobile);
+        assembly.net.routes = moves.routes();
+        assembly.net.moves = (!mobile.is_empty()).then(|| Box::new(moves));
         assembly.net.taps = vec![Vec::new(); assembly.net.directions.len()];
         for (number, middlebox) in middleboxes.iter().enumerate() {
             assembly.middlebox(&nodes, &links, number, middlebox)?;
@@ -78,6 +82,7 @@ impl Builder {
         ends.sort_by_key(|(id, ..)| *id);
         debug_assert!(ends.iter().enumerate().all(|(number, (id, ..))| id.index() == number), "each flow has two ends");
         (net.egress, hosts.sockets) = ends.into_iter().map(|(_, egress, socket)| (egress, socket)).unzip();
+        net.arm_moves();
         net.log = log.map(|spec| Box::new(PacketLog::new(spec, net.egress.len())));
         Ok(Simulation {
             net,
@@ -132,6 +137,38 @@ impl Assembly {
     fn node_name(&self, node: NodeId) -> Result<&str, BuildError> {
         let name = self.node_names.get(node.index()).map(String::as_str);
         name.ok_or_else(|| unfit("network", "node", format!("number {}", node.index()), "a node of this builder"))
+    }
+
+    /// The hosts that move, with their links, which are down while they are attached to others.
+    fn mobile<'a>(
+        &self,
+        links: &mut [LinkEnds],
+        moves: &'a [(NodeId, Vec<Move>)],
+    ) -> Result<Vec<(HostId, Vec<LinkId>, &'a [Move])>, BuildError> {
+        let mut mobile: Vec<(HostId, Vec<LinkId>, &[Move])> = Vec::new();
+        for (node, moves) in moves {
+            let item = format!("moves of {}", self.node_name(*node)?);
+            let host = self.host_ids[node.index()].ok_or_else(|| unfit(&item, "node", "a router".to_owned(), "a host"))?;
+            let own: Vec<_> = (0..links.len()).filter(|&link| links[link].ends.contains(node)).map(LinkId::new).collect();
+            let Some(first) = own.first() else { return Err(unfit(&item, "links", "none".to_owned(), "at least one")) };
+            if mobile.iter().any(|(other, ..)| *other == host) {
+                return Err(unfit(&item, "moves", "two lists".to_owned(), "one list a host"));
+            }
+            if let Some(stray) = moves.iter().find(|step| !own.contains(&step.link)) {
+                return Err(unfit(&item, "link", format!("number {}", stray.link.index()), "a link of this host"));
+            }
+            if let Some((_, flaw)) = Move::flaw(first, moves) {
+                return Err(BuildError::unfit(&item, flaw));
+            }
+            for (link, outage) in moves::outages(&own, moves) {
+                let LineSpec::Wire(specs) = &mut links[link.index()].line else {
+                    return Err(unfit(&item, "link", "a radio link".to_owned(), "wires: links with a rate and a delay"));
+                };
+                specs.iter_mut().for_each(|spec| spec.outage.push(outage));
+            }
+            mobile.push((host, own, &moves[..]));
+        }
+        Ok(mobile)
     }
 
     /// Makes the directions of all links.

@@ -3,6 +3,7 @@
 use crate::address::{LinkId, NodeId, Way};
 use crate::channel::ChannelSpec;
 use crate::middlebox::Middlebox;
+use crate::moves::Move;
 use crate::radio::RadioSpec;
 use crate::record::LogSpec;
 use crate::shape::LinkSpec;
@@ -137,6 +138,7 @@ pub struct Builder {
     pub(crate) captures: Vec<CaptureSpec>,
     pub(crate) inputs: Vec<InputSpec>,
     pub(crate) middleboxes: Vec<Middlebox>,
+    pub(crate) moves: Vec<(NodeId, Vec<Move>)>,
 }
 
 /// A channel in front of a host's transport.
@@ -251,6 +253,12 @@ impl Builder {
     /// itself passes those between it and where that goes.
     pub fn middlebox(&mut self, middlebox: Middlebox) {
         self.middleboxes.push(middlebox);
+    }
+
+    /// Has a host move from link to link, at these times in ascending order. All its links are wires, of which it has one at a time: the first
+    /// that was added until its first move.
+    pub fn moves(&mut self, host: NodeId, moves: Vec<Move>) {
+        self.moves.push((host, moves));
     }
 
     /// Adds a TCP flow.

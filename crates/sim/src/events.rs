@@ -32,6 +32,8 @@ pub(crate) enum Target {
     Router(AssistedId),
     /// A radio transmission reaches a station, or has left it.
     Transmission(TransmissionId),
+    /// A host has moved, or what one agent has handed over comes to another.
+    Moves,
 }
 
 /// A place in the order of events: first by time, then by the order number.
@@ -48,6 +50,7 @@ impl Event {
             Target::Station(id) => (4, id.index()),
             Target::Transmission(id) => (5, id.index()),
             Target::Router(id) => (6, id.index()),
+            Target::Moves => (7, 0),
         };
         let low = order << TARGET_BITS | (kind << INDEX_BITS | index) as u64;
         Self(u128::from(at) << 64 | u128::from(low))
@@ -67,7 +70,8 @@ impl Event {
             3 => Target::Egress(EndpointId::new(index)),
             4 => Target::Station(StationId::new(index)),
             5 => Target::Transmission(TransmissionId::new(index)),
-            _ => Target::Router(AssistedId::new(index)),
+            6 => Target::Router(AssistedId::new(index)),
+            _ => Target::Moves,
         }
     }
 }

@@ -110,8 +110,9 @@ fn middleboxes(net: &Network) -> Vec<MiddleboxRecord> {
     let mut all: Vec<_> = all.collect();
     all.sort_by_key(|(_, attached)| attached.number);
     let record = |(at, attached): (NodeId, &Attached)| {
-        let Counts { seen, suppressed, sent, peak } = attached.counts;
-        MiddleboxRecord { at, link: attached.outgoing.link(), kind: attached.name, seen, suppressed, sent, peak }
+        let Counts { seen, suppressed, sent, moved_flows, moved_octets, longest_move, peak } = attached.counts;
+        let (link, kind, longest_move) = (attached.outgoing.link(), attached.name, Duration::from_nanos(longest_move));
+        MiddleboxRecord { at, link, kind, seen, suppressed, sent, moved_flows, moved_octets, longest_move, peak }
     };
     all.into_iter().map(record).collect()
 }

@@ -327,6 +327,12 @@ pub struct MiddleboxRecord {
     pub suppressed: u64,
     /// Segments that it sent itself.
     pub sent: u64,
+    /// Flows of which it handed something over to the agent of another station, because their mobile host had gone there.
+    pub moved_flows: u64,
+    /// Octets of that.
+    pub moved_octets: u64,
+    /// The longest time from the arrival of a mobile host at the other station to that of what was handed over.
+    pub longest_move: Duration,
     /// The most of each that it remembered at a time.
     pub peak: Held,
 }

@@ -24,11 +24,10 @@ enum Exit {
 
 impl Routes {
     /// Shortest ways by number of links; on a tie the link that was added first. `hosts` are the nodes that do not forward, `links`
-    /// the ends of all links.
-    pub fn new(nodes: usize, hosts: &[NodeId], links: impl Iterator<Item = [NodeId; 2]>) -> Self {
+    /// the links that lead anywhere, with their ends.
+    pub fn new(nodes: usize, hosts: &[NodeId], links: impl Iterator<Item = (LinkId, [NodeId; 2])>) -> Self {
         let mut leaving = vec![Vec::new(); nodes];
-        for (number, [a, b]) in links.enumerate() {
-            let link = LinkId::new(number);
+        for (link, [a, b]) in links {
             leaving[a.index()].push((DirectionId::of(link, Way::Forward), b));
             leaving[b.index()].push((DirectionId::of(link, Way::Reverse), a));
         }

@@ -136,6 +136,7 @@ impl Simulation {
                 Target::Source(source) => hosts.handle_source(net, source),
                 Target::Egress(endpoint) => net.handle_egress(endpoint),
                 Target::Router(router) => net.handle_router(router),
+                Target::Moves => net.handle_moves(),
                 Target::Station(_) | Target::Transmission(_) => {
                     if let Some(packet) = net.handle_air(event.target()) {
                         hosts.deliver(net, packet);

@@ -8,7 +8,7 @@ mod topology;
 pub use chain::Chain;
 pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};
 pub use flow::{Datagrams, Dccp, Flow};
-pub use topology::{Access, Direction, Dumbbell, Host, Link, Path, Router, Shape};
+pub use topology::{Access, Direction, Dumbbell, Host, Link, Move, Path, Router, Shape};
 pub use whyloss_sim::{
     AtEnd, ChannelScope, CoDel, Discipline, Effect, Jitter, JitterLaw, Locking, MiddleboxKind, Outage, Red, Reorder, Spacing,
     Warn, WhileDown,

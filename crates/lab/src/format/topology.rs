@@ -10,6 +10,9 @@ use whyloss_transport::{BitRate, Duration};
 /// What is different in one direction of a link.
 pub type Direction = whyloss_sim::DirectionSpec<Channel, String>;
 
+/// A host's move to another of its links, by its name.
+pub type Move = whyloss_sim::Move<String>;
+
 /// A host: flows start and end here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +25,10 @@ pub struct Host {
     /// What happens to packets that have arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Input>,
+    /// When it moves from one of its links to another, as a mobile host from base station to base station, in ascending order. It is attached to
+    /// the first `[[link]]` that names it until its first move, and to one at a time: the others are down.
+    #[serde(default, rename = "move", skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<Move>,
 }
 
 /// A router: it forwards packets on the way with the fewest links.

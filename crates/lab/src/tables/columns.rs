@@ -401,6 +401,9 @@ table! {
         segments_seen: always u64 = r.item.seen, "Segments that crossed the link and that it looked at.";
         segments_suppressed: always u64 = r.item.suppressed, "Of those, the ones whose journey it ended.";
         segments_sent: always u64 = r.item.sent, "Segments that it sent itself, in the name of an endpoint.";
+        moved_flows: always u64 = r.item.moved_flows, "Flows of which it handed something over to the agent of another station, because their mobile host had moved there.";
+        moved_octets: always u64 = r.item.moved_octets, "Octets of that: state and what buffers held.";
+        longest_move_ns: always u64 = r.item.longest_move.as_nanos(), "The longest time for which a flow waited for what was handed over, from the arrival of its mobile host at the other station on.";
         peak_flows: always u64 = r.item.peak.flows, "Most flows of which it remembered something at a time.";
         peak_segments: always u64 = r.item.peak.segments, "Most segments, or pieces of data, of which it remembered something at a time.";
         peak_octets: always u64 = r.item.peak.octets, "Most octets of memory that it needed at a time, for flows and segments.";

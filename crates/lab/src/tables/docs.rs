@@ -3,6 +3,7 @@
 use super::columns::all;
 use super::definition::Column;
 use super::packets;
+use super::set::NAMES;
 use arrow_schema::DataType;
 use std::fmt::Write;
 
@@ -24,7 +25,7 @@ The file of a scenario says which tables fill: `samples` and `queues` need `outp
 /// The text of `docs/results.md`, from the definitions of the tables.
 pub fn markdown() -> String {
     let mut text = INTRODUCTION.to_owned();
-    let titles = [
+    let titles: [&str; NAMES.len()] = [
         "One row a run.",
         "One row a transfer: what an application sees, over one connection or striped over several.",
         "One row a connection or stream of datagrams.",
@@ -36,6 +37,7 @@ pub fn markdown() -> String {
         "Time series of the senders.",
         "Time series of the queues.",
         "One row a direction of a link.",
+        "One row an agent at a router: a `[[middlebox]]`.",
     ];
     for ((name, columns), title) in all().into_iter().zip(titles) {
         write!(text, "\n## `{name}`\n\n{title}\n\n| column | type | meaning |\n| --- | --- | --- |\n")

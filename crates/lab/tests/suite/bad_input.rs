@@ -49,6 +49,11 @@ fn scenarios() {
     let flow = |lines: &str| format!("{PATH}[[flow]]\nsize = '1 MB'\n{lines}\n");
     let dccp = |lines: &str| format!("[scenario]\nduration = '1 s'\n{PATH}[[flow]]\nscheme = 'dccp-ccid2'\n{lines}\n");
     let free = |lines: &str| format!("{FREE}{lines}\n");
+    let moving = |moves: &str| {
+        let links = ["left", "right"].map(|name| format!("[[link]]\nname = '{name}'\nbetween = ['r', 'm']\nrate = '1 Mbps'\n"));
+        let host = format!("[[host]]\nname = 'm'\nmove = [{moves}]\n");
+        format!("{FREE}{host}{}[[flow]]\nfrom = 'a'\nto = 'm'\nsize = '1 MB'\n", links.concat())
+    };
     let cases: Vec<(&str, String)> = vec![
         ("no TOML", "[path\nrate = 1".into()),
         ("the same field twice", path("rate = '2 Mbps'")),
@@ -93,6 +98,10 @@ fn scenarios() {
             path("[[middlebox]]\nat = 'emulator'\nlink = 'path'\nkind = 'eln'\nparameters.window = 10"),
         ),
         ("a window of nothing", path("[[middlebox]]\nat = 'emulator'\nlink = 'path'\nkind = 'ceten'\nparameters.window = 0")),
+        ("a move to a link that it does not have", moving("{ at = '1 s', link = 'lefft' }")),
+        ("a move to where it is", moving("{ at = '1 s', link = 'left' }")),
+        ("a move before the last is over", moving("{ at = '1 s', link = 'right', away = '2 s' }, { at = '2 s', link = 'left' }")),
+        ("state that is never sent", moving("{ at = '1 s', link = 'right', state_rate = '0 bps' }")),
         ("a discipline that does not exist", path("discipline = 'baised'")),
         ("a threshold out of order", path("forward.discipline.red = { min = 10, max = 5 }")),
         ("a weight above 1", path("discipline.warn = { threshold = 10, weight = 2 }")),

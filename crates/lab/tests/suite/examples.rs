@@ -57,3 +57,26 @@ fn radio_links_tell_of_their_frames() {
     assert!(total > 0 && total == lost, "{total} {lost}");
     assert!((2..6).map(|row| collided.value(row)).sum::<u64>() > total);
 }
+
+#[test]
+fn what_base_stations_hand_over_is_told() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let table = |kind: &str| {
+        let kinds = [0, 1].map(|nth| (format!("middlebox[{nth}].kind"), kind));
+        let scenario = kinds.iter().fold(Scenario::load(folder.join("two-stations.toml")).unwrap(), |scenario, (field, kind)| {
+            scenario.with_override(field, *kind).unwrap()
+        });
+        let tables = run(&scenario, &RunOptions::default(), &mut Control::default()).unwrap();
+        let column = |name: &str| {
+            let column = tables.middleboxes.column_by_name(name).unwrap().as_primitive::<UInt64Type>();
+            [column.value(0), column.value(1)]
+        };
+        ["moved_flows", "moved_octets", "longest_move_ns"].map(column)
+    };
+    // Of three moves two begin at the first station. 20 ms, then 200 octets at 2 Mbit/s.
+    assert_eq!(table("m-tcp"), [[2, 1], [400, 200], [20_800_000; 2]]);
+    assert_eq!(table("snoop"), [[0; 2]; 3]);
+    let [flows, octets, longest] = table("i-tcp");
+    assert_eq!(flows, [2, 1]);
+    assert!(octets[0] > 20_000 && longest[1] == 20_000_000 + 4000 * octets[1], "{octets:?} {longest:?}");
+}

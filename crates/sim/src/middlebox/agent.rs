@@ -5,6 +5,7 @@
 
 use crate::address::{EndpointId, FlowId};
 use crate::record::Held;
+use std::any::Any;
 use std::fmt;
 use whyloss_transport::segment::{Notices, RareOptions};
 use whyloss_transport::wire::options::MAX_LEN;
@@ -85,6 +86,17 @@ impl Outbox {
     }
 }
 
+/// What an agent hands over of a flow whose mobile host has gone to another station.
+#[derive(Debug)]
+pub struct Handed {
+    /// Octets that are moved from station to station.
+    pub octets: u64,
+    /// The other station has got them already, while the mobile host was still here: it waits for nothing.
+    pub ahead: bool,
+    /// What an agent of the same kind understands.
+    pub state: Box<dyn Any + Send>,
+}
+
 /// What works at a router. It sees the undamaged TCP segments that cross its link, in the order in which they do.
 pub trait Agent: fmt::Debug + Send {
     /// A segment crosses the link and is about to enter the queue of its next link. It may be changed.
@@ -114,6 +126,18 @@ pub trait Agent: fmt::Debug + Send {
     fn too_big(&mut self, _now: Instant, _from: EndpointId, _seq: Seq, _room: Option<u16>, _out: &mut Outbox) -> bool {
         false
     }
+
+    /// The mobile host of a flow has gone to another station: the agent forgets the flow. Returns what the one there needs of it.
+    fn hand_over(&mut self, flow: FlowId) -> Option<Handed> {
+        self.forget(flow);
+        None
+    }
+
+    /// The mobile host of a flow has come to this station, and what another agent has handed over is on its way here.
+    fn expect(&mut self, _flow: FlowId) {}
+
+    /// It has come.
+    fn take_over(&mut self, _now: Instant, _flow: FlowId, _state: Box<dyn Any + Send>, _out: &mut Outbox) {}
 
     /// When it wants to be called, if nothing happens before.
     fn next_timer(&self) -> Option<Instant> {

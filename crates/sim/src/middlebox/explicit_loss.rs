@@ -10,7 +10,7 @@
 
 use super::agent::{notify, Agent, Handling, Outbox, Side, Transit};
 use super::table::Table;
-use crate::address::EndpointId;
+use crate::address::{EndpointId, FlowId};
 use crate::record::Held;
 use std::collections::BTreeMap;
 use whyloss_transport::kit::{Build, Notes, Part};
@@ -138,6 +138,16 @@ impl Stream {
         self.limit(most);
     }
 
+    /// Pieces from their first octet to their end, ascending.
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.pieces.iter().map(|(&start, piece)| (start, piece.end))
+    }
+
+    /// The end of the data that has come farthest.
+    pub const fn end(&self) -> u64 {
+        self.highest
+    }
+
     /// Forgets the oldest pieces if there are more than `most`.
     fn limit(&mut self, most: usize) {
         while self.pieces.len() > most {
@@ -257,6 +267,11 @@ impl Agent for ExplicitLosses {
         self.note(before, after);
     }
 
+    fn forget(&mut self, flow: FlowId) {
+        let before = self.flows.remove(flow).map_or(0, |streams| pieces(&streams));
+        self.note(before, 0);
+    }
+
     fn restart(&mut self) {
         self.flows.clear();
         self.held = Held::default();
@@ -270,14 +285,11 @@ impl Agent for ExplicitLosses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::middlebox::testing::{self, data, DOWN, FIXED as SENDER};
     use whyloss_transport::segment::SackBlocks;
-    use whyloss_transport::Payload;
 
-    use whyloss_transport::Instant;
-
-    const SENDER: EndpointId = EndpointId::new(0);
-    const UP: Transit = Transit { now: Instant::ZERO, from: SENDER, side: Side::Mobile, crowded: false, corruption: 0.0 };
-    const DOWN: Transit = Transit { side: Side::Fixed, ..UP };
+    /// The sender is on either side of the link; its receiver answers from the fixed one.
+    const UP: Transit = Transit { side: Side::Mobile, ..DOWN };
     const BACK: Transit = Transit { from: SENDER.peer(), ..DOWN };
 
     fn new() -> ExplicitLosses {
@@ -289,17 +301,8 @@ mod tests {
         segment
     }
 
-    fn data(n: u32) -> Segment {
-        Segment {
-            seq: Seq(n * 100),
-            flags: Flags::ACK,
-            payload: Payload::Synthetic { offset: 0, len: 100 },
-            ..Segment::default()
-        }
-    }
-
     fn ack(n: u32, sacked: &[(u32, u32)]) -> Segment {
-        let mut segment = Segment { ack: Seq(n * 100), flags: Flags::ACK, ..Segment::default() };
+        let mut segment = testing::ack(n);
         let mut sack = SackBlocks::default();
         for (left, right) in sacked {
             assert!(sack.push(Seq(left * 100), Seq(right * 100)));

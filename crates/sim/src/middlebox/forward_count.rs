@@ -2,7 +2,7 @@
 
 use super::agent::{notify, Agent, Handling, Outbox, Side, Transit};
 use super::table::Table;
-use crate::address::EndpointId;
+use crate::address::{EndpointId, FlowId};
 use crate::record::Held;
 use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::{settings, Segment};
@@ -64,6 +64,10 @@ impl Agent for ForwardCount {
             let count = self.count(from);
             *count = count.wrapping_sub(1);
         }
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        self.counts.remove(flow);
     }
 
     fn restart(&mut self) {

@@ -7,11 +7,12 @@
 //! Our reading: duplicates and the acknowledgement of a FIN are not held back, nor is the last octet for long when nothing follows: a
 //! sender would repair what is not broken.
 
-use super::agent::{Agent, Handling, Outbox, Side, Transit};
+use super::agent::{Agent, Handed, Handling, Outbox, Side, Transit};
 use super::deadlines::Deadlines;
 use super::table::Table;
 use crate::address::{EndpointId, FlowId};
 use crate::record::Held;
+use std::any::Any;
 use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::segment::{Flags, SackBlocks};
 use whyloss_transport::{settings, Duration, Instant, Payload, Segment};
@@ -41,6 +42,8 @@ settings! {
         copies: u32 = 1, 1..=10;
         /// Flows that are remembered; the one that was quiet for longest makes room.
         flows: usize = 1024, 1..=1_000_000;
+        /// Octets that a flow's state takes from station to station when the mobile host moves.
+        state_octets: u64 = 200, 1..=1_000_000;
     }
 }
 
@@ -153,6 +156,17 @@ impl Flow {
         }
     }
 
+    /// The mobile host is back, or there is another station: the sender is told its true window.
+    fn open(&mut self, now: Instant, copies: u32, out: &mut Outbox) {
+        self.closed = false;
+        self.waiting = now;
+        for _ in 0..copies {
+            if let Some(segment) = self.tell(None) {
+                out.send(self.fixed.peer(), segment);
+            }
+        }
+    }
+
     /// When something is due.
     fn due(&self, settings: &Settings) -> Option<Instant> {
         let last = self.last.as_ref()?;
@@ -194,11 +208,6 @@ impl Agent for MTcp {
         Handling::Forward
     }
 
-    fn forget(&mut self, flow: FlowId) {
-        self.flows.remove(flow);
-        self.timers.set(flow, None);
-    }
-
     fn next_timer(&self) -> Option<Instant> {
         self.timers.next()
     }
@@ -221,19 +230,41 @@ impl Agent for MTcp {
         self.away = !up;
         for (id, flow) in self.flows.iter_mut() {
             if up {
-                flow.closed = false;
-                flow.waiting = now;
-                for _ in 0..self.settings.copies {
-                    if let Some(segment) = flow.tell(None) {
-                        out.send(flow.fixed.peer(), segment);
-                    }
-                }
+                flow.open(now, self.settings.copies, out);
             } else {
                 flow.close(out);
             }
             let due = flow.due(&self.settings);
             self.timers.set(id, due);
         }
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        self.flows.remove(flow);
+        self.timers.set(flow, None);
+    }
+
+    fn hand_over(&mut self, flow: FlowId) -> Option<Handed> {
+        let state = self.flows.remove(flow)?;
+        self.timers.set(flow, None);
+        Some(Handed { octets: self.settings.state_octets, ahead: false, state: Box::new(state) })
+    }
+
+    /// What has passed here meanwhile is newer than what comes.
+    fn take_over(&mut self, now: Instant, id: FlowId, state: Box<dyn Any + Send>, out: &mut Outbox) {
+        let Ok(state) = state.downcast::<Flow>() else { return };
+        let (flow, gone) = self.flows.get_or_insert(id, || Flow::new(now, state.fixed));
+        if flow.last.is_none() {
+            *flow = Flow { sent: flow.sent.max(state.sent), ..*state };
+        }
+        if !self.away {
+            flow.open(now, self.settings.copies, out);
+        }
+        let due = flow.due(&self.settings);
+        if let Some((gone, _)) = gone {
+            self.timers.set(gone, None);
+        }
+        self.timers.set(id, due);
     }
 
     fn restart(&mut self) {
@@ -250,24 +281,10 @@ impl Agent for MTcp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::middlebox::testing::{ack, at, crossing, data, FIXED};
     use whyloss_transport::Seq;
 
-    const FIXED: EndpointId = EndpointId::new(0);
-
     struct Station(Box<dyn Agent>);
-
-    fn data(n: u32) -> Segment {
-        let payload = Payload::Synthetic { offset: u64::from(n) * 100, len: 100 };
-        Segment { seq: Seq(n * 100), flags: Flags::ACK, window: 500, payload, ..Segment::default() }
-    }
-
-    fn ack(n: u32) -> Segment {
-        Segment { ack: Seq(n * 100), flags: Flags::ACK, window: 900, ..Segment::default() }
-    }
-
-    fn at(ms: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(ms)
-    }
 
     /// Acknowledgement numbers and windows of what is sent to the fixed host.
     fn told(out: &mut Outbox) -> Vec<(u32, u16)> {
@@ -291,10 +308,8 @@ mod tests {
         }
 
         fn pass(&mut self, ms: u64, side: Side, mut segment: Segment) -> (Segment, Vec<(u32, u16)>) {
-            let from = if side == Side::Fixed { FIXED } else { FIXED.peer() };
-            let transit = Transit { now: at(ms), from, side, crowded: false, corruption: 0.0 };
             let mut out = Outbox::default();
-            assert_eq!(self.0.pass(&transit, &mut segment, &mut out), Handling::Forward);
+            assert_eq!(self.0.pass(&crossing(ms, side), &mut segment, &mut out), Handling::Forward);
             (segment, told(&mut out))
         }
 
@@ -361,6 +376,27 @@ mod tests {
         assert_eq!(station.link(500, true), [(200, 900); 3]);
         assert_eq!(station.down(501, &data(11)), []);
         assert_eq!(station.due(), Some(1500));
+    }
+
+    #[test]
+    fn another_station_opens_the_window_with_what_it_is_told_or_knows_better() {
+        for knows_better in [false, true] {
+            let mut old = Station::begun(Settings::default());
+            old.up(10, ack(1));
+            assert_eq!(old.up(11, ack(2)), 199);
+            assert_eq!(old.link(20, false), [(200, 0)]);
+            let handed = old.0.hand_over(FIXED.flow()).expect("it knows the flow");
+            assert_eq!((handed.octets, handed.ahead, old.0.held().flows, old.due()), (200, false, 0, None));
+            let mut new = Station(Settings::default().build());
+            if knows_better {
+                assert_eq!(new.down(250, &data(9)), []);
+                assert_eq!(new.up(290, ack(5)), 500);
+            }
+            let mut out = Outbox::default();
+            new.0.take_over(at(300), FIXED.flow(), handed.state, &mut out);
+            assert_eq!(told(&mut out), [(if knows_better { 500 } else { 200 }, 900)]);
+            assert_eq!(new.due(), Some(1300), "data is outstanding");
+        }
     }
 
     #[test]

@@ -18,10 +18,12 @@ mod snoop;
 mod strip;
 mod survival;
 mod table;
+#[cfg(test)]
+mod testing;
 mod wtcp_proxy;
 
 pub use crate::record::Held;
-pub use agent::{Agent, Handling, Outbox, Outgoing, Side, Transit};
+pub use agent::{Agent, Handed, Handling, Outbox, Outgoing, Side, Transit};
 
 use crate::address::{DirectionId, LinkId, NodeId};
 use crate::outage::{Outage, Turns};
@@ -198,6 +200,10 @@ pub(crate) struct Counts {
     pub seen: u64,
     pub suppressed: u64,
     pub sent: u64,
+    /// Flows that it has handed over to another agent, their octets, and the longest time in nanoseconds that these needed.
+    pub moved_flows: u64,
+    pub moved_octets: u64,
+    pub longest_move: u64,
     /// The most of each that it held.
     pub peak: Held,
 }
@@ -246,5 +252,98 @@ impl Attached {
     /// Notes how much the agent holds now.
     pub fn note_held(&mut self) {
         self.counts.peak = self.counts.peak.max(self.agent.held());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{ack, at, data, DOWN, UP};
+    use super::*;
+    use crate::address::{EndpointId, FlowId};
+    use whyloss_transport::segment::Flags;
+    use whyloss_transport::{Segment, Seq};
+
+    /// An agent that has seen three connections open, and data with holes and its acknowledgements on both ways.
+    fn busy(kind: MiddleboxKind) -> Box<dyn Agent> {
+        let mut agent = Middlebox::new((), (), kind).agent().expect("the usual values are allowed");
+        for flow in 0..3 {
+            let fixed = EndpointId::new(2 * flow);
+            let mut cross = |side: Side, mut segment: Segment| {
+                let transit = match side {
+                    Side::Fixed => Transit { from: fixed, ..DOWN },
+                    Side::Mobile => Transit { from: fixed.peer(), ..UP },
+                };
+                agent.pass(&transit, &mut segment, &mut Outbox::default());
+            };
+            let syn = Segment { seq: Seq(u32::MAX), flags: Flags::SYN, window: 900, ..Segment::default() };
+            cross(Side::Fixed, syn.clone());
+            cross(Side::Mobile, Segment { flags: Flags::SYN | Flags::ACK, ..syn });
+            cross(Side::Fixed, ack(0));
+            for n in [0, 1, 2, 4, 6] {
+                cross(Side::Fixed, data(n));
+                cross(Side::Mobile, data(n));
+            }
+            for n in [1, 2, 2, 2] {
+                cross(Side::Mobile, ack(n));
+                cross(Side::Fixed, ack(n));
+            }
+            cross(Side::Fixed, data(0));
+        }
+        agent
+    }
+
+    #[test]
+    fn of_a_flow_that_is_forgotten_nothing_stays_and_of_the_others_everything() {
+        for kind in MiddleboxKind::all() {
+            let name = kind.name();
+            let mut agent = busy(kind);
+            let before = agent.held();
+            let remembers = before.flows > 0;
+            assert_eq!(before.flows, if remembers { 3 } else { 0 }, "{name}");
+            agent.forget(FlowId::new(7));
+            assert_eq!(
+                (agent.held().flows, agent.held().octets),
+                (before.flows, before.octets),
+                "{name}: a flow that it does not know"
+            );
+            agent.forget(FlowId::new(1));
+            let after = agent.held();
+            assert_eq!(
+                [after.flows, after.segments, after.octets],
+                [before.flows, before.segments, before.octets].map(|n| n / 3 * 2),
+                "{name}"
+            );
+            for flow in [0, 1, 2] {
+                agent.forget(FlowId::new(flow));
+            }
+            let held = agent.held();
+            assert_eq!((held.flows, held.segments, held.octets, agent.next_timer()), (0, 0, 0, None), "{name}");
+            let mut out = Outbox::default();
+            agent.on_timer(at(100_000), &mut out);
+            agent.on_link(at(100_000), false, &mut out);
+            assert_eq!(out.take().len(), 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_goes_to_another_station_is_not_kept_and_means_the_same_there() {
+        for kind in MiddleboxKind::all() {
+            let name = kind.name();
+            let (mut old, mut new) = (busy(kind), Middlebox::new((), (), kind).agent().unwrap());
+            let mut moved = 0;
+            for flow in (0..3).map(FlowId::new) {
+                let Some(handed) = old.hand_over(flow) else { continue };
+                moved += 1;
+                assert!(handed.octets > 0, "{name}");
+                new.expect(flow);
+                new.take_over(at(5), flow, handed.state, &mut Outbox::default());
+            }
+            assert_eq!((old.held().flows, old.held().octets, old.next_timer()), (0, 0, None), "{name}");
+            assert_eq!(new.held().flows, moved, "{name}");
+            assert_eq!(moved > 0, ["i-tcp", "m-tcp"].contains(&name), "{name}: all else is soft state");
+            // What is no state of its own, it does not take.
+            new.take_over(at(6), FlowId::new(9), Box::new("nonsense"), &mut Outbox::default());
+            assert_eq!(new.held().flows, moved, "{name}");
+        }
     }
 }

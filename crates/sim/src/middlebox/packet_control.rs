@@ -243,21 +243,9 @@ impl Agent for PacketControl {
 mod tests {
     use super::*;
     use crate::address::EndpointId;
+    use crate::middlebox::testing::{ack, data, DOWN, UP};
     use whyloss_transport::segment::{Notices, RareOptions, Timestamps};
-    use whyloss_transport::{Instant, Seq};
-
-    const FIXED: EndpointId = EndpointId::new(0);
-    const DOWN: Transit = Transit { now: Instant::ZERO, from: FIXED, side: Side::Fixed, crowded: false, corruption: 0.0 };
-    const UP: Transit = Transit { from: FIXED.peer(), side: Side::Mobile, ..DOWN };
-
-    fn data(n: u32) -> Segment {
-        let payload = Payload::Synthetic { offset: u64::from(n) * 100, len: 100 };
-        Segment { seq: Seq(n * 100), flags: Flags::ACK, window: 500, payload, ..Segment::default() }
-    }
-
-    fn ack(n: u32) -> Segment {
-        Segment { ack: Seq(n * 100), flags: Flags::ACK, window: 900, ..Segment::default() }
-    }
+    use whyloss_transport::Seq;
 
     /// An agent that has seen ten segments and the acknowledgement of the first two.
     fn begun(settings: Settings) -> PacketControl {

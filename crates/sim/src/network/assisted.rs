@@ -24,7 +24,7 @@ struct Way {
 }
 
 /// What agents want sent, each with the number of the agent.
-type Work = VecDeque<(usize, Outgoing)>;
+pub(super) type Work = VecDeque<(usize, Outgoing)>;
 
 impl Network {
     /// A packet comes to a router with agents over `came_by`.
@@ -129,7 +129,7 @@ impl Network {
     }
 
     /// Sends what agents want sent, and what others then want.
-    fn send_all(&mut self, router: AssistedId, mut work: Work) {
+    pub(super) fn send_all(&mut self, router: AssistedId, mut work: Work) {
         while let Some((agent, outgoing)) = work.pop_front() {
             self.send_for(router, agent, outgoing, &mut work);
         }

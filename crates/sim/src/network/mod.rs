@@ -1,14 +1,16 @@
 //! Everything between the hosts: links, routers, and the packets on them.
 //!
 //! [`packets`] keeps the books of every packet and ends its journey; [`forward`] takes it from one link to the next, [`assisted`] past
-//! the agents of a router; [`log`] writes down each of them for those who ask.
+//! the agents of a router; [`moves`] has hosts change their links; [`log`] writes down each of them for those who ask.
 
 mod assisted;
 mod forward;
 mod log;
+mod moves;
 mod packets;
 
 pub(crate) use log::PacketLog;
+pub(crate) use moves::Moves;
 
 use crate::address::{AssistedId, DirectionId, EndpointId, HostId, NodeId};
 use crate::capture::{Capture, Tap};
@@ -118,6 +120,8 @@ pub(crate) struct Network {
     pub assisted: Vec<Assisted>,
     pub packets: Packets,
     pub routes: Routes,
+    /// What becomes of the routes when hosts move, if any does.
+    pub moves: Option<Box<Moves>>,
     /// One for each endpoint, at its number.
     pub egress: Vec<Egress>,
     pub drops: Vec<DropRecord>,

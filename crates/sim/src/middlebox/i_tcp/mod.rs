@@ -5,17 +5,20 @@
 //! and answers the opener when the far end has, so that who refuses, refuses the opener. The far end's connection stands when the opener has
 //! been heard again.
 //!
-//! What it acknowledges has not arrived: when it is started again, or a mobile host leaves it, acknowledged data is gone. That is the
-//! price of I-TCP, not an accident here.
+//! What it acknowledges has not arrived: when it is started again, acknowledged data is gone. That is the price of I-TCP, not an accident
+//! here. When a mobile host moves to another station, both halves move there with all that their buffers hold; until they have come, what the ends
+//! send to each other ends at the new station, and they send it again. Where there is no I-TCP at the new station, the connection is lost.
 
 mod split;
 
-use super::agent::{Agent, Handling, Outbox, Transit};
+use super::agent::{Agent, Handed, Handling, Outbox, Transit};
 use super::deadlines::Deadlines;
 use super::table::Table;
 use crate::address::{EndpointId, FlowId};
 use crate::record::Held;
 use split::{Split, FLOW_OCTETS};
+use std::any::Any;
+use std::collections::BTreeSet;
 use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::segment::Flags;
 use whyloss_transport::{choices, settings, Duration, Instant, Segment, Seq};
@@ -69,6 +72,8 @@ settings! {
         octets: u64 = 1_073_741_824, 16_384..=1_000_000_000_000;
         /// Seconds without a segment after which a connection makes room for a new one, if there is none left.
         idle_s: f64 = 3600.0, 1.0..=1_000_000.0;
+        /// Octets that the state of a connection takes from station to station when the mobile host moves, beside what its buffers hold.
+        state_octets: u64 = 1000, 1..=1_000_000;
     }
 }
 
@@ -84,12 +89,20 @@ pub(super) struct ITcp {
     settings: Settings,
     flows: Table<Split>,
     timers: Deadlines,
+    /// Connections that are on their way here from another station.
+    expected: BTreeSet<FlowId>,
     held: Held,
 }
 
 impl ITcp {
     fn new(settings: Settings) -> Self {
-        Self { settings, flows: Table::new(settings.flows), timers: Deadlines::default(), held: Held::default() }
+        Self {
+            settings,
+            flows: Table::new(settings.flows),
+            timers: Deadlines::default(),
+            expected: BTreeSet::new(),
+            held: Held::default(),
+        }
     }
 
     /// The octets in the buffers of a flow have become others.
@@ -153,6 +166,9 @@ impl ITcp {
 impl Agent for ITcp {
     fn pass(&mut self, transit: &Transit, segment: &mut Segment, out: &mut Outbox) -> Handling {
         let (id, settings) = (transit.from.flow(), self.settings);
+        if self.expected.contains(&id) {
+            return Handling::Suppress;
+        }
         let opens = segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST);
         if opens && !self.open(transit, segment, out) {
             return Handling::Forward;
@@ -169,6 +185,7 @@ impl Agent for ITcp {
     }
 
     fn forget(&mut self, id: FlowId) {
+        self.expected.remove(&id);
         if let Some(split) = self.flows.remove(id) {
             self.timers.set(id, None);
             self.note(split.octets(), 0);
@@ -185,7 +202,7 @@ impl Agent for ITcp {
     }
 
     fn receives(&self, id: FlowId) -> bool {
-        self.flows.peek(id).is_some()
+        self.flows.peek(id).is_some() || self.expected.contains(&id)
     }
 
     fn answers_for(&self, id: FlowId) -> bool {
@@ -200,6 +217,35 @@ impl Agent for ITcp {
         split.too_big(now, from, seq, room.map(|room| room.saturating_add(20)));
         self.settle(now, id, before, out);
         true
+    }
+
+    fn hand_over(&mut self, id: FlowId) -> Option<Handed> {
+        let split = self.flows.remove(id)?;
+        let buffers = split.octets();
+        self.timers.set(id, None);
+        self.note(buffers, 0);
+        Some(Handed { octets: self.settings.state_octets + buffers, ahead: false, state: Box::new(split) })
+    }
+
+    fn expect(&mut self, id: FlowId) {
+        if self.expected.len() < self.settings.flows {
+            self.expected.insert(id);
+        }
+    }
+
+    fn take_over(&mut self, now: Instant, id: FlowId, state: Box<dyn Any + Send>, out: &mut Outbox) {
+        self.expected.remove(&id);
+        let Ok(mut split) = state.downcast::<Split>() else { return };
+        if !self.make_room(now, out) {
+            split.abort(now, out);
+            return;
+        }
+        split.heard = now;
+        self.forget(id);
+        let buffers = split.octets();
+        self.flows.get_or_insert(id, || *split);
+        self.note(0, buffers);
+        self.settle(now, id, buffers, out);
     }
 
     fn next_timer(&self) -> Option<Instant> {
@@ -219,6 +265,7 @@ impl Agent for ITcp {
     fn restart(&mut self) {
         self.flows.clear();
         self.timers.clear();
+        self.expected.clear();
         self.held = Held::default();
     }
 

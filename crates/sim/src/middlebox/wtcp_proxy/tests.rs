@@ -1,8 +1,7 @@
 use super::*;
+use crate::middlebox::testing::{ack, data, FIXED};
 use whyloss_transport::segment::Timestamps;
 use whyloss_transport::{Payload, Seq};
-
-const FIXED: EndpointId = EndpointId::new(0);
 
 /// An agent and the time in milliseconds.
 struct Station {
@@ -12,15 +11,6 @@ struct Station {
 
 /// What became of a segment: whether it went on, and which data was sent.
 type Outcome = (bool, Vec<u32>);
-
-fn data(n: u32) -> Segment {
-    let payload = Payload::Synthetic { offset: u64::from(n) * 100, len: 100 };
-    Segment { seq: Seq(n * 100), flags: Flags::ACK, window: 500, payload, ..Segment::default() }
-}
-
-fn ack(n: u32) -> Segment {
-    Segment { ack: Seq(n * 100), flags: Flags::ACK, window: 900, ..Segment::default() }
-}
 
 fn numbers(out: &mut Outbox) -> Vec<u32> {
     let sent = out.take().into_iter().map(|outgoing| {

@@ -3,7 +3,8 @@
 //! All of it leaves at once, whatever the window says, and the window stays as it is: asking is no sign of congestion. A receiver that lies could have
 //! everything sent over and over, so a segment leaves only
 //!
-//! - once in a round trip, which also keeps what is still under way from being sent twice,
+//! - once in a round trip after it was sent again, which also keeps what is still under way from being sent once more. What was sent only once
+//!   may be asked for sooner: a list names what others have overtaken, and a base station that sees it is nearer than the peer,
 //! - [`MOST_TRANSMISSIONS`] times, after which the retransmission timer sees to it,
 //! - while all that was sent on request is no more than all that was acknowledged, and [`FREE`] octets.
 
@@ -91,7 +92,7 @@ impl Endpoint {
 
     fn may_be_asked_for(&self, now: Instant, sent: &Sent) -> bool {
         let trip = self.path.min_rtt.unwrap_or(self.path.rto);
-        sent.transmissions < MOST_TRANSMISSIONS && now.since(sent.last_at) >= trip
+        sent.transmissions == 1 || sent.transmissions < MOST_TRANSMISSIONS && now.since(sent.last_at) >= trip
     }
 
     /// Has the segments at these indices of the scoreboard sent again, as far as that is paid for.

@@ -48,6 +48,7 @@ pub fn counters(stats: &Stats) -> Value {
         "challenge_acks": stats.challenge_acks,
         "duplicate_acks": stats.duplicate_acks,
         "mtu_reductions": stats.mtu_reductions,
+        "probe_cycles": stats.probe_cycles,
         "mtu_probes": stats.mtu_probes,
     })
 }

@@ -33,6 +33,8 @@ pub struct Setup {
     pub catalogue: Catalogue,
     /// Whether ECN is negotiated.
     pub ecn: bool,
+    /// The program tells of its link ([`Stack::tell_link`](whyloss_transport::stack::Stack::tell_link)). Some receiver agents depend on it.
+    pub link_hints: bool,
 }
 
 impl Default for Setup {
@@ -47,6 +49,7 @@ impl Default for Setup {
             selection: Selection::default(),
             catalogue: Catalogue::default(),
             ecn: false,
+            link_hints: false,
         }
     }
 }
@@ -60,7 +63,13 @@ impl Setup {
         })?;
         config.ecn |= self.ecn;
         config.mtu_probing = true;
-        self.selection.build_from(&self.catalogue, &mut config.clone())?;
+        let parts = self.selection.build_from(&self.catalogue, &mut config.clone())?;
+        if parts.receiver.wants_link() && !self.link_hints {
+            let names = self.selection.names().collect::<Vec<_>>().join("`, `");
+            return Err(SetupError::Choice(format!(
+                "`{names}` wants to be told when the link goes down, and nobody tells a host on a TUN device; a program that knows can (Setup::link_hints)"
+            )));
+        }
         Ok(config)
     }
 
@@ -171,6 +180,9 @@ mod tests {
             "there is no profile `morden`; there are modern, linux, ns2, freebsd45, qualnet"
         );
         assert!(said(Setup { selection: Selection::scheme("cubicc"), ..Setup::default() }).contains("did you mean `cubic`"));
+        let freeze = Setup { selection: Selection::scheme("freeze-tcp"), ..Setup::default() };
+        assert!(said(freeze.clone()).contains("`freeze-tcp` wants to be told when the link goes down"));
+        assert!(Setup { link_hints: true, ..freeze }.config().is_ok());
         assert!(said(Setup { mtu: 500, ..Setup::default() }).contains("1280"));
         assert!(said(Setup { tun: "a name too long for a device".to_owned(), ..Setup::default() }).contains("1 to 15"));
         assert!(said(Setup { addresses: vec![], ..Setup::default() }).contains("needs an address"));

@@ -159,6 +159,27 @@ fn congestion_marks_slow_the_engine_down_if_and_only_if_ecn_is_negotiated() {
     }
 }
 
+/// Tsaoussidis & Badr 2000 with real packets: two engines probe after a loss; a kernel permits no reports, and it is NewReno.
+#[test]
+fn losses_are_probed_where_the_peer_agrees() {
+    let losing = Impairment { lose: 0.01, ..good() };
+    let count = 4 << 20;
+    let Some(bed) = Bed::new([good(), losing], 21) else { return };
+    let to = SocketAddr::new(Family::V4.far_engine(), 80);
+    let far = bed.far_engine(&format!("exchange --scheme tcp-probing --listen {to}"));
+    let near = bed.engine(&format!("exchange --scheme tcp-probing --send-octets {count} --connect {to}"));
+    let ((sent, sent_all), (received, received_all)) = (near.report(), far.report());
+    assert!(sent_all && received_all, "{sent:#} {received:#}");
+    assert_eq!((&received["received"], &received["received"]["octets"]), (&sent["sent"], &count.into()));
+    let tcp = |report: &Value, name: &str| report["tcp"][name].as_u64().unwrap();
+    assert!(tcp(&sent, "probe_cycles") > 5 && tcp(&sent, "fast_retransmits") > 5, "{sent:#}");
+    drop(bed);
+    let Some(bed) = Bed::new([losing; 2], 22) else { return };
+    let report = transfer(&bed, Role::Client, Family::V4, First::Both, count, "--scheme tcp-probing");
+    assert_eq!(tcp(&report, "probe_cycles"), 0, "{report:#}");
+    assert!(tcp(&report, "fast_retransmits") > 5 && tcp(&report, "reductions") > 5, "{report:#}");
+}
+
 /// Garcia & Brunstrom 2004 with real packets: the receiver reports what arrives damaged, and the sender keeps its window.
 #[test]
 fn two_engines_tell_corruption_from_congestion() {

@@ -90,7 +90,11 @@ fn world(seed: u64, name: &str) -> Option<(Bed, Folder, Vec<u8>)> {
 fn every_scheme_crosses_between_engines_and_does_without_its_options_at_the_kernel() {
     let Some((bed, folder, file)) = world(31, "whyloss-schemes") else { return };
     for scheme in SCHEMES {
-        crosses(&bed, folder.path(), &file, scheme.name, |setup| Setup { selection: Selection::scheme(scheme.name), ..setup });
+        crosses(&bed, folder.path(), &file, scheme.name, |setup| Setup {
+            selection: Selection::scheme(scheme.name),
+            link_hints: true,
+            ..setup
+        });
     }
 }
 

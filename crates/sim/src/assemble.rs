@@ -18,6 +18,7 @@ use crate::middlebox::{Assisted, Attached, Middlebox};
 use crate::moves::{self, Move};
 use crate::network::{Egress, Moves, Network, Overhead, PacketLog, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
+use crate::outage::Outage;
 use crate::radio::{ChannelScope, RadioSpec};
 use crate::random::Stream;
 use crate::record::Records;
@@ -53,6 +54,7 @@ impl Builder {
             next_ports: vec![FIRST_PORT; hosts.len()],
             net: Network::new(hosts.len()),
             link_names: Vec::new(),
+            outages: Vec::new(),
             ends: Vec::new(),
             hosts: Hosts::default(),
         };
@@ -106,6 +108,8 @@ struct Assembly {
     next_ports: Vec<u16>,
     net: Network,
     link_names: Vec<String>,
+    /// When each direction is down.
+    outages: Vec<Vec<Outage>>,
     /// The ends of all flows, in the order in which they were made.
     ends: Vec<(EndpointId, Egress, Socket)>,
     hosts: Hosts,
@@ -199,6 +203,10 @@ impl Assembly {
                 self.net.directions.push(direction);
                 self.net.places.push(self.host_ids[to.index()].map_or(Place::Router(to), Place::Host));
                 self.link_names.push(name);
+                self.outages.push(match &link.line {
+                    LineSpec::Wire(specs) => specs[way.index()].outage.clone(),
+                    LineSpec::Air(_) => Vec::new(),
+                });
             }
         }
         Ok(())
@@ -291,11 +299,7 @@ impl Assembly {
             return Err(unfit(&item, "link", format!("number {}", link.index()), "a link of this router"));
         };
         let outgoing = DirectionId::of(link, Way::BOTH[side]);
-        let outages = match &links[link.index()].line {
-            LineSpec::Wire(specs) => specs[side].outage.clone(),
-            LineSpec::Air(_) => Vec::new(),
-        };
-        let attached = Attached::new(number, outgoing, middlebox, outages)
+        let attached = Attached::new(number, outgoing, middlebox, self.outages[outgoing.index()].clone())
             .map_err(|error| BuildError::Middlebox { item: item.clone(), error })?;
         if let Some(window) = attached.agent.meter() {
             for direction in [outgoing, outgoing.peer()] {
@@ -433,7 +437,8 @@ impl Assembly {
             let tcp = Endpoint::new(end.config, end.parts, ports(route));
             let sends = way == Way::Forward;
             egress.wants_truth = sends && tcp.wants_truth();
-            let socket = TcpSocket::new(tcp, sends.then_some((start, opening)), striped);
+            let link = [egress.exit, egress.exit.peer()].map(|direction| self.outages[direction.index()].clone());
+            let socket = TcpSocket::new(tcp, sends.then_some((start, opening)), striped, link.concat());
             self.ends.push((id, egress, Socket::Tcp(socket)));
             if sends {
                 let event = Event::new(start.as_nanos(), self.net.events.next_order(), Target::Timer(id));

@@ -103,6 +103,11 @@ impl Turns {
         turns
     }
 
+    /// Whether it was up at the last look.
+    pub const fn is_up(&self) -> bool {
+        self.up
+    }
+
     /// When it turns next.
     pub fn next(&self) -> Option<Instant> {
         (self.next != u64::MAX).then(|| Instant::from_nanos(self.next))

@@ -67,10 +67,11 @@ fn settings() -> impl Strategy<Value = Vec<(String, String)>> {
         select(vec!["immediate", "delayed:40ms", "delayed:200ms"]),
         select(vec!["tahoe", "reno", "newreno"]),
         select(vec!["lazy", "immediate"]),
+        select(vec!["retransmit", "persist"]),
         select(vec!["fine:1ms", "ticks:10ms", "ticks:500ms", "net3:500ms", "freebsd:500ms", "freebsd:10ms"]),
         prop_oneof![Just(0u32), Just(u32::MAX - 3000), any::<u32>()],
     )
-        .prop_map(|(mss, window, receive, send, ack, recovery, report, clock, isn)| {
+        .prop_map(|(mss, window, receive, send, ack, recovery, report, closed, clock, isn)| {
             vec![
                 ("mss", mss.to_owned()),
                 ("initial_window", window.to_owned()),
@@ -79,6 +80,7 @@ fn settings() -> impl Strategy<Value = Vec<(String, String)>> {
                 ("ack_policy", ack.to_owned()),
                 ("recovery", recovery.to_owned()),
                 ("report_response", report.to_owned()),
+                ("closed_window", closed.to_owned()),
                 ("granularity", clock.to_owned()),
                 ("initial_seq", isn.to_string()),
                 // A world has all the time there is; giving up is for scripts.

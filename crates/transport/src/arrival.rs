@@ -57,6 +57,15 @@ impl ReceiveView<'_> {
     }
 }
 
+/// What a host can know of the link that it stands at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkHint {
+    /// It is up and will go down at this time, as far as can be foreseen: a hand-off, a tunnel. Takes the place of what was foreseen before.
+    GoesDown(Instant),
+    /// It is back, or it did not go down after all; nothing is foreseen.
+    Up,
+}
+
 /// An intact segment with data.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

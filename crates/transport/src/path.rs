@@ -84,6 +84,29 @@ choices! {
     }
 }
 
+/// A probe cycle has ended.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Probed {
+    /// The round trips of the two probes.
+    pub trips: [Duration; 2],
+    /// The smallest sample of the connection before the cycle.
+    pub best: Option<Duration>,
+    /// The latest sample before the cycle.
+    pub last: Option<Duration>,
+    /// From the loss to the second answer.
+    pub lasted: Duration,
+}
+
+impl Probed {
+    /// Whether neither round trip is longer than the point so far `between` the best and the last one before the cycle; false if there was none.
+    pub fn is_good(&self, between: f64) -> bool {
+        let (Some(best), Some(last)) = (self.best, self.last) else { return false };
+        let longest = best + last.saturating_sub(best).mul_f64(between);
+        self.trips.iter().all(|trip| *trip <= longest)
+    }
+}
+
 /// An acknowledgement, as congestion controls and differentiators see it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

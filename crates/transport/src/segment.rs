@@ -268,6 +268,8 @@ pub struct RareOptions {
     pub snacks: Vec<Snack>,
     /// What routers on the way say (kind 253).
     pub notices: Notices,
+    /// A segment of a probe cycle (kind 253).
+    pub probe: Option<Probe>,
     /// A cookie of TCP Fast Open, or the request for one (kind 34; SYN only).
     pub fast_open: Option<FastOpen>,
     /// Options that we do not know, as `(kind, data)` in the order of the header. Never acted upon.
@@ -332,6 +334,39 @@ pub enum Report {
     Bandwidth(BandwidthReport),
     /// The probability to survive the path undamaged that routers measured, as the latest data brought it, in units of 1/65535.
     Survival(u16),
+}
+
+/// A segment of a probe cycle: two requests, each with its answer (Tsaoussidis & Badr 2000; the layout is ours).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Which of the four.
+    pub step: ProbeStep,
+    /// Number of the cycle, modulo 256: an answer that is late is none.
+    pub cycle: u8,
+}
+
+/// A step of a probe cycle. The numbers are those on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeStep {
+    /// The first request.
+    First = 1,
+    /// The answer to it.
+    FirstAnswer = 2,
+    /// The second request.
+    Second = 3,
+    /// The answer to it.
+    SecondAnswer = 4,
+}
+
+impl ProbeStep {
+    /// What answers a request; `None` for an answer.
+    pub const fn answer(self) -> Option<Self> {
+        match self {
+            Self::First => Some(Self::FirstAnswer),
+            Self::Second => Some(Self::SecondAnswer),
+            Self::FirstAnswer | Self::SecondAnswer => None,
+        }
+    }
 }
 
 /// What routers on the way tell the ends. A router may put a notice into any segment that has room for it; an end that does not expect it

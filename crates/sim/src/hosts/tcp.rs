@@ -4,7 +4,9 @@ use super::flows::{mismatches, FileState, Flows};
 use crate::address::{EndpointId, FileId, Way};
 use crate::events::{Event, Target};
 use crate::network::Network;
+use crate::outage::{Outage, Turns};
 use crate::record::TimeoutRow;
+use whyloss_transport::receiver::LinkHint;
 use whyloss_transport::tcp::{self, State};
 use whyloss_transport::{Command, Endpoint, Input, Instant, Payload};
 
@@ -23,6 +25,8 @@ pub(crate) struct TcpSocket {
     striped: Option<(FileId, usize)>,
     /// It sends chunks of a file and may take more.
     feeding: bool,
+    /// The link that the host stands at, if the endpoint wants to be told of it.
+    link: Option<Turns>,
     /// Octets that were in order at the last look.
     delivered: u64,
     /// Octets read by the application.
@@ -41,13 +45,41 @@ pub(crate) enum Opening {
 }
 
 impl TcpSocket {
-    /// `opens` says when the sender opens the connection, and what it sends; the receiver waits for it.
-    pub fn new(mut tcp: Endpoint, opens: Option<(Instant, Opening)>, striped: Option<(FileId, usize)>) -> Self {
+    /// `opens` says when the sender opens the connection, and what it sends; the receiver waits for it. `outages` are those of the link that the
+    /// host stands at.
+    pub fn new(
+        mut tcp: Endpoint,
+        opens: Option<(Instant, Opening)>,
+        striped: Option<(FileId, usize)>,
+        outages: Vec<Outage>,
+    ) -> Self {
         if opens.is_none() {
             tcp.handle(Instant::ZERO, Input::Command(Command::Listen));
         }
         let (armed, opening) = opens.map_or((NEVER, None), |(at, opening)| (at.as_nanos(), Some(opening)));
-        Self { tcp, armed, opening, striped, feeding: false, delivered: 0, read: 0, corrupted: 0 }
+        let link = (tcp.wants_link() && !outages.is_empty()).then(|| Turns::new(outages));
+        let mut socket = Self { tcp, armed, opening, striped, feeding: false, link, delivered: 0, read: 0, corrupted: 0 };
+        socket.tell_forecast(Instant::ZERO);
+        socket
+    }
+
+    /// Tells the endpoint what has become of its link; returns whether anything has.
+    fn follow_link(&mut self, now: Instant) -> bool {
+        let turns = |link: &&mut Turns| link.next().is_some_and(|at| at <= now);
+        let Some(link) = self.link.as_mut().filter(turns) else { return false };
+        link.turn(now);
+        if link.is_up() {
+            self.tcp.handle(now, Input::Link(LinkHint::Up));
+            self.tell_forecast(now);
+        }
+        true
+    }
+
+    /// A host that knows when its link goes down.
+    fn tell_forecast(&mut self, now: Instant) {
+        if let Some(at) = self.link.as_ref().filter(|link| link.is_up()).and_then(Turns::next) {
+            self.tcp.handle(now, Input::Link(LinkHint::GoesDown(at)));
+        }
     }
 
     /// A timer event of the socket.
@@ -57,6 +89,7 @@ impl TcpSocket {
         }
         self.armed = NEVER;
         let now = Instant::from_nanos(net.now);
+        let turned = self.follow_link(now);
         if let Some(opening) = self.opening.take() {
             self.tcp.handle(now, Input::Command(Command::Connect));
             match opening {
@@ -67,7 +100,7 @@ impl TcpSocket {
                 Opening::Stripe => {}
             }
             self.pump(end, flows, net);
-        } else if self.tcp.poll_timeout().is_some_and(|due| due <= now) {
+        } else if turned || self.tcp.poll_timeout().is_some_and(|due| due <= now) {
             self.tcp.handle_timeout(now);
             self.pump(end, flows, net);
         } else {
@@ -78,8 +111,8 @@ impl TcpSocket {
     /// Sees to it that a timer event comes in time. One that comes too early is found out when it comes: acknowledgements put the
     /// timer off all the time, and moving its event as often would cost more.
     fn arm(&mut self, end: EndpointId, net: &mut Network) {
-        let Some(due) = self.tcp.poll_timeout() else { return };
-        let due = due.as_nanos().max(net.now);
+        let turn = self.link.as_ref().and_then(Turns::next).map_or(NEVER, Instant::as_nanos);
+        let due = self.tcp.poll_timeout().map_or(NEVER, Instant::as_nanos).min(turn).max(net.now);
         if due < self.armed {
             self.armed = due;
             let event = Event::new(due, net.events.next_order(), Target::Timer(end));

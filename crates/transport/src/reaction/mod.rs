@@ -6,6 +6,7 @@ mod graded;
 mod keep;
 mod limd_h;
 mod probabilistic;
+mod probing;
 mod reduce;
 mod scale;
 mod selective;
@@ -18,12 +19,13 @@ pub use graded::Graded;
 pub use keep::Keep;
 pub use limd_h::LimdH;
 pub use probabilistic::Probabilistic;
+pub use probing::Probing;
 pub use reduce::Reduce;
 pub use scale::Scale;
 pub use selective::Selective;
 
 use crate::kit::Part;
-use crate::path::{Ack, Loss, Reported};
+use crate::path::{Ack, Loss, Probed, Reported};
 use crate::verdict::Verdict;
 use std::fmt;
 
@@ -41,6 +43,15 @@ pub trait Reaction: fmt::Debug + Send {
     fn on_report(&mut self, _reported: &Reported) -> Option<u64> {
         None
     }
+
+    /// Whether the first loss of an episode sets off a probe cycle, during which data waits, and the factor by which the probe timer grows with each probe in a row
+    /// that is lost.
+    fn probes(&self) -> Option<f64> {
+        None
+    }
+
+    /// The probe cycle is over; [`respond`](Self::respond) comes next, unless everything has arrived by now.
+    fn on_probed(&mut self, _probed: &Probed) {}
 
     /// What to do about the loss. Asked once an episode, and again if a later loss of the same episode is judged congestion after
     /// the first was not.
@@ -86,4 +97,5 @@ pub static TABLE: &[Part<dyn Reaction>] = &[
     bulk_repeat::PART,
     limd_h::PART,
     selective::PART,
+    probing::PART,
 ];

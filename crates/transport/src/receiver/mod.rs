@@ -1,6 +1,7 @@
 //! What a receiver measures and reports. One file an agent.
 
 mod checksum;
+mod freeze;
 mod hack;
 mod loss_cause;
 mod plain;
@@ -12,6 +13,7 @@ mod tests;
 mod waves;
 
 pub use checksum::Checksum;
+pub use freeze::Freeze;
 pub use hack::Hack;
 pub use loss_cause::LossCause;
 pub use plain::Plain;
@@ -20,7 +22,7 @@ pub use snack::Snack;
 pub use survival::Survival;
 pub use waves::{Code, Waves};
 
-pub use crate::arrival::{Arrival, Damaged, ReceiveView};
+pub use crate::arrival::{Arrival, Damaged, LinkHint, ReceiveView};
 
 use crate::differentiation::GapDifferentiator;
 use crate::kit::Part;
@@ -66,6 +68,21 @@ pub trait ReceiverAgent: fmt::Debug + Send {
         Answer::Usual
     }
 
+    /// Whether it has to be told when the link goes down and comes back. Only a driver that sees or foresees it knows.
+    fn wants_link(&self) -> bool {
+        false
+    }
+
+    /// The driver knows something of the link. Returns how many acknowledgements leave at once on that account.
+    fn on_link(&mut self, _hint: LinkHint, _view: &ReceiveView) -> u32 {
+        0
+    }
+
+    /// Whether what leaves now announces a closed window, whatever room there is.
+    fn closes_window(&self) -> bool {
+        false
+    }
+
     /// The peer's FIN came for the first time, whether anything before it is missing or not. It is acknowledged at once.
     fn on_end(&mut self, _view: &ReceiveView) {}
 
@@ -107,4 +124,4 @@ pub trait ReceiverAgent: fmt::Debug + Send {
 
 /// The built-in receiver agents, which scenarios can name.
 pub static TABLE: &[Part<dyn ReceiverAgent>] =
-    &[plain::PART, checksum::PART, hack::PART, waves::PART, survival::PART, snack::PART, selective::PART];
+    &[plain::PART, checksum::PART, hack::PART, waves::PART, survival::PART, snack::PART, selective::PART, freeze::PART];

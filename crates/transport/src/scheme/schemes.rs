@@ -1,7 +1,7 @@
 //! The schemes of the literature.
 
 use super::Value;
-use crate::tcp::{Config, FastRecovery, ReportResponse};
+use crate::tcp::{ClosedWindow, Config, FastRecovery, ReportResponse};
 
 /// Parts put together under one name.
 #[derive(Debug)]
@@ -375,6 +375,22 @@ pub static SCHEMES: &[Scheme] = &[
         congestion: "cubic",
         parameters: PHYSICAL,
         ..SELECTIVE
+    },
+    Scheme {
+        name: "freeze-tcp",
+        summary: "The receiver closes its window before its link goes down, and opens it when the link is back; the sender keeps its window meanwhile.",
+        reference: "Goff, Moronski, Phatak & Gupta 2000",
+        receiver: "freeze",
+        adjust: |config| config.closed_window = ClosedWindow::Persist,
+        ..PLAIN
+    },
+    Scheme {
+        name: "tcp-probing",
+        summary: "Stops after a loss and probes; if two round trips are short it goes on with its window, else it reduces it.",
+        reference: "Tsaoussidis & Badr 2000",
+        reaction: "probing",
+        timeout: "probing",
+        ..PLAIN
     },
     Scheme {
         name: "casablanca",

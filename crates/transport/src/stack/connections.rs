@@ -130,6 +130,11 @@ impl Connections {
         slot.connection.as_deref().filter(|_| slot.generation == id.generation)
     }
 
+    /// The indices of all.
+    pub fn indices(&self) -> Vec<u32> {
+        (0..self.slots.len() as u32).filter(|index| self.slots[*index as usize].connection.is_some()).collect()
+    }
+
     pub fn at(&mut self, index: u32) -> &mut Connection {
         self.slots[index as usize].connection.as_mut().expect("a live connection")
     }

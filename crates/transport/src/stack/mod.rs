@@ -12,6 +12,7 @@ mod listen;
 #[cfg(test)]
 mod tests;
 
+use crate::receiver::LinkHint;
 use crate::scheme::{Catalogue, Parts, Selection, SelectionError};
 use crate::segment::{Integrity, Payload, Segment};
 use crate::tcp::{Command, Config, ConfigError, Endpoint, Event, Input, Ports};
@@ -108,6 +109,8 @@ pub struct Stack {
     /// The key of our cookies, and the one before it.
     cookie_keys: Vec<[u8; 16]>,
     peers: Peers,
+    /// What was said last of the link.
+    link: Option<LinkHint>,
     notices: VecDeque<Notice>,
     replies: VecDeque<Datagram>,
     stats: StackStats,
@@ -132,6 +135,7 @@ impl Stack {
             services: BTreeMap::new(),
             cookie_keys,
             peers: Peers::default(),
+            link: None,
             notices: VecDeque::new(),
             replies: VecDeque::new(),
             stats: StackStats::default(),
@@ -217,6 +221,14 @@ impl Stack {
     pub fn command(&mut self, now: Instant, id: ConnectionId, command: Command) {
         if let Some(index) = self.connections.index(id) {
             self.deliver(now, index, Input::Command(command));
+        }
+    }
+
+    /// Tells the connections, and those to come, of the link that the host stands at.
+    pub fn tell_link(&mut self, now: Instant, hint: LinkHint) {
+        self.link = Some(hint);
+        for index in self.connections.indices() {
+            self.deliver(now, index, Input::Link(hint));
         }
     }
 
@@ -311,7 +323,11 @@ impl Stack {
         config.mss = config.mss.min(self.settings.mtu.saturating_sub(u16::from(config.ip_header) + 20));
         config.nonce_key = self.identity.nonce_key(&tuple);
         let ports = Ports { local: tuple.local.port(), remote: tuple.remote.port() };
-        Endpoint::new(config, parts, ports)
+        let mut endpoint = Endpoint::new(config, parts, ports);
+        if let Some(hint) = self.link {
+            endpoint.handle(Instant::ZERO, Input::Link(hint));
+        }
+        endpoint
     }
 
     fn open(&mut self, tuple: FourTuple, config: Config, parts: Parts, pending: Option<SocketAddr>) -> u32 {

@@ -363,3 +363,24 @@ fn nobody_begins_and_ends_at_once() {
     assert_eq!(answer(&mut stack, &segment(Flags::SYN | Flags::FIN), Integrity::Intact), None);
     assert_eq!(stack.connections(), 0);
 }
+
+/// What the program knows of the link reaches the connections that there are, and those to come.
+#[test]
+fn a_host_that_is_told_of_its_link_closes_and_opens_windows() {
+    let mut stack = stack(OURS);
+    let freezing = Listener { selection: Selection::scheme("freeze-tcp"), ..listener(1) };
+    stack.listen("192.0.2.1:80".parse().unwrap(), freezing).unwrap();
+    let windows = |stack: &mut Stack| {
+        stack.handle_timeout(Instant::ZERO);
+        std::iter::from_fn(|| stack.poll_transmit(Instant::ZERO)).map(|sent| sent.segment.window).collect::<Vec<_>>()
+    };
+    let syn = Segment { payload: Payload::Empty, ..segment(Flags::SYN) };
+    let answered = answer(&mut stack, &syn, Integrity::Intact).unwrap();
+    stack.tell_link(Instant::ZERO, LinkHint::GoesDown(Instant::ZERO));
+    let ack = Segment { seq: Seq(1001), ack: answered.seq + 1, window: 1000, ..segment(Flags::ACK) };
+    stack.handle(Instant::ZERO, arriving(), &ack, Integrity::Intact);
+    assert_eq!(windows(&mut stack), [0]);
+    stack.tell_link(Instant::ZERO, LinkHint::Up);
+    let told = windows(&mut stack);
+    assert!(told.len() == 3 && told.iter().all(|window| *window > 1000), "{told:?}");
+}

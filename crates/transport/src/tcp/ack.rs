@@ -86,7 +86,8 @@ impl Endpoint {
         news.duplicate = if self.agreed.sack {
             ack == una && news.delivered.octets > 0
         } else {
-            let ordinary = bare && !window_changed && !news.new_report && !news.asks;
+            let probe = segment.options.rare.as_ref().is_some_and(|rare| rare.probe.is_some());
+            let ordinary = bare && !window_changed && !news.new_report && !news.asks && !probe;
             ack == una && news.flight_before > 0 && ordinary && !self.is_answer_to_window_probe()
         };
         if news.acked > 0 {
@@ -446,7 +447,7 @@ impl Endpoint {
     }
 
     fn grow(&mut self, now: Instant, segment: &Segment, news: &News, repairing: bool) {
-        if news.acked == 0 && news.delivered.octets == 0 && !news.duplicate {
+        if news.acked == 0 && news.delivered.octets == 0 && !news.duplicate || self.snd.probing.suspends() {
             return;
         }
         let climbing = self.snd.ramp.is_some();
@@ -476,6 +477,7 @@ impl Endpoint {
     fn rearm(&mut self, now: Instant) {
         if self.snd.board.len() == 0 {
             self.timers.cancel_retransmission();
+            self.end_probe_cycle();
             return;
         }
         if let Some(fast) = self.snd.recovery.fast_mut() {

@@ -87,6 +87,7 @@ impl Endpoint {
             Input::Segment(segment, integrity) => self.on_damaged(now, segment, integrity),
             Input::Command(command) => self.on_command(now, command),
             Input::PacketTooBig { seq, mtu } => self.on_packet_too_big(now, seq, mtu),
+            Input::Link(hint) => self.on_link(now, hint),
         }
     }
 
@@ -168,6 +169,11 @@ impl Endpoint {
     /// Whether any of the differentiators wants to be told what really became of packets.
     pub fn wants_truth(&self) -> bool {
         self.parts.differentiators.want_truth()
+    }
+
+    /// Whether the receiver agent wants to be told when the link goes down and comes back ([`Input::Link`]).
+    pub fn wants_link(&self) -> bool {
+        self.parts.receiver.wants_link()
     }
 
     /// Tells the differentiators that a transmission did not arrive. Only a driver that sees the whole network knows; `fate.start` is

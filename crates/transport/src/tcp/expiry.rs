@@ -1,6 +1,7 @@
 //! The retransmission timer has expired.
 
 use super::losses::Judged;
+use super::probing::Sign;
 use super::record::{Closing, Event, Judgement, State, TimeoutRecord};
 use super::recovery::Stage;
 use super::scoreboard::Sent;
@@ -32,8 +33,12 @@ impl Endpoint {
             State::SynSent | State::SynReceived => return self.on_syn_timeout(now),
             State::Closed | State::Listen | State::TimeWait => return,
             _ if self.snd.board.len() == 0 => return,
-            _ => self.snd.expiries += 1,
+            _ => {}
         }
+        if self.defers(now, Sign::Timeout) {
+            return;
+        }
+        self.snd.expiries += 1;
         if self.gives_up(now) {
             return self.finish(Closing::TimedOut);
         }

@@ -116,8 +116,9 @@ impl Endpoint {
     }
 
     fn wants_reports(&self) -> bool {
-        let Parts { receiver, differentiators, congestion, .. } = &self.parts;
-        receiver.wants_reports() || differentiators.ruling.wants_reports() || congestion.wants_waves().is_some()
+        let Parts { receiver, differentiators, congestion, reaction, timeout, .. } = &self.parts;
+        let probes = reaction.probes().is_some() || timeout.probes().is_some();
+        probes || receiver.wants_reports() || differentiators.ruling.wants_reports() || congestion.wants_waves().is_some()
     }
 
     fn own_shift(&self) -> u8 {

@@ -4,7 +4,7 @@ use super::arrivals::Timing;
 use super::assembler::Arrived;
 use super::record::{Closing, Event, GapRecord, State};
 use super::{AckPolicy, Endpoint};
-use crate::arrival::{Arrival, Damaged};
+use crate::arrival::{Arrival, Damaged, LinkHint};
 use crate::path::Passed;
 use crate::receiver::Answer;
 use crate::segment::{Ecn, Flags, HopNotice, Integrity, Segment};
@@ -42,6 +42,18 @@ impl Endpoint {
         if self.parts.receiver.on_damaged(&Damaged { view, segment, integrity }) {
             self.rcv.ack_now = true;
             self.rcv.damage_seen = true;
+        }
+    }
+
+    /// What the receiver agent makes of the link.
+    pub(super) fn on_link(&mut self, now: Instant, hint: LinkHint) {
+        let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
+        let copies = self.parts.receiver.on_link(hint, &view);
+        // Before there is a connection nothing is due: the first data sets the timer.
+        if matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
+            self.timers.set_receiver(self.parts.receiver.poll_timeout());
+            self.rcv.ack_now |= copies > 0;
+            self.rcv.copies = copies.saturating_sub(1);
         }
     }
 
@@ -107,6 +119,9 @@ impl Endpoint {
         self.remember_timestamp(now, start, segment);
         self.touch_keep_alive(now);
         self.process_ack(now, segment, ack, start);
+        if segment.options.rare.is_some() {
+            self.heed_probe(now, segment);
+        }
         if self.state == State::Closed {
             return;
         }

@@ -1,5 +1,6 @@
 //! What is taken for lost, and what the differentiators say of it.
 
+use super::probing::Sign;
 use super::record::{Event, Judgement, LossRecord};
 use super::recovery::Fast;
 use super::scoreboard::Sent;
@@ -112,7 +113,7 @@ impl Endpoint {
             found.push(0);
         }
         self.excuse_lost_probe(&mut found);
-        if !found.is_empty() {
+        if !found.is_empty() && !self.defers(now, Sign::Duplicates) {
             let judged = self.judge(&found, Trigger::DuplicateAcks);
             self.declare_lost(now, judged);
         }
@@ -143,7 +144,7 @@ impl Endpoint {
         let wait = snd.rack.losses(now, &snd.board, &snd.rtt, certain, &mut found);
         self.timers.set_reordering(wait.map(|wait| now + wait));
         self.excuse_lost_probe(&mut found);
-        if !found.is_empty() {
+        if !found.is_empty() && !self.defers(now, Sign::Duplicates) {
             self.refresh_path(now);
             let judged = self.judge(&found, Trigger::Rack);
             self.declare_lost(now, judged);

@@ -3,7 +3,7 @@
 //! [`Endpoint`] is the face; behind it one file holds one thought:
 //!
 //! - opening and closing (`handshake`, `fast_open`), arriving segments (`input`), what leaves (`output`), how large packets may be (`pmtu`), timers (`timers`), a window
-//!   that the peer has closed (`closed_window`);
+//!   that the peer has closed (`closed_window`), data that waits for probes (`probing`);
 //! - what an acknowledgement delivers, teaches and sets in motion (`ack`), and what it asks for (`snacks`);
 //! - **where a loss is judged**: `losses`, by duplicates or by time (`rack`); `differentiators` passes every event on to them;
 //! - **where the window falls** and how it comes back: `reduction`, with `prr`, `ramp` and `undo`;
@@ -33,6 +33,7 @@ mod output;
 mod parts;
 mod peer_window;
 mod pmtu;
+mod probing;
 mod prr;
 mod quick_acks;
 mod rack;

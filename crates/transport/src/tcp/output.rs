@@ -75,10 +75,10 @@ impl Endpoint {
     }
 
     fn transmit_established(&mut self, now: Instant) -> Option<Segment> {
-        if self.rcv.ack_now && self.has_news_of_losses() {
+        if self.rcv.ack_now && self.has_news_of_losses() || self.snd.probing.is_due() {
             return Some(self.acknowledgement(now));
         }
-        if self.may_transmit_data() {
+        if self.may_transmit_data() && !self.snd.probing.suspends() {
             let withheld = self.withholds();
             if !withheld && self.has_repair() {
                 let repair = self.transmit_repair(now);
@@ -439,6 +439,9 @@ impl Endpoint {
 
     fn acknowledgement(&mut self, now: Instant) -> Segment {
         let mut options = self.usual_options(now);
+        if let Some(probe) = self.take_probe(now) {
+            options.rare.get_or_insert_default().probe = Some(probe);
+        }
         if self.listeners.receiver {
             self.add_reports(now, &mut options);
         }
@@ -451,7 +454,7 @@ impl Endpoint {
     fn add_reports(&mut self, now: Instant, options: &mut Options) {
         let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
         if let Some(report) = self.parts.receiver.report(&view).filter(|_| self.agreed.reports) {
-            options.rare = Some(Box::new(RareOptions { report: Some(report), ..RareOptions::default() }));
+            options.rare.get_or_insert_default().report = Some(report);
             self.stats.reports_sent += 1;
         }
         if view.snack_block.is_some() {
@@ -487,13 +490,15 @@ impl Endpoint {
         self.open_window();
         self.note_acknowledged();
         let flags = if self.rcv.echo_ce { Flags::ACK | Flags::ECE } else { Flags::ACK };
-        let room = self.rcv.announced - self.rcv.next;
+        let closed = self.listeners.receiver && self.parts.receiver.closes_window();
+        let room = if closed { 0 } else { self.rcv.announced - self.rcv.next };
         Answer { flags, ack: Seq::from(self.rcv.next), window: (room >> self.rcv.shift).min(0xffff) as u16 }
     }
 
     /// An acknowledgement of everything leaves.
     fn note_acknowledged(&mut self) {
-        self.rcv.ack_now = false;
+        self.rcv.ack_now = self.rcv.copies > 0;
+        self.rcv.copies = self.rcv.copies.saturating_sub(1);
         self.rcv.quick_acks.on_ack_sent();
         self.rcv.damage_seen = false;
         self.rcv.unacked = 0;

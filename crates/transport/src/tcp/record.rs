@@ -1,5 +1,6 @@
 //! The vocabulary between a connection and its driver.
 
+use crate::arrival::LinkHint;
 use crate::path::Trigger;
 use crate::segment::{FastOpen, Integrity, Payload, Segment};
 use crate::seq::Seq;
@@ -33,6 +34,8 @@ pub enum Input<'a> {
         /// The largest packet that the link takes, IP header included, in octets, if the router says so.
         mtu: Option<u16>,
     },
+    /// The driver knows something of the link that this end stands at. Only [some](super::Endpoint::wants_link) want to be told.
+    Link(LinkHint),
 }
 
 /// What an application can ask for.
@@ -296,6 +299,8 @@ pub struct Stats {
     pub duplicate_acks: u64,
     /// How often segments were made smaller because the path does not carry larger ones.
     pub mtu_reductions: u64,
+    /// Probe cycles begun (TCP-Probing).
+    pub probe_cycles: u64,
     /// Larger segments sent to find out whether they arrive.
     pub mtu_probes: u64,
 }

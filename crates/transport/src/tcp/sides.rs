@@ -6,6 +6,7 @@ use super::bulk::Echoes;
 use super::hold::Hold;
 use super::peer_window::PeerWindow;
 use super::pmtu::PathMtu;
+use super::probing::Probing;
 use super::quick_acks::QuickAcks;
 use super::rack::Rack;
 use super::ramp::Ramp;
@@ -74,6 +75,7 @@ pub(super) struct Sender {
     /// How often the SYN was retransmitted.
     pub syn_expiries: u32,
     pub persist: Persist,
+    pub probing: Probing,
     /// When the last segment of the peer arrived; after a timeout not before its segment was sent.
     pub quiet_since: Instant,
     /// When data last left, for restart after idling.
@@ -159,6 +161,7 @@ impl Sender {
             expiries: 0,
             syn_expiries: 0,
             persist: Persist::default(),
+            probing: Probing::default(),
             quiet_since: Instant::ZERO,
             last_sent: Instant::ZERO,
             ecn: EcnResponse { reduced_until: iss, cwr_due: false },
@@ -228,6 +231,8 @@ pub(super) struct Receiver {
     /// Octets received in order and not yet acknowledged.
     pub unacked: u64,
     pub ack_now: bool,
+    /// Acknowledgements that leave at once behind the one that is due.
+    pub copies: u32,
     pub quick_acks: QuickAcks,
     /// A damaged segment has asked for an acknowledgement.
     pub damage_seen: bool,

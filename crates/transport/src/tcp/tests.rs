@@ -69,6 +69,11 @@ impl Pair {
         self.under_way.clear();
     }
 
+    /// What leaves from now on is under way for so long.
+    pub fn delay(&mut self, delay: Duration) {
+        self.delay = delay;
+    }
+
     fn flush(&mut self) {
         for who in 0..2 {
             while let Some(segment) = self.ends[who].poll_transmit(self.now) {

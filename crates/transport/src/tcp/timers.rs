@@ -18,6 +18,7 @@ pub(super) struct Timers {
     /// A window that comes back takes its next step.
     ramp: Instant,
     persist: Instant,
+    probe: Instant,
     keep_alive: Instant,
     keep_alive_probes: u32,
     time_wait: Instant,
@@ -35,6 +36,7 @@ impl Default for Timers {
             reordering: Instant::MAX,
             ramp: Instant::MAX,
             persist: Instant::MAX,
+            probe: Instant::MAX,
             keep_alive: Instant::MAX,
             keep_alive_probes: 0,
             time_wait: Instant::MAX,
@@ -56,6 +58,7 @@ impl Timers {
             .min(self.reordering)
             .min(self.ramp)
             .min(self.persist)
+            .min(self.probe)
             .min(self.keep_alive)
             .min(self.time_wait);
         (next != Instant::MAX).then_some(next)
@@ -92,6 +95,10 @@ impl Timers {
 
     pub fn set_ramp(&mut self, at: Option<Instant>) {
         self.ramp = at.unwrap_or(Instant::MAX);
+    }
+
+    pub fn set_probe(&mut self, at: Option<Instant>) {
+        self.probe = at.unwrap_or(Instant::MAX);
     }
 
     pub fn persist_armed(&self) -> bool {
@@ -161,6 +168,9 @@ impl Endpoint {
         if due(&mut self.timers.persist, now) {
             self.on_persist_timeout(now);
         }
+        if due(&mut self.timers.probe, now) {
+            self.on_probe_timeout(now);
+        }
         if due(&mut self.timers.keep_alive, now) {
             self.on_keep_alive(now);
         }
@@ -194,6 +204,9 @@ impl Endpoint {
         }
         if self.withholds() {
             return self.persist(now);
+        }
+        if self.snd.probing.suspends() {
+            return self.timers.cancel_retransmission();
         }
         let expiry = self.snd.rtt.expiry(now);
         self.timers.arm_retransmission(expiry);

@@ -7,6 +7,7 @@ mod frto;
 mod judged;
 mod nrt;
 mod original;
+mod probing;
 mod regain;
 mod standard;
 #[cfg(test)]
@@ -18,12 +19,13 @@ pub use fixed_rto::FixedRto;
 pub use frto::FRto;
 pub use judged::{Judged, Resumption};
 pub use nrt::Nrt;
+pub use probing::Probing;
 pub use regain::Regain;
 pub use standard::Standard;
 
 use crate::choices;
 use crate::kit::Part;
-use crate::path::{Ack, Path};
+use crate::path::{Ack, Path, Probed};
 use crate::time::Duration;
 use crate::verdict::Verdict;
 use std::fmt;
@@ -37,6 +39,15 @@ pub trait TimeoutPolicy: fmt::Debug + Send {
 
     /// An acknowledgement arrived, at any time: what is to be measured is measured here. Called before [`assess`](Self::assess).
     fn on_ack(&mut self, _ack: &Ack) {}
+
+    /// Whether an expired timer sets off a probe cycle, during which data waits, and the factor by which the probe timer grows with each probe in a row
+    /// that is lost.
+    fn probes(&self) -> Option<f64> {
+        None
+    }
+
+    /// The probe cycle is over; [`on_timeout`](Self::on_timeout) comes next, unless everything has arrived by now.
+    fn on_probed(&mut self, _probed: &Probed) {}
 
     /// The timer expired with data outstanding.
     fn on_timeout(&mut self, timeout: &Timeout) -> TimeoutResponse;
@@ -219,5 +230,14 @@ impl TimeoutOutcome {
 }
 
 /// The built-in timeout policies, which scenarios can name.
-pub static TABLE: &[Part<dyn TimeoutPolicy>] =
-    &[standard::PART, frto::PART, eifel::PART, aware::PART, nrt::PART, fixed_rto::PART, regain::PART, judged::PART];
+pub static TABLE: &[Part<dyn TimeoutPolicy>] = &[
+    standard::PART,
+    frto::PART,
+    eifel::PART,
+    aware::PART,
+    nrt::PART,
+    fixed_rto::PART,
+    regain::PART,
+    probing::PART,
+    judged::PART,
+];

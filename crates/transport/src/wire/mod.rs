@@ -26,6 +26,7 @@ pub mod icmp;
 pub mod ip;
 pub mod notices;
 pub mod options;
+mod probe;
 pub mod report;
 mod snack;
 mod tcp;

@@ -19,7 +19,7 @@
 //! Options stand packed: nothing but the whole is aligned to 32 bits. The padding is no-operations. In the header of a SYN it
 //! follows the options, in any other it precedes them, so that timestamps alone stand as RFC 7323, appendix A shows them.
 
-use super::{notices, report};
+use super::{notices, probe, report};
 use crate::segment::{Cookie, FastOpen, Notices, Options, RareOptions, ScpsCapabilities, Snack, Timestamps, Wave};
 use crate::seq::Seq;
 use bytes::Bytes;
@@ -285,6 +285,7 @@ impl RareOptions {
         let mut len = if self.reports_permitted { report::PERMITTED_LEN } else { 0 };
         len += self.report.as_ref().map_or(0, report::report_len);
         len += notices::packed_len(&self.notices);
+        len += if self.probe.is_some() { probe::LEN } else { 0 };
         len += if self.scps.is_some() { SCPS_LEN } else { 0 };
         len += self.snacks.iter().map(|snack| SNACK_LEN + snack.bits.len()).sum::<usize>();
         len += self.fast_open.as_ref().map_or(0, FastOpen::len);
@@ -292,6 +293,9 @@ impl RareOptions {
     }
 
     fn write(&self, out: &mut Vec<u8>) {
+        if let Some(probe) = self.probe {
+            probe::write(probe, out);
+        }
         if let Some(ScpsCapabilities { flags, connection }) = self.scps {
             out.extend_from_slice(&[SCPS, SCPS_LEN as u8, flags, connection]);
         }

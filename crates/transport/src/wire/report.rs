@@ -69,7 +69,7 @@
 //! arrived, in kbit/s. Said once; the acknowledgement that says it is no duplicate acknowledgement.
 //!
 //! What routers say has sub-types of its own: see
-//! [`super::notices`]. An option with another sub-type, length or experiment identifier is unknown.
+//! [`super::notices`], and so have probes: see `probe.rs`. An option with another sub-type, length or experiment identifier is unknown.
 //!
 //! What fits into the 40 octets beside timestamps (10):
 //!
@@ -91,7 +91,7 @@
 //! | nonce and report with position and echo | 34 | 0 |
 
 use super::experiment::head;
-use super::notices;
+use super::{notices, probe};
 use crate::segment::{
     BandwidthReport, CauseReport, CompactReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report,
     ReportedPosition, Wave, WaveRate,
@@ -200,7 +200,7 @@ pub(super) fn read(options: &mut Options, data: &[u8], syn: bool) -> bool {
         &[SURVIVAL, high, low] => {
             options.rare.get_or_insert_default().report = Some(Report::Survival(u16::from_be_bytes([high, low])));
         }
-        [sub_type, data @ ..] => return notices::read(options, *sub_type, data),
+        [sub_type, data @ ..] => return notices::read(options, *sub_type, data) || probe::read(options, *sub_type, data),
     }
     true
 }

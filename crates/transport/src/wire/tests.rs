@@ -6,8 +6,8 @@ use super::options::MAX_LEN;
 use super::*;
 use crate::segment::{
     BandwidthReport, CauseReport, CompactReport, Cookie, CorruptionReport, Dscp, Ecn, ExplicitLoss, FastOpen, Flags,
-    HeaderReport, Hop, HopNotice, Notices, Options, Payload, PositionBasis, RareOptions, RateReport, Report, ReportedPosition,
-    SackBlocks, ScpsCapabilities, Snack, Timestamps, Wave, WaveRate,
+    HeaderReport, Hop, HopNotice, Notices, Options, Payload, PositionBasis, Probe, ProbeStep, RareOptions, RateReport, Report,
+    ReportedPosition, SackBlocks, ScpsCapabilities, Snack, Timestamps, Wave, WaveRate,
 };
 use crate::seq::Seq;
 use crate::verdict::Cause;
@@ -316,6 +316,7 @@ prop_compose! {
         scps in of((any::<u8>(), any::<u8>()).prop_map(|(flags, connection)| ScpsCapabilities { flags, connection })),
         snacks in prop::collection::vec(snack(), 0..4),
         notices in notices(),
+        probe in of((0..4usize, any::<u8>())),
         fast_open in of((any::<bool>(), of(prop::collection::vec(any::<[u8; 2]>(), 2..=8)))),
         unknown in prop::collection::vec((35..=69u8, prop::collection::vec(any::<u8>(), 0..10).prop_map(Bytes::from)), 0..3),
     ) -> RareOptions {
@@ -323,7 +324,9 @@ prop_compose! {
             cookie: cookie.and_then(|pairs| Cookie::new(&pairs.concat())),
             experimental,
         });
-        RareOptions { reports_permitted, report, scps, snacks, notices, fast_open, unknown }
+        let steps = [ProbeStep::First, ProbeStep::FirstAnswer, ProbeStep::Second, ProbeStep::SecondAnswer];
+        let probe = probe.map(|(step, cycle)| Probe { step: steps[step], cycle });
+        RareOptions { reports_permitted, report, scps, snacks, notices, probe, fast_open, unknown }
     }
 }
 

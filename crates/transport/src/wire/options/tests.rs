@@ -46,6 +46,7 @@ use crate::segment::{
     CompactReport, CorruptionReport, ExplicitLoss, HeaderReport, Hop, HopNotice, PositionBasis, RateReport, Report,
     ReportedPosition, SackBlocks, WaveRate,
 };
+use crate::segment::{Probe, ProbeStep};
 
 /// Those of a SYN, if they begin with what only a SYN has.
 fn parse(octets: &[u8]) -> (Options, Option<Malformed>) {
@@ -175,6 +176,31 @@ fn reports_of_intact_headers() {
     let report = Report::HeaderIntact(HeaderReport { seq: Seq(0x1112_1314), count: 9 });
     let rare = Some(Box::new(RareOptions { report: Some(report), ..RareOptions::default() }));
     both_ways(&Options { rare, ..Options::default() }, &[1, 1, 253, 10, 0x57, 0x4C, 9, 9, 0x11, 0x12, 0x13, 0x14]);
+}
+
+#[test]
+fn probes_and_what_is_none() {
+    let rare = |step, cycle| Some(Box::new(RareOptions { probe: Some(Probe { step, cycle }), ..RareOptions::default() }));
+    let both = |step, cycle, octets: &[u8]| both_ways(&Options { rare: rare(step, cycle), ..Options::default() }, octets);
+    both(ProbeStep::First, 0, &[1, 253, 7, 0x57, 0x4C, 14, 1, 0]);
+    both(ProbeStep::FirstAnswer, 7, &[1, 253, 7, 0x57, 0x4C, 14, 2, 7]);
+    both(ProbeStep::Second, 255, &[1, 253, 7, 0x57, 0x4C, 14, 3, 255]);
+    both(ProbeStep::SecondAnswer, 9, &[1, 253, 7, 0x57, 0x4C, 14, 4, 9]);
+    // No such step, too short, too long, another experiment.
+    let wrong: [&[u8]; 5] = [
+        &[253, 7, 0x57, 0x4C, 14, 0, 9],
+        &[253, 7, 0x57, 0x4C, 14, 5, 9],
+        &[253, 6, 0x57, 0x4C, 14, 1],
+        &[253, 8, 0x57, 0x4C, 14, 1, 9, 9],
+        &[253, 7, 0x57, 0x4D, 14, 1, 9],
+    ];
+    for octets in wrong {
+        let (options, malformed) = parse(octets);
+        let rare = options.rare.unwrap();
+        assert_eq!((rare.probe, rare.unknown.len(), malformed), (None, 1, None), "{octets:?}");
+    }
+    let (options, malformed) = parse(&[253, 7, 0x57, 0x4C, 14, 1]);
+    assert!(options.rare.is_none() && malformed.is_some_and(|cut| cut.claimed == 7 && cut.left == 6));
 }
 
 #[test]

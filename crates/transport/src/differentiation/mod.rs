@@ -34,6 +34,7 @@ mod script;
 mod spike;
 mod syndrome;
 mod tcp_real;
+mod tcp_real_2004;
 #[cfg(test)]
 mod tests;
 mod trend;
@@ -185,6 +186,7 @@ pub static TABLE: &[Part<dyn LossDifferentiator>] = &[
     reported::PART,
     hack::PART,
     tcp_real::PART,
+    tcp_real_2004::PART,
     ncpld::PART,
     veno::PART,
     west::PART,

@@ -83,6 +83,18 @@ impl WaveRates {
         }
     }
 
+    /// The latest rate.
+    pub const fn latest(&self) -> Option<f64> {
+        self.current
+    }
+
+    /// Where the latest rate lies between the lowest and the highest of the epoch, from 0 to 1, which it is if they are one.
+    pub fn level(&self) -> Option<f64> {
+        let current = self.current.filter(|_| self.updates > 0)?;
+        let range = self.highest - self.lowest;
+        Some(if range > 0.0 { (current - self.lowest) / range } else { 1.0 })
+    }
+
     /// Waves in this epoch.
     pub const fn updates(&self) -> u32 {
         self.updates

@@ -328,6 +328,17 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "tcp-real-2004",
+        summary: "TCP-Real by the follow-up's classification: losses among waves that arrive fast and evenly leave the window alone (reconstruction).",
+        reference: "after Zhang & Tsaoussidis 2004",
+        congestion: "tcp-real",
+        differentiator: "tcp-real-2004",
+        reaction: "keep",
+        timeout: "judged",
+        receiver: "waves",
+        ..PLAIN
+    },
+    Scheme {
         name: "snack",
         summary: "NewReno whose receiver asks for all holes at once by negative acknowledgements; what is asked for leaves whatever the window is.",
         reference: "CCSDS 714.0-B",

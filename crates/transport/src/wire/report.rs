@@ -150,12 +150,11 @@ pub(super) fn report_len(report: &Report) -> usize {
         Report::Corruption(report) => {
             7 + if report.position.is_some() { 4 } else { 0 } + if report.echo.is_some() { 4 } else { 0 }
         }
-        Report::Compact(_) => 8,
         Report::Cause(_) => 12,
         Report::HeaderIntact(_) => 10,
         Report::Bandwidth(_) => 9,
         Report::Rate(RateReport { rate: WaveRate::Scaled(_), .. }) => SCALED_RATE_LEN,
-        Report::Rate(RateReport { rate: WaveRate::Measured(_), .. }) => 8,
+        Report::Compact(_) | Report::Rate(RateReport { rate: WaveRate::Measured(_), .. }) => 8,
         Report::Survival(_) => 7,
     }
 }

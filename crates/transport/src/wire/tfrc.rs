@@ -96,7 +96,9 @@ impl Packet {
         };
         out.extend_from_slice(&[kind, 0, 0, 0]);
         let words = if kind == DATA { &words[..3] } else { &words };
-        words.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+        for word in words {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
         self.payload().write_to(out);
     }
 

@@ -61,7 +61,6 @@ impl Endpoint {
     pub fn command(&mut self, command: Command) {
         match command {
             Command::Connect => self.open = true,
-            Command::Listen => {}
             Command::Send(payload) if !self.close_wanted => {
                 if self.queue.len() < self.config.send_queue {
                     self.queue.push_back(payload);
@@ -78,7 +77,7 @@ impl Endpoint {
                     self.refused += packets.saturating_sub(room);
                 }
             }
-            Command::Send(_) | Command::Produce { .. } => {}
+            Command::Listen | Command::Send(_) | Command::Produce { .. } => {}
             Command::Close => {
                 self.close_wanted = true;
                 if self.produce.1 == u64::MAX {

@@ -152,7 +152,7 @@ class Router:
 
     name: str
     """
-    Its name.
+    What links, middleboxes and tables call it.
     """
     position: list[Length] | None = None
     """
@@ -1228,7 +1228,7 @@ class Host:
 
     name: str
     """
-    Its name.
+    What links, flows and tables call it.
     """
     input: Input | None = None
     """

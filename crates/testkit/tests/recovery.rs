@@ -67,6 +67,28 @@ proptest! {
     }
 }
 
+/// Every loss is one, and nothing arrives twice: no acknowledgement proves a reduction wrong. One recovery may begin while repairs of the
+/// one before are under way, whose acknowledgements echo clocks older than its own first repair.
+#[test]
+fn what_was_lost_is_not_undone() {
+    for (scheme, timeout) in [("cubic", "standard"), ("sack", "standard"), ("cubic", "eifel")] {
+        for run in 0..12 {
+            let bulk = Bulk {
+                config: Config::modern(),
+                selection: Selection { timeout: Some(timeout.to_owned()), ..Selection::scheme(scheme) },
+                rate: BitRate::from_bps(10_000_000),
+                rtt: ms(44),
+                queue: 100,
+                loss: 0.02,
+                lasts: Duration::from_secs(10),
+            };
+            let records = bulk.records(run, |_| ());
+            let stats = records.flows[0].sender.unwrap();
+            assert_eq!((needless(&records), stats.undos), (0, 0), "{scheme}, {timeout}, run {run}: {stats:?}");
+        }
+    }
+}
+
 /// The windows and the bursts of a sender that has lost every third of some segments of one window.
 #[derive(Debug)]
 struct Recovered {

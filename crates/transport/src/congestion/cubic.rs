@@ -171,7 +171,7 @@ impl CongestionControl for Cubic {
         state.epoch = None;
         state.unanchored = false;
         state.slow_start.on_congestion();
-        (path.flight as f64 * self.beta) as u64 // RFC 9438, 4.6
+        (window.used(path) as f64 * self.beta) as u64 // RFC 9438, 4.6
     }
 
     fn on_timeout(&mut self, _window: &mut Window, _path: &Path) {

@@ -257,6 +257,16 @@ fn after_a_timeout_cubic_starts_from_where_slow_start_ended() {
     near(clock.segments(), start + 0.4 * t * t * t, 0.02);
 }
 
+/// What has been SACKed counts in the flight, which may be twice the window where one loss follows another (RFC 9438, 4.6).
+#[test]
+fn cubic_gives_up_a_part_of_the_window_whatever_the_flight() {
+    let mut clock = Clock::new(100, 1000, 1000);
+    for (flight, threshold) in [(1000, 700), (2000, 700), (500, 350)] {
+        clock.path.flight = flight * u64::from(MSS);
+        assert_eq!(cubic().threshold(&clock.window, &clock.path), threshold * u64::from(MSS), "{flight}");
+    }
+}
+
 #[test]
 fn undo_puts_cubic_back_on_its_old_curve() {
     let (mut undone, mut untouched) = (cubic(), cubic());

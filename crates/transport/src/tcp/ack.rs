@@ -424,7 +424,7 @@ impl Endpoint {
         // RFC 3522, 3.2: an acknowledgement that advances and echoes a clock older than the retransmission's.
         let by_clock = news.acked > 0
             && self.snd.recovery.fast().is_some()
-            && undo.retransmitted
+            && undo.is_told_by_clock()
             && match (self.snd.recovery.first_repetition(), segment.options.timestamps) {
                 (Some(sent), Some(echoed)) => (echoed.echo.wrapping_sub(sent) as i32) < 0,
                 _ => false,

@@ -208,6 +208,11 @@ impl Scoreboard {
         self.entries.back()
     }
 
+    /// Segments that were sent again and have not been SACKed.
+    pub fn repeated(&self) -> u32 {
+        self.iter().filter(|sent| sent.was_retransmitted() && !sent.is_sacked()).count() as u32
+    }
+
     /// End of the highest SACKed octet; 0 if none.
     pub fn highest_sacked(&self) -> u64 {
         self.ranges.last_key_value().map_or(0, |(_, end)| *end)

@@ -175,7 +175,7 @@ impl Split {
 
     /// Whether data of either end, or the word that there will be none, is acknowledged here.
     pub fn answers(&self) -> bool {
-        self.near.as_ref().is_some_and(|near| !near.is_opening() && !(near.is_done() && self.far.is_done()))
+        self.near.as_ref().is_some_and(|near| !(near.is_opening() || near.is_done() && self.far.is_done()))
     }
 
     pub fn on_timeout(&mut self, now: Instant) {

@@ -17,7 +17,6 @@ use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::segment::{ExplicitLoss, Flags};
 use whyloss_transport::{settings, Segment, Seq};
 
-/// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "eln",
     summary: "Marks acknowledgements that ask for data which the link has lost; the differentiator `eln` hears it.",

@@ -7,7 +7,6 @@ use crate::record::Held;
 use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::{settings, Segment};
 
-/// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "syndrome",
     summary: "Numbers the data segments that leave over the link; the differentiator `syndrome` reads the numbers.",

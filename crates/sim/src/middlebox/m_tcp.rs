@@ -17,7 +17,6 @@ use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::segment::{Flags, SackBlocks};
 use whyloss_transport::{settings, Duration, Instant, Payload, Segment};
 
-/// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "m-tcp",
     summary: "Holds back the last octet's acknowledgement, and closes the sender's window with it while the mobile host is away.",
@@ -57,7 +56,7 @@ impl Build<dyn Agent> for Settings {
 #[derive(Debug)]
 pub(super) struct MTcp {
     settings: Settings,
-    flows: Table<Flow>,
+    flows: Table<MtcpFlow>,
     timers: Deadlines,
     /// The link is down.
     away: bool,
@@ -65,7 +64,7 @@ pub(super) struct MTcp {
 
 /// A flow, with data on its way to the mobile host.
 #[derive(Debug)]
-struct Flow {
+struct MtcpFlow {
     /// The fixed host's end.
     fixed: EndpointId,
     /// The end of the data that has come from the fixed host, and of its FIN.
@@ -89,13 +88,13 @@ struct Last {
     latest: Box<Segment>,
 }
 
-const FLOW_OCTETS: u64 = (size_of::<Flow>() + size_of::<Segment>()) as u64;
+const FLOW_OCTETS: u64 = (size_of::<MtcpFlow>() + size_of::<Segment>()) as u64;
 
 fn span(milliseconds: f64) -> Duration {
     Duration::from_nanos((milliseconds * 1e6) as u64)
 }
 
-impl Flow {
+impl MtcpFlow {
     fn new(now: Instant, fixed: EndpointId) -> Self {
         Self { fixed, sent: None, fin: None, last: None, waiting: now, closed: false }
     }
@@ -186,9 +185,9 @@ impl Agent for MTcp {
             return Handling::Forward;
         }
         let fixed = if transit.side == Side::Fixed { transit.from } else { transit.from.peer() };
-        let (flow, gone) = self.flows.get_or_insert(id, || Flow::new(transit.now, fixed));
+        let (flow, gone) = self.flows.get_or_insert(id, || MtcpFlow::new(transit.now, fixed));
         if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
-            *flow = Flow::new(transit.now, fixed);
+            *flow = MtcpFlow::new(transit.now, fixed);
         }
         match transit.side {
             Side::Mobile => flow.acknowledges(transit.now, segment),
@@ -252,10 +251,10 @@ impl Agent for MTcp {
 
     /// What has passed here meanwhile is newer than what comes.
     fn take_over(&mut self, now: Instant, id: FlowId, state: Box<dyn Any + Send>, out: &mut Outbox) {
-        let Ok(state) = state.downcast::<Flow>() else { return };
-        let (flow, gone) = self.flows.get_or_insert(id, || Flow::new(now, state.fixed));
+        let Ok(state) = state.downcast::<MtcpFlow>() else { return };
+        let (flow, gone) = self.flows.get_or_insert(id, || MtcpFlow::new(now, state.fixed));
         if flow.last.is_none() {
-            *flow = Flow { sent: flow.sent.max(state.sent), ..*state };
+            *flow = MtcpFlow { sent: flow.sent.max(state.sent), ..*state };
         }
         if !self.away {
             flow.open(now, self.settings.copies, out);

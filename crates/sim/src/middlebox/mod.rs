@@ -93,12 +93,12 @@ impl MiddleboxKind {
         Self::all().find(|kind| kind.name() == name)
     }
 
-    /// All kinds.
+    /// Every kind that scenarios can name, in the order of the table.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(Self)
     }
 
-    /// Its name.
+    /// What scenarios and tables call it.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
@@ -115,7 +115,7 @@ impl MiddleboxKind {
         }
     }
 
-    /// Its row.
+    /// Its row in the table: name, summary, source, parameters.
     pub const fn part(self) -> &'static Part<dyn Agent> {
         self.0
     }

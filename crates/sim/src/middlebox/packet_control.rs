@@ -16,7 +16,6 @@ use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::segment::{Flags, SackBlocks};
 use whyloss_transport::{choices, settings, Payload, Segment};
 
-/// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "packet-control",
     summary: "Thins out duplicate acknowledgements that come over the link, and stops data that was already acknowledged from leaving over it.",
@@ -67,13 +66,13 @@ impl Build<dyn Agent> for Settings {
 #[derive(Debug)]
 pub(super) struct PacketControl {
     settings: Settings,
-    flows: Table<Flow>,
+    flows: Table<FilteredFlow>,
     held: Held,
 }
 
 /// A flow, with data on its way to the mobile host.
 #[derive(Debug, Default)]
-struct Flow {
+struct FilteredFlow {
     /// The end of the data that has come from the fixed host.
     sent: Option<u64>,
     /// What the fixed host acknowledges and its window.
@@ -94,7 +93,7 @@ struct Last {
     latest: Box<Segment>,
 }
 
-const FLOW_OCTETS: u64 = (size_of::<Flow>() + size_of::<Segment>()) as u64;
+const FLOW_OCTETS: u64 = (size_of::<FilteredFlow>() + size_of::<Segment>()) as u64;
 const STOPPED_OCTETS: u64 = size_of::<u64>() as u64;
 
 impl PacketControl {
@@ -111,7 +110,7 @@ impl PacketControl {
     }
 }
 
-impl Flow {
+impl FilteredFlow {
     /// A segment of the mobile host. Returns whether it goes on.
     fn acknowledges(&mut self, segment: &Segment, threshold: u32, filtered: bool) -> bool {
         let Some(sent) = self.sent else { return true };
@@ -200,10 +199,10 @@ impl Agent for PacketControl {
             return Handling::Forward;
         }
         let Settings { threshold, filters, segments, .. } = self.settings;
-        let (flow, gone) = self.flows.get_or_insert(id, Flow::default);
+        let (flow, gone) = self.flows.get_or_insert(id, FilteredFlow::default);
         let before = flow.stopped.len() + gone.map_or(0, |(_, gone)| gone.stopped.len());
         if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
-            *flow = Flow::default();
+            *flow = FilteredFlow::default();
         }
         let forward = match transit.side {
             Side::Mobile => flow.acknowledges(segment, threshold, filters != Filters::Data),

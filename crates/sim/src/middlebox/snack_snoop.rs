@@ -9,7 +9,6 @@ use super::snoop::{Settings as Kept, Snoop};
 use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::settings;
 
-/// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "snack-snoop",
     summary: "A snoop agent that answers the mobile host's SNACKs itself, with all that they ask for, and asks for what it misses of the mobile host's data.",

@@ -23,7 +23,6 @@ use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::segment::Flags;
 use whyloss_transport::{choices, settings, Duration, Instant, Segment, Seq};
 
-/// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "i-tcp",
     summary: "Splits connections: one to the fixed host, one to the mobile host, each with a scheme of its own.",

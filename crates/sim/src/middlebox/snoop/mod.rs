@@ -26,7 +26,6 @@ use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::segment::{Flags, ScpsCapabilities};
 use whyloss_transport::{choices, settings, Instant, Segment};
 
-/// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "snoop",
     summary: "Keeps data until the mobile host has acknowledged it, and sends again what the link has lost before the sender hears of it.",
@@ -85,14 +84,14 @@ pub(super) struct Snoop {
     settings: Settings,
     /// It answers the mobile host's SNACKs and sends it some.
     speaks_snack: bool,
-    flows: Table<Flow>,
+    flows: Table<SnoopFlow>,
     timers: Deadlines,
     books: Books<FLOW_OCTETS>,
 }
 
-/// A flow.
+/// What the agent knows of one flow.
 #[derive(Debug)]
-struct Flow {
+struct SnoopFlow {
     /// The fixed host's end.
     fixed: EndpointId,
     /// Data on its way to the mobile host; `None` before there is any.
@@ -103,9 +102,9 @@ struct Flow {
     snacks: [bool; 2],
 }
 
-const FLOW_OCTETS: u64 = size_of::<Flow>() as u64;
+const FLOW_OCTETS: u64 = size_of::<SnoopFlow>() as u64;
 
-impl Flow {
+impl SnoopFlow {
     const fn new(fixed: EndpointId) -> Self {
         Self { fixed, down: None, up: None, snacks: [false; 2] }
     }
@@ -157,10 +156,10 @@ impl Agent for Snoop {
         let settings = self.settings;
         let kept_octets = self.books.kept_octets();
         let fixed = if transit.side == Side::Fixed { transit.from } else { transit.from.peer() };
-        let (flow, gone) = self.flows.get_or_insert(id, || Flow::new(fixed));
+        let (flow, gone) = self.flows.get_or_insert(id, || SnoopFlow::new(fixed));
         let mut before = flow.weight();
         if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
-            *flow = Flow::new(fixed);
+            *flow = SnoopFlow::new(fixed);
         }
         if segment.flags.contains(Flags::SYN) {
             let scps = segment.options.rare.as_ref().and_then(|rare| rare.scps);
@@ -253,7 +252,7 @@ impl Agent for Snoop {
         for segment in down.moves(now, self.settings.segments, room) {
             out.send(fixed, segment);
         }
-        let (flow, gone) = self.flows.get_or_insert(id, || Flow::new(fixed));
+        let (flow, gone) = self.flows.get_or_insert(id, || SnoopFlow::new(fixed));
         let mut before = flow.weight();
         flow.down.get_or_insert(down);
         let (due, after) = (flow.due(&self.settings), flow.weight());

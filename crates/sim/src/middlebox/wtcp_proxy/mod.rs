@@ -21,7 +21,6 @@ use whyloss_transport::kit::{Build, Notes, Part};
 use whyloss_transport::segment::{Flags, SackBlocks};
 use whyloss_transport::{settings, Duration, Instant, Segment};
 
-/// Its row.
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "wtcp-proxy",
     summary: "Repairs what the link has lost, waits while the link is bad, and takes the time that this needs out of the sender's round-trip times.",
@@ -78,14 +77,14 @@ impl Build<dyn Agent> for Settings {
 #[derive(Debug)]
 pub(super) struct Proxy {
     settings: Settings,
-    flows: Table<Flow>,
+    flows: Table<ProxyFlow>,
     timers: Deadlines,
     books: Books<FLOW_OCTETS>,
 }
 
-/// A flow.
+/// What the agent knows of one flow.
 #[derive(Debug)]
-struct Flow {
+struct ProxyFlow {
     /// The fixed host's end.
     fixed: EndpointId,
     stamps: Stamps,
@@ -127,7 +126,7 @@ struct Kept {
     senders: bool,
 }
 
-const FLOW_OCTETS: u64 = size_of::<Flow>() as u64;
+const FLOW_OCTETS: u64 = size_of::<ProxyFlow>() as u64;
 
 /// Memory for a segment that is kept.
 fn octets(segment: &Segment) -> u64 {
@@ -306,7 +305,7 @@ impl Down {
     }
 }
 
-impl Flow {
+impl ProxyFlow {
     fn new(fixed: EndpointId) -> Self {
         Self { fixed, stamps: Stamps::default(), down: None }
     }
@@ -349,10 +348,10 @@ impl Agent for Proxy {
         let settings = self.settings;
         let kept_octets = self.books.kept_octets();
         let fixed = if transit.side == Side::Fixed { transit.from } else { transit.from.peer() };
-        let (flow, gone) = self.flows.get_or_insert(id, || Flow::new(fixed));
+        let (flow, gone) = self.flows.get_or_insert(id, || ProxyFlow::new(fixed));
         let mut before = flow.weight();
         if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
-            *flow = Flow::new(fixed);
+            *flow = ProxyFlow::new(fixed);
         }
         let mut handling = Handling::Forward;
         match transit.side {

@@ -180,6 +180,26 @@ fn losses_are_probed_where_the_peer_agrees() {
     assert!(tcp(&report, "fast_retransmits") > 5 && tcp(&report, "reductions") > 5, "{report:#}");
 }
 
+/// Tsaoussidis & Zhang 2002 with real packets: with a stock peer it is a TCP without waves, and between two engines the options of waves do no harm. (Whether
+/// rates excuse a loss is left open: in real time they vary by the load of the machine.)
+#[test]
+fn tcp_real_gets_through_to_a_stock_peer_and_between_engines() {
+    let losing = Impairment { lose: 0.01, ..good() };
+    let Some(bed) = Bed::new([good(), losing], 13) else { return };
+    for scheme in ["tcp-real", "tcp-real-2004"] {
+        let options = format!("--scheme {scheme} --time-wait 0");
+        transfer(&bed, Role::Client, Family::V4, First::Both, 1 << 20, &options);
+        transfer(&bed, Role::Server, Family::V6, First::Both, 1 << 20, &options);
+    }
+    let (to, count) = (SocketAddr::new(Family::V4.far_engine(), 80), 8 << 20);
+    let far = bed.far_engine(&format!("exchange --scheme tcp-real --listen {to}"));
+    let near = bed.engine(&format!("exchange --scheme tcp-real --send-octets {count} --connect {to}"));
+    let ((sent, sent_all), (received, received_all)) = (near.report(), far.report());
+    assert!(sent_all && received_all, "{sent:#} {received:#}");
+    assert_eq!((&received["received"], &received["received"]["octets"]), (&sent["sent"], &count.into()));
+    assert!(sent["tcp"]["fast_retransmits"].as_u64() > Some(10), "{sent:#}");
+}
+
 /// Garcia & Brunstrom 2004 with real packets: the receiver reports what arrives damaged, and the sender keeps its window.
 #[test]
 fn two_engines_tell_corruption_from_congestion() {

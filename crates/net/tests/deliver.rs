@@ -141,9 +141,29 @@ fn engine_to_engine_what_is_lost_is_asked_for() {
     }
 }
 
-/// The kernel knows neither: the engine is plain TCP then.
+/// WTCP over TUN: the fetching engine sets the rate of the serving one, over losses and in real time.
 #[test]
-fn without_snacks_at_the_kernel_files_cross_all_the_same() {
+fn engine_to_engine_the_receiver_sets_the_rate() {
+    let losing = Impairment { lose: 0.01, delay: std::time::Duration::from_millis(5), ..Impairment::default() };
+    let Some(bed) = Bed::new([losing, losing], 25) else { return };
+    let folder = Folder::new("whyloss-wtcp");
+    let file = octets(7, 8 << 20);
+    std::fs::write(folder.path().join("file"), &file).unwrap();
+    let [near, far] = [Family::V4.engine(), Family::V4.far_engine()].map(|address| setup("engine", vec![address], "wtcp"));
+    let copy = folder.path().join("copy");
+    let (report, fetched) =
+        serving(&bed.near, &near, folder.path(), 1, |urls| fetch(&bed.peer, &far, &format!("{}file", urls[0]), &copy));
+    let fetched = fetched.unwrap();
+    assert_eq!(sha256(&std::fs::read(&copy).unwrap()), sha256(&file), "{fetched:#}");
+    // Each acknowledgement asks for a rate.
+    assert!(fetched["reports_sent"].as_u64() > Some(1000), "{fetched:#}");
+    assert!(report["losses"]["segments"].as_u64() > Some(20), "{report:#}");
+    println!("{report:#}");
+}
+
+/// The kernel knows none of them: the engine is plain TCP then.
+#[test]
+fn without_options_at_the_kernel_files_cross_all_the_same() {
     let Some(bed) = Bed::new([BAD; 2], 24) else { return };
     if let Some(reason) = missing_tool(&[("curl", "curl"), ("python3", "python3")]) {
         skip(&reason);
@@ -152,7 +172,7 @@ fn without_snacks_at_the_kernel_files_cross_all_the_same() {
     let folder = Folder::new("whyloss-no-snack");
     let file = octets(6, 4 << 20);
     std::fs::write(folder.path().join("file"), &file).unwrap();
-    for scheme in ["snack", "selective"] {
+    for scheme in ["snack", "selective", "wtcp"] {
         let setup = setup("engine", vec![Family::V4.engine()], scheme);
         let (report, ()) = serving(&bed.near, &setup, &folder.path().join("file"), 1, |_| {
             let url = format!("http://{}/file", Family::V4.engine());

@@ -49,7 +49,7 @@ fn every_congestion_control_keeps_its_goodput() {
 /// What depends on how the receiver answers shows in whole schemes only.
 #[test]
 fn schemes_whose_receiver_answers_in_its_own_way_keep_their_goodput() {
-    for name in ["snack", "selective", "selective-reno", "selective-sack", "selective-cubic", "tcp-probing"] {
+    for name in ["snack", "selective", "selective-reno", "selective-sack", "selective-cubic", "tcp-probing", "wtcp"] {
         insta::assert_snapshot!(format!("scheme_{name}"), table(name, &Selection::scheme(name)));
     }
 }

@@ -41,6 +41,8 @@ pub struct Path {
     pub una: u64,
     /// `SND.NXT`, as a position in the stream.
     pub nxt: u64,
+    /// Whether both sides have agreed on reports.
+    pub reports: bool,
 }
 
 /// A segment with data left.

@@ -254,6 +254,19 @@ pub struct Wave {
     pub size: u8,
 }
 
+/// How a data segment of WTCP left (Sinha et al. 1999; the layout is ours).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Separation {
+    /// Which transmission of data of this side it is, modulo 256: what is missing between two was lost, retransmissions included.
+    pub number: u8,
+    /// Time from one segment to the next at the sender's rate, in microseconds, below 2^31; 0 while the sender has no rate.
+    pub micros: u32,
+    /// It left that long after the one before it. If the sender has no rate: at the same moment.
+    pub kept: bool,
+    /// The shortest round trip that the sender has measured, in units of 100 microseconds; 0 if it has not, 65535 if it is longer.
+    pub trip: u16,
+}
+
 /// Options that few segments carry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RareOptions {
@@ -270,6 +283,8 @@ pub struct RareOptions {
     pub notices: Notices,
     /// A segment of a probe cycle (kind 253).
     pub probe: Option<Probe>,
+    /// How the segment left (kind 253, sub-type `SEPARATION`); on data segments of WTCP.
+    pub separation: Option<Separation>,
     /// A cookie of TCP Fast Open, or the request for one (kind 34; SYN only).
     pub fast_open: Option<FastOpen>,
     /// Options that we do not know, as `(kind, data)` in the order of the header. Never acted upon.
@@ -334,6 +349,8 @@ pub enum Report {
     Bandwidth(BandwidthReport),
     /// The probability to survive the path undamaged that routers measured, as the latest data brought it, in units of 1/65535.
     Survival(u16),
+    /// The time from one data segment to the next that the receiver asks for, in microseconds (Sinha et al. 1999; the layout is ours).
+    Pace(u32),
 }
 
 /// A segment of a probe cycle: two requests, each with its answer (Tsaoussidis & Badr 2000; the layout is ours).

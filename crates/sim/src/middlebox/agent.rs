@@ -181,6 +181,7 @@ pub(super) fn strip(segment: &mut Segment) {
     if let Some(mut rare) = segment.options.rare.take() {
         rare.reports_permitted = false;
         rare.report = None;
+        rare.separation = None;
         rare.notices = Notices::default();
         segment.options.rare = (*rare != RareOptions::default()).then_some(rare);
     }

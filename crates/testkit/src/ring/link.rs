@@ -8,7 +8,7 @@ use std::fmt;
 use whyloss_transport::differentiation::Cause;
 use whyloss_transport::segment::{
     self, BandwidthReport, CauseReport, CorruptionReport, Ecn, Flags, HeaderReport, Integrity, PositionBasis, RateReport, Report,
-    ReportedPosition, Segment, Wave, WaveRate,
+    ReportedPosition, Segment, Separation, Wave, WaveRate,
 };
 use whyloss_transport::{BitRate, Duration, Instant, Seq};
 
@@ -291,7 +291,14 @@ fn forge(forged: &mut Segment, rng: &mut Pcg64Mcg) {
             forged.options.rare.get_or_insert_default().snacks = vec![hole(rng), hole(rng)];
             return forged.options.fit();
         }
-        0 => Report::Rate(RateReport { wave: rng.random(), rate: WaveRate::Scaled(rng.random()) }),
+        0 => {
+            let (wave, rate): (u8, u8) = (rng.random(), rng.random());
+            if wave % 2 == 0 {
+                Report::Rate(RateReport { wave, rate: WaveRate::Scaled(rate) })
+            } else {
+                Report::Pace(u32::from(rate) << (wave % 24))
+            }
+        }
         1 => Report::HeaderIntact(HeaderReport { seq: near(forged.ack, rng), count: rng.random() }),
         2 => {
             let cause = [Cause::Unknown, Cause::Congestion, Cause::Corruption][rng.random_range(0..3)];
@@ -306,7 +313,11 @@ fn forge(forged: &mut Segment, rng: &mut Pcg64Mcg) {
     };
     let options = &mut forged.options;
     if !forged.payload.is_empty() {
-        options.wave = Some(Wave { number: rng.random(), size: rng.random() });
+        let (number, size): (u8, u8) = (rng.random(), rng.random());
+        options.wave = Some(Wave { number, size });
+        let micros = u32::from(size) << (number % 23);
+        options.rare.get_or_insert_default().separation =
+            Some(Separation { number, micros, kept: size % 2 == 0, trip: u16::from(size) });
     }
     options.rare.get_or_insert_default().report = Some(report);
     options.fit();
@@ -330,6 +341,7 @@ fn strip(segment: &mut Segment, what: Strip) {
         options.wave = None;
         if let Some(rare) = &mut options.rare {
             rare.report = None;
+            rare.separation = None;
             rare.reports_permitted = false;
             rare.scps = None;
             rare.snacks.clear();

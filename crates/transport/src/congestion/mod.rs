@@ -16,6 +16,7 @@ mod vegas;
 mod veno;
 mod westwood;
 mod westwood_plus;
+mod wtcp;
 
 pub use cubic::Cubic;
 pub use gaimd::Gaimd;
@@ -27,9 +28,11 @@ pub use tcp_real::TcpReal;
 pub use vegas::Vegas;
 pub use veno::Veno;
 pub use westwood::Westwood;
+pub use wtcp::Wtcp;
 
 use crate::kit::Part;
 use crate::path::{Ack, Formation, Path, Sent};
+use crate::time::Duration;
 use std::fmt;
 
 /// Decides how the window grows, and how far it shrinks when it has to.
@@ -38,6 +41,17 @@ use std::fmt;
 pub trait CongestionControl: fmt::Debug + Send {
     /// Whether each data segment has to carry the wave that it belongs to, and what forms waves.
     fn wants_waves(&self) -> Option<Formation> {
+        Option::None
+    }
+
+    /// Whether each data segment has to say how it left, so that the receiver can tell the sender its rate.
+    fn wants_separations(&self) -> bool {
+        false
+    }
+
+    /// The time from one data segment to the next, for senders that [go by a rate](Self::wants_separations); `None` while there is none and
+    /// acknowledgements let segments out.
+    fn separation(&self) -> Option<Duration> {
         Option::None
     }
 
@@ -181,6 +195,7 @@ pub static TABLE: &[Part<dyn CongestionControl>] = &[
     santa_cruz::PART,
     westwood::PART,
     westwood_plus::PART,
+    wtcp::PART,
     jersey::PART,
     tcp_real::PART,
     none::PART,

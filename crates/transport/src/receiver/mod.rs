@@ -6,6 +6,7 @@ mod hack;
 mod loss_cause;
 mod plain;
 mod selective;
+mod separation;
 mod snack;
 mod survival;
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub use hack::Hack;
 pub use loss_cause::LossCause;
 pub use plain::Plain;
 pub use selective::Selective;
+pub use separation::Separations;
 pub use snack::Snack;
 pub use survival::Survival;
 pub use waves::{Code, Waves};
@@ -123,5 +125,14 @@ pub trait ReceiverAgent: fmt::Debug + Send {
 }
 
 /// The built-in receiver agents, which scenarios can name.
-pub static TABLE: &[Part<dyn ReceiverAgent>] =
-    &[plain::PART, checksum::PART, hack::PART, waves::PART, survival::PART, snack::PART, selective::PART, freeze::PART];
+pub static TABLE: &[Part<dyn ReceiverAgent>] = &[
+    plain::PART,
+    checksum::PART,
+    hack::PART,
+    waves::PART,
+    survival::PART,
+    snack::PART,
+    selective::PART,
+    freeze::PART,
+    separation::PART,
+];

@@ -404,6 +404,16 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "wtcp",
+        summary: "The receiver compares how far apart segments leave and arrive, and tells the sender its rate; losses as usual leave it alone, silences are probed.",
+        reference: "Sinha et al. 1999",
+        congestion: "wtcp",
+        timeout: "blackout",
+        receiver: "separation",
+        adjust: |config| config.sack = true,
+        ..PLAIN
+    },
+    Scheme {
         name: "casablanca",
         summary: "The sender marks one packet in n for preferential dropping, and what is lost without a mark is repaired without reducing the window.",
         reference: "Biaz & Vaidya 2005",

@@ -282,7 +282,7 @@ impl Endpoint {
                 let position = report.seq.near(self.snd.una);
                 (self.snd.board.find(position)?, Some(position))
             }
-            Report::Compact(_) | Report::Bandwidth(_) | Report::Rate(_) | Report::Survival(_) => return None,
+            Report::Compact(_) | Report::Bandwidth(_) | Report::Rate(_) | Report::Survival(_) | Report::Pace(_) => return None,
             Report::Cause(report) => (self.snd.board.find(report.seq.near(self.snd.una).max(self.snd.una))?, None),
         };
         let sent = self.snd.board.get(index);

@@ -6,7 +6,7 @@ use super::recovery::Recovery;
 use super::sides::first_position;
 use super::{Config, Endpoint, Parts};
 use crate::congestion::Window;
-use crate::segment::{Flags, Options, RareOptions, ScpsCapabilities, Segment, Wave};
+use crate::segment::{Flags, Options, RareOptions, ScpsCapabilities, Segment, Separation, Wave};
 use crate::seq::Seq;
 use crate::time::Instant;
 
@@ -118,7 +118,8 @@ impl Endpoint {
     fn wants_reports(&self) -> bool {
         let Parts { receiver, differentiators, congestion, reaction, timeout, .. } = &self.parts;
         let probes = reaction.probes().is_some() || timeout.probes().is_some();
-        probes || receiver.wants_reports() || differentiators.ruling.wants_reports() || congestion.wants_waves().is_some()
+        let marks = congestion.wants_waves().is_some() || congestion.wants_separations();
+        probes || marks || receiver.wants_reports() || differentiators.ruling.wants_reports()
     }
 
     fn own_shift(&self) -> u8 {
@@ -195,6 +196,8 @@ impl Endpoint {
         self.agreed.sack = self.config.sack && options.sack_permitted;
         let peer_reports = options.rare.as_ref().is_some_and(|rare| rare.reports_permitted);
         self.agreed.reports = peer_reports && self.wants_reports();
+        self.path.reports = self.agreed.reports;
+        self.snd.pacer = (self.agreed.reports && self.parts.congestion.wants_separations()).then(Box::default);
         self.rcv.shift_agreed = self.config.window_scaling && options.window_scale.is_some();
         if self.rcv.shift_agreed {
             self.snd.peer.scale_by(options.window_scale.unwrap_or(0));
@@ -224,6 +227,9 @@ impl Endpoint {
             options.wave = self.wave_formation().map(|_| Wave::default());
             options.nonce = self.nonces().then_some(0);
             self.add_marks(&mut options);
+            if self.snd.pacer.is_some() {
+                options.rare.get_or_insert_default().separation = Some(Separation::default());
+            }
         }
         // A configuration that nobody has checked may leave less room than the options take.
         self.snd.mss = smss.saturating_sub(options.encoded_len() as u32).max(1);

@@ -30,6 +30,7 @@ mod hold;
 mod input;
 mod losses;
 mod output;
+mod pacer;
 mod parts;
 mod peer_window;
 mod pmtu;

@@ -78,7 +78,7 @@ impl Endpoint {
         if self.rcv.ack_now && self.has_news_of_losses() || self.snd.probing.is_due() {
             return Some(self.acknowledgement(now));
         }
-        if self.may_transmit_data() && !self.snd.probing.suspends() {
+        if self.may_transmit_data() && !self.snd.probing.suspends() && self.has_turn(now) {
             let withheld = self.withholds();
             if !withheld && self.has_repair() {
                 let repair = self.transmit_repair(now);
@@ -113,6 +113,15 @@ impl Endpoint {
 
     fn has_new(&self) -> bool {
         self.snd.unsent() > 0 || self.snd.due.window_probe || self.snd.closing && !self.snd.fin_sent
+    }
+
+    /// Whether data may leave now, for all that the rate says. If it may not, the timer wakes for it.
+    fn has_turn(&mut self, now: Instant) -> bool {
+        let Some(turn) = self.snd.pacer.as_ref().map(|pacer| pacer.turn()).filter(|turn| *turn > now) else { return true };
+        if self.has_repair() || self.has_new() {
+            self.timers.set_pacing(turn);
+        }
+        false
     }
 
     /// Whether the acknowledgement that is due tells of holes, duplicates or damage. Then it leaves alone, ahead of any data: only a
@@ -359,6 +368,10 @@ impl Endpoint {
         if marked {
             options.nonce = self.nonces().then(|| self.nonce(start, transmission));
             self.add_marks(&mut options);
+            if let Some(pacer) = &mut self.snd.pacer {
+                let separation = pacer.on_sent(now, self.parts.congestion.separation(), self.snd.rtt.min());
+                options.rare.get_or_insert_default().separation = Some(separation);
+            }
         }
         let Answer { flags: answer, ack, window } = self.answer();
         Segment {

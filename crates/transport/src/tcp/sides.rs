@@ -4,6 +4,7 @@ use super::arrivals::Arrivals;
 use super::assembler::Assembler;
 use super::bulk::Echoes;
 use super::hold::Hold;
+use super::pacer::Pacer;
 use super::peer_window::PeerWindow;
 use super::pmtu::PathMtu;
 use super::probing::Probing;
@@ -83,6 +84,8 @@ pub(super) struct Sender {
     pub ecn: EcnResponse,
     pub reports: KnownReports,
     pub waves: Waves,
+    /// Of a sender that goes by a rate.
+    pub pacer: Option<Box<Pacer>>,
     /// The application has filled more than half of the buffer and waits for an event that there is room again.
     pub crowded: bool,
     pub finished_told: bool,
@@ -167,6 +170,7 @@ impl Sender {
             ecn: EcnResponse { reduced_until: iss, cwr_due: false },
             reports: KnownReports::default(),
             waves: Waves::default(),
+            pacer: None,
             crowded: false,
             finished_told: false,
             used: WindowUse::default(),

@@ -17,6 +17,8 @@ pub(super) struct Timers {
     reordering: Instant,
     /// A window that comes back takes its next step.
     ramp: Instant,
+    /// The turn of the next data segment, for a sender that goes by a rate.
+    pacing: Instant,
     persist: Instant,
     probe: Instant,
     keep_alive: Instant,
@@ -35,6 +37,7 @@ impl Default for Timers {
             receiver: Instant::MAX,
             reordering: Instant::MAX,
             ramp: Instant::MAX,
+            pacing: Instant::MAX,
             persist: Instant::MAX,
             probe: Instant::MAX,
             keep_alive: Instant::MAX,
@@ -57,6 +60,7 @@ impl Timers {
             .min(self.receiver)
             .min(self.reordering)
             .min(self.ramp)
+            .min(self.pacing)
             .min(self.persist)
             .min(self.probe)
             .min(self.keep_alive)
@@ -99,6 +103,10 @@ impl Timers {
 
     pub fn set_probe(&mut self, at: Option<Instant>) {
         self.probe = at.unwrap_or(Instant::MAX);
+    }
+
+    pub fn set_pacing(&mut self, at: Instant) {
+        self.pacing = at;
     }
 
     pub fn persist_armed(&self) -> bool {
@@ -157,6 +165,8 @@ impl Endpoint {
         if due(&mut self.timers.ramp, now) {
             self.climb_by_timer(now);
         }
+        // What may leave then is asked for by whoever drives the endpoint.
+        due(&mut self.timers.pacing, now);
         if due(&mut self.timers.retransmission, now) {
             if self.timers.is_probe {
                 self.snd.due.tail_probe = true;

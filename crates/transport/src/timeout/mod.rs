@@ -1,6 +1,7 @@
 //! What a retransmission timeout does. One file a policy.
 
 mod aware;
+mod blackout;
 mod eifel;
 mod fixed_rto;
 mod frto;
@@ -14,6 +15,7 @@ mod standard;
 mod tests;
 
 pub use aware::Aware;
+pub use blackout::Blackout;
 pub use eifel::Eifel;
 pub use fixed_rto::FixedRto;
 pub use frto::FRto;
@@ -235,6 +237,7 @@ pub static TABLE: &[Part<dyn TimeoutPolicy>] = &[
     frto::PART,
     eifel::PART,
     aware::PART,
+    blackout::PART,
     nrt::PART,
     fixed_rto::PART,
     regain::PART,

@@ -95,7 +95,7 @@ impl Options {
     }
 
     /// Drops what a header has no room for, the least useful first: unknown options and notices; SACK blocks from the last on; of SNACKs the bits
-    /// of the last, then the last; the loss report; the Fast Open cookie; the wave; the header checksum; the nonce. What opens a connection and timestamps always stay, and fit.
+    /// of the last, then the last; the loss report; the Fast Open cookie and the separation; the wave; the header checksum; the nonce. What opens a connection and timestamps always stay, and fit.
     ///
     /// A SACK block that does not fit now is repeated later (RFC 2018, 4); a loss report is worth more the earlier it comes.
     pub fn fit(&mut self) {
@@ -127,6 +127,7 @@ impl Options {
         if self.packed_len() > MAX_LEN {
             if let Some(mut rare) = self.rare.take() {
                 rare.fast_open = None;
+                rare.separation = None;
                 self.rare = (*rare != RareOptions::default()).then_some(rare);
             }
         }
@@ -286,6 +287,7 @@ impl RareOptions {
         len += self.report.as_ref().map_or(0, report::report_len);
         len += notices::packed_len(&self.notices);
         len += if self.probe.is_some() { probe::LEN } else { 0 };
+        len += if self.separation.is_some() { report::SEPARATION_LEN } else { 0 };
         len += if self.scps.is_some() { SCPS_LEN } else { 0 };
         len += self.snacks.iter().map(|snack| SNACK_LEN + snack.bits.len()).sum::<usize>();
         len += self.fast_open.as_ref().map_or(0, FastOpen::len);

@@ -68,6 +68,13 @@
 //! **Bandwidth** (sub-type 3, length 9, on acknowledgements; Paul 2006's `congestion_info`): octets 5–8 are the rate at which segments
 //! arrived, in kbit/s. Said once; the acknowledgement that says it is no duplicate acknowledgement.
 //!
+//! **Separation** (sub-type 15, length 12, on data segments; Sinha et al. 1999): octet 5 is the number of the transmission, modulo 256. Of the
+//! number in octets 6–9 the highest bit says that the segment left in its time, the others are the time between segments in microseconds,
+//! 0 for a sender without a rate. Octets 10–11: its shortest round trip in units of 100 microseconds.
+//!
+//! **Pace** (sub-type 16, length 9, on acknowledgements; Sinha et al. 1999): octets 5–8 are the time between segments in microseconds that the
+//! sender shall keep. Repeated on each acknowledgement.
+//!
 //! What routers say has sub-types of its own: see
 //! [`super::notices`], and so have probes: see `probe.rs`. An option with another sub-type, length or experiment identifier is unknown.
 //!
@@ -81,7 +88,8 @@
 //! | wave or rate | 14 | 3 |
 //! | header checksum | 17 | 2 |
 //! | rate in 16 bits | 18 | 2 |
-//! | bandwidth | 19 | 2 |
+//! | bandwidth or pace | 19 | 2 |
+//! | separation | 22 | 2 |
 //! | header intact | 20 | 2 |
 //! | compact report | 18 | 2 |
 //! | report with position, or with echo | 21 | 2 |
@@ -94,7 +102,7 @@ use super::experiment::head;
 use super::{notices, probe};
 use crate::segment::{
     BandwidthReport, CauseReport, CompactReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report,
-    ReportedPosition, Wave, WaveRate,
+    ReportedPosition, Separation, Wave, WaveRate,
 };
 use crate::seq::Seq;
 use crate::verdict::Cause;
@@ -115,6 +123,8 @@ const CAUSE: u8 = 7;
 const HEADER_CHECK: u8 = 8;
 const HEADER_INTACT: u8 = 9;
 const SURVIVAL: u8 = 11;
+const SEPARATION: u8 = 15;
+const PACE: u8 = 16;
 
 const SEQ_CONFIRMED: u8 = 0x80;
 const ORDER_INFERRED: u8 = 0x40;
@@ -143,6 +153,10 @@ pub(super) const NONCE_LEN: usize = 9;
 pub(super) const HEADER_CHECK_LEN: usize = 7;
 pub(super) const WAVE_LEN: usize = 4;
 const SCALED_RATE_LEN: usize = 4;
+pub(super) const SEPARATION_LEN: usize = 12;
+
+/// In a separation: it was kept.
+const KEPT: u32 = 0x8000_0000;
 
 /// Octets of a report.
 pub(super) fn report_len(report: &Report) -> usize {
@@ -152,7 +166,7 @@ pub(super) fn report_len(report: &Report) -> usize {
         }
         Report::Cause(_) => 12,
         Report::HeaderIntact(_) => 10,
-        Report::Bandwidth(_) => 9,
+        Report::Bandwidth(_) | Report::Pace(_) => 9,
         Report::Rate(RateReport { rate: WaveRate::Scaled(_), .. }) => SCALED_RATE_LEN,
         Report::Compact(_) | Report::Rate(RateReport { rate: WaveRate::Measured(_), .. }) => 8,
         Report::Survival(_) => 7,
@@ -198,6 +212,15 @@ pub(super) fn read(options: &mut Options, data: &[u8], syn: bool) -> bool {
         }
         &[SURVIVAL, high, low] => {
             options.rare.get_or_insert_default().report = Some(Report::Survival(u16::from_be_bytes([high, low])));
+        }
+        &[SEPARATION, number, a, b, c, d, high, low] => {
+            let word = u32::from_be_bytes([a, b, c, d]);
+            let trip = u16::from_be_bytes([high, low]);
+            let separation = Separation { number, micros: word & !KEPT, kept: word & KEPT != 0, trip };
+            options.rare.get_or_insert_default().separation = Some(separation);
+        }
+        &[PACE, a, b, c, d] => {
+            options.rare.get_or_insert_default().report = Some(Report::Pace(u32::from_be_bytes([a, b, c, d])));
         }
         [sub_type, data @ ..] => return notices::read(options, *sub_type, data) || probe::read(options, *sub_type, data),
     }
@@ -282,6 +305,12 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
         head(PERMITTED_LEN, out);
     }
     notices::write(&rare.notices, out);
+    if let Some(Separation { number, micros, kept, trip }) = rare.separation {
+        head(SEPARATION_LEN, out);
+        out.extend_from_slice(&[SEPARATION, number]);
+        out.extend_from_slice(&(micros.min(KEPT - 1) | if kept { KEPT } else { 0 }).to_be_bytes());
+        out.extend_from_slice(&trip.to_be_bytes());
+    }
     if let Some(report) = &rare.report {
         if !matches!(report, Report::Rate(RateReport { rate: WaveRate::Scaled(_), .. })) {
             head(report_len(report), out);
@@ -308,6 +337,10 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
             Report::Survival(survival) => {
                 let [high, low] = survival.to_be_bytes();
                 out.extend_from_slice(&[SURVIVAL, high, low]);
+            }
+            Report::Pace(micros) => {
+                out.push(PACE);
+                out.extend_from_slice(&micros.to_be_bytes());
             }
         }
     }

@@ -7,7 +7,7 @@ use super::*;
 use crate::segment::{
     BandwidthReport, CauseReport, CompactReport, Cookie, CorruptionReport, Dscp, Ecn, ExplicitLoss, FastOpen, Flags,
     HeaderReport, Hop, HopNotice, Notices, Options, Payload, PositionBasis, Probe, ProbeStep, RareOptions, RateReport, Report,
-    ReportedPosition, SackBlocks, ScpsCapabilities, Snack, Timestamps, Wave, WaveRate,
+    ReportedPosition, SackBlocks, ScpsCapabilities, Separation, Snack, Timestamps, Wave, WaveRate,
 };
 use crate::seq::Seq;
 use crate::verdict::Cause;
@@ -291,6 +291,12 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn separation()(number: u8, micros in 0..=u32::MAX >> 1, kept: bool, trip: u16) -> Separation {
+        Separation { number, micros, kept, trip }
+    }
+}
+
+prop_compose! {
     fn snack()(hole1_offset: u16, hole1_size: u16, bits in prop::collection::vec(any::<u8>(), 0..10)) -> Snack {
         Snack { hole1_offset, hole1_size, bits: bits.into() }
     }
@@ -312,7 +318,11 @@ prop_compose! {
 prop_compose! {
     fn rare()(
         reports_permitted: bool,
-        report in of(prop_oneof![corruption(), compact(), cause(), header_intact(), rate(), bandwidth(), any::<u16>().prop_map(Report::Survival)]),
+        report in of(prop_oneof![
+            corruption(), compact(), cause(), header_intact(), rate(), bandwidth(),
+            any::<u16>().prop_map(Report::Survival), any::<u32>().prop_map(Report::Pace),
+        ]),
+        separation in of(separation()),
         scps in of((any::<u8>(), any::<u8>()).prop_map(|(flags, connection)| ScpsCapabilities { flags, connection })),
         snacks in prop::collection::vec(snack(), 0..4),
         notices in notices(),
@@ -326,7 +336,7 @@ prop_compose! {
         });
         let steps = [ProbeStep::First, ProbeStep::FirstAnswer, ProbeStep::Second, ProbeStep::SecondAnswer];
         let probe = probe.map(|(step, cycle)| Probe { step: steps[step], cycle });
-        RareOptions { reports_permitted, report, scps, snacks, notices, probe, fast_open, unknown }
+        RareOptions { reports_permitted, report, scps, snacks, notices, probe, separation, fast_open, unknown }
     }
 }
 

@@ -44,7 +44,7 @@ fn a_cookie_that_does_not_fit_stays_behind() {
 }
 use crate::segment::{
     CompactReport, CorruptionReport, ExplicitLoss, HeaderReport, Hop, HopNotice, PositionBasis, RateReport, Report,
-    ReportedPosition, SackBlocks, WaveRate,
+    ReportedPosition, SackBlocks, Separation, WaveRate,
 };
 use crate::segment::{Probe, ProbeStep};
 
@@ -131,7 +131,7 @@ fn waves_and_their_rates() {
     both_ways(&both, &[254, 4, 0xF9, 0x89, 253, 4, 0x57, 0x4C]);
     // 833.33 segments/s: 833,330,000 in 10^6 s are (1024 + 565) 2^19, and 365,232 more.
     let rate = WaveRate::measured(833_330_000);
-    assert_eq!(rate, WaveRate::Measured(19 << 10 | 565));
+    assert_eq!(rate, WaveRate::Measured(19 << 10 | 0x235));
     assert!((rate.value() - 833_085_440.0).abs() < 1e-3 * 833_330_000.0, "{}", rate.value());
     both_ways(&Options { rare: rare(rate), ..Options::default() }, &[253, 8, 0x57, 0x4C, 2, 3, 0x4E, 0x35]);
 }
@@ -169,6 +169,49 @@ fn options_of_waves_are_on_no_syn_and_four_octets_long() {
     }
     let (options, _) = parse(&[254, 4, 3, 200, 254, 4, 9, 5]);
     assert_eq!(options.wave, Some(Wave { number: 9, size: 5 }), "the last counts");
+}
+
+#[test]
+fn separations_and_what_is_asked_for() {
+    let with = |separation, report| {
+        let rare = RareOptions { report, separation, ..RareOptions::default() };
+        Options { rare: Some(Box::new(rare)), ..Options::default() }
+    };
+    let said = |micros, kept| Some(Separation { number: 9, micros, kept, trip: 1000 });
+    both_ways(&with(said(0x0102_0304, false), None), &[253, 12, 0x57, 0x4C, 15, 9, 1, 2, 3, 4, 0x03, 0xE8]);
+    both_ways(&with(said(5800, true), None), &[253, 12, 0x57, 0x4C, 15, 9, 0x80, 0, 0x16, 0xA8, 0x03, 0xE8]);
+    both_ways(&with(None, Some(Report::Pace(5800))), &[1, 1, 1, 253, 9, 0x57, 0x4C, 16, 0, 0, 0x16, 0xA8]);
+    // What does not fit into 31 bits is as long as can be said.
+    let mut out = Vec::new();
+    with(said(u32::MAX, false), None).write(&mut out);
+    assert_eq!(parse(&out).0, with(said(u32::MAX >> 1, false), None));
+}
+
+#[test]
+fn separations_of_other_lengths_are_unknown_and_give_way_last() {
+    for octets in [
+        &[253, 11, 0x57, 0x4C, 15, 9, 1, 2, 3, 4, 5][..],
+        &[253, 13, 0x57, 0x4C, 15, 9, 1, 2, 3, 4, 5, 6, 7],
+        &[253, 5, 0x57, 0x4C, 15],
+        &[253, 8, 0x57, 0x4C, 16, 1, 2, 3],
+        &[253, 10, 0x57, 0x4C, 16, 1, 2, 3, 4, 5],
+    ] {
+        let (options, malformed) = parse(octets);
+        let rare = options.rare.unwrap();
+        assert_eq!((rare.separation, rare.report, rare.unknown.len(), malformed), (None, None, 1, None), "{octets:?}");
+    }
+    let (options, malformed) = parse(&[253, 12, 0x57, 0x4C, 15, 9, 1]);
+    assert_eq!((options, malformed.map(|flaw| flaw.left)), (Options::default(), Some(7)), "cut short");
+    let separation = Some(Separation::default());
+    let rare = RareOptions { separation, report: Some(Report::Pace(1)), ..RareOptions::default() };
+    let full = Options { timestamps: TIMES, sack: sack(4), rare: Some(Box::new(rare)), ..Options::default() };
+    let mut options = full.clone();
+    options.fit();
+    assert_eq!((options.sack.len(), options.rare.as_ref()), (0, full.rare.as_ref()));
+    let mut options = Options { nonce: Some(1), mss: Some(1), ..full };
+    options.fit();
+    let rare = options.rare.unwrap();
+    assert_eq!((rare.separation, rare.report), (separation, None), "35 of 40 octets");
 }
 
 #[test]

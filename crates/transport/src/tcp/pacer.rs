@@ -1,0 +1,80 @@
+//! The turns of a sender that goes by a rate: each data segment leaves so long after the one before it, and says so.
+
+use crate::segment::Separation;
+use crate::time::{Duration, Instant};
+
+/// When the next data segment may leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pacer {
+    /// Number of the latest transmission.
+    number: u8,
+    /// When it left.
+    left: Option<Instant>,
+    turn: Instant,
+}
+
+impl Pacer {
+    /// From when on the next one may leave.
+    pub fn turn(&self) -> Instant {
+        self.turn
+    }
+
+    /// A data segment leaves. A turn that was missed by less than a separation is made good by the next one, so that a late timer does not
+    /// lower the rate; what left too late to be a measure of the path says so.
+    pub fn on_sent(&mut self, now: Instant, separation: Option<Duration>, trip: Option<Duration>) -> Separation {
+        let before = self.left.replace(now);
+        self.number = self.number.wrapping_add(1);
+        let (number, trip) =
+            (self.number, trip.map_or(0, |trip| (trip.as_nanos() / 100_000).clamp(1, u64::from(u16::MAX)) as u16));
+        let Some(separation) = separation else {
+            self.turn = now;
+            return Separation { number, micros: 0, kept: before == Some(now), trip };
+        };
+        let late = now.since(self.turn);
+        let kept = before.is_some() && late <= separation / 2;
+        self.turn = if late < separation { self.turn + separation } else { now + separation };
+        Separation { number, micros: (separation.as_nanos() / 1000).clamp(1, u64::from(u32::MAX >> 1)) as u32, kept, trip }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(n: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(n)
+    }
+
+    #[test]
+    fn turns_follow_each_other_and_a_late_one_is_made_good() {
+        let mut pacer = Pacer::default();
+        let step = Some(Duration::from_micros(1000));
+        let said = |micros, number, kept| Separation { number, micros, kept, trip: 0 };
+        assert_eq!(pacer.on_sent(us(5000), None, None), said(0, 1, false));
+        assert_eq!(pacer.on_sent(us(5000), None, None), said(0, 2, true), "a pair");
+        assert_eq!(pacer.on_sent(us(7000), None, None), said(0, 3, false));
+        assert_eq!(pacer.turn(), us(7000));
+        // The first one with a rate comes when it comes.
+        assert_eq!(pacer.on_sent(us(9000), step, None), said(1000, 4, false));
+        assert_eq!(pacer.turn(), us(10_000));
+        assert_eq!(pacer.on_sent(us(10_300), step, None), said(1000, 5, true));
+        assert_eq!(pacer.turn(), us(11_000));
+        assert_eq!(pacer.on_sent(us(11_600), step, None), said(1000, 6, false), "more than half of it late");
+        assert_eq!(pacer.turn(), us(12_000));
+        // Nothing to send for long is no credit.
+        assert_eq!(pacer.on_sent(us(15_000), step, None), said(1000, 7, false));
+        assert_eq!(pacer.turn(), us(16_000));
+    }
+
+    #[test]
+    fn numbers_wrap_and_separations_have_a_range() {
+        let mut pacer = Pacer { number: 255, ..Pacer::default() };
+        let mut said = |at, separation, trip| {
+            let said = pacer.on_sent(us(at), Some(separation), Some(trip));
+            (said.number, said.micros, said.trip)
+        };
+        assert_eq!(said(1, Duration::from_nanos(1), Duration::from_micros(10)), (0, 1, 1));
+        assert_eq!(said(2, Duration::from_secs(5000), Duration::from_millis(80)), (1, u32::MAX >> 1, 800));
+        assert_eq!(said(3, Duration::from_secs(5000), Duration::from_secs(80)).2, u16::MAX);
+    }
+}

@@ -15,7 +15,7 @@ pub(super) const PART: Part<dyn Reaction> = Part {
                nothing but probes is sent.",
         formula: "keep if both round trips <= best + between (last - best), of the round trips before the loss; else as for congestion",
         threshold: "`between`: a larger one keeps the window more often, rightly and wrongly.",
-        fails: "Each loss costs two round trips without data. Data that waits empties the queue that it filled: the second round trip flatters. A \
+        fails: "Each loss costs two round trips without data. Data that waits empties the queue that it filled: the second round trip flatters, and both do if the first probe is lost. A \
                 peer that permits no reports is not probed, and every loss is congestion. Without SACK and proportional rate reduction the whole \
                 window leaves at once after the cycle, which a short queue does not take.",
         errata: "The texts that we could read name the best and the last round trip, not how they are compared: the point between them is our reading, \

@@ -229,7 +229,7 @@ mod tests {
         pair.lost = [pair.data_sent + 1].into();
         let sack = loop {
             pair.run(pair.now + Duration::from_millis(5));
-            if let Some((_, _, sack)) = pair.trace.last().filter(|(_, who, s)| *who == 1 && s.options.sack.len() > 0) {
+            if let Some((_, _, sack)) = pair.trace.last().filter(|(_, who, s)| *who == 1 && !s.options.sack.is_empty()) {
                 break sack;
             }
         };

@@ -293,10 +293,10 @@ fn forge(forged: &mut Segment, rng: &mut Pcg64Mcg) {
         }
         0 => {
             let (wave, rate): (u8, u8) = (rng.random(), rng.random());
-            if wave % 2 == 0 {
-                Report::Rate(RateReport { wave, rate: WaveRate::Scaled(rate) })
-            } else {
-                Report::Pace(u32::from(rate) << (wave % 24))
+            // What asks for a rate is made to ask for another one.
+            match forged.options.rare.as_ref().and_then(|rare| rare.report) {
+                Some(Report::Pace(_)) => Report::Pace(u32::from(rate) << (wave % 24)),
+                _ => Report::Rate(RateReport { wave, rate: WaveRate::Scaled(rate) }),
             }
         }
         1 => Report::HeaderIntact(HeaderReport { seq: near(forged.ack, rng), count: rng.random() }),
@@ -315,9 +315,10 @@ fn forge(forged: &mut Segment, rng: &mut Pcg64Mcg) {
     if !forged.payload.is_empty() {
         let (number, size): (u8, u8) = (rng.random(), rng.random());
         options.wave = Some(Wave { number, size });
-        let micros = u32::from(size) << (number % 23);
-        options.rare.get_or_insert_default().separation =
-            Some(Separation { number, micros, kept: size % 2 == 0, trip: u16::from(size) });
+        if let Some(separation) = options.rare.as_mut().and_then(|rare| rare.separation.as_mut()) {
+            let micros = u32::from(size) << (number % 23);
+            *separation = Separation { number, micros, kept: size % 2 == 0, trip: u16::from(size) };
+        }
     }
     options.rare.get_or_insert_default().report = Some(report);
     options.fit();

@@ -44,7 +44,7 @@ struct FlowPlan {
 }
 
 /// Bounds of what agents remember.
-const TIGHT: [(&str, f64); 5] = [("flows", 2.0), ("segments", 5.0), ("pieces", 5.0), ("octets", 10_000.0), ("buffer", 4096.0)];
+const TIGHT: [(&str, f64); 5] = [("flows", 2.0), ("segments", 5.0), ("pieces", 5.0), ("octets", 16_384.0), ("buffer", 4096.0)];
 
 /// Whether the run has an observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,7 +57,7 @@ fn shared(schemes: [&str; 2], tamper: impl FnOnce(&mut Builder, whyloss_sim::Nod
     };
     let middle = builder.link(left, right, link(4, 35), link(4, 35));
     for (nth, scheme) in schemes.into_iter().enumerate() {
-        let (from, to) = (builder.host(&format!("from{nth}")), builder.host(&format!("to{nth}")));
+        let (from, to) = (builder.host(format!("from{nth}")), builder.host(format!("to{nth}")));
         builder.link(from, left, link(100, 3), link(100, 3));
         builder.link(right, to, link(100, 2), link(100, 2));
         let end = || {

@@ -115,6 +115,9 @@ struct Assembly {
     hosts: Hosts,
 }
 
+/// A host that moves, its links, and its moves.
+type MobileHost<'a> = (HostId, Vec<LinkId>, &'a [Move]);
+
 /// A pair of hosts that a flow connects.
 #[derive(Clone, Copy)]
 struct Pair {
@@ -144,12 +147,8 @@ impl Assembly {
     }
 
     /// The hosts that move, with their links, which are down while they are attached to others.
-    fn mobile<'a>(
-        &self,
-        links: &mut [LinkEnds],
-        moves: &'a [(NodeId, Vec<Move>)],
-    ) -> Result<Vec<(HostId, Vec<LinkId>, &'a [Move])>, BuildError> {
-        let mut mobile: Vec<(HostId, Vec<LinkId>, &[Move])> = Vec::new();
+    fn mobile<'a>(&self, links: &mut [LinkEnds], moves: &'a [(NodeId, Vec<Move>)]) -> Result<Vec<MobileHost<'a>>, BuildError> {
+        let mut mobile: Vec<MobileHost<'a>> = Vec::new();
         for (node, moves) in moves {
             let item = format!("moves of {}", self.node_name(*node)?);
             let host = self.host_ids[node.index()].ok_or_else(|| unfit(&item, "node", "a router".to_owned(), "a host"))?;

@@ -177,7 +177,7 @@ impl Run<'_> {
         }
         let mut delay = Duration::from_millis(delay_ms);
         if self.random.random_bool(late.0) {
-            delay = delay + Duration::from_micros(self.random.random_range(0..=late.1 * 1000));
+            delay += Duration::from_micros(self.random.random_range(0..=late.1 * 1000));
         }
         self.at(delay, step(segment));
     }
@@ -185,7 +185,7 @@ impl Run<'_> {
     /// A translator between the wired host and the station changes the host's port, there and back.
     fn translate(&self, who: usize, to_station: bool, segment: &mut Segment) {
         let Some(port) = self.world.port else { return };
-        let wired = if self.is_fixed(0) { 0 } else { 1 };
+        let wired = usize::from(!self.is_fixed(0));
         let [before, after] = if to_station { [PORTS[wired], port] } else { [port, PORTS[wired]] };
         let own = if who == wired { &mut segment.src_port } else { &mut segment.dst_port };
         if *own == before {
@@ -339,10 +339,9 @@ impl Run<'_> {
         let message = |what: &str| Err(format!("{kind}: {what}: {ends:?} {told:?} of {due:?}"));
         // What a split connection's station has acknowledged dies with it: then nothing more is promised than that nothing wrong arrives.
         let lost = split && self.world.restart.is_some();
-        if self.world.abort.is_none() && !lost {
-            if !complete || ends != [Some(Closing::Normal); 2] {
-                return message("not all has arrived");
-            }
+        let promised = self.world.abort.is_none() && !lost;
+        if promised && (!complete || ends != [Some(Closing::Normal); 2]) {
+            return message("not all has arrived");
         }
         // A reset that is lost, nobody who waits for data hears of.
         let sure = !lost && self.world.wires.iter().all(|wire| wire.loss == 0.0);

@@ -111,6 +111,7 @@ mod tests {
         Session::new(sender, Some(collector))
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "stands where an emulation is stopped, which can fail")]
     fn stop(sender: Sender<Chunk>) -> Result<Vec<Audit>, String> {
         drop(sender);
         Ok(vec![Audit::default(); 2])

@@ -232,7 +232,9 @@ proptest! {
         for (flow, plan) in records.flows.iter().zip(&world.flows) {
             // In a channel that is bad for long a connection may rightly give up.
             let gave_up = flow.closing == Some(tcp::Closing::TimedOut);
-            prop_assert!(flow.octets_delivered == plan.octets || gave_up || deceived(flow), "{:?}", flow);
+            // A split connection whose opening takes very long makes room for another if the station has none left.
+            let made_room = world.tight && flow.octets_delivered == 0 && flow.closing == Some(tcp::Closing::Reset);
+            prop_assert!(flow.octets_delivered == plan.octets || gave_up || made_room || deceived(flow), "{:?}", flow);
             // Only damage that no checksum notices can change an octet, and the books know of it.
             prop_assert!(flow.octets_corrupted == 0 || flow.forward.damaged_unnoticed > 0, "{:?}", flow);
             prop_assert!(flow.forward.balanced() && flow.reverse.balanced(), "{:?}", flow);

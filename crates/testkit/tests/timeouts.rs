@@ -240,9 +240,17 @@ fn a_dead_path_is_hammered_no_faster_than_by_the_standard() {
                     let window = 17 * own.len() as u64;
                     assert!(standard < sent && sent <= window, "{sent} segments of at most a window an expiry, {window}");
                 }
+                "probing" => {
+                    // It asks once a timeout, which does not grow, and data waits.
+                    let every = 60.0 / config.min_rto.as_secs_f64();
+                    assert!(own.is_empty() && (standard..=every as u64).contains(&sent), "{sent} probes of {every}");
+                }
                 _ => assert_eq!((sent, at(&own)), (standard, at(&expiries)), "{}", part.name),
             }
         }
+        let growing = with(policy("probing", 1.0), "probing", "growth", Value::Number(2.0));
+        let (sent, own) = sent_into_an_outage(&growing, &config);
+        assert!(own.is_empty() && sent <= standard + 1, "{sent} probes, {standard} retransmissions");
         // Without its guard the path is asked every two timeouts for as long as it is dead.
         let unguarded = with(policy("fixed-rto", 0.0), "fixed-rto", "limit", Value::Number(0.0));
         let (_, own) = sent_into_an_outage(&unguarded, &config);
@@ -294,7 +302,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever the verdicts, the policy and the losses before: a path that has died sees no more than one segment for each time that a
-    /// doubling timer can expire (and one tail probe). Only of `judged` it sees a window.
+    /// doubling timer can expire (and one tail probe). Only of `judged` it sees a window; the probes of `probing` are told to grow apart.
     #[test]
     fn verdicts_never_quicken_the_timer(
         part in select(timeout::TABLE.iter().map(|part| part.name).filter(|name| !matches!(*name, "fixed-rto" | "judged")).collect::<Vec<_>>()),
@@ -306,6 +314,7 @@ proptest! {
     ) {
         let config = Config::profile(profile).unwrap();
         let selection = with(policy(part, corruption), "coin", "seed", Value::Number(f64::from(seed)));
+        let selection = if part == "probing" { with(selection, part, "growth", Value::Number(2.0)) } else { selection };
         let (from, until) = (at_ms(dies_ms), at_ms(dies_ms + 60_000));
         let sent = Arc::new(AtomicU64::new(0));
         let count = sent.clone();

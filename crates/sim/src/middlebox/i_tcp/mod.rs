@@ -65,12 +65,14 @@ settings! {
         mss: u32 = 1460, 100..=9000;
         /// Octets of each of the four buffers of a connection: received and to be sent, on either half.
         buffer: u64 = 262_144, 4096..=1_000_000_000;
-        /// Connections that are split; further ones pass whole. Those that are only being opened, or have ended, make room.
+        /// Connections that are split; further ones pass whole. Those that have ended make room.
         flows: usize = 1024, 1..=1_000_000;
         /// Octets of the buffers of all connections together: as many are split as could fill theirs.
         octets: u64 = 1_073_741_824, 16_384..=1_000_000_000_000;
         /// Seconds without a segment after which a connection makes room for a new one, if there is none left.
         idle_s: f64 = 3600.0, 1.0..=1_000_000.0;
+        /// The same for one that is only being opened.
+        opening_s: f64 = 5.0, 0.0..=1_000_000.0;
         /// Octets that the state of a connection takes from station to station when the mobile host moves, beside what its buffers hold.
         state_octets: u64 = 1000, 1..=1_000_000;
     }
@@ -140,8 +142,12 @@ impl ITcp {
         if self.flows.len() < self.settings.flows && (self.flows.len() as u64) < in_all {
             return true;
         }
-        let idle = Duration::from_nanos((self.settings.idle_s * 1e9) as u64);
-        let gone = self.flows.oldest_of(|split| !split.answers() || now.since(split.heard) >= idle);
+        let [idle, opening] =
+            [self.settings.idle_s, self.settings.opening_s].map(|seconds| Duration::from_nanos((seconds * 1e9) as u64));
+        let gone = self.flows.oldest_of(|split| {
+            let silent = now.since(split.heard);
+            split.has_ended() || silent >= idle || split.is_opening() && silent >= opening
+        });
         if let Some(id) = gone {
             self.dismiss(now, id, out);
             self.forget(id);

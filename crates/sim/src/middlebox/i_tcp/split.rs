@@ -173,9 +173,19 @@ impl Split {
         }
     }
 
+    /// Whether the opener has not been heard again since it was answered.
+    pub fn is_opening(&self) -> bool {
+        self.near.as_ref().is_none_or(Half::is_opening)
+    }
+
+    /// Whether both halves have nothing left to do.
+    pub fn has_ended(&self) -> bool {
+        self.far.is_done() && self.near.as_ref().is_some_and(Half::is_done)
+    }
+
     /// Whether data of either end, or the word that there will be none, is acknowledged here.
     pub fn answers(&self) -> bool {
-        self.near.as_ref().is_some_and(|near| !(near.is_opening() || near.is_done() && self.far.is_done()))
+        !self.is_opening() && !self.has_ended()
     }
 
     pub fn on_timeout(&mut self, now: Instant) {

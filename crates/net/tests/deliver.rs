@@ -155,8 +155,9 @@ fn engine_to_engine_the_receiver_sets_the_rate() {
         serving(&bed.near, &near, folder.path(), 1, |urls| fetch(&bed.peer, &far, &format!("{}file", urls[0]), &copy));
     let fetched = fetched.unwrap();
     assert_eq!(sha256(&std::fs::read(&copy).unwrap()), sha256(&file), "{fetched:#}");
-    // Each acknowledgement asks for a rate.
-    assert!(fetched["reports_sent"].as_u64() > Some(1000), "{fetched:#}");
+    // Each acknowledgement asks for a rate; how many there are hangs on how many segments come at a time.
+    let (reports, packets) = (fetched["reports_sent"].as_u64(), fetched["device"]["sent"].as_u64());
+    assert!(reports.unwrap() * 10 > packets.unwrap() * 9 && packets > Some(100), "{fetched:#}");
     assert!(report["losses"]["segments"].as_u64() > Some(20), "{report:#}");
     println!("{report:#}");
 }

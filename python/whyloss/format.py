@@ -194,6 +194,12 @@ a time that is not negative such as "10 ms", in ns, us, µs, ms, s, min or h
 SpanOrNone: TypeAlias = Span | Literal["none"]
 
 
+SpellLaw: TypeAlias = Literal["exponential", "pareto"]
+"""
+The law of a time that is drawn.
+"""
+
+
 @dataclass(kw_only=True)
 class Warn:
     """
@@ -345,6 +351,26 @@ Discipline: TypeAlias = Literal["biased"] | Discipline1 | Discipline2 | Discipli
 """
 What a queue does beside dropping at the tail: `"biased"`, `{ warn = { … } }`, `{ red = { … } }` or `{ codel = { … } }`.
 """
+
+
+@dataclass(kw_only=True)
+class Drawn:
+    """
+    A time that is drawn anew each time.
+    """
+
+    law: SpellLaw
+    """
+    Its law.
+    """
+    mean: Span
+    """
+    Its mean, whatever its law.
+    """
+    shape: float | None = None
+    """
+    `"pareto"` only: its shape, above 1; 1.5 if nothing is said, as in ns-2. The variance is infinite up to a shape of 2.
+    """
 
 
 @dataclass(kw_only=True)
@@ -521,30 +547,6 @@ class Move:
 
 
 @dataclass(kw_only=True)
-class Outage:
-    """
-    A period in which the link is down, such as a hand-off, once or again and again.
-    """
-
-    at: Span
-    """
-    When the first begins.
-    """
-    lasts: Span
-    """
-    How long each lasts.
-    """
-    every: Span | None = None
-    """
-    From the beginning of one to the beginning of the next; there is only one if nothing is said.
-    """
-    packets: WhileDown | None = "dropped"
-    """
-    What becomes of packets: `"dropped"` if nothing is said.
-    """
-
-
-@dataclass(kw_only=True)
 class Reorder:
     """
     A share of the packets leaves the order: either `late` or `early`.
@@ -582,6 +584,12 @@ class Segments:
     """
     Those that left before this time; to the end of the run if nothing is said.
     """
+
+
+Spell: TypeAlias = Span | Drawn
+"""
+A time that is always the same, or drawn anew each time.
+"""
 
 
 @dataclass(kw_only=True)
@@ -948,6 +956,34 @@ class Input:
     data: Channel | None = None
     """
     What happens to packets with data that the host receives. No other packets count.
+    """
+
+
+@dataclass(kw_only=True)
+class Outage:
+    """
+    A period in which the link is down, such as a hand-off, once or again and again.
+    """
+
+    at: Span
+    """
+    When the first begins.
+    """
+    lasts: Spell
+    """
+    How long each lasts. What is drawn longer than `every` ends there, when the next one begins.
+    """
+    every: Span | None = None
+    """
+    From the beginning of one to the beginning of the next. With neither `every` nor `gap` there is only one.
+    """
+    gap: Spell | None = None
+    """
+    From the end of one to the beginning of the next, instead of `every`.
+    """
+    packets: WhileDown | None = "dropped"
+    """
+    What becomes of packets: `"dropped"` if nothing is said.
     """
 
 

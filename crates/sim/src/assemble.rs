@@ -18,7 +18,7 @@ use crate::middlebox::{Assisted, Attached, Middlebox};
 use crate::moves::{self, Move};
 use crate::network::{Egress, Moves, Network, Overhead, PacketLog, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
-use crate::outage::Outage;
+use crate::outage::{Downtime, Turns};
 use crate::radio::{ChannelScope, RadioSpec};
 use crate::random::Stream;
 use crate::record::Records;
@@ -109,7 +109,7 @@ struct Assembly {
     net: Network,
     link_names: Vec<String>,
     /// When each direction is down.
-    outages: Vec<Vec<Outage>>,
+    outages: Vec<Downtime>,
     /// The ends of all flows, in the order in which they were made.
     ends: Vec<(EndpointId, Egress, Socket)>,
     hosts: Hosts,
@@ -201,11 +201,11 @@ impl Assembly {
                 };
                 self.net.directions.push(direction);
                 self.net.places.push(self.host_ids[to.index()].map_or(Place::Router(to), Place::Host));
-                self.link_names.push(name);
                 self.outages.push(match &link.line {
-                    LineSpec::Wire(specs) => specs[way.index()].outage.clone(),
-                    LineSpec::Air(_) => Vec::new(),
+                    LineSpec::Wire(specs) => Downtime::new(&specs[way.index()].outage, self.seed, self.run, &name),
+                    LineSpec::Air(_) => Downtime::default(),
                 });
+                self.link_names.push(name);
             }
         }
         Ok(())
@@ -298,7 +298,7 @@ impl Assembly {
             return Err(unfit(&item, "link", format!("number {}", link.index()), "a link of this router"));
         };
         let outgoing = DirectionId::of(link, Way::BOTH[side]);
-        let attached = Attached::new(number, outgoing, middlebox, self.outages[outgoing.index()].clone())
+        let attached = Attached::new(number, outgoing, middlebox, Turns::new(self.outages[outgoing.index()].clone()))
             .map_err(|error| BuildError::Middlebox { item: item.clone(), error })?;
         if let Some(window) = attached.agent.meter() {
             for direction in [outgoing, outgoing.peer()] {
@@ -436,8 +436,8 @@ impl Assembly {
             let tcp = Endpoint::new(end.config, end.parts, ports(route));
             let sends = way == Way::Forward;
             egress.wants_truth = sends && tcp.wants_truth();
-            let link = [egress.exit, egress.exit.peer()].map(|direction| self.outages[direction.index()].clone());
-            let socket = TcpSocket::new(tcp, sends.then_some((start, opening)), striped, link.concat());
+            let [there, back] = [egress.exit, egress.exit.peer()].map(|direction| self.outages[direction.index()].clone());
+            let socket = TcpSocket::new(tcp, sends.then_some((start, opening)), striped, there.and(back));
             self.ends.push((id, egress, Socket::Tcp(socket)));
             if sends {
                 let event = Event::new(start.as_nanos(), self.net.events.next_order(), Target::Timer(id));

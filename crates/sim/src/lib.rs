@@ -34,6 +34,7 @@ mod routes;
 mod service;
 mod shape;
 mod simulation;
+mod spell;
 mod spread;
 mod striped;
 mod text;
@@ -54,7 +55,7 @@ pub use direction::LinkNames;
 pub use error::{BuildError, ChannelError, Flaw, RunError};
 pub use middlebox::{Middlebox, MiddleboxKind};
 pub use moves::Move;
-pub use outage::{Outage, Turns, WhileDown};
+pub use outage::{Downtime, Outage, Turns, WhileDown};
 pub use queue::{Discipline, Red, Warn};
 pub use radio::{ChannelScope, Locking, RadioSpec};
 pub use record::{
@@ -65,6 +66,7 @@ pub use record::{
 pub use shape::DirectionSpec;
 pub use shape::{Change, LinkSpec, QueueLimit, Stretch};
 pub use simulation::{Limits, Progress, RunOutcome, Simulation};
+pub use spell::{Drawn, Spell, SpellLaw};
 pub use spread::{Jitter, JitterLaw, Reorder};
 pub use text::FileError;
 pub use trace::Trace;

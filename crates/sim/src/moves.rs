@@ -2,7 +2,7 @@
 
 use crate::address::LinkId;
 use crate::error::Flaw;
-use crate::outage::{Outage, WhileDown};
+use crate::outage::Outage;
 use whyloss_transport::{BitRate, Duration, Instant};
 
 /// A host leaves the link that it is attached to and attaches to another of its own. It is attached to one at a time, before its first move to
@@ -74,8 +74,7 @@ pub(crate) fn outages(links: &[LinkId], moves: &[Move]) -> Vec<(LinkId, Outage)>
     let mut found = Vec::new();
     let mut down = |link: LinkId, from: Instant, to: Instant| {
         if from < to {
-            let lasts = to.since(from);
-            found.push((link, Outage { at: from, lasts, every: None, packets: WhileDown::Dropped }));
+            found.push((link, Outage::once(from, to.since(from))));
         }
     };
     let Some((&first, others)) = links.split_first() else { return Vec::new() };
@@ -112,7 +111,9 @@ mod tests {
         let links = [3, 5, 7].map(LinkId::new);
         let mut found: Vec<_> = outages(&links, &[step(10, 5), step(20, 3)])
             .into_iter()
-            .map(|(link, outage)| (link.index(), outage.at.as_nanos() / 1_000_000_000, outage.lasts.as_nanos() / 1_000_000_000))
+            .map(|(link, outage)| {
+                (link.index(), outage.at.as_nanos() / 1_000_000_000, outage.lasts.mean().as_nanos() / 1_000_000_000)
+            })
             .collect();
         found.sort_unstable();
         let end = u64::MAX / 1_000_000_000;

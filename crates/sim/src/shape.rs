@@ -313,7 +313,6 @@ impl<C: Default + PartialEq, T> LinkSpec<C, T> {
 mod tests {
     use super::*;
     use crate::codel::CoDel;
-    use crate::outage::WhileDown;
     use crate::spread::JitterLaw;
 
     fn plain() -> LinkSpec {
@@ -339,7 +338,7 @@ mod tests {
         };
         let jitter = Some(Jitter::new(Duration::ZERO, JitterLaw::Uniform));
         let reorder = Some(Reorder::late(1.5, Duration::from_millis(1)));
-        let outage = Outage { at: Instant::ZERO, lasts: Duration::ZERO, every: None, packets: WhileDown::Dropped };
+        let outage = Outage::once(Instant::ZERO, Duration::ZERO);
         for (spec, field) in [
             (LinkSpec { rate: BitRate::from_bps(0), ..plain() }, "rate"),
             (LinkSpec { queue: QueueLimit::Packets(0), ..plain() }, "queue"),

@@ -4,7 +4,7 @@
 //! octets), with its time in whole milliseconds since the start, ascending. At the end the trace begins again, its last time being
 //! the length of a round. Several lines with one time are several opportunities. Empty lines and lines that begin with `#` are skipped.
 
-use crate::outage::{held_until, Outage, PATIENCE};
+use crate::outage::{Downtime, PATIENCE};
 use crate::text::{FileError, Lines};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -113,7 +113,7 @@ impl Opportunities {
     }
 
     /// When a transmission can begin, at `now` at the earliest.
-    pub fn ready(&mut self, now: u64, held: &[Outage]) -> u64 {
+    pub fn ready(&mut self, now: u64, held: &mut Downtime) -> u64 {
         if self.current.1 > 0 && self.current.0 == now {
             return now;
         }
@@ -122,7 +122,7 @@ impl Opportunities {
     }
 
     /// Transmits so many octets from `start` on, which is when it is [`ready`](Self::ready); when it is done.
-    pub fn transmit(&mut self, start: u64, octets: u32, held: &[Outage]) -> u64 {
+    pub fn transmit(&mut self, start: u64, octets: u32, held: &mut Downtime) -> u64 {
         let mut rest = octets;
         if self.current.0 != start {
             self.current.1 = 0;
@@ -144,10 +144,10 @@ impl Opportunities {
     }
 
     /// Lets opportunities pass that come while the link is down; when the next one is.
-    fn skip(&mut self, held: &[Outage]) -> u64 {
+    fn skip(&mut self, held: &mut Downtime) -> u64 {
         for _ in 0..PATIENCE {
             let at = self.trace.time(self.next);
-            match held_until(held, at) {
+            match held.down_until(at) {
                 None => return at,
                 Some(until) => self.next = self.next.max(self.trace.first_from(until)),
             }
@@ -159,7 +159,7 @@ impl Opportunities {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outage::WhileDown;
+    use crate::outage::{Outage, WhileDown};
     use whyloss_transport::{Duration, Instant};
 
     const MS: u64 = MILLISECOND;
@@ -206,26 +206,27 @@ mod tests {
     fn packets_share_opportunities_and_long_ones_take_several() {
         let mut link = Opportunities::new(Arc::new(Trace::new(&[2, 4, 6, 20]).unwrap()), 1000);
         // At 1 ms there is nothing until 2 ms; 600 octets leave 400 for the next, which needs 200 of the opportunity at 4 ms.
-        assert_eq!(link.ready(MS, &[]), 2 * MS);
-        assert_eq!(link.transmit(2 * MS, 600, &[]), 2 * MS);
-        assert_eq!(link.ready(2 * MS, &[]), 2 * MS);
-        assert_eq!(link.transmit(2 * MS, 600, &[]), 4 * MS);
+        assert_eq!(link.ready(MS, &mut Downtime::default()), 2 * MS);
+        assert_eq!(link.transmit(2 * MS, 600, &mut Downtime::default()), 2 * MS);
+        assert_eq!(link.ready(2 * MS, &mut Downtime::default()), 2 * MS);
+        assert_eq!(link.transmit(2 * MS, 600, &mut Downtime::default()), 4 * MS);
         // What is left at 4 ms is lost when nobody comes; 1500 octets take those at 6 and 20 ms.
-        assert_eq!(link.ready(5 * MS, &[]), 6 * MS);
-        assert_eq!(link.transmit(6 * MS, 1500, &[]), 20 * MS);
+        assert_eq!(link.ready(5 * MS, &mut Downtime::default()), 6 * MS);
+        assert_eq!(link.transmit(6 * MS, 1500, &mut Downtime::default()), 20 * MS);
         // Another round: 22, 24, 26, 40.
-        assert_eq!(link.ready(23 * MS, &[]), 24 * MS);
+        assert_eq!(link.ready(23 * MS, &mut Downtime::default()), 24 * MS);
     }
 
     #[test]
     fn opportunities_while_the_link_is_down_are_lost() {
         let mut link = Opportunities::new(Arc::new(Trace::new(&[1]).unwrap()), Trace::OCTETS);
-        let outage =
-            Outage { at: Instant::from_nanos(10 * MS), lasts: Duration::from_millis(5), every: None, packets: WhileDown::Held };
-        assert_eq!(link.ready(10 * MS, &[outage]), 15 * MS);
-        assert_eq!(link.ready(9 * MS, &[]), 15 * MS, "they are gone");
+        let at = Instant::from_nanos(10 * MS);
+        let outage = Outage { packets: WhileDown::Held, ..Outage::once(at, Duration::from_millis(5)) };
+        let mut down = Downtime::new(&[outage], 1, 0, "a>b");
+        assert_eq!(link.ready(10 * MS, &mut down), 15 * MS);
+        assert_eq!(link.ready(9 * MS, &mut Downtime::default()), 15 * MS, "they are gone");
         let mut link = Opportunities::new(Arc::new(Trace::new(&[1]).unwrap()), Trace::OCTETS);
-        assert_eq!(link.ready(9 * MS, &[outage]), 9 * MS);
-        assert_eq!(link.transmit(9 * MS, 3000, &[outage]), 15 * MS);
+        assert_eq!(link.ready(9 * MS, &mut down), 9 * MS);
+        assert_eq!(link.transmit(9 * MS, 3000, &mut down), 15 * MS);
     }
 }

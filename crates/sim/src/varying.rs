@@ -9,7 +9,7 @@ use crate::channel::{Channel, ChannelOutcome};
 use crate::codel::{Controller, Head};
 use crate::error::BuildError;
 use crate::link::{Load, QueueFull};
-use crate::outage::{Outage, WhileDown};
+use crate::outage::{Downtime, WhileDown};
 use crate::packet::{PacketId, PacketStore};
 use crate::queue::Discipline;
 use crate::random::Stream;
@@ -32,7 +32,7 @@ pub(crate) struct Varying {
     service: Service,
     state: State,
     /// Outages in which the transmitter goes on.
-    outages: Vec<Outage>,
+    outages: Downtime,
     /// Channels to come, and how often the patterns of those that have gone came to their ends.
     channels: VecDeque<(u64, Channel)>,
     pattern_ends: u64,
@@ -154,6 +154,7 @@ impl Varying {
                 channels.push_back((change.at.as_nanos(), channel));
             }
         }
+        let outages = Downtime::new(&spec.outage, seed, run, name);
         let limits = spec.change.iter().filter_map(|change| Some((change.at.as_nanos(), change.queue?)));
         let delays = spec.change.iter().filter_map(|change| Some((change.at.as_nanos(), change.delay?.as_nanos())));
         Ok(Self {
@@ -161,9 +162,9 @@ impl Varying {
             waiting_octets: 0,
             limits: Schedule::new(spec.queue, limits),
             controller: if let Some(Discipline::CoDel(codel)) = &spec.discipline { Some(Controller::new(codel)) } else { None },
-            service: Service::new(spec),
+            service: Service::new(spec, &outages),
             state: State::Idle(0),
-            outages: spec.outage.iter().copied().filter(|outage| outage.packets == WhileDown::Dropped).collect(),
+            outages: outages.of(WhileDown::Dropped),
             channels,
             pattern_ends: 0,
             delays: Schedule::new(spec.delay.as_nanos(), delays),
@@ -377,8 +378,9 @@ impl Varying {
         // Channel and delay are asked in any case, so that what takes a packet does not move the numbers of those behind it.
         let mut flips = Vec::new();
         let outcome = parts.channel.pass(load.octets, Instant::from_nanos(end), &mut flips);
+        self.outages.pass(start);
         let crossed = match outcome {
-            _ if self.outages.iter().any(|outage| outage.meets(start, end)) => Err(Cause::LinkDown),
+            _ if self.outages.meets(start, end) => Err(Cause::LinkDown),
             ChannelOutcome::Erased => Err(Cause::Erased),
             ChannelOutcome::Intact | ChannelOutcome::Damaged => Ok(flips.into_boxed_slice()),
         };

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use whyloss_sim::{
     Amount, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, CoDel, Crossing, Discipline, Effect, End, Errors, Jitter,
-    JitterLaw, Limits, LinkNames, LinkSpec, LogSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, TcpFlow, Trace, Truth,
-    Way, WhileDown,
+    JitterLaw, Limits, LinkNames, LinkSpec, LogSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, Spell, TcpFlow, Trace,
+    Truth, Way, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::segment::{Dscp, Ecn};
@@ -48,7 +48,7 @@ fn cross(spec: &LinkSpec, times: &[u64]) -> Vec<(u64, u64, Option<Cause>)> {
 }
 
 fn outage(from: u64, lasts: u64, packets: WhileDown) -> Outage {
-    Outage { at: at(from), lasts: ms(lasts), every: None, packets }
+    Outage { packets, ..Outage::once(at(from), ms(lasts)) }
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_link_that_is_down_drops_what_it_transmits() {
 #[test]
 fn a_link_that_is_down_can_hold_packets() {
     // The second has half of its transmission behind it at 1.5 ms, and the other half from 11.5 ms on.
-    let outage = Outage { at: Instant::from_nanos(3 * MS / 2), lasts: ms(10), every: None, packets: WhileDown::Held };
+    let outage = Outage { packets: WhileDown::Held, ..Outage::once(Instant::from_nanos(3 * MS / 2), ms(10)) };
     let spec = LinkSpec { outage: vec![outage], queue: QueueLimit::Packets(2), ..plain() };
     assert_eq!(cross(&spec, &[0, 0]), [(0, 6000, None), (1, 17_000, None)]);
     // What comes meanwhile waits, as far as there is room.
@@ -330,11 +330,15 @@ fn any_link() -> impl Strategy<Value = LinkSpec> {
     });
     let reorder = prop::option::of(reorder);
     let down = prop_oneof![Just(WhileDown::Dropped), Just(WhileDown::Held)];
-    let outage = (0_u64..300, 1_u64..50, prop::option::of(51_u64..200), down).prop_map(|(from, lasts, every, packets)| Outage {
-        at: at(from),
-        lasts: ms(lasts),
-        every: every.map(ms),
-        packets,
+    let again = prop_oneof![
+        Just([None, None]),
+        (51_u64..200).prop_map(|ms| [Some(ms), None]),
+        (1_u64..200).prop_map(|ms| [None, Some(ms)])
+    ];
+    let outage = (0_u64..300, 1_u64..50, again, down, any::<bool>()).prop_map(|(from, lasts, again, packets, drawn)| {
+        let spell = |millis| if drawn { Spell::exponential(ms(millis)) } else { ms(millis).into() };
+        let [every, gap] = again;
+        Outage { at: at(from), lasts: spell(lasts), every: every.map(ms), gap: gap.map(spell), packets }
     });
     let trace = prop::option::of(prop::collection::vec(0_u64..100, 1..20).prop_map(|mut millis| {
         millis.sort_unstable();

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use whyloss_sim::{
     Amount, Builder, ChannelSpec, Effect, End, Errors, Limits, LinkSpec, Middlebox, MiddleboxKind, Outage, QueueLimit, Records,
-    TcpFlow, WhileDown,
+    TcpFlow,
 };
 use whyloss_transport::kit::Value;
 use whyloss_transport::scheme::Selection;
@@ -55,12 +55,9 @@ impl World {
         };
         builder.link(fixed, station, link(10, 20, 0.0), link(10, 20, 0.0));
         let air = |loss: f64| {
-            let outage = Outage {
-                at: Instant::ZERO + Duration::from_secs(10),
-                lasts: Duration::from_secs(2),
-                every: Some(Duration::from_secs(10)),
-                packets: WhileDown::Dropped,
-            };
+            let lasts = Duration::from_secs(2);
+            let once = Outage::once(Instant::ZERO + Duration::from_secs(10), lasts);
+            let outage = Outage { every: Some(Duration::from_secs(10)), ..once };
             LinkSpec { outage: Some(outage).filter(|_| self.outages).into_iter().collect(), ..link(2, 5, loss) }
         };
         let [down, up] = if self.up { [0.0, self.loss] } else { [self.loss, 0.0] };

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
-use whyloss_sim::{Amount, Builder, End, Limits, LinkSpec, Outage, QueueLimit, Records, TcpFlow, WhileDown};
+use whyloss_sim::{Amount, Builder, End, Limits, LinkSpec, Outage, QueueLimit, Records, TcpFlow};
 use whyloss_transport::scheme::{Selection, Value};
 use whyloss_transport::{BitRate, Config, Duration, Instant};
 
@@ -33,13 +33,9 @@ impl World {
             ..LinkSpec::default()
         };
         builder.link(fixed, station, link(100, 20, 100), link(100, 20, 100));
-        let outage = Outage {
-            // Not in step with the second, so that runs differ by where in a round trip it begins.
-            at: Instant::ZERO + Duration::from_millis(10_000 + 37 * self.run),
-            lasts: self.lasts,
-            every: Some(Duration::from_secs(10)),
-            packets: WhileDown::Dropped,
-        };
+        // Not in step with the second, so that runs differ by where in a round trip it begins.
+        let at = Instant::ZERO + Duration::from_millis(10_000 + 37 * self.run);
+        let outage = Outage { every: Some(Duration::from_secs(10)), ..Outage::once(at, self.lasts) };
         let air = || LinkSpec { outage: vec![outage], ..link(4, 5, 25) };
         builder.link(station, mobile, air(), air());
         let end = |selection: &Selection| {

@@ -29,7 +29,7 @@ fn held(timeout: &str, timestamps: bool, megabits: u64, rtt_ms: u64, outage_ms: 
         loss: 0.0,
         lasts: Duration::from_secs(20),
     };
-    let outage = Outage { at: Instant::ZERO + ms(3000), lasts: ms(outage_ms), every: None, packets: WhileDown::Held };
+    let outage = Outage { packets: WhileDown::Held, ..Outage::once(Instant::ZERO + ms(3000), ms(outage_ms)) };
     bulk.records(0, |link| link.outage.push(outage))
 }
 

@@ -6,7 +6,6 @@ use common::Bulk;
 use std::ops::ControlFlow;
 use whyloss_sim::{
     Amount, Builder, ChannelSpec, End, Errors, Limits, LinkSpec, Middlebox, MiddleboxKind, Outage, QueueLimit, Records, TcpFlow,
-    WhileDown,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::{BitRate, Config, Duration, Instant};
@@ -120,7 +119,7 @@ fn after_a_blackout_it_goes_on_where_it_was() {
         let records = bulk(scheme, 2000, 100, 0.0).records(0, |forward| {
             let (at, lasts, every) =
                 (Instant::ZERO + Duration::from_secs(5), Duration::from_secs(2), Some(Duration::from_secs(10)));
-            forward.outage = vec![Outage { at, lasts, every, packets: WhileDown::Dropped }];
+            forward.outage = vec![Outage { every, ..Outage::once(at, lasts) }];
             forward.channel = ChannelSpec { errors: Errors::None, ..ChannelSpec::default() };
         });
         let sender = records.flows[0].sender.expect("it is TCP");

@@ -2,10 +2,13 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use whyloss_lab::arrow_array::Array as _;
 use whyloss_lab::{run, Control, RunOptions, Scenario, Tables};
-use whyloss_sim::{Change, ChannelSpec, Errors, Jitter, JitterLaw, LinkSpec, Outage, QueueLimit, Reorder, WhileDown};
+use whyloss_sim::{
+    Change, ChannelSpec, Downtime, Errors, Jitter, JitterLaw, LinkSpec, Outage, QueueLimit, Reorder, Spell, WhileDown,
+};
 use whyloss_transport::{BitRate, Duration, Instant};
 
 const FLOW: &str = "[[flow]]\nsize = '1 MB'\n";
@@ -25,9 +28,11 @@ fn wire(text: &str) -> [LinkSpec; 2] {
 fn all_fields_reach_the_link() {
     let text = "[path]\nrate = '1 Mbps'\ndelay = '10 ms'\nqueue = '9 pkt'\novertaking = true\nduplicate = '1 %'\n\
                 jitter = { mean = '4 ms', law = 'normal', deviation = '1 ms' }\nreorder = { share = 0.25, late = '7 ms' }\n\
-                outage = [{ at = '1 s', lasts = '300 ms', every = '2 s', packets = 'held' }, { at = '3 s', lasts = '1 ms' }]\n\
+                outage = [{ at = '1 s', lasts = '300 ms', every = '2 s', packets = 'held' }, { at = '3 s', lasts = { mean = '1 ms', law = 'exponential' }, gap = { mean = '2 s', law = 'pareto', shape = 2.5 } }]\n\
                 change = [{ at = '2 s', rate = '2 Mbps', queue = '3 kB' }, { at = '4 s', delay = '20 ms', channel.loss = 0.5 }]\n";
-    let outage = |at, lasts, every, packets| Outage { at: Instant::ZERO + ms(at), lasts: ms(lasts), every, packets };
+    let outage = |at, lasts, every, packets| Outage { every, packets, ..Outage::once(Instant::ZERO + ms(at), ms(lasts)) };
+    let (lasts, gap) = (Spell::exponential(ms(1)), Some(Spell::pareto(ms(2000), 2.5)));
+    let random = Outage { lasts, gap, ..outage(3000, 1, None, WhileDown::Dropped) };
     let expected = LinkSpec {
         rate: BitRate::from_bps(1_000_000),
         delay: ms(10),
@@ -36,7 +41,7 @@ fn all_fields_reach_the_link() {
         overtaking: true,
         reorder: Some(Reorder::late(0.25, ms(7))),
         duplicate: 0.01,
-        outage: vec![outage(1000, 300, Some(ms(2000)), WhileDown::Held), outage(3000, 1, None, WhileDown::Dropped)],
+        outage: vec![outage(1000, 300, Some(ms(2000)), WhileDown::Held), random],
         change: vec![
             Change {
                 at: Instant::ZERO + ms(2000),
@@ -90,7 +95,20 @@ fn mistakes_are_named() {
         ("reorder = { share = 0.1 }", "path.reorder: found neither; allowed: either `late` or `early`, a time above zero"),
         (
             "outage = [{ at = '1 s', lasts = '2 s', every = '2 s' }]",
-            "path.outage.every: found 2 s; allowed: a time longer than each outage lasts",
+            "path.outage.every: found 2 s; allowed: a time longer than each outage lasts (in the mean)",
+        ),
+        (
+            "outage = [{ at = '1 s', lasts = 2 }]",
+            "path.outage[0].lasts: found 2; allowed: a time such as \"500 ms\", or { mean = \"500 ms\", law = \"exponential\" }",
+        ),
+        (
+            "outage = [{ at = '1 s', lasts = { mean = '1 s', law = 'pareto', shape = 1 } }]",
+            "path.outage.lasts.shape: found 1; allowed: a number above 1, at most 1000, for `law = \"pareto\"`",
+        ),
+        ("outage = [{ at = '1 s', lasts = { mean = '1 s' } }]", "path.outage[0].lasts.law: missing"),
+        (
+            "outage = [{ at = '1 s', lasts = '1 s', every = '2 s', gap = '1 s' }]",
+            "path.outage.gap: found beside `every`; allowed: one of the two",
         ),
         (
             "change = [{ at = '2 s', delay = '1 ms' }, { at = '1 s', delay = '2 ms' }]",
@@ -182,4 +200,46 @@ fn a_delivery_trace_is_what_a_link_carries() {
     let delivered = count(&tables, "delivered_octets");
     // 30 s at 6.5 Mbit/s in the mean are 24.4 MB; a queue of 200 packets keeps CUBIC busy.
     assert!((18_000_000..24_500_000).contains(&delivered), "{delivered}");
+}
+
+/// Which of the first hundred outages took packets of the stream in that direction, by the number of the outage.
+fn struck(scheme: &str) -> [BTreeSet<usize>; 2] {
+    let text = format!(
+        "[scenario]\nduration = '300 s'\nseed = 11\n[output]\ndrops = true\n[path]\nrate = '1 Mbps'\ndelay = '0 ms'\nqueue = '20 pkt'\n\
+         outage = [{{ at = '2 s', lasts = {{ mean = '500 ms', law = 'exponential' }}, every = '5 s' }}]\n\
+         [[flow]]\nscheme = '{scheme}'\n[[flow]]\nname = 'there'\ncbr = {{ rate = '20 kbps', packet = '50 B' }}\n\
+         [[flow]]\nname = 'back'\nfrom = 'client'\nto = 'server'\ncbr = {{ rate = '20 kbps', packet = '50 B' }}\n"
+    );
+    let scenario = Scenario::from_toml(&text, "t").unwrap();
+    let wires = scenario.wires(0).unwrap();
+    let shaped = &wires.links[0].ways[0][1];
+    let mut downtime = Downtime::new(&shaped.spec.outage, wires.seed, wires.run, &shaped.name);
+    let tables = results(&scenario);
+    let drops = tables.get("drops").unwrap();
+    let text = |name: &str| drops.column_by_name(name).unwrap().as_string::<i32>().clone();
+    let (flows, causes) = (text("flow"), text("cause"));
+    let times = drops.column_by_name("at_ns").unwrap().as_primitive::<UInt64Type>();
+    let mut struck = [BTreeSet::new(), BTreeSet::new()];
+    for row in (0..drops.num_rows()).filter(|row| causes.value(*row) == "link-down") {
+        // Seen at the end of a transmission, of 12 ms at most.
+        let seen = times.value(row);
+        assert!(downtime.meets(seen.saturating_sub(12_500_000), seen), "{scheme}: {seen}");
+        let outage = (seen / 1_000_000_000 - 2) / 5;
+        match flows.value(row) {
+            "there" => struck[0].insert(outage as usize),
+            "back" => struck[1].insert(outage as usize),
+            _ => continue,
+        };
+    }
+    struck
+}
+
+#[test]
+fn every_scheme_meets_the_same_hand_offs_in_both_directions() {
+    let [there, back] = struck("newreno");
+    assert!(there.len() > 50, "{there:?}");
+    // Outages that are shorter than the 20 ms from packet to packet may pass unseen.
+    assert!(there.symmetric_difference(&back).count() < 8, "{there:?} {back:?}");
+    let [others, _] = struck("westwood");
+    assert!(there.symmetric_difference(&others).count() < 8, "{there:?} {others:?}");
 }

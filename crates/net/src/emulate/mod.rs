@@ -29,7 +29,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use whyloss_sim::middlebox::Side;
-use whyloss_sim::{BuildError, Change};
+use whyloss_sim::{BuildError, Change, Downtime, Turns};
 use whyloss_transport::kit::ArgumentError;
 
 /// One link of a chain, in one direction.
@@ -130,14 +130,14 @@ impl Emulator {
     ) -> Result<Self, EmulateError> {
         let [a, b] = ends.map(Arc::new);
         let link = agent.and_then(|placement| chains[placement.away].get(placement.hop));
-        let outages = link.map(|stretch| stretch.spec.outage.clone()).unwrap_or_default();
+        let downtime = link.map(|Stretch { name, spec }| Downtime::new(&spec.outage, options.seed, options.run, name));
         let [there, back] = chains;
         let mut directions = [
             Direction::new(Arc::clone(&a), Arc::clone(&b), there, options, options.first_direction)?,
             Direction::new(b, a, back, options, options.first_direction + 1)?,
         ];
         if let Some(WireAgent { middlebox, away, hop }) = agent {
-            let station = Arc::new(Station::new(middlebox, outages)?);
+            let station = Arc::new(Station::new(middlebox, Turns::new(downtime.unwrap_or_default()))?);
             let links = directions[*away].links();
             let peers = directions.each_ref().map(Direction::shared);
             for (way, direction) in directions.iter_mut().enumerate() {

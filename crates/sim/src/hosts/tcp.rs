@@ -4,7 +4,7 @@ use super::flows::{mismatches, FileState, Flows};
 use crate::address::{EndpointId, FileId, Way};
 use crate::events::{Event, Target};
 use crate::network::Network;
-use crate::outage::{Outage, Turns};
+use crate::outage::{Downtime, Turns};
 use crate::record::TimeoutRow;
 use whyloss_transport::receiver::LinkHint;
 use whyloss_transport::tcp::{self, State};
@@ -51,7 +51,7 @@ impl TcpSocket {
         mut tcp: Endpoint,
         opens: Option<(Instant, Opening)>,
         striped: Option<(FileId, usize)>,
-        outages: Vec<Outage>,
+        outages: Downtime,
     ) -> Self {
         if opens.is_none() {
             tcp.handle(Instant::ZERO, Input::Command(Command::Listen));

@@ -26,7 +26,7 @@ pub use crate::record::Held;
 pub use agent::{Agent, Handed, Handling, Outbox, Outgoing, Side, Transit};
 
 use crate::address::{DirectionId, LinkId, NodeId};
-use crate::outage::{Outage, Turns};
+use crate::outage::Turns;
 use std::collections::{BTreeMap, VecDeque};
 use whyloss_transport::kit::{ArgumentError, Arguments, Part, Value};
 use whyloss_transport::Instant;
@@ -209,12 +209,12 @@ pub(crate) struct Counts {
 }
 
 impl Attached {
-    pub fn new(number: usize, outgoing: DirectionId, middlebox: &Middlebox, outages: Vec<Outage>) -> Result<Self, ArgumentError> {
+    pub fn new(number: usize, outgoing: DirectionId, middlebox: &Middlebox, turns: Turns) -> Result<Self, ArgumentError> {
         let mut restarts: Vec<_> = middlebox.restart.clone();
         restarts.sort_unstable();
         let (name, agent, counts, restarts) =
             (middlebox.kind.name(), middlebox.agent()?, Counts::default(), VecDeque::from(restarts));
-        Ok(Self { outgoing, name, number, agent, counts, restarts, turns: Turns::new(outages) })
+        Ok(Self { outgoing, name, number, agent, counts, restarts, turns })
     }
 
     /// Which side a segment comes from that came by one direction and passes on to the next; `None` if it does not cross the link.

@@ -14,7 +14,7 @@ use flows::{key, way, Flows, Key};
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use whyloss_sim::middlebox::{Agent, Handling, Middlebox, Outbox, Outgoing, Side, Transit};
-use whyloss_sim::{EndpointId, Outage, Turns, Way};
+use whyloss_sim::{EndpointId, Turns, Way};
 use whyloss_transport::kit::ArgumentError;
 use whyloss_transport::wire::icmp::{self, TooBig};
 use whyloss_transport::wire::{self, ip};
@@ -72,8 +72,8 @@ struct State {
 }
 
 impl Station {
-    /// An agent at a link whose direction away has these outages.
-    pub fn new(middlebox: &Middlebox<usize, usize>, outages: Vec<Outage>) -> Result<Self, ArgumentError> {
+    /// An agent at a link whose direction away goes down and comes up so.
+    pub fn new(middlebox: &Middlebox<usize, usize>, turns: Turns) -> Result<Self, ArgumentError> {
         let mut restarts = middlebox.restart.clone();
         restarts.sort_unstable();
         let kind = middlebox.kind.name();
@@ -81,7 +81,7 @@ impl Station {
             agent: middlebox.agent()?,
             flows: Flows::default(),
             restarts: restarts.into(),
-            turns: Turns::new(outages),
+            turns,
             now: Instant::ZERO,
             armed: None,
             audit: MiddleboxAudit { kind, ..MiddleboxAudit::default() },

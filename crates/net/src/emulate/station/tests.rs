@@ -1,15 +1,19 @@
 use super::flows::{MOST_BY_ADDRESS, MOST_FLOWS};
 use super::*;
 use std::net::Ipv4Addr;
-use whyloss_sim::MiddleboxKind;
+use whyloss_sim::{Downtime, MiddleboxKind, Outage};
 use whyloss_transport::segment::{Flags, Options, RareOptions};
 use whyloss_transport::{Duration, Payload, Seq};
 
 const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
+fn never() -> Turns {
+    Turns::new(Downtime::default())
+}
+
 fn station(kind: &str) -> Station {
-    Station::new(&Middlebox::new(0, 0, MiddleboxKind::named(kind).unwrap()), Vec::new()).unwrap()
+    Station::new(&Middlebox::new(0, 0, MiddleboxKind::named(kind).unwrap()), never()).unwrap()
 }
 
 fn packet([src, dst]: [Ipv4Addr; 2], hop_limit: u8, segment: &Segment) -> Vec<u8> {
@@ -137,7 +141,7 @@ fn connections_are_bounded_in_all_and_by_address() {
 #[test]
 fn a_restart_forgets_everything() {
     let kind = MiddleboxKind::named("snoop").unwrap();
-    let station = Station::new(&Middlebox { restart: vec![at(10)], ..Middlebox::new(0, 0, kind) }, Vec::new()).unwrap();
+    let station = Station::new(&Middlebox { restart: vec![at(10)], ..Middlebox::new(0, 0, kind) }, never()).unwrap();
     down(&station, 0, &mut packet([FIXED, MOBILE], 61, &data(5000, 0)));
     assert_eq!(station.arm(), Some(at(10)));
     station.advance(at(10));
@@ -284,8 +288,9 @@ fn too_big(to: Ipv4Addr, quoted: &[u8], mtu: u16) -> Vec<u8> {
 #[test]
 fn m_tcp_hears_of_outages_and_holds_back_the_last_octet() {
     let kind = MiddleboxKind::named("m-tcp").unwrap();
-    let outage = Outage { at: at(50), lasts: Duration::from_millis(100), every: None, packets: whyloss_sim::WhileDown::Dropped };
-    let station = Station::new(&Middlebox::new(0, 0, kind), vec![outage]).unwrap();
+    let outage = Outage::once(at(50), Duration::from_millis(100));
+    let turns = Turns::new(Downtime::new(&[outage], 1, 0, "station>mobile"));
+    let station = Station::new(&Middlebox::new(0, 0, kind), turns).unwrap();
     for n in 0..3 {
         down(&station, 0, &mut packet([FIXED, MOBILE], 61, &data(5000, n)));
     }

@@ -628,6 +628,10 @@ class Tcp:
     """
     What happens when the peer closes its window over outstanding data: "retransmit" or "persist".
     """
+    deflate_at_once: bool | None = None
+    """
+    In NewReno recovery, a partial acknowledgement takes back all that duplicates have inflated the window by, as in ns-2 until 2003.
+    """
     drop_precedence: Uint32OrNone | None = None
     """
     Mark one data segment in this many for preferential dropping (AF12 instead of AF11, RFC 2597); "none" marks nothing. The
@@ -705,6 +709,10 @@ class Tcp:
     min_rto: Span | None = None
     """
     Smallest retransmission timeout.
+    """
+    min_rto_after_backoff: bool | None = None
+    """
+    Apply the minimum to the timeout as backed off, as ns-2 did until 2002.
     """
     min_rto_on_variance: bool | None = None
     """

@@ -6,7 +6,7 @@ mod common;
 
 use common::Bulk;
 use std::fmt::Write;
-use whyloss_transport::scheme::Selection;
+use whyloss_transport::scheme::{Selection, Value};
 use whyloss_transport::{congestion, BitRate, Config, Duration};
 
 const LOSSES: [f64; 4] = [0.0, 0.001, 0.01, 0.05];
@@ -52,6 +52,41 @@ fn schemes_whose_receiver_answers_in_its_own_way_keep_their_goodput() {
     for name in ["snack", "selective", "selective-reno", "selective-sack", "selective-cubic", "tcp-probing", "wtcp"] {
         insta::assert_snapshot!(format!("scheme_{name}"), table(name, &Selection::scheme(name)));
     }
+}
+
+/// The agents of ns-2.1b8 on the dumbbell of Tsaoussidis & Zhang 2002: 10 Mbit/s, 70 ms, a queue of 50. How often timers expired stands beside the
+/// goodput: with ticks of 100 ms and a minimum of 1 s that is what loss costs.
+#[test]
+fn the_agents_of_2001_keep_their_goodput() {
+    let mut gaimd = Selection::scheme("gaimd");
+    gaimd.parameters.entry("gaimd".to_owned()).or_default().insert("halve_first".to_owned(), Value::Flag(true));
+    let schemes = [
+        ("reno", Selection::scheme("reno")),
+        ("newreno", Selection::scheme("newreno")),
+        ("sack", Selection::scheme("sack")),
+        ("gaimd", gaimd),
+    ];
+    let mut out = "kbit/s (timeouts) over 10 Mbit/s, 70 ms, queue 50, 60 s\n  loss |".to_owned();
+    for (name, _) in &schemes {
+        write!(out, " {name:>12}").unwrap();
+    }
+    for loss in LOSSES {
+        write!(out, "\n{:>5.1}% |", loss * 100.0).unwrap();
+        for (_, selection) in &schemes {
+            let bulk = Bulk {
+                config: Config::ns2_2001(),
+                selection: selection.clone(),
+                rate: BitRate::from_bps(10_000_000),
+                rtt: Duration::from_millis(70),
+                queue: 50,
+                loss,
+                lasts: Duration::from_secs(60),
+            };
+            let flow = bulk.run(1);
+            write!(out, " {:>6.0} ({:>3})", flow.goodput_bps / 1000.0, flow.sender.map_or(0, |sender| sender.timeouts)).unwrap();
+        }
+    }
+    insta::assert_snapshot!("agents_of_2001", out);
 }
 
 /// What any table must look like, whatever its numbers: never more than the link, never more with more loss by more than chance.

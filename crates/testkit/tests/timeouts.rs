@@ -180,7 +180,7 @@ fn without_a_verdict_it_is_the_standard_policy_step_by_step() {
     let modern = Config::modern();
     let without_timestamps = Config { timestamps: false, ..modern.clone() };
     let mut timeouts = 0;
-    for config in [modern, without_timestamps, qualnet(), Config::ns2(), Config::freebsd45()] {
+    for config in [modern, without_timestamps, qualnet(), Config::ns2(), Config::ns2_2001(), Config::freebsd45()] {
         for seed in 0..6 {
             let run = |timeout: &str| {
                 let forward = Link::new(delay()).bottleneck(BitRate::from_bps(5_000_000), 50).fault_randomly(Fault::Drop, 0.05);

@@ -404,7 +404,9 @@ impl Endpoint {
         if news.acked == 0 {
             return;
         }
-        if let Some(rest) = fast.deflate(news.acked, mss) {
+        if self.config.deflate_at_once {
+            fast.deflate_at_once();
+        } else if let Some(rest) = fast.deflate(news.acked, mss) {
             self.window.set_cwnd(self.window.cwnd().saturating_sub(rest));
         }
         if !self.head_is_being_repaired() {

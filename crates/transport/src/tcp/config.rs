@@ -10,8 +10,8 @@ macro_rules! config {
     ($dollar:tt; $($(#[doc = $doc:literal])* $field:ident: $type:ty $(as $given:ty)?,)*) => {
         /// The configuration of one endpoint. Lengths in octets unless a field says otherwise; `None` is none, never, or unbounded.
         ///
-        /// The profiles are values of it: [`Config::modern`], [`Config::linux`], [`Config::ns2`], [`Config::freebsd45`],
-        /// [`Config::qualnet`].
+        /// The profiles are values of it: [`Config::modern`], [`Config::linux`], [`Config::ns2`], [`Config::ns2_2001`],
+        /// [`Config::freebsd45`], [`Config::qualnet`].
         #[derive(Clone, Debug, PartialEq)]
         pub struct Config {
             $($(#[doc = $doc])* pub $field: $type,)*
@@ -90,6 +90,10 @@ config! { $;
     // NewReno restarts the retransmission timer for the first partial acknowledgement only (RFC 6582, 4: impatient) instead of for
     // each.
     impatient: bool,
+    /// In NewReno recovery, a partial acknowledgement takes back all that duplicates have inflated the window by, as in ns-2 until 2003.
+    // A partial acknowledgement takes all inflation back, as ns-2 did until 2003, instead of what it acknowledges (RFC 6582, 3.2 step 4): until the
+    // hole behind it is repaired, little new data leaves.
+    deflate_at_once: bool,
     /// Duplicate acknowledgements that mean a loss.
     dup_threshold: u32,
     /// Send new data on the first two duplicate acknowledgements (RFC 3042).
@@ -154,6 +158,10 @@ config! { $;
     /// Apply the minimum to the variance term only, as Linux does.
     // Apply the minimum to the variance term only, as Linux does, instead of to the sum (RFC 6298, 2.4).
     min_rto_on_variance: bool,
+    /// Apply the minimum to the timeout as backed off, as ns-2 did until 2002.
+    // Apply the minimum after backing off, as ns-2 did until 2002, instead of before (RFC 6298, 2.4 and 5.5): a short timeout has to double more often
+    // before it exceeds the minimum.
+    min_rto_after_backoff: bool,
     /// Largest retransmission timeout.
     // Largest retransmission timeout, backed off or not.
     max_rto: Duration,
@@ -343,6 +351,7 @@ impl Config {
             dsack: true,
             recovery: FastRecovery::NewReno,
             impatient: true,
+            deflate_at_once: false,
             dup_threshold: 3,
             limited_transmit: true,
             prr: true,
@@ -365,6 +374,7 @@ impl Config {
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_millis(200),
             min_rto_on_variance: false,
+            min_rto_after_backoff: false,
             max_rto: Duration::from_secs(60),
             max_backoff: 64,
             max_retransmissions: Some(15),
@@ -438,6 +448,34 @@ impl Config {
         }
     }
 
+    /// The one-way agents of ns-2.1b8, of 2001: 100 ms ticks, the first timeout after 6 s, a minimum of 1 s that is applied after backing off,
+    /// no limited transmit, and in NewReno all inflation taken back by a partial acknowledgement. Every segment is acknowledged at once. `window_` is
+    /// 200 packets, `receive_buffer` and `initial_ssthresh`: that of the agents, 20, fills no path of 10 Mbit/s and 70 ms.
+    ///
+    /// Rules of theirs that are not here:
+    /// - Windows are halved in octets; the agents round to whole packets.
+    /// - Ticks begin at the origin of time; the agents draw their phase at random.
+    /// - A data packet has 1040 octets on the wire. The agents' had 1000 with all headers until November 2001 (`useHeaders_`); `mss = 960` makes such packets.
+    /// - After a fast recovery the window comes back little by little; the agents let it go in one burst (`maxburst_ 0`).
+    /// - With SACK recovery goes by RFC 6675; `Sack1` adds and takes whole packets of a `pipe` of its own.
+    /// - `TCP(alpha, beta)` halves at its first decrease and in slow start: parameter `halve_first` of `gaimd`, which a profile does not set.
+    pub fn ns2_2001() -> Self {
+        Self {
+            initial_ssthresh: Some(200_000),
+            receive_buffer: 200_000,
+            impatient: false,
+            deflate_at_once: true,
+            limited_transmit: false,
+            slow_start_limit: Some(1),
+            granularity: Granularity::Ticks(Duration::from_millis(100)),
+            initial_rto: Duration::from_secs(6),
+            min_rto: Duration::from_secs(1),
+            min_rto_after_backoff: true,
+            max_rto: Duration::from_secs(100_000),
+            ..Self::ns2()
+        }
+    }
+
     /// FreeBSD 4.5 as in Garcia & Brunstrom 2004: NewReno without SACK, 10 ms ticks, 1 s minimum RTO, delayed
     /// acknowledgements of 100 ms, 64 KiB windows, timestamps, no retransmissions into a closed window. Growth is the congestion control's: `reno` counts acknowledgements as
     /// that system did.
@@ -504,6 +542,7 @@ pub static PROFILES: &[(&str, Profile)] = &[
     ("modern", Config::modern),
     ("linux", Config::linux),
     ("ns2", Config::ns2),
+    ("ns2-2001", Config::ns2_2001),
     ("freebsd45", Config::freebsd45),
     ("qualnet", Config::qualnet),
 ];

@@ -376,6 +376,11 @@ impl Fast {
         used_up.then_some(rest)
     }
 
+    /// A partial acknowledgement takes all inflation back.
+    pub fn deflate_at_once(&mut self) {
+        self.inflation = 0;
+    }
+
     /// An acknowledgement restarts the timer; returns whether one had done so before.
     pub fn restarts_timer(&mut self) -> bool {
         std::mem::replace(&mut self.partial_seen, true)
@@ -463,5 +468,8 @@ mod tests {
         assert_eq!((fast.deflate(2000, 1000), fast.inflation), (None, 2000));
         assert_eq!((fast.deflate(5000, 1000), fast.inflation), (Some(3000), 1000));
         assert_eq!((fast.deflate(1000, 1000), fast.inflation), (Some(0), 1000));
+        fast.inflate(4000);
+        fast.deflate_at_once();
+        assert_eq!(fast.inflation, 0);
     }
 }

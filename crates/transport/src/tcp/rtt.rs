@@ -9,7 +9,10 @@ use crate::time::{Duration, Instant};
 pub(super) struct RttEstimator {
     granularity: Granularity,
     clock: HostClock,
+    /// The smallest timeout before backing off.
     min_rto: Duration,
+    /// The smallest timeout, backed off or not.
+    least: Duration,
     min_on_variance: bool,
     max_rto: Duration,
     max_backoff: u32,
@@ -30,10 +33,13 @@ pub(super) struct RttEstimator {
 
 impl RttEstimator {
     pub fn new(config: &Config) -> Self {
+        let after = config.min_rto_after_backoff;
+        let (min_rto, least) = if after { (Duration::ZERO, config.min_rto) } else { (config.min_rto, Duration::ZERO) };
         Self {
             granularity: config.granularity,
             clock: HostClock::new(config),
-            min_rto: config.min_rto,
+            min_rto,
+            least,
             min_on_variance: config.min_rto_on_variance,
             max_rto: config.max_rto,
             max_backoff: config.max_backoff,
@@ -59,13 +65,13 @@ impl RttEstimator {
     }
 
     /// The timeout without back-off.
-    pub const fn base_rto(&self) -> Duration {
-        self.rto
+    pub fn base_rto(&self) -> Duration {
+        self.rto.max(self.least)
     }
 
     /// The timeout as it is to be armed.
     pub fn rto(&self) -> Duration {
-        (self.rto * u64::from(self.backoff)).min(self.max_rto)
+        (self.rto * u64::from(self.backoff)).min(self.max_rto).max(self.least)
     }
 
     /// When the retransmission timer ends if it starts now.
@@ -278,6 +284,41 @@ mod tests {
             let mut rtt = RttEstimator::new(&Config { min_rto: Duration::ZERO, ..Config::ns2() });
             rtt.sample(tick * passed, 1);
             assert_eq!((rtt.ticks, rtt.base_rto()), ((8, 2), tick * 3), "{passed}");
+        }
+    }
+
+    #[test]
+    fn the_agents_of_2001_back_off_below_their_minimum() {
+        let tick = ms(100);
+        let mut rtt = RttEstimator::new(&Config::ns2_2001());
+        assert_eq!(rtt.rto(), tick * 60, "before any sample");
+        // 70 ms within a tick and across its end: both count as one.
+        for sent in [10, 50] {
+            let sent = Instant::ZERO + ms(sent);
+            let measured = rtt.measure(sent, sent + ms(70));
+            rtt.sample(measured, 1);
+            assert_eq!(rtt.ticks, (8, 2), "m = 1: srtt = 1 << 3, rttvar = 1 << 1");
+        }
+        assert_eq!(rtt.base_rto(), tick * 10, "((2 << 3) + 8) >> 3 = 3 ticks, and the minimum of 1 s");
+        // 3 ticks doubled, and the minimum after that; beyond eight times the average is in doubt, beyond 64 times nothing doubles.
+        for (timeout, filters) in
+            [(10, (8, 2)), (10, (8, 2)), (12, (8, 2)), (24, (8, 2)), (48, (0, 3)), (96, (0, 3)), (192, (0, 3)), (192, (0, 3))]
+        {
+            assert_eq!((rtt.rto(), rtt.ticks), (tick * timeout, filters));
+            rtt.back_off();
+        }
+        // Srtt begins anew: 4 << 3 and 4 << 1; ((8 << 3) + 32) >> 3 = 12 ticks.
+        rtt.sample(tick * 4, 1);
+        assert_eq!((rtt.ticks, rtt.rto()), ((32, 8), tick * 12));
+        // delta = 2 - 4; 32 - 2, 8 + 2 - 2: ((8 << 3) + 30) >> 3.
+        rtt.sample(tick * 2, 1);
+        assert_eq!((rtt.ticks, rtt.rto()), ((30, 8), tick * 11));
+        // With the minimum before backing off, as the agents have had it since, it doubles from there.
+        let mut later = RttEstimator::new(&Config { min_rto_after_backoff: false, ..Config::ns2_2001() });
+        later.sample(tick, 1);
+        for timeout in [10, 20, 40] {
+            assert_eq!(later.rto(), tick * timeout);
+            later.back_off();
         }
     }
 

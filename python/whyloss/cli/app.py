@@ -12,7 +12,7 @@ import click
 
 import whyloss
 from whyloss import _native
-from whyloss.cli import catalogue, demo, kernel, papers, plot, report, runs, scores, testbed, top, wire
+from whyloss.cli import catalogue, demo, friendly, kernel, papers, plot, report, runs, scores, testbed, top, wire
 from whyloss.cli.console import INTERRUPTED, complain, say
 from whyloss.pack import PackError
 
@@ -28,6 +28,7 @@ def app() -> None:
     Start here:
       whyloss reproduce garcia2004 --quick   a paper: its figures, and a verdict on each of its claims
       whyloss run SCENARIO.toml              one scenario: who got what, what was lost and why
+      whyloss friendly A B                   what two schemes that share a path do to each other
       whyloss plot SCENARIO.toml             one run to look at: windows, every segment, every loss and its cause
       whyloss sweep SWEEP.toml               many runs on all cores; stop it and it resumes
       whyloss score out/NAME                 how good the differentiators were that listened
@@ -46,6 +47,7 @@ def app() -> None:
 for command in (
     runs.run,
     runs.sweep,
+    friendly.friendly,
     plot.plot,
     scores.score,
     scores.roc,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Call = Callable[..., Ended]
 
-COMMANDS = ["run", "sweep", "score", "roc", "reproduce", "papers", "schemes", "describe", "report", "plot"]
+COMMANDS = ["run", "sweep", "friendly", "score", "roc", "reproduce", "papers", "schemes", "describe", "report", "plot"]
 
 
 def test_help_teaches(whyloss: Call) -> None:

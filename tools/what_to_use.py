@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from whyloss import files, plots
 from whyloss.figures import Curve, Figure, Style
+from whyloss.harm import harm as taken
 from whyloss.scenario import Scenario
 from whyloss.stats import mean
 
@@ -171,9 +172,8 @@ class Measured:
 
 def harm(measured: Measured, point: Point) -> float:
     """What four CUBIC neighbours lose beside this control, as a share of what they have beside a fifth CUBIC flow."""
-    beside = measured.mean(point, "others_mbps")
-    fair = measured.mean(Point("cubic", point.effect, point.share, point.queue, True), "others_mbps")
-    return 1 - beside / fair
+    fair = Point("cubic", point.effect, point.share, point.queue, True)
+    return taken(measured.values(point, "others_mbps"), measured.values(fair, "others_mbps")).value
 
 
 def pictures(measured: Measured, folder: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whyloss.claims import Comparison, Region, Test, at_least, every, some
+from whyloss.harm import harm
 from whyloss.stats import Maximum, Mean, Sample, function_of_means, mean, proportion
 
 if TYPE_CHECKING:
@@ -255,10 +256,7 @@ def cost_to_the_others(data: Measurements) -> Test:
         return sum(shares) / len(shares)
 
     worst = reduction("384 kbps", "10 ms")
-    estimates = {
-        ber: function_of_means(lambda with_ld, with_normal: 1 - with_ld / with_normal, pair)
-        for ber, pair in worst.items()
-    }
+    estimates = {ber: harm(with_ld, with_normal) for ber, (with_ld, with_normal) in worst.items()}
     peak = max(estimates, key=lambda ber: estimates[ber].value)
     most = Comparison(
         f"largest share taken from the four normal flows: 384 kbps, 10 ms (at BER {peak:.2g})",

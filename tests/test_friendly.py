@@ -13,6 +13,7 @@ import pytest
 
 import whyloss as wl
 from conftest import ROOT, WHYLOSS, Ended
+from whyloss import gains
 from whyloss.friendliness import Kind, dumbbell
 from whyloss.harm import gain, goodputs, harm
 
@@ -83,6 +84,26 @@ def test_effects_are_those_of_the_flows_of_each_mix() -> None:
     schemes = found.results.transfers.to_polars().select("mix", "entry", "scheme").unique()
     assert set(schemes.filter(mix="half", scheme="cubic")["entry"]) == {0, 2}
     assert set(schemes.filter(mix="one-second", scheme="newreno")["entry"]) == {0}
+
+
+def test_pairs_of_a_sweep_over_kinds_by_hand() -> None:
+    rows = [
+        # Two points of the world, one run each; two others beside the one.
+        (0, "own", "one", 10.0), (0, "own", "others.0", 10.0), (0, "own", "others.1", 20.0),
+        (1, "fast", "one", 16.0), (1, "fast", "others.0", 8.0), (1, "fast", "others.1", 16.0),
+        (2, "own", "one", 30.0), (2, "own", "others.0", 30.0), (2, "own", "others.1", 40.0),
+        (3, "fast", "one", 44.0), (3, "fast", "others.0", 20.0), (3, "fast", "others.1", 36.0),
+    ]  # fmt: skip
+    columns = ["point", "kind", "flow", "goodput_bps"]
+    table = pl.DataFrame(rows, columns, orient="row").with_columns(run=pl.lit(0), world=pl.col("point") // 2)
+    found = gains.pairs(table, "kind", own="own")
+    assert list(found) == ["fast"]
+    pair = found["fast"]
+    assert [pair.ours.tolist(), pair.instead.tolist()] == [[16.0, 44.0], [10.0, 30.0]]
+    assert [pair.beside.tolist(), pair.among.tolist()] == [[12.0, 28.0], [15.0, 35.0]]
+    assert pair.gain.value == pytest.approx(0.5, abs=0.01)
+    # A fifth at both points.
+    assert pair.harm.value == pytest.approx(0.2)
 
 
 def test_two_flows_have_one_mix_only() -> None:

@@ -15,7 +15,7 @@ def test_garcia2004_is_complete() -> None:
     pack = Pack.load(GARCIA)
     assert pack.paper.repetitions == 30
     assert set(map(str, range(4, 19))) <= set(pack.figures)
-    assert sum(figure.at["delay"] == "200 ms" for figure in pack.figures.values()) == 6
+    assert sum(figure.at["delay"] == "200 ms" for figure in pack.figures.values()) == 7
     assert list(pack.claims) == [f"GB-{number}" for number in range(1, 13)]
     tests = (GARCIA / "claims.py").read_text()
     assert all(f"def {claim.test}(" in tests for claim in pack.claims.values())
@@ -28,6 +28,9 @@ def test_garcia2004_is_complete() -> None:
         ('where = "4.1, Figure 11"', 'wehre = "x"', "claim[3]: unknown field 'wehre'; allowed are asserts,"),
         ('id = "5"', 'id = "4"', "figure[1].id: there are two called '4'"),
         ('figures = ["4", "11"]', 'figures = ["44"]', "claim GB-4: figures: there is no '44'; there are 4, 5,"),
+        ('ours = "single-vs-ld"', 'ours = "single"', "figure 12h: harm: there is no 'single'; there are normal, ld,"),
+        ('ours = "single-vs-ld",', "", "figure[19].harm: missing 1 required positional argument: 'ours'"),
+        ("harm = {", 'series = ["ld"]\nharm = {', "figure 12h: give either series, or harm, or studies and draw"),
         ("[paper]", "[papers]", "unknown field 'papers'"),
         ("[paper]", "[paper", "paper.toml: "),
         ("[reading.behaviour]", "[reading.Behaviour_2]", "reading.Behaviour_2: a name is lower-case letters, digits"),

@@ -153,3 +153,25 @@ def test_corruption_that_the_receiver_never_saw_is_counted_apart() -> None:
         "congestion_losses": 2,
         "congestion_as_corruption": 1,
     }
+
+
+def test_gain_stands_beside_harm(tmp_path: Path) -> None:
+    paper = papers.load("garcia2004")
+    found = paper.reproduce(["14", "14h"], out=tmp_path, readings=["behaviour"], repetitions=3)
+    throughput = {curve.label: [y.value for y in curve.y] for curve in found.figures[0].measured()}
+    gain, harm = found.figures[1].measured()
+    assert (gain.label, harm.label) == ("gain", "harm to the others")
+    assert gain.x == found.figures[0].measured()[0].x
+    ld, normal = throughput["1 ld flow"][-1], throughput["1 normal flow"][-1]
+    # But for the jackknife's correction of the bias.
+    assert gain.y[-1].value == pytest.approx(100 * (ld / normal - 1), rel=0.05)
+    beside, among = throughput["4 flows vs. 1 ld flow"][-1], throughput["4 flows vs. 1 normal flow"][-1]
+    assert harm.y[-1].value == pytest.approx(100 * (1 - beside / among), abs=1)
+    assert harm.y[-1].value > 10
+    # Without errors there is nothing to report: the runs are the same.
+    assert harm.y[0].value == pytest.approx(0, abs=0.1)
+
+
+def test_figures_of_harm_are_not_drawn_from_real_packets(tmp_path: Path) -> None:
+    with pytest.raises(PackError, match="drawn from simulated runs only"):
+        papers.load("garcia2004").reproduce(["14h"], out=tmp_path, on=("engine",))

@@ -11,11 +11,11 @@ from whyloss.pack import Pack, PackError
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> papers.Reproduction:
     out = tmp_path_factory.mktemp("park2010")
-    return papers.load("park2010").reproduce(["1", "2b", "6"], quick=True, out=out, store=out / "store")
+    return papers.load("park2010").reproduce(["1", "2b", "6", "7"], quick=True, out=out, store=out / "store")
 
 
 def test_all_figures_are_drawn(found: papers.Reproduction) -> None:
-    assert [figure.id for figure in found.figures] == ["1", "2b", "6"]
+    assert [figure.id for figure in found.figures] == ["1", "2b", "6", "7"]
     for reading in ("ratio", "literal"):
         assert all((found.out / "figures" / reading / f"figure-{figure.id}.svg").is_file() for figure in found.figures)
 
@@ -57,6 +57,17 @@ def test_tradeoffs_fall_from_corner_to_corner(found: papers.Reproduction) -> Non
     assert "theta = " in found.figures[2].caption
 
 
+def test_gain_and_harm_of_each_differentiator(found: papers.Reproduction) -> None:
+    ratio, literal = (one.figures[3] for one in found.readings)
+    assert ratio.x_ticks == ("NCPLD", "Veno", "West", "JTCP", "RELDS-r", "LDA_EQ", "oracle")
+    gain, harm = ({label: y.value for label, y in zip(ratio.x_ticks, c.y, strict=True)} for c in ratio.measured())
+    assert gain["oracle"] > 0 < harm["oracle"]
+    # Only JTCP is read in two ways.
+    for ours, theirs in zip(ratio.measured(), literal.measured(), strict=True):
+        differ = [n for n, (a, b) in enumerate(zip(ours.y, theirs.y, strict=True)) if a.value != b.value]
+        assert differ == [3]
+
+
 def test_a_figure_needs_series_or_a_function(tmp_path: Path) -> None:
     (tmp_path / "paper.toml").write_text(
         """
@@ -77,5 +88,5 @@ title = "x"
 """,
         encoding="utf-8",
     )
-    with pytest.raises(PackError, match="figure 1: give either series, or studies and draw"):
+    with pytest.raises(PackError, match="figure 1: give either series, or harm, or studies and draw"):
         Pack.load(tmp_path)

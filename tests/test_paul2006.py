@@ -14,7 +14,7 @@ REPETITIONS = 2
 def found(tmp_path_factory: pytest.TempPathFactory) -> papers.Reproduction:
     out = tmp_path_factory.mktemp("paul2006")
     paper = papers.load("paul2006")
-    figures = ["13", "17", "36", "36a"]
+    figures = ["13", "17", "36", "36a", "40"]
     return paper.reproduce(figures, out=out, store=out / "store", repetitions=REPETITIONS, readings=READINGS)
 
 
@@ -74,6 +74,13 @@ def test_claims_whose_figures_were_drawn_are_judged(found: papers.Reproduction) 
         assert math.isfinite(median.estimate.value)
         assert 0 <= share.estimate.value <= 1
         assert str(median.expected) == str(share.expected) == "any"  # told, not judged
+
+
+def test_gain_and_harm_stand_in_every_reading(found: papers.Reproduction) -> None:
+    for one in found.readings:
+        drawn = next(figure for figure in one.figures if figure.id == "40")
+        assert drawn.x_ticks == ("Selective-TCP", "Reno", "SACK", "Westwood")
+        assert all(math.isfinite(y.value) and y.n == REPETITIONS for curve in drawn.curves for y in curve.y)
 
 
 def test_readings_differ_as_they_say(found: papers.Reproduction) -> None:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from whyloss import _native, scoring
+from whyloss import _native, gains, scoring
 from whyloss.figures import Curve, Figure, Style
+from whyloss.harm import goodputs
 from whyloss.stats import LEVEL, Estimate, Exact, Mean, mean
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ KEY = ("point", "run")
 
 def reduce(study: str, results: Results) -> dict[str, pl.DataFrame]:
     """Counts: ``runs`` has one row a run; ``losses`` those of plain TCP, with the scores of all who listened."""
+    if study == "neighbours":
+        return {"goodputs": goodputs(results, WARM_UP_NS)}
     axes = results.transfers.columns[2 : results.transfers.columns.index("transfer")]
     points = results.flows.to_polars().select("point", *axes).unique()
     losses = results.losses.to_polars().filter(pl.col("at_ns") >= WARM_UP_NS)
@@ -351,6 +354,12 @@ def figure_6(spec: FigureSpec, data: Data) -> Figure:
         f"{spec.caption} Thresholds for equal costs of both mistakes; and for A_c ≥ {SAFE:.0%}. {'. '.join(advice)}."
     )
     return _figure(replace(spec, caption=caption), curves, "A_c (%)", "A_w (%)")
+
+
+def figure_7(spec: FigureSpec, data: Data) -> Figure:
+    """What differentiating brings to one flow, and what it costs the plain ones beside it."""
+    found = gains.pairs(data["neighbours"]["goodputs"], "variant", own="tcp")
+    return gains.figure(spec, found, labels=LABELS)
 
 
 #: The accuracy on congestion losses that keeps a flow fair to others, for the second of the two thresholds.

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from whyloss import gains
 from whyloss.figures import Curve, Figure, Style
+from whyloss.harm import goodputs
 from whyloss.stats import LEVEL, Exact, mean
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ ONE, ALL = 4, 20
 
 def reduce(study: str, results: Results) -> dict[str, pl.DataFrame]:
     """``runs`` has one row a run, ``series`` the time series of its TCP."""
+    if study == "neighbours":
+        return {"goodputs": goodputs(results, START_NS)}
     flows = results.flows.to_polars().filter(pl.col("flow") == "ftp")
     axes = [name for name in ("wired", "errors", "variant") if name in flows.columns]
     samples = results.samples.to_polars().filter((pl.col("flow") == "ftp") & (pl.col("at_ns") >= START_NS))
@@ -278,3 +282,9 @@ def parts(spec: FigureSpec, data: Data) -> Figure:
         x_ticks=tuple(names),
         printed=spec.printed,
     )
+
+
+def beside_newreno(spec: FigureSpec, data: Data) -> Figure:
+    """What each TCP has more than NewReno, and what the NewReno beside it loses by it."""
+    found = gains.pairs(data["neighbours"]["goodputs"], "variant", own="newreno", single="ftp", others="neighbour")
+    return gains.figure(spec, found, labels=LABELS)

@@ -18,6 +18,7 @@ __all__ = [
     "ClaimReading",
     "ClaimSpec",
     "FigureSpec",
+    "Harm",
     "Pack",
     "PackError",
     "PaperInfo",
@@ -92,6 +93,25 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Harm:
+    """The four series of a figure of gain and harm."""
+
+    ours: str
+    """The flow that is of another kind than those beside it."""
+    instead: str
+    """The flow of their kind in its place."""
+    beside: str
+    """Those beside it, with the flow of another kind."""
+    among: str
+    """Those beside it, with one of their kind."""
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """All four."""
+        return self.ours, self.instead, self.beside, self.among
+
+
+@dataclass(frozen=True, slots=True)
 class FigureSpec:
     """One figure of the paper."""
 
@@ -105,9 +125,16 @@ class FigureSpec:
     """The studies that it takes, if ``draw`` draws it."""
     draw: str = ""
     """The function of ``study.py`` that draws it."""
+    harm: Harm | None = None
+    """The series from which gain and harm are drawn, if that is what it shows."""
     caption: str = ""
     y_limit: float | None = None
     printed: bool = True
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The series whose runs it takes."""
+        return self.harm.series if self.harm else self.series
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +303,11 @@ class _Reader:
         claims = self._named("claim", ClaimSpec, "id")
         for figure in figures.values():
             self._exist(f"figure {figure.id}: series", [*figure.series, *figure.labels], series)
+            self._exist(f"figure {figure.id}: harm", figure.harm.series if figure.harm else (), series)
             self._exist(f"figure {figure.id}: studies", figure.studies, studies)
-            if bool(figure.draw) != bool(figure.studies) or bool(figure.draw) == bool(figure.series):
-                raise PackError(f"{self.path}: figure {figure.id}: give either series, or studies and draw")
+            ways = [bool(figure.draw), bool(figure.series), figure.harm is not None]
+            if bool(figure.draw) != bool(figure.studies) or ways.count(True) != 1:
+                raise PackError(f"{self.path}: figure {figure.id}: give either series, or harm, or studies and draw")
         for claim in claims.values():
             self._exist(f"claim {claim.id}: figures", claim.figures, figures)
             self._exist(f"claim {claim.id}: runs", claim.runs.series if claim.runs else (), series)
@@ -347,7 +376,7 @@ class _Reader:
         names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
         self._only(where, row, names)
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
-        for name, inner in (("style", Style), ("runs", Curves)):
+        for name, inner in (("style", Style), ("runs", Curves), ("harm", Harm)):
             if isinstance(row.get(name), dict):
                 values[name] = self._make(f"{where}.{name}", inner, row[name])
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from whyloss import experiments, records, studies, verdicts
+from whyloss import experiments, gains, records, studies, verdicts
 from whyloss.claims import Claim, judge
 from whyloss.figures import Curve, Figure, Style
 from whyloss.measuring import Plan, measure
@@ -203,6 +203,9 @@ class Paper:
             raise PackError(
                 f"{self.pack.folder / 'paper.toml'}: without [real] its experiments run on the simulator only"
             )
+        chosen = [spec for spec in chosen if spec.series]
+        if not chosen:
+            raise PackError(f"{self.name}: figures of gain and harm are drawn from simulated runs only")
         count = repetitions or (how.quick_repetitions if quick else how.repetitions)
         out.mkdir(parents=True, exist_ok=True)
         requests = [
@@ -249,7 +252,7 @@ class Paper:
         return [claim for claim in self.pack.claims.values() if drawn.issuperset(claim.figures)]
 
     def _requests(self, chosen: list[FigureSpec]) -> list[experiments.Request]:
-        curves = [(name, figure.at) for figure in chosen for name in figure.series]
+        curves = [(name, figure.at) for figure in chosen for name in figure.needed]
         curves += [(name, claim.runs.at) for claim in self._judged(chosen) if claim.runs for name in claim.runs.series]
         return [experiments.Request(name, tuple(sorted(at.items()))) for name, at in curves]
 
@@ -273,6 +276,12 @@ class Paper:
         if spec.draw:
             figure: Figure = getattr(self._study(), spec.draw)(spec, data)
             return figure
+        if spec.harm:
+            cells = {
+                x: gains.Pair(*(data.sample(name, x, **spec.at) for name in spec.harm.series))
+                for x in data.xs(spec.harm.ours, **spec.at)
+            }
+            return gains.figure(spec, cells, self.pack.x_label)
         curves = []
         for name in spec.series:
             series = self.pack.series[name]

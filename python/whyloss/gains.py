@@ -86,8 +86,9 @@ def figure(
     labels: Mapping[str, str] | None = None,
 ) -> Figure:
     """Draws gain and harm in percent, at each name or at each value of a quantity; people read ``labels`` for names."""
-    named = [(labels or {}).get(key, key) for key in found if isinstance(key, str)]
-    places = [float(position) if isinstance(key, str) else key for position, key in enumerate(found)]
+    keys: list[str | float] = list(found)
+    named = [(labels or {}).get(key, key) for key in keys if isinstance(key, str)]
+    places = [float(position) if isinstance(key, str) else key for position, key in enumerate(keys)]
     curves = (
         _curve("gain", places, [pair.gain for pair in found.values()], _GAIN),
         _curve("harm to the others", places, [pair.harm for pair in found.values()], _HARM),

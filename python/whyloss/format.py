@@ -106,38 +106,6 @@ Fast recovery without SACK.
 """
 
 
-@dataclass(kw_only=True)
-class Red:
-    """
-    The parameters of RED; where nothing is said those of ns-2 from 2001 to 2002.
-    """
-
-    gentle: bool | None = True
-    """
-    From `max` to twice `max` the probability rises to 1; otherwise it is 1 from `max` on.
-    """
-    mark: bool | None = False
-    """
-    Marks ECN-capable packets instead of dropping them, except where the probability is 1.
-    """
-    max: float | None = 15.0
-    """
-    Average queue in packets at which the probability is `max_p`.
-    """
-    max_p: float | None = 0.1
-    """
-    Probability at `max`.
-    """
-    min: float | None = 5.0
-    """
-    Average queue in packets from which packets are dropped or marked.
-    """
-    weight: float | None = 0.002
-    """
-    Weight of a new sample in the average.
-    """
-
-
 ReportResponse: TypeAlias = Literal["lazy", "immediate"]
 """
 What the sender does when a report names an outstanding segment as damaged.
@@ -261,6 +229,64 @@ When data is acknowledged.
 
 
 @dataclass(kw_only=True)
+class AdaptiveRed:
+    """
+    The parameters of adaptive RED, which sets `min`, `max` and `weight` by the rate of the link, and `max_p` while it runs; where nothing
+    is said those of the paper, and of ns-2.35 where the paper is silent. A link that changes its rate keeps what was set by the first.
+    """
+
+    bytes: bool | None = True
+    """
+    The probability is in proportion to a packet's length: it is that of a packet of `mean_packet`.
+    """
+    decrease: float | None = 0.9
+    """
+    What `max_p` is multiplied by when the average is too short (`beta_`).
+    """
+    gentle: bool | None = True
+    """
+    From `max` to twice `max` the probability rises to 1; otherwise it is 1 from `max` on.
+    """
+    increase: float | None = 0.01
+    """
+    What is added to `max_p` when the average is too long, but at most a quarter of it (`alpha_`).
+    """
+    interval: Span | None = "500 ms"
+    """
+    How often `max_p` is adapted (`interval_`).
+    """
+    least: float | None = 0.01
+    """
+    `max_p` does not fall from here (`bottom_`).
+    """
+    mark: bool | None = False
+    """
+    Marks ECN-capable packets instead of dropping them, except where the probability is 1.
+    """
+    mean_packet: Size | None = "500 B"
+    """
+    Length of a typical packet; also that of the packets in which idle time is counted.
+    """
+    most: float | None = 0.5
+    """
+    `max_p` does not rise from here (`top_`).
+    """
+    queue_in_bytes: bool | None = True
+    """
+    The queue is measured in octets: a packet of the thresholds is `mean_packet`.
+    """
+    target: Span | None = "5 ms"
+    """
+    Waiting time that the average queue should have. `min` is half the packets that are sent meanwhile, at least 5; `max` three
+    times `min` (`targetdelay_`).
+    """
+    wait: bool | None = True
+    """
+    Drops keep a distance: there are 1 / p to 2 / p packets between two, p being the probability; otherwise up to 1 / p.
+    """
+
+
+@dataclass(kw_only=True)
 class CoDel:
     """
     The parameters of CoDel; where nothing is said those of RFC 8289.
@@ -330,27 +356,21 @@ class Discipline1:
 
 
 @dataclass(kw_only=True)
-class Discipline2:
+class Discipline3:
     """
-    Random early detection (Floyd & Jacobson 1993).
+    Random early detection that sets its parameters by a target delay (Floyd, Gummadi & Shenker 2001).
     """
 
-    red: Red
+    adaptive_red: AdaptiveRed
 
 
 @dataclass(kw_only=True)
-class Discipline3:
+class Discipline4:
     """
     Controlled delay: drops at the head what has waited too long for too long (RFC 8289).
     """
 
     codel: CoDel
-
-
-Discipline: TypeAlias = Literal["biased"] | Discipline1 | Discipline2 | Discipline3
-"""
-What a queue does beside dropping at the tail: `"biased"`, `{ warn = { … } }`, `{ red = { … } }` or `{ codel = { … } }`.
-"""
 
 
 @dataclass(kw_only=True)
@@ -543,6 +563,54 @@ class Move:
     state_rate: Rate | None = None
     """
     The rate at which it is sent there, one flow after the other; in no time if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Red:
+    """
+    The parameters of RED; where nothing is said those of ns-2 from 2001 to 2002.
+    """
+
+    bytes: bool | None = False
+    """
+    The probability is in proportion to a packet's length: it is that of a packet of `mean_packet` (`bytes_`).
+    """
+    gentle: bool | None = True
+    """
+    From `max` to twice `max` the probability rises to 1; otherwise it is 1 from `max` on (`gentle_`).
+    """
+    mark: bool | None = False
+    """
+    Marks ECN-capable packets instead of dropping them, except where the probability is 1 (`setbit_`).
+    """
+    max: float | None = 15.0
+    """
+    Average queue in packets at which the probability is `max_p` (`maxthresh_`).
+    """
+    max_p: float | None = 0.1
+    """
+    Probability at `max` (1 / `linterm_`).
+    """
+    mean_packet: Size | None = "500 B"
+    """
+    Length of a typical packet; also that of the packets in which idle time is counted (`mean_pktsize_`).
+    """
+    min: float | None = 5.0
+    """
+    Average queue in packets from which packets are dropped or marked (`thresh_`).
+    """
+    queue_in_bytes: bool | None = False
+    """
+    The queue is measured in octets: a packet of the thresholds is `mean_packet` (`queue_in_bytes_`).
+    """
+    wait: bool | None = True
+    """
+    Drops keep a distance: there are 1 / p to 2 / p packets between two, p being the probability; otherwise up to 1 / p (`wait_`).
+    """
+    weight: float | None = 0.002
+    """
+    Weight of a new sample in the average (`q_weight_`).
     """
 
 
@@ -856,6 +924,21 @@ class Channel:
     """
     Packets at certain distances are in error, counted in packets.
     """
+
+
+@dataclass(kw_only=True)
+class Discipline2:
+    """
+    Random early detection (Floyd & Jacobson 1993).
+    """
+
+    red: Red
+
+
+Discipline: TypeAlias = Literal["biased"] | Discipline1 | Discipline2 | Discipline3 | Discipline4
+"""
+What a queue does beside dropping at the tail: `"biased"`, or one of the others with its parameters, such as `{ codel = {} }`.
+"""
 
 
 @dataclass(kw_only=True)

@@ -168,7 +168,7 @@ fn a_timeout_for_corruption_gives_the_window_back() {
 fn marks_are_congestion_whatever_a_differentiator_thinks() {
     let Some(loaded) = Loaded::new("w4_", &[]) else { return };
     // Long before the queue is half full, so that a loss would be taken for corruption.
-    let red = Red { min: 5.0, max: 15.0, weight: 0.05, max_p: 0.1, gentle: true, mark: true };
+    let red = Red { weight: 0.05, mark: true, ..Red::default() };
     let link = Link { queue_packets: 200, discipline: Some(Discipline::Red(red)), ..Link::default() };
     let Some(runs) = transfers(&loaded, &["reno", "newreno", "veno", "ldaeq", "cerl"], &link, 5) else { return };
     let (reno, _) = &runs["reno"];

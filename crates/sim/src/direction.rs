@@ -12,9 +12,6 @@ use crate::traffic::Traffic;
 use crate::varying::{Parts, Step, Varying};
 use std::collections::{HashSet, VecDeque};
 
-/// Octets of the packets in which idle time is counted, as in ns-2.
-const MEAN_PACKET: u32 = 500;
-
 /// One direction of a link in use.
 #[derive(Debug)]
 pub(crate) struct Direction {
@@ -66,7 +63,10 @@ impl Direction {
         if let Some(flaw) = spec.flaw() {
             return Err(BuildError::unfit(&item, flaw));
         }
-        let manager = spec.discipline.map(|discipline| Manager::of_link(discipline, seed, run, name)).transpose()?;
+        let manager = match &spec.discipline {
+            Some(discipline) => Manager::of_link(discipline, spec.mean_rate(), seed, run, name)?,
+            None => None,
+        };
         let channel = Channel::new(&spec.channel, seed, run, &item).map_err(|error| BuildError::of_channel(&item, error))?;
         let line =
             if varying { Line::Varying(Box::new(Varying::new(spec, seed, run, name)?)) } else { Line::Wire(Wire::new(spec)) };
@@ -102,11 +102,11 @@ impl Direction {
         }
     }
 
-    /// How many packets of `octets` octets could have been sent on a wire by `now` since there was nothing to do.
-    fn idle_packets(&mut self, now: u64, octets: u32) -> f64 {
+    /// How many octets could have been sent on a wire by `now` since there was nothing to do.
+    fn idle_octets(&mut self, now: u64) -> f64 {
         match &mut self.line {
-            Line::Wire(wire) => wire.idle_packets(now, octets),
-            Line::Varying(varying) => varying.idle_packets(now, octets),
+            Line::Wire(wire) => wire.idle_octets(now),
+            Line::Varying(varying) => varying.idle_octets(now),
             Line::Air(_) => 0.0,
         }
     }
@@ -132,9 +132,10 @@ impl Direction {
     /// dropped with [`Cause::QueueFull`](crate::Cause::QueueFull).
     pub fn admit(&mut self, now: u64, load: &Load, packets: &mut impl PacketStore, displaced: &mut VecDeque<PacketId>) -> bool {
         self.advance(now, packets);
-        let (waiting, idle) = (self.waiting(now).0, self.idle_packets(now, MEAN_PACKET));
+        let (packets_waiting, octets) = self.waiting(now);
+        let (idle, full) = (self.idle_octets(now), !self.has_room(now, load.octets));
         let Some(manager) = &mut self.manager else { return true };
-        match manager.decide(Found { packets: waiting, idle }) {
+        match manager.decide(&Found { now, length: load.octets, packets: packets_waiting, octets, idle, full }) {
             Decision::Pass => true,
             Decision::Mark => {
                 packets.mark(&load.packet);

@@ -10,7 +10,6 @@ mod assemble;
 mod build;
 mod capture;
 pub mod channel;
-mod codel;
 mod crossing;
 mod direction;
 mod error;
@@ -49,14 +48,13 @@ pub use address::{EndpointId, FlowId, LinkId, NodeId, Way};
 pub use build::{Amount, Builder, CbrFlow, DatagramFlow, End, StripedTransfer, Supply, TcpFlow};
 pub use capture::Capture;
 pub use channel::{AtEnd, Channel, ChannelOutcome, ChannelSpec, Effect, Errors, Pattern, Spacing, Step};
-pub use codel::CoDel;
 pub use crossing::{Arrival, Crossing, CrossingCounts, Packet, Passage};
 pub use direction::LinkNames;
 pub use error::{BuildError, ChannelError, Flaw, RunError};
 pub use middlebox::{Middlebox, MiddleboxKind};
 pub use moves::Move;
 pub use outage::{Downtime, Outage, Turns, WhileDown};
-pub use queue::{Discipline, Red, Warn};
+pub use queue::{AdaptiveRed, CoDel, Discipline, Red, Warn};
 pub use radio::{ChannelScope, Locking, RadioSpec};
 pub use record::{
     AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LogSpec, LossRow, MiddleboxRecord, PacketCounts,

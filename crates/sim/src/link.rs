@@ -190,10 +190,10 @@ impl Wire {
         self.limit.admits(packets, waiting, octets)
     }
 
-    /// How many packets of `octets` octets could have been sent by `now` since there was nothing to do.
-    pub fn idle_packets(&self, now: u64, octets: u32) -> f64 {
+    /// How many octets could have been sent by `now` since there was nothing to do.
+    pub fn idle_octets(&self, now: u64) -> f64 {
         let idle = now.saturating_sub(self.free_at);
-        idle as f64 * self.transmitter.rate.as_bps() as f64 / (8e9 * f64::from(octets))
+        idle as f64 * self.transmitter.rate.as_bps() as f64 / 8e9
     }
 
     /// The packets that wait at `now`, the newest first, each with its place.

@@ -109,13 +109,13 @@ impl Service {
         u64::MAX
     }
 
-    /// How many packets of `octets` octets could be sent in `idle` nanoseconds from `now` on.
-    pub fn packets_in(&mut self, idle: u64, now: u64, octets: u32) -> f64 {
+    /// How many octets could be sent in `idle` nanoseconds from `now` on.
+    pub fn octets_in(&mut self, idle: u64, now: u64) -> f64 {
         let rate = match &mut self.pace {
             Pace::Trace(opportunities) => opportunities.mean_bps(),
             Pace::Rate(rates, _) => *rates.at(now) as f64,
         };
-        idle as f64 * rate / (8e9 * f64::from(octets))
+        idle as f64 * rate / 8e9
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::channel::ChannelSpec;
 use crate::error::Flaw;
 use crate::outage::Outage;
-use crate::queue::Discipline;
 use crate::spread::{Jitter, Reorder};
 use crate::trace::Trace;
 use std::sync::Arc;
@@ -256,11 +255,21 @@ impl QueueLimit {
     }
 }
 
+impl<C> LinkSpec<C> {
+    /// The rate, or the mean rate of the trace, as far as it is known beforehand.
+    pub(crate) fn mean_rate(&self) -> BitRate {
+        match &self.trace {
+            Some(trace) => BitRate::from_bps(trace.mean_bps(self.trace_octets) as u64),
+            None => self.rate,
+        }
+    }
+}
+
 impl<C: Default + PartialEq, T> LinkSpec<C, T> {
     /// Whether rate, delay, queue, channel and what the queue does to packets that come say everything.
     pub(crate) fn is_plain(&self) -> bool {
         let stable = self.trace.is_none() && self.outage.is_empty() && self.change.is_empty();
-        let stable = stable && !matches!(self.discipline, Some(Discipline::CoDel(_)));
+        let stable = stable && !self.discipline.is_some_and(|discipline| discipline.acts_at_departure());
         stable && self.jitter.is_none() && self.reorder.is_none() && self.duplicate == 0.0
     }
 
@@ -312,7 +321,7 @@ impl<C: Default + PartialEq, T> LinkSpec<C, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codel::CoDel;
+    use crate::queue::{CoDel, Discipline};
     use crate::spread::JitterLaw;
 
     fn plain() -> LinkSpec {

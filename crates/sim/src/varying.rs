@@ -6,11 +6,11 @@
 //! varies, both kinds give the same times.
 
 use crate::channel::{Channel, ChannelOutcome};
-use crate::codel::{Controller, Head};
 use crate::error::BuildError;
 use crate::link::{Load, QueueFull};
 use crate::outage::{Downtime, WhileDown};
 use crate::packet::{PacketId, PacketStore};
+use crate::queue::codel::{Controller, Head};
 use crate::queue::Discipline;
 use crate::random::Stream;
 use crate::service::{Schedule, Service};
@@ -197,10 +197,10 @@ impl Varying {
         self.limits.at(now).admits(packets, waiting, octets)
     }
 
-    /// How many packets of `octets` octets could have been sent by `now` since there was nothing to do.
-    pub fn idle_packets(&mut self, now: u64, octets: u32) -> f64 {
+    /// How many octets could have been sent by `now` since there was nothing to do.
+    pub fn idle_octets(&mut self, now: u64) -> f64 {
         match self.state {
-            State::Idle(since) => self.service.packets_in(now - since, now, octets),
+            State::Idle(since) => self.service.octets_in(now - since, now),
             _ => 0.0,
         }
     }

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, Crossing, Discipline, Effect, Errors, Limits, LinkId, LinkNames,
-    LinkSpec, Packet, QueueLimit, Records, Red, Step, Warn,
+    AdaptiveRed, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, Crossing, Discipline, Effect, Errors, Limits, LinkId,
+    LinkNames, LinkSpec, Packet, QueueLimit, Records, Red, Step, Warn,
 };
 use whyloss_transport::segment::{Dscp, Ecn};
 use whyloss_transport::{BitRate, Duration, Instant};
@@ -68,11 +68,15 @@ fn the_same_packets_meet_the_same_fate_as_in_the_simulator() {
     let queue = QueueLimit::Packets(20);
     let gilbert = Errors::Gilbert { stay_good: 0.99, stay_bad: 0.6, step: Step::Time(Duration::from_millis(2)) };
     let red = Discipline::Red(Red { weight: 0.05, ..Red::default() });
+    let octets = Discipline::Red(Red { weight: 0.05, bytes: true, queue_in_bytes: true, wait: false, ..Red::default() });
+    let adaptive = Discipline::AdaptiveRed(AdaptiveRed::default());
     for (spec, discipline, causes) in [
         (spec(queue, Errors::None, Effect::Erase), None, &[Cause::QueueFull][..]),
         (spec(queue, Errors::Packets { probability: 0.01 }, Effect::Erase), None, &[Cause::QueueFull, Cause::Erased]),
         (spec(QueueLimit::Octets(9000), gilbert, Effect::Erase), None, &[Cause::QueueFull, Cause::Erased]),
         (spec(QueueLimit::Unlimited, Errors::Bits { ber: 1e-5 }, Effect::Erase), Some(red), &[Cause::Aqm, Cause::Erased]),
+        (spec(queue, Errors::None, Effect::Erase), Some(octets), &[Cause::Aqm]),
+        (spec(queue, Errors::None, Effect::Erase), Some(adaptive), &[Cause::Aqm]),
     ] {
         let spec = LinkSpec { discipline, ..spec };
         let records = simulate(&spec);

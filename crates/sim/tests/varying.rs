@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use whyloss_sim::{
-    Amount, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, CoDel, Crossing, Discipline, Effect, End, Errors, Jitter,
-    JitterLaw, Limits, LinkNames, LinkSpec, LogSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, Spell, TcpFlow, Trace,
-    Truth, Way, WhileDown,
+    AdaptiveRed, Amount, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, CoDel, Crossing, Discipline, Effect, End, Errors,
+    Jitter, JitterLaw, Limits, LinkNames, LinkSpec, LogSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, Spell, TcpFlow,
+    Trace, Truth, Way, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::segment::{Dscp, Ecn};
@@ -374,6 +374,8 @@ fn any_link() -> impl Strategy<Value = LinkSpec> {
         Just(Discipline::CoDel(CoDel::default())),
         Just(Discipline::CoDel(CoDel { target: ms(1), interval: ms(10), mark: true })),
         Just(Discipline::Red(Red { weight: 0.1, ..Red::default() })),
+        Just(Discipline::Red(Red { weight: 0.1, bytes: true, queue_in_bytes: true, wait: false, mark: true, ..Red::default() })),
+        Just(Discipline::AdaptiveRed(AdaptiveRed::default())),
         Just(Discipline::Biased),
     ]);
     (

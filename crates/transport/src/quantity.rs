@@ -301,6 +301,27 @@ pub mod probability {
     }
 }
 
+/// Reads and writes a number of octets as a [`Size`].
+pub mod size {
+    use super::{Deserialize, Deserializer, Serialize, Serializer, Size};
+
+    /// Writes the number with its unit.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(octets: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        Size(*octets).serialize(serializer)
+    }
+
+    /// Reads a number with its unit.
+    ///
+    /// # Errors
+    /// If it is no number of octets.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        Size::deserialize(deserializer).map(u64::from)
+    }
+}
+
 /// Defines a module that reads and writes what can be absent on purpose as an [`OrNone`].
 macro_rules! or_none {
     ($(#[$doc:meta])* $module:ident, $type:ty as $given:ty) => {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use whyloss_lab::arrow_array::Array as _;
 use whyloss_lab::{run, Control, RunOptions, Scenario, Tables};
 use whyloss_sim::{
-    Change, ChannelSpec, Downtime, Errors, Jitter, JitterLaw, LinkSpec, Outage, QueueLimit, Reorder, Spell, WhileDown,
+    AdaptiveRed, Change, ChannelSpec, Discipline, Downtime, Errors, Jitter, JitterLaw, LinkSpec, Outage, QueueLimit, Red,
+    Reorder, Spell, WhileDown,
 };
 use whyloss_transport::{BitRate, Duration, Instant};
 
@@ -77,6 +78,21 @@ fn all_fields_reach_the_link() {
 }
 
 #[test]
+fn disciplines_reach_the_link() {
+    let red = Red { min: 7.0, bytes: true, queue_in_bytes: true, wait: false, mean_packet: 1000, ..Red::default() };
+    let adaptive = AdaptiveRed { target: ms(10), most: 0.4, ..AdaptiveRed::default() };
+    for (said, expected) in [
+        ("{ red = {} }", Discipline::Red(Red::default())),
+        ("{ red = { min = 7, bytes = true, queue_in_bytes = true, wait = false, mean_packet = '1 kB' } }", Discipline::Red(red)),
+        ("{ adaptive-red = {} }", Discipline::AdaptiveRed(AdaptiveRed::default())),
+        ("{ adaptive-red = { target = '10 ms', most = 0.4 } }", Discipline::AdaptiveRed(adaptive)),
+    ] {
+        let [there, back] = wire(&format!("[path]\nrate = '1 Mbps'\nforward.discipline = {said}\n{FLOW}"));
+        assert_eq!((there.discipline, back.discipline), (Some(expected), None), "{said}");
+    }
+}
+
+#[test]
 fn mistakes_are_named() {
     for (fields, message) in [
         (
@@ -124,6 +140,14 @@ fn mistakes_are_named() {
         (
             "discipline = { codel = { interval = '1 ms' } }",
             "path.discipline.codel.interval: found 1 ms; allowed: at least the target",
+        ),
+        (
+            "discipline = { red = { mean_packet = '70 kB' } }",
+            "path.discipline.red.mean_packet: found 70000 B; allowed: 1 B to 65535 B",
+        ),
+        (
+            "reverse.discipline = { adaptive-red = { most = 0.001 } }",
+            "path.reverse.discipline.adaptive-red.most: found 0.001; allowed: at least least",
         ),
     ] {
         let text = format!("[path]\nrate = '1 Mbps'\n{fields}\n{FLOW}");

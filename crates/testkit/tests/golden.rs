@@ -89,6 +89,20 @@ fn the_agents_of_2001_keep_their_goodput() {
     insta::assert_snapshot!("agents_of_2001", out);
 }
 
+/// What a congestion control makes of losses that are no congestion shows only where somebody says so.
+#[test]
+fn what_is_lent_keeps_its_goodput() {
+    for congestion in ["newreno", "lbe"] {
+        let selection = Selection {
+            congestion: Some(congestion.to_owned()),
+            differentiator: Some("oracle".to_owned()),
+            reaction: Some("keep".to_owned()),
+            ..Selection::default()
+        };
+        insta::assert_snapshot!(format!("oracle_{congestion}"), table(&format!("{congestion} that knows"), &selection));
+    }
+}
+
 /// What any table must look like, whatever its numbers: never more than the link, never more with more loss by more than chance.
 #[test]
 fn losses_cost() {

@@ -220,6 +220,29 @@ impl<'a> Loss<'a> {
     }
 }
 
+/// Data was lost, and the window stays.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Forgiven<'a> {
+    /// The path at this moment.
+    pub path: &'a Path,
+    /// Octets of data lost.
+    pub octets: u64,
+    /// The congestion window that stays, in octets: what recovery makes of it for its own purposes does not count.
+    pub cwnd: u64,
+    /// The retransmission timer found out.
+    pub timeout: bool,
+    /// Segments that have to be outstanding so that acknowledgements tell of a loss before the timer expires.
+    pub fewest: u32,
+}
+
+impl<'a> Forgiven<'a> {
+    /// `octets` lost of a window of `cwnd` octets, as acknowledgements tell.
+    pub const fn new(path: &'a Path, octets: u64, cwnd: u64) -> Self {
+        Self { path, octets, cwnd, timeout: false, fewest: 1 }
+    }
+}
+
 /// What really became of a transmission. Only a driver that sees the whole network knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -4,6 +4,7 @@ mod cubic;
 mod gaimd;
 mod hystart;
 mod jersey;
+mod lbe;
 mod newreno;
 mod none;
 mod reno;
@@ -20,6 +21,7 @@ mod wtcp;
 
 pub use cubic::Cubic;
 pub use gaimd::Gaimd;
+pub use lbe::Lbe;
 pub use newreno::NewReno;
 pub use none::None;
 pub use reno::Reno;
@@ -31,7 +33,7 @@ pub use westwood::Westwood;
 pub use wtcp::Wtcp;
 
 use crate::kit::Part;
-use crate::path::{Ack, Formation, Path, Sent};
+use crate::path::{Ack, Forgiven, Formation, Path, Sent};
 use crate::time::Duration;
 use std::fmt;
 
@@ -64,6 +66,15 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// An acknowledgement arrived. Growth belongs here; recovery's own arithmetic is the engine's. Called for every acknowledgement,
     /// with [`Ack::in_recovery`] saying whether loss recovery holds the window.
     fn on_ack(&mut self, window: &mut Window, ack: &Ack);
+
+    /// Data was lost that the reaction, or the timeout policy, did not answer with a reduction.
+    fn on_forgiven(&mut self, _window: &Window, _forgiven: &Forgiven) {}
+
+    /// The most in octets that loss recovery may leave behind, for algorithms that give way to more than losses: while recovery holds the window
+    /// they cannot change it. Asked after each acknowledgement then.
+    fn recovery_limit(&self) -> Option<u64> {
+        Option::None
+    }
 
     /// The engine notes the window, in case what follows proves wrong: note what [`on_undo`](Self::on_undo) will need. Called once
     /// before the reductions of an episode, of which there may be several.
@@ -198,5 +209,6 @@ pub static TABLE: &[Part<dyn CongestionControl>] = &[
     wtcp::PART,
     jersey::PART,
     tcp_real::PART,
+    lbe::PART,
     none::PART,
 ];

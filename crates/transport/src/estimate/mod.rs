@@ -15,6 +15,7 @@ mod recent;
 mod remembered;
 mod rounds;
 mod spacing;
+mod standing;
 mod trips;
 pub(crate) mod wave_rates;
 
@@ -29,5 +30,6 @@ pub use recent::{Extent, Recent};
 pub use remembered::{Extremes, Remembered};
 pub use rounds::Rounds;
 pub use spacing::Spacing;
+pub use standing::StandingDelay;
 pub use trips::Trips;
 pub use wave_rates::WaveRates;

@@ -307,6 +307,16 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "checksum-lbe",
+        summary: "As checksum-ld, but what it keeps of its window for damaged segments only fills idle capacity, and leaves at the first sign of a queue.",
+        reference: "own; after Garcia & Brunstrom 2004 and RFC 6817",
+        congestion: "lbe",
+        differentiator: "reported",
+        reaction: "keep",
+        receiver: "checksum",
+        ..PLAIN
+    },
+    Scheme {
         name: "hack",
         summary: "Headers have a checksum of their own, so the receiver can name damaged segments; the sender repairs them at once without reducing its window.",
         reference: "Balan et al. 2002",

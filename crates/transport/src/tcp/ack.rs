@@ -464,6 +464,9 @@ impl Endpoint {
         }
         ack.window_limited = !self.config.window_validation || self.snd.used.is_ample(self.window.cwnd());
         self.parts.congestion.on_ack(&mut self.window, &ack);
+        if let Some(limit) = self.parts.congestion.recovery_limit().filter(|_| ack.in_recovery) {
+            self.bound_recovery(limit);
+        }
     }
 
     /// Octets that this acknowledgement reports as arrived for the first time. Without SACK each duplicate before it has told of a segment.

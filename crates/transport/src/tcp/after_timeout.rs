@@ -147,6 +147,7 @@ impl Endpoint {
         }
         self.refresh_path(now);
         self.parts.congestion.on_undo(&mut self.window, &self.path);
+        self.forgive(mss, true);
         self.events.push_back(Event::TimeoutAssessed(TimeoutOutcome::Forgiven));
     }
 }

@@ -57,6 +57,8 @@ impl Endpoint {
         }
         if collapsed {
             self.collapse(now, &expiry, response.window);
+        } else {
+            self.forgive(u64::from(expiry.head.data_len()), true);
         }
         self.begin_repair(now, &expiry, response);
         records[0].1.judgement = if collapsed { Judgement::Reduced } else { Judgement::Kept };

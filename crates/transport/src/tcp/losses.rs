@@ -76,6 +76,9 @@ impl Endpoint {
         if let Some(judgement) = judgement {
             judged[decisive].1.judgement = judgement;
         }
+        if judgement != Some(Judgement::Reduced) && self.snd.recovery.fast().is_some_and(|fast| !fast.reduced()) {
+            self.forgive(judged.iter().map(|(_, record)| u64::from(record.len)).sum(), false);
+        }
         for &(index, _) in &judged {
             self.snd.board.mark_lost(index);
         }

@@ -6,7 +6,7 @@ use super::recovery::{Fast, FastStart};
 use super::scoreboard::Sent;
 use super::undo::Undo;
 use super::{Endpoint, FastRecovery};
-use crate::path::{Loss, Path, Trigger};
+use crate::path::{Forgiven, Loss, Path, Trigger};
 use crate::reaction::{Repair, Response};
 use crate::time::Instant;
 use crate::timeout::TimeoutOutcome;
@@ -37,6 +37,9 @@ impl Endpoint {
         }
         self.snd.recovery.count_episode();
         record.judgement = if target.is_some() { Judgement::Reduced } else { Judgement::Kept };
+        if target.is_none() {
+            self.forgive(u64::from(record.len), false);
+        }
         self.tell_losses(vec![(0, record)]);
     }
 
@@ -65,6 +68,39 @@ impl Endpoint {
             self.window.set_cwnd(target.min(self.window.cwnd()));
         }
         Some(Judgement::Reduced)
+    }
+
+    /// Tells the congestion control of `octets` lost for which the window stays.
+    pub(super) fn forgive(&mut self, octets: u64, timeout: bool) {
+        let cwnd = self.whole_cwnd();
+        let forgiven = Forgiven { timeout, fewest: self.fewest_heard(), ..Forgiven::new(&self.path, octets, cwnd) };
+        self.parts.congestion.on_forgiven(&self.window, &forgiven);
+    }
+
+    /// Segments that have to be outstanding so that acknowledgements tell of a loss: the lost one, and as many as duplicates are needed, two of which
+    /// limited transmit lets out (RFC 3042). A tail loss probe asks for one.
+    fn fewest_heard(&self) -> u32 {
+        let limited = if self.config.limited_transmit { 2 } else { 0 };
+        if self.config.tlp && self.agreed.sack {
+            1
+        } else {
+            1 + self.config.dup_threshold.saturating_sub(limited)
+        }
+    }
+
+    /// The window that recovery leaves behind, or that comes back little by little, becomes `octets` if it is larger.
+    pub(super) fn bound_recovery(&mut self, octets: u64) {
+        if self.whole_cwnd() <= octets {
+            return;
+        }
+        match (self.snd.recovery.fast_mut(), &mut self.snd.ramp) {
+            (Some(fast), _) => fast.leave_with(octets),
+            (None, Some(ramp)) => ramp.target = octets,
+            (None, None) => {}
+        }
+        if self.window.cwnd() > octets {
+            self.window.set_cwnd(octets);
+        }
     }
 
     /// Sets the threshold that `response` asks for and returns the window to go to; `None` if everything stays.

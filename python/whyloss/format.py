@@ -307,26 +307,6 @@ class CoDel:
 
 
 @dataclass(kw_only=True)
-class Datagrams:
-    """
-    Datagrams of one size at a constant bit rate.
-    """
-
-    packet: Size
-    """
-    Length of each IP packet, headers included.
-    """
-    rate: Rate
-    """
-    Bit rate over all octets of the IP packets.
-    """
-    stop: Span | None = None
-    """
-    No packet leaves at or after this time; the end of the run if nothing is said.
-    """
-
-
-@dataclass(kw_only=True)
 class Dccp:
     """
     What the application of a DCCP or TFRC flow sends.
@@ -567,6 +547,31 @@ class Move:
 
 
 @dataclass(kw_only=True)
+class Playback:
+    """
+    An application at the receiver that plays what arrives. It cuts the time of the run in slots, from the first whole one of its flow on, and reads at
+    the end of each what it plays in one.
+    """
+
+    enough: Probability
+    """
+    A slot is a success if more than this share of what is played in it was there.
+    """
+    buffer: Size | None = None
+    """
+    How much can wait for the next slot; what is played in a slot if nothing is said. What comes beyond it is of no use.
+    """
+    rate: Rate | None = None
+    """
+    Rate at which it plays; that of the `stream`, `dccp` or `cbr` of the flow if nothing is said.
+    """
+    slot: Span | None = None
+    """
+    Length of a slot; 1 s if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
 class Red:
     """
     The parameters of RED; where nothing is said those of ns-2 from 2001 to 2002.
@@ -658,6 +663,38 @@ Spell: TypeAlias = Span | Drawn
 """
 A time that is always the same, or drawn anew each time.
 """
+
+
+@dataclass(kw_only=True)
+class Stream:
+    """
+    An application that gives data to TCP at a rate. What TCP does not take at once waits for it.
+    """
+
+    rate: Rate
+    """
+    Bit rate of the data, without headers.
+    """
+    burst: Spell | None = None
+    """
+    How long each burst lasts, with silence of `idle` behind it; needs `idle`. The write in which it ends is a whole one.
+    """
+    idle: Spell | None = None
+    """
+    The silence between bursts.
+    """
+    jitter: Probability | None = None
+    """
+    Each distance from one write to the next is longer or shorter by up to this share of it; ns-2's `random_` is 0.5. None if nothing is said.
+    """
+    stop: Span | None = None
+    """
+    It gives nothing at or after this time, and closes the connection; the end of the run if nothing is said.
+    """
+    write: Size | None = None
+    """
+    Octets that it gives at a time; a full segment (`tcp.mss`) if nothing is said.
+    """
 
 
 @dataclass(kw_only=True)
@@ -927,6 +964,38 @@ class Channel:
 
 
 @dataclass(kw_only=True)
+class Datagrams:
+    """
+    Datagrams of one size at a bit rate.
+    """
+
+    packet: Size
+    """
+    Length of each IP packet, headers included.
+    """
+    rate: Rate
+    """
+    Bit rate over all octets of the IP packets.
+    """
+    burst: Spell | None = None
+    """
+    How long each burst lasts, with silence of `idle` behind it; needs `idle`. The packet in which it ends is a whole one.
+    """
+    idle: Spell | None = None
+    """
+    The silence between bursts.
+    """
+    jitter: Probability | None = None
+    """
+    Each distance from one packet to the next is longer or shorter by up to this share of it; ns-2's `random_` is 0.5. None if nothing is said.
+    """
+    stop: Span | None = None
+    """
+    No packet leaves at or after this time; the end of the run if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
 class Discipline2:
     """
     Random early detection (Floyd & Jacobson 1993).
@@ -949,7 +1018,7 @@ class Flow:
 
     cbr: Datagrams | None = None
     """
-    Datagrams at a constant bit rate instead of TCP.
+    Datagrams at a bit rate instead of TCP, without end or in bursts.
     """
     chunk: Size | None = "16 KiB"
     """
@@ -983,6 +1052,10 @@ class Flow:
     """
     Parameters of the parts: `parameters.veno.beta = 3`.
     """
+    playback: Playback | None = None
+    """
+    A player at the receiver: in how many slots of time enough has come.
+    """
     profile: str | None = "modern"
     """
     Which TCP it is before the scheme: a set of values for `tcp`.
@@ -1014,6 +1087,10 @@ class Flow:
     start_spread: Span | None = "0 ns"
     """
     Each starts at a random time up to this much later than `start`.
+    """
+    stream: Stream | None = None
+    """
+    An application that gives out data at a rate, in the place of `size`; only TCP.
     """
     striped: int | None = None
     """

@@ -3,7 +3,8 @@
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 use whyloss_sim::{
-    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, LinkSpec, NodeId, QueueLimit, RadioSpec, Step, TcpFlow, Way,
+    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, LinkSpec, NodeId, QueueLimit, RadioSpec, Rhythm, Step, TcpFlow,
+    Way,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::tcp::Config;
@@ -339,6 +340,7 @@ pub fn build(family: Family, seed: u64, number: u32, mut watch: impl FnMut(&mut 
                 stop: Instant::ZERO + Duration::from_secs_f64(stop),
                 rate: BitRate::from_bps((plan.rate * plan.datagrams) as u64),
                 octets: 1000,
+                rhythm: Rhythm::default(),
             });
             at = stop + dice.scale(0.5, 10.0);
             if at > 60.0 {

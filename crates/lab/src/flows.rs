@@ -2,9 +2,11 @@
 
 use crate::error::{argument, nearest, InputError};
 use crate::format::Flow;
+use whyloss_sim::Rhythm;
 use whyloss_transport::datagram;
 use whyloss_transport::scheme::{Arguments, Catalogue, SelectionError};
 use whyloss_transport::tcp::{Config, PROFILES};
+use whyloss_transport::{BitRate, Duration};
 
 /// What both ends of a flow are configured with: checked once, when the scenario is read.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +30,7 @@ fn says_only(flow: &Flow, except: impl FnOnce(&mut Flow)) -> bool {
         start_spread: plain.start_spread,
         ..flow.clone()
     };
+    rest.playback = None;
     except(&mut rest);
     rest == plain
 }
@@ -38,11 +41,12 @@ pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Res
     if flow.count == 0 {
         return Err(InputError::default().at(at("count")).found("0").allowed("1 or more"));
     }
+    check_playback(flow, field)?;
     if let Some(cbr) = &flow.cbr {
         if !says_only(flow, |rest| rest.cbr = None) {
             return Err(InputError::new("datagrams know nothing of TCP")
                 .at(at("cbr"))
-                .allowed("name, from, to, count, start, start_spread"));
+                .allowed("name, from, to, count, start, start_spread, playback"));
         }
         if !(29..=65_535).contains(&cbr.packet.0) {
             return Err(InputError::default()
@@ -50,6 +54,8 @@ pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Res
                 .found(format!("\"{}\"", cbr.packet))
                 .allowed("29 B to 65535 B, 28 B of headers included"));
         }
+        check_rhythm(&cbr.rhythm(), cbr.burst.is_some() == cbr.idle.is_some(), &at("cbr"))?;
+        check_stop(cbr.stop, flow, &at("cbr"))?;
         return Ok(FlowConfig::Datagrams);
     }
     if flow.datagram_scheme().is_some() {
@@ -80,6 +86,17 @@ pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Res
                 .allowed("at least one segment (mss)"));
         }
     }
+    if let Some(stream) = &flow.stream {
+        let write = stream.write.map_or(u64::from(config.mss), |size| size.0);
+        if !(1..=1 << 20).contains(&write) {
+            return Err(InputError::default().at(at("stream.write")).found(format!("\"{write} B\"")).allowed("1 B to 1 MiB"));
+        }
+        if flow.size.is_some() {
+            return Err(InputError::new("a stream takes the place of a size").at(at("stream")).allowed("either stream or size"));
+        }
+        check_rhythm(&stream.rhythm(), stream.burst.is_some() == stream.idle.is_some(), &at("stream"))?;
+        check_stop(stream.stop, flow, &at("stream"))?;
+    }
     if flow.striped.is_some() && flow.chunk.0 > config.send_buffer {
         return Err(InputError::new("a chunk does not fit the send buffer")
             .at(at("chunk"))
@@ -87,6 +104,41 @@ pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Res
             .allowed(format!("at most {} B", config.send_buffer)));
     }
     Ok(FlowConfig::Tcp(Box::new(config)))
+}
+
+/// What plays at the receiver makes sense.
+fn check_playback(flow: &Flow, field: &str) -> Result<(), InputError> {
+    let Some(playback) = &flow.playback else { return Ok(()) };
+    if flow.striped.is_some() {
+        return Err(InputError::new("a striped transfer is not played").at(format!("{field}.playback")));
+    }
+    let Some(spec) = playback.spec(flow.given_rate()) else {
+        return Err(InputError::new("missing: nothing says at which rate it plays")
+            .at(format!("{field}.playback.rate"))
+            .allowed("a rate such as \"1 Mbps\""));
+    };
+    spec.flaw().map_or(Ok(()), |(name, found, allowed)| {
+        Err(InputError::default().at(format!("{field}.playback.{name}")).found(found).allowed(allowed))
+    })
+}
+
+/// Bursts and silences make sense; `paired` says that there are both or neither.
+fn check_rhythm(rhythm: &Rhythm, paired: bool, field: &str) -> Result<(), InputError> {
+    if !paired {
+        return Err(InputError::new("bursts need silences, and silences bursts")
+            .at(field)
+            .allowed("both `burst` and `idle`, or neither"));
+    }
+    rhythm.flaw().map_or(Ok(()), |(name, found, allowed)| {
+        Err(InputError::default().at(format!("{field}.{name}")).found(found).allowed(allowed))
+    })
+}
+
+fn check_stop(stop: Option<Duration>, flow: &Flow, field: &str) -> Result<(), InputError> {
+    if stop.is_some_and(|stop| stop <= flow.start + flow.start_spread) {
+        return Err(InputError::new("it stops before it starts").at(format!("{field}.stop")).allowed("a time after `start`"));
+    }
+    Ok(())
 }
 
 /// A flow of datagrams says nothing that only TCP has, and its parameters fit.
@@ -100,12 +152,19 @@ fn check_controlled(flow: &Flow, field: &str) -> Result<datagram::Config, InputE
         return Err(InputError::new("DCCP and TFRC know nothing of TCP")
             .at(format!("{field}.scheme"))
             .found(format!("\"{}\" with fields of TCP", flow.scheme.as_deref().unwrap_or_default()))
-            .allowed("name, from, to, count, start, start_spread, dccp, parameters"));
+            .allowed("name, from, to, count, start, start_spread, playback, dccp, parameters"));
     }
     flow.datagram_config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })
 }
 
 impl Flow {
+    /// The rate at which its application gives out data, if it says so.
+    pub(crate) fn given_rate(&self) -> Option<BitRate> {
+        let stream = self.stream.as_ref().map(|stream| stream.rate);
+        let datagrams = self.dccp.as_ref().and_then(|dccp| dccp.rate).or(self.cbr.as_ref().map(|cbr| cbr.rate));
+        stream.or(datagrams)
+    }
+
     /// The configuration of both ends of a flow of datagrams. Fields of errors are relative to the flow.
     fn datagram_config(&self) -> Result<datagram::Config, InputError> {
         let row = self.datagram_scheme().ok_or_else(|| InputError::new("no scheme of datagrams").at("scheme"))?;

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
-    Amount, BuildError, Builder, CbrFlow, DatagramFlow, End, Limits, LogSpec, NodeId, RunError, RunOutcome, Simulation,
+    Amount, BuildError, Builder, CbrFlow, DatagramFlow, End, Limits, LogSpec, NodeId, Pacing, RunError, RunOutcome, Simulation,
     StripedTransfer, Supply, TcpFlow, Way, WholeFile,
 };
 use whyloss_transport::scheme::{Catalogue, Row};
@@ -199,6 +199,9 @@ fn add_flow(
     let (from, to) = (nodes[transfer.from], nodes[transfer.to]);
     let start = Instant::ZERO + workload::start(scenario, transfer, run);
     let name = transfer.name.clone();
+    if let Some(playback) = flow.playback.as_ref().and_then(|playback| playback.spec(flow.given_rate())) {
+        builder.playback(&name, playback);
+    }
     let config = match &scenario.network().flows[transfer.flow] {
         FlowConfig::Tcp(config) => config,
         FlowConfig::Controlled(config) => {
@@ -212,7 +215,8 @@ fn add_flow(
         FlowConfig::Datagrams => {
             let Some(cbr) = &flow.cbr else { return Ok(()) };
             let stop = Instant::ZERO + cbr.stop.unwrap_or_else(|| scenario.duration());
-            builder.cbr(CbrFlow { name, from, to, start, stop, rate: cbr.rate, octets: cbr.packet.0 as u32 });
+            let (rate, octets, rhythm) = (cbr.rate, cbr.packet.0 as u32, cbr.rhythm());
+            builder.cbr(CbrFlow { name, from, to, start, stop, rate, octets, rhythm });
             return Ok(());
         }
     };
@@ -224,7 +228,16 @@ fn add_flow(
             builder.striped(StripedTransfer { name, from, to, start, octets: size.0, chunk: flow.chunk.0 as u32, connections });
         }
         (_, size) => {
-            let amount = size.map_or(Amount::Unlimited, |size| Amount::Octets(size.0));
+            let amount = match (size, &flow.stream) {
+                (Some(size), _) => Amount::Octets(size.0),
+                (None, Some(stream)) => Amount::Paced(Pacing {
+                    rate: stream.rate,
+                    octets: stream.write.map_or(config.mss.into(), |size| size.0 as u32),
+                    stop: stream.stop.map_or(Instant::MAX, |stop| Instant::ZERO + stop),
+                    rhythm: stream.rhythm(),
+                }),
+                (None, None) => Amount::Unlimited,
+            };
             let (sender, receiver) = ends()?;
             builder.tcp(TcpFlow { name, from, to, start, amount, sender, receiver });
         }

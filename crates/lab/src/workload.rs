@@ -48,6 +48,12 @@ impl Scenario {
                     .found(scheme_name(flow))
                     .allowed("a scheme of TCP"));
             };
+            if let Some(stream) = &flow.stream {
+                return Err(InputError::new("applications with a rate exist in the simulator only")
+                    .at(format!("flow[{}].stream", transfer.flow))
+                    .found(format!("\"{}\"", stream.rate))
+                    .allowed("a `size`, or nothing"));
+            }
             Ok(TcpTransfer {
                 name: transfer.name.clone(),
                 entry: transfer.flow,

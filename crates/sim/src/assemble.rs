@@ -12,13 +12,14 @@ use crate::error::BuildError;
 use crate::events::{Event, Target, MAX_TARGETS};
 use crate::hop::Hop;
 use crate::hosts::{DatagramSocket, FileState, FlowState, Hosts, Opening, Socket, Source, TcpSocket};
-use crate::link::Transmitter;
 use crate::meter::Meter;
 use crate::middlebox::{Assisted, Attached, Middlebox};
 use crate::moves::{self, Move};
 use crate::network::{Egress, Moves, Network, Overhead, PacketLog, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
 use crate::outage::{Downtime, Turns};
+use crate::pacing::{Pacing, Rhythm};
+use crate::playback::{Playback, Player};
 use crate::radio::{ChannelScope, RadioSpec};
 use crate::random::Stream;
 use crate::record::Records;
@@ -26,15 +27,29 @@ use crate::simulation::Simulation;
 use crate::striped::Striped;
 use std::collections::HashSet;
 use whyloss_transport::tcp::Granularity;
-use whyloss_transport::{datagram, BitRate, Duration, Endpoint, Ports};
+use whyloss_transport::{datagram, BitRate, Duration, Endpoint, Instant, Ports};
 
 const FIRST_PORT: u16 = 1024;
 
 impl Builder {
     /// Checks everything and builds the simulation.
     pub fn build(self) -> Result<Simulation, BuildError> {
-        let Self { seed, run, nodes, mut links, airs, flows, send_overhead, sampling, log, captures, inputs, middleboxes, moves } =
-            self;
+        let Self {
+            seed,
+            run,
+            nodes,
+            mut links,
+            airs,
+            flows,
+            send_overhead,
+            sampling,
+            log,
+            captures,
+            inputs,
+            middleboxes,
+            moves,
+            playbacks,
+        } = self;
         distinct("node", nodes.iter().map(|node| node.name.as_str()))?;
         distinct("flow", flows.iter().map(FlowSpec::name))?;
         let hosts: Vec<_> = (0..nodes.len()).filter(|&node| nodes[node].host).map(NodeId::new).collect();
@@ -77,6 +92,9 @@ impl Builder {
             assembly.input(input)?;
         }
         assembly.flows(flows)?;
+        for (flow, playback) in playbacks {
+            assembly.playback(&flow, playback)?;
+        }
         for router in 0..assembly.net.assisted.len() {
             assembly.net.arm_agents(AssistedId::new(router));
         }
@@ -449,15 +467,26 @@ impl Assembly {
 
     fn tcp(&mut self, spec: TcpFlow) -> Result<(), BuildError> {
         let TcpFlow { name, from, to, start, amount, sender, receiver } = spec;
-        let amount = match amount {
-            Amount::Unlimited => None,
-            Amount::Octets(0) => return Err(unfit(&format!("flow {name}"), "octets", "0".to_owned(), "at least 1")),
-            Amount::Octets(octets) => Some(octets),
+        let item = format!("flow {name}");
+        let flow = FlowState::new(name, start, Protocol::Tcp);
+        let (flow, opening) = match amount {
+            Amount::Unlimited => (flow, Opening::Produce(u64::MAX)),
+            Amount::Octets(0) => return Err(unfit(&item, "octets", "0".to_owned(), "at least 1")),
+            Amount::Octets(octets) => {
+                self.hosts.flows.transfers += 1;
+                (FlowState { amount: Some(octets), ..flow }, Opening::Produce(octets))
+            }
+            Amount::Paced(pacing) => {
+                check_pacing(&item, &pacing, start)?;
+                (FlowState { stop: pacing.stop, ..flow }, Opening::Wait)
+            }
         };
-        self.hosts.flows.transfers += usize::from(amount.is_some());
-        let opening = Opening::Produce(amount.unwrap_or(u64::MAX));
-        let flow = FlowState { amount, ..FlowState::new(name, start, Protocol::Tcp) };
-        self.connect(flow, [from, to], (sender, receiver), opening, None)
+        self.connect(flow, [from, to], (sender, receiver), opening, None)?;
+        if let Amount::Paced(pacing) = amount {
+            let number = FlowId::new(self.hosts.flows.all.len() - 1);
+            self.source(&item, EndpointId::of(number, Way::Forward), start, &pacing);
+        }
+        Ok(())
     }
 
     fn striped(&mut self, spec: StripedTransfer) -> Result<(), BuildError> {
@@ -522,22 +551,38 @@ impl Assembly {
         let event = Event::new(start.as_nanos(), self.net.events.next_order(), Target::Timer(endpoint));
         self.net.events.push(event);
         // The application: it supplies data at its rate, and it closes.
-        let pace = Transmitter::new(match supply {
-            Supply::Rate(rate) => rate,
-            Supply::Saturated => BitRate::from_bps(u64::MAX),
-        });
-        let (begin, stop) = (if supply == Supply::Saturated { stop } else { start }, stop.as_nanos());
-        let source = self.source(Source { endpoint, octets: packet, stop, sent: 0, pace });
-        if begin.as_nanos() < u64::MAX {
-            let event = Event::new(begin.as_nanos(), self.net.events.next_order(), Target::Source(source));
-            self.net.events.push(event);
-        }
+        let (rate, begin) = match supply {
+            Supply::Rate(rate) => (rate, start),
+            Supply::Saturated => (BitRate::from_bps(u64::MAX), stop),
+        };
+        self.hosts.flows.all[number.index()].stop = stop;
+        self.source(&item, endpoint, begin, &Pacing { rate, octets: packet, stop, rhythm: Rhythm::default() });
         Ok(())
     }
 
-    fn source(&mut self, source: Source) -> SourceId {
+    /// Makes what gives data to `endpoint`, from `begin` on.
+    fn source(&mut self, item: &str, endpoint: EndpointId, begin: Instant, pacing: &Pacing) {
+        let Self { seed, run, .. } = *self;
+        let source = Source::new(endpoint, pacing, |purpose| Stream::new(seed, run, item, &format!("source {purpose}")));
         self.hosts.sources.push(source);
-        SourceId::new(self.hosts.sources.len() - 1)
+        if begin < Instant::MAX {
+            let source = SourceId::new(self.hosts.sources.len() - 1);
+            let event = Event::new(begin.as_nanos(), self.net.events.next_order(), Target::Source(source));
+            self.net.events.push(event);
+        }
+    }
+
+    /// Puts a player at the receiver of a flow.
+    fn playback(&mut self, flow: &str, playback: Playback) -> Result<(), BuildError> {
+        let item = format!("playback of {flow}");
+        if let Some(flaw) = playback.flaw() {
+            return Err(BuildError::unfit(&item, flaw));
+        }
+        let Some(flow) = self.hosts.flows.all.iter_mut().find(|state| state.name == flow && state.file.is_none()) else {
+            return Err(unfit(&item, "flow", format!("`{flow}`"), "the name of a flow that is not striped"));
+        };
+        flow.player = Some(Player::new(playback, flow.start.as_nanos()));
+        Ok(())
     }
 
     fn cbr(&mut self, number: FlowId, spec: &CbrFlow) -> Result<(), BuildError> {
@@ -545,12 +590,9 @@ impl Assembly {
         if spec.octets <= DATAGRAM_HEADERS || spec.octets > u32::from(u16::MAX) {
             return Err(unfit(&item, "octets", spec.octets.to_string(), "29 to 65,535"));
         }
-        if spec.rate == BitRate::from_bps(0) {
-            return Err(unfit(&item, "rate", spec.rate.to_string(), "a rate above 0 bps"));
-        }
-        if spec.start >= spec.stop {
-            return Err(unfit(&item, "stop", spec.stop.to_string(), "a time after its start"));
-        }
+        let CbrFlow { rate, octets, start, stop, rhythm, .. } = *spec;
+        let pacing = Pacing { rate, octets, stop, rhythm };
+        check_pacing(&item, &pacing, start)?;
         let pair = self.pair(&spec.name, spec.from, spec.to, false)?;
         for way in Way::BOTH {
             let (node, route) = pair.end(way);
@@ -559,12 +601,24 @@ impl Assembly {
         }
         let endpoint = EndpointId::of(number, Way::Forward);
         self.hosts.ports.insert(pair.route, endpoint.peer());
-        let (stop, pace) = (spec.stop.as_nanos(), Transmitter::new(spec.rate));
-        let source = self.source(Source { endpoint, octets: spec.octets, stop, sent: 0, pace });
-        let event = Event::new(spec.start.as_nanos(), self.net.events.next_order(), Target::Source(source));
-        self.net.events.push(event);
+        self.hosts.flows.all[number.index()].stop = stop;
+        self.source(&item, endpoint, start, &pacing);
         Ok(())
     }
+}
+
+fn check_pacing(item: &str, pacing: &Pacing, start: Instant) -> Result<(), BuildError> {
+    let Pacing { rate, octets, stop, rhythm } = pacing;
+    if *rate == BitRate::from_bps(0) {
+        return Err(unfit(item, "rate", rate.to_string(), "a rate above 0 bps"));
+    }
+    if *octets == 0 {
+        return Err(unfit(item, "octets", "0".to_owned(), "at least 1"));
+    }
+    if start >= *stop {
+        return Err(unfit(item, "stop", stop.to_string(), "a time after its start"));
+    }
+    rhythm.flaw().map_or(Ok(()), |flaw| Err(BuildError::unfit(item, flaw)))
 }
 
 fn unfit(item: &str, field: &'static str, found: String, allowed: &'static str) -> BuildError {

@@ -4,6 +4,8 @@ use crate::address::{LinkId, NodeId, Way};
 use crate::channel::ChannelSpec;
 use crate::middlebox::Middlebox;
 use crate::moves::Move;
+use crate::pacing::{Pacing, Rhythm};
+use crate::playback::Playback;
 use crate::radio::RadioSpec;
 use crate::record::LogSpec;
 use crate::shape::LinkSpec;
@@ -24,12 +26,14 @@ pub struct End {
 }
 
 /// How much a flow sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
     /// As much as it can until the run ends.
     Unlimited,
     /// This many octets; then the connection is closed.
     Octets(u64),
+    /// What an application gives out at a rate; then the connection is closed. What TCP does not take at once waits for it.
+    Paced(Pacing),
 }
 
 /// Data over one TCP connection.
@@ -51,7 +55,7 @@ pub struct TcpFlow {
     pub receiver: End,
 }
 
-/// Datagrams of one size at a constant bit rate.
+/// Datagrams of one size at a bit rate.
 #[derive(Clone, Debug)]
 pub struct CbrFlow {
     /// Its name, unique among the flows.
@@ -68,6 +72,8 @@ pub struct CbrFlow {
     pub rate: BitRate,
     /// Octets of each IP packet, 28 octets of headers included.
     pub octets: u32,
+    /// How evenly they leave.
+    pub rhythm: Rhythm,
 }
 
 /// Datagrams with congestion control: over a DCCP connection, or by TFRC.
@@ -139,6 +145,7 @@ pub struct Builder {
     pub(crate) inputs: Vec<InputSpec>,
     pub(crate) middleboxes: Vec<Middlebox>,
     pub(crate) moves: Vec<(NodeId, Vec<Move>)>,
+    pub(crate) playbacks: Vec<(String, Playback)>,
 }
 
 /// A channel in front of a host's transport.
@@ -279,6 +286,11 @@ impl Builder {
     /// Adds a striped transfer.
     pub fn striped(&mut self, transfer: StripedTransfer) {
         self.flows.push(FlowSpec::Striped(transfer));
+    }
+
+    /// Puts a player at the receiver of the flow of this name. A connection of a striped transfer has none.
+    pub fn playback(&mut self, flow: impl Into<String>, playback: Playback) {
+        self.playbacks.push((flow.into(), playback));
     }
 
     /// Delays each packet by a random time, uniform in `[0, max)`, before it enters its host's link; packets of one endpoint keep

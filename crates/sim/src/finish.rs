@@ -84,6 +84,7 @@ fn flow(id: FlowId, hosts: &Hosts, net: &Network, now: Instant) -> FlowRecord {
     let ends = Way::BOTH.map(|way| EndpointId::of(id, way));
     let [sender, receiver] = ends.map(|end| hosts.stats(end));
     let [forward, reverse] = ends.map(|end| net.egress[end.index()].counts);
+    let end = flow.finished.unwrap_or(now);
     FlowRecord {
         name: flow.name.clone(),
         striped: flow.file.map(FileId::index),
@@ -95,7 +96,9 @@ fn flow(id: FlowId, hosts: &Hosts, net: &Network, now: Instant) -> FlowRecord {
         closing: flow.closing,
         octets_delivered: flow.octets,
         octets_corrupted: hosts.corrupted(id),
-        goodput_bps: goodput(flow.octets, flow.start, flow.finished.unwrap_or(now)),
+        goodput_bps: goodput(flow.octets, flow.start, end),
+        sending_rate_bps: sender.map(|sender| goodput(sender.data_octets_sent, flow.start, end)),
+        playback: flow.player.as_ref().map(|player| player.counts(end.min(flow.stop).as_nanos())),
         sender,
         receiver,
         shadows: hosts.shadow_names(id),

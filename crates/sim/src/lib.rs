@@ -24,7 +24,9 @@ mod moves;
 mod network;
 mod octets;
 mod outage;
+mod pacing;
 mod packet;
+mod playback;
 mod queue;
 mod radio;
 mod random;
@@ -54,6 +56,8 @@ pub use error::{BuildError, ChannelError, Flaw, RunError};
 pub use middlebox::{Middlebox, MiddleboxKind};
 pub use moves::Move;
 pub use outage::{Downtime, Outage, Turns, WhileDown};
+pub use pacing::{Bursts, Pacing, Rhythm};
+pub use playback::{Playback, PlaybackCounts};
 pub use queue::{AdaptiveRed, CoDel, Discipline, Red, Warn};
 pub use radio::{ChannelScope, Locking, RadioSpec};
 pub use record::{

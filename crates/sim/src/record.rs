@@ -1,6 +1,7 @@
 //! What a run leaves behind.
 
 use crate::address::{FlowId, LinkId, NodeId, Way};
+use crate::playback::PlaybackCounts;
 use crate::truth::{Cause, CauseCounts, Truth};
 use whyloss_transport::segment::Flags;
 use whyloss_transport::tcp::{Closing, LossRecord, Stats, TimeoutRecord};
@@ -111,6 +112,10 @@ pub struct FlowRecord {
     pub octets_corrupted: u64,
     /// Octets in order per second from the start to the finish, or to the end of the run if it did not finish, in bit/s.
     pub goodput_bps: f64,
+    /// Octets of data sent, retransmissions included, per second over the same time, in bit/s; `None` for datagrams.
+    pub sending_rate_bps: Option<f64>,
+    /// How the player at the receiver fared, if there is one.
+    pub playback: Option<PlaybackCounts>,
     /// Counters of the sender's connection; `None` for datagrams.
     pub sender: Option<Stats>,
     /// Counters of the receiver's connection; `None` for datagrams.
@@ -367,6 +372,8 @@ pub struct FlowSample {
     pub pipe: u64,
     /// Octets in order at the receiver.
     pub octets_delivered: u64,
+    /// Octets of data that the sender has sent, retransmissions included.
+    pub data_octets_sent: u64,
 }
 
 /// A queue at a moment.

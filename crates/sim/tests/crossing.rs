@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use whyloss_sim::{
     AdaptiveRed, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, Crossing, Discipline, Effect, Errors, Limits, LinkId,
-    LinkNames, LinkSpec, Packet, QueueLimit, Records, Red, Step, Warn,
+    LinkNames, LinkSpec, Packet, QueueLimit, Records, Red, Rhythm, Step, Warn,
 };
 use whyloss_transport::segment::{Dscp, Ecn};
 use whyloss_transport::{BitRate, Duration, Instant};
@@ -24,7 +24,7 @@ fn simulate(spec: &LinkSpec) -> Records {
     builder.link(from, to, spec.clone(), LinkSpec { discipline: None, ..spec.clone() });
     let (start, stop) = (Instant::ZERO, Instant::from_nanos(PACKETS * SPACING));
     let rate = BitRate::from_bps(4_000_000);
-    builder.cbr(CbrFlow { name: "there".to_owned(), from, to, start, stop, rate, octets: OCTETS });
+    builder.cbr(CbrFlow { name: "there".to_owned(), from, to, start, stop, rate, octets: OCTETS, rhythm: Rhythm::default() });
     let mut simulation = builder.build().unwrap();
     simulation.run(&Limits { until: Some(Instant::from_nanos(60_000_000_000)) }, |_| ControlFlow::Continue(())).unwrap();
     simulation.into_records()

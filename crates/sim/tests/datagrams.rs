@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use whyloss_sim::{
     AtEnd, BuildError, Builder, Cause, CbrFlow, ChannelSpec, Effect, Errors, Limits, LinkId, LinkSpec, NodeId, Pattern,
-    QueueLimit, Records, RunError, RunOutcome, Step, Way,
+    QueueLimit, Records, Rhythm, RunError, RunOutcome, Step, Way,
 };
 use whyloss_transport::{BitRate, Duration, Instant};
 
@@ -22,7 +22,7 @@ fn perfect() -> LinkSpec {
 
 fn cbr(name: &str, from: NodeId, to: NodeId, bps: u64, octets: u32) -> CbrFlow {
     let (start, stop) = (Instant::ZERO, Instant::from_nanos(10 * SECOND));
-    CbrFlow { name: name.to_owned(), from, to, start, stop, rate: BitRate::from_bps(bps), octets }
+    CbrFlow { name: name.to_owned(), from, to, start, stop, rate: BitRate::from_bps(bps), octets, rhythm: Rhythm::default() }
 }
 
 fn until(seconds: u64) -> Limits {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use whyloss_sim::{
     Builder, Cause, CbrFlow, ChannelScope, ChannelSpec, Effect, Errors, Limits, Locking, NodeId, QueueLimit, RadioSpec, Records,
-    RunOutcome, Spacing, Way,
+    Rhythm, RunOutcome, Spacing, Way,
 };
 use whyloss_transport::{BitRate, Duration, Instant};
 
@@ -17,7 +17,7 @@ fn micros(micros: u64) -> Duration {
 fn cbr(from: NodeId, to: NodeId, bps: u64, octets: u32, seconds: u64) -> CbrFlow {
     let name = format!("{from:?}-{to:?}");
     let (start, stop) = (Instant::ZERO, Instant::from_nanos(seconds * SECOND));
-    CbrFlow { name, from, to, start, stop, rate: BitRate::from_bps(bps), octets }
+    CbrFlow { name, from, to, start, stop, rate: BitRate::from_bps(bps), octets, rhythm: Rhythm::default() }
 }
 
 fn run(builder: Builder, seconds: u64) -> Records {

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use whyloss_sim::{
     AdaptiveRed, Amount, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, CoDel, Crossing, Discipline, Effect, End, Errors,
-    Jitter, JitterLaw, Limits, LinkNames, LinkSpec, LogSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, Spell, TcpFlow,
-    Trace, Truth, Way, WhileDown,
+    Jitter, JitterLaw, Limits, LinkNames, LinkSpec, LogSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, Rhythm, Spell,
+    TcpFlow, Trace, Truth, Way, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::segment::{Dscp, Ecn};
@@ -287,7 +287,16 @@ fn what_one_link_does_moves_nobody_elses_numbers() {
         builder.link(a, b, first, lossy.clone());
         builder.link(b, c, lossy.clone(), lossy);
         let rate = BitRate::from_bps(1_000_000);
-        builder.cbr(CbrFlow { name: "cbr".to_owned(), from: a, to: c, start: at(0), stop: at(10_000), rate, octets: OCTETS });
+        builder.cbr(CbrFlow {
+            name: "cbr".to_owned(),
+            from: a,
+            to: c,
+            start: at(0),
+            stop: at(10_000),
+            rate,
+            octets: OCTETS,
+            rhythm: Rhythm::default(),
+        });
         let mut simulation = builder.build().unwrap();
         simulation.run(&Limits { until: Some(at(20_000)) }, |_| ControlFlow::Continue(())).unwrap();
         let records = simulation.into_records();
@@ -491,7 +500,7 @@ proptest! {
         builder.link(b, c, plain(), LinkSpec { duplicate: 0.2, ..plain() });
         for (name, from, to) in [("there", a, c), ("back", c, a)] {
             let rate = BitRate::from_bps(2_000_000);
-            builder.cbr(CbrFlow { name: name.to_owned(), from, to, start: at(0), stop: at(400), rate, octets: OCTETS });
+            builder.cbr(CbrFlow { name: name.to_owned(), from, to, start: at(0), stop: at(400), rate, octets: OCTETS, rhythm: Rhythm::default() });
         }
         let mut simulation = builder.build().unwrap();
         // `run` itself fails if a packet is missing or came from nothing, also in the middle.

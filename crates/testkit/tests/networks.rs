@@ -6,7 +6,7 @@ use proptest::test_runner::Config as Cases;
 use std::ops::ControlFlow;
 use whyloss_sim::{
     Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, FlowRecord, Limits, LinkSpec, Middlebox, MiddleboxKind,
-    QueueLimit, Records, RunOutcome, Step, TcpFlow,
+    QueueLimit, Records, Rhythm, RunOutcome, Step, TcpFlow,
 };
 use whyloss_transport::scheme::{Selection, SCHEMES};
 use whyloss_transport::{differentiation, tcp, BitRate, Config, Duration, Instant};
@@ -112,6 +112,7 @@ impl Dumbbell {
                 stop: Instant::ZERO + Duration::from_secs(5),
                 rate: BitRate::from_bps(kbps * 1000),
                 octets: 500,
+                rhythm: Rhythm::default(),
             });
         }
         for &(agent, last_hop, restart_ms) in &self.agents {

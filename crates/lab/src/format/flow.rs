@@ -1,5 +1,6 @@
 //! What is sent.
 
+use super::application::{Datagrams, Dccp, Playback, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use whyloss_transport::datagram;
 use whyloss_transport::quantity::Size;
 use whyloss_transport::scheme::{Part, Selection, Value};
 use whyloss_transport::tcp::Overrides as Tcp;
-use whyloss_transport::{BitRate, Duration};
+use whyloss_transport::Duration;
 
 /// One flow, or several of a kind: TCP with a scheme or with single parts, or datagrams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +37,13 @@ pub struct Flow {
     pub striped: Option<u32>,
     /// Length of the pieces in which striped data is dealt out to the connections.
     pub chunk: Size,
-    /// Datagrams at a constant bit rate instead of TCP.
+    /// An application that gives out data at a rate, in the place of `size`; only TCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Stream>,
+    /// A player at the receiver: in how many slots of time enough has come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub playback: Option<Playback>,
+    /// Datagrams at a bit rate instead of TCP, without end or in bursts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cbr: Option<Datagrams>,
     /// What the application gives to a DCCP connection or a TFRC flow, where the scheme is one: full packets without end if nothing is said.
@@ -84,6 +91,8 @@ impl Default for Flow {
             size: None,
             striped: None,
             chunk: Size(16_384),
+            stream: None,
+            playback: None,
             cbr: None,
             dccp: None,
             profile: "modern".to_owned(),
@@ -123,38 +132,5 @@ impl Flow {
     /// The parameters given for a part.
     pub fn values_of(&self, part: &str) -> BTreeMap<String, Value> {
         self.parameters.get(part).cloned().unwrap_or_default()
-    }
-}
-
-/// Datagrams of one size at a constant bit rate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Datagrams {
-    /// Bit rate over all octets of the IP packets.
-    pub rate: BitRate,
-    /// Length of each IP packet, headers included.
-    pub packet: Size,
-    /// No packet leaves at or after this time; the end of the run if nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Duration>,
-}
-
-/// What the application of a DCCP or TFRC flow sends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Dccp {
-    /// Data in each packet. The headers take 44 to 60 octets more.
-    pub packet: Size,
-    /// Bit rate of the data; as much as the congestion control lets go if nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<BitRate>,
-    /// When the connection is closed; not before the end of the run if nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Duration>,
-}
-
-impl Default for Dccp {
-    fn default() -> Self {
-        Self { packet: Size(1440), rate: None, stop: None }
     }
 }

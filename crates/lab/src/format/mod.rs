@@ -1,13 +1,15 @@
 //! The scenario file, field by field. The JSON Schema in `docs/` is generated from these types.
 
+mod application;
 mod chain;
 mod channel;
 mod flow;
 mod topology;
 
+pub use application::{Datagrams, Dccp, Playback, Stream};
 pub use chain::Chain;
 pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};
-pub use flow::{Datagrams, Dccp, Flow};
+pub use flow::Flow;
 pub use topology::{Access, Direction, Dumbbell, Host, Link, Move, Path, Router, Shape};
 pub use whyloss_sim::{
     AdaptiveRed, AtEnd, ChannelScope, CoDel, Discipline, Effect, Jitter, JitterLaw, Locking, MiddleboxKind, Outage, Red, Reorder,

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use whyloss_sim::{
     Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, MiddleboxRecord,
-    PacketRecord, Records, RunOutcome, TimeoutRow, Truth,
+    PacketRecord, PlaybackCounts, Records, RunOutcome, TimeoutRow, Truth,
 };
 use whyloss_transport::tcp::{Closing, Judgement, Stats};
 use whyloss_transport::{Duration, Instant};
@@ -39,6 +39,7 @@ pub struct Outline {
     finished_ns: Option<u64>,
     goodput_bps: f64,
     max_reordered: Option<u64>,
+    playback: Option<PlaybackCounts>,
 }
 
 impl<'a> Origin<'a> {
@@ -67,6 +68,7 @@ impl<'a> Origin<'a> {
                     outline.start_ns = flow.start.as_nanos();
                     outline.finished_ns = flow.finished.map(Instant::as_nanos);
                     outline.goodput_bps = flow.goodput_bps;
+                    outline.playback = flow.playback;
                 }
                 Some(striped) => {
                     outline.octets_delivered = striped.octets_delivered;
@@ -194,6 +196,9 @@ table! {
         finished_ns: maybe u64 = r.item.finished_ns, "When its last octet was in order at the receiver; null if it was not by the end of the run.";
         goodput_bps: always f64 = r.item.goodput_bps, "Octets delivered times 8, per second from the start to the finish, or to the end of the run if it did not finish.";
         max_reordered_octets: maybe u64 = r.item.max_reordered, "The most octets of a striped transfer that ever waited at the receiver for earlier ones; null if not striped.";
+        playback_slots: maybe u64 = r.item.playback.map(|counts| counts.slots), "Slots of time that the player at the receiver played; this and the next are null without `playback`.";
+        playback_met: maybe u64 = r.item.playback.map(|counts| counts.met), "Of those, the successes: slots in which enough arrived.";
+        playback_met_buffered: maybe u64 = r.item.playback.map(|counts| counts.met_buffered), "Slots in which enough was there, with what waited in the buffer from earlier ones.";
     }
 }
 
@@ -214,6 +219,7 @@ table! {
         octets_delivered: always u64 = r.item.octets_delivered, "Octets that arrived in order.";
         octets_corrupted: always u64 = r.item.octets_corrupted, "Octets that reached the application with another value than they were sent with.";
         goodput_bps: always f64 = r.item.goodput_bps, "Octets delivered times 8, per second from the start to the finish, or to the end of the run if it did not finish.";
+        sending_rate_bps: maybe f64 = r.item.sending_rate_bps, "Octets of data sent, retransmissions included, times 8, per second over the same time as the goodput; null for datagrams without congestion control.";
         segments_sent: maybe u64 = r.sender(|s| s.segments_sent), "Segments that the sender sent. This and all counters below are null for datagrams.";
         data_segments_sent: maybe u64 = r.sender(|s| s.data_segments_sent), "Segments with data, retransmissions included.";
         data_octets_sent: maybe u64 = r.sender(|s| s.data_octets_sent), "Octets of data sent, retransmissions included.";
@@ -346,6 +352,7 @@ table! {
         srtt_ns: maybe u64 = r.item.srtt.map(Duration::as_nanos), "Smoothed round-trip time; null before the first sample.";
         pipe_octets: always u64 = r.item.pipe, "Octets believed to be in the network.";
         octets_delivered: always u64 = r.item.octets_delivered, "Octets in order at the receiver.";
+        data_octets_sent: always u64 = r.item.data_octets_sent, "Octets of data that the sender has sent, retransmissions included.";
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::address::{EndpointId, FileId, FlowId, Way};
 use crate::network::Protocol;
+use crate::playback::Player;
 use crate::record::TimeoutRow;
 use crate::striped::Striped;
 use whyloss_transport::segment::synthetic_octet;
@@ -13,6 +14,8 @@ use whyloss_transport::{Instant, Payload};
 pub(crate) struct FlowState {
     pub name: String,
     pub start: Instant,
+    /// When its application has no more to give.
+    pub stop: Instant,
     /// Octets to deliver, if that is a number.
     pub amount: Option<u64>,
     /// The file that it carries chunks of.
@@ -26,16 +29,19 @@ pub(crate) struct FlowState {
     pub failed: bool,
     /// Octets in order at the receiver.
     pub octets: u64,
+    /// Who plays them there.
+    pub player: Option<Player>,
     /// Its timeouts of which nobody knows yet whether they were right, by their position in [`Flows::timeouts`].
     pub unassessed: Vec<usize>,
 }
 
 impl FlowState {
     /// A flow of which nothing has been sent.
-    pub const fn new(name: String, start: Instant, protocol: Protocol) -> Self {
+    pub fn new(name: String, start: Instant, protocol: Protocol) -> Self {
         Self {
             name,
             start,
+            stop: Instant::MAX,
             amount: None,
             file: None,
             protocol,
@@ -46,12 +52,16 @@ impl FlowState {
             closing: None,
             failed: false,
             octets: 0,
+            player: None,
             unassessed: Vec::new(),
         }
     }
 
     /// So much data is in order at the receiver by `now`.
     pub fn note_data(&mut self, octets: u64, now: Instant) {
+        if let Some(player) = &mut self.player {
+            player.take(now.as_nanos(), octets - self.octets);
+        }
         self.octets = octets;
         self.first_data = self.first_data.or(Some(now));
         self.last_data = Some(now);

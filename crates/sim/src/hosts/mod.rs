@@ -2,15 +2,16 @@
 
 mod datagrams;
 mod flows;
+mod source;
 mod tcp;
 
 pub(crate) use datagrams::DatagramSocket;
 pub(crate) use flows::{FileState, FlowState, Flows};
+pub(crate) use source::Source;
 pub(crate) use tcp::{Opening, TcpSocket};
 
 use crate::address::{EndpointId, FlowId, SourceId, Way};
 use crate::events::{Event, Target};
-use crate::link::Transmitter;
 use crate::network::Network;
 use crate::octets::{Content, Route, DATAGRAM_HEADERS};
 use crate::packet::PacketId;
@@ -31,19 +32,6 @@ pub(crate) enum Socket {
     Datagrams(Box<DatagramSocket>),
     /// Plain datagrams: the receiver only counts them.
     Udp,
-}
-
-/// A source of datagrams: plain ones, or data for a DCCP socket.
-#[derive(Debug)]
-pub(crate) struct Source {
-    pub endpoint: EndpointId,
-    /// Octets of each datagram.
-    pub octets: u32,
-    /// No datagram leaves at or after this time.
-    pub stop: u64,
-    /// Datagrams that have left so far.
-    pub sent: u64,
-    pub pace: Transmitter,
 }
 
 #[derive(Debug, Default)]
@@ -176,27 +164,25 @@ impl Hosts {
     /// The event of a source: it sends its next datagram, or gives data to its socket, or closes it.
     pub fn handle_source(&mut self, net: &mut Network, id: SourceId) {
         let source = &mut self.sources[id.index()];
-        let Source { endpoint, octets, stop, .. } = *source;
-        if let Socket::Datagrams(socket) = &mut self.sockets[endpoint.index()] {
-            let command = if net.now >= stop {
-                Command::Close
-            } else {
-                source.sent += 1;
-                let next = (net.now + source.pace.serialise(octets)).min(stop);
+        let Source { endpoint, octets, stop, sent: number, .. } = *source;
+        let socket = &mut self.sockets[endpoint.index()];
+        let over = net.now >= stop;
+        if !over {
+            let next = source.send(net.now).min(stop);
+            // At its end it closes its socket.
+            if next < stop || !matches!(socket, Socket::Udp) {
                 let event = Event::new(next, net.events.next_order(), Target::Source(id));
                 net.events.push(event);
-                Command::Produce { octets, packets: 1 }
-            };
-            return socket.command(endpoint, &mut self.flows, net, command);
+            }
         }
-        let number = source.sent;
-        source.sent += 1;
-        let next = net.now + source.pace.serialise(octets);
-        if next < stop {
-            let event = Event::new(next, net.events.next_order(), Target::Source(id));
-            net.events.push(event);
+        match socket {
+            Socket::Tcp(socket) => socket.produce(endpoint, &mut self.flows, net, Some(octets).filter(|_| !over)),
+            Socket::Datagrams(socket) => {
+                let command = if over { Command::Close } else { Command::Produce { octets, packets: 1 } };
+                socket.command(endpoint, &mut self.flows, net, command);
+            }
+            Socket::Udp => net.send_datagram(endpoint, number, octets),
         }
-        net.send_datagram(endpoint, number, octets);
     }
 
     /// Tells a sender what really became of data that it sent.
@@ -209,9 +195,19 @@ impl Hosts {
     /// A flow's sender at a moment; `None` for plain datagrams.
     pub fn sample(&self, at: Instant, flow: FlowId) -> Option<FlowSample> {
         let octets_delivered = self.flows.all[flow.index()].octets;
-        let sample =
-            |cwnd, ssthresh, srtt, pipe| FlowSample { at, flow: flow.index(), cwnd, ssthresh, srtt, pipe, octets_delivered };
-        match &self.sockets[EndpointId::of(flow, Way::Forward).index()] {
+        let end = EndpointId::of(flow, Way::Forward);
+        let data_octets_sent = self.stats(end).map_or(0, |stats| stats.data_octets_sent);
+        let sample = |cwnd, ssthresh, srtt, pipe| FlowSample {
+            at,
+            flow: flow.index(),
+            cwnd,
+            ssthresh,
+            srtt,
+            pipe,
+            octets_delivered,
+            data_octets_sent,
+        };
+        match &self.sockets[end.index()] {
             Socket::Tcp(socket) => {
                 let tcp = &socket.tcp;
                 Some(sample(tcp.window().cwnd(), tcp.window().ssthresh(), tcp.path().srtt, tcp.pipe()))

@@ -23,6 +23,8 @@ pub(crate) struct TcpSocket {
     opening: Option<Opening>,
     /// The file that it carries chunks of, and its number among the connections.
     striped: Option<(FileId, usize)>,
+    /// Its application has no more to give, but the connection does not stand yet.
+    ends: bool,
     /// It sends chunks of a file and may take more.
     feeding: bool,
     /// The link that the host stands at, if the endpoint wants to be told of it.
@@ -42,6 +44,8 @@ pub(crate) enum Opening {
     Produce(u64),
     /// Sends chunks of a file.
     Stripe,
+    /// Sends what the application gives it as time passes.
+    Wait,
 }
 
 impl TcpSocket {
@@ -58,7 +62,8 @@ impl TcpSocket {
         }
         let (armed, opening) = opens.map_or((NEVER, None), |(at, opening)| (at.as_nanos(), Some(opening)));
         let link = (tcp.wants_link() && !outages.is_empty()).then(|| Turns::new(outages));
-        let mut socket = Self { tcp, armed, opening, striped, feeding: false, link, delivered: 0, read: 0, corrupted: 0 };
+        let mut socket =
+            Self { tcp, armed, opening, striped, ends: false, feeding: false, link, delivered: 0, read: 0, corrupted: 0 };
         socket.tell_forecast(Instant::ZERO);
         socket
     }
@@ -96,8 +101,8 @@ impl TcpSocket {
                 Opening::Produce(octets) => {
                     self.tcp.handle(now, Input::Command(Command::Produce(octets)));
                 }
-                // Chunks are dealt out to connections that stand: see `Connected`.
-                Opening::Stripe => {}
+                // Chunks are dealt out to connections that stand (see `Connected`), and other data comes when it comes.
+                Opening::Stripe | Opening::Wait => {}
             }
             self.pump(end, flows, net);
         } else if turned || self.tcp.poll_timeout().is_some_and(|due| due <= now) {
@@ -106,6 +111,21 @@ impl TcpSocket {
         } else {
             self.arm(end, net);
         }
+    }
+
+    /// The application gives so many octets to send, or closes.
+    pub fn produce(&mut self, end: EndpointId, flows: &mut Flows, net: &mut Network, octets: Option<u32>) {
+        let command = match octets {
+            Some(octets) => Command::Produce(octets.into()),
+            // Not before: closing in SYN-SENT gives up what is to be sent (RFC 9293, 3.10.4).
+            None if matches!(self.tcp.state(), State::Closed | State::SynSent) => {
+                self.ends = true;
+                return;
+            }
+            None => Command::Close,
+        };
+        self.tcp.handle(Instant::from_nanos(net.now), Input::Command(command));
+        self.pump(end, flows, net);
     }
 
     /// Sees to it that a timer event comes in time. One that comes too early is found out when it comes: acknowledgements put the
@@ -162,7 +182,7 @@ impl TcpSocket {
             tcp::Event::Connected if sends => {
                 flow.connected = Some(now);
                 // Not before: closing in SYN-SENT gives up what is to be sent (RFC 9293, 3.10.4).
-                if flow.amount.is_some() {
+                if flow.amount.is_some() || self.ends {
                     self.tcp.handle(now, Input::Command(Command::Close));
                 }
                 self.feeding = self.striped.is_some();

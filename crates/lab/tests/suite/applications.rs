@@ -1,0 +1,134 @@
+//! Applications that give out data at a rate, and those that play what arrives.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
+use whyloss_lab::arrow_array::Array as _;
+use whyloss_lab::{run, Control, RunOptions, Scenario, Tables};
+
+fn tables(text: &str) -> Tables {
+    let scenario = Scenario::from_toml(text, "t").unwrap();
+    run(&scenario, &RunOptions::default(), &mut Control::default()).unwrap()
+}
+
+fn count(tables: &Tables, table: &str, column: &str) -> u64 {
+    tables.get(table).unwrap().column_by_name(column).unwrap().as_primitive::<UInt64Type>().value(0)
+}
+
+fn number(tables: &Tables, table: &str, column: &str) -> f64 {
+    tables.get(table).unwrap().column_by_name(column).unwrap().as_primitive::<Float64Type>().value(0)
+}
+
+fn world(rate: &str, path: &str, flow: &str) -> String {
+    format!(
+        "[scenario]\nduration = '60 s'\n[output]\nsample = '1 s'\n[path]\nrate = '{rate}'\ndelay = '20 ms'\nqueue = '50 pkt'\n{path}\n\
+         [[flow]]\nscheme = 'newreno'\n{flow}"
+    )
+}
+
+const PLAYED: &str = "stream = { rate = '1 Mbps' }\nplayback = { enough = '90 %' }\n";
+
+fn slots(tables: &Tables) -> [u64; 3] {
+    ["playback_slots", "playback_met", "playback_met_buffered"].map(|column| count(tables, "transfers", column))
+}
+
+#[test]
+fn a_path_with_room_carries_every_slot_and_one_without_carries_none() {
+    let wide = tables(&world("10 Mbps", "", PLAYED));
+    // The first slot lacks the round trips of the opening, 80 ms of 1000: still more than 90 %.
+    assert_eq!(slots(&wide), [60, 60, 60]);
+    let goodput = number(&wide, "transfers", "goodput_bps");
+    assert!((0.99e6..=1.001e6).contains(&goodput), "{goodput}");
+    assert_eq!(count(&wide, "flows", "retransmissions"), 0);
+    let narrow = tables(&world("500 kbps", "", PLAYED));
+    assert_eq!(slots(&narrow), [60, 0, 0]);
+}
+
+#[test]
+fn what_tcp_does_not_take_waits_and_comes_later() {
+    let outage = "outage = [{ at = '10 s', lasts = '2 s' }]";
+    let interrupted = tables(&world("10 Mbps", outage, PLAYED));
+    let [slots, met, buffered] = slots(&interrupted);
+    // Two slots are empty, and the back-off of the timer may take one or two more.
+    assert_eq!(slots, 60);
+    assert!((56..=58).contains(&met), "{met}");
+    assert!(buffered >= met, "what is left over from the slot that catches up helps");
+    let goodput = number(&interrupted, "transfers", "goodput_bps");
+    assert!((0.99e6..=1.001e6).contains(&goodput), "nothing is given up: {goodput}");
+}
+
+#[test]
+fn successes_are_what_the_samples_say() {
+    let lossy = tables(&world("2 Mbps", "forward.channel.loss = '5 %'", PLAYED));
+    let samples = lossy.get("samples").unwrap();
+    let octets = |name: &str| samples.column_by_name(name).unwrap().as_primitive::<UInt64Type>().values().to_vec();
+    let (at, delivered, sent) = (octets("at_ns"), octets("octets_delivered"), octets("data_octets_sent"));
+    assert_eq!((at[0], at[1], at.len()), (0, 1_000_000_000, 60));
+    let met = delivered.windows(2).filter(|pair| pair[1] - pair[0] > 112_500).count() as u64;
+    let [slots, counted, _] = slots(&lossy);
+    assert!(met > 5 && met < 55, "{met}: the test has something to tell");
+    // The slot that ends with the run has no sample at its end.
+    assert_eq!(slots, 60);
+    assert!((met..=met + 1).contains(&counted), "{counted} against {met}");
+    assert!(sent.windows(2).all(|pair| pair[0] <= pair[1]));
+    let all = count(&lossy, "flows", "data_octets_sent");
+    assert!(sent[sent.len() - 1] <= all && all > delivered[delivered.len() - 1]);
+    let rate = number(&lossy, "flows", "sending_rate_bps");
+    assert!((rate - all as f64 * 8.0 / 60.0).abs() < 1.0, "{rate}");
+}
+
+#[test]
+fn a_stream_that_stops_closes_its_connection() {
+    let flow = "stream = { rate = '1 Mbps', stop = '30 s', write = '1000 B' }\nplayback.enough = 0.5\n";
+    // Long enough for the sender's TIME-WAIT.
+    let stopped = tables(&world("10 Mbps", "", flow).replace("60 s", "200 s"));
+    let closing = stopped.get("flows").unwrap().column_by_name("closing").unwrap().as_string::<i32>().clone();
+    assert_eq!((closing.is_null(0), closing.value(0)), (false, "normal"));
+    // 125 octets a millisecond, 1000 at a time, for 30 s.
+    assert_eq!(count(&stopped, "flows", "octets_delivered"), 3_750_000);
+    assert_eq!(slots(&stopped), [30, 30, 30], "nothing is played of what is not given");
+}
+
+#[test]
+fn bursts_have_their_share_of_time() {
+    let text = "[scenario]\nduration = '2000 s'\n[path]\nrate = '10 Mbps'\ndelay = '1 ms'\n[[flow]]\n\
+                cbr = { rate = '1 Mbps', packet = '500 B', burst = { mean = '600 ms', law = 'exponential' }, \
+                idle = { mean = '400 ms', law = 'exponential' } }\n";
+    let packets = count(&tables(text), "links", "offered_packets") as f64 / 250.0;
+    // Seconds of data, 4 ms a packet: 60 % of 2000 with half a packet more a burst, 1204. A cycle has 0.6 s with a standard deviation that gives
+    // 2000 cycles one of 21 s.
+    assert!((packets - 1204.0).abs() < 85.0, "{packets}");
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (flow, message) in [
+        ("stream = { rate = '1 Mbps' }\nsize = '1 MB'", "flow[0].stream: a stream takes the place of a size; allowed: either stream or size"),
+        (
+            "stream = { rate = '1 Mbps', burst = '1 s' }",
+            "flow[0].stream: bursts need silences, and silences bursts; allowed: both `burst` and `idle`, or neither",
+        ),
+        (
+            "stream = { rate = '1 Mbps', burst = '0 s', idle = '1 s' }",
+            "flow[0].stream.burst: found 0 s; allowed: a time above zero",
+        ),
+        (
+            "stream = { rate = '1 Mbps', write = '2 MiB' }",
+            "flow[0].stream.write: found \"2097152 B\"; allowed: 1 B to 1 MiB",
+        ),
+        ("start = '2 s'\nstream = { rate = '1 Mbps', stop = '1 s' }", "flow[0].stream.stop: it stops before it starts; allowed: a time after `start`"),
+        (
+            "playback = { enough = 0.9 }",
+            "flow[0].playback.rate: missing: nothing says at which rate it plays; allowed: a rate such as \"1 Mbps\"",
+        ),
+        ("playback = { enough = 0.9, rate = '1 Mbps', slot = '1 us' }", "flow[0].playback.slot: found 1 us; allowed: 1 ms or more"),
+        ("size = '1 MB'\nstriped = 2\nplayback = { enough = 0.9, rate = '1 Mbps' }", "flow[0].playback: a striped transfer is not played"),
+        ("scheme = 'dccp-ccid2'\nstream = { rate = '1 Mbps' }", "flow[0].scheme: DCCP and TFRC know nothing of TCP; found \"dccp-ccid2\" with fields of TCP; allowed: name, from, to, count, start, start_spread, playback, dccp, parameters"),
+        ("cbr = { rate = '1 Mbps', packet = '500 B', idle = '1 s' }", "flow[0].cbr: bursts need silences, and silences bursts; allowed: both `burst` and `idle`, or neither"),
+        ("cbr = { rate = '1 Mbps', packet = '500 B', jitter = 2 }", "flow[0].cbr.jitter: found 2; allowed: a number from 0 to 1, such as 8.3e-6, or a percentage, such as \"2 %\""),
+    ] {
+        let text = format!("scenario.duration = '10 s'\n[path]\nrate = '1 Mbps'\n[[flow]]\n{flow}\n");
+        let error = Scenario::from_toml(&text, "t").unwrap_err().to_string();
+        let (_, told) = error.split_once(": ").unwrap();
+        assert_eq!(told, message, "{flow}");
+    }
+}

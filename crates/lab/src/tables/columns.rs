@@ -2,6 +2,7 @@
 
 use super::definition::Column;
 use super::set::{Tables, NAMES};
+use crate::flows::FlowConfig;
 use crate::network::{Network, Transfer};
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -86,6 +87,12 @@ impl<'a> Origin<'a> {
         items.iter().enumerate().map(move |(index, item)| Row { of: self, item, index })
     }
 
+    /// Goodputs of the transfers that are not plain datagrams, in bit/s.
+    fn goodputs(&self) -> impl Iterator<Item = f64> + '_ {
+        let plain = |transfer: usize| self.network.flows[self.network.transfers[transfer].flow] == FlowConfig::Datagrams;
+        self.outlines.iter().enumerate().filter(move |(index, _)| !plain(*index)).map(|(_, outline)| outline.goodput_bps)
+    }
+
     fn flow(&self, flow: usize) -> &'a str {
         &self.records.flows[flow].name
     }
@@ -129,6 +136,13 @@ const fn judgement_name(judgement: Judgement) -> &'static str {
     }
 }
 
+/// Jain's index (Jain, Chiu & Hawe 1984); `None` if all values are 0.
+fn jain(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (n, sum, squares) =
+        values.fold((0.0, 0.0, 0.0), |(n, sum, squares), value| (n + 1.0, sum + value, squares + value * value));
+    (squares > 0.0).then(|| sum * sum / (n * squares))
+}
+
 /// Packets that queues dropped, because they were full or early.
 const fn queued(dropped: &CauseCounts) -> u64 {
     dropped.get(Cause::QueueFull) + dropped.get(Cause::Aqm)
@@ -165,6 +179,8 @@ table! {
         }, "How the run ended: `completed` (every transfer of a given size is over) or `time-limit`.";
         ended_at_ns: always u64 = r.item.ended_at.as_nanos(), "Simulated time at the end of the run.";
         send_overhead_ns: always u64 = r.item.send_overhead.as_nanos(), "Upper bound of the random delay before each packet leaves its host; 0 if there was none.";
+        system_goodput_bps: always f64 = r.of.goodputs().sum(), "Sum of the goodputs of all transfers but those of plain datagrams (`cbr`).";
+        fairness: maybe f64 = jain(r.of.goodputs()), "Jain's index of these goodputs, (Σg)² / (n Σg²): 1 if all are equal, 1/n if one has all; null if there are none, or all are 0.";
         events: always u64 = r.item.events, "Events that the simulator took.";
         segments_left_out: always u64 = r.item.log_left_out, "Packets for which `segments` had no room: see `output.segments.at_most`.";
         packets_sent: always u64 = r.item.packets.sent, "Packets that left an endpoint.";

@@ -77,6 +77,18 @@ fn successes_are_what_the_samples_say() {
 }
 
 #[test]
+fn a_run_says_how_its_flows_shared() {
+    let text = "[scenario]\nduration = '30 s'\n[path]\nrate = '10 Mbps'\ndelay = '5 ms'\n\
+                [[flow]]\nstream = { rate = '1 Mbps' }\n[[flow]]\nstream = { rate = '3 Mbps' }\n\
+                [[flow]]\ncbr = { rate = '1 Mbps', packet = '500 B' }\n";
+    let shared = tables(text);
+    let (sum, fairness) = (number(&shared, "runs", "system_goodput_bps"), number(&shared, "runs", "fairness"));
+    assert!((3.98e6..4.0e6).contains(&sum), "{sum}: the datagrams do not count");
+    // (1 + 3)^2 / (2 (1 + 9)) = 0.8.
+    assert!((fairness - 0.8).abs() < 0.001, "{fairness}");
+}
+
+#[test]
 fn a_stream_that_stops_closes_its_connection() {
     let flow = "stream = { rate = '1 Mbps', stop = '30 s', write = '1000 B' }\nplayback.enough = 0.5\n";
     // Long enough for the sender's TIME-WAIT.

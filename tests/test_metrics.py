@@ -1,0 +1,126 @@
+"""Metrics of flows against numbers worked out by hand."""
+
+import math
+
+import polars as pl
+import pytest
+
+from whyloss import metrics
+
+SECOND = metrics.SECOND_NS
+
+
+def transfers(*rates: float, scheme: str = "newreno", run: int = 0) -> pl.DataFrame:
+    return pl.DataFrame({"run": run, "scheme": scheme, "goodput_bps": list(rates)}, strict=False)
+
+
+def samples(*octets: int, sent: tuple[int, ...] = (), flow: str = "a", every: int = SECOND) -> pl.DataFrame:
+    """A counter at 0, `every`, ..."""
+    sent = sent or octets
+    at = [slot * every for slot in range(len(octets))]
+    table = {"run": 0, "flow": flow, "at_ns": at, "octets_delivered": list(octets), "data_octets_sent": list(sent)}
+    return pl.DataFrame(table, strict=False).with_columns(pl.col("at_ns", "octets_delivered").cast(pl.UInt64))
+
+
+def only(frame: pl.DataFrame, column: str) -> float:
+    value: float = frame[column].item()
+    return value
+
+
+def test_goodputs_add_up() -> None:
+    table = pl.concat([transfers(1.0, 2.0), transfers(3.0, scheme="gaimd"), transfers(5.0, run=1)])
+    assert metrics.goodput(table)["goodput_bps"].to_list() == [2.0, 5.0]
+    assert metrics.system_goodput(table).rows() == [(0, 6.0), (1, 5.0)]
+    assert metrics.protocol_goodput(table).rows() == [(0, "newreno", 3.0), (0, "gaimd", 3.0), (1, "newreno", 5.0)]
+    assert only(metrics.system_goodput(table, by=[]), "system_goodput_bps") == 11.0
+
+
+def test_fairness_is_jains_index() -> None:
+    # (1 + 1 + 2)^2 / (3 (1 + 1 + 4)) = 16/18.
+    assert metrics.fairness_of([1, 1, 2]) == pytest.approx(16 / 18)
+    assert only(metrics.fairness(transfers(1.0, 1.0, 2.0)), "fairness") == pytest.approx(16 / 18)
+    assert metrics.fairness_of([3.0] * 7) == pytest.approx(1.0)
+    assert metrics.fairness_of([0.0, 0.0, 0.0, 9.0]) == pytest.approx(1 / 4)
+    assert math.isnan(metrics.fairness_of([0.0, 0.0]))
+    assert metrics.fairness(transfers(0.0, 0.0))["fairness"].to_list() == [None]
+
+
+def test_main_traffic_is_compared_with_cross_traffic() -> None:
+    table = transfers(2.0, 2.0, 1.0, 3.0).with_columns(entry=pl.Series([0, 0, 1, 1]))
+    assert only(metrics.atgr(table, main=pl.col("entry") == 0), "atgr") == 1.0
+    # (2 + 2 + 1) / 3 over 3.
+    assert only(metrics.atgr(table, main=pl.col("goodput_bps") < 3), "atgr") == pytest.approx(5 / 9)
+    only_some = metrics.atgr(table, main=pl.col("entry") == 0, cross=pl.col("goodput_bps") == 3)
+    assert only(only_some, "atgr") == pytest.approx(2 / 3)
+    assert metrics.atgr(table, main=pl.col("entry") == 5)["atgr"].to_list() == [None]
+    assert metrics.atgr(table, main=pl.col("entry") < 5)["atgr"].to_list() == [None], "no cross traffic"
+
+
+def test_successes_of_players_are_pooled() -> None:
+    played = {"playback_slots": [60, 40, None], "playback_met": [30, 40, None], "playback_met_buffered": [45, 40, None]}
+    table = transfers(1.0, 1.0, 1.0).with_columns(**{name: pl.Series(values) for name, values in played.items()})
+    assert only(metrics.application_success(table), "application_success") == 70.0
+    assert only(metrics.application_success(table, buffered=True), "application_success") == 85.0
+    assert metrics.application_success(table[2:])["application_success"].to_list() == [None]
+
+
+def test_success_at_any_share_counts_slots_strictly() -> None:
+    # Slots of 112,500, 112,501, 125,000 and 0 octets at 1 Mbit/s: 125,000 octets a second.
+    table = samples(0, 112_500, 225_001, 350_001, 350_001)
+
+    def success(enough: float, **more: object) -> float:
+        frame = metrics.application_success_at(table, 1e6, enough, **more)  # type: ignore[arg-type]
+        return only(frame, "application_success")
+
+    assert success(0.9) == 50.0
+    assert success(0.5) == 75.0
+    assert success(1.0) == 0.0
+    # In slots of two seconds: 225,001 and 125,000 of 250,000.
+    assert success(0.9, slot_ns=2 * SECOND) == 50.0
+
+
+def test_what_is_too_much_waits_as_far_as_there_is_room() -> None:
+    # 375,000 at once: 125,000 are played, 125,000 wait, 125,000 are lost.
+    table = samples(0, 375_000, 375_000, 375_000)
+    printed = metrics.application_success_at(table, 1e6, 0.9)
+    buffered = metrics.application_success_at(table, 1e6, 0.9, buffer_octets=125_000)
+    roomy = metrics.application_success_at(table, 1e6, 0.9, buffer_octets=1_000_000)
+    found = [only(frame, "application_success") for frame in (printed, buffered, roomy)]
+    assert found == pytest.approx([100 / 3, 200 / 3, 100.0])
+
+
+def test_a_flow_has_slots_from_its_start_on() -> None:
+    table = samples(0, 0, 125_000, 250_000)
+    flows = pl.DataFrame({"run": 0, "flow": "a", "start_ns": 500_000_000}, strict=False)
+    assert only(metrics.application_success_at(table, 1e6, 0.9), "application_success") == pytest.approx(200 / 3)
+    late = metrics.application_success_at(table, 1e6, 0.9, flows=flows)
+    assert only(late, "application_success") == 100.0
+
+
+def test_sending_rate_is_what_was_sent_in_each_bin() -> None:
+    table = samples(0, 10, 20, 30, sent=(0, 1000, 3000, 3000), every=SECOND // 2)
+    halves = metrics.sending_rate(table, SECOND // 2)
+    assert halves["sending_rate_bps"].to_list() == pytest.approx([16_000.0, 32_000.0, 0.0])
+    whole = metrics.sending_rate(table)
+    assert whole["at_ns"].to_list() == [0]
+    assert only(whole, "sending_rate_bps") == pytest.approx(24_000.0)
+
+
+def test_smoothness_is_the_coefficient_of_variation() -> None:
+    # Rates 1, 3: mean 2, standard deviation 1.
+    table = pl.concat(
+        [samples(0, 125, 500, 625, 1000), samples(0, 10, 20, 30, 40, flow="b"), samples(0, 0, 0, flow="c")]
+    )
+    assert metrics.smoothness(table)["smoothness"].to_list() == [0.5, 0.0, None]
+    # Over two seconds at a time nothing of it is left.
+    assert metrics.smoothness(table.filter(flow="a"), 2 * SECOND)["smoothness"].to_list() == [0.0]
+    first = metrics.smoothness(table.filter(flow="a"), since_ns=SECOND, until_ns=3 * SECOND)
+    assert only(first, "smoothness") == pytest.approx(0.5), "3 and 1"
+
+
+def test_bins_without_samples_are_refused() -> None:
+    table = samples(0, 1, 2, 3, every=SECOND)
+    with pytest.raises(ValueError, match=r"`output\.sample` has to divide"):
+        metrics.sending_rate(table, SECOND // 2)
+    with pytest.raises(ValueError, match=r"`output\.sample` has to divide"):
+        metrics.sending_rate(samples(0, 1, 2, every=3 * SECOND // 4), SECOND)

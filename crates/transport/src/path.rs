@@ -43,6 +43,8 @@ pub struct Path {
     pub nxt: u64,
     /// Whether both sides have agreed on reports.
     pub reports: bool,
+    /// A number that the driver has drawn at random for the connection, the same whenever a run is repeated: where parts take chances from.
+    pub random: u64,
 }
 
 /// A segment with data left.
@@ -136,6 +138,8 @@ pub struct Ack<'a> {
     pub in_recovery: bool,
     /// The window was what limited the sender when this data was sent (RFC 7661: growth is only earned by using the window).
     pub window_limited: bool,
+    /// The delivery rate, of connections whose congestion control [goes by a model](crate::congestion::CongestionControl::is_model_based), if it gave one.
+    pub sample: Option<&'a RateSample>,
     /// All options of the segment that carried it: timestamps, and what receivers and the network say of losses.
     pub options: &'a Options,
 }
@@ -154,9 +158,55 @@ impl<'a> Ack<'a> {
             ece: false,
             in_recovery: false,
             window_limited: true,
+            sample: None,
             options,
         }
     }
+}
+
+/// How fast the path delivered what was outstanding with the newest segment that an acknowledgement delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RateSample {
+    /// Octets a second; 0 where the time was too short to tell.
+    pub rate: u64,
+    /// Octets delivered from when the segment left until now.
+    pub delivered: u64,
+    /// Octets delivered before it left, of all of the connection's.
+    pub prior_delivered: u64,
+    /// It left after the application had run out of data, and before what was outstanding then had been delivered.
+    pub app_limited: bool,
+    /// Octets believed to be in the network when it left, its own included.
+    pub in_flight_when_sent: u64,
+    /// Octets taken for lost before it left, of all of the connection's.
+    pub lost_when_sent: u64,
+    /// Octets taken for lost until now.
+    pub lost: u64,
+    /// Of these, those that no earlier sample has counted.
+    pub newly_lost: u64,
+}
+
+impl RateSample {
+    /// Octets taken for lost since the segment left.
+    pub const fn lost_since_sent(&self) -> u64 {
+        self.lost - self.lost_when_sent
+    }
+}
+
+/// A segment is taken for lost that no verdict excuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LostSegment {
+    /// Position of the first octet.
+    pub start: u64,
+    /// Octets of sequence space.
+    pub octets: u64,
+    /// Octets believed to be in the network when it left, its own included.
+    pub in_flight_when_sent: u64,
+    /// Octets taken for lost since it left, its own included.
+    pub lost_since_sent: u64,
+    /// See [`RateSample::app_limited`].
+    pub app_limited: bool,
 }
 
 /// What made the sender take a segment for lost.

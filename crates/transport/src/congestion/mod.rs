@@ -1,5 +1,6 @@
 //! How the congestion window moves. One file an algorithm.
 
+mod bbr;
 mod cubic;
 mod gaimd;
 mod hystart;
@@ -19,6 +20,8 @@ mod westwood;
 mod westwood_plus;
 mod wtcp;
 
+pub use bbr::v1::Bbr;
+pub use bbr::v3::Bbr3;
 pub use cubic::Cubic;
 pub use gaimd::Gaimd;
 pub use lbe::Lbe;
@@ -33,7 +36,7 @@ pub use westwood::Westwood;
 pub use wtcp::Wtcp;
 
 use crate::kit::Part;
-use crate::path::{Ack, Forgiven, Formation, Path, Sent};
+use crate::path::{Ack, Forgiven, Formation, LostSegment, Path, Sent};
 use crate::time::Duration;
 use std::fmt;
 
@@ -51,9 +54,16 @@ pub trait CongestionControl: fmt::Debug + Send {
         false
     }
 
-    /// The time from one data segment to the next, for senders that [go by a rate](Self::wants_separations); `None` while there is none and
-    /// acknowledgements let segments out.
-    fn separation(&self) -> Option<Duration> {
+    /// Whether it goes by a model of the path. It is then told delivery rates ([`Ack::sample`]) and losses ([`on_lost`](Self::on_lost)), sends at a rate, and sets
+    /// the window itself whatever happens: the engine's rules for recovery, undoing and restart after idling leave it alone, a timeout alone sets it
+    /// to one segment.
+    fn is_model_based(&self) -> bool {
+        false
+    }
+
+    /// The time from a data segment of so many octets to the next, for senders that go by a rate ([`wants_separations`](Self::wants_separations),
+    /// [`is_model_based`](Self::is_model_based)); `None` while there is none and acknowledgements let segments out.
+    fn separation(&self, _octets: u32) -> Option<Duration> {
         Option::None
     }
 
@@ -75,6 +85,9 @@ pub trait CongestionControl: fmt::Debug + Send {
     fn recovery_limit(&self) -> Option<u64> {
         Option::None
     }
+
+    /// A segment is taken for lost, and no verdict excuses it. Told to those that go by a model, before the acknowledgement that showed it.
+    fn on_lost(&mut self, _window: &Window, _lost: &LostSegment, _path: &Path) {}
 
     /// The engine notes the window, in case what follows proves wrong: note what [`on_undo`](Self::on_undo) will need. Called once
     /// before the reductions of an episode, of which there may be several.
@@ -206,6 +219,8 @@ pub static TABLE: &[Part<dyn CongestionControl>] = &[
     santa_cruz::PART,
     westwood::PART,
     westwood_plus::PART,
+    bbr::v1::PART,
+    bbr::v3::PART,
     wtcp::PART,
     jersey::PART,
     tcp_real::PART,

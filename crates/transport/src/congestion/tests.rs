@@ -57,6 +57,7 @@ impl Clock {
             ece: false,
             in_recovery: false,
             window_limited: self.window_limited,
+            sample: Option::None,
             options: &Options::default(),
         };
         cc.on_ack(&mut self.window, &ack);

@@ -103,7 +103,7 @@ impl CongestionControl for Wtcp {
         true
     }
 
-    fn separation(&self) -> Option<Duration> {
+    fn separation(&self, _octets: u32) -> Option<Duration> {
         self.rated.map(|rated| rated.separation)
     }
 
@@ -186,14 +186,14 @@ mod tests {
             let options =
                 Options { rare: Some(Box::new(RareOptions { report, ..RareOptions::default() })), ..Options::default() };
             self.control.on_ack(&mut self.window, &Ack { acked: MSS, ..Ack::new(&self.path, &options) });
-            self.control.separation().map(|separation| separation.as_nanos() / 1000)
+            self.control.separation(1000).map(|separation| separation.as_nanos() / 1000)
         }
     }
 
     #[test]
     fn a_pair_begins_and_the_receiver_sets_the_rate() {
         let mut sender = Sender::new(true);
-        assert_eq!((sender.window.cwnd(), sender.control.separation()), (2 * MSS, None));
+        assert_eq!((sender.window.cwnd(), sender.control.separation(1000)), (2 * MSS, None));
         assert_eq!(sender.ack(100, Some(5000)), Some(5000));
         // Two round trips of 100 ms at 5 ms each.
         assert_eq!((sender.window.cwnd(), sender.window.in_slow_start()), (40 * MSS, false));

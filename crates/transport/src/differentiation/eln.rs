@@ -108,6 +108,7 @@ mod tests {
             ece: false,
             in_recovery: false,
             window_limited: true,
+            sample: None,
             options: &options,
         };
         eln.on_ack(&ack);

@@ -89,6 +89,7 @@ impl Script {
             ece: self.ece,
             in_recovery: false,
             window_limited: true,
+            sample: None,
             options: &options,
         });
         self

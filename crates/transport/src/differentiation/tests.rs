@@ -83,6 +83,7 @@ impl Sender {
             ece: false,
             in_recovery: false,
             window_limited: true,
+            sample: None,
             options: &Options::default(),
         };
         self.differentiator.on_ack(&ack);
@@ -369,6 +370,7 @@ fn what_is_acknowledged_is_forgotten() {
         ece: false,
         in_recovery: false,
         window_limited: true,
+        sample: None,
         options: &Options::default(),
     });
     assert_eq!((sender.judge(5), sender.judge(6)), (Cause::Congestion, Cause::Corruption));

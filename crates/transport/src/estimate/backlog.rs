@@ -129,6 +129,7 @@ mod tests {
             ece: false,
             in_recovery: false,
             window_limited: true,
+            sample: None,
             options: &Options::default(),
         })
     }

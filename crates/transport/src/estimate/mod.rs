@@ -6,6 +6,7 @@
 
 mod backlog;
 mod bandwidth;
+mod delivery_rate;
 mod jitter;
 mod one_way;
 mod peer_clock;
@@ -21,6 +22,7 @@ pub(crate) mod wave_rates;
 
 pub use backlog::{backlog, Backlog, Round};
 pub use bandwidth::{Bandwidth, Filter};
+pub use delivery_rate::DeliveryRate;
 pub use jitter::{Clock, Jitter, Span};
 pub use one_way::OneWay;
 pub use peer_clock::PeerClock;

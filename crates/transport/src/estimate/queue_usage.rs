@@ -121,6 +121,7 @@ mod tests {
             ece: false,
             in_recovery: false,
             window_limited: true,
+            sample: None,
             options: &Options::default(),
         });
     }

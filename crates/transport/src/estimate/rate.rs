@@ -112,6 +112,7 @@ mod tests {
             ece: false,
             in_recovery: false,
             window_limited: true,
+            sample: None,
             options: &Options::default(),
         })
     }

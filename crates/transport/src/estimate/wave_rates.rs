@@ -149,6 +149,7 @@ pub(crate) mod tests {
             ece: false,
             in_recovery: false,
             window_limited: true,
+            sample: None,
             options,
         }
     }

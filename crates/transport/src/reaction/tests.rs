@@ -115,6 +115,7 @@ fn bandwidth_limits_the_window_to_what_the_path_holds() {
             ece: false,
             in_recovery: false,
             window_limited: true,
+            sample: None,
             options: &Options::default(),
         });
     }

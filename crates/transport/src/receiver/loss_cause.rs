@@ -282,7 +282,7 @@ mod tests {
                     let options = Options::default();
                     sender.on_ack(&Ack {
                         path: &path, acked: 0, delivered: 0, rtt: None, delay: None, newest_sent_at: None, duplicate: true,
-                        ece: false, in_recovery: false, window_limited: true, options: &options,
+                        ece: false, in_recovery: false, window_limited: true, sample: None, options: &options,
                     });
                     sender.on_report(&Reported { path: &path, report: &report, news: false, segment: None });
                     received_acks += 1;

@@ -141,6 +141,20 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "bbr",
+        summary: "BBR version 1 as in Linux: measures bandwidth and shortest round trip and sends at the one for the time of the other.",
+        reference: "Cardwell et al. 2016",
+        congestion: "bbr",
+        ..PLAIN
+    },
+    Scheme {
+        name: "bbr3",
+        summary: "BBR version 3: a window below what lost more than 2 %, and probes that wait for Reno and CUBIC.",
+        reference: "draft-ietf-ccwg-bbr",
+        congestion: "bbr3",
+        ..PLAIN
+    },
+    Scheme {
         name: "westwood",
         summary: "The window falls to what the path was measured to hold, sampled at every acknowledgement.",
         reference: "Mascolo et al. 2001",

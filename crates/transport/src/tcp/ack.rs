@@ -50,6 +50,7 @@ impl Endpoint {
     /// An acknowledgement that may tell of more than the window, after so long a `silence` of the peer.
     #[inline(never)]
     fn take_news(&mut self, now: Instant, segment: &Segment, ack: u64, start: u64, silence: Duration) {
+        self.note_app_limited();
         let una = self.snd.una;
         let delivered = Delivered {
             order: self.uses_rack().then(Order::default),
@@ -189,6 +190,10 @@ impl Endpoint {
         }
         self.note_sizes(now, news.delivered.largest);
         self.path.delivered += news.delivered.octets;
+        if let Some(rates) = &mut self.snd.rates {
+            let newest = news.delivered.once.max(news.delivered.again);
+            rates.on_ack(now, news.delivered.octets, self.snd.una, newest, news.delay);
+        }
         self.stats.segments_delivered += news.delivered.segments;
         self.refresh_path(now);
     }
@@ -406,7 +411,7 @@ impl Endpoint {
         }
         if self.config.deflate_at_once {
             fast.deflate_at_once();
-        } else if let Some(rest) = fast.deflate(news.acked, mss) {
+        } else if let Some(rest) = fast.deflate(news.acked, mss).filter(|_| self.snd.rates.is_none()) {
             self.window.set_cwnd(self.window.cwnd().saturating_sub(rest));
         }
         if !self.head_is_being_repaired() {
@@ -457,8 +462,11 @@ impl Endpoint {
             self.climb_by_clock(news.acked);
         }
         self.refresh_path(now);
+        let sample = self.snd.rates.as_mut().and_then(|rates| rates.take_sample());
         let mut ack = make_ack(&self.path, segment, news, &self.snd.recovery);
-        ack.in_recovery |= repairing || climbing;
+        ack.sample = sample.as_ref();
+        // Who sets the window in recovery, too, has to see it end.
+        ack.in_recovery |= repairing && self.snd.rates.is_none() || climbing;
         if self.config.slow_start_limit.is_none() {
             ack.acked = news.acked.min(self.newly_arrived(news)); // Linux grows by what it learns to have been delivered
         }
@@ -495,6 +503,15 @@ impl Endpoint {
         self.guard_outstanding(now);
     }
 
+    /// Where delivery rates are measured: notes whether it is the application that keeps the sender from sending.
+    pub(super) fn note_app_limited(&mut self) {
+        let (unsent, in_flight) = (self.snd.unsent(), self.snd.pipe());
+        let Some(rates) = &mut self.snd.rates else { return };
+        if unsent < u64::from(self.snd.mss) && in_flight < self.window.cwnd() && !self.snd.board.needs_repair() {
+            rates.on_app_limited(in_flight);
+        }
+    }
+
     /// The clock of the timestamps option.
     pub(super) fn timestamp(&self, now: Instant) -> u32 {
         // One tick above zero, so that no echo of ours is ever zero.
@@ -520,6 +537,7 @@ pub(super) fn make_ack<'a>(path: &'a crate::path::Path, segment: &'a Segment, ne
         ece: segment.flags.contains(Flags::ECE),
         in_recovery: recovery.fast().is_some(),
         window_limited: true,
+        sample: None,
         options: &segment.options,
     }
 }

@@ -106,6 +106,7 @@ impl Endpoint {
             Command::Cork(on) => self.snd.hold.cork(on),
             Command::Produce(octets) => {
                 if !self.snd.closing {
+                    self.note_app_limited();
                     self.snd.buffer.produce(octets);
                     self.snd.hold.on_write(false);
                 }
@@ -127,6 +128,7 @@ impl Endpoint {
 
     fn write(&mut self, payload: &Payload, more: bool) {
         if !self.snd.closing {
+            self.note_app_limited();
             let room = self.send_space() as usize;
             let len = payload.len().min(room);
             self.snd.buffer.append(payload.slice(0, len));

@@ -139,6 +139,10 @@ impl Endpoint {
         if response.back_off {
             self.snd.rtt.back_off();
         }
+        let in_flight = self.snd.pipe();
+        if let Some(rates) = self.snd.rates.as_mut().filter(|_| !response.window.keeps()) {
+            rates.add_lost(if response.head_only { u64::from(expiry.head.len) } else { in_flight });
+        }
         self.snd.rtt.on_retransmit();
         self.snd.recovery.expire(self.snd.nxt, expiry.head.end(), expiry.repeated);
         if response.head_only {

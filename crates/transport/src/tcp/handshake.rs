@@ -1,5 +1,6 @@
 //! Opening and closing.
 
+use super::pacer::Pacer;
 use super::pmtu::PathMtu;
 use super::record::{Closing, Event, State};
 use super::recovery::Recovery;
@@ -197,7 +198,10 @@ impl Endpoint {
         let peer_reports = options.rare.as_ref().is_some_and(|rare| rare.reports_permitted);
         self.agreed.reports = peer_reports && self.wants_reports();
         self.path.reports = self.agreed.reports;
-        self.snd.pacer = (self.agreed.reports && self.parts.congestion.wants_separations()).then(Box::default);
+        let tells = self.agreed.reports && self.parts.congestion.wants_separations();
+        let models = self.parts.congestion.is_model_based();
+        self.snd.pacer = (tells || models).then(|| Box::new(Pacer::new(tells)));
+        self.snd.rates = models.then(Box::default);
         self.rcv.shift_agreed = self.config.window_scaling && options.window_scale.is_some();
         if self.rcv.shift_agreed {
             self.snd.peer.scale_by(options.window_scale.unwrap_or(0));
@@ -227,7 +231,7 @@ impl Endpoint {
             options.wave = self.wave_formation().map(|_| Wave::default());
             options.nonce = self.nonces().then_some(0);
             self.add_marks(&mut options);
-            if self.snd.pacer.is_some() {
+            if self.snd.pacer.as_ref().is_some_and(|pacer| pacer.tells) {
                 options.rare.get_or_insert_default().separation = Some(Separation::default());
             }
         }
@@ -284,6 +288,7 @@ impl Endpoint {
         }
         self.snd.last_sent = now;
         self.snd.quiet_since = now;
+        self.path.random = self.chance();
         self.refresh_path(now);
         self.parts.congestion.on_established(&mut self.window, &self.path);
     }

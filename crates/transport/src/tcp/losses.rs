@@ -82,12 +82,26 @@ impl Endpoint {
         for &(index, _) in &judged {
             self.snd.board.mark_lost(index);
         }
+        if self.snd.rates.is_some() {
+            self.tell_model(&judged);
+        }
         let repeats = self.snd.recovery.fast().is_some_and(|fast| fast.repeat_until() > 0);
         if self.agreed.sack && judgement.is_some() && repeats {
             self.snd.board.mark_holes_lost();
         }
         self.snd.due.head |= judgement.is_some();
         self.tell_losses(judged);
+    }
+
+    /// Tells a congestion control that goes by a model of losses that are not taken for corruption.
+    fn tell_model(&mut self, judged: &Judged) {
+        let Some(rates) = &mut self.snd.rates else { return };
+        for (index, _) in judged.iter().filter(|(_, record)| record.verdict.cause != Cause::Corruption) {
+            let sent = self.snd.board.get(*index);
+            if let Some(lost) = rates.on_lost(sent.start, sent.start + u64::from(sent.data_len())) {
+                self.parts.congestion.on_lost(&self.window, &lost, &self.path);
+            }
+        }
     }
 
     /// Looks for losses by duplicate acknowledgements or the SACK scoreboard.

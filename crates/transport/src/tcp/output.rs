@@ -288,7 +288,7 @@ impl Endpoint {
 
     /// RFC 5681, 4.1.
     fn restart_after_idle(&mut self, now: Instant) {
-        if self.config.slow_start_after_idle && now.since(self.snd.last_sent) > self.snd.rtt.rto() {
+        if self.config.slow_start_after_idle && self.snd.rates.is_none() && now.since(self.snd.last_sent) > self.snd.rtt.rto() {
             let initial = u64::from(self.config.initial_window) * u64::from(self.snd.mss);
             if self.window.cwnd() > initial {
                 self.stop_climbing();
@@ -356,6 +356,10 @@ impl Endpoint {
             if self.listeners.differentiators {
                 self.parts.differentiators.on_sent(&sent);
             }
+            let in_flight = self.snd.pipe();
+            if let Some(rates) = &mut self.snd.rates {
+                rates.on_sent(now, start, start + u64::from(len), in_flight);
+            }
         }
         let mut ecn = Ecn::NotCapable;
         if self.agreed.ecn && transmission == 0 && len > 0 {
@@ -368,8 +372,10 @@ impl Endpoint {
         if marked {
             options.nonce = self.nonces().then(|| self.nonce(start, transmission));
             self.add_marks(&mut options);
-            if let Some(pacer) = &mut self.snd.pacer {
-                let separation = pacer.on_sent(now, self.parts.congestion.separation(), self.snd.rtt.min());
+        }
+        if let Some(pacer) = self.snd.pacer.as_mut().filter(|_| len > 0) {
+            let separation = pacer.on_sent(now, self.parts.congestion.separation(len), self.snd.rtt.min());
+            if pacer.tells {
                 options.rare.get_or_insert_default().separation = Some(separation);
             }
         }
@@ -541,6 +547,14 @@ impl Endpoint {
         if gain >= worth && self.rcv.announced - self.rcv.next < full / 2 {
             self.rcv.ack_now = true;
         }
+    }
+
+    /// A number that only who knows the key of the nonces can foresee, and that tells nothing of it.
+    pub(super) fn chance(&self) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(self.config.nonce_key, u64::MAX);
+        hasher.write_u16(self.ports.local);
+        hasher.write_u16(self.ports.remote);
+        hasher.finish()
     }
 
     /// The nonce of a transmission: a keyed hash of where and the how-manieth it is.

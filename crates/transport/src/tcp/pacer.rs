@@ -1,4 +1,4 @@
-//! The turns of a sender that goes by a rate: each data segment leaves so long after the one before it, and says so.
+//! The turns of a sender that goes by a rate: each data segment leaves so long after the one before it, and may say so.
 
 use crate::segment::Separation;
 use crate::time::{Duration, Instant};
@@ -6,6 +6,10 @@ use crate::time::{Duration, Instant};
 /// When the next data segment may leave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacer {
+    /// Segments tell the receiver how they left.
+    pub tells: bool,
+    /// How much of a missed turn is made good at least; more where a separation is longer.
+    credit: Duration,
     /// Number of the latest transmission.
     number: u8,
     /// When it left.
@@ -13,7 +17,16 @@ pub(super) struct Pacer {
     turn: Instant,
 }
 
+/// What a sender without a receiver that watches its separations may make good: what draft-ietf-ccwg-bbr takes for a quantum. A timer that comes late
+/// by less does not lower the rate.
+const QUANTUM: Duration = Duration::from_millis(1);
+
 impl Pacer {
+    /// A sender's that tells its receiver how its segments leave, or does not.
+    pub fn new(tells: bool) -> Self {
+        Self { tells, credit: if tells { Duration::ZERO } else { QUANTUM }, ..Self::default() }
+    }
+
     /// From when on the next one may leave.
     pub fn turn(&self) -> Instant {
         self.turn
@@ -32,7 +45,7 @@ impl Pacer {
         };
         let late = now.since(self.turn);
         let kept = before.is_some() && late <= separation / 2;
-        self.turn = if late < separation { self.turn + separation } else { now + separation };
+        self.turn = if late < separation.max(self.credit) { self.turn + separation } else { now + separation };
         Separation { number, micros: (separation.as_nanos() / 1000).clamp(1, u64::from(u32::MAX >> 1)) as u32, kept, trip }
     }
 }
@@ -64,6 +77,25 @@ mod tests {
         // Nothing to send for long is no credit.
         assert_eq!(pacer.on_sent(us(15_000), step, None), said(1000, 7, false));
         assert_eq!(pacer.turn(), us(16_000));
+    }
+
+    #[test]
+    fn a_quantum_is_made_good_where_nobody_watches() {
+        let mut pacer = Pacer::new(false);
+        let step = Some(Duration::from_micros(100));
+        pacer.on_sent(us(1000), step, None);
+        assert_eq!(pacer.turn(), us(1100));
+        // 900 microseconds late: nine more may leave at once.
+        for turn in (1200..=2100).step_by(100) {
+            pacer.on_sent(us(2000), step, None);
+            assert_eq!(pacer.turn(), us(turn));
+        }
+        pacer.on_sent(us(3100), step, None);
+        assert_eq!(pacer.turn(), us(3200), "a quantum late is no credit");
+        let mut watched = Pacer::new(true);
+        watched.on_sent(us(1000), step, None);
+        watched.on_sent(us(2000), step, None);
+        assert_eq!(watched.turn(), us(2100));
     }
 
     #[test]

@@ -24,6 +24,9 @@ impl Endpoint {
     /// lead back to `target`. The few are one segment (RFC 6582, 3.2 step 3, option 1), or with SACK an initial window: the most that may
     /// leave without a clock (RFC 5681, 4.1; RFC 4015, 3.2).
     pub(super) fn come_back_to(&mut self, target: u64, least: u64) {
+        if self.snd.rates.is_some() {
+            return; // its congestion control brings it back
+        }
         let mss = u64::from(self.snd.mss);
         let pipe = self.snd.pipe();
         let room = if self.agreed.sack { pipe + u64::from(self.config.initial_window) * mss } else { pipe.max(mss) + mss };
@@ -36,7 +39,7 @@ impl Endpoint {
     /// Goes from the window that there is to `target` within one smoothed round-trip time.
     pub(super) fn pace_up_to(&mut self, now: Instant, target: u64) {
         let steps = target.saturating_sub(self.window.cwnd()).div_ceil(u64::from(self.snd.mss));
-        if steps > 0 {
+        if steps > 0 && self.snd.rates.is_none() {
             let step = self.snd.rtt.srtt().unwrap_or_default() / steps;
             self.snd.ramp = Some(Ramp { target, pace: Pace::Timed(step) });
             self.timers.set_ramp(Some(now + step));

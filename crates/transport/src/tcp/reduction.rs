@@ -64,7 +64,7 @@ impl Endpoint {
         self.stats.reductions += 1;
         let fast = self.snd.recovery.fast_mut()?;
         fast.reduce_to(target);
-        if !fast.meters() {
+        if !fast.meters() && self.snd.rates.is_none() {
             self.window.set_cwnd(target.min(self.window.cwnd()));
         }
         Some(Judgement::Reduced)
@@ -178,10 +178,11 @@ impl Endpoint {
         }
         // As many segments have left the network as duplicates came; a report may come before any.
         let inflation = if self.agreed.sack { 0 } else { u64::from(snd.recovery.dup_acks()) * mss };
-        let metered = self.agreed.sack && self.config.prr;
+        let models = snd.rates.is_some();
+        let metered = self.agreed.sack && self.config.prr && !models;
         let prr = metered.then(|| Prr::new(snd.flight() - snd.board.sacked(), exit_cwnd));
         snd.recovery.begin_fast(FastStart { recover: snd.nxt, reduced, exit_cwnd, inflation, prr, repeats });
-        if !metered {
+        if !metered && !models {
             self.window.set_cwnd(exit_cwnd.min(self.window.cwnd()));
         }
         snd.board.restart_examination();

@@ -120,6 +120,8 @@ pub(super) struct Delivered {
     pub segments: u64,
     /// The newest of those that were sent only once: when it left, and its end.
     pub once: Option<(Instant, u64)>,
+    /// The newest of those that were sent again.
+    pub again: Option<(Instant, u64)>,
     /// In which order, if the caller wants to know.
     pub order: Option<Order>,
     /// How many of them had been retransmitted.
@@ -141,6 +143,7 @@ impl Delivered {
         let (left, end) = (sent.last_at, sent.end());
         if sent.was_retransmitted() {
             self.retransmitted += 1;
+            self.again = self.again.max(Some((left, end)));
         } else {
             if self.once.is_none_or(|(newest, last)| left > newest || left == newest && end > last) {
                 self.once = Some((left, end));

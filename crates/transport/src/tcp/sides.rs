@@ -22,6 +22,7 @@ use super::waves::Waves;
 use super::window_use::WindowUse;
 use super::Config;
 use crate::arrival::ReceiveView;
+use crate::estimate::DeliveryRate;
 use crate::time::{Duration, Instant};
 
 /// Positions start one wrap above zero, so that a position a little below the first one is still a number.
@@ -86,6 +87,8 @@ pub(super) struct Sender {
     pub waves: Waves,
     /// Of a sender that goes by a rate.
     pub pacer: Option<Box<Pacer>>,
+    /// Of a sender whose congestion control goes by a model of the path.
+    pub rates: Option<Box<DeliveryRate>>,
     /// The application has filled more than half of the buffer and waits for an event that there is room again.
     pub crowded: bool,
     pub finished_told: bool,
@@ -171,6 +174,7 @@ impl Sender {
             reports: KnownReports::default(),
             waves: Waves::default(),
             pacer: None,
+            rates: None,
             crowded: false,
             finished_told: false,
             used: WindowUse::default(),

@@ -148,6 +148,7 @@ impl Endpoint {
 
     /// To be called when the time of [`Endpoint::poll_timeout`] has come; harmless at any other time.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.note_app_limited();
         if due(&mut self.timers.delayed_ack, now) {
             self.rcv.ack_now = true;
             self.rcv.quick_acks.on_delay_over();

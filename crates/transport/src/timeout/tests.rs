@@ -105,6 +105,7 @@ fn answer_with(policy: &mut dyn TimeoutPolicy, number: u32, answer: Answer, now:
         ece: false,
         in_recovery: false,
         window_limited: true,
+        sample: None,
         options: &options,
     };
     policy.assess(&AfterTimeout {
@@ -428,6 +429,7 @@ fn nrt_after(policy: &mut Nrt, before: u64, repair: &[u64], ece: bool, judged: J
             ece,
             in_recovery: false,
             window_limited: true,
+            sample: None,
             options: &options,
         });
     };

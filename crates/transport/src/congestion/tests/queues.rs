@@ -148,6 +148,7 @@ fn queue_of(cc: &mut dyn CongestionControl, seconds: u64, per_ack: usize, lost_a
             ece: false,
             in_recovery: false,
             window_limited: true,
+            sample: Option::None,
             options: &Options::default(),
         };
         cc.on_ack(&mut window, &ack);
@@ -202,6 +203,7 @@ fn eight(cc: &mut SantaCruz, clock: &mut Clock, start: u64, trip: u64, timed: bo
             ece: false,
             in_recovery: false,
             window_limited: true,
+            sample: Option::None,
             options: &Options::default(),
         };
         cc.on_ack(&mut clock.window, &ack);

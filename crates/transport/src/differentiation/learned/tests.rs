@@ -59,6 +59,7 @@ impl Script {
             ece: false,
             in_recovery: false,
             window_limited: true,
+            sample: None,
             options: &Options::default(),
         });
         self

@@ -2,6 +2,7 @@
 
 mod ack_hop;
 mod biaz;
+mod by_waves;
 mod casablanca;
 mod cerl;
 mod ceten;

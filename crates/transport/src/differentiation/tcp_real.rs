@@ -1,10 +1,11 @@
 //! TCP-Real: congestion if waves arrive much more slowly than they did.
 
-use super::{Cause, LossDifferentiator, Verdict};
+use super::by_waves::{ByWaves, Reading};
+use super::LossDifferentiator;
 use crate::estimate::wave_rates::Forming;
 use crate::estimate::WaveRates;
 use crate::kit::{Build, Cut, Notes, Part, Threshold};
-use crate::path::{Ack, Formation, Loss, Sent};
+use crate::path::Formation;
 use crate::settings;
 
 pub(super) const PART: Part<dyn LossDifferentiator> = Part {
@@ -48,78 +49,37 @@ impl Build<dyn LossDifferentiator> for Settings {
     }
 }
 
-/// Compares the rates of waves since the last loss that it put down to congestion.
+/// How far the latest rate has fallen, where rates have fallen far at all.
 #[derive(Debug)]
-pub struct TcpReal {
+pub struct Fall {
     c: f64,
-    min_updates: u32,
-    formation: Formation,
-    rates: WaveRates,
 }
+
+/// Compares the rates of waves since the last loss that it put down to congestion.
+pub type TcpReal = ByWaves<Fall>;
 
 impl TcpReal {
     /// Congestion from `c` times the lowest rate on; always, before `min_updates` waves.
     pub fn new(c: f64, min_updates: u32, formation: Formation) -> Self {
-        Self { c, min_updates, formation, rates: WaveRates::default() }
+        Self::reading(Fall { c }, min_updates, formation)
     }
 }
 
-impl LossDifferentiator for TcpReal {
-    fn wants_reports(&self) -> bool {
-        true
+impl Reading for Fall {
+    fn score(&self, rates: &WaveRates) -> f64 {
+        rates.fall().map_or(1.0, |fall| 1.0 / fall)
     }
 
-    fn wants_waves(&self) -> Option<Formation> {
-        Some(self.formation)
-    }
-
-    fn on_sent(&mut self, sent: &Sent) {
-        self.rates.on_sent(sent);
-    }
-
-    fn on_ack(&mut self, ack: &Ack) {
-        self.rates.on_ack(ack);
-    }
-
-    fn judge(&mut self, _loss: &Loss) -> Verdict {
-        let known = self.rates.updates() >= self.min_updates;
-        let score = match self.rates.fall() {
-            _ if !known => 0.0,
-            Some(fall) => 1.0 / fall,
-            None => 1.0,
-        };
-        if known && score >= 1.0 / self.c {
-            return Verdict { cause: Cause::Corruption, score };
-        }
-        self.rates.begin_epoch();
-        Verdict { cause: Cause::Congestion, score }
+    fn border(&self) -> f64 {
+        1.0 / self.c
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::wave_rates::tests::{self, ack, reporting};
-    use crate::path::{Path, Trigger};
-    use crate::time::Instant;
-
-    /// The verdict after waves of ten with these rates.
-    fn judge(differentiator: &mut TcpReal, rates: &[u8]) -> Verdict {
-        let path = Path::default();
-        for (wave, rate) in (0u8..).zip(rates) {
-            tests::wave(wave, 10).for_each(|sent| differentiator.on_sent(&sent));
-            differentiator.on_ack(&ack(&path, &reporting(wave, *rate)));
-        }
-        differentiator.judge(&Loss {
-            path: &path,
-            start: 0,
-            len: 1000,
-            transmission: 0,
-            sent_at: Instant::ZERO,
-            trigger: Trigger::DuplicateAcks,
-            first_of_episode: true,
-        })
-    }
+    use crate::differentiation::by_waves::tests::{judge, needs_waves_and_begins_anew};
+    use crate::differentiation::Cause;
 
     #[test]
     fn congestion_is_a_low_rate_after_large_changes() {
@@ -138,11 +98,6 @@ mod tests {
 
     #[test]
     fn without_enough_waves_it_is_congestion_and_a_back_off_begins_anew() {
-        let mut differentiator = TcpReal::new(3.0, 4, Formation::Train);
-        assert_eq!(judge(&mut differentiator, &[240, 240, 240]), Verdict { cause: Cause::Congestion, score: 0.0 });
-        assert_eq!(judge(&mut differentiator, &[]), Verdict { cause: Cause::Congestion, score: 0.0 });
-        let mut differentiator = TcpReal::new(3.0, 4, Formation::Train);
-        assert_eq!(judge(&mut differentiator, &[240; 4]).cause, Cause::Corruption);
-        assert_eq!(judge(&mut differentiator, &[]).cause, Cause::Corruption, "corruption ends no epoch");
+        needs_waves_and_begins_anew(|| Box::new(TcpReal::new(3.0, 4, Formation::Train)));
     }
 }

@@ -1,10 +1,10 @@
 //! TCP-Real's follow-up: corruption if waves arrive fast and evenly. A reconstruction.
 
-use super::{Cause, LossDifferentiator, Verdict};
+use super::by_waves::{ByWaves, Reading};
+use super::LossDifferentiator;
 use crate::estimate::wave_rates::Forming;
 use crate::estimate::WaveRates;
 use crate::kit::{Build, Cut, Notes, Part, Threshold};
-use crate::path::{Ack, Formation, Loss, Sent};
 use crate::settings;
 use std::collections::VecDeque;
 
@@ -45,31 +45,21 @@ settings! {
 
 impl Build<dyn LossDifferentiator> for Settings {
     fn build(self) -> Box<dyn LossDifferentiator> {
-        Box::new(TcpReal2004 {
-            variation: self.variation,
-            level: self.level,
-            memory: self.memory,
-            min_updates: self.min_updates,
-            formation: self.forming.waves,
-            rates: WaveRates::default(),
-            latest: VecDeque::new(),
-        })
+        let even = Even { variation: self.variation, level: self.level, memory: self.memory, latest: VecDeque::new() };
+        Box::new(ByWaves::reading(even, self.min_updates, self.forming.waves))
     }
 }
 
-/// Judges by the variation of the latest rates and the level of the last one.
+/// How evenly the latest waves came, if the last one came fast.
 #[derive(Debug)]
-struct TcpReal2004 {
+struct Even {
     variation: f64,
     level: f64,
     memory: usize,
-    min_updates: u32,
-    formation: Formation,
-    rates: WaveRates,
     latest: VecDeque<f64>,
 }
 
-impl TcpReal2004 {
+impl Even {
     /// Standard deviation by mean; `None` with fewer than two rates.
     fn variation(&self) -> Option<f64> {
         let count = self.latest.len() as f64;
@@ -82,66 +72,31 @@ impl TcpReal2004 {
     }
 }
 
-impl LossDifferentiator for TcpReal2004 {
-    fn wants_reports(&self) -> bool {
-        true
-    }
-
-    fn wants_waves(&self) -> Option<Formation> {
-        Some(self.formation)
-    }
-
-    fn on_sent(&mut self, sent: &Sent) {
-        self.rates.on_sent(sent);
-    }
-
-    fn on_ack(&mut self, ack: &Ack) {
-        if self.rates.on_ack(ack) {
-            self.latest.extend(self.rates.latest());
-            while self.latest.len() > self.memory {
-                self.latest.pop_front();
-            }
+impl Reading for Even {
+    fn on_rate(&mut self, rates: &WaveRates) {
+        self.latest.extend(rates.latest());
+        while self.latest.len() > self.memory {
+            self.latest.pop_front();
         }
     }
 
-    fn judge(&mut self, _loss: &Loss) -> Verdict {
-        let high = self.rates.level().is_some_and(|level| level >= self.level);
-        let known = self.rates.updates() >= self.min_updates && high;
-        let score = self.variation().filter(|_| known).map_or(0.0, |variation| (1.0 - variation).max(0.0));
-        if score > 0.0 && score >= 1.0 - self.variation {
-            return Verdict { cause: Cause::Corruption, score };
-        }
-        self.rates.begin_epoch();
-        Verdict { cause: Cause::Congestion, score }
+    fn score(&self, rates: &WaveRates) -> f64 {
+        let high = rates.level().is_some_and(|level| level >= self.level);
+        self.variation().filter(|_| high).map_or(0.0, |variation| (1.0 - variation).max(0.0))
+    }
+
+    fn border(&self) -> f64 {
+        1.0 - self.variation
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::wave_rates::tests::{self, ack, reporting};
+    use crate::differentiation::by_waves::tests::{judge, needs_waves_and_begins_anew};
+    use crate::differentiation::Cause;
     use crate::kit::Arguments;
-    use crate::path::{Path, Trigger};
-    use crate::time::Instant;
     use std::collections::BTreeMap;
-
-    /// The verdict after waves of ten with these rates.
-    fn judge(differentiator: &mut dyn LossDifferentiator, rates: &[u8]) -> Verdict {
-        let path = Path::default();
-        for (wave, rate) in (0u8..).zip(rates) {
-            tests::wave(wave, 10).for_each(|sent| differentiator.on_sent(&sent));
-            differentiator.on_ack(&ack(&path, &reporting(wave, *rate)));
-        }
-        differentiator.judge(&Loss {
-            path: &path,
-            start: 0,
-            len: 1000,
-            transmission: 0,
-            sent_at: Instant::ZERO,
-            trigger: Trigger::DuplicateAcks,
-            first_of_episode: true,
-        })
-    }
 
     fn fresh() -> Box<dyn LossDifferentiator> {
         PART.build(&Arguments::check(&PART, &BTreeMap::new()).unwrap())
@@ -166,13 +121,7 @@ mod tests {
 
     #[test]
     fn without_enough_waves_it_is_congestion_and_a_back_off_begins_anew() {
-        let congestion = Verdict { cause: Cause::Congestion, score: 0.0 };
-        let mut differentiator = fresh();
-        assert_eq!(judge(&mut *differentiator, &[240, 240, 240]), congestion);
-        assert_eq!(judge(&mut *differentiator, &[]), congestion);
-        let mut differentiator = fresh();
-        assert_eq!(judge(&mut *differentiator, &[240; 4]).cause, Cause::Corruption);
-        assert_eq!(judge(&mut *differentiator, &[]).cause, Cause::Corruption, "corruption ends no epoch");
+        needs_waves_and_begins_anew(fresh);
     }
 
     #[test]

@@ -61,7 +61,7 @@ def _world(name: str, metavar: str, text: str) -> Callable[[F], F]:
     "--scenario",
     metavar="FILE.toml",
     type=click.Path(path_type=Path),
-    help="The world, instead of a dumbbell: its first flow is the pattern of all, its cross traffic stays.",
+    help="The world, instead of a dumbbell: cross traffic stays, its first other flow is the pattern.",
 )
 @click.option("--flows", type=int, default=4, show_default=True, help="How many flows share the path: an even number.")
 @click.option("--runs", type=click.IntRange(min=1), default=30, show_default=True, help="Runs of each mix.")

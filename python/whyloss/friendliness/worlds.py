@@ -27,11 +27,11 @@ SEED = 1
 PACKET = 1500
 
 #: What a scenario's own flow has of these the flows of the test have not: their kind is another, and they have no end.
-_OWN = {*FIELDS, "shadows", "name", "count", "size", "striped", "chunk"}
+_OWN = {*FIELDS, "shadows", "name", "count", "size", "striped", "chunk", "playback"}
 #: What the pattern may tell a flow of datagrams.
 _DATAGRAM = {"from", "to", "start", "start_spread", "dccp"}
-#: A flow with one of these is cross traffic, which stays as it is.
-_UNRESPONSIVE = {"cbr"}
+#: A flow with one of these is cross traffic at a rate of its own, which stays as it is.
+_CROSS = {"cbr", "stream"}
 _UNITS = {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 
 
@@ -104,10 +104,10 @@ def mixes(flows: int) -> dict[str, list[int]]:
 def mixtures(scenario: Scenario, kinds: tuple[Kind, Kind], flows: int) -> dict[str, list[dict[str, Any]]]:
     """The flows of each mix, and after them the scenario's cross traffic."""
     there: list[dict[str, Any]] = scenario.to_dict()["flow"]
-    cross = [flow for flow in there if not _UNRESPONSIVE.isdisjoint(flow)]
+    cross = [flow for flow in there if not _CROSS.isdisjoint(flow)]
     pattern = next((flow for flow in there if flow not in cross), None)
     if pattern is None:
-        msg = f"{scenario.name}: no flow has congestion control; allowed: one at least, the pattern of those compared"
+        msg = f"{scenario.name}: all flows are cross traffic; allowed: one that is not, the pattern of those compared"
         raise _native.InputError(msg)
     return {
         name: [*(_flow(pattern, kinds[kind], place) for place, kind in enumerate(mix)), *cross]

@@ -5,6 +5,7 @@ import math
 import polars as pl
 import pytest
 
+import whyloss as wl
 from whyloss import metrics
 
 SECOND = metrics.SECOND_NS
@@ -124,3 +125,48 @@ def test_bins_without_samples_are_refused() -> None:
         metrics.sending_rate(table, SECOND // 2)
     with pytest.raises(ValueError, match=r"`output\.sample` has to divide"):
         metrics.sending_rate(samples(0, 1, 2, every=3 * SECOND // 4), SECOND)
+
+
+def test_tables_of_a_run_agree_with_its_columns() -> None:
+    path = {"rate": "4 Mbps", "delay": "20 ms", "queue": "30 pkt", "forward": {"channel": {"loss": "3 %"}}}
+    played = {"stream": {"rate": "1 Mbps"}, "playback": {"enough": "90 %"}}
+    scenario = wl.Scenario(
+        {
+            "scenario": {"duration": "40 s"},
+            "output": {"sample": "100 ms"},
+            "path": path,
+            "flow": [
+                {
+                    "scheme": "newreno",
+                    "count": 3,
+                    "start_spread": "1 s",
+                    **played,
+                },
+                {"scheme": "cubic", **played},
+            ],
+        }
+    )
+    results = scenario.run()
+    table = results.transfers.to_polars()
+    run = results.runs.to_polars()
+    assert run["system_goodput_bps"].to_list() == pytest.approx(
+        metrics.system_goodput(table)["system_goodput_bps"].to_list()
+    )
+    assert run["fairness"].to_list() == pytest.approx([metrics.fairness_of(table["goodput_bps"])])
+    by_scheme = dict(metrics.protocol_goodput(table).select("scheme", "protocol_goodput_bps").rows())
+    assert by_scheme["cubic"] == pytest.approx(table.filter(scheme="cubic")["goodput_bps"].sum())
+    # The slot that ends with the run has no sample: one in forty, which four flows can turn by 10 %.
+    counted = only(metrics.application_success(results.transfers), "application_success")
+    sampled = only(
+        metrics.application_success_at(results.samples, 1e6, 0.9, flows=results.flows), "application_success"
+    )
+    assert 0 < counted < 100
+    assert sampled == pytest.approx(counted, abs=2.6)
+    sent = results.flows.to_polars()
+    rate = (
+        metrics.sending_rate(results.samples)
+        .group_by("flow", maintain_order=True)
+        .agg(pl.col("sending_rate_bps").sum())
+    )
+    assert (rate["sending_rate_bps"] / 8 <= sent["data_octets_sent"]).all()
+    assert metrics.smoothness(results.samples, since_ns=2 * SECOND)["smoothness"].is_between(0.02, 2).all()

@@ -1427,12 +1427,17 @@ class Direction:
 @dataclass(kw_only=True)
 class Host:
     """
-    A host: flows start and end here.
+    A host, or several of a kind: flows start and end here.
     """
 
     name: str
     """
     What links, flows and tables call it.
+    """
+    count: int | None = None
+    """
+    How many there are of the kind; 1 if nothing is said. With more than one they are `name.0`, `name.1`, …; a `[[link]]` that names the kind joins
+    each of them, and each flow that does takes the next of them.
     """
     input: Input | None = None
     """
@@ -1457,7 +1462,8 @@ class Link:
 
     between: list[str]
     """
-    The nodes that it joins. Forward is from the first to the second.
+    The nodes that it joins. Forward is from the first to the second. Hosts that are several of a kind have a link each, `name.0`,
+    `name.1`, …; two kinds of the same number are joined in pairs.
     """
     change: list[Change] | None = None
     """
@@ -1472,6 +1478,10 @@ class Link:
     """
     One-way propagation delay.
     If nothing is said it is `"0 ms"`.
+    """
+    delay_to: Span | None = None
+    """
+    Where there are several links: the `delay` of the last. From that of the first on they lie in equal distances.
     """
     discipline: Discipline | None = None
     """
@@ -1496,6 +1506,92 @@ class Link:
     name: str | None = None
     """
     Its name; the names of its ends with a hyphen between them if nothing is said.
+    """
+    outage: list[Outage] | None = None
+    """
+    When the link is down.
+    Never if nothing is said.
+    """
+    overtaking: bool | None = None
+    """
+    Whether packets may overtake each other by `jitter` or by a change of the delay. If they may not, one that would arrive too
+    soon arrives together with the one before it. What `reorder` picks overtakes all the same.
+    If nothing is said they may not.
+    """
+    queue: Capacity | None = None
+    """
+    How much waits in front of the link before packets are dropped at the tail. The packet in transmission is not counted.
+    If nothing is said it is `"100 pkt"`.
+    """
+    rate: Rate | None = None
+    """
+    Bit rate over all octets of an IP packet.
+    Needed, unless there is a `trace`.
+    """
+    reorder: Reorder | None = None
+    """
+    A share of the packets leaves the order.
+    None if nothing is said.
+    """
+    reverse: Direction | None = None
+    """
+    What is different in the reverse direction.
+    """
+    trace: str | None = None
+    """
+    A file in mahimahi's format with the times at which the link delivers, instead of a `rate`: whole milliseconds, one line for each
+    packet of full length; it begins again at its end. Relative to the scenario file, with `{run}` as in patterns.
+    """
+    trace_octets: Size | None = None
+    """
+    Octets that each line of a `trace` delivers. Packets share them, and long ones take several.
+    If nothing is said it is `"1504 B"`.
+    """
+
+
+@dataclass(kw_only=True)
+class Links:
+    """
+    Links that are all alike, apart from their delays.
+    """
+
+    change: list[Change] | None = None
+    """
+    What becomes different while time passes; the times ascend.
+    """
+    channel: Channel | None = None
+    """
+    What the link does to packets.
+    Nothing if nothing is said.
+    """
+    delay: Span | None = None
+    """
+    One-way propagation delay.
+    If nothing is said it is `"0 ms"`.
+    """
+    delay_to: Span | None = None
+    """
+    The `delay` of the last. From that of the first on they lie in equal distances; all are the same if nothing is said.
+    """
+    discipline: Discipline | None = None
+    """
+    What the queue does beside dropping at the tail.
+    Nothing if nothing is said.
+    """
+    duplicate: Probability | None = None
+    """
+    Probability of a packet that arrives to arrive twice.
+    If nothing is said it is 0.
+    """
+    forward: Direction | None = None
+    """
+    What is different in the forward direction: from the first to the second end, the direction of the data in `[path]`
+    and `[dumbbell]`.
+    """
+    jitter: Jitter | None = None
+    """
+    An extra delay that differs from packet to packet.
+    None if nothing is said.
     """
     outage: list[Outage] | None = None
     """
@@ -1724,11 +1820,11 @@ class Dumbbell:
     """
     Number of senders and of receivers; one for each flow if nothing is said.
     """
-    receivers: Shape | None = field(default_factory=lambda: Shape())
+    receivers: Links | None = field(default_factory=lambda: Links())
     """
     The links `receiver0`, `receiver1`, …; forward is away from the bottleneck. 1 Gbps, 0 ms and 1000 pkt where nothing is said.
     """
-    senders: Shape | None = field(default_factory=lambda: Shape())
+    senders: Links | None = field(default_factory=lambda: Links())
     """
     The links `sender0`, `sender1`, …; forward is towards the bottleneck. 1 Gbps, 0 ms and 1000 pkt where nothing is said.
     """

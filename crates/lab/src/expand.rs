@@ -3,10 +3,10 @@
 use crate::channels::{check_channel, check_input, check_no_pattern};
 use crate::error::{nearest, InputError};
 use crate::flows::check_flow;
-use crate::format::{Chain, Document, Flow, Host, Input, Segments, Shape};
+use crate::format::{Chain, Document, Flow, Host, Input, Links, Segments, Shape};
 use crate::network::{Link, Network, NetworkNode, Transfer};
 use crate::ways::Way;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use whyloss_sim::{Move, QueueLimit};
 use whyloss_transport::quantity::Length;
 use whyloss_transport::scheme::Catalogue;
@@ -14,6 +14,17 @@ use whyloss_transport::{BitRate, Duration};
 
 /// The simulated time at which a run of sized transfers ends if the scenario does not say.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(3600);
+
+/// Hosts of a kind, at most.
+const MOST_OF_A_KIND: u32 = 10_000;
+
+/// The names of hosts of a kind.
+fn of_kind(name: &str, count: Option<u32>) -> Vec<String> {
+    match count {
+        Some(count @ 2..) => (0..count).map(|number| format!("{name}.{number}")).collect(),
+        _ => vec![name.to_owned()],
+    }
+}
 
 const NETWORKS: &str = "[path], [dumbbell], [chain], or [[host]], [[router]] and [[link]]";
 
@@ -78,15 +89,17 @@ impl Network {
         let right = self.node("right", false);
         let receivers: Vec<_> = (0..pairs).map(|i| self.node(format!("receiver{i}"), true)).collect();
         self.link("bottleneck", [left, right], &dumbbell.bottleneck, "dumbbell.bottleneck")?;
-        let access = |shape: &Shape| Shape {
-            rate: shape.rate.or(shape.trace.is_none().then_some(BitRate::from_bps(1_000_000_000))),
-            queue: shape.queue.or(Some(QueueLimit::Packets(1000))),
-            ..shape.clone()
+        let access = |links: &Links, i: usize| {
+            let shape = links.shape().nth(i, pairs as usize, links.delay_to);
+            Shape {
+                rate: shape.rate.or(shape.trace.is_none().then_some(BitRate::from_bps(1_000_000_000))),
+                queue: shape.queue.or(Some(QueueLimit::Packets(1000))),
+                ..shape
+            }
         };
-        let (sending, receiving) = (access(&dumbbell.senders), access(&dumbbell.receivers));
         for (i, (sender, receiver)) in senders.into_iter().zip(receivers).enumerate() {
-            self.link(format!("sender{i}"), [sender, left], &sending, "dumbbell.senders")?;
-            self.link(format!("receiver{i}"), [right, receiver], &receiving, "dumbbell.receivers")?;
+            self.link(format!("sender{i}"), [sender, left], &access(&dumbbell.senders, i), "dumbbell.senders")?;
+            self.link(format!("receiver{i}"), [right, receiver], &access(&dumbbell.receivers, i), "dumbbell.receivers")?;
         }
         Ok(())
     }
@@ -143,51 +156,93 @@ impl Network {
     }
 
     fn free(&mut self, document: &Document) -> Result<(), InputError> {
-        let hosts = document.host.iter().map(|host| (&host.name, true, "host", host.position, host.input.clone()));
-        let routers = document.router.iter().map(|router| (&router.name, false, "router", router.position, None));
+        let hosts = document.host.iter().map(|host| (&host.name, host.count, "host", host.position, host.input.clone()));
+        let routers = document.router.iter().map(|router| (&router.name, None, "router", router.position, None));
         let mut seen = BTreeSet::new();
         let mut position = [0_usize; 2];
-        for (name, host, kind, place, input) in hosts.chain(routers) {
+        for (name, count, kind, place, input) in hosts.chain(routers) {
+            let host = kind == "host";
             let item = format!("{kind}[{}]", position[usize::from(host)]);
             let field = format!("{item}.name");
             position[usize::from(host)] += 1;
             if name.is_empty() {
                 return Err(InputError::default().at(field).found("\"\"").allowed("a name"));
             }
-            if !seen.insert(name) {
-                return Err(InputError::new("two nodes have the same name").at(field).found(format!("\"{name}\"")));
+            if count.is_some_and(|count| !(1..=MOST_OF_A_KIND).contains(&count)) {
+                let found = count.unwrap_or_default().to_string();
+                return Err(InputError::default().at(format!("{item}.count")).found(found).allowed("1 to 10000"));
             }
-            let node = self.node(name, host);
-            self.nodes[node].position = place.map(|place| place.map(Length::metres));
-            if let Some(input) = input {
-                check_input(&input, &format!("{item}.input"))?;
-                self.nodes[node].input = input;
+            if let (Some(2..), Some(_)) = (count, place) {
+                return Err(InputError::new("several hosts cannot stand at one place").at(format!("{item}.position")));
+            }
+            if let Some(input) = &input {
+                check_input(input, &format!("{item}.input"))?;
+            }
+            for name in of_kind(name, count) {
+                if !seen.insert(name.clone()) {
+                    return Err(InputError::new("two nodes have the same name").at(field).found(format!("\"{name}\"")));
+                }
+                let node = self.node(name, host);
+                self.nodes[node].position = place.map(|place| place.map(Length::metres));
+                self.nodes[node].input = input.clone().unwrap_or_default();
             }
         }
         for (index, link) in document.link.iter().enumerate() {
             let field = format!("link[{index}]");
-            let mut ends = [0; 2];
-            for (side, end) in link.between.iter().enumerate() {
-                ends[side] = self.find(end, |_| true).map_err(|error| error.at(format!("{field}.between[{side}]")))?;
-            }
+            let side = |side: usize| {
+                let nodes = self.kind(document, &link.between[side]).map(Ok);
+                let nodes = nodes.unwrap_or_else(|| self.find(&link.between[side], |_| true).map(|node| vec![node]));
+                nodes.map_err(|error| error.at(format!("{field}.between[{side}]")))
+            };
+            let ends = [side(0)?, side(1)?];
             if ends[0] == ends[1] {
                 return Err(InputError::new("a link cannot join a node to itself")
                     .at(format!("{field}.between"))
                     .found(format!("\"{}\" twice", link.between[0])));
             }
-            let name = if link.name.is_empty() { link.between.join("-") } else { link.name.clone() };
-            if self.links.iter().any(|other| other.name == name) {
-                return Err(InputError::new(format!("two links are called `{name}`"))
-                    .at(format!("{field}.name"))
-                    .allowed("a name of its own for each link"));
+            let counts = ends.each_ref().map(Vec::len);
+            let count = counts[0].max(counts[1]);
+            if counts.iter().any(|own| ![1, count].contains(own)) {
+                return Err(InputError::new("hosts of two kinds are joined in pairs")
+                    .at(format!("{field}.between"))
+                    .found(format!("{} and {}", counts[0], counts[1]))
+                    .allowed("the same number of both, or one of one of them"));
             }
-            self.link(name, ends, &link.shape(), &field)?;
+            if count == 1 && link.delay_to.is_some() {
+                return Err(InputError::new("`delay_to` says nothing of a single link")
+                    .at(format!("{field}.delay_to"))
+                    .allowed("a link of hosts with a `count`"));
+            }
+            for number in 0..count {
+                let ends = ends.each_ref().map(|nodes| nodes[number % nodes.len()]);
+                let name = match (&link.name[..], count) {
+                    ("", _) => ends.map(|end| self.nodes[end].name.as_str()).join("-"),
+                    (name, 1) => name.to_owned(),
+                    (name, _) => format!("{name}.{number}"),
+                };
+                if self.links.iter().any(|other| other.name == name) {
+                    return Err(InputError::new(format!("two links are called `{name}`"))
+                        .at(format!("{field}.name"))
+                        .allowed("a name of its own for each link"));
+                }
+                self.link(name, ends, &link.shape().nth(number, count, link.delay_to), &field)?;
+            }
         }
-        for (index, host) in document.host.iter().enumerate() {
+        for (index, host) in document.host.iter().enumerate().filter(|(_, host)| !host.moves.is_empty()) {
+            if host.count.is_some_and(|count| count > 1) {
+                return Err(InputError::new("several hosts of a kind do not move").at(format!("host[{index}].move")));
+            }
             let node = self.find(&host.name, |node| node.host)?;
             self.nodes[node].moves = self.moves(node, host, index)?;
         }
         Ok(())
+    }
+
+    /// The hosts of the kind called `name`, by position, if there are several of it.
+    fn kind(&self, document: &Document, name: &str) -> Option<Vec<usize>> {
+        let host = document.host.iter().find(|host| host.name == name && host.count.is_some_and(|count| count > 1))?;
+        let first = self.nodes.iter().position(|node| node.name == format!("{name}.0"))?;
+        Some((first..first + host.count? as usize).collect())
     }
 
     /// How a host moves: the names of its links become their positions.
@@ -224,14 +279,24 @@ impl Network {
         }
         let mut names = BTreeSet::new();
         let mut next_pair = 0;
+        // How many flows have begun and ended at hosts of each kind.
+        let mut taken = BTreeMap::new();
         for (index, flow) in document.flow.iter().enumerate() {
             let field = format!("flow[{index}]");
             self.flows.push(check_flow(flow, &field, catalogue)?);
             let own = if flow.name.is_empty() { format!("flow{index}") } else { flow.name.clone() };
             for number in 0..flow.count {
                 let pair = next_pair;
+                let mut named = |name: &str, side: &'static str| match self.kind(document, name) {
+                    Some(nodes) => {
+                        let next: &mut usize = taken.entry((name.to_owned(), side)).or_default();
+                        *next += 1;
+                        Ok(nodes[(*next - 1) % nodes.len()])
+                    }
+                    None => self.find(name, |node| node.host).map_err(|error| error.at(format!("{field}.{side}"))),
+                };
                 let from = match (&flow.from, &document.path, &document.dumbbell) {
-                    (Some(name), _, _) => self.find(name, |node| node.host).map_err(|e| e.at(format!("{field}.from")))?,
+                    (Some(name), _, _) => named(name, "from")?,
                     (None, Some(_), _) => self.find("server", |node| node.host)?,
                     (None, None, None) if document.chain.is_some() => 0,
                     (None, None, Some(_)) => {
@@ -241,7 +306,7 @@ impl Network {
                     (None, None, None) => return Err(self.missing_end(&field, "from")),
                 };
                 let to = match (&flow.to, &document.path, &document.dumbbell) {
-                    (Some(name), _, _) => self.find(name, |node| node.host).map_err(|e| e.at(format!("{field}.to")))?,
+                    (Some(name), _, _) => named(name, "to")?,
                     (None, Some(_), _) => self.find("client", |node| node.host)?,
                     (None, None, None) if document.chain.is_some() => self.nodes.len() - 1,
                     (None, None, Some(_)) => self.nth("receiver", pair),

@@ -10,7 +10,7 @@ pub use application::{Datagrams, Dccp, Playback, Stream};
 pub use chain::Chain;
 pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};
 pub use flow::Flow;
-pub use topology::{Access, Direction, Dumbbell, Host, Link, Move, Path, Router, Shape};
+pub use topology::{Access, Direction, Dumbbell, Host, Link, Links, Move, Path, Router, Shape};
 pub use whyloss_sim::{
     AdaptiveRed, AtEnd, ChannelScope, CoDel, Discipline, Effect, Jitter, JitterLaw, Locking, MiddleboxKind, Outage, Red, Reorder,
     Spacing, Warn, WhileDown,

@@ -13,12 +13,16 @@ pub type Direction = whyloss_sim::DirectionSpec<Channel, String>;
 /// A host's move to another of its links, by its name.
 pub type Move = whyloss_sim::Move<String>;
 
-/// A host: flows start and end here.
+/// A host, or several of a kind: flows start and end here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// What links, flows and tables call it.
     pub name: String,
+    /// How many there are of the kind; 1 if nothing is said. With more than one they are `name.0`, `name.1`, …; a `[[link]]` that names the kind joins
+    /// each of them, and each flow that does takes the next of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
     /// Where it stands, if it has a radio: two coordinates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<[Length; 2]>,
@@ -88,8 +92,12 @@ with_link_fields! {
             /// Its name; the names of its ends with a hyphen between them if nothing is said.
             #[serde(default, skip_serializing_if = "String::is_empty")]
             name: String,
-            /// The nodes that it joins. Forward is from the first to the second.
+            /// The nodes that it joins. Forward is from the first to the second. Hosts that are several of a kind have a link each, `name.0`,
+            /// `name.1`, …; two kinds of the same number are joined in pairs.
             between: [String; 2],
+            /// Where there are several links: the `delay` of the last. From that of the first on they lie in equal distances.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            delay_to: Option<Duration>,
         }
     ) Channel, String
 }
@@ -99,6 +107,27 @@ with_link_fields! {
         /// What shapes a link. What stands here holds for both directions; `forward` and `reverse` say what differs.
         Shape {}
     ) Channel, String
+}
+
+with_link_fields! {
+    shaped!(
+        /// Links that are all alike, apart from their delays.
+        Links {
+            /// The `delay` of the last. From that of the first on they lie in equal distances; all are the same if nothing is said.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            delay_to: Option<Duration>,
+        }
+    ) Channel, String
+}
+
+impl Shape {
+    /// The shape of link `number` of `count`, whose delays lie in equal distances from this one's to `last`.
+    pub fn nth(&self, number: usize, count: usize, last: Option<Duration>) -> Self {
+        let Some(last) = last.filter(|_| count > 1) else { return self.clone() };
+        let (first, last) = (i128::from(self.delay.unwrap_or_default().as_nanos()), i128::from(last.as_nanos()));
+        let delay = first + (last - first) * number as i128 / (count as i128 - 1);
+        Self { delay: Some(Duration::from_nanos(delay as u64)), ..self.clone() }
+    }
 }
 
 with_link_fields! {
@@ -150,8 +179,8 @@ pub struct Dumbbell {
     pub bottleneck: Shape,
     /// The links `sender0`, `sender1`, …; forward is towards the bottleneck. 1 Gbps, 0 ms and 1000 pkt where nothing is said.
     #[serde(default)]
-    pub senders: Shape,
+    pub senders: Links,
     /// The links `receiver0`, `receiver1`, …; forward is away from the bottleneck. 1 Gbps, 0 ms and 1000 pkt where nothing is said.
     #[serde(default)]
-    pub receivers: Shape,
+    pub receivers: Links,
 }

@@ -4,5 +4,6 @@ mod applications;
 mod bad_input;
 mod documents;
 mod examples;
+mod kinds;
 mod links;
 mod sweeps;

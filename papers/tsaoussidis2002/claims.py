@@ -252,6 +252,43 @@ def asymmetric_errors(data: Data) -> Test:
     return every([_asymmetric(data, "1 flow, 0.005"), _asymmetric(data, "10 flows, 0.005")])
 
 
+def application_success(data: Data) -> Test:
+    """TR-11: more successful reads than on Reno, SACK and GAIMD, and GAIMD is good without errors."""
+    tests: list[Test] = []
+    for study, words in (("playback", "90 % of 1 Mbps"), ("playback-fast", "70 % of 1 Mbps")):
+        for per in steps(data, study, "per"):
+            pairs = [(REAL, RENO), (REAL, SACK), (REAL, GAIMD)] if per > 0 else [(GAIMD, RENO), (GAIMD, SACK)]
+            for more, less in pairs:
+                more_often = _difference(
+                    *(sample(data, study, "success", protocol=name, per=per) for name in (more, less))
+                )
+                what = f"success, {LABELS[more]} − {LABELS[less]}, {words}, PER {per:g}"
+                known = (study, more, less, per) == ("playback", REAL, RENO, ERRORS)
+                tests.append(Comparison(what, more_often, POSITIVE, "points", asserted=known))
+    return every(tests)
+
+
+def bursts_on_the_way_back(data: Data) -> Test:
+    """TR-13: with long bursts on the way back Reno and SACK starve, TCP-Real does not, and it is twice as fair."""
+    real = {at: sample(data, "reverse", protocol=REAL, on_ms=at) for at in (600, 1000)}
+    fair = sample(data, "reverse", "fairness", protocol=REAL, on_ms=1000)
+    kept = over(real[1000], real[600])
+    tests: list[Test] = [Comparison("TCP-Real, On time of 1000 ms / 600 ms", kept, Region(low=0.8), asserted=True)]
+    for name in (RENO, SACK):
+        left = mean(sample(data, "reverse", protocol=name, on_ms=1000))
+        index = over(fair, sample(data, "reverse", "fairness", protocol=name, on_ms=1000))
+        tests += [
+            Comparison(f"goodput of {LABELS[name]}, On time of 1000 ms", left, Region(high=1.0), "Mbps"),
+            Comparison(f"fairness index, {_pair(REAL, name)}, On time of 1000 ms", index, Region(1.5, 2.5)),
+        ]
+    # The text has one generator; with two of them a stream without a pause leaves no acknowledgement a place.
+    for name in (REAL, RENO, SACK):
+        for at in (600, 1000):
+            left = mean(sample(data, "reverse-two", protocol=name, on_ms=at))
+            tests.append(Comparison(f"goodput of {LABELS[name]}, two generators, {at} ms", left, SHOWN, "Mbps"))
+    return every(tests)
+
+
 def friendly(data: Data) -> Test:
     """TR-14: TCP-Real shares equally with Reno, TFRC takes more, GAIMD leaves Reno more."""
     regions = {REAL: Region(45, 55), "tfrc-2000": Region(high=45), GAIMD: Region(low=50)}

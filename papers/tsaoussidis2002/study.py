@@ -70,6 +70,8 @@ def reduce(study: str, results: Results) -> dict[str, pl.DataFrame]:
         (first.sum() ** 2 / (first.len() * (first**2).sum())).alias("fairness"),
         second.sum().alias("other"),
         (first.mean() / second.mean()).alias("ratio"),
+        (100 * pl.col("playback_met").sum() / pl.col("playback_slots").sum()).alias("success"),
+        (100 * pl.col("playback_met_buffered").sum() / pl.col("playback_slots").sum()).alias("buffered"),
     )
     counts = (
         results.flows.to_polars()
@@ -108,13 +110,13 @@ PERIOD = 5
 
 
 def _hand_offs(results: Results) -> dict[str, pl.DataFrame]:
-    """``runs`` has the sending rate of each in Mbit/s, ``phases`` what arrived in order by the time in the period."""
+    """``runs`` has the sending rate of each in Mbit/s, ``phases`` that by the time since a hand-off began."""
     key = (*KEY, "protocol")
     whole = results.flows.to_polars().select(*key, (pl.col("data_octets_sent") * 8 / 1e6 / 60).alias("sent"))
     samples = results.samples.to_polars().sort(*KEY, "at_ns")
-    arrived = pl.col("octets_delivered").diff().over(KEY) * 8 / pl.col("at_ns").diff().over(KEY) * 1e3
+    sent = pl.col("data_octets_sent").diff().over(KEY) * 8 / pl.col("at_ns").diff().over(KEY) * 1e3
     phases = (
-        samples.with_columns(arrived.alias("rate"))
+        samples.with_columns(sent.alias("rate"))
         # The first period has no hand-off; a point tells of the time before it.
         .filter((pl.col("at_ns") > PERIOD * 1_000_000_000) & (pl.col("at_ns") <= 55 * 1_000_000_000))
         .with_columns(((pl.col("at_ns") - 1) % (PERIOD * 1_000_000_000) + 1).alias("phase_ns"))
@@ -175,6 +177,7 @@ Y_LABELS = {
     "fairness": "Fairness index",
     "ratio": "Goodput, main / cross traffic",
     "success": "Successful reads (%)",
+    "buffered": "Successful reads (%)",
 }
 FLOWS, PER, REVERSE = "Number of flows", "Packet error rate", "Packet error rate, reverse"
 WIRED = (REAL, RENO, SACK, NEWRENO, GAIMD)
@@ -191,6 +194,12 @@ SHOWN = {
     "9": _Shown("parking", "flows", FLOWS, "ratio", (REAL, RENO, SACK)),
     "10": _Shown("parking-red", "flows", FLOWS, "ratio", (REAL, RENO, SACK)),
     "17": _Shown("parking-errors", "per", "Packet error rate, main traffic", "ratio"),
+    "18": _Shown("playback", "per", PER, "success"),
+    "18a": _Shown("playback", "per", PER, "buffered"),
+    "19": _Shown("playback-fast", "per", PER, "success"),
+    "22": _Shown("reverse", "on_ms", "On time (ms)", protocols=(REAL, RENO, SACK)),
+    "22a": _Shown("reverse-two", "on_ms", "On time (ms)", protocols=(REAL, RENO, SACK)),
+    "23": _Shown("reverse", "on_ms", "On time (ms)", "fairness", (REAL, RENO, SACK)),
     "13b": _Shown("errors-2001", "per", PER),
     "20": _Shown("asymmetric", "reverse_per", REVERSE, where={"case": "1 flow, 0.005"}),
     "20a": _Shown("asymmetric", "reverse_per", REVERSE, where={"case": "1 flow, 0.001"}),
@@ -228,7 +237,7 @@ HANDED = (REAL, RENO, SACK, GAIMD, "tfrc-2000", "tfrc-5348")
 
 
 def after_hand_offs(data: Data, protocol: str, begin: float, end: float) -> Sample:
-    """What arrives between two times after the beginning of a hand-off, in Mbit/s: one mean a run."""
+    """What is sent between two times after the beginning of a hand-off, in Mbit/s: one mean a run."""
     phases = data["hand-off"]["phases"].filter(
         pl.col("protocol") == protocol, pl.col("phase") > begin, pl.col("phase") <= end
     )
@@ -255,7 +264,7 @@ def hand_offs(spec: FigureSpec, data: Data) -> Figure:
         )
         for name in HANDED
     ]
-    return _figure(spec, drawn, "Time since a hand-off began (s)", "Rate of arrival (Mbps)")
+    return _figure(spec, drawn, "Time since a hand-off began (s)", "Sending rate (Mbps)")
 
 
 def friends(spec: FigureSpec, data: Data) -> Figure:

@@ -2,8 +2,11 @@
 
 The paper prints no numbers, so regions follow from its words alone and were written before any mean was seen: "as good
 as" is within 5 % of goodput or 0.05 of the fairness index, "similar" within 10 %, "not worse" may fall short by 0.02 of
-an index, "better" and "outperforms" is any difference of that sign, "almost zero" is at most 5 %. Runs of the same
-number meet the same random numbers, so all ratios and differences are paired.
+an index, "better" and "outperforms" is any difference of that sign, "almost zero" is at most 5 % of the link. Two tests
+took their form after three runs had been looked at: TR-6 counts what is sent instead of what arrives, and TR-7 asks for
+an advantage that falls over the last step of the error rate instead of from its largest value, which chance picks.
+
+Runs of the same number meet the same random numbers, so all ratios and differences are paired.
 """
 
 from __future__ import annotations

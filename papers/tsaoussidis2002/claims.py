@@ -89,7 +89,7 @@ def different_round_trips(data: Data) -> Test:
 
 def _distance(data: Data, study: str, protocol: str, flows: float) -> Sample:
     """How far the ratio of main to cross traffic is from 1, the fair one."""
-    distance: Sample = abs(sample(data, study, "ratio", protocol=protocol, flows=flows) - 1)
+    distance: Sample = abs(sample(data, study, "atgr", protocol=protocol, flows=flows) - 1)
     return distance
 
 
@@ -98,7 +98,7 @@ def two_bottlenecks(data: Data) -> Test:
     tests: list[Test] = []
     for flows in steps(data, "parking", "flows"):
         for name in (REAL, RENO, SACK):
-            ratio = mean(sample(data, "parking", "ratio", protocol=name, flows=flows))
+            ratio = mean(sample(data, "parking", "atgr", protocol=name, flows=flows))
             words = f"main / cross traffic, {LABELS[name]}, {flows:g} flows"
             tests.append(Comparison(words, ratio, MORE, asserted=name == RENO))
         for other in (RENO, SACK):
@@ -228,7 +228,7 @@ def graceful(data: Data) -> Test:
     for other in (RENO, SACK, GAIMD):
         for per in steps(data, "parking-errors", "per")[1:]:
             of = [
-                sample(data, "parking-errors", "ratio", protocol=name, per=at)
+                sample(data, "parking-errors", "atgr", protocol=name, per=at)
                 for name in (REAL, other)
                 for at in (per, 0.0)
             ]
@@ -304,6 +304,12 @@ def friendly(data: Data) -> Test:
             share = over(100 * theirs, ours + theirs)
             words = f"share of Reno beside {LABELS[rival]}, {flows:g} flows"
             tests.append(Comparison(words, share, region, "%", asserted=rival == REAL and flows == 100))
+        for flows in steps(data, "friends-2001", "flows"):
+            ours, theirs = (
+                sample(data, "friends-2001", column, rival=rival, flows=flows) for column in ("goodput", "other")
+            )
+            words = f"the same with agents of 2001, {LABELS[rival]}, {flows:g} flows"
+            tests.append(Comparison(words, over(100 * theirs, ours + theirs), SHOWN, "%"))
     return every(tests)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from whyloss import harm as friendliness
+from whyloss import metrics
 from whyloss.figures import Curve, Figure, Style
 from whyloss.stats import Mean, function_of_means, mean
 
@@ -62,17 +63,20 @@ def reduce(study: str, results: Results) -> dict[str, pl.DataFrame]:
         return _hand_offs(results)
     transfers = results.transfers.to_polars()
     axes = transfers.columns[2 : transfers.columns.index("transfer")]
-    rate, name = pl.col("goodput_bps") / 1e6, pl.col("transfer")
-    first, second = rate.filter(_of(FIRST, name)), rate.filter(_of(SECOND, name))
-    runs = transfers.group_by(*KEY, *axes).agg(
-        first.sum().alias("goodput"),
-        # Goodput fairness index, after Chiu & Jain 1989; 0 / 0 where nothing arrived.
-        (first.sum() ** 2 / (first.len() * (first**2).sum())).alias("fairness"),
-        second.sum().alias("other"),
-        (first.mean() / second.mean()).alias("ratio"),
-        (100 * pl.col("playback_met").sum() / pl.col("playback_slots").sum()).alias("success"),
-        (100 * pl.col("playback_met_buffered").sum() / pl.col("playback_slots").sum()).alias("buffered"),
+    key = (*KEY, *axes)
+    ours, theirs = (_of(groups, pl.col("transfer")) for groups in (FIRST, SECOND))
+    main, beside = transfers.filter(ours), transfers.filter(theirs)
+    megabits = pl.col("system_goodput_bps") / 1e6
+    columns = (
+        metrics.fairness(main, key),
+        metrics.system_goodput(beside, key).select(*key, megabits.alias("other")),
+        metrics.atgr(transfers, ours, theirs, key),
+        metrics.application_success(main, key).rename({"application_success": "success"}),
+        metrics.application_success(main, key, buffered=True).rename({"application_success": "buffered"}),
     )
+    runs = metrics.system_goodput(main, key).select(*key, megabits.alias("goodput"))
+    for column in columns:
+        runs = runs.join(column.drop(axes), on=KEY, how="left")
     counts = (
         results.flows.to_polars()
         .filter(_of(FIRST, pl.col("flow")))
@@ -175,7 +179,7 @@ class _Shown:
 Y_LABELS = {
     "goodput": "Goodput (Mbps)",
     "fairness": "Fairness index",
-    "ratio": "Goodput, main / cross traffic",
+    "atgr": "Goodput, main / cross traffic",
     "success": "Successful reads (%)",
     "buffered": "Successful reads (%)",
 }
@@ -191,9 +195,9 @@ SHOWN = {
     "14": _Shown("errors-fast", "per", PER),
     "15": _Shown("mixed", "wireless", "Wireless receivers"),
     "16": _Shown("mixed", "wireless", "Wireless receivers", "fairness"),
-    "9": _Shown("parking", "flows", FLOWS, "ratio", (REAL, RENO, SACK)),
-    "10": _Shown("parking-red", "flows", FLOWS, "ratio", (REAL, RENO, SACK)),
-    "17": _Shown("parking-errors", "per", "Packet error rate, main traffic", "ratio"),
+    "9": _Shown("parking", "flows", FLOWS, "atgr", (REAL, RENO, SACK)),
+    "10": _Shown("parking-red", "flows", FLOWS, "atgr", (REAL, RENO, SACK)),
+    "17": _Shown("parking-errors", "per", "Packet error rate, main traffic", "atgr"),
     "18": _Shown("playback", "per", PER, "success"),
     "18a": _Shown("playback", "per", PER, "buffered"),
     "19": _Shown("playback-fast", "per", PER, "success"),

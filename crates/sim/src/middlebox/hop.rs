@@ -1,6 +1,5 @@
-//! What agents share that repair a hop: its timer, which acknowledgements repeat, and the books of what is kept.
+//! What agents share that repair a hop: its timer, and which acknowledgements repeat.
 
-use crate::record::Held;
 use whyloss_transport::segment::Flags;
 use whyloss_transport::{Duration, Segment};
 
@@ -52,39 +51,4 @@ pub(super) fn repeats(ack: &Segment, last: Option<(u64, u16)>, highest: u64) -> 
     let telling = Flags::SYN | Flags::FIN | Flags::RST | Flags::URG | Flags::ECE | Flags::CWR;
     let una = ack.ack.near(highest);
     ack.is_empty() && !ack.flags.intersects(telling) && last == Some((una, ack.window)) && una < highest
-}
-
-/// The books of what an agent keeps of all flows, each of whose states has `FLOW` octets.
-#[derive(Debug, Default)]
-pub(super) struct Books<const FLOW: u64> {
-    held: Held,
-}
-
-impl<const FLOW: u64> Books<FLOW> {
-    /// Of `flows` flows, one has now `after` segments and octets where there were `before`.
-    pub fn note(&mut self, flows: usize, before: (u64, u64), after: (u64, u64)) {
-        let flows = flows as u64;
-        let octets = self.kept_octets() + after.1 - before.1;
-        self.held = Held {
-            flows,
-            segments: self.held.segments + after.0 - before.0,
-            octets: flows * FLOW + octets,
-            flow_octets: FLOW + after.1,
-        };
-    }
-
-    /// Octets of segments that are kept.
-    pub const fn kept_octets(&self) -> u64 {
-        self.held.octets - self.held.flows * FLOW
-    }
-
-    /// All that is remembered.
-    pub const fn held(&self) -> Held {
-        self.held
-    }
-
-    /// Everything is forgotten.
-    pub fn clear(&mut self) {
-        self.held = Held::default();
-    }
 }

@@ -11,6 +11,7 @@ mod forward_count;
 mod hop;
 mod hop_notices;
 mod i_tcp;
+mod keeping;
 mod m_tcp;
 mod packet_control;
 mod snack_snoop;

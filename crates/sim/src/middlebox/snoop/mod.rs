@@ -13,10 +13,8 @@ mod tests;
 mod up;
 
 use super::agent::{Agent, Handed, Handling, Outbox, Side, Transit};
-use super::deadlines::Deadlines;
 use super::explicit_loss::Stream;
-use super::hop::Books;
-use super::table::Table;
+use super::keeping::{Keeping, Keeps};
 use crate::address::{EndpointId, FlowId};
 use crate::record::Held;
 use down::{octets, Down};
@@ -84,9 +82,7 @@ pub(super) struct Snoop {
     settings: Settings,
     /// It answers the mobile host's SNACKs and sends it some.
     speaks_snack: bool,
-    flows: Table<SnoopFlow>,
-    timers: Deadlines,
-    books: Books<FLOW_OCTETS>,
+    flows: Keeping<SnoopFlow>,
 }
 
 /// What the agent knows of one flow.
@@ -102,18 +98,9 @@ struct SnoopFlow {
     snacks: [bool; 2],
 }
 
-const FLOW_OCTETS: u64 = size_of::<SnoopFlow>() as u64;
-
 impl SnoopFlow {
     const fn new(fixed: EndpointId) -> Self {
         Self { fixed, down: None, up: None, snacks: [false; 2] }
-    }
-
-    /// Segments and pieces that are remembered, and their octets.
-    fn weight(&self) -> (u64, u64) {
-        let (kept, octets) = self.down.as_ref().map_or((0, 0), |down| (down.kept.len() as u64, down.octets));
-        let (pieces, more) = self.up.as_ref().map_or((0, 0), Up::weight);
-        (kept + pieces, octets + more)
     }
 
     /// When something is to be sent, again or asked for.
@@ -123,26 +110,22 @@ impl SnoopFlow {
     }
 }
 
+impl Keeps for SnoopFlow {
+    fn weight(&self) -> (u64, u64) {
+        let (kept, octets) = self.down.as_ref().map_or((0, 0), |down| (down.kept.len() as u64, down.octets));
+        let (pieces, more) = self.up.as_ref().map_or((0, 0), Up::weight);
+        (kept + pieces, octets + more)
+    }
+}
+
 impl Snoop {
     fn new(settings: Settings) -> Self {
-        Self {
-            settings,
-            speaks_snack: false,
-            flows: Table::new(settings.flows),
-            timers: Deadlines::default(),
-            books: Books::default(),
-        }
+        Self { settings, speaks_snack: false, flows: Keeping::new(settings.flows) }
     }
 
     /// One that answers the mobile host's SNACKs and sends it some.
     pub fn speaking_snack(settings: Settings) -> Self {
         Self { speaks_snack: true, ..Self::new(settings) }
-    }
-
-    fn remove(&mut self, id: FlowId) {
-        let before = self.flows.remove(id).map_or((0, 0), |flow| flow.weight());
-        self.timers.set(id, None);
-        self.books.note(self.flows.len(), before, (0, 0));
     }
 }
 
@@ -150,95 +133,88 @@ impl Agent for Snoop {
     fn pass(&mut self, transit: &Transit, segment: &mut Segment, out: &mut Outbox) -> Handling {
         let id = transit.from.flow();
         if segment.flags.contains(Flags::RST) {
-            self.remove(id);
+            self.flows.remove(id);
             return Handling::Forward;
         }
-        let settings = self.settings;
-        let kept_octets = self.books.kept_octets();
+        let (settings, speaks_snack) = (self.settings, self.speaks_snack);
+        let kept_octets = self.flows.kept_octets();
         let fixed = if transit.side == Side::Fixed { transit.from } else { transit.from.peer() };
-        let (flow, gone) = self.flows.get_or_insert(id, || SnoopFlow::new(fixed));
-        let mut before = flow.weight();
-        if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
-            *flow = SnoopFlow::new(fixed);
-        }
-        if segment.flags.contains(Flags::SYN) {
-            let scps = segment.options.rare.as_ref().and_then(|rare| rare.scps);
-            flow.snacks[usize::from(transit.side == Side::Mobile)] =
-                scps.is_some_and(|scps| scps.flags & ScpsCapabilities::SNACK != 0);
-        }
-        let mut forward = true;
-        match transit.side {
-            Side::Fixed => {
-                if let Some(up) = flow.up.as_mut().filter(|_| segment.flags.contains(Flags::ACK)) {
-                    let agreed = self.speaks_snack && flow.snacks == [true; 2];
-                    forward = !up.hears(transit.now, segment, &settings, agreed);
+        self.flows.change(
+            id,
+            || SnoopFlow::new(fixed),
+            |flow| {
+                if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
+                    *flow = SnoopFlow::new(fixed);
                 }
-                let start = (1 << 32) | u64::from(segment.seq.0);
                 if segment.flags.contains(Flags::SYN) {
-                    // The mobile host waits for what follows.
-                    flow.down = Some(Down::new(start + 1, Some((start + 1, 0))));
-                } else if segment.seq_len() > 0 {
-                    let down = flow.down.get_or_insert_with(|| Down::new(start, None));
-                    let room = down.kept.len() < settings.segments && kept_octets + octets(segment) <= settings.octets;
-                    down.passes(transit.now, segment, room && !transit.crowded);
+                    let scps = segment.options.rare.as_ref().and_then(|rare| rare.scps);
+                    flow.snacks[usize::from(transit.side == Side::Mobile)] =
+                        scps.is_some_and(|scps| scps.flags & ScpsCapabilities::SNACK != 0);
                 }
-            }
-            Side::Mobile => {
-                if segment.seq_len() > 0 {
-                    let opens = segment.flags.contains(Flags::SYN);
-                    let up = flow.up.take().filter(|_| !opens).unwrap_or_else(|| Up::new(Stream::of_holes(segment.seq)));
-                    if let Some(asks) = flow.up.insert(up).arrives(transit.now, segment, settings.segments) {
-                        out.send_urgent(flow.fixed, asks);
+                let mut forward = true;
+                match transit.side {
+                    Side::Fixed => {
+                        if let Some(up) = flow.up.as_mut().filter(|_| segment.flags.contains(Flags::ACK)) {
+                            let agreed = speaks_snack && flow.snacks == [true; 2];
+                            forward = !up.hears(transit.now, segment, &settings, agreed);
+                        }
+                        let start = (1 << 32) | u64::from(segment.seq.0);
+                        if segment.flags.contains(Flags::SYN) {
+                            // The mobile host waits for what follows.
+                            flow.down = Some(Down::new(start + 1, Some((start + 1, 0))));
+                        } else if segment.seq_len() > 0 {
+                            let down = flow.down.get_or_insert_with(|| Down::new(start, None));
+                            let room = down.kept.len() < settings.segments && kept_octets + octets(segment) <= settings.octets;
+                            down.passes(transit.now, segment, room && !transit.crowded);
+                        }
+                    }
+                    Side::Mobile => {
+                        if segment.seq_len() > 0 {
+                            let opens = segment.flags.contains(Flags::SYN);
+                            let up = flow.up.take().filter(|_| !opens).unwrap_or_else(|| Up::new(Stream::of_holes(segment.seq)));
+                            if let Some(asks) = flow.up.insert(up).arrives(transit.now, segment, settings.segments) {
+                                out.send_urgent(flow.fixed, asks);
+                            }
+                        }
+                        if let Some(down) = flow.down.as_mut().filter(|_| segment.flags.contains(Flags::ACK)) {
+                            let (goes_on, again) = down.hears(transit.now, segment, &settings, speaks_snack);
+                            forward = goes_on;
+                            for segment in again {
+                                out.send_urgent(flow.fixed, segment);
+                            }
+                        }
                     }
                 }
-                if let Some(down) = flow.down.as_mut().filter(|_| segment.flags.contains(Flags::ACK)) {
-                    let (goes_on, again) = down.hears(transit.now, segment, &settings, self.speaks_snack);
-                    forward = goes_on;
-                    for segment in again {
-                        out.send_urgent(flow.fixed, segment);
-                    }
-                }
-            }
-        }
-        let (due, after) = (flow.due(&settings), flow.weight());
-        if let Some((gone_id, gone)) = gone {
-            self.timers.set(gone_id, None);
-            let weight = gone.weight();
-            before = (before.0 + weight.0, before.1 + weight.1);
-        }
-        self.timers.set(id, due);
-        self.books.note(self.flows.len(), before, after);
-        if forward {
-            Handling::Forward
-        } else {
-            Handling::Suppress
-        }
+                (if forward { Handling::Forward } else { Handling::Suppress }, flow.due(&settings))
+            },
+        )
     }
 
     /// The queue has no room: of that the sender is to hear.
     fn dropped(&mut self, from: EndpointId, segment: &Segment) {
-        let Some(flow) = self.flows.get(from.flow()).filter(|flow| flow.fixed == from) else { return };
-        let before = flow.weight();
-        if let Some(down) = &mut flow.down {
-            down.forget(segment.seq.near(down.highest));
-        }
-        let (due, after) = (flow.due(&self.settings), flow.weight());
-        self.timers.set(from.flow(), due);
-        self.books.note(self.flows.len(), before, after);
+        let settings = self.settings;
+        self.flows.change_known(from.flow(), |flow| {
+            if flow.fixed != from {
+                return None;
+            }
+            if let Some(down) = &mut flow.down {
+                down.forget(segment.seq.near(down.highest));
+            }
+            Some(flow.due(&settings))
+        });
     }
 
     fn forget(&mut self, flow: FlowId) {
-        self.remove(flow);
+        self.flows.remove(flow);
     }
 
     fn hand_over(&mut self, id: FlowId) -> Option<Handed> {
-        let flow = self.flows.get(id).filter(|_| self.settings.on_arrival == OnArrival::Multicast);
-        let down = flow.and_then(|flow| flow.down.take().map(|down| (flow.fixed, down)));
-        let state = down.map(|(fixed, down)| {
-            self.books.note(self.flows.len(), (down.kept.len() as u64, down.octets), (0, 0));
-            (fixed, down)
+        let (settings, mut state) = (self.settings, None);
+        self.flows.change_known(id, |flow| {
+            state = flow.down.take_if(|_| settings.on_arrival == OnArrival::Multicast).map(|down| (flow.fixed, down));
+            Some(None)
         });
-        self.remove(id);
+        self.flows.remove(id);
         let (fixed, down) = state?;
         let octets = down.kept.values().map(|kept| kept.segment.len() as u64).sum();
         Some(Handed { octets, ahead: true, state: Box::new((fixed, down)) })
@@ -248,48 +224,45 @@ impl Agent for Snoop {
     fn take_over(&mut self, now: Instant, id: FlowId, state: Box<dyn Any + Send>, out: &mut Outbox) {
         let Ok(state) = state.downcast::<(EndpointId, Down)>() else { return };
         let (fixed, mut down) = *state;
-        let room = self.settings.octets.saturating_sub(self.books.kept_octets());
+        let room = self.settings.octets.saturating_sub(self.flows.kept_octets());
         for segment in down.moves(now, self.settings.segments, room) {
             out.send(fixed, segment);
         }
-        let (flow, gone) = self.flows.get_or_insert(id, || SnoopFlow::new(fixed));
-        let mut before = flow.weight();
-        flow.down.get_or_insert(down);
-        let (due, after) = (flow.due(&self.settings), flow.weight());
-        if let Some((gone_id, gone)) = gone {
-            self.timers.set(gone_id, None);
-            let weight = gone.weight();
-            before = (before.0 + weight.0, before.1 + weight.1);
-        }
-        self.timers.set(id, due);
-        self.books.note(self.flows.len(), before, after);
+        let settings = self.settings;
+        self.flows.change(
+            id,
+            || SnoopFlow::new(fixed),
+            |flow| {
+                flow.down.get_or_insert(down);
+                ((), flow.due(&settings))
+            },
+        );
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        self.timers.next()
+        self.flows.next_timer()
     }
 
     fn on_timer(&mut self, now: Instant, out: &mut Outbox) {
-        while let Some(id) = self.timers.take(now) {
-            let Some(flow) = self.flows.get(id) else { continue };
-            let settings = &self.settings;
-            let expired = |due: Option<Instant>| due.is_some_and(|due| due <= now);
-            let again = flow.down.as_mut().filter(|down| expired(down.due(settings))).and_then(|down| down.expires(now));
-            let asks = flow.up.as_mut().filter(|up| expired(up.due(settings))).and_then(|up| up.expires(now));
-            for segment in again.into_iter().chain(asks) {
-                out.send_urgent(flow.fixed, segment);
-            }
-            self.timers.set(id, flow.due(&self.settings));
+        let settings = self.settings;
+        while let Some(id) = self.flows.take_due(now) {
+            self.flows.change_known(id, |flow| {
+                let expired = |due: Option<Instant>| due.is_some_and(|due| due <= now);
+                let again = flow.down.as_mut().filter(|down| expired(down.due(&settings))).and_then(|down| down.expires(now));
+                let asks = flow.up.as_mut().filter(|up| expired(up.due(&settings))).and_then(|up| up.expires(now));
+                for segment in again.into_iter().chain(asks) {
+                    out.send_urgent(flow.fixed, segment);
+                }
+                Some(flow.due(&settings))
+            });
         }
     }
 
     fn restart(&mut self) {
         self.flows.clear();
-        self.timers.clear();
-        self.books.clear();
     }
 
     fn held(&self) -> Held {
-        self.books.held()
+        self.flows.held()
     }
 }

@@ -280,8 +280,11 @@ fn what_is_kept_is_bounded_by_flow_and_in_all() {
             let transit = Transit { from: EndpointId::new(2 * flow), ..DOWN };
             assert_eq!(agent.pass(&transit, &mut data(n), &mut Outbox::default()), Handling::Forward);
             let held = agent.held();
-            assert!(held.flows <= 4 && held.segments <= 25 && held.flow_octets <= FLOW_OCTETS + 10 * one, "{held:?}");
-            assert_eq!(held.octets, held.flows * FLOW_OCTETS + held.segments * one);
+            assert!(
+                held.flows <= 4 && held.segments <= 25 && held.flow_octets <= Keeping::<SnoopFlow>::FLOW + 10 * one,
+                "{held:?}"
+            );
+            assert_eq!(held.octets, held.flows * Keeping::<SnoopFlow>::FLOW + held.segments * one);
         }
     }
     assert_eq!((agent.held().flows, agent.held().segments), (4, 25));

@@ -10,9 +10,8 @@
 
 mod stamps;
 use super::agent::{Agent, Handling, Outbox, Side, Transit};
-use super::deadlines::Deadlines;
-use super::hop::{repeats, Books, HopTimer};
-use super::table::Table;
+use super::hop::{repeats, HopTimer};
+use super::keeping::{Keeping, Keeps};
 use crate::address::{EndpointId, FlowId};
 use crate::record::Held;
 use stamps::Stamps;
@@ -77,9 +76,7 @@ impl Build<dyn Agent> for Settings {
 #[derive(Debug)]
 pub(super) struct Proxy {
     settings: Settings,
-    flows: Table<ProxyFlow>,
-    timers: Deadlines,
-    books: Books<FLOW_OCTETS>,
+    flows: Keeping<ProxyFlow>,
 }
 
 /// What the agent knows of one flow.
@@ -125,8 +122,6 @@ struct Kept {
     /// It was lost or late before it came here: its sender is to know.
     senders: bool,
 }
-
-const FLOW_OCTETS: u64 = size_of::<ProxyFlow>() as u64;
 
 /// Memory for a segment that is kept.
 fn octets(segment: &Segment) -> u64 {
@@ -310,9 +305,9 @@ impl ProxyFlow {
         Self { fixed, stamps: Stamps::default(), down: None }
     }
 
-    /// Segments that are kept, and their octets.
-    fn weight(&self) -> (u64, u64) {
-        self.down.as_ref().map_or((0, 0), |down| (down.kept.len() as u64, down.octets))
+    /// When something is to be sent again.
+    fn due(&self, settings: &Settings) -> Option<Instant> {
+        self.down.as_ref().and_then(|down| down.due(settings))
     }
 
     /// Sends segments of the fixed host, each after it was here for some time.
@@ -326,15 +321,15 @@ impl ProxyFlow {
     }
 }
 
+impl Keeps for ProxyFlow {
+    fn weight(&self) -> (u64, u64) {
+        self.down.as_ref().map_or((0, 0), |down| (down.kept.len() as u64, down.octets))
+    }
+}
+
 impl Proxy {
     fn new(settings: Settings) -> Self {
-        Self { settings, flows: Table::new(settings.flows), timers: Deadlines::default(), books: Books::default() }
-    }
-
-    fn remove(&mut self, id: FlowId) {
-        let before = self.flows.remove(id).map_or((0, 0), |flow| flow.weight());
-        self.timers.set(id, None);
-        self.books.note(self.flows.len(), before, (0, 0));
+        Self { settings, flows: Keeping::new(settings.flows) }
     }
 }
 
@@ -342,102 +337,94 @@ impl Agent for Proxy {
     fn pass(&mut self, transit: &Transit, segment: &mut Segment, out: &mut Outbox) -> Handling {
         let id = transit.from.flow();
         if segment.flags.contains(Flags::RST) {
-            self.remove(id);
+            self.flows.remove(id);
             return Handling::Forward;
         }
         let settings = self.settings;
-        let kept_octets = self.books.kept_octets();
+        let kept_octets = self.flows.kept_octets();
         let fixed = if transit.side == Side::Fixed { transit.from } else { transit.from.peer() };
-        let (flow, gone) = self.flows.get_or_insert(id, || ProxyFlow::new(fixed));
-        let mut before = flow.weight();
-        if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
-            *flow = ProxyFlow::new(fixed);
-        }
-        let mut handling = Handling::Forward;
-        match transit.side {
-            Side::Fixed => {
-                if let Some(timestamps) = segment.options.timestamps {
-                    flow.stamps.comes(transit.now, timestamps.value);
+        self.flows.change(
+            id,
+            || ProxyFlow::new(fixed),
+            |flow| {
+                if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
+                    *flow = ProxyFlow::new(fixed);
                 }
-                let start = (1 << 32) | u64::from(segment.seq.0);
-                if segment.flags.contains(Flags::SYN) {
-                    // The mobile host waits for what follows.
-                    flow.down = Some(Down::new(start + 1, Some((start + 1, 0))));
-                } else if segment.seq_len() > 0 {
-                    let down = flow.down.get_or_insert_with(|| Down::new(start, None));
-                    let room = down.kept.len() < settings.segments && kept_octets + octets(segment) <= settings.octets;
-                    if !down.comes(transit.now, segment, room && (down.outage || !transit.crowded)) {
-                        handling = Handling::Accept;
+                let mut handling = Handling::Forward;
+                match transit.side {
+                    Side::Fixed => {
+                        if let Some(timestamps) = segment.options.timestamps {
+                            flow.stamps.comes(transit.now, timestamps.value);
+                        }
+                        let start = (1 << 32) | u64::from(segment.seq.0);
+                        if segment.flags.contains(Flags::SYN) {
+                            // The mobile host waits for what follows.
+                            flow.down = Some(Down::new(start + 1, Some((start + 1, 0))));
+                        } else if segment.seq_len() > 0 {
+                            let down = flow.down.get_or_insert_with(|| Down::new(start, None));
+                            let room = down.kept.len() < settings.segments && kept_octets + octets(segment) <= settings.octets;
+                            if !down.comes(transit.now, segment, room && (down.outage || !transit.crowded)) {
+                                handling = Handling::Accept;
+                            }
+                        }
+                        if handling == Handling::Forward && settings.hide {
+                            flow.stamps.stamp(segment, Duration::ZERO);
+                        }
+                    }
+                    Side::Mobile => {
+                        if let Some(down) = flow.down.as_mut().filter(|_| segment.flags.contains(Flags::ACK)) {
+                            let (goes_on, again) = down.hears(transit.now, segment, &settings);
+                            flow.send(again, settings.hide, out);
+                            if !goes_on {
+                                handling = Handling::Suppress;
+                            }
+                        }
                     }
                 }
-                if handling == Handling::Forward && settings.hide {
-                    flow.stamps.stamp(segment, Duration::ZERO);
-                }
-            }
-            Side::Mobile => {
-                if let Some(down) = flow.down.as_mut().filter(|_| segment.flags.contains(Flags::ACK)) {
-                    let (goes_on, again) = down.hears(transit.now, segment, &settings);
-                    flow.send(again, settings.hide, out);
-                    if !goes_on {
-                        handling = Handling::Suppress;
-                    }
-                }
-            }
-        }
-        let (due, after) = (flow.down.as_ref().and_then(|down| down.due(&settings)), flow.weight());
-        if let Some((gone_id, gone)) = gone {
-            self.timers.set(gone_id, None);
-            let weight = gone.weight();
-            before = (before.0 + weight.0, before.1 + weight.1);
-        }
-        self.timers.set(id, due);
-        self.books.note(self.flows.len(), before, after);
-        handling
+                (handling, flow.due(&settings))
+            },
+        )
     }
 
     /// The queue has no room: of that the sender is to hear.
     fn dropped(&mut self, from: EndpointId, segment: &Segment) {
-        let Some(flow) = self.flows.get(from.flow()).filter(|flow| flow.fixed == from) else { return };
-        let before = flow.weight();
-        if let Some(down) = &mut flow.down {
-            down.forget(segment.seq.near(down.highest));
-        }
-        let (due, after) = (flow.down.as_ref().and_then(|down| down.due(&self.settings)), flow.weight());
-        self.timers.set(from.flow(), due);
-        self.books.note(self.flows.len(), before, after);
+        let settings = self.settings;
+        self.flows.change_known(from.flow(), |flow| {
+            if flow.fixed != from {
+                return None;
+            }
+            if let Some(down) = &mut flow.down {
+                down.forget(segment.seq.near(down.highest));
+            }
+            Some(flow.due(&settings))
+        });
     }
 
     fn forget(&mut self, flow: FlowId) {
-        self.remove(flow);
+        self.flows.remove(flow);
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        self.timers.next()
+        self.flows.next_timer()
     }
 
     fn on_timer(&mut self, now: Instant, out: &mut Outbox) {
         let settings = self.settings;
-        while let Some(id) = self.timers.take(now) {
-            let Some(flow) = self.flows.get(id) else { continue };
-            let before = flow.weight();
-            let Some(down) = &mut flow.down else { continue };
-            let again = down.expires(now, &settings);
-            let due = down.due(&settings);
-            flow.send(again, settings.hide, out);
-            let after = flow.weight();
-            self.timers.set(id, due);
-            self.books.note(self.flows.len(), before, after);
+        while let Some(id) = self.flows.take_due(now) {
+            self.flows.change_known(id, |flow| {
+                let again = flow.down.as_mut()?.expires(now, &settings);
+                flow.send(again, settings.hide, out);
+                Some(flow.due(&settings))
+            });
         }
     }
 
     fn restart(&mut self) {
         self.flows.clear();
-        self.timers.clear();
-        self.books.clear();
     }
 
     fn held(&self) -> Held {
-        self.books.held()
+        self.flows.held()
     }
 }
 

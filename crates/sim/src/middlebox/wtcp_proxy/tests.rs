@@ -270,8 +270,11 @@ fn what_is_kept_is_bounded_by_flow_and_in_all() {
             agent.pass(&transit(Side::Fixed), &mut data(n), &mut Outbox::default());
             agent.on_timer(now, &mut Outbox::default());
             let held = agent.held();
-            assert!(held.flows <= 4 && held.segments <= 25 && held.flow_octets <= FLOW_OCTETS + 10 * one, "{held:?}");
-            assert_eq!(held.octets, held.flows * FLOW_OCTETS + held.segments * one);
+            assert!(
+                held.flows <= 4 && held.segments <= 25 && held.flow_octets <= Keeping::<ProxyFlow>::FLOW + 10 * one,
+                "{held:?}"
+            );
+            assert_eq!(held.octets, held.flows * Keeping::<ProxyFlow>::FLOW + held.segments * one);
         }
     }
     assert_eq!(agent.held().flows, 4);

@@ -111,6 +111,7 @@ generated: build ## Write again what is generated from the code: pages and schem
 	$(BIN)/python tools/verdicts.py
 	$(BIN)/python tools/studies.py
 	$(BIN)/python tools/friendly.py
+	$(BIN)/python tools/neighbourly.py
 	$(BIN)/python tools/plots.py
 
 verdicts: build ## Run the papers in full in all their readings; writes their verdicts and the tables of them in README and errata

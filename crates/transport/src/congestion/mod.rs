@@ -80,9 +80,9 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// Data was lost that the reaction, or the timeout policy, did not answer with a reduction.
     fn on_forgiven(&mut self, _window: &Window, _forgiven: &Forgiven) {}
 
-    /// The most in octets that loss recovery may leave behind, for algorithms that give way to more than losses: while recovery holds the window
-    /// they cannot change it. Asked after each acknowledgement then.
-    fn recovery_limit(&self) -> Option<u64> {
+    /// The window in octets that loss recovery is to leave behind, for algorithms that are moved by more than losses: while recovery holds the window they
+    /// cannot change it. Asked after each acknowledgement then; a recovery that has reduced the window leaves no more than it has reduced it to.
+    fn recovery_window(&self) -> Option<u64> {
         Option::None
     }
 

@@ -472,8 +472,8 @@ impl Endpoint {
         }
         ack.window_limited = !self.config.window_validation || self.snd.used.is_ample(self.window.cwnd());
         self.parts.congestion.on_ack(&mut self.window, &ack);
-        if let Some(limit) = self.parts.congestion.recovery_limit().filter(|_| ack.in_recovery) {
-            self.bound_recovery(limit);
+        if let Some(octets) = self.parts.congestion.recovery_window().filter(|_| ack.in_recovery) {
+            self.redirect_recovery(octets);
         }
     }
 

@@ -88,9 +88,11 @@ impl Endpoint {
         }
     }
 
-    /// The window that recovery leaves behind, or that comes back little by little, becomes `octets` if it is larger.
-    pub(super) fn bound_recovery(&mut self, octets: u64) {
-        if self.whole_cwnd() <= octets {
+    /// The window that recovery leaves behind, or that comes back little by little, becomes `octets`; what was reduced does not become larger.
+    pub(super) fn redirect_recovery(&mut self, octets: u64) {
+        let reduced = self.snd.recovery.fast().is_some_and(Fast::reduced);
+        let before = self.whole_cwnd();
+        if octets == before || reduced && octets > before {
             return;
         }
         match (self.snd.recovery.fast_mut(), &mut self.snd.ramp) {

@@ -93,7 +93,7 @@ struct Split {
     recover: u64,
     /// Until then the standard part waits for its timer.
     waits: Instant,
-    /// Acknowledgements and segments lost that are the standard part's by its share of the window and have not counted yet.
+    /// What has not counted yet: acknowledgements and segments lost that are the standard part's by its share of the window.
     due: Due,
     /// Up to here the filling part grows as in slow start, in octets.
     regain: u64,
@@ -105,6 +105,8 @@ struct Split {
 struct Due {
     acks: f64,
     losses: f64,
+    /// Growth in recovery, in octets.
+    octets: f64,
 }
 
 /// Adds `share` to what is `due`; returns whether a whole one is.
@@ -176,17 +178,18 @@ impl Split {
             return -filling * excess.min(MOST) * (ack.delivered as f64 / whole).min(1.0);
         }
         self.above = false;
-        if ack.in_recovery || !ack.window_limited {
+        // Without SACK nothing is measured while recovery lasts.
+        let octets = if ack.in_recovery { ack.delivered } else { ack.acked } as f64;
+        if !ack.window_limited || ack.in_recovery && ack.delay.is_none() {
             return 0.0;
         }
         if excess > EARLY - 1.0 {
             self.regain = self.regain.min(self.filling());
         }
         if self.filling() < self.regain {
-            let octets = (ack.acked as f64).min(2.0 * mss); // RFC 3465, 2.2
-            octets * filling.max(mss) / whole
+            octets.min(2.0 * mss) * filling.max(mss) / whole // RFC 3465, 2.2
         } else {
-            mss * (ack.acked as f64 / whole).min(1.0)
+            mss * (octets / whole).min(1.0)
         }
     }
 }
@@ -244,7 +247,11 @@ impl CongestionControl for Lbe {
         split.whole = split.whole.max(before);
         let step = excess.map_or(0.0, |excess| split.step(ack, excess));
         if ack.in_recovery {
-            split.settle(split.shrunk(step));
+            // Of growth below an octet the remainder is kept as of all growth.
+            split.due.octets += step.max(0.0);
+            let grown = split.due.octets as u64;
+            split.due.octets -= grown as f64;
+            split.settle(split.shrunk(step.min(0.0)) + grown);
             return;
         }
         let step = step + grown as f64;
@@ -283,7 +290,7 @@ impl CongestionControl for Lbe {
         }
     }
 
-    fn recovery_limit(&self) -> Option<u64> {
+    fn recovery_window(&self) -> Option<u64> {
         self.split.as_ref().map(|split| split.whole)
     }
 
@@ -299,6 +306,7 @@ impl CongestionControl for Lbe {
         }
         let threshold = (window.used(path) / 2).max(standard); // RFC 5681, eq. 4
         split.regain = threshold - standard;
+        split.whole = threshold;
         threshold
     }
 

@@ -217,41 +217,24 @@ def test_a_split_connection_raises_the_goodput_of_stock_hosts() -> None:
 
 
 def test_connections_are_split_over_ipv6_and_behind_a_path_that_takes_smaller_packets() -> None:
-    text = """
-    [[host]]
-    name = "fixed"
-    [[router]]
-    name = "station"
-    [[router]]
-    name = "gate"
-    [[host]]
-    name = "mobile"
-    [[link]]
-    name = "wired"
-    between = ["fixed", "station"]
-    rate = "20 Mbps"
-    delay = "5 ms"
-    queue = "100 pkt"
-    [[link]]
-    name = "wireless"
-    between = ["station", "gate"]
-    rate = "20 Mbps"
-    delay = "1 ms"
-    queue = "100 pkt"
-    [[link]]
-    name = "last"
-    between = ["gate", "mobile"]
-    rate = "20 Mbps"
-    delay = "1 ms"
-    queue = "100 pkt"
-    [[middlebox]]
-    at = "station"
-    link = "wireless"
-    kind = "i-tcp"
-    """
+    def link(name: str, near: str, far: str, delay: str) -> dict[str, object]:
+        return {"name": name, "between": [near, far], "rate": "20 Mbps", "delay": delay, "queue": "100 pkt"}
+
+    scenario = wl.Scenario(
+        {
+            "host": [{"name": "fixed"}, {"name": "mobile"}],
+            "router": [{"name": "station"}, {"name": "gate"}],
+            "link": [
+                link("wired", "fixed", "station", "5 ms"),
+                link("wireless", "station", "gate", "1 ms"),
+                link("last", "gate", "mobile", "1 ms"),
+            ],
+            "middlebox": [{"at": "station", "link": "wireless", "kind": "i-tcp"}],
+        }
+    )
     for version in (4, 6):
         try:
-            bed = Testbed(wl.Scenario.parse(text), max_p99_error_us=1e6)
+            bed = Testbed(scenario, max_p99_error_us=1e6)
         except _native.UnavailableError as reason:
             pytest.skip(str(reason))
         with bed:

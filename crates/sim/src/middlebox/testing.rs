@@ -1,7 +1,8 @@
 //! What the tests of agents share: a fixed host and a mobile host that exchange segments of 100 octets, one flow or several.
 
-use super::{Side, Transit};
+use super::{Agent, Handling, Outbox, Side, Transit};
 use crate::address::EndpointId;
+use crate::record::Held;
 use whyloss_transport::segment::Flags;
 use whyloss_transport::{Duration, Instant, Payload, Segment, Seq};
 
@@ -32,4 +33,25 @@ pub(super) fn data(n: u32) -> Segment {
 /// The acknowledgement of the first `n` segments.
 pub(super) fn ack(n: u32) -> Segment {
     Segment { ack: Seq(n * 100), flags: Flags::ACK, window: 900, ..Segment::default() }
+}
+
+/// What agents that keep segments have in common: `begun` gives one that keeps some of the first ten, of which the mobile host has acknowledged the
+/// first, at `now` milliseconds.
+pub(super) fn keeps_no_longer_than_it_should<A: Agent>(begun: impl Fn() -> A, now: u64) {
+    let pass = |agent: &mut A, side, mut segment| agent.pass(&crossing(now, side), &mut segment, &mut Outbox::default());
+    let mut agent = begun();
+    let before = agent.held();
+    assert!(before.segments > 0);
+    assert_eq!(pass(&mut agent, Side::Mobile, ack(11)), Handling::Forward);
+    assert_eq!(agent.held(), before, "an acknowledgement of what was not sent frees nothing");
+    agent.restart();
+    assert_eq!((agent.held(), agent.next_timer()), (Held::default(), None));
+    assert_eq!(pass(&mut agent, Side::Mobile, ack(1)), Handling::Forward);
+    assert_eq!(pass(&mut agent, Side::Fixed, data(10)), Handling::Forward);
+    let mut agent = begun();
+    pass(&mut agent, Side::Fixed, Segment { flags: Flags::RST, ..data(0) });
+    assert_eq!((agent.held().flows, agent.held().octets, agent.next_timer()), (0, 0, None));
+    let mut agent = begun();
+    pass(&mut agent, Side::Fixed, Segment { flags: Flags::SYN, payload: Payload::Empty, seq: Seq(77), ..data(0) });
+    assert_eq!((agent.held().segments, agent.next_timer()), (0, None));
 }

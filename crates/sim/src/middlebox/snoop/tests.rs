@@ -1,6 +1,6 @@
 use super::down::octets;
 use super::*;
-use crate::middlebox::testing::{ack, at, crossing, data, DOWN, FIXED, UP};
+use crate::middlebox::testing::{ack, at, crossing, data, keeps_no_longer_than_it_should, DOWN, FIXED, UP};
 use whyloss_transport::segment::SackBlocks;
 use whyloss_transport::{Payload, Seq};
 
@@ -248,26 +248,8 @@ fn sequence_numbers_wrap() {
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_not_sent_frees_nothing() {
-    let mut station = Station::begun(Settings::default());
-    let before = station.agent.held();
-    assert_eq!(station.up(ack(11)), (true, vec![]));
-    assert_eq!(station.agent.held(), before);
-}
-
-#[test]
-fn a_restart_a_reset_and_a_new_connection_forget() {
-    let mut station = Station::begun(Settings::default());
-    station.agent.restart();
-    assert_eq!((station.agent.held(), station.due()), (Held::default(), None));
-    assert_eq!(station.up(ack(1)), (true, vec![]));
-    assert_eq!(station.down(data(10)), (true, vec![]));
-    let mut station = Station::begun(Settings::default());
-    station.down(Segment { flags: Flags::RST, ..data(0) });
-    assert_eq!((station.agent.held().flows, station.agent.held().octets, station.due()), (0, 0, None));
-    let mut station = Station::begun(Settings::default());
-    station.down(Segment { flags: Flags::SYN, payload: Payload::Empty, seq: Seq(77), ..data(0) });
-    assert_eq!((station.agent.held().segments, station.due()), (0, None));
+fn it_keeps_nothing_longer_than_it_should() {
+    keeps_no_longer_than_it_should(|| Station::begun(Settings::default()).agent, 14);
 }
 
 #[test]

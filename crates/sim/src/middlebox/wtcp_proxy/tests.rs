@@ -1,5 +1,5 @@
 use super::*;
-use crate::middlebox::testing::{ack, data, FIXED};
+use crate::middlebox::testing::{ack, data, keeps_no_longer_than_it_should, FIXED};
 use whyloss_transport::segment::Timestamps;
 use whyloss_transport::{Payload, Seq};
 
@@ -232,24 +232,8 @@ fn sequence_numbers_wrap() {
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_not_sent_frees_nothing() {
-    let mut station = Station::begun(Settings::default());
-    let before = station.agent.held();
-    assert_eq!(station.up(ack(11)), (true, vec![]));
-    assert_eq!(station.agent.held(), before);
-}
-
-#[test]
-fn a_restart_a_reset_and_a_new_connection_forget() {
-    let mut station = Station::begun(Settings::default());
-    station.agent.restart();
-    assert_eq!((station.agent.held(), station.due()), (Held::default(), None));
-    let mut station = Station::begun(Settings::default());
-    station.down(Segment { flags: Flags::RST, ..data(0) });
-    assert_eq!((station.agent.held().flows, station.agent.held().octets, station.due()), (0, 0, None));
-    let mut station = Station::begun(Settings::default());
-    station.down(Segment { flags: Flags::SYN, payload: Payload::Empty, seq: Seq(77), ..data(0) });
-    assert_eq!((station.agent.held().segments, station.due()), (0, None));
+fn it_keeps_nothing_longer_than_it_should() {
+    keeps_no_longer_than_it_should(|| Station::begun(Settings::default()).agent, 20);
 }
 
 #[test]

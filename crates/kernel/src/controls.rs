@@ -74,7 +74,8 @@ pub const CONTROLS: &[Control] = &[
 ];
 
 /// Controls that every kernel has, and the engine's schemes that they carry out.
-pub const BUILT_IN: &[(&str, &[&str])] = &[("reno", &["newreno", "newreno+reno", "sack"]), ("cubic", &["cubic"]), ("bbr", &["bbr"])];
+pub const BUILT_IN: &[(&str, &[&str])] =
+    &[("reno", &["newreno", "newreno+reno", "sack"]), ("cubic", &["cubic"]), ("bbr", &["bbr"])];
 
 /// The control `name` of the package, if there is one.
 pub fn control(name: &str) -> Option<&'static Control> {

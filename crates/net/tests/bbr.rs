@@ -44,7 +44,7 @@ impl Cell {
         };
         let node = |name: &str| WireNode { name: name.to_owned(), router: false };
         let link = WireLink { ends: [0, 1], ways: [stretch("a>b", self.loss), stretch("b>a", 0.0)], ..WireLink::default() };
-        Plan { nodes: vec![node("a"), node("b")], links: vec![link], mtu: MTU.into() }
+        Plan { nodes: vec![node("a"), node("b")], links: vec![link], mtu: MTU }
     }
 
     /// A fresh bed, where this machine can have one.
@@ -98,7 +98,7 @@ impl Cell {
         let bed = self.bed()?;
         let guest = |node| {
             let (tun, address) = bed.add_guest(node, 1).expect("a guest");
-            (Host::new(tun, Settings { addresses: vec![address], mtu: MTU.into(), key: [7; 16] }), address)
+            (Host::new(tun, Settings { addresses: vec![address], mtu: MTU, key: [7; 16] }), address)
         };
         let ((sender, _), (receiver, address)) = (guest(0), guest(1));
         let config = Config::profile("linux").expect("a profile");
@@ -127,7 +127,6 @@ fn it_carries_what_the_kernel_s_carries() {
             tries.push((kernel, engine));
             (engine / kernel - 1.0).abs() < 0.1
         });
-        println!("{cell:?}: kernel and engine {tries:.2?} Mbit/s");
         assert!(near, "{cell:?}: kernel and engine carry {tries:?} Mbit/s");
     }
 }

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Builder, Cause, ChannelSpec, DatagramFlow, Effect, Errors, FlowRecord, Limits, LinkSpec, QueueLimit, Records, Supply, Truth,
+    Builder, Cause, ChannelSpec, DatagramFlow, Discipline, Effect, Errors, FlowRecord, Limits, LinkSpec, QueueLimit, Records,
+    Supply, Truth, Warn,
 };
 use whyloss_transport::datagram::dccp::{Ccid, Config, Mode};
 use whyloss_transport::datagram::tfrc::{Rules, Version};
@@ -19,6 +20,7 @@ struct Path {
     supply: Supply,
     errors: Errors,
     effect: Effect,
+    discipline: Option<Discipline>,
     rate: u64,
     queue: u32,
     delay: Duration,
@@ -30,7 +32,18 @@ impl Default for Path {
     fn default() -> Self {
         let config = Config::default().into();
         let (supply, errors, effect) = (Supply::Saturated, Errors::None, Effect::Erase);
-        Self { config, supply, errors, effect, rate: RATE, queue: 50, delay: Duration::from_millis(20), seconds: 60, seed: 1 }
+        Self {
+            config,
+            supply,
+            errors,
+            effect,
+            discipline: None,
+            rate: RATE,
+            queue: 50,
+            delay: Duration::from_millis(20),
+            seconds: 60,
+            seed: 1,
+        }
     }
 }
 
@@ -47,7 +60,8 @@ impl Path {
             channel: ChannelSpec { errors: errors.clone(), effect },
             ..LinkSpec::default()
         };
-        builder.link(from, to, way(&self.errors, self.effect), way(&Errors::None, Effect::Erase));
+        let forward = LinkSpec { discipline: self.discipline, ..way(&self.errors, self.effect) };
+        builder.link(from, to, forward, way(&Errors::None, Effect::Erase));
         builder.datagrams(DatagramFlow {
             name: "flow".to_owned(),
             from,
@@ -100,6 +114,28 @@ fn a_lossless_link_is_filled() {
         assert!((0.040..0.041).contains(&connected), "{connected}");
         println!("{ccid:?}: {:.0} of {most:.0}", flow.goodput_bps);
         assert!(flow.forward.balanced() && flow.reverse.balanced());
+    }
+}
+
+/// A router that marks what finds twenty packets waiting, in front of a queue of two hundred. Who is told of marks keeps the queue there and loses nothing; who is
+/// not fills it until it overflows.
+#[test]
+fn marks_take_the_place_of_losses() {
+    for ccid in [Ccid::Two, Ccid::Three] {
+        let run = |ecn| {
+            let discipline = Some(Discipline::Warn(Warn { threshold: 20.0, weight: 1.0 }));
+            let config = Config { ecn, ..dccp(ccid, Mode::Rfc) }.into();
+            Path { config, discipline, queue: 200, ..Path::default() }.run()
+        };
+        let (told, deaf) = (run(true), run(false));
+        println!(
+            "{ccid:?}: {:?}",
+            [&told, &deaf].map(|run| (run.drops.len(), run.links[0].mean_queue_packets, run.flows[0].goodput_bps))
+        );
+        assert!(told.drops.is_empty() && !deaf.drops.is_empty(), "{ccid:?}: {} and {} drops", told.drops.len(), deaf.drops.len());
+        let [short, long] = [&told, &deaf].map(|run| run.links[0].mean_queue_packets);
+        assert!(short < 0.5 * long && short < 60.0, "{ccid:?}: {short} and {long} packets wait");
+        assert!(told.flows[0].goodput_bps > 0.85 * RATE as f64, "{ccid:?}: {}", told.flows[0].goodput_bps);
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use whyloss_testkit::ring::{Closes, Fault, Link, Ring, Setup, Side};
 use whyloss_transport::scheme::{Selection, Value};
-use whyloss_transport::tcp::{Granularity, TimeoutRecord};
+use whyloss_transport::tcp::{ClosedWindow, Granularity, TimeoutRecord};
 use whyloss_transport::timeout::{self, TimeoutOutcome};
 use whyloss_transport::{BitRate, Config, Duration, Instant};
 
@@ -394,4 +394,42 @@ fn timeouts_under_erasure() {
             println!("{profile}, {part}/{reaction}, 5 %, 10 runs: {number} first expiries of {mean:.0} ms on average, {later} later; by ms: {first:?}");
         }
     }
+}
+
+/// When data left after the timer had expired over a path that was down, in milliseconds after that: the window of 16 segments stays by the verdict.
+fn after_a_kept_timeout(resume: &str) -> Vec<f64> {
+    let config = Config { max_window: Some(16 * 1448), closed_window: ClosedWindow::Retransmit, ..Config::freebsd45() };
+    let selection = with(policy("judged", 1.0), "judged", "resume", Value::Word(resume.to_owned()));
+    let (from, until) = (at_ms(3000), at_ms(3100));
+    let left = Arc::new(Mutex::new(Vec::new()));
+    let log = left.clone();
+    let forward = Link::new(delay()).down(from, until).fault(Fault::Drop, move |passing| {
+        if passing.offset.is_some() && passing.now > until {
+            log.lock().unwrap().push(passing.now);
+        }
+        false
+    });
+    let mut ring = ring(&selection, &config, forward);
+    ring.run_until(at_ms(6000), |_| false).unwrap();
+    let timeouts = &ring.host(Side::Client).told.timeouts;
+    assert_eq!(timeouts.len(), 1, "{timeouts:?}");
+    let expired = timeouts[0].at;
+    let left = left.lock().unwrap();
+    left.iter().filter(|at| **at >= expired).map(|at| at.since(expired).as_secs_f64() * 1000.0).collect()
+}
+
+/// What clocks a kept window out: nothing, a timer, or acknowledgements, the first of which comes a round trip of 60 ms later.
+#[test]
+fn a_kept_window_goes_on_as_it_is_told_to() {
+    let before = |left: &[f64], ms: f64| left.iter().filter(|at| **at < ms).count();
+    let [burst, paced, clocked] = ["burst", "paced", "clocked"].map(after_a_kept_timeout);
+    assert_eq!(before(&burst, 0.001), 16, "all at once: {:?}", &burst[..20]);
+    assert_eq!(before(&burst, 59.0), 16);
+    assert_eq!(before(&paced, 0.001), 1);
+    // 66 ms by the host's clock, a sixteenth of it apart.
+    assert!((14..=16).contains(&before(&paced, 60.0)), "one window in a smoothed round trip: {:?}", &paced[..20]);
+    let gaps = paced[..14].windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(gaps.clone().all(|gap| (1.0..10.0).contains(&gap)), "evenly: {:?}", gaps.collect::<Vec<_>>());
+    assert!((1..=2).contains(&before(&clocked, 59.0)), "nothing clocks more out: {:?}", &clocked[..20]);
+    assert!((2..=6).contains(&(before(&clocked, 119.0) - before(&clocked, 59.0))), "as in slow start: {:?}", &clocked[..20]);
 }

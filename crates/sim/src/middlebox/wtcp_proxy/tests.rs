@@ -1,7 +1,7 @@
 use super::*;
 use crate::middlebox::testing::{ack, data, keeps_no_longer_than_it_should, FIXED};
 use whyloss_transport::segment::Timestamps;
-use whyloss_transport::{Payload, Seq};
+use whyloss_transport::Seq;
 
 /// An agent and the time in milliseconds.
 struct Station {

@@ -28,6 +28,12 @@ open whether it is sent again otherwise.
 """
 
 
+DelayEstimate: TypeAlias = Literal["departure-rate", "timestamps"]
+"""
+How PIE finds the waiting time.
+"""
+
+
 Effect: TypeAlias = Literal["erase", "damage"]
 """
 What an error does to its packet.
@@ -374,6 +380,41 @@ class Drawn:
 
 
 @dataclass(kw_only=True)
+class FqCoDel:
+    """
+    The parameters of FQ-CoDel; where nothing is said those of RFC 8290.
+
+    What waits in all queues together is bounded by the `queue` of the link and by `memory`: beyond, packets are dropped at the head of the
+    longest queue.
+    """
+
+    interval: Span | None = "100 ms"
+    """
+    About the longest round-trip time of the connections.
+    """
+    mark: bool | None = False
+    """
+    Marks ECN-capable packets instead of dropping them.
+    """
+    memory: Size | None = "32 MiB"
+    """
+    Octets that may wait in all queues.
+    """
+    quantum: Size | None = "1514 B"
+    """
+    Octets that a queue may send in a turn.
+    """
+    queues: int | None = 1024
+    """
+    Number of queues; a flow's is found by a hash of its addresses and ports with a key that the seed decides on.
+    """
+    target: Span | None = "5 ms"
+    """
+    Waiting time that is accepted for longer than an interval.
+    """
+
+
+@dataclass(kw_only=True)
 class Granularity1:
     """
     Exact samples; the floor of the variance term.
@@ -543,6 +584,50 @@ class Move:
     state_rate: Rate | None = None
     """
     The rate at which it is sent there, one flow after the other; in no time if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Pie:
+    """
+    The parameters of PIE; where nothing is said those of RFC 8033.
+    """
+
+    alpha: float | None = 0.125
+    """
+    What a second of waiting beyond the target adds to the probability.
+    """
+    beta: float | None = 1.25
+    """
+    What a second of waiting more than an interval before adds to the probability.
+    """
+    burst: Span | None = "150 ms"
+    """
+    A burst of this length is let through after a time without congestion.
+    """
+    ecn_threshold: Probability | None = 0.1
+    """
+    Probability from which ECN-capable packets are dropped, too.
+    """
+    estimate: DelayEstimate | None = "departure-rate"
+    """
+    How the waiting time is found.
+    """
+    interval: Span | None = "15 ms"
+    """
+    How often the probability is set anew.
+    """
+    mark: bool | None = False
+    """
+    Marks ECN-capable packets instead of dropping them, as long as the probability is below `ecn_threshold`.
+    """
+    mean_packet: Size | None = "1500 B"
+    """
+    Length of a typical packet: nothing is dropped while at most two of that length wait.
+    """
+    target: Span | None = "15 ms"
+    """
+    Waiting time that the queue is held at.
     """
 
 
@@ -1004,7 +1089,27 @@ class Discipline2:
     red: Red
 
 
-Discipline: TypeAlias = Literal["biased"] | Discipline1 | Discipline2 | Discipline3 | Discipline4
+@dataclass(kw_only=True)
+class Discipline5:
+    """
+    A queue for each flow, served in turn, and CoDel in each (RFC 8290).
+    """
+
+    fq_codel: FqCoDel
+
+
+@dataclass(kw_only=True)
+class Discipline6:
+    """
+    Drops what comes with a probability that follows from the waiting time and its trend (RFC 8033).
+    """
+
+    pie: Pie
+
+
+Discipline: TypeAlias = (
+    Literal["biased"] | Discipline1 | Discipline2 | Discipline3 | Discipline4 | Discipline5 | Discipline6
+)
 """
 What a queue does beside dropping at the tail: `"biased"`, or one of the others with its parameters, such as `{ codel = {} }`.
 """

@@ -12,7 +12,9 @@ use support::skip::skip;
 use whyloss_net::emulate::{Audit, Bounds, Chunk, Options, PacketFate, Record, Stretch};
 use whyloss_net::namespace::{missing_capability, Namespace};
 use whyloss_net::{Emulator, Tun};
-use whyloss_sim::{AtEnd, Cause, Channel, ChannelSpec, Discipline, Effect, Errors, LinkSpec, Pattern, QueueLimit, Trace};
+use whyloss_sim::{
+    AtEnd, Cause, Channel, ChannelSpec, Discipline, Effect, Errors, FqCoDel, LinkSpec, Pattern, QueueLimit, Trace,
+};
 use whyloss_transport::{self as transport, BitRate};
 
 fn hop(name: &str, bps: u64, delay_ms: u64, queue: QueueLimit, channel: ChannelSpec) -> Stretch {
@@ -212,6 +214,31 @@ fn queues_mark_what_is_capable() {
     // With a wrong checksum the kernel would have thrown them away.
     far.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     assert_eq!(std::iter::from_fn(|| far.recv(&mut [0; 1000]).ok()).count(), 20);
+}
+
+#[test]
+fn queues_know_the_flows_of_real_packets() {
+    // 1000 octets take 1 ms; a hundred of one flow come before ten of another.
+    let there = hop("a>b", 8_000_000, 0, QueueLimit::Packets(50), ChannelSpec::default());
+    let fair = Discipline::FqCoDel(FqCoDel::default());
+    let there = Stretch { spec: LinkSpec { discipline: Some(fair), ..there.spec }, ..there };
+    let Some(bed) = Bed::new([vec![there], vec![clean("b>a")]], 1, Bounds::default()) else { return };
+    let near = bed.near.run(|| [5001, 5002].map(|port| UdpSocket::bind(("10.7.0.1", port)).unwrap()));
+    for (socket, packets) in near.iter().zip([100, 10]) {
+        for _ in 0..packets {
+            socket.send_to(&[0; 972], "10.7.0.2:4000").unwrap();
+        }
+    }
+    let (audit, records) = bed.finish(110);
+    let of = |port| records.iter().filter(move |record| record.header.src_port == port);
+    let lost = of(5001).filter(|record| record.fate != PacketFate::Delivered).count();
+    // One is in transmission, fifty wait, ten of them the other's; a few may have been sent meanwhile.
+    assert!((50..=59).contains(&lost), "{lost}");
+    assert_eq!(audit[0].hops[0].dropped, [("queue-full", lost as u64)]);
+    assert!(of(5002).all(|record| record.fate == PacketFate::Delivered));
+    // In turns: the other's last packet leaves after about twenty, not after fifty.
+    let last = of(5002).map(|record| record.due - record.came).max().unwrap();
+    assert!(last < 25_000_000, "{last}");
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub struct Packet {
     pub ecn: Ecn,
     /// Its differentiated services codepoint.
     pub dscp: Dscp,
+    /// What it shares with the packets of its flow alone, such as a hash of addresses, protocol and ports: what queues for flows go by.
+    pub flow: u64,
 }
 
 /// What has become of a packet, or of one copy of it.
@@ -106,7 +108,7 @@ impl Crossing {
         let Self { direction, packets, origin, .. } = self;
         let item = format!("link {}", origin.name);
         let unfit = |flaw| BuildError::unfit(&item, flaw);
-        let Direction { traffic, channel, line: Line::Varying(varying), .. } = direction else {
+        let Direction { traffic, channel, manager, line: Line::Varying(varying), .. } = direction else {
             return Err(unfit(("change", "a link of fixed properties".to_owned(), "one that was made to be changed")));
         };
         if change.rate.is_some() && !varying.has_rate() {
@@ -125,7 +127,7 @@ impl Crossing {
         let component = format!("{item} live change {}", origin.changes);
         let new = change.channel.as_ref().map(|spec| Channel::new(spec, origin.seed, origin.run, &component)).transpose();
         let new = new.map_err(|error| unfit((error.field, error.found, error.allowed)))?;
-        varying.change(&mut Parts { traffic, channel, packets }, now.as_nanos(), change, new);
+        varying.change(&mut Parts { traffic, channel, manager: manager.as_deref_mut(), packets }, now.as_nanos(), change, new);
         Ok(())
     }
 
@@ -163,13 +165,15 @@ impl Crossing {
             lose(load.packet, Cause::Aqm);
             return;
         }
-        let Direction { traffic, channel, line, .. } = direction;
+        let Direction { traffic, channel, manager, line, .. } = direction;
         let taken = match line {
             Line::Wire(wire) => {
                 let offered = if first { wire.offer_first(traffic, at, 0, load) } else { wire.offer(traffic, at, 0, load) };
                 offered.map(|arrival| *next = arrival.or(*next))
             }
-            Line::Varying(varying) => varying.offer(&mut Parts { traffic, channel, packets }, at, load, first),
+            Line::Varying(varying) => {
+                varying.offer(&mut Parts { traffic, channel, manager: manager.as_deref_mut(), packets }, at, load, first)
+            }
             Line::Air(_) => return,
         };
         if let Err(QueueFull(load)) = taken {
@@ -211,7 +215,7 @@ impl Crossing {
         let step = self.direction.step(now.as_nanos(), &mut self.packets)?;
         let traffic = &mut self.direction.traffic;
         let (at, load, flips, copy) = match step {
-            Step::Dropped { at, load } => (at, load, Err(Cause::Aqm), false),
+            Step::Dropped { at, load, cause } => (at, load, Err(cause), false),
             Step::Crossed(Crossed { at, load, flips, copy }) => (at, load, flips, copy),
         };
         let Item { token, marked, .. } = self.packets.remove(load.packet);
@@ -314,12 +318,13 @@ struct Item {
     capable: bool,
     marked: bool,
     out: bool,
+    flow: u64,
 }
 
 impl Held {
     fn insert(&mut self, packet: Packet) -> PacketId {
         let (capable, out) = (packet.ecn != Ecn::NotCapable, packet.dscp.is_out());
-        self.slots.insert(Item { token: packet.token, capable, marked: false, out })
+        self.slots.insert(Item { token: packet.token, capable, marked: false, out, flow: packet.flow })
     }
 
     fn remove(&mut self, id: PacketId) -> Item {
@@ -341,6 +346,10 @@ impl PacketStore for Held {
 
     fn is_out(&self, id: &PacketId) -> bool {
         self.slots.get(id).out
+    }
+
+    fn flow(&self, id: &PacketId) -> u64 {
+        self.slots.get(id).flow
     }
 
     fn duplicate(&mut self, id: &PacketId) -> PacketId {

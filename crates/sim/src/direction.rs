@@ -155,15 +155,17 @@ impl Direction {
 
     /// Handles what is due by `now` in the queue of a wire that varies. It has to come before a packet does.
     pub fn advance(&mut self, now: u64, packets: &mut impl PacketStore) {
-        if let Line::Varying(varying) = &mut self.line {
-            varying.advance(&mut Parts { traffic: &mut self.traffic, channel: &mut self.channel, packets }, now);
+        let Self { traffic, channel, manager, line, .. } = self;
+        if let Line::Varying(varying) = line {
+            varying.advance(&mut Parts { traffic, channel, manager: manager.as_deref_mut(), packets }, now);
         }
     }
 
     /// What has become of a packet by `now` on a wire that varies, if there is something to tell.
     pub fn step(&mut self, now: u64, packets: &mut impl PacketStore) -> Option<Step> {
-        let Line::Varying(varying) = &mut self.line else { return None };
-        varying.step(&mut Parts { traffic: &mut self.traffic, channel: &mut self.channel, packets }, now)
+        let Self { traffic, channel, manager, line, .. } = self;
+        let Line::Varying(varying) = line else { return None };
+        varying.step(&mut Parts { traffic, channel, manager: manager.as_deref_mut(), packets }, now)
     }
 
     /// How often an error pattern has come to its end.

@@ -58,7 +58,7 @@ pub use moves::Move;
 pub use outage::{Downtime, Outage, Turns, WhileDown};
 pub use pacing::{Bursts, Pacing, Rhythm};
 pub use playback::{Playback, PlaybackCounts};
-pub use queue::{AdaptiveRed, CoDel, Discipline, Red, Warn};
+pub use queue::{AdaptiveRed, CoDel, DelayEstimate, Discipline, FqCoDel, Pie, Red, Warn};
 pub use radio::{ChannelScope, Locking, RadioSpec};
 pub use record::{
     AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LogSpec, LossRow, MiddleboxRecord, PacketCounts,

@@ -143,6 +143,9 @@ pub(crate) trait PacketStore {
     /// Whether a packet has high drop precedence (AF12).
     fn is_out(&self, id: &PacketId) -> bool;
 
+    /// What it shares with the packets of its flow alone.
+    fn flow(&self, id: &PacketId) -> u64;
+
     /// Makes a second packet of this one.
     fn duplicate(&mut self, id: &PacketId) -> PacketId;
 }
@@ -206,6 +209,10 @@ impl PacketStore for Packets {
 
     fn is_out(&self, id: &PacketId) -> bool {
         self.get(id).segment.dscp.is_out()
+    }
+
+    fn flow(&self, id: &PacketId) -> u64 {
+        self.get(id).origin.index() as u64
     }
 
     fn duplicate(&mut self, id: &PacketId) -> PacketId {

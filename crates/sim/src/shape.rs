@@ -246,6 +246,15 @@ impl QueueLimit {
         }
     }
 
+    /// Whether so much may wait.
+    pub(crate) const fn holds(self, packets: u64, waiting: u64) -> bool {
+        match self {
+            Self::Unlimited => true,
+            Self::Packets(limit) => packets <= limit as u64,
+            Self::Octets(limit) => waiting <= limit,
+        }
+    }
+
     fn flaw(self) -> Option<(String, &'static str)> {
         match self {
             Self::Packets(0) => Some(("0 packets".to_owned(), "at least 1 packet")),

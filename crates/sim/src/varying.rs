@@ -10,8 +10,8 @@ use crate::error::BuildError;
 use crate::link::{Load, QueueFull};
 use crate::outage::{Downtime, WhileDown};
 use crate::packet::{PacketId, PacketStore};
-use crate::queue::codel::{Controller, Head};
-use crate::queue::Discipline;
+use crate::queue::buffer::{Buffer, Waiting};
+use crate::queue::{Departure, Manager};
 use crate::random::Stream;
 use crate::service::{Schedule, Service};
 use crate::shape::{Change, LinkSpec, QueueLimit};
@@ -25,10 +25,8 @@ use whyloss_transport::Instant;
 /// A wire that varies, in use, in one direction.
 #[derive(Debug)]
 pub(crate) struct Varying {
-    queue: VecDeque<Waiting>,
-    waiting_octets: u64,
+    queue: Buffer<Load>,
     limits: Schedule<QueueLimit>,
-    controller: Option<Controller>,
     service: Service,
     state: State,
     /// Outages in which the transmitter goes on.
@@ -38,8 +36,8 @@ pub(crate) struct Varying {
     pattern_ends: u64,
     delays: Schedule<u64>,
     spread: Spread,
-    /// What the controller has dropped, and when.
-    dropped: VecDeque<(u64, Load)>,
+    /// What has been dropped out of the queue, when and why.
+    dropped: VecDeque<(u64, Load, Cause)>,
     flying: BinaryHeap<Reverse<Flying>>,
     launched: u64,
     /// Packets that arrive twice, by the number of their first flight, until the second arrival.
@@ -54,13 +52,6 @@ struct Doubled {
     load: Load,
     /// It has arrived once.
     arrived: bool,
-}
-
-/// A packet in the queue.
-#[derive(Debug)]
-struct Waiting {
-    load: Load,
-    since: u64,
 }
 
 /// What the transmitter does.
@@ -119,7 +110,7 @@ impl Ord for Flying {
 #[derive(Debug)]
 pub(crate) enum Step {
     /// The queue has dropped it.
-    Dropped { at: u64, load: Load },
+    Dropped { at: u64, load: Load, cause: Cause },
     /// It arrives at the end of the link, or would.
     Crossed(Crossed),
 }
@@ -139,6 +130,8 @@ pub(crate) struct Crossed {
 pub(crate) struct Parts<'a, G> {
     pub traffic: &'a mut Traffic,
     pub channel: &'a mut Channel,
+    /// What decides on packets that come to the queue, if there is something.
+    pub manager: Option<&'a mut Manager>,
     pub packets: &'a mut G,
 }
 
@@ -158,10 +151,8 @@ impl Varying {
         let limits = spec.change.iter().filter_map(|change| Some((change.at.as_nanos(), change.queue?)));
         let delays = spec.change.iter().filter_map(|change| Some((change.at.as_nanos(), change.delay?.as_nanos())));
         Ok(Self {
-            queue: VecDeque::new(),
-            waiting_octets: 0,
+            queue: Buffer::new(spec.discipline.as_ref(), || Stream::new(seed, run, &format!("queue of {item}"), "flows")),
             limits: Schedule::new(spec.queue, limits),
-            controller: if let Some(Discipline::CoDel(codel)) = &spec.discipline { Some(Controller::new(codel)) } else { None },
             service: Service::new(spec, &outages),
             state: State::Idle(0),
             outages: outages.of(WhileDown::Dropped),
@@ -180,20 +171,21 @@ impl Varying {
 
     /// Packets and octets that wait.
     pub fn waiting(&self) -> (u64, u64) {
-        (self.queue.len() as u64, self.waiting_octets)
+        self.queue.len()
     }
 
     /// Whether the queue has room for a packet at `now`.
     pub fn has_room(&mut self, now: u64, octets: u32) -> bool {
         let free = matches!(self.state, State::Idle(_)) && self.service.ready(now) == now;
-        free || self.limits.at(now).admits(self.queue.len() as u64, self.waiting_octets, octets)
+        let (packets, waiting) = self.queue.len();
+        free || self.limits.at(now).admits(packets, waiting, octets)
     }
 
     /// Whether the queue has room for two packets of this length at `now`.
     pub fn has_room_for_two(&mut self, now: u64, octets: u32) -> bool {
         let free = matches!(self.state, State::Idle(_)) && self.service.ready(now) == now;
-        let (packets, waiting) =
-            if free { (0, 0) } else { (self.queue.len() as u64 + 1, self.waiting_octets + u64::from(octets)) };
+        let (packets, waiting) = self.queue.len();
+        let (packets, waiting) = if free { (0, 0) } else { (packets + 1, waiting + u64::from(octets)) };
         self.limits.at(now).admits(packets, waiting, octets)
     }
 
@@ -207,14 +199,13 @@ impl Varying {
 
     /// The packets that wait, the newest first, each with its place.
     pub fn waiting_packets(&self) -> impl Iterator<Item = (usize, &PacketId)> + '_ {
-        self.queue.iter().enumerate().rev().map(|(place, waiting)| (place, &waiting.load.packet))
+        self.queue.newest_first().map(|(place, load)| (place, &load.packet))
     }
 
     /// Takes the packet in `place` out of the queue at `now`.
     pub fn remove(&mut self, traffic: &mut Traffic, now: u64, place: usize) -> Option<PacketId> {
-        let Waiting { load, since } = self.queue.remove(place)?;
-        self.waiting_octets -= u64::from(load.octets);
-        traffic.note_wait(now - since, load.octets);
+        let Waiting { item: load, since, octets } = self.queue.remove(place)?;
+        traffic.note_wait(now - since, octets);
         Some(load.packet)
     }
 
@@ -238,21 +229,23 @@ impl Varying {
             }
             _ => false,
         };
-        if !free && !self.limits.at(now).admits(self.queue.len() as u64, self.waiting_octets, load.octets) {
+        let Self { queue, limits, dropped, .. } = self;
+        let (limit, (packets, waiting)) = (*limits.at(now), queue.len());
+        if !free && !queue.makes_room() && !limit.admits(packets, waiting, load.octets) {
             return Err(QueueFull(load));
         }
-        self.waiting_octets += u64::from(load.octets);
-        let waiting = Waiting { load, since: now };
-        if urgent {
-            self.queue.push_front(waiting);
-        } else {
-            self.queue.push_back(waiting);
-        }
+        let flow = parts.packets.flow(&load.packet);
+        queue.push(flow, Waiting { octets: load.octets, since: now, item: load }, urgent);
         if free {
             self.begin(parts, now);
-        } else {
-            parts.traffic.note_queue(self.queue.len() as u64, self.waiting_octets);
+            return Ok(());
         }
+        while let Some(Waiting { item, octets, since }) = queue.overflow(|packets, octets| limit.holds(packets, octets)) {
+            parts.traffic.note_wait(now - since, octets);
+            dropped.push_back((now, item, Cause::QueueFull));
+        }
+        let (packets, waiting) = queue.len();
+        parts.traffic.note_queue(packets, waiting);
         Ok(())
     }
 
@@ -283,9 +276,9 @@ impl Varying {
     pub fn step<G: PacketStore>(&mut self, parts: &mut Parts<'_, G>, now: u64) -> Option<Step> {
         self.advance(parts, now);
         let arrival = self.flying.peek().map(|Reverse(flying)| flying.arrival).filter(|arrival| *arrival <= now);
-        if self.dropped.front().is_some_and(|(at, _)| arrival.is_none_or(|arrival| *at <= arrival)) {
-            let (at, load) = self.dropped.pop_front()?;
-            return Some(Step::Dropped { at, load });
+        if self.dropped.front().is_some_and(|(at, ..)| arrival.is_none_or(|arrival| *at <= arrival)) {
+            let (at, load, cause) = self.dropped.pop_front()?;
+            return Some(Step::Dropped { at, load, cause });
         }
         arrival?;
         let Reverse(Flying { arrival: at, carried, crossed: flips, .. }) = self.flying.pop()?;
@@ -334,7 +327,7 @@ impl Varying {
             State::Idle(_) => None,
             State::Stopped(at) | State::Busy { end: at, .. } => Some(*at),
         };
-        let dropped = self.dropped.front().map(|(at, _)| *at);
+        let dropped = self.dropped.front().map(|(at, ..)| *at);
         let arrival = self.flying.peek().map(|Reverse(flying)| flying.arrival);
         [service, dropped, arrival].into_iter().flatten().min().filter(|at| *at < u64::MAX)
     }
@@ -350,21 +343,21 @@ impl Varying {
 
     /// Takes the packet from the queue that is transmitted next.
     fn dequeue<G: PacketStore>(&mut self, parts: &mut Parts<'_, G>, now: u64) -> Option<Load> {
-        let Self { queue, waiting_octets, controller, dropped, .. } = self;
-        let Parts { traffic, packets, .. } = parts;
-        let mut pop = || {
-            let Waiting { load, since } = queue.pop_front()?;
-            *waiting_octets -= u64::from(load.octets);
-            traffic.note_wait(now - since, load.octets);
-            Some(Head { waited: now - since, backlog: *waiting_octets, octets: load.octets, item: load })
+        let Self { queue, dropped, .. } = self;
+        let Parts { traffic, packets, manager, .. } = parts;
+        let mut backlog = queue.len().1;
+        let left = |waited, octets| {
+            traffic.note_wait(waited, octets);
+            if let Some(manager) = manager {
+                manager.departs(&Departure { now, waited, length: octets, backlog });
+            }
+            backlog -= u64::from(octets);
         };
-        let Some(controller) = controller else { return pop().map(|head| head.item) };
-        let marks = controller.marks();
-        controller.dequeue(now, pop, |load| {
+        queue.pop(now, left, |load, marks| {
             if marks && packets.mark(&load.packet) {
                 return Some(load);
             }
-            dropped.push_back((now, load));
+            dropped.push_back((now, load, Cause::Aqm));
             None
         })
     }
@@ -401,9 +394,9 @@ impl Varying {
 
     /// Packets in the queue, in transmission or on the way; one that arrives twice is one packet until its copy has arrived.
     pub fn under_way(&self) -> impl Iterator<Item = &PacketId> + '_ {
-        let waiting = self.queue.iter().map(|waiting| &waiting.load);
+        let waiting = self.queue.iter().map(|waiting| &waiting.item);
         let busy = if let State::Busy { load, .. } = &self.state { Some(load) } else { None };
-        let dropped = self.dropped.iter().map(|(_, load)| load);
+        let dropped = self.dropped.iter().map(|(_, load, _)| load);
         let flying = self.flying.iter().filter_map(|Reverse(flying)| match &flying.carried {
             Carried::Once(load) => Some(load),
             Carried::Twice(_) => None,
@@ -423,7 +416,7 @@ impl Varying {
 
     /// For each packet that waits at `now`, how long it has waited, and its octets.
     pub fn waited(&self, now: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.queue.iter().map(move |waiting| (now - waiting.since, waiting.load.octets))
+        self.queue.iter().map(move |waiting| (now - waiting.since, waiting.octets))
     }
 
     /// How often the patterns of channels that have gone came to their ends.

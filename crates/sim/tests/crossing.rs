@@ -54,7 +54,7 @@ fn cross(spec: &LinkSpec, every: u64) -> (Crossing, Vec<(u64, Instant, Cause)>) 
         if token % every == 0 {
             poll(&mut crossing, now);
         }
-        crossing.offer(now, Packet { token, octets: OCTETS, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT });
+        crossing.offer(now, Packet { token, octets: OCTETS, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT, flow: 0 });
     }
     while let Some(at) = crossing.next_event() {
         poll(&mut crossing, at);
@@ -113,7 +113,7 @@ fn only_what_is_capable_is_marked() {
     let spec = LinkSpec { discipline: Some(warn), ..spec(QueueLimit::Unlimited, Errors::None, Effect::Erase) };
     let mut crossing = Crossing::new(&spec, 1, 0, "a>b").unwrap();
     for (token, ecn) in [Ecn::Capable0, Ecn::NotCapable].into_iter().cycle().take(10).enumerate() {
-        crossing.offer(Instant::ZERO, Packet { token: token as u64, octets: 100, ecn, dscp: Dscp::DEFAULT });
+        crossing.offer(Instant::ZERO, Packet { token: token as u64, octets: 100, ecn, dscp: Dscp::DEFAULT, flow: 0 });
     }
     assert_eq!(crossing.waiting(Instant::ZERO), (9, 900));
     let far = Instant::from_nanos(1_000_000_000);
@@ -146,7 +146,7 @@ fn what_changes_while_it_runs_holds_from_then_on() {
     let ms = |ms: u64| Instant::from_nanos(ms * 1_000_000);
     let mut crossing = Crossing::changeable(&spec, 1, 0, "a>b").unwrap();
     let offer = |crossing: &mut Crossing, at, token| {
-        crossing.offer(at, Packet { token, octets: 1000, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT });
+        crossing.offer(at, Packet { token, octets: 1000, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT, flow: 0 });
     };
     // A millisecond each; the third begins when the rate has halved, and ends when the delay is longer.
     (0..3).for_each(|token| offer(&mut crossing, ms(0), token));

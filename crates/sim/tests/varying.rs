@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use whyloss_sim::{
-    AdaptiveRed, Amount, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, CoDel, Crossing, Discipline, Effect, End, Errors,
-    Jitter, JitterLaw, Limits, LinkNames, LinkSpec, LogSpec, Outage, Packet, QueueLimit, Records, Red, Reorder, Rhythm, Spell,
-    TcpFlow, Trace, Truth, Way, WhileDown,
+    AdaptiveRed, Amount, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, CoDel, Crossing, DelayEstimate, Discipline,
+    Effect, End, Errors, FqCoDel, Jitter, JitterLaw, Limits, LinkNames, LinkSpec, LogSpec, Outage, Packet, Pie, QueueLimit,
+    Records, Red, Reorder, Rhythm, Spell, TcpFlow, Trace, Truth, Way, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::segment::{Dscp, Ecn};
@@ -32,7 +32,7 @@ fn plain() -> LinkSpec {
 fn cross(spec: &LinkSpec, times: &[u64]) -> Vec<(u64, u64, Option<Cause>)> {
     let mut crossing = Crossing::new(spec, 1, 0, "a>b").unwrap();
     for (token, time) in times.iter().enumerate() {
-        let packet = Packet { token: token as u64, octets: OCTETS, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT };
+        let packet = Packet { token: token as u64, octets: OCTETS, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT, flow: 0 };
         crossing.offer(at(*time), packet);
     }
     let mut passages = Vec::new();
@@ -144,7 +144,7 @@ fn what_is_reordered_is_overtaken() {
 fn a_packet_that_comes_twice_is_said_to() {
     let spec = LinkSpec { duplicate: 1.0, ..plain() };
     let mut crossing = Crossing::new(&spec, 1, 0, "a>b").unwrap();
-    let packet = Packet { token: 7, octets: OCTETS, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT };
+    let packet = Packet { token: 7, octets: OCTETS, ecn: Ecn::NotCapable, dscp: Dscp::DEFAULT, flow: 0 };
     crossing.offer(at(0), packet);
     let mut heard = Vec::new();
     while let Some(passage) = crossing.poll(at(100)) {
@@ -385,6 +385,13 @@ fn any_link() -> impl Strategy<Value = LinkSpec> {
         Just(Discipline::Red(Red { weight: 0.1, ..Red::default() })),
         Just(Discipline::Red(Red { weight: 0.1, bytes: true, queue_in_bytes: true, wait: false, mark: true, ..Red::default() })),
         Just(Discipline::AdaptiveRed(AdaptiveRed::default())),
+        (any::<bool>(), any::<bool>(), 0_u64..30).prop_map(|(mark, timestamps, burst)| {
+            let estimate = if timestamps { DelayEstimate::Timestamps } else { DelayEstimate::DepartureRate };
+            Discipline::Pie(Pie { mark, estimate, target: ms(2), interval: ms(3), burst: ms(burst), ..Pie::default() })
+        }),
+        (any::<bool>(), 1_u32..5, 1_u64..3000, 1_u64..20_000).prop_map(|(mark, queues, quantum, memory)| {
+            Discipline::FqCoDel(FqCoDel { mark, queues, quantum, memory, target: ms(1), interval: ms(10) })
+        }),
         Just(Discipline::Biased),
     ]);
     (
@@ -470,7 +477,7 @@ fn balance(spec: &LinkSpec, coming: &[Coming], every: usize) -> Vec<(u64, Instan
         }
         let ecn = if capable { Ecn::Capable0 } else { Ecn::NotCapable };
         let dscp = if out { Dscp::AF12 } else { Dscp::DEFAULT };
-        crossing.offer(now, Packet { token: token as u64, octets, ecn, dscp });
+        crossing.offer(now, Packet { token: token as u64, octets, ecn, dscp, flow: u64::from(octets) % 5 });
     }
     let mut now = Instant::ZERO;
     while let Some(next) = crossing.next_event() {

@@ -12,8 +12,8 @@ pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};
 pub use flow::Flow;
 pub use topology::{Access, Direction, Dumbbell, Host, Link, Links, Move, Path, Router, Shape};
 pub use whyloss_sim::{
-    AdaptiveRed, AtEnd, ChannelScope, CoDel, Discipline, Effect, Jitter, JitterLaw, Locking, MiddleboxKind, Outage, Red, Reorder,
-    Spacing, Warn, WhileDown,
+    AdaptiveRed, AtEnd, ChannelScope, CoDel, DelayEstimate, Discipline, Effect, FqCoDel, Jitter, JitterLaw, Locking,
+    MiddleboxKind, Outage, Pie, Red, Reorder, Spacing, Warn, WhileDown,
 };
 pub use whyloss_transport::kit::Value as Parameter;
 pub use whyloss_transport::tcp::{AckPolicy, FastRecovery as Recovery, Granularity, Overrides as Tcp, ReportResponse};

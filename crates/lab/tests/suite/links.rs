@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use whyloss_lab::arrow_array::Array as _;
 use whyloss_lab::{run, Control, RunOptions, Scenario, Tables};
 use whyloss_sim::{
-    AdaptiveRed, Change, ChannelSpec, Discipline, Downtime, Errors, Jitter, JitterLaw, LinkSpec, Outage, QueueLimit, Red,
-    Reorder, Spell, WhileDown,
+    AdaptiveRed, Change, ChannelSpec, DelayEstimate, Discipline, Downtime, Errors, FqCoDel, Jitter, JitterLaw, LinkSpec, Outage,
+    Pie, QueueLimit, Red, Reorder, Spell, WhileDown,
 };
 use whyloss_transport::{BitRate, Duration, Instant};
 
@@ -81,11 +81,18 @@ fn all_fields_reach_the_link() {
 fn disciplines_reach_the_link() {
     let red = Red { min: 7.0, bytes: true, queue_in_bytes: true, wait: false, mean_packet: 1000, ..Red::default() };
     let adaptive = AdaptiveRed { target: ms(10), most: 0.4, ..AdaptiveRed::default() };
+    let estimate = DelayEstimate::Timestamps;
+    let pie = Pie { estimate, ecn_threshold: 0.2, burst: ms(100), mark: true, ..Pie::default() };
+    let fair = FqCoDel { quantum: 300, queues: 16, memory: 1_000_000, target: ms(1), ..FqCoDel::default() };
     for (said, expected) in [
         ("{ red = {} }", Discipline::Red(Red::default())),
         ("{ red = { min = 7, bytes = true, queue_in_bytes = true, wait = false, mean_packet = '1 kB' } }", Discipline::Red(red)),
         ("{ adaptive-red = {} }", Discipline::AdaptiveRed(AdaptiveRed::default())),
         ("{ adaptive-red = { target = '10 ms', most = 0.4 } }", Discipline::AdaptiveRed(adaptive)),
+        ("{ pie = {} }", Discipline::Pie(Pie::default())),
+        ("{ pie = { estimate = 'timestamps', ecn_threshold = '20 %', burst = '100 ms', mark = true } }", Discipline::Pie(pie)),
+        ("{ fq-codel = {} }", Discipline::FqCoDel(FqCoDel::default())),
+        ("{ fq-codel = { quantum = '300 B', queues = 16, memory = '1 MB', target = '1 ms' } }", Discipline::FqCoDel(fair)),
     ] {
         let [there, back] = wire(&format!("[path]\nrate = '1 Mbps'\nforward.discipline = {said}\n{FLOW}"));
         assert_eq!((there.discipline, back.discipline), (Some(expected), None), "{said}");
@@ -144,6 +151,20 @@ fn mistakes_are_named() {
         (
             "discipline = { red = { mean_packet = '70 kB' } }",
             "path.discipline.red.mean_packet: found 70000 B; allowed: 1 B to 65535 B",
+        ),
+        (
+            "discipline = { pie = { ecn_threshold = 0 } }",
+            "path.discipline.pie.ecn_threshold: found 0; allowed: a number above 0, at most 1",
+        ),
+        ("discipline = { pie = { alpha = 0 } }", "path.discipline.pie.alpha: found 0; allowed: a number above 0, at most 1000"),
+        ("discipline = { fq-codel = { queues = 100000 } }", "path.discipline.fq-codel.queues: found 100000; allowed: 1 to 65536"),
+        (
+            "discipline = { fq-codel = { quantum = '70 kB' } }",
+            "path.discipline.fq-codel.quantum: found 70000 B; allowed: 1 B to 65535 B",
+        ),
+        (
+            "discipline = { fq-codel = { target = '0 s' } }",
+            "path.discipline.fq-codel.target: found 0 s; allowed: a time above zero",
         ),
         (
             "reverse.discipline = { adaptive-red = { most = 0.001 } }",

@@ -2,6 +2,7 @@
 //!
 //! Nothing here asks for a packet that is whole: what cannot be read is zero.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use whyloss_sim::Cause;
 use whyloss_transport::segment::{Dscp, Ecn};
@@ -129,6 +130,13 @@ impl Header {
             DCCP if rest.len() >= 12 => self.transport_octets = u16::from(rest[4]) * 4,
             _ => {}
         }
+    }
+
+    /// What it shares with the packets of its flow: a hash of addresses, protocol and ports. Fragments behind the first have no ports.
+    pub fn flow(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.src, self.dst, self.protocol, self.src_port, self.dst_port).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Where a packet with this header is damaged if `bit` is the first bit in error.

@@ -147,9 +147,10 @@ impl Network {
     /// A packet comes to a wire that varies.
     #[inline(never)]
     fn enqueue_varying(&mut self, direction: DirectionId, load: Load, urgent: bool) -> Result<(), QueueFull> {
-        let Direction { traffic, channel, line, .. } = &mut self.directions[direction.index()];
+        let Direction { traffic, channel, manager, line, .. } = &mut self.directions[direction.index()];
         let Line::Varying(varying) = line else { return Ok(()) };
-        let taken = varying.offer(&mut Parts { traffic, channel, packets: &mut self.packets }, self.now, load, urgent);
+        let manager = manager.as_deref_mut();
+        let taken = varying.offer(&mut Parts { traffic, channel, manager, packets: &mut self.packets }, self.now, load, urgent);
         self.arm(direction);
         taken
     }
@@ -213,8 +214,8 @@ impl Network {
         varying.armed = u64::MAX;
         let arrived = match link.step(self.now, &mut self.packets) {
             Some(Step::Crossed(crossed)) => self.arrive_varying(direction, crossed),
-            Some(Step::Dropped { load, .. }) => {
-                self.drop_from_queue(direction, load.packet, Cause::Aqm);
+            Some(Step::Dropped { load, cause, .. }) => {
+                self.drop_from_queue(direction, load.packet, cause);
                 None
             }
             None => None,

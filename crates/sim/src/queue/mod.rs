@@ -3,12 +3,18 @@
 //! What is decided when a packet comes precedes the drop-tail queue of the wire, whose limit still holds; a plain queue pays nothing for
 //! it.
 
-pub(crate) mod codel;
+pub(crate) mod buffer;
+mod codel;
+mod fair;
+mod pie;
 mod red;
 
 use crate::error::{BuildError, Flaw};
 use crate::random::Stream;
 pub use codel::CoDel;
+pub use fair::FqCoDel;
+pub(crate) use pie::Departure;
+pub use pie::{DelayEstimate, Pie};
 pub use red::{AdaptiveRed, Red};
 use whyloss_transport::BitRate;
 
@@ -28,6 +34,11 @@ pub enum Discipline {
     /// Controlled delay: drops at the head what has waited too long for too long (RFC 8289).
     #[cfg_attr(feature = "serde", serde(rename = "codel"))]
     CoDel(CoDel),
+    /// A queue for each flow, served in turn, and CoDel in each (RFC 8290).
+    #[cfg_attr(feature = "serde", serde(rename = "fq-codel"))]
+    FqCoDel(FqCoDel),
+    /// Drops what comes with a probability that follows from the waiting time and its trend (RFC 8033).
+    Pie(Pie),
 }
 
 /// The congestion warning of TCP-Jersey (Xu, Tian & Ansari 2004).
@@ -56,6 +67,8 @@ impl Discipline {
             Self::Red(_) => "red",
             Self::AdaptiveRed(_) => "adaptive-red",
             Self::CoDel(_) => "codel",
+            Self::FqCoDel(_) => "fq-codel",
+            Self::Pie(_) => "pie",
         }
     }
 
@@ -70,18 +83,28 @@ impl Discipline {
             Self::Red(red) => red.flaw(),
             Self::AdaptiveRed(adaptive) => adaptive.flaw(),
             Self::CoDel(codel) => codel.flaw(),
+            Self::FqCoDel(fair) => fair.flaw(),
+            Self::Pie(pie) => pie.flaw(),
         }
     }
 
-    /// Whether it decides when a packet leaves, not only when one comes.
+    /// Whether it has to know when packets leave, not only when they come.
     pub(crate) const fn acts_at_departure(&self) -> bool {
-        matches!(self, Self::CoDel(_))
+        matches!(self, Self::CoDel(_) | Self::FqCoDel(_) | Self::Pie(_))
     }
 }
 
 /// A value that has to lie above 0, and at most at 1.
 fn not_a_share(field: &'static str, value: f64) -> Option<Flaw> {
     (!(value > 0.0 && value <= 1.0)).then(|| (field, value.to_string(), "a number above 0, at most 1"))
+}
+
+/// The longest packet that there is.
+const LONGEST: u64 = 65_535;
+
+/// A length that no packet has.
+fn packet_flaw(mean_packet: u64) -> Option<Flaw> {
+    (!(1..=LONGEST).contains(&mean_packet)).then(|| ("mean_packet", format!("{mean_packet} B"), "1 B to 65535 B"))
 }
 
 /// What is to become of a packet.
@@ -120,6 +143,7 @@ pub(crate) enum Manager {
     Biased,
     Warn(Warn, Average),
     Red(Box<red::Detector>),
+    Pie(Box<pie::Controller>),
 }
 
 impl Manager {
@@ -137,7 +161,9 @@ impl Manager {
             Discipline::AdaptiveRed(adaptive) => {
                 Some(Self::Red(Box::new(red::Detector::adaptive(adaptive, rate.as_bps() as f64, stream()))))
             }
-            Discipline::CoDel(_) => None,
+            Discipline::Pie(pie) => Some(Self::Pie(Box::new(pie::Controller::new(pie, stream())))),
+            // They decide when a packet leaves.
+            Discipline::CoDel(_) | Discipline::FqCoDel(_) => None,
         })
     }
 
@@ -154,6 +180,14 @@ impl Manager {
                 }
             }
             Self::Red(detector) => detector.decide(found),
+            Self::Pie(controller) => controller.decide(found),
+        }
+    }
+
+    /// A packet leaves the queue to be transmitted.
+    pub fn departs(&mut self, departure: &Departure) {
+        if let Self::Pie(controller) = self {
+            controller.departs(departure);
         }
     }
 }

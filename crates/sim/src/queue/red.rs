@@ -2,7 +2,7 @@
 //!
 //! Where the papers leave something open it is as in ns-2, whose names stand behind the parameters.
 
-use super::{not_a_share, Average, Decision, Found};
+use super::{not_a_share, packet_flaw, Average, Decision, Found};
 use crate::error::Flaw;
 use crate::random::Stream;
 use whyloss_transport::Duration;
@@ -105,13 +105,6 @@ impl Default for AdaptiveRed {
             mark: false,
         }
     }
-}
-
-/// The longest packet that there is.
-const LONGEST: u64 = 65_535;
-
-fn packet_flaw(mean_packet: u64) -> Option<Flaw> {
-    (!(1..=LONGEST).contains(&mean_packet)).then(|| ("mean_packet", format!("{mean_packet} B"), "1 B to 65535 B"))
 }
 
 impl Red {

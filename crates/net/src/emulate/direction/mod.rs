@@ -427,6 +427,6 @@ impl Slot {
     fn packet(&self, token: u32) -> Packet {
         let Record { octets, marked, header, .. } = self.record;
         let ecn = if marked { whyloss_transport::segment::Ecn::CongestionExperienced } else { header.ecn };
-        Packet { token: u64::from(token), octets, ecn, dscp: header.dscp }
+        Packet { token: u64::from(token), octets, ecn, dscp: header.dscp, flow: header.flow() }
     }
 }

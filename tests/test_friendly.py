@@ -134,6 +134,16 @@ def test_what_differs_in_a_header_only_does_little_harm() -> None:
     assert 0 < high - low < 0.1
 
 
+def test_runs_without_chance_make_nothing_certain() -> None:
+    world = dumbbell(duration="10 s").replace({"scenario.send_overhead": "0 ms", "flow[0].start_spread": "0 ms"})
+    found = wl.friendly("cubic", "vegas", world=world, flows=2, runs=3)
+    low, high = found.effects[0].harm.interval()
+    assert low == pytest.approx(high)
+    assert low > 0.1
+    assert not found.effects[0].certain
+    assert "every run is the same, nothing is certain" in found.verdict
+
+
 def test_vegas_yields_to_reno() -> None:
     found = short("vegas", "reno")
     vegas, reno = effect(found, "half", "vegas"), effect(found, "half", "reno")

@@ -160,10 +160,14 @@ def _file_name(kind: str) -> str:
 def _show(found: Friendliness) -> None:
     for sentence in found.verdicts:
         screen.print(f"{sentence}.", markup=False)
-    listing = table(f"\n{found.world}; {found.runs} runs", "", ">share", ">fair", ">goodput a flow", ">gain", ">harm")
+    listing = table(f"\n{found.world}; {_runs(found.runs)}", "", ">share", ">fair", ">goodput a flow", ">gain", ">harm")
     for effect in found.effects:
         row(listing, *_cells(effect))
     screen.print(listing)
+
+
+def _runs(number: int) -> str:
+    return "one run" if number == 1 else f"{number} runs a mix"
 
 
 def _cells(effect: Effect) -> list[str]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Effect", "Friendliness"]
 
+#: What is left of nothing when many numbers are added up.
+_ROUNDING = 1e-9
 _COLOURS = ("#d5622a", "#2f72b8")
 
 
@@ -54,9 +56,9 @@ class Effect:
 
     @property
     def certain(self) -> bool:
-        """Whether the 95 % interval of the harm leaves out 0."""
+        """Whether the 95 % interval of the harm leaves out 0. Runs that are all the same tell nothing of chance."""
         low, high = self.harm.interval()
-        return low > 0 or high < 0
+        return high - low > _ROUNDING and (low > 0 or high < 0)
 
     def sentence(self) -> str:
         """What it comes to."""
@@ -64,15 +66,18 @@ class Effect:
         beside = f"{self.flows} beside {self.others}"
         if self.harm.n < 2:
             return f"{self.scheme} takes {_percent(value)} from {self.other} ({beside}): one run, nothing is certain"
-        if low == high == 0:
+        if max(abs(low), abs(high)) <= _ROUNDING:
             return f"{self.scheme} takes nothing from {self.other} ({beside}): every run is the same with either"
+        if high - low <= _ROUNDING:
+            same = "every run is the same, nothing is certain (`scenario.send_overhead` lets runs differ)"
+            return f"{self.scheme} takes {_percent(value)} from {self.other} ({beside}): {same}"
         give = f"{_percent(abs(value))} ± {_percent((high - low) / 2)}"
         if self.certain and value < 0:
             return f"{self.scheme} leaves {self.other} {give} more than its own kind does ({beside}): certain"
         if self.certain:
             return f"{self.scheme} takes {give} from {self.other} ({beside}): certain"
         sign = "−" if value < 0 else ""
-        most = f"at most {_percent(high)}"
+        most = f"at most {_percent(min(high, 1.0))}"
         return f"{self.scheme} takes {sign}{give} from {self.other} ({beside}): not certain that it takes any, {most}"
 
     def row(self) -> dict[str, Any]:

@@ -1011,6 +1011,47 @@ class Tcp:
 
 
 @dataclass(kw_only=True)
+class Web:
+    """
+    A web user at the receiver, who reads page after page, all over one connection, by the model of SURGE (Barford & Crovella 1998). Each of a `count` of
+    flows is a user. Where nothing is said the parameters are those published.
+    """
+
+    body_mu: float | None = None
+    """
+    Body of the files' sizes, a lognormal law: mean of the logarithm of the size in octets; 9.357 if nothing is said.
+    """
+    body_share: Probability | None = None
+    """
+    Share of the files in the body; 93 % if nothing is said.
+    """
+    body_sigma: float | None = None
+    """
+    Standard deviation of that logarithm; 1.318 if nothing is said.
+    """
+    files_shape: float | None = None
+    """
+    Shape of the number of files of a page, Pareto from 1 on; 2.43 if nothing is said.
+    """
+    largest: Size | None = None
+    """
+    No file is larger; 100 MB if nothing is said.
+    """
+    tail_from: Size | None = None
+    """
+    Where the tail of the files' sizes begins, a law of Pareto; 133 kB if nothing is said.
+    """
+    tail_shape: float | None = None
+    """
+    Shape of the tail; 1.1 if nothing is said.
+    """
+    think: Spell | None = None
+    """
+    Idle time from the end of a page to the request of the next; Pareto with mean 3 s and shape 1.5 if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
 class Channel:
     """
     What a link does to packets: one of `ber`, `pattern`, `loss`, `spaced`, `markov`, or nothing.
@@ -1212,6 +1253,10 @@ class Flow:
     to: str | None = None
     """
     The host that receives; `client` in `[path]`, the next receiver in `[dumbbell]` if nothing is said.
+    """
+    web: Web | None = None
+    """
+    Pages for a web user, in the place of `size`; only TCP. `web = {}` is the published model.
     """
 
 

@@ -97,6 +97,16 @@ pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Res
         check_rhythm(&stream.rhythm(), stream.burst.is_some() == stream.idle.is_some(), &at("stream"))?;
         check_stop(stream.stop, flow, &at("stream"))?;
     }
+    if let Some(web) = &flow.web {
+        if flow.size.is_some() || flow.stream.is_some() {
+            return Err(InputError::new("pages take the place of a size or a stream")
+                .at(at("web"))
+                .allowed("one of web, stream, size"));
+        }
+        if let Some((name, found, allowed)) = web.spec().flaw() {
+            return Err(InputError::default().at(at(&format!("web.{name}"))).found(found).allowed(allowed));
+        }
+    }
     if flow.striped.is_some() && flow.chunk.0 > config.send_buffer {
         return Err(InputError::new("a chunk does not fit the send buffer")
             .at(at("chunk"))

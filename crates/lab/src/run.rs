@@ -236,7 +236,7 @@ fn add_flow(
                     stop: stream.stop.map_or(Instant::MAX, |stop| Instant::ZERO + stop),
                     rhythm: stream.rhythm(),
                 }),
-                (None, None) => Amount::Unlimited,
+                (None, None) => flow.web.as_ref().map_or(Amount::Unlimited, |web| Amount::Web(web.spec())),
             };
             let (sender, receiver) = ends()?;
             builder.tcp(TcpFlow { name, from, to, start, amount, sender, receiver });

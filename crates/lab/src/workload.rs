@@ -54,6 +54,11 @@ impl Scenario {
                     .found(format!("\"{}\"", stream.rate))
                     .allowed("a `size`, or nothing"));
             }
+            if flow.web.is_some() {
+                return Err(InputError::new("web users exist in the simulator only")
+                    .at(format!("flow[{}].web", transfer.flow))
+                    .allowed("a `size`, or nothing"));
+            }
             Ok(TcpTransfer {
                 name: transfer.name.clone(),
                 entry: transfer.flow,

@@ -25,6 +25,7 @@ use crate::random::Stream;
 use crate::record::Records;
 use crate::simulation::Simulation;
 use crate::striped::Striped;
+use crate::web::Browser;
 use std::collections::HashSet;
 use whyloss_transport::tcp::Granularity;
 use whyloss_transport::{datagram, BitRate, Duration, Endpoint, Instant, Ports};
@@ -480,11 +481,23 @@ impl Assembly {
                 check_pacing(&item, &pacing, start)?;
                 (FlowState { stop: pacing.stop, ..flow }, Opening::Wait)
             }
+            Amount::Web(web) => match web.flaw() {
+                Some(flaw) => return Err(BuildError::unfit(&item, flaw)),
+                None => (flow, Opening::Wait),
+            },
         };
         self.connect(flow, [from, to], (sender, receiver), opening, None)?;
-        if let Amount::Paced(pacing) = amount {
-            let number = FlowId::new(self.hosts.flows.all.len() - 1);
-            self.source(&item, EndpointId::of(number, Way::Forward), start, &pacing);
+        let number = FlowId::new(self.hosts.flows.all.len() - 1);
+        let endpoint = EndpointId::of(number, Way::Forward);
+        match amount {
+            Amount::Paced(pacing) => self.source(&item, endpoint, start, &pacing),
+            Amount::Web(web) => {
+                let Self { seed, run, .. } = *self;
+                let stream = |purpose: &str| Stream::new(seed, run, &item, &format!("web {purpose}"));
+                let source = self.begin(Source::of_pages(endpoint), start);
+                self.hosts.flows.all[number.index()].browser = Some((source, Box::new(Browser::new(web, stream))));
+            }
+            Amount::Unlimited | Amount::Octets(_) => {}
         }
         Ok(())
     }
@@ -564,12 +577,18 @@ impl Assembly {
     fn source(&mut self, item: &str, endpoint: EndpointId, begin: Instant, pacing: &Pacing) {
         let Self { seed, run, .. } = *self;
         let source = Source::new(endpoint, pacing, |purpose| Stream::new(seed, run, item, &format!("source {purpose}")));
+        self.begin(source, begin);
+    }
+
+    /// Lets a source give at `begin` for the first time.
+    fn begin(&mut self, source: Source, begin: Instant) -> SourceId {
         self.hosts.sources.push(source);
+        let source = SourceId::new(self.hosts.sources.len() - 1);
         if begin < Instant::MAX {
-            let source = SourceId::new(self.hosts.sources.len() - 1);
             let event = Event::new(begin.as_nanos(), self.net.events.next_order(), Target::Source(source));
             self.net.events.push(event);
         }
+        source
     }
 
     /// Puts a player at the receiver of a flow.

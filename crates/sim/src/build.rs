@@ -9,6 +9,7 @@ use crate::playback::Playback;
 use crate::radio::RadioSpec;
 use crate::record::LogSpec;
 use crate::shape::LinkSpec;
+use crate::web::Web;
 use std::fmt;
 use std::io::Write;
 use whyloss_transport::datagram;
@@ -34,6 +35,8 @@ pub enum Amount {
     Octets(u64),
     /// What an application gives out at a rate; then the connection is closed. What TCP does not take at once waits for it.
     Paced(Pacing),
+    /// The pages that a web user at the receiving host asks for, one after another over one connection, until the run ends. A request takes no time.
+    Web(Web),
 }
 
 /// Data over one TCP connection.

@@ -98,6 +98,7 @@ fn flow(id: FlowId, hosts: &Hosts, net: &Network, now: Instant) -> FlowRecord {
         octets_corrupted: hosts.corrupted(id),
         goodput_bps: goodput(flow.octets, flow.start, end),
         sending_rate_bps: sender.map(|sender| goodput(sender.data_octets_sent, flow.start, end)),
+        pages: flow.browser.as_ref().map(|(_, browser)| browser.counts),
         playback: flow.player.as_ref().map(|player| player.counts(end.min(flow.stop).as_nanos())),
         sender,
         receiver,

@@ -43,6 +43,7 @@ mod trace;
 mod traffic;
 mod truth;
 mod varying;
+mod web;
 mod whole;
 mod wire;
 
@@ -73,5 +74,6 @@ pub use spread::{Jitter, JitterLaw, Reorder};
 pub use text::FileError;
 pub use trace::Trace;
 pub use truth::{Cause, CauseCounts, Truth};
+pub use web::{PageCounts, Web};
 pub use whole::WholeFile;
 pub use wire::{WireAgent, WireLink, WireNode};

@@ -42,6 +42,12 @@ impl Stream {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// A number from the standard normal law (Box & Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
+    }
+
     /// The number of failures before the first success, each trial succeeding with probability `p` in `(0, 1)`.
     pub fn geometric(&mut self, p: f64) -> u64 {
         // Inversion; 1 - u lies in (0, 1], so the logarithm is finite and not positive.

@@ -3,6 +3,7 @@
 use crate::address::{FlowId, LinkId, NodeId, Way};
 use crate::playback::PlaybackCounts;
 use crate::truth::{Cause, CauseCounts, Truth};
+use crate::web::PageCounts;
 use whyloss_transport::segment::Flags;
 use whyloss_transport::tcp::{Closing, LossRecord, Stats, TimeoutRecord};
 use whyloss_transport::timeout::TimeoutOutcome;
@@ -116,6 +117,8 @@ pub struct FlowRecord {
     pub sending_rate_bps: Option<f64>,
     /// How the player at the receiver fared, if there is one.
     pub playback: Option<PlaybackCounts>,
+    /// What the web user at the receiver got, if there is one.
+    pub pages: Option<PageCounts>,
     /// Counters of the sender's connection; `None` for datagrams.
     pub sender: Option<Stats>,
     /// Counters of the receiver's connection; `None` for datagrams.

@@ -92,7 +92,7 @@ impl Jitter {
             JitterLaw::Uniform => stream.below(mean.saturating_mul(2)),
             JitterLaw::Normal => loop {
                 let deviation = self.deviation.unwrap_or_default().as_nanos();
-                let delay = mean as f64 + deviation as f64 * normal(stream);
+                let delay = mean as f64 + deviation as f64 * stream.normal();
                 if (0.0..=2.0 * mean as f64).contains(&delay) {
                     return delay as u64;
                 }
@@ -131,12 +131,6 @@ impl Reorder {
             }
         }
     }
-}
-
-/// A number from the standard normal law (Box & Muller 1958).
-fn normal(stream: &mut Stream) -> f64 {
-    let radius = libm::sqrt(-2.0 * libm::log(1.0 - stream.unit()));
-    radius * libm::cos(std::f64::consts::TAU * stream.unit())
 }
 
 /// What decides when packets arrive, at work in one direction.

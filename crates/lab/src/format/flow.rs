@@ -1,6 +1,6 @@
 //! What is sent.
 
-use super::application::{Datagrams, Dccp, Playback, Stream};
+use super::application::{Datagrams, Dccp, Playback, Stream, Web};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,6 +40,9 @@ pub struct Flow {
     /// An application that gives out data at a rate, in the place of `size`; only TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
+    /// Pages for a web user, in the place of `size`; only TCP. `web = {}` is the published model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub web: Option<Web>,
     /// A player at the receiver: in how many slots of time enough has come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub playback: Option<Playback>,
@@ -92,6 +95,7 @@ impl Default for Flow {
             striped: None,
             chunk: Size(16_384),
             stream: None,
+            web: None,
             playback: None,
             cbr: None,
             dccp: None,

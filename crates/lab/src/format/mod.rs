@@ -6,7 +6,7 @@ mod channel;
 mod flow;
 mod topology;
 
-pub use application::{Datagrams, Dccp, Playback, Stream};
+pub use application::{Datagrams, Dccp, Playback, Stream, Web};
 pub use chain::Chain;
 pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};
 pub use flow::Flow;

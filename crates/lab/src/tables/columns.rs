@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use whyloss_sim::{
     Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, MiddleboxRecord,
-    PacketRecord, PlaybackCounts, Records, RunOutcome, TimeoutRow, Truth,
+    PacketRecord, PageCounts, PlaybackCounts, Records, RunOutcome, TimeoutRow, Truth,
 };
 use whyloss_transport::tcp::{Closing, Judgement, Stats};
 use whyloss_transport::{Duration, Instant};
@@ -41,6 +41,7 @@ pub struct Outline {
     goodput_bps: f64,
     max_reordered: Option<u64>,
     playback: Option<PlaybackCounts>,
+    pages: Option<PageCounts>,
 }
 
 impl<'a> Origin<'a> {
@@ -70,6 +71,7 @@ impl<'a> Origin<'a> {
                     outline.finished_ns = flow.finished.map(Instant::as_nanos);
                     outline.goodput_bps = flow.goodput_bps;
                     outline.playback = flow.playback;
+                    outline.pages = flow.pages;
                 }
                 Some(striped) => {
                     outline.octets_delivered = striped.octets_delivered;
@@ -215,6 +217,8 @@ table! {
         playback_slots: maybe u64 = r.item.playback.map(|counts| counts.slots), "Slots of time that the player at the receiver played; this and the next are null without `playback`.";
         playback_met: maybe u64 = r.item.playback.map(|counts| counts.met), "Of those, the successes: slots in which enough arrived.";
         playback_met_buffered: maybe u64 = r.item.playback.map(|counts| counts.met_buffered), "Slots in which enough was there, with what waited in the buffer from earlier ones.";
+        pages: maybe u64 = r.item.pages.map(|counts| counts.pages), "Pages that the web user at the receiver got whole; null without `web`.";
+        mean_page_time_ns: maybe f64 = r.item.pages.filter(|counts| counts.pages > 0).map(|counts| counts.took.as_nanos() as f64 / counts.pages as f64), "Mean time from the request of a page until all of it was in order at the receiver; null without a whole page.";
     }
 }
 

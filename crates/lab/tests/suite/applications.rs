@@ -135,6 +135,8 @@ fn mistakes_are_named() {
         ("playback = { enough = 0.9, rate = '1 Mbps', slot = '1 us' }", "flow[0].playback.slot: found 1 us; allowed: 1 ms or more"),
         ("size = '1 MB'\nstriped = 2\nplayback = { enough = 0.9, rate = '1 Mbps' }", "flow[0].playback: a striped transfer is not played"),
         ("scheme = 'dccp-ccid2'\nstream = { rate = '1 Mbps' }", "flow[0].scheme: DCCP and TFRC know nothing of TCP; found \"dccp-ccid2\" with fields of TCP; allowed: name, from, to, count, start, start_spread, playback, dccp, parameters"),
+        ("size = '1 MB'\nweb = {}", "flow[0].web: pages take the place of a size or a stream; allowed: one of web, stream, size"),
+        ("web = { files_shape = 0 }", "flow[0].web.files_shape: found 0; allowed: a number from 0.1 to 1000"),
         ("cbr = { rate = '1 Mbps', packet = '500 B', idle = '1 s' }", "flow[0].cbr: bursts need silences, and silences bursts; allowed: both `burst` and `idle`, or neither"),
         ("cbr = { rate = '1 Mbps', packet = '500 B', jitter = 2 }", "flow[0].cbr.jitter: found 2; allowed: a number from 0 to 1, such as 8.3e-6, or a percentage, such as \"2 %\""),
     ] {
@@ -143,4 +145,27 @@ fn mistakes_are_named() {
         let (_, told) = error.split_once(": ").unwrap();
         assert_eq!(told, message, "{flow}");
     }
+}
+
+#[test]
+fn web_users_read_page_after_page() {
+    let web = |path: &str, rate: &str| {
+        let text = format!(
+            "[scenario]\nduration = '600 s'\n[path]\nrate = '{rate}'\ndelay = '20 ms'\n{path}\n\
+             [[flow]]\ncount = 1\nscheme = 'newreno'\nweb = {{ think = '1 s', largest = '1 MB' }}\n"
+        );
+        let tables = tables(&text);
+        let (pages, octets) = (count(&tables, "transfers", "pages"), count(&tables, "transfers", "octets_delivered"));
+        (pages, octets as f64 / pages as f64, number(&tables, "transfers", "mean_page_time_ns") / 1e9)
+    };
+    let (pages, octets, time) = web("", "10 Mbps");
+    // Each page takes its time and a second more, to the last.
+    assert!((pages as f64 * (time + 1.0) - 600.0).abs() < 10.0, "{pages} of {time}");
+    assert!(time > 0.02 && time < 1.0, "{time}");
+    // 1.37 files, 93 % of them of 20 kB in the mean and the rest of 376 kB in the cut tail: 62 kB, and 7 kB the standard error of 500 pages.
+    assert!((34_000.0..90_000.0).contains(&octets), "{octets}");
+    let (fewer, _, longer) = web("", "200 kbps");
+    assert!(fewer < pages && longer > 2.0 * time, "a slow link makes users wait: {longer}");
+    let (_, _, spoilt) = web("forward.channel.loss = '5 %'", "10 Mbps");
+    assert!(spoilt > 1.2 * time, "losses do, too: {spoilt}");
 }

@@ -1,10 +1,11 @@
 //! What is known of flows while they run.
 
-use crate::address::{EndpointId, FileId, FlowId, Way};
+use crate::address::{EndpointId, FileId, FlowId, SourceId, Way};
 use crate::network::Protocol;
 use crate::playback::Player;
 use crate::record::TimeoutRow;
 use crate::striped::Striped;
+use crate::web::Browser;
 use whyloss_transport::segment::synthetic_octet;
 use whyloss_transport::tcp::{Closing, GapRecord, LossRecord};
 use whyloss_transport::{Instant, Payload};
@@ -31,6 +32,8 @@ pub(crate) struct FlowState {
     pub octets: u64,
     /// Who plays them there.
     pub player: Option<Player>,
+    /// Who asks for pages there, and the source that gives them.
+    pub browser: Option<(SourceId, Box<Browser>)>,
     /// Its timeouts of which nobody knows yet whether they were right, by their position in [`Flows::timeouts`].
     pub unassessed: Vec<usize>,
 }
@@ -53,6 +56,7 @@ impl FlowState {
             failed: false,
             octets: 0,
             player: None,
+            browser: None,
             unassessed: Vec::new(),
         }
     }

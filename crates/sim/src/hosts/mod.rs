@@ -166,6 +166,10 @@ impl Hosts {
         let source = &mut self.sources[id.index()];
         let Source { endpoint, octets, stop, sent: number, .. } = *source;
         let socket = &mut self.sockets[endpoint.index()];
+        if let (Some((_, browser)), Socket::Tcp(socket)) = (&mut self.flows.of(endpoint).browser, &mut *socket) {
+            let octets = browser.ask(Instant::from_nanos(net.now));
+            return socket.produce(endpoint, &mut self.flows, net, Some(octets));
+        }
         let over = net.now >= stop;
         if !over {
             let next = source.send(net.now).min(stop);
@@ -176,7 +180,7 @@ impl Hosts {
             }
         }
         match socket {
-            Socket::Tcp(socket) => socket.produce(endpoint, &mut self.flows, net, Some(octets).filter(|_| !over)),
+            Socket::Tcp(socket) => socket.produce(endpoint, &mut self.flows, net, Some(octets.into()).filter(|_| !over)),
             Socket::Datagrams(socket) => {
                 let command = if over { Command::Close } else { Command::Produce { octets, packets: 1 } };
                 socket.command(endpoint, &mut self.flows, net, command);

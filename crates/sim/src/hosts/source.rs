@@ -4,6 +4,7 @@ use crate::address::EndpointId;
 use crate::link::Transmitter;
 use crate::pacing::{Bursts, Pacing};
 use crate::random::Stream;
+use whyloss_transport::BitRate;
 
 /// A source of datagrams, or of data for a socket.
 #[derive(Debug)]
@@ -55,6 +56,12 @@ impl Source {
         Self { endpoint, octets, stop: stop.as_nanos(), sent: 0, pace: Transmitter::new(rate), jitter, bursts }
     }
 
+    /// What gives `endpoint` what its flow's web user asks for, and nothing by itself.
+    pub const fn of_pages(endpoint: EndpointId) -> Self {
+        let pace = Transmitter::new(BitRate::from_bps(1));
+        Self { endpoint, octets: 0, stop: u64::MAX, sent: 0, pace, jitter: None, bursts: None }
+    }
+
     /// A piece leaves at `now`; when the next one does.
     pub fn send(&mut self, now: u64) -> u64 {
         self.sent += 1;
@@ -79,7 +86,7 @@ mod tests {
     use crate::address::{FlowId, Way};
     use crate::pacing::Rhythm;
     use crate::spell::Spell;
-    use whyloss_transport::{BitRate, Duration, Instant};
+    use whyloss_transport::{Duration, Instant};
 
     const MS: u64 = 1_000_000;
 

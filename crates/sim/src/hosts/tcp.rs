@@ -114,9 +114,9 @@ impl TcpSocket {
     }
 
     /// The application gives so many octets to send, or closes.
-    pub fn produce(&mut self, end: EndpointId, flows: &mut Flows, net: &mut Network, octets: Option<u32>) {
+    pub fn produce(&mut self, end: EndpointId, flows: &mut Flows, net: &mut Network, octets: Option<u64>) {
         let command = match octets {
-            Some(octets) => Command::Produce(octets.into()),
+            Some(octets) => Command::Produce(octets),
             // Not before: closing in SYN-SENT gives up what is to be sent (RFC 9293, 3.10.4).
             None if matches!(self.tcp.state(), State::Closed | State::SynSent) => {
                 self.ends = true;
@@ -145,6 +145,13 @@ impl TcpSocket {
         let now = Instant::from_nanos(net.now);
         if end.way() == Way::Reverse && self.tcp.stats().octets_delivered != self.delivered {
             self.receive(end, flows, now);
+            let flow = flows.of(end);
+            if let Some((source, browser)) = &mut flow.browser {
+                if let Some(next) = browser.arrived(now, flow.octets) {
+                    let event = Event::new(next, net.events.next_order(), Target::Source(*source));
+                    net.events.push(event);
+                }
+            }
         }
         loop {
             let fed = self.feeding && self.feed(&mut flows.files, now);

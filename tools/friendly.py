@@ -115,8 +115,9 @@ def _short(effect: friendliness.Effect) -> dict[str, Any]:
 
 
 def tables(rows: list[dict[str, Any]]) -> list[str]:
-    """One for each rival: harm to it and gain, half against half."""
-    shown = [world for world in WORLDS if any(row["world"] == world.name for row in rows)]
+    """One for each rival: harm to it and gain, half against half; worlds that are not measured whole are left out."""
+    pairs = {(row["scheme"], row["rival"]) for row in rows}
+    shown = [world for world in WORLDS if sum(row["world"] == world.name for row in rows) == len(pairs)]
     lines = [
         "",
         "| column | options |",
@@ -141,9 +142,9 @@ def tables(rows: list[dict[str, Any]]) -> list[str]:
 def _cell(effect: dict[str, Any]) -> str:
     """Harm in bold where it is certain and more than a twentieth."""
     half = 50 * (effect["harm_high"] - effect["harm_low"])
-    text = f"{100 * effect['harm']:.0f} ± {half:.0f}".replace("-", "−")
+    text = f"{round(100 * effect['harm'])} ± {half:.0f}".replace("-", "−")
     loud = effect["harm_low"] > 0 and effect["harm"] > 0.05
-    gain = f"{100 * effect['gain']:+.0f}".replace("-", "−")
+    gain = f"{round(100 * effect['gain']):+}".replace("-", "−")
     return f"{'**' if loud else ''}{text}{'**' if loud else ''} · {gain}"
 
 

@@ -53,8 +53,9 @@ def friendly(
     Args:
         first: the one kind, as :meth:`Kind.of` takes it.
         second: the other.
-        world: a scenario, or its file; :func:`dumbbell` if nothing is said. Cross traffic in it (``cbr``, ``stream``)
-            stays. The first of its other flows is the pattern of all: its hosts, its start, its profile and settings.
+        world: a scenario, or its file; :func:`dumbbell` if nothing is said. Cross traffic in it (``cbr``, ``stream``,
+            ``web``) stays. The first of its other flows is the pattern of all: its hosts, its start, its profile and
+            settings.
         flows: how many flows there are, an even number.
         runs: how often each mix is run.
         warm_up: the share of the duration at its beginning that does not count.

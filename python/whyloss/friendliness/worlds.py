@@ -30,8 +30,8 @@ PACKET = 1500
 _OWN = {*FIELDS, "shadows", "name", "count", "size", "striped", "chunk", "playback"}
 #: What the pattern may tell a flow of datagrams.
 _DATAGRAM = {"from", "to", "start", "start_spread", "dccp"}
-#: A flow with one of these is cross traffic at a rate of its own, which stays as it is.
-_CROSS = {"cbr", "stream"}
+#: A flow with one of these is cross traffic, which stays as it is: what it sends is an application's.
+_CROSS = {"cbr", "stream", "web"}
 _UNITS = {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 
 

@@ -1,141 +1,20 @@
-//! From a [`Builder`] to a [`Simulation`]: everything is checked, then put in its place.
+//! Flows: the ends of connections, what gives them data, and who takes it.
 
-use crate::address::{AssistedId, DirectionId, EndpointId, FileId, FlowId, HostId, LinkId, NodeId, SourceId, StationId, Way};
-use crate::build::{
-    Air, Amount, Builder, CaptureSpec, CbrFlow, DatagramFlow, End, FlowSpec, InputSpec, LineSpec, LinkEnds, NodeSpec,
-    StripedTransfer, Supply, TcpFlow,
-};
-use crate::capture::{Capture, Tap};
-use crate::channel::Channel;
-use crate::direction::{Direction, Line, LinkNames};
+use super::{unfit, Assembly};
+use crate::address::{EndpointId, FileId, FlowId, HostId, NodeId, SourceId, Way};
+use crate::build::{Amount, CbrFlow, DatagramFlow, End, FlowSpec, StripedTransfer, Supply, TcpFlow};
 use crate::error::BuildError;
-use crate::events::{Event, Target, MAX_TARGETS};
-use crate::hop::Hop;
-use crate::hosts::{DatagramSocket, FileState, FlowState, Hosts, Opening, Socket, Source, TcpSocket};
-use crate::meter::Meter;
-use crate::middlebox::{Assisted, Attached, Middlebox};
-use crate::moves::{self, Move};
-use crate::network::{Egress, Moves, Network, Overhead, PacketLog, Place, Protocol};
-use crate::octets::{Route, DATAGRAM_HEADERS, MAX_HOSTS};
-use crate::outage::{Downtime, Turns};
+use crate::events::{Event, Target};
+use crate::hosts::{DatagramSocket, FileState, FlowState, Opening, Socket, Source, TcpSocket};
+use crate::network::{Egress, Overhead, Place, Protocol};
+use crate::octets::{Route, DATAGRAM_HEADERS};
 use crate::pacing::{Pacing, Rhythm};
 use crate::playback::{Playback, Player};
-use crate::radio::{ChannelScope, RadioSpec};
 use crate::random::Stream;
-use crate::record::Records;
-use crate::simulation::Simulation;
 use crate::striped::Striped;
 use crate::web::Browser;
-use std::collections::HashSet;
 use whyloss_transport::tcp::Granularity;
 use whyloss_transport::{datagram, BitRate, Duration, Endpoint, Instant, Ports};
-
-const FIRST_PORT: u16 = 1024;
-
-impl Builder {
-    /// Checks everything and builds the simulation.
-    pub fn build(self) -> Result<Simulation, BuildError> {
-        let Self {
-            seed,
-            run,
-            nodes,
-            mut links,
-            airs,
-            flows,
-            send_overhead,
-            sampling,
-            log,
-            captures,
-            inputs,
-            middleboxes,
-            moves,
-            playbacks,
-        } = self;
-        distinct("node", nodes.iter().map(|node| node.name.as_str()))?;
-        distinct("flow", flows.iter().map(FlowSpec::name))?;
-        let hosts: Vec<_> = (0..nodes.len()).filter(|&node| nodes[node].host).map(NodeId::new).collect();
-        if hosts.len() > MAX_HOSTS || 2 * links.len() > MAX_TARGETS {
-            let found = format!("{} hosts and {} links", hosts.len(), links.len());
-            return Err(unfit("network", "size", found, "at most 16 million hosts and 2 million links"));
-        }
-        if sampling == Some(Duration::ZERO) {
-            return Err(unfit("network", "sampling interval", "0 s".to_owned(), "a time longer than 0 s"));
-        }
-        let mut assembly = Assembly {
-            seed,
-            run,
-            send_overhead,
-            node_names: nodes.iter().map(|node| node.name.clone()).collect(),
-            host_ids: vec![None; nodes.len()],
-            next_ports: vec![FIRST_PORT; hosts.len()],
-            net: Network::new(hosts.len()),
-            link_names: Vec::new(),
-            outages: Vec::new(),
-            ends: Vec::new(),
-            hosts: Hosts::default(),
-        };
-        for (number, node) in hosts.iter().enumerate() {
-            assembly.host_ids[node.index()] = Some(HostId::new(number));
-        }
-        let mobile = assembly.mobile(&mut links, &moves)?;
-        assembly.links(&links, &airs)?;
-        let moves = Moves::new(nodes.len(), hosts, links.iter().map(|link| link.ends).collect(), &mobile);
-        assembly.net.routes = moves.routes();
-        assembly.net.moves = (!mobile.is_empty()).then(|| Box::new(moves));
-        assembly.net.taps = vec![Vec::new(); assembly.net.directions.len()];
-        for (number, middlebox) in middleboxes.iter().enumerate() {
-            assembly.middlebox(&nodes, &links, number, middlebox)?;
-        }
-        for capture in captures {
-            assembly.capture(capture)?;
-        }
-        for input in &inputs {
-            assembly.input(input)?;
-        }
-        assembly.flows(flows)?;
-        for (flow, playback) in playbacks {
-            assembly.playback(&flow, playback)?;
-        }
-        for router in 0..assembly.net.assisted.len() {
-            assembly.net.arm_agents(AssistedId::new(router));
-        }
-        let Assembly { mut net, mut hosts, link_names, mut ends, .. } = assembly;
-        ends.sort_by_key(|(id, ..)| *id);
-        debug_assert!(ends.iter().enumerate().all(|(number, (id, ..))| id.index() == number), "each flow has two ends");
-        (net.egress, hosts.sockets) = ends.into_iter().map(|(_, egress, socket)| (egress, socket)).unzip();
-        net.arm_moves();
-        net.log = log.map(|spec| Box::new(PacketLog::new(spec, net.egress.len())));
-        Ok(Simulation {
-            net,
-            hosts,
-            sampling,
-            next_sample: if sampling.is_some() { 0 } else { u64::MAX },
-            events: 0,
-            link_names,
-            records: Records { seed, run, send_overhead, ..Records::default() },
-        })
-    }
-}
-
-struct Assembly {
-    seed: u64,
-    run: u64,
-    send_overhead: Duration,
-    node_names: Vec<String>,
-    /// The host that each node is, if it is one.
-    host_ids: Vec<Option<HostId>>,
-    next_ports: Vec<u16>,
-    net: Network,
-    link_names: Vec<String>,
-    /// When each direction is down.
-    outages: Vec<Downtime>,
-    /// The ends of all flows, in the order in which they were made.
-    ends: Vec<(EndpointId, Egress, Socket)>,
-    hosts: Hosts,
-}
-
-/// A host that moves, its links, and its moves.
-type MobileHost<'a> = (HostId, Vec<LinkId>, &'a [Move]);
 
 /// A pair of hosts that a flow connects.
 #[derive(Clone, Copy)]
@@ -160,78 +39,8 @@ const fn ports(route: Route) -> Ports {
 }
 
 impl Assembly {
-    fn node_name(&self, node: NodeId) -> Result<&str, BuildError> {
-        let name = self.node_names.get(node.index()).map(String::as_str);
-        name.ok_or_else(|| unfit("network", "node", format!("number {}", node.index()), "a node of this builder"))
-    }
-
-    /// The hosts that move, with their links, which are down while they are attached to others.
-    fn mobile<'a>(&self, links: &mut [LinkEnds], moves: &'a [(NodeId, Vec<Move>)]) -> Result<Vec<MobileHost<'a>>, BuildError> {
-        let mut mobile: Vec<MobileHost<'a>> = Vec::new();
-        for (node, moves) in moves {
-            let item = format!("moves of {}", self.node_name(*node)?);
-            let host = self.host_ids[node.index()].ok_or_else(|| unfit(&item, "node", "a router".to_owned(), "a host"))?;
-            let own: Vec<_> = (0..links.len()).filter(|&link| links[link].ends.contains(node)).map(LinkId::new).collect();
-            let Some(first) = own.first() else { return Err(unfit(&item, "links", "none".to_owned(), "at least one")) };
-            if mobile.iter().any(|(other, ..)| *other == host) {
-                return Err(unfit(&item, "moves", "two lists".to_owned(), "one list a host"));
-            }
-            if let Some(stray) = moves.iter().find(|step| !own.contains(&step.link)) {
-                return Err(unfit(&item, "link", format!("number {}", stray.link.index()), "a link of this host"));
-            }
-            if let Some((_, flaw)) = Move::flaw(first, moves) {
-                return Err(BuildError::unfit(&item, flaw));
-            }
-            for (link, outage) in moves::outages(&own, moves) {
-                let LineSpec::Wire(specs) = &mut links[link.index()].line else {
-                    return Err(unfit(&item, "link", "a radio link".to_owned(), "wires: links with a rate and a delay"));
-                };
-                specs.iter_mut().for_each(|spec| spec.outage.push(outage));
-            }
-            mobile.push((host, own, &moves[..]));
-        }
-        Ok(mobile)
-    }
-
-    /// Makes the directions of all links.
-    fn links(&mut self, links: &[LinkEnds], airs: &[Air]) -> Result<(), BuildError> {
-        let first_stations: Vec<_> = airs.iter().map(|air| self.air(air)).collect::<Result<_, _>>()?;
-        let mut names = LinkNames::default();
-        for link in links {
-            let [a, b] = link.ends;
-            for (way, (from, to)) in Way::BOTH.into_iter().zip([(a, b), (b, a)]) {
-                let name = names.name(self.node_name(from)?, self.node_name(to)?);
-                if from == to {
-                    return Err(unfit(&format!("link {name}"), "ends", "one node twice".to_owned(), "two nodes"));
-                }
-                let direction = match &link.line {
-                    LineSpec::Wire(specs) => Direction::of_wire(&specs[way.index()], self.seed, self.run, &name)?,
-                    LineSpec::Air(air) => {
-                        let stations = &airs[*air].stations;
-                        let number = |node| stations.iter().position(|&(at, _)| at == node).unwrap_or_default();
-                        let station = |node| StationId::new(first_stations[*air].index() + number(node));
-                        let item = format!("link {name}");
-                        let RadioSpec { channel, channel_scope, .. } = &airs[*air].spec;
-                        let own = channel.clone().filter(|_| *channel_scope == ChannelScope::Pair);
-                        let channel = Channel::new(&own.unwrap_or_default(), self.seed, self.run, &item);
-                        let channel = channel.map_err(|error| BuildError::of_channel(&item, error))?;
-                        Direction::new(channel, Line::Air(Hop::new(station(from), station(to))))
-                    }
-                };
-                self.net.directions.push(direction);
-                self.net.places.push(self.host_ids[to.index()].map_or(Place::Router(to), Place::Host));
-                self.outages.push(match &link.line {
-                    LineSpec::Wire(specs) => Downtime::new(&specs[way.index()].outage, self.seed, self.run, &name),
-                    LineSpec::Air(_) => Downtime::default(),
-                });
-                self.link_names.push(name);
-            }
-        }
-        Ok(())
-    }
-
     /// Makes the ends of all flows.
-    fn flows(&mut self, flows: Vec<FlowSpec>) -> Result<(), BuildError> {
+    pub fn flows(&mut self, flows: Vec<FlowSpec>) -> Result<(), BuildError> {
         // Events of one time come in the order in which they are made, and ports are given in that order: those of TCP flows first, then
         // those of flows with congestion control, then those of plain datagrams.
         let (mut controlled, mut datagrams) = (Vec::new(), Vec::new());
@@ -261,103 +70,6 @@ impl Assembly {
     fn flow(&mut self, flow: FlowState) -> FlowId {
         self.hosts.flows.all.push(flow);
         FlowId::new(self.hosts.flows.all.len() - 1)
-    }
-
-    /// Puts the stations of a radio channel on the air; returns the first.
-    fn air(&mut self, air: &Air) -> Result<StationId, BuildError> {
-        air.spec.check().map_err(|error| BuildError::of_channel("radio", error))?;
-        let mut names = Vec::with_capacity(air.stations.len());
-        for &(node, position) in &air.stations {
-            let name = self.node_name(node)?.to_owned();
-            let item = format!("station {name}");
-            if position.iter().any(|metres| metres.is_nan() || metres.abs() > 1e7) {
-                return Err(unfit(&item, "position", format!("{position:?}"), "coordinates up to 10,000 km"));
-            }
-            if names.iter().any(|(other, _)| *other == name) {
-                return Err(unfit(&item, "node", format!("`{name}` twice"), "one station a node on a radio channel"));
-            }
-            names.push((name, position));
-        }
-        let stations: Vec<_> = names.iter().map(|(name, position)| (name.as_str(), *position)).collect();
-        let first = self.net.radio.add(&air.spec, self.seed, self.run, &stations);
-        let first = first.map_err(|error| BuildError::of_channel("radio", error))?;
-        if self.net.radio.len() > MAX_TARGETS {
-            return Err(unfit("network", "size", format!("{} stations", self.net.radio.len()), "at most 4 million stations"));
-        }
-        Ok(first)
-    }
-
-    fn input(&mut self, input: &InputSpec) -> Result<(), BuildError> {
-        let item = format!("input of {}", self.node_name(input.host)?);
-        let host = self.host_ids[input.host.index()];
-        let host = host.ok_or_else(|| unfit(&item, "node", "a router".to_owned(), "a host"))?;
-        let component = format!("{item} {}", input.way.name());
-        let channel = Channel::new(&input.channel, self.seed, self.run, &component);
-        let channel = channel.map_err(|error| BuildError::of_channel(&item, error))?;
-        let ingress = &mut self.net.ingress;
-        ingress.resize_with(self.net.hosts, Default::default);
-        ingress[host.index()][input.way.index()] = Some(channel);
-        Ok(())
-    }
-
-    fn middlebox(
-        &mut self,
-        nodes: &[NodeSpec],
-        links: &[LinkEnds],
-        number: usize,
-        middlebox: &Middlebox,
-    ) -> Result<(), BuildError> {
-        let Middlebox { at, link, .. } = *middlebox;
-        let item = format!("middlebox at {}", self.node_name(at)?);
-        if nodes[at.index()].host {
-            return Err(unfit(&item, "node", "a host".to_owned(), "a router"));
-        }
-        let side = links.get(link.index()).and_then(|link| link.ends.iter().position(|end| *end == at));
-        let Some(side) = side else {
-            return Err(unfit(&item, "link", format!("number {}", link.index()), "a link of this router"));
-        };
-        let outgoing = DirectionId::of(link, Way::BOTH[side]);
-        let attached = Attached::new(number, outgoing, middlebox, Turns::new(self.outages[outgoing.index()].clone()))
-            .map_err(|error| BuildError::Middlebox { item: item.clone(), error })?;
-        if let Some(window) = attached.agent.meter() {
-            for direction in [outgoing, outgoing.peer()] {
-                self.net.directions[direction.index()].meter.get_or_insert_with(|| Box::new(Meter::new(window)));
-            }
-        }
-        let assisted = &mut self.net.assisted;
-        if let Some(router) = assisted.iter_mut().find(|router| router.node == at) {
-            router.agents.push(attached);
-            return Ok(());
-        }
-        assisted.push(Assisted { node: at, agents: vec![attached], armed: u64::MAX });
-        let router = Place::Assisted(AssistedId::new(assisted.len() - 1));
-        for place in &mut self.net.places {
-            if matches!(place, Place::Router(node) if *node == at) {
-                *place = router;
-            }
-        }
-        Ok(())
-    }
-
-    fn capture(&mut self, capture: CaptureSpec) -> Result<(), BuildError> {
-        let number = self.net.captures.len();
-        let directions: Vec<_> = capture.ways.iter().map(|way| DirectionId::of(capture.link, *way).index()).collect();
-        let names = directions.iter().map(|&at| self.link_names.get(at).map(String::as_str)).collect::<Option<Vec<_>>>();
-        let Some(names) = names.filter(|names| !names.is_empty()) else {
-            return Err(unfit(
-                "capture",
-                "link",
-                format!("number {}", capture.link.index()),
-                "a link of this builder, and a direction",
-            ));
-        };
-        let link = names.join(", ");
-        let begun = Capture::new(link.clone(), &names, capture.out);
-        self.net.captures.push(begun.map_err(|error| BuildError::Capture { link, message: error.to_string() })?);
-        for (interface, direction) in directions.into_iter().enumerate() {
-            self.net.taps[direction].push(Tap { capture: number, interface: interface as u32 });
-        }
-        Ok(())
     }
 
     /// Checks that two nodes are hosts with ways to each other and gives them ports for a connection.
@@ -592,7 +304,7 @@ impl Assembly {
     }
 
     /// Puts a player at the receiver of a flow.
-    fn playback(&mut self, flow: &str, playback: Playback) -> Result<(), BuildError> {
+    pub fn playback(&mut self, flow: &str, playback: Playback) -> Result<(), BuildError> {
         let item = format!("playback of {flow}");
         if let Some(flaw) = playback.flaw() {
             return Err(BuildError::unfit(&item, flaw));
@@ -638,18 +350,4 @@ fn check_pacing(item: &str, pacing: &Pacing, start: Instant) -> Result<(), Build
         return Err(unfit(item, "stop", stop.to_string(), "a time after its start"));
     }
     rhythm.flaw().map_or(Ok(()), |flaw| Err(BuildError::unfit(item, flaw)))
-}
-
-fn unfit(item: &str, field: &'static str, found: String, allowed: &'static str) -> BuildError {
-    BuildError::unfit(item, (field, found, allowed))
-}
-
-fn distinct<'a>(kind: &'static str, names: impl Iterator<Item = &'a str>) -> Result<(), BuildError> {
-    let mut seen = HashSet::new();
-    for name in names {
-        if !seen.insert(name) {
-            return Err(BuildError::SameName { kind, name: name.to_owned() });
-        }
-    }
-    Ok(())
 }

@@ -504,7 +504,15 @@ impl Endpoint {
     }
 
     /// Where delivery rates are measured: notes whether it is the application that keeps the sender from sending.
+    #[inline]
     pub(super) fn note_app_limited(&mut self) {
+        if self.snd.rates.is_some() {
+            self.consider_app_limited();
+        }
+    }
+
+    #[cold]
+    fn consider_app_limited(&mut self) {
         let (unsent, in_flight) = (self.snd.unsent(), self.snd.pipe());
         let Some(rates) = &mut self.snd.rates else { return };
         if unsent < u64::from(self.snd.mss) && in_flight < self.window.cwnd() && !self.snd.board.needs_repair() {

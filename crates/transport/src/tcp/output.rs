@@ -356,9 +356,8 @@ impl Endpoint {
             if self.listeners.differentiators {
                 self.parts.differentiators.on_sent(&sent);
             }
-            let in_flight = self.snd.pipe();
-            if let Some(rates) = &mut self.snd.rates {
-                rates.on_sent(now, start, start + u64::from(len), in_flight);
+            if self.snd.rates.is_some() {
+                self.note_departure(now, start, len);
             }
         }
         let mut ecn = Ecn::NotCapable;
@@ -392,6 +391,15 @@ impl Endpoint {
             dscp: self.drop_precedence(start, len),
             options,
             payload: self.snd.buffer.slice(start, len),
+        }
+    }
+
+    /// Where delivery rates are measured: notes how a segment leaves.
+    #[cold]
+    fn note_departure(&mut self, now: Instant, start: u64, len: u32) {
+        let in_flight = self.snd.pipe();
+        if let Some(rates) = &mut self.snd.rates {
+            rates.on_sent(now, start, start + u64::from(len), in_flight);
         }
     }
 

@@ -178,9 +178,11 @@ impl Split {
             return -filling * excess.min(MOST) * (ack.delivered as f64 / whole).min(1.0);
         }
         self.above = false;
+        // What is not used is not lent, also where the profile lets a window grow unused (RFC 7661).
+        let ample = 2 * (ack.path.flight + ack.acked) > self.whole;
         // Without SACK nothing is measured while recovery lasts.
         let octets = if ack.in_recovery { ack.delivered } else { ack.acked } as f64;
-        if !ack.window_limited || ack.in_recovery && ack.delay.is_none() {
+        if !ample || !ack.window_limited || ack.in_recovery && ack.delay.is_none() {
             return 0.0;
         }
         if excess > EARLY - 1.0 {

@@ -155,6 +155,7 @@ fn recovery_is_told_what_to_leave_behind() {
     assert_eq!(rig.segments(), 16.0, "the window is recovery's");
     let limit = cc.recovery_window().unwrap();
     assert!((8 * MSS..12 * MSS).contains(&limit), "{limit}");
+    rig.path.flight = 16 * MSS;
     for _ in 0..40 {
         let options = Options::default();
         let ack = Ack { delivered: MSS, delay: Some(BASE), in_recovery: true, ..Ack::new(&rig.path, &options) };
@@ -297,4 +298,20 @@ fn a_standard_part_that_is_too_small_to_hear_of_a_loss_waits() {
         (0..10).for_each(|_| rig.round(&mut cc));
         assert!(parts(&cc).0 > 2.0, "after a timeout's time it goes on: {:?}", parts(&cc));
     }
+}
+
+#[test]
+fn what_is_not_used_does_not_grow() {
+    let (mut cc, mut rig) = (lbe(), Rig::new(16, 100));
+    rig.ack(&mut cc, BASE);
+    rig.forgive(&mut cc);
+    let before = parts(&cc).1;
+    for _ in 0..50 {
+        rig.path.una += MSS;
+        (rig.path.nxt, rig.path.flight) = (rig.path.una + 3 * MSS, 3 * MSS);
+        let options = Options::default();
+        let ack = Ack { acked: MSS, delivered: MSS, delay: Some(BASE), ..Ack::new(&rig.path, &options) };
+        cc.on_ack(&mut rig.window, &ack);
+    }
+    assert!(parts(&cc).1 <= before, "{before} -> {:?}", parts(&cc));
 }

@@ -2,18 +2,10 @@
 
 use super::codel::{Controller, Head};
 use super::fair::Fair;
+use super::waiting::Waiting;
 use super::Discipline;
 use crate::random::Stream;
 use std::collections::VecDeque;
-
-/// A packet that waits.
-#[derive(Debug)]
-pub(crate) struct Waiting<T> {
-    pub item: T,
-    pub octets: u32,
-    /// When it came, in nanoseconds.
-    pub since: u64,
-}
 
 /// What waits. Packets that are urgent stand before all others.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! FQ-CoDel: a queue for each flow, served in turn, and CoDel in each (RFC 8290).
 
-use super::buffer::Waiting;
 use super::codel::{CoDel, Controller, Head};
 use super::packet_flaw;
+use super::waiting::Waiting;
 use crate::error::Flaw;
 use crate::random::Stream;
 use siphasher::sip::SipHasher24;

@@ -8,6 +8,7 @@ mod codel;
 mod fair;
 mod pie;
 mod red;
+pub(crate) mod waiting;
 
 use crate::error::{BuildError, Flaw};
 use crate::random::Stream;

@@ -179,6 +179,27 @@ fn mistakes_are_named() {
 }
 
 #[test]
+fn packets_are_lost_in_either_direction_by_a_rate_of_its_own() {
+    for (there, back) in [(0.02, 0.0), (0.0, 0.05), (0.02, 0.1)] {
+        let lossy = |way, share| if share > 0.0 { format!("{way}.channel.loss = {share}\n") } else { String::new() };
+        let text = format!(
+            "[scenario]\nduration = '600 s'\n[path]\nrate = '10 Mbps'\ndelay = '1 ms'\nqueue = '1000 pkt'\n{}{}{FLOW}",
+            lossy("forward", there),
+            lossy("reverse", back)
+        );
+        let tables = results(&Scenario::from_toml(&text.replace("1 MB", "20 MB"), "t").unwrap());
+        // Rows 2 and 3 are the two directions of the shaped link.
+        let column = |name: &str, row| tables.links.column_by_name(name).unwrap().as_primitive::<UInt64Type>().value(row) as f64;
+        for (row, share) in [(2, there), (3, back)] {
+            let (erased, offered) = (column("dropped_erased", row), column("offered_packets", row));
+            // Of more than 5000 packets; four standard deviations.
+            let tolerance = 4.0 * (share * (1.0 - share) / offered).sqrt();
+            assert!(offered > 5000.0 && (erased / offered - share).abs() <= tolerance, "{erased} of {offered}, not {share}");
+        }
+    }
+}
+
+#[test]
 fn a_trace_is_read_from_beside_the_scenario() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();

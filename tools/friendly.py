@@ -34,7 +34,7 @@ SCHEMES = (
     "sack",
     "cubic",
     "bbr",
-    "bbr-v3",
+    "bbr3",
     "westwood-plus",
     "veno",
     "vegas",

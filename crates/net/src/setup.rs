@@ -177,7 +177,7 @@ mod tests {
         let said = |setup: Setup| setup.open().map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             said(Setup { profile: "morden".to_owned(), ..Setup::default() }),
-            "there is no profile `morden`; there are modern, linux, ns2, freebsd45, qualnet"
+            "there is no profile `morden`; there are modern, linux, ns2, ns2-2001, freebsd45, qualnet"
         );
         assert!(said(Setup { selection: Selection::scheme("cubicc"), ..Setup::default() }).contains("did you mean `cubic`"));
         let freeze = Setup { selection: Selection::scheme("freeze-tcp"), ..Setup::default() };

@@ -21,7 +21,7 @@ struct Arguments {
     /// Print one JSON array with an object for each script instead of text.
     #[arg(long)]
     json: bool,
-    /// Profile for scripts that choose none: modern, linux, ns2, freebsd45, qualnet.
+    /// Profile for scripts that choose none: modern, linux, ns2, ns2-2001, freebsd45, qualnet.
     #[arg(long, default_value = "linux")]
     profile: String,
     /// Change one setting of the profile; may be repeated.

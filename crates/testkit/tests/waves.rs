@@ -5,7 +5,10 @@ mod common;
 use common::Bulk;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use whyloss_sim::{Amount, Builder, ChannelSpec, End, Errors, Limits, LinkSpec, QueueLimit, Records, Reorder, TcpFlow};
+use whyloss_sim::{
+    Amount, Builder, ChannelSpec, End, Errors, Limits, LinkSpec, Middlebox, MiddleboxKind, NodeId, QueueLimit, Records, Reorder,
+    TcpFlow,
+};
 use whyloss_transport::scheme::{Selection, Value};
 use whyloss_transport::{BitRate, Config, Duration, Instant};
 
@@ -65,7 +68,19 @@ fn waves_tell_errors_from_congestion_unless_they_are_too_small() {
 }
 
 /// One flow of ns-2's agents of 2001 over 10 Mbit/s and 70 ms that loses so many of its packets there and back, and with `reorder` leaves the order.
-fn crossing(selection: &Selection, [there, back]: [f64; 2], reorder: Option<Reorder>, secs: u64, run: u64) -> Records {
+fn crossing(selection: &Selection, lost: [f64; 2], reorder: Option<Reorder>, secs: u64, run: u64) -> Records {
+    crossing_past(|_, _, to| to, selection, lost, reorder, secs, run)
+}
+
+/// The same with something between the path and the receiver: `past` gets the receiver, and gives what the path ends at.
+fn crossing_past(
+    past: impl FnOnce(&mut Builder, NodeId, NodeId) -> NodeId,
+    selection: &Selection,
+    [there, back]: [f64; 2],
+    reorder: Option<Reorder>,
+    secs: u64,
+    run: u64,
+) -> Records {
     let mut builder = Builder::new(11, run);
     let (from, to) = (builder.host("from"), builder.host("to"));
     let way = |probability: f64, reorder| LinkSpec {
@@ -76,7 +91,8 @@ fn crossing(selection: &Selection, [there, back]: [f64; 2], reorder: Option<Reor
         reorder,
         ..LinkSpec::default()
     };
-    builder.link(from, to, way(there, reorder), way(back, None));
+    let last = past(&mut builder, from, to);
+    builder.link(from, last, way(there, reorder), way(back, None));
     let end = || {
         let mut config = Config::ns2_2001();
         let parts = selection.build(&mut config).unwrap();
@@ -110,6 +126,31 @@ fn lost_acknowledgements_do_not_take_the_window_of_tcp_real() {
         // What that is worth is little beside what the rates of waves are: 4 to 7 % here.
         assert!(real.0 > coupled.0, "{back} back: {real:?}, with the standard timeout {coupled:?}");
     }
+}
+
+/// A firewall that takes out what it does not know leaves neither waves nor reports: each loss is congestion, as it is to
+/// NewReno, whose recovery it has here.
+#[test]
+fn without_its_options_it_is_newreno() {
+    let firewall = |builder: &mut Builder, _, to| {
+        let router = builder.router("firewall");
+        let fast = || LinkSpec { rate: BitRate::from_bps(1_000_000_000), ..LinkSpec::default() };
+        let link = builder.link(router, to, fast(), fast());
+        builder.middlebox(Middlebox::new(router, link, MiddleboxKind::named("strip").expect("it is in the table")));
+        router
+    };
+    let goodput = |scheme: &str, firewalled: bool| -> f64 {
+        let selection = Selection::scheme(scheme);
+        let run = |run| match firewalled {
+            true => crossing_past(firewall, &selection, [0.01, 0.0], None, 60, run),
+            false => crossing(&selection, [0.01, 0.0], None, 60, run),
+        };
+        (0..4).map(|number| run(number).flows[0].goodput_bps / 4e6).sum()
+    };
+    let [whole, stripped, newreno] = [goodput("tcp-real", false), goodput("tcp-real", true), goodput("newreno", true)];
+    println!("with them {whole:.3}, without {stripped:.3}, NewReno {newreno:.3} Mbit/s");
+    assert!(whole > 1.5 * newreno, "with them {whole:.2}, NewReno {newreno:.2} Mbit/s");
+    assert!((0.95..1.05).contains(&(stripped / newreno)), "without them {stripped:.2}, NewReno {newreno:.2} Mbit/s");
 }
 
 /// Waves are numbered by eight bits, and carried by options that are lost with their packets or come out of order. Over many times 256 waves, a flow carries as much

@@ -175,13 +175,16 @@ pub(super) fn notify(segment: &mut Segment, set: impl FnOnce(&mut Notices)) -> b
     fits
 }
 
-/// Takes the experimental options out of a segment.
+/// Takes the experimental options out of a segment: kinds 253 and 254 (RFC 4727, 4).
 pub(super) fn strip(segment: &mut Segment) {
     segment.options.nonce = None;
+    segment.options.wave = None;
     if let Some(mut rare) = segment.options.rare.take() {
         rare.reports_permitted = false;
         rare.report = None;
         rare.separation = None;
+        rare.probe = None;
+        rare.fast_open = rare.fast_open.filter(|option| !option.experimental);
         rare.notices = Notices::default();
         segment.options.rare = (*rare != RareOptions::default()).then_some(rare);
     }

@@ -6,13 +6,13 @@ use whyloss_transport::Segment;
 
 pub(super) const PART: Part<dyn Agent> = Part {
     name: "strip",
-    summary: "Takes all experimental TCP options (kind 253) out of what crosses the link, as firewalls do.",
+    summary: "Takes all experimental TCP options (kinds 253 and 254) out of what crosses the link, as firewalls do.",
     reference: "Honda et al. 2011",
     notes: Notes { idea: "It helps nobody: it shows what is left of a scheme whose options do not come through.", ..Notes::NONE },
     ..Part::fixed(|_| Box::new(Strip))
 };
 
-/// Takes the options of kind 253 out of what crosses its link.
+/// Takes the options of kinds 253 and 254 out of what crosses its link.
 #[derive(Debug)]
 pub(super) struct Strip;
 

@@ -141,9 +141,12 @@ fn without_its_options_it_is_newreno() {
     };
     let goodput = |scheme: &str, firewalled: bool| -> f64 {
         let selection = Selection::scheme(scheme);
-        let run = |run| match firewalled {
-            true => crossing_past(firewall, &selection, [0.01, 0.0], None, 60, run),
-            false => crossing(&selection, [0.01, 0.0], None, 60, run),
+        let run = |run| {
+            if firewalled {
+                crossing_past(firewall, &selection, [0.01, 0.0], None, 60, run)
+            } else {
+                crossing(&selection, [0.01, 0.0], None, 60, run)
+            }
         };
         (0..4).map(|number| run(number).flows[0].goodput_bps / 4e6).sum()
     };

@@ -1,0 +1,285 @@
+//! The connections of a capture.
+
+use crate::half::{Half, Kind, Retransmission};
+use crate::headers::Segment;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use whyloss_transport::segment::Flags;
+use whyloss_transport::time::{Duration, Instant};
+
+/// Connections that are followed at once, if nothing else is said.
+pub const DEFAULT_LIMIT: usize = 1 << 18;
+/// A connection whose ends have closed it is kept so long for what comes late (RFC 9293, 3.4.2: twice the maximum segment lifetime).
+const LINGER: Duration = Duration::from_secs(60);
+
+/// Who sent a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The end that opened the connection; if that was not captured, the one that was seen first.
+    Client,
+    /// The other one.
+    Server,
+}
+
+impl Side {
+    /// The other one.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// Where a capture was taken, seen from a sender of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// At the sender: what it answers follows at once, what it sends is acknowledged after a round trip.
+    Sender,
+    /// At the receiver.
+    Receiver,
+    /// In between.
+    Middle,
+    /// There is too little to tell.
+    Unknown,
+}
+
+impl Place {
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+            Self::Middle => "middle",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// By the parts of the round trip on both sides of the capture.
+    pub fn of(half: &Half) -> Self {
+        /// One part is so many times the other.
+        const CLEAR: u64 = 8;
+        let (Some(left), Some(right)) = (half.trips.left(), half.trips.shortest()) else { return Self::Unknown };
+        if right > left * CLEAR {
+            Self::Sender
+        } else if left > right * CLEAR {
+            Self::Receiver
+        } else {
+            Self::Middle
+        }
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// Its number in the capture, from 0, in the order of first packets.
+    pub id: u64,
+    /// The end that opened it, or was seen first.
+    pub client: SocketAddr,
+    /// The other one.
+    pub server: SocketAddr,
+    /// Its SYN was captured.
+    pub opened: bool,
+    /// It was reset.
+    pub reset: bool,
+    /// When its first packet was captured.
+    pub began: Instant,
+    /// When its latest was.
+    pub ended: Instant,
+    /// Packets of both directions.
+    pub packets: u64,
+    /// What the client sent, and what the server sent.
+    pub halves: [Half; 2],
+    fins: [bool; 2],
+    syn: Option<u32>,
+    syn_at: [Option<Instant>; 2],
+}
+
+impl Connection {
+    fn new(id: u64, segment: &Segment) -> Self {
+        let answer = segment.flags.contains(Flags::SYN) && segment.flags.contains(Flags::ACK);
+        let (client, server) = if answer { (segment.dst, segment.src) } else { (segment.src, segment.dst) };
+        Self {
+            id,
+            client,
+            server,
+            opened: false,
+            reset: false,
+            began: segment.at,
+            ended: segment.at,
+            packets: 0,
+            halves: [Half::default(), Half::default()],
+            fins: [false; 2],
+            syn: None,
+            syn_at: [None; 2],
+        }
+    }
+
+    /// What one side sent.
+    pub fn half(&self, side: Side) -> &Half {
+        &self.halves[side.index()]
+    }
+
+    fn is_closed(&self) -> bool {
+        self.reset || self.fins == [true; 2]
+    }
+
+    /// Whether a segment opens another connection between the same ports.
+    fn is_succeeded_by(&self, segment: &Segment) -> bool {
+        let opens = segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK);
+        opens && self.syn != Some(segment.seq) && (self.is_closed() || self.packets > 0 && self.syn.is_some())
+    }
+
+    fn on_segment(&mut self, segment: &Segment, settled: &mut dyn FnMut(Side, Retransmission)) -> (Side, Kind) {
+        let side = if segment.src == self.client { Side::Client } else { Side::Server };
+        self.packets += 1;
+        self.ended = self.ended.max(segment.at);
+        self.handshake(segment, side);
+        self.reset |= segment.flags.contains(Flags::RST) && !segment.is_damaged();
+        self.fins[side.index()] |= segment.flags.contains(Flags::FIN);
+        if let Some((value, echo)) = segment.options.timestamps {
+            self.halves[side.index()].trips.on_echo(echo, segment.at);
+            if segment.len == 0 {
+                self.halves[side.other().index()].trips.await_echo(value, segment.at);
+            }
+        }
+        let kind = self.halves[side.index()].on_segment(segment, &mut |sent| settled(side, sent));
+        self.halves[side.other().index()].on_ack(segment, &mut |sent| settled(side.other(), sent));
+        (side, kind)
+    }
+
+    /// The three segments of the handshake show both parts of the round trip.
+    fn handshake(&mut self, segment: &Segment, side: Side) {
+        if segment.flags.contains(Flags::SYN) {
+            if side == Side::Client {
+                self.opened = true;
+                self.syn = Some(segment.seq);
+            }
+            // A SYN that was sent again makes the measurement ambiguous.
+            let slot = &mut self.syn_at[side.index()];
+            *slot = if slot.is_some() { Some(Instant::ZERO) } else { Some(segment.at) };
+        } else if side == Side::Client && segment.flags.contains(Flags::ACK) {
+            if let Some(at) = self.syn_at[Side::Server.index()].take().filter(|at| *at > Instant::ZERO) {
+                self.halves[Side::Client.index()].trips.on_left(segment.at.since(at));
+            }
+        }
+    }
+}
+
+/// Who wants to know what happens in connections.
+pub trait Observer {
+    /// A segment was taken for what it is.
+    fn on_segment(&mut self, connection: &Connection, side: Side, segment: &Segment, kind: Kind) {
+        let _ = (connection, side, segment, kind);
+    }
+
+    /// All that will be known of a retransmission is known.
+    fn on_retransmission(&mut self, connection: u64, side: Side, retransmission: Retransmission) {
+        let _ = (connection, side, retransmission);
+    }
+
+    /// A connection is over, or no longer followed.
+    fn on_end(&mut self, connection: Connection);
+}
+
+/// The two ends, the smaller first.
+type Ends = (SocketAddr, SocketAddr);
+
+/// All connections that are followed.
+#[derive(Debug)]
+pub struct Connections {
+    limit: usize,
+    next: u64,
+    open: HashMap<Ends, Connection>,
+    /// In which order they were seen first, to let the oldest go when there are too many.
+    order: VecDeque<(Ends, u64)>,
+    /// Those that were let go.
+    pub forgotten: u64,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self::new(DEFAULT_LIMIT)
+    }
+}
+
+impl Connections {
+    /// Follows `limit` connections at once; of more, those that have been quiet are let go.
+    pub fn new(limit: usize) -> Self {
+        Self { limit: limit.max(1), next: 0, open: HashMap::new(), order: VecDeque::new(), forgotten: 0 }
+    }
+
+    /// Connections seen so far.
+    pub fn seen(&self) -> u64 {
+        self.next
+    }
+
+    /// Hands a segment to its connection.
+    pub fn on_segment(&mut self, segment: &Segment, observer: &mut dyn Observer) {
+        let ends = if segment.src <= segment.dst { (segment.src, segment.dst) } else { (segment.dst, segment.src) };
+        if self.open.get(&ends).is_some_and(|connection| connection.is_succeeded_by(segment)) {
+            self.end(ends, observer);
+        }
+        if !self.open.contains_key(&ends) {
+            if self.open.len() == self.limit {
+                self.make_room(segment.at, observer);
+            }
+            self.open.insert(ends, Connection::new(self.next, segment));
+            self.order.push_back((ends, self.next));
+            self.next += 1;
+        }
+        let connection = self.open.get_mut(&ends).expect("there is one by now");
+        let id = connection.id;
+        let (side, kind) = connection.on_segment(segment, &mut |side, sent| observer.on_retransmission(id, side, sent));
+        observer.on_segment(connection, side, segment, kind);
+    }
+
+    /// The capture is over.
+    pub fn finish(&mut self, observer: &mut dyn Observer) {
+        while let Some((ends, id)) = self.order.pop_front() {
+            if self.open.get(&ends).is_some_and(|connection| connection.id == id) {
+                self.end(ends, observer);
+            }
+        }
+    }
+
+    fn end(&mut self, ends: Ends, observer: &mut dyn Observer) {
+        if let Some(mut connection) = self.open.remove(&ends) {
+            for side in [Side::Client, Side::Server] {
+                let id = connection.id;
+                connection.halves[side.index()].finish(&mut |sent| observer.on_retransmission(id, side, sent));
+            }
+            observer.on_end(connection);
+        }
+    }
+
+    /// Lets one go: one that is closed, or has been quiet, near the oldest; else the oldest.
+    fn make_room(&mut self, now: Instant, observer: &mut dyn Observer) {
+        /// So many are looked at.
+        const TRIES: usize = 64;
+        for tried in 0..self.order.len() {
+            let Some((ends, id)) = self.order.pop_front() else { return };
+            let Some(connection) = self.open.get(&ends).filter(|connection| connection.id == id) else { continue };
+            let quiet = now.since(connection.ended) > LINGER;
+            if connection.is_closed() || quiet || tried >= TRIES {
+                self.forgotten += u64::from(!connection.is_closed());
+                self.end(ends, observer);
+                return;
+            }
+            self.order.push_back((ends, id));
+        }
+    }
+}

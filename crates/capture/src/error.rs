@@ -1,0 +1,48 @@
+//! What can be wrong with a capture.
+
+use std::fmt;
+use std::io;
+use thiserror::Error;
+
+/// A capture cannot be read at all.
+#[derive(Debug, Error)]
+#[error("{file}: {kind}")]
+pub struct CaptureError {
+    /// The file, or `standard input`.
+    pub file: String,
+    /// What is wrong.
+    #[source]
+    pub kind: Kind,
+}
+
+/// Why a capture cannot be read.
+#[derive(Debug, Error)]
+pub enum Kind {
+    /// The file cannot be opened, or a read fails before the first packet.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Nothing is in it.
+    #[error("the file is empty; a capture begins with a header of pcap or pcapng")]
+    Empty,
+    /// It is something else.
+    #[error("begins with {found}; allowed is pcap or pcapng, also in gzip, zstd or lz4")]
+    NoCapture {
+        /// Its first octets in hexadecimal.
+        found: String,
+    },
+}
+
+/// Something that a reader of the results has to know of the capture: from here on it was cut, its clock went back, ….
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The number of the packet at which it was noticed, from 1.
+    pub packet: u64,
+    /// What was noticed.
+    pub text: String,
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "packet {}: {}", self.packet, self.text)
+    }
+}

@@ -1,0 +1,208 @@
+//! A TCP segment as a capture shows it: its headers, and what is known of its data.
+
+use crate::link::Found;
+use crate::records::Record;
+use etherparse::LaxNetSlice;
+use std::net::{IpAddr, SocketAddr};
+use whyloss_transport::segment::Flags;
+use whyloss_transport::time::Instant;
+use whyloss_transport::wire::ip::Addresses;
+
+/// Protocol number of TCP.
+const TCP: u8 = 6;
+/// SACK blocks that fit into the options of a segment.
+pub const MAX_SACK_BLOCKS: usize = 4;
+
+/// Whether a segment arrived at the capture as it was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checksum {
+    /// Not all of it was captured, or it is a fragment.
+    #[default]
+    Unknown,
+    /// The checksum is right.
+    Right,
+    /// It is the sum over the pseudo-header alone: the network card was to complete it. The segment was captured where it was sent.
+    Offloaded,
+    /// It is wrong.
+    Wrong,
+}
+
+/// The TCP options that tell something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Maximum segment size of the sender of this (RFC 9293, 3.7.1).
+    pub mss: Option<u16>,
+    /// Shift of its windows (RFC 7323, 2).
+    pub window_scale: Option<u8>,
+    /// It can take SACK (RFC 2018, 2).
+    pub sack_permitted: bool,
+    /// `TSval` and `TSecr` (RFC 7323, 3).
+    pub timestamps: Option<(u32, u32)>,
+    sack: [(u32, u32); MAX_SACK_BLOCKS],
+    sack_blocks: u8,
+}
+
+impl Options {
+    /// SACK blocks, as left and right edges (RFC 2018, 3).
+    pub fn sack(&self) -> &[(u32, u32)] {
+        &self.sack[..usize::from(self.sack_blocks)]
+    }
+
+    /// Reads what can be read; the rest is left out, as captures cut and paths damage.
+    pub fn read(mut octets: &[u8]) -> Self {
+        const END: u8 = 0;
+        const NOTHING: u8 = 1;
+        let mut options = Self::default();
+        let word = |octets: &[u8], at: usize| u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
+        while let [kind, rest @ ..] = octets {
+            match kind {
+                &END => break,
+                &NOTHING => {
+                    octets = rest;
+                    continue;
+                }
+                _ => {}
+            }
+            let Some(len) = rest.first().map(|len| usize::from(*len)).filter(|len| (2..=octets.len()).contains(len)) else {
+                break;
+            };
+            let value = &octets[2..len];
+            match (kind, value.len()) {
+                (2, 2) => options.mss = Some(u16::from_be_bytes([value[0], value[1]])),
+                // RFC 7323, 2.3: more than 14 counts as 14.
+                (3, 1) => options.window_scale = Some(value[0].min(14)),
+                (4, 0) => options.sack_permitted = true,
+                (5, 8 | 16 | 24 | 32) => {
+                    let blocks = value.chunks_exact(8).map(|block| (word(block, 0), word(block, 4)));
+                    options.sack.iter_mut().zip(blocks).for_each(|(slot, block)| *slot = block);
+                    options.sack_blocks = (value.len() / 8) as u8;
+                }
+                (8, 8) => options.timestamps = Some((word(value, 0), word(value, 4))),
+                _ => {}
+            }
+            octets = &octets[len..];
+        }
+        options
+    }
+}
+
+/// A segment in a capture.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// The number of its record.
+    pub number: u64,
+    /// When it was captured.
+    pub at: Instant,
+    /// Where it was sent.
+    pub src: SocketAddr,
+    /// Where it was to go.
+    pub dst: SocketAddr,
+    /// Sequence number of its first octet.
+    pub seq: u32,
+    /// Acknowledgement number.
+    pub ack: u32,
+    /// Control bits.
+    pub flags: Flags,
+    /// Window, unscaled.
+    pub window: u16,
+    /// Octets of data that it had when it was sent, whatever of it was captured.
+    pub len: u32,
+    /// Its options.
+    pub options: Options,
+    /// Identification of an IPv4 packet.
+    pub ip_id: Option<u16>,
+    /// Time to live or hop limit.
+    pub hop_limit: u8,
+    /// ECN field: 3 is "congestion experienced".
+    pub ecn: u8,
+    /// Octets of the IP packet.
+    pub packet_len: u32,
+    /// Whether its checksum is right.
+    pub checksum: Checksum,
+    /// A radio found the frame damaged.
+    pub bad_frame: bool,
+}
+
+impl Segment {
+    /// Octets of sequence space: data, SYN and FIN.
+    pub fn seq_len(&self) -> u32 {
+        self.len + u32::from(self.flags.contains(Flags::SYN)) + u32::from(self.flags.contains(Flags::FIN))
+    }
+
+    /// Whether it did not arrive at the capture as it was sent.
+    pub fn is_damaged(&self) -> bool {
+        self.bad_frame || self.checksum == Checksum::Wrong
+    }
+
+    /// The segment in an IP packet; `None` if it is none of TCP, a later fragment, or too little of it was captured.
+    pub fn read(record: &Record, found: &Found) -> Option<Self> {
+        let start = found.octets.as_ptr() as usize - record.octets.as_ptr() as usize;
+        // What the record lost of this packet it lost at its end.
+        let uncut = record.original_len as usize - start;
+        let (payload, src, dst, said, ip_id, hop_limit, ecn): (_, IpAddr, IpAddr, _, _, _, _) = match &found.ip {
+            LaxNetSlice::Ipv4(ip) => {
+                let header = ip.header();
+                let (src, dst) = (header.source_addr().into(), header.destination_addr().into());
+                if header.fragments_offset().value() != 0 {
+                    return None;
+                }
+                let ecn = header.ecn().value();
+                (ip.payload(), src, dst, usize::from(header.total_len()), Some(header.identification()), header.ttl(), ecn)
+            }
+            LaxNetSlice::Ipv6(ip) => {
+                let header = ip.header();
+                let (src, dst) = (header.source_addr().into(), header.destination_addr().into());
+                let said = Some(usize::from(header.payload_length())).filter(|len| *len > 0).map_or(0, |len| len + 40);
+                (ip.payload(), src, dst, said, None, header.hop_limit(), header.traffic_class() & 3)
+            }
+            LaxNetSlice::Arp(_) => return None,
+        };
+        if payload.ip_number.0 != TCP {
+            return None;
+        }
+        // A segment that the network card was still to part may be too long for the field, which then is 0.
+        let packet_len = if said == 0 { uncut } else { said };
+        let tcp = payload.payload;
+        let before = tcp.as_ptr() as usize - found.octets.as_ptr() as usize;
+        let tcp_len = packet_len.checked_sub(before)?;
+        let header = tcp.get(..20)?;
+        let header_len = usize::from(header[12] >> 4) * 4;
+        let len = tcp_len.checked_sub(header_len)?;
+        if header_len < 20 {
+            return None;
+        }
+        let u32_at = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let u16_at = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let whole = tcp.len() >= tcp_len && !payload.fragmented;
+        let checksum = if whole { checksum(Addresses::new(src, dst)?, &tcp[..tcp_len], u16_at(16)) } else { Checksum::Unknown };
+        Some(Self {
+            number: record.number,
+            at: record.at,
+            src: SocketAddr::new(src, u16_at(0)),
+            dst: SocketAddr::new(dst, u16_at(2)),
+            seq: u32_at(4),
+            ack: u32_at(8),
+            flags: Flags(header[13]),
+            window: u16_at(14),
+            len: len as u32,
+            options: Options::read(&tcp[20..header_len.min(tcp.len())]),
+            ip_id,
+            hop_limit,
+            ecn,
+            packet_len: packet_len as u32,
+            checksum,
+            bad_frame: found.bad_frame,
+        })
+    }
+}
+
+fn checksum(addresses: Addresses, tcp: &[u8], field: u16) -> Checksum {
+    let pseudo_header = addresses.pseudo_header(tcp.len());
+    if pseudo_header.with(tcp).finish() == 0 {
+        Checksum::Right
+    } else if field == !pseudo_header.finish() {
+        Checksum::Offloaded
+    } else {
+        Checksum::Wrong
+    }
+}

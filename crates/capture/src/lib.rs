@@ -1,0 +1,16 @@
+//! Packet captures: what TCP sent again in them, and why.
+//!
+//! A capture is read once, from its beginning to its end ([`source`], [`records`]); the IP packets in it are found behind any link layer or tunnel
+//! ([`link`]), their TCP headers read ([`headers`]), and each direction of each connection is followed ([`half`]),
+//! which says of each segment what it was. Nothing is kept that is not needed for what comes later, and all that is kept is bounded.
+
+pub mod connections;
+mod error;
+pub mod half;
+pub mod headers;
+pub mod link;
+pub mod records;
+pub mod source;
+pub mod trips;
+
+pub use error::{CaptureError, Remark};

@@ -1,0 +1,310 @@
+//! The records of a capture: packets as they were captured, each with its time.
+
+use crate::error::{CaptureError, Kind, Remark};
+use crate::source::Source;
+use pcap_parser::pcapng::{Block, OptionCode};
+use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
+use pcap_parser::{create_reader, LegacyPcapBlock, Linktype, PcapBlockOwned, PcapError, PcapHeader};
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+use whyloss_transport::time::Instant;
+
+/// Octets that are read at once.
+const BUFFER: usize = 1 << 20;
+/// A block that claims to be longer than this is damage.
+const MAX_BLOCK: usize = 64 << 20;
+/// Interfaces of a pcapng file that are told apart; what is captured on further ones is not read.
+pub const MAX_INTERFACES: usize = 4096;
+/// Remarks that are kept of one capture; further ones are counted.
+const MAX_REMARKS: usize = 100;
+
+/// A captured packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// Its number in the capture, from 1, as Wireshark counts.
+    pub number: u64,
+    /// When it was captured: time since the epoch of the file's clock, that of Unix as a rule.
+    pub at: Instant,
+    /// The interface on which it was captured, by its number in the file.
+    pub interface: u32,
+    /// What its first header is.
+    pub link: Linktype,
+    /// What was captured of it.
+    pub octets: &'a [u8],
+    /// Octets that it had.
+    pub original_len: u32,
+    /// What somebody wrote at it.
+    pub comment: Option<&'a str>,
+}
+
+/// What a capture says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Records in it.
+    pub packets: u64,
+    /// Packets that the capture's own counters say it missed: dropped by interface, operating system or capturing program.
+    pub missed: Option<u64>,
+    /// Times at which the clock went back.
+    pub backward: u64,
+    /// Packets of which a part was cut off.
+    pub cut: u64,
+    /// What was noticed.
+    pub remarks: Vec<Remark>,
+    /// Further remarks that are not kept.
+    pub more_remarks: u64,
+}
+
+impl About {
+    pub(crate) fn remark(&mut self, text: String) {
+        if self.remarks.len() == MAX_REMARKS {
+            self.more_remarks += 1;
+            return;
+        }
+        self.remarks.push(Remark { packet: self.packets, text });
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    link: Linktype,
+    /// Units of its clock in a second.
+    units: u64,
+    /// Seconds to add.
+    offset: i64,
+    missed: u64,
+    /// The length to which packets are cut, if it is not 0.
+    snaplen: u32,
+}
+
+impl Interface {
+    fn time(&self, units: u64) -> Instant {
+        let seconds = (units / self.units).saturating_add_signed(self.offset);
+        let nanos = u128::from(units % self.units) * 1_000_000_000 / u128::from(self.units);
+        Instant::from_nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos as u64))
+    }
+}
+
+/// Why a read failed, which the parser does not pass on.
+type Failure = Arc<Mutex<Option<io::Error>>>;
+
+struct Watched {
+    octets: Box<dyn Read + Send>,
+    failure: Failure,
+}
+
+impl Read for Watched {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.octets.read(out) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // What was read before the failure stays readable: to the parser the capture ends here.
+                Err(error) => {
+                    *self.failure.lock().expect("no panic while held") = Some(error);
+                    return Ok(0);
+                }
+                read => return read,
+            }
+        }
+    }
+}
+
+/// Reads a capture and hands each packet to `visit`, until that says to stop.
+///
+/// A capture that is damaged or cut is read as far as possible; what was wrong stands in the remarks.
+pub fn read(source: Source, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -> Result<About, CaptureError> {
+    let Source { name, octets } = source;
+    let failure = Failure::default();
+    let watched = Watched { octets, failure: failure.clone() };
+    let failed = || failure.lock().expect("no panic while held").take();
+    // The parser wants the whole first header at once, which a pipe may not give.
+    let mut first = Vec::new();
+    let mut watched = watched;
+    watched
+        .by_ref()
+        .take(BUFFER as u64 / 16)
+        .read_to_end(&mut first)
+        .map_err(|error| CaptureError { file: name.clone(), kind: error.into() })?;
+    let begins: String = first.iter().take(8).map(|octet| format!("{octet:02x} ")).collect();
+    let error = |kind: Kind| CaptureError { file: name.clone(), kind };
+    let whole = io::Cursor::new(first).chain(watched);
+    let reader = match create_reader(BUFFER, whole) {
+        Ok(reader) => reader,
+        Err(why) => {
+            return Err(error(match (failed(), why) {
+                (Some(cause), _) => cause.into(),
+                (None, PcapError::Eof) => Kind::Empty,
+                (None, _) => Kind::NoCapture { found: begins.trim_end().to_owned() },
+            }));
+        }
+    };
+    let mut reading = Reading { about: About::default(), interfaces: Vec::new(), nanoseconds: false, latest: Instant::ZERO };
+    reading.run(reader, visit);
+    if let Some(cause) = failed() {
+        reading.about.remark(format!("reading failed here: {cause}"));
+    }
+    let missed: u64 = reading.interfaces.iter().map(|interface| interface.missed).sum();
+    if missed > 0 || reading.about.missed.is_some() {
+        reading.about.missed = Some(missed);
+    }
+    Ok(reading.about)
+}
+
+/// What comes next in the file.
+enum Step {
+    /// A block of so many octets, and what the visitor said of it.
+    Block(usize, ControlFlow<()>),
+    More,
+    End,
+    Cut,
+    Damaged,
+}
+
+struct Reading {
+    about: About,
+    interfaces: Vec<Interface>,
+    nanoseconds: bool,
+    latest: Instant,
+}
+
+impl Reading {
+    fn run(&mut self, mut reader: Box<dyn PcapReaderIterator + Send + '_>, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) {
+        let mut capacity = BUFFER;
+        loop {
+            let step = match reader.next() {
+                Ok((len, block)) => Step::Block(len, self.block(block, visit)),
+                Err(PcapError::Eof) => Step::End,
+                Err(PcapError::Incomplete(_) | PcapError::BufferTooSmall) => Step::More,
+                Err(PcapError::UnexpectedEof) => Step::Cut,
+                Err(_) => Step::Damaged,
+            };
+            match step {
+                Step::Block(len, flow) => {
+                    reader.consume(len);
+                    if flow.is_break() {
+                        return;
+                    }
+                }
+                Step::End => return,
+                Step::More if !reader.reader_exhausted() => {
+                    if reader.data().len() >= capacity {
+                        capacity *= 2;
+                        if capacity > MAX_BLOCK || !reader.grow(capacity) {
+                            let limit = MAX_BLOCK >> 20;
+                            return self.about.remark(format!(
+                                "the next record claims to be longer than {limit} MiB; nothing after it is read"
+                            ));
+                        }
+                    }
+                    if reader.refill().is_err() {
+                        return;
+                    }
+                }
+                Step::More | Step::Cut => {
+                    let there = reader.data().len();
+                    return self.about.remark(format!(
+                        "the capture is cut in the middle of the next record, of which {there} octets are there"
+                    ));
+                }
+                Step::Damaged => return self.about.remark("the next record is damaged; nothing after it is read".to_owned()),
+            }
+        }
+    }
+
+    fn block(&mut self, block: PcapBlockOwned, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -> ControlFlow<()> {
+        match block {
+            PcapBlockOwned::LegacyHeader(header) => self.begin(&header),
+            PcapBlockOwned::Legacy(block) => return self.legacy(&block, visit),
+            PcapBlockOwned::NG(Block::SectionHeader(_)) => self.interfaces.clear(),
+            PcapBlockOwned::NG(Block::InterfaceDescription(described)) => {
+                if self.interfaces.len() == MAX_INTERFACES {
+                    self.about.remark(format!("more than {MAX_INTERFACES} interfaces; packets of further ones are not read"));
+                }
+                let units = described.ts_resolution().filter(|units| *units > 0);
+                if units.is_none() {
+                    self.about.remark("an interface whose time has no possible resolution; microseconds are taken".to_owned());
+                }
+                self.interfaces.push(Interface {
+                    link: described.linktype,
+                    units: units.unwrap_or(1_000_000),
+                    offset: described.ts_offset(),
+                    missed: 0,
+                    snaplen: described.snaplen,
+                });
+                self.interfaces.truncate(MAX_INTERFACES);
+            }
+            PcapBlockOwned::NG(Block::InterfaceStatistics(statistics)) => {
+                let dropped = [statistics.isb_ifdrop(), statistics.isb_osdrop()];
+                let missed = dropped.into_iter().flatten().flatten().fold(0, u64::saturating_add);
+                self.about.missed.get_or_insert(0);
+                if let Some(interface) = self.interfaces.get_mut(statistics.if_id as usize) {
+                    interface.missed = missed;
+                }
+            }
+            PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+                let Some(interface) = self.interface(packet.if_id) else { return ControlFlow::Continue(()) };
+                let at = interface.time(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low));
+                let comment = packet.options.iter().find(|option| option.code == OptionCode::Comment);
+                let record = Record {
+                    number: 0,
+                    at,
+                    interface: packet.if_id,
+                    link: interface.link,
+                    octets: packet.packet_data(),
+                    original_len: packet.origlen,
+                    comment: comment.and_then(|option| option.as_str().ok()),
+                };
+                return self.packet(record, visit);
+            }
+            PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
+                // A simple packet has no time: that of the one before is the best guess.
+                let Some(interface) = self.interface(0) else { return ControlFlow::Continue(()) };
+                let limit = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
+                let octets = packet.packet_data();
+                let octets = &octets[..octets.len().min(limit as usize)];
+                let (at, link, original_len) = (self.latest, interface.link, packet.origlen);
+                return self.packet(Record { number: 0, at, interface: 0, link, octets, original_len, comment: None }, visit);
+            }
+            PcapBlockOwned::NG(_) => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn begin(&mut self, header: &PcapHeader) {
+        self.nanoseconds = header.is_nanosecond_precision();
+        // The upper bits say how long a frame check sequence is.
+        let link = Linktype(header.network.0 & 0xFFFF);
+        self.interfaces = vec![Interface { link, units: 1_000_000_000, offset: 0, missed: 0, snaplen: header.snaplen }];
+    }
+
+    fn legacy(&mut self, block: &LegacyPcapBlock, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -> ControlFlow<()> {
+        let fraction = u64::from(block.ts_usec) * if self.nanoseconds { 1 } else { 1000 };
+        let at = Instant::from_nanos(u64::from(block.ts_sec) * 1_000_000_000 + fraction);
+        let link = self.interfaces[0].link;
+        self.packet(
+            Record { number: 0, at, interface: 0, link, octets: block.data, original_len: block.origlen, comment: None },
+            visit,
+        )
+    }
+
+    /// The interface of that number.
+    fn interface(&mut self, number: u32) -> Option<Interface> {
+        let found = self.interfaces.get(number as usize).copied();
+        if found.is_none() {
+            self.about.packets += 1;
+            self.about.remark(format!("of interface {number}, which is not described; the packet is not read"));
+        }
+        found
+    }
+
+    /// Counts a packet, and hands it on.
+    fn packet(&mut self, mut record: Record, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.about.packets += 1;
+        self.about.cut += u64::from((record.octets.len() as u64) < u64::from(record.original_len));
+        self.about.backward += u64::from(record.at < self.latest);
+        self.latest = record.at;
+        record.number = self.about.packets;
+        record.original_len = record.original_len.max(record.octets.len() as u32);
+        visit(&record)
+    }
+}

@@ -54,7 +54,7 @@ fn main() {
     let source = source::Source::open(Path::new(&file)).unwrap_or_else(|error| panic!("{error}"));
     let mut connections = Connections::default();
     let about = records::read(source, &mut |record| {
-        let lost = record.comment.is_some_and(|comment| comment.contains("lost"));
+        let lost = record.comment.is_some_and(|comment| comment.starts_with("lost") || comment.starts_with("dropped"));
         if receiver && lost {
             return ControlFlow::Continue(());
         }

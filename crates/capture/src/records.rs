@@ -85,6 +85,12 @@ impl Interface {
     }
 }
 
+/// Units of time in a second: a power of 2 if the first bit is set, of 10 otherwise.
+fn resolution(exponent: u8) -> Option<u64> {
+    let (base, exponent) = if exponent & 0x80 == 0 { (10u64, exponent) } else { (2, exponent & 0x7F) };
+    base.checked_pow(u32::from(exponent))
+}
+
 /// Why a read failed, which the parser does not pass on.
 type Failure = Arc<Mutex<Option<io::Error>>>;
 
@@ -138,7 +144,8 @@ pub fn read(source: Source, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -
             }));
         }
     };
-    let mut reading = Reading { about: About::default(), interfaces: Vec::new(), nanoseconds: false, latest: Instant::ZERO };
+    let mut reading =
+        Reading { about: About::default(), interfaces: Vec::new(), nanoseconds: false, big_endian: false, latest: Instant::ZERO };
     reading.run(reader, visit);
     if let Some(cause) = failed() {
         reading.about.remark(format!("reading failed here: {cause}"));
@@ -164,6 +171,8 @@ struct Reading {
     about: About,
     interfaces: Vec<Interface>,
     nanoseconds: bool,
+    /// The section of a pcapng file is written so.
+    big_endian: bool,
     latest: Instant,
 }
 
@@ -215,19 +224,22 @@ impl Reading {
         match block {
             PcapBlockOwned::LegacyHeader(header) => self.begin(&header),
             PcapBlockOwned::Legacy(block) => return self.legacy(&block, visit),
-            PcapBlockOwned::NG(Block::SectionHeader(_)) => self.interfaces.clear(),
+            PcapBlockOwned::NG(Block::SectionHeader(header)) => {
+                self.interfaces.clear();
+                self.big_endian = header.big_endian();
+            }
             PcapBlockOwned::NG(Block::InterfaceDescription(described)) => {
                 if self.interfaces.len() == MAX_INTERFACES {
                     self.about.remark(format!("more than {MAX_INTERFACES} interfaces; packets of further ones are not read"));
                 }
-                let units = described.ts_resolution().filter(|units| *units > 0);
+                let units = resolution(described.if_tsresol);
                 if units.is_none() {
                     self.about.remark("an interface whose time has no possible resolution; microseconds are taken".to_owned());
                 }
                 self.interfaces.push(Interface {
                     link: described.linktype,
                     units: units.unwrap_or(1_000_000),
-                    offset: described.ts_offset(),
+                    offset: if self.big_endian { described.ts_offset().swap_bytes() } else { described.ts_offset() },
                     missed: 0,
                     snaplen: described.snaplen,
                 });
@@ -235,7 +247,9 @@ impl Reading {
             }
             PcapBlockOwned::NG(Block::InterfaceStatistics(statistics)) => {
                 let dropped = [statistics.isb_ifdrop(), statistics.isb_osdrop()];
-                let missed = dropped.into_iter().flatten().flatten().fold(0, u64::saturating_add);
+                // The parser takes the counters for little-endian whatever the file is.
+                let swap = |count: u64| if self.big_endian { count.swap_bytes() } else { count };
+                let missed = dropped.into_iter().flatten().flatten().map(swap).fold(0, u64::saturating_add);
                 self.about.missed.get_or_insert(0);
                 if let Some(interface) = self.interfaces.get_mut(statistics.if_id as usize) {
                     interface.missed = missed;

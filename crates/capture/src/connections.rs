@@ -2,13 +2,16 @@
 
 use crate::half::{Half, Kind, Retransmission};
 use crate::headers::Segment;
+use ahash::RandomState;
 use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use whyloss_transport::segment::Flags;
 use whyloss_transport::time::{Duration, Instant};
 
 /// Connections that are followed at once, if nothing else is said.
 pub const DEFAULT_LIMIT: usize = 1 << 18;
+/// Pieces and retransmissions that all directions keep together, if nothing else is said: some 300 MB.
+const DEFAULT_WEIGHT: usize = 1 << 22;
 /// A connection whose ends have closed it is kept so long for what comes late (RFC 9293, 3.4.2: twice the maximum segment lifetime).
 const LINGER: Duration = Duration::from_secs(60);
 
@@ -133,6 +136,11 @@ impl Connection {
         &self.halves[side.index()]
     }
 
+    /// Pieces and retransmissions for which its directions have room.
+    fn weight(&self) -> usize {
+        self.halves[0].weight() + self.halves[1].weight()
+    }
+
     fn is_closed(&self) -> bool {
         self.reset || self.fins == [true; 2]
     }
@@ -195,17 +203,44 @@ pub trait Observer {
     fn on_end(&mut self, connection: Connection);
 }
 
-/// The two ends, the smaller first.
-type Ends = (SocketAddr, SocketAddr);
+/// The two ends, the smaller first, in a form that is quickly hashed and compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Ends {
+    low: u128,
+    high: u128,
+    /// The ports, and whether the addresses are of IPv6.
+    others: u64,
+}
+
+impl Ends {
+    fn of(segment: &Segment) -> Self {
+        let number = |end: SocketAddr| match end.ip() {
+            IpAddr::V4(address) => u128::from(u32::from(address)),
+            IpAddr::V6(address) => u128::from(address),
+        };
+        let (src, dst) = ((number(segment.src), segment.src.port()), (number(segment.dst), segment.dst.port()));
+        let (low, high) = if src <= dst { (src, dst) } else { (dst, src) };
+        let others = u64::from(low.1) | u64::from(high.1) << 16 | u64::from(segment.src.is_ipv6()) << 32;
+        Self { low: low.0, high: high.0, others }
+    }
+}
 
 /// All connections that are followed.
 #[derive(Debug)]
 pub struct Connections {
     limit: usize,
+    weight_limit: usize,
     next: u64,
-    open: HashMap<Ends, Connection>,
+    /// Where each connection stands.
+    open: HashMap<Ends, usize, RandomState>,
+    slots: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    /// The ends of the latest segment: most segments follow one of the same connection.
+    latest: Option<(Ends, usize)>,
     /// In which order they were seen first, to let the oldest go when there are too many.
     order: VecDeque<(Ends, u64)>,
+    /// What their directions keep in all.
+    weight: usize,
     /// Those that were let go.
     pub forgotten: u64,
 }
@@ -219,7 +254,23 @@ impl Default for Connections {
 impl Connections {
     /// Follows `limit` connections at once; of more, those that have been quiet are let go.
     pub fn new(limit: usize) -> Self {
-        Self { limit: limit.max(1), next: 0, open: HashMap::new(), order: VecDeque::new(), forgotten: 0 }
+        Self::bounded(limit, DEFAULT_WEIGHT)
+    }
+
+    /// Follows `limit` connections at once, whose directions keep `weight` pieces and retransmissions in all.
+    pub fn bounded(limit: usize, weight: usize) -> Self {
+        Self {
+            limit: limit.max(1),
+            weight_limit: weight,
+            next: 0,
+            open: HashMap::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            latest: None,
+            order: VecDeque::new(),
+            weight: 0,
+            forgotten: 0,
+        }
     }
 
     /// Connections seen so far.
@@ -227,37 +278,78 @@ impl Connections {
         self.next
     }
 
+    /// Pieces and retransmissions for which the connections have room.
+    pub fn weight(&self) -> usize {
+        self.weight
+    }
+
     /// Hands a segment to its connection.
     pub fn on_segment(&mut self, segment: &Segment, observer: &mut dyn Observer) {
-        let ends = if segment.src <= segment.dst { (segment.src, segment.dst) } else { (segment.dst, segment.src) };
-        if self.open.get(&ends).is_some_and(|connection| connection.is_succeeded_by(segment)) {
-            self.end(ends, observer);
-        }
-        if !self.open.contains_key(&ends) {
-            if self.open.len() == self.limit {
-                self.make_room(segment.at, observer);
+        let ends = Ends::of(segment);
+        let known = match self.latest {
+            Some((latest, slot)) if latest == ends => Some(slot),
+            _ => self.open.get(&ends).copied(),
+        };
+        let known = known.filter(|slot| {
+            let over = self.slots[*slot].as_ref().is_some_and(|connection| connection.is_succeeded_by(segment));
+            if over {
+                self.end(ends, observer);
             }
-            self.open.insert(ends, Connection::new(self.next, segment));
-            self.order.push_back((ends, self.next));
-            self.next += 1;
-        }
-        let connection = self.open.get_mut(&ends).expect("there is one by now");
+            !over
+        });
+        let slot = known.unwrap_or_else(|| self.begin(ends, segment, observer));
+        self.latest = Some((ends, slot));
+        let Some(connection) = self.slots[slot].as_mut() else { return };
         let id = connection.id;
+        let before = connection.weight();
         let (side, kind) = connection.on_segment(segment, &mut |side, sent| observer.on_retransmission(id, side, sent));
         observer.on_segment(connection, side, segment, kind);
+        let after = connection.weight();
+        if after != before {
+            self.weight = self.weight + after - before;
+            while self.weight > self.weight_limit && self.open.len() > 1 {
+                self.make_room(segment.at, observer);
+            }
+        }
+    }
+
+    /// A place for a connection that was not seen before.
+    fn begin(&mut self, ends: Ends, segment: &Segment, observer: &mut dyn Observer) -> usize {
+        if self.open.len() == self.limit {
+            self.make_room(segment.at, observer);
+        }
+        let connection = Connection::new(self.next, segment);
+        self.weight += connection.weight();
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[slot] = Some(connection);
+        self.open.insert(ends, slot);
+        self.order.push_back((ends, self.next));
+        self.next += 1;
+        slot
+    }
+
+    fn get(&self, ends: &Ends, id: u64) -> Option<&Connection> {
+        self.slots[*self.open.get(ends)?].as_ref().filter(|connection| connection.id == id)
     }
 
     /// The capture is over.
     pub fn finish(&mut self, observer: &mut dyn Observer) {
         while let Some((ends, id)) = self.order.pop_front() {
-            if self.open.get(&ends).is_some_and(|connection| connection.id == id) {
+            if self.get(&ends, id).is_some() {
                 self.end(ends, observer);
             }
         }
     }
 
     fn end(&mut self, ends: Ends, observer: &mut dyn Observer) {
-        if let Some(mut connection) = self.open.remove(&ends) {
+        self.latest = None;
+        let Some(slot) = self.open.remove(&ends) else { return };
+        self.free.push(slot);
+        if let Some(mut connection) = self.slots[slot].take() {
+            self.weight -= connection.weight();
             for side in [Side::Client, Side::Server] {
                 let id = connection.id;
                 connection.halves[side.index()].finish(&mut |sent| observer.on_retransmission(id, side, sent));
@@ -270,14 +362,14 @@ impl Connections {
     fn make_room(&mut self, now: Instant, observer: &mut dyn Observer) {
         /// So many are looked at.
         const TRIES: usize = 64;
-        for tried in 0..self.order.len() {
-            let Some((ends, id)) = self.order.pop_front() else { return };
-            let Some(connection) = self.open.get(&ends).filter(|connection| connection.id == id) else { continue };
+        let mut tries = TRIES.min(self.open.len());
+        while let Some((ends, id)) = self.order.pop_front() {
+            let Some(connection) = self.get(&ends, id) else { continue };
+            tries -= 1;
             let quiet = now.since(connection.ended) > LINGER;
-            if connection.is_closed() || quiet || tried >= TRIES {
+            if connection.is_closed() || quiet || tries == 0 {
                 self.forgotten += u64::from(!connection.is_closed());
-                self.end(ends, observer);
-                return;
+                return self.end(ends, observer);
             }
             self.order.push_back((ends, id));
         }

@@ -2,7 +2,7 @@
 //!
 //! Positions in the stream are numbers of 64 bits whose low 32 bits are those of the header.
 
-use crate::headers::Segment;
+use crate::headers::{Segment, MAX_SACK_BLOCKS};
 use crate::trips::Trips;
 use std::collections::VecDeque;
 use whyloss_transport::segment::Flags;
@@ -199,6 +199,10 @@ pub struct Half {
     episode: Option<Episode>,
     timeouts: u32,
     pending: VecDeque<Retransmission>,
+    /// Those of them whose data is not yet acknowledged.
+    unacknowledged: usize,
+    /// SACK blocks that are noted, all of whose pieces are marked; none after a piece in the middle changed.
+    noted: [(u64, u64); MAX_SACK_BLOCKS],
     /// Largest segment with data.
     pub mss: u32,
     /// Round trips.
@@ -222,6 +226,8 @@ impl Default for Half {
             episode: None,
             timeouts: 0,
             pending: VecDeque::new(),
+            unacknowledged: 0,
+            noted: [(0, 0); MAX_SACK_BLOCKS],
             mss: 0,
             trips: Trips::default(),
             counts: Counts::default(),
@@ -327,6 +333,11 @@ impl Half {
         self.nxt.saturating_sub(self.una)
     }
 
+    /// Pieces and retransmissions for which there is room.
+    pub fn weight(&self) -> usize {
+        self.pieces.capacity() + self.pending.capacity()
+    }
+
     /// How long a D-SACK may take.
     fn patience(&self) -> Duration {
         self.trips.smoothed().map_or(Duration::from_secs(1), |trip| trip * 2)
@@ -334,6 +345,7 @@ impl Half {
 
     fn settle(&mut self, settled: &mut dyn FnMut(Retransmission)) {
         if let Some(retransmission) = self.pending.pop_front() {
+            self.unacknowledged -= usize::from(!retransmission.acknowledged);
             self.counts.unneeded += u64::from(retransmission.unneeded.is_some());
             settled(retransmission);
         }
@@ -348,6 +360,18 @@ impl Half {
     /// The position of a sequence number, near what is under way.
     fn position(&self, seq: u32) -> u64 {
         Seq(seq).near(self.nxt)
+    }
+
+    /// The first piece that has octets of a stretch.
+    fn seen(&self, start: u64, end: u64) -> Option<&Piece> {
+        // Pieces stand in order and do not overlap.
+        let index = self.pieces.partition_point(|piece| piece.end <= start);
+        self.pieces.get(index).filter(|piece| piece.start < end)
+    }
+
+    /// Where the pieces begin that start at `position` or above.
+    fn index_from(&self, position: u64) -> usize {
+        self.pieces.partition_point(|piece| piece.start < position)
     }
 
     /// What a segment with data is.
@@ -365,7 +389,7 @@ impl Half {
         if segment.len == 1 && self.window == Some(0) {
             return Kind::WindowProbe;
         }
-        let seen = self.pieces.iter().find(|piece| piece.start < end && piece.end > start);
+        let seen = self.seen(start, end);
         match seen {
             Some(piece) if self.is_same_packet(segment, &piece.last) => Kind::Duplicate,
             None if end > self.una && self.is_late(segment, end) => Kind::OutOfOrder,
@@ -388,7 +412,7 @@ impl Half {
 
     /// What fills a gap was sent before what showed the gap.
     fn is_late(&self, segment: &Segment, end: u64) -> bool {
-        let Some(after) = self.pieces.iter().find(|piece| piece.start >= end && !piece.again) else { return false };
+        let Some(after) = self.pieces.range(self.index_from(end)..).find(|piece| !piece.again) else { return false };
         let lag = segment.at.since(after.last.at);
         if let (Some((this, _)), Some(that)) = (segment.options.timestamps, after.last.timestamp) {
             // A sender's clock does not go back. If both left within one of its ticks, other evidence has to decide.
@@ -411,13 +435,8 @@ impl Half {
 
     /// Octets above `position` that were selectively acknowledged.
     fn sacked_above(&self, position: u64) -> u64 {
-        self.pieces
-            .iter()
-            .rev()
-            .take_while(|piece| piece.start >= position)
-            .filter(|piece| piece.sacked)
-            .map(|piece| piece.end - piece.start)
-            .sum()
+        let above = self.pieces.range(self.index_from(position)..);
+        above.filter(|piece| piece.sacked).map(|piece| piece.end - piece.start).sum()
     }
 
     fn trigger(&self, segment: &Segment, start: u64, end: u64, seen: Option<&Piece>) -> Trigger {
@@ -466,13 +485,13 @@ impl Half {
 
     /// When something behind a gap was first seen.
     fn gap_shown(&self, end: u64) -> Option<Instant> {
-        self.pieces.iter().find(|piece| piece.start >= end).map(|piece| piece.last.at)
+        self.pieces.get(self.index_from(end)).map(|piece| piece.last.at)
     }
 
     /// A segment is sent again.
     fn again(&mut self, segment: &Segment, start: u64, trigger: Trigger, settled: &mut dyn FnMut(Retransmission)) {
         let end = start + u64::from(segment.seq_len());
-        let seen = self.pieces.iter().find(|piece| piece.start < end && piece.end > start).copied();
+        let seen = self.seen(start, end).copied();
         let previous = seen.map(|piece| piece.last.at).or_else(|| self.gap_shown(end)).unwrap_or(self.una_at);
         match trigger {
             Trigger::Fast => self.episode = Some(Episode { end: self.nxt, began: segment.at, by_timeout: false }),
@@ -486,6 +505,7 @@ impl Half {
         if self.pending.len() == MAX_PENDING {
             self.settle(settled);
         }
+        self.unacknowledged += 1;
         self.pending.push_back(Retransmission {
             number: segment.number,
             at: segment.at,
@@ -514,6 +534,9 @@ impl Half {
             timestamp: segment.options.timestamps.map(|(value, _)| value),
             damaged: segment.is_damaged(),
         };
+        if start == end {
+            return;
+        }
         let piece = Piece { start, end, last, again: false, sacked: false };
         if start >= self.nxt {
             self.nxt = end;
@@ -525,9 +548,7 @@ impl Half {
             return;
         }
         self.nxt = self.nxt.max(end);
-        if start == end {
-            return;
-        }
+        self.noted = Default::default();
         // Split what overlaps at the edges, mark what lies between, fill what is missing.
         self.split(start);
         self.split(end);
@@ -580,12 +601,19 @@ impl Half {
     }
 
     fn sack(&mut self, segment: &Segment) {
-        for &(left, right) in segment.options.sack() {
+        let mut noted = [(0, 0); MAX_SACK_BLOCKS];
+        for (slot, &(left, right)) in noted.iter_mut().zip(segment.options.sack()) {
             let (left, right) = (self.position(left), self.position(right));
             if left >= right || left < self.una || right > self.nxt {
                 continue;
             }
-            let from = self.pieces.partition_point(|piece| piece.start < left);
+            *slot = (left, right);
+            // A receiver repeats its blocks: what an earlier one told is not looked at again.
+            let known = self.noted.iter().find(|block| block.0 <= left && left <= block.1).map_or(left, |block| block.1);
+            if right <= known {
+                continue;
+            }
+            let from = self.index_from(left).max(self.pieces.partition_point(|piece| piece.end <= known));
             let mut newest = None;
             for piece in self.pieces.range_mut(from..).take_while(|piece| piece.end <= right) {
                 if !piece.sacked && !piece.again {
@@ -597,6 +625,9 @@ impl Half {
                 self.trips.on_right(segment.at.since(sent));
             }
             self.arrived(segment, left, right);
+        }
+        if !segment.options.sack().is_empty() {
+            self.noted = noted;
         }
     }
 
@@ -646,6 +677,9 @@ impl Half {
 
     /// A stretch has arrived: was each retransmission in it needed?
     fn arrived(&mut self, segment: &Segment, from: u64, to: u64) {
+        if self.unacknowledged == 0 {
+            return;
+        }
         let echo = segment.options.timestamps.map(|(_, echo)| echo);
         let (una, shortest) = (self.una, self.trips.shortest());
         for sent in self
@@ -654,17 +688,15 @@ impl Half {
             .filter(|sent| !sent.acknowledged && sent.start >= from && sent.start + u64::from(sent.len) <= to)
         {
             sent.acknowledged = true;
-            match (echo, sent.timestamp, sent.before_timestamp) {
+            self.unacknowledged -= 1;
+            let ticked = |this: &u32| sent.before_timestamp.is_some_and(|before| before != *this);
+            if let (Some(echo), Some(this)) = (echo, sent.timestamp.filter(ticked)) {
                 // Only what moves the left edge is echoed (RFC 7323, 4.3). An earlier tick is that of the transmission before.
-                (Some(echo), Some(this), Some(before)) if this != before => {
-                    if sent.start == una && from == una && Seq(echo).precedes(Seq(this)) {
-                        sent.unneeded.get_or_insert(Unneeded::Echo);
-                    }
+                if sent.start == una && from == una && Seq(echo).precedes(Seq(this)) {
+                    sent.unneeded.get_or_insert(Unneeded::Echo);
                 }
-                _ if sent.before.is_some() && shortest.is_some_and(|trip| segment.at.since(sent.at) < trip / 2) => {
-                    sent.unneeded.get_or_insert(Unneeded::TooSoon);
-                }
-                _ => {}
+            } else if sent.before.is_some() && shortest.is_some_and(|trip| segment.at.since(sent.at) < trip / 2) {
+                sent.unneeded.get_or_insert(Unneeded::TooSoon);
             }
         }
     }

@@ -2,14 +2,12 @@
 
 use crate::link::Found;
 use crate::records::Record;
-use etherparse::LaxNetSlice;
-use std::net::{IpAddr, SocketAddr};
+use etherparse::IpNumber;
+use std::net::SocketAddr;
 use whyloss_transport::segment::Flags;
 use whyloss_transport::time::Instant;
 use whyloss_transport::wire::ip::Addresses;
 
-/// Protocol number of TCP.
-const TCP: u8 = 6;
 /// SACK blocks that fit into the options of a segment.
 pub const MAX_SACK_BLOCKS: usize = 4;
 
@@ -55,9 +53,9 @@ impl Options {
         let mut options = Self::default();
         let word = |octets: &[u8], at: usize| u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
         while let [kind, rest @ ..] = octets {
-            match kind {
-                &END => break,
-                &NOTHING => {
+            match *kind {
+                END => break,
+                NOTHING => {
                     octets = rest;
                     continue;
                 }
@@ -139,30 +137,13 @@ impl Segment {
         let start = found.octets.as_ptr() as usize - record.octets.as_ptr() as usize;
         // What the record lost of this packet it lost at its end.
         let uncut = record.original_len as usize - start;
-        let (payload, src, dst, said, ip_id, hop_limit, ecn): (_, IpAddr, IpAddr, _, _, _, _) = match &found.ip {
-            LaxNetSlice::Ipv4(ip) => {
-                let header = ip.header();
-                let (src, dst) = (header.source_addr().into(), header.destination_addr().into());
-                if header.fragments_offset().value() != 0 {
-                    return None;
-                }
-                let ecn = header.ecn().value();
-                (ip.payload(), src, dst, usize::from(header.total_len()), Some(header.identification()), header.ttl(), ecn)
-            }
-            LaxNetSlice::Ipv6(ip) => {
-                let header = ip.header();
-                let (src, dst) = (header.source_addr().into(), header.destination_addr().into());
-                let said = Some(usize::from(header.payload_length())).filter(|len| *len > 0).map_or(0, |len| len + 40);
-                (ip.payload(), src, dst, said, None, header.hop_limit(), header.traffic_class() & 3)
-            }
-            LaxNetSlice::Arp(_) => return None,
-        };
-        if payload.ip_number.0 != TCP {
+        let ip = &found.ip;
+        if ip.protocol != IpNumber::TCP.0 || ip.later_fragment {
             return None;
         }
         // A segment that the network card was still to part may be too long for the field, which then is 0.
-        let packet_len = if said == 0 { uncut } else { said };
-        let tcp = payload.payload;
+        let packet_len = if ip.len == 0 { uncut } else { ip.len };
+        let tcp = ip.payload;
         let before = tcp.as_ptr() as usize - found.octets.as_ptr() as usize;
         let tcp_len = packet_len.checked_sub(before)?;
         let header = tcp.get(..20)?;
@@ -173,22 +154,23 @@ impl Segment {
         }
         let u32_at = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let u16_at = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        let whole = tcp.len() >= tcp_len && !payload.fragmented;
-        let checksum = if whole { checksum(Addresses::new(src, dst)?, &tcp[..tcp_len], u16_at(16)) } else { Checksum::Unknown };
+        let whole = tcp.len() >= tcp_len && !ip.fragmented;
+        let checksum =
+            if whole { checksum(Addresses::new(ip.src, ip.dst)?, &tcp[..tcp_len], u16_at(16)) } else { Checksum::Unknown };
         Some(Self {
             number: record.number,
             at: record.at,
-            src: SocketAddr::new(src, u16_at(0)),
-            dst: SocketAddr::new(dst, u16_at(2)),
+            src: SocketAddr::new(ip.src, u16_at(0)),
+            dst: SocketAddr::new(ip.dst, u16_at(2)),
             seq: u32_at(4),
             ack: u32_at(8),
             flags: Flags(header[13]),
             window: u16_at(14),
             len: len as u32,
             options: Options::read(&tcp[20..header_len.min(tcp.len())]),
-            ip_id,
-            hop_limit,
-            ecn,
+            ip_id: ip.id,
+            hop_limit: ip.hop_limit,
+            ecn: ip.ecn,
             packet_len: packet_len as u32,
             checksum,
             bad_frame: found.bad_frame,

@@ -5,6 +5,7 @@
 //! which says of each segment what it was. Nothing is kept that is not needed for what comes later, and all that is kept is bounded.
 
 pub mod connections;
+mod cut;
 mod error;
 pub mod half;
 pub mod headers;

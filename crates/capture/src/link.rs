@@ -1,7 +1,8 @@
 //! The IP packet in a record, behind any link layer and any tunnel.
 
-use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket};
+use etherparse::{EtherType, IpNumber, Ipv6ExtensionSlice, LaxNetSlice, LaxSlicedPacket};
 use pcap_parser::Linktype;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Headers of tunnels that are taken off, one inside the other.
 const MAX_DEPTH: usize = 8;
@@ -25,11 +26,36 @@ const LINUX_SLL2: i32 = 276;
 const VXLAN: u16 = 4789;
 const GTP_U: u16 = 2152;
 
+/// An IP packet, its headers taken apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Ip<'a> {
+    /// Where it was sent.
+    pub src: IpAddr,
+    /// Where it was to go.
+    pub dst: IpAddr,
+    /// What it carries, behind any extension headers.
+    pub protocol: u8,
+    /// Octets that it has as its header says, 0 if that does not say it.
+    pub len: usize,
+    /// Identification of an IPv4 packet.
+    pub id: Option<u16>,
+    /// Time to live or hop limit.
+    pub hop_limit: u8,
+    /// ECN field: 3 is "congestion experienced".
+    pub ecn: u8,
+    /// It is one of several fragments.
+    pub fragmented: bool,
+    /// It is a fragment, and not the first.
+    pub later_fragment: bool,
+    /// What it carries, as far as it was captured.
+    pub payload: &'a [u8],
+}
+
 /// What a record holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// The innermost IP packet, with its headers taken apart.
-    pub ip: LaxNetSlice<'a>,
+    /// The innermost IP packet.
+    pub ip: Ip<'a>,
     /// The octets of that packet as far as they were captured.
     pub octets: &'a [u8],
     /// Tunnels around it.
@@ -76,8 +102,7 @@ pub fn ip_packet(link: Linktype, octets: &[u8]) -> Result<Found<'_>, Other> {
         other => return Err(Other::LinkType(other)),
     };
     for tunnels in 0..MAX_DEPTH {
-        let sliced = LaxSlicedPacket::from_ip(payload).map_err(|_| Other::Malformed)?;
-        let ip = sliced.net.ok_or(Other::NotIp)?;
+        let ip = plain_ipv4(payload).or_else(|| plain_ipv6(payload)).map_or_else(|| any_ip(payload), Ok)?;
         match tunnelled(&ip)? {
             Some(inner) => payload = inner,
             None => return Ok(Found { ip, octets: payload, tunnels, bad_frame }),
@@ -86,11 +111,100 @@ pub fn ip_packet(link: Linktype, octets: &[u8]) -> Result<Found<'_>, Other> {
     Err(Other::Malformed)
 }
 
+/// An IPv4 packet without anything unusual, which most packets are.
+fn plain_ipv4(octets: &[u8]) -> Option<Ip<'_>> {
+    const MORE_FRAGMENTS_OR_OFFSET: u16 = 0x3FFF;
+    let header = octets.first_chunk::<20>()?;
+    let len = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let fragment = u16::from_be_bytes([header[6], header[7]]) & MORE_FRAGMENTS_OR_OFFSET;
+    if header[0] != 0x45 || fragment != 0 || len < 20 || header[9] == IpNumber::AUTHENTICATION_HEADER.0 {
+        return None;
+    }
+    let address = |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]).into();
+    Some(Ip {
+        src: address(12),
+        dst: address(16),
+        protocol: header[9],
+        len,
+        id: Some(u16::from_be_bytes([header[4], header[5]])),
+        hop_limit: header[8],
+        ecn: header[1] & 3,
+        fragmented: false,
+        later_fragment: false,
+        payload: &octets[20..len.min(octets.len())],
+    })
+}
+
+/// Any IP packet: options, extension headers, fragments, lengths that are too small.
+fn any_ip(octets: &[u8]) -> Result<Ip<'_>, Other> {
+    let sliced = LaxSlicedPacket::from_ip(octets).map_err(|_| Other::Malformed)?;
+    match sliced.net.ok_or(Other::NotIp)? {
+        LaxNetSlice::Ipv4(ip) => {
+            let header = ip.header();
+            Ok(Ip {
+                src: header.source_addr().into(),
+                dst: header.destination_addr().into(),
+                protocol: ip.payload().ip_number.0,
+                len: usize::from(header.total_len()),
+                id: Some(header.identification()),
+                hop_limit: header.ttl(),
+                ecn: header.ecn().value(),
+                fragmented: ip.payload().fragmented,
+                later_fragment: header.fragments_offset().value() != 0,
+                payload: ip.payload().payload,
+            })
+        }
+        LaxNetSlice::Ipv6(ip) => {
+            let header = ip.header();
+            let fragment = ip.extensions().clone().into_iter().find_map(|extension| match extension {
+                Ipv6ExtensionSlice::Fragment(fragment) => Some(fragment.fragment_offset().value()),
+                _ => None,
+            });
+            Ok(Ip {
+                src: header.source_addr().into(),
+                dst: header.destination_addr().into(),
+                protocol: ip.payload().ip_number.0,
+                // 0 is that of a jumbogram, or of a segment that the network card was still to part.
+                len: Some(usize::from(header.payload_length())).filter(|len| *len > 0).map_or(0, |len| len + 40),
+                id: None,
+                hop_limit: header.hop_limit(),
+                ecn: header.traffic_class() & 3,
+                fragmented: ip.payload().fragmented,
+                later_fragment: fragment.is_some_and(|offset| offset != 0),
+                payload: ip.payload().payload,
+            })
+        }
+        LaxNetSlice::Arp(_) => Err(Other::NotIp),
+    }
+}
+
+/// An IPv6 packet that carries TCP or UDP at once.
+fn plain_ipv6(octets: &[u8]) -> Option<Ip<'_>> {
+    let header = octets.first_chunk::<40>()?;
+    let len = usize::from(u16::from_be_bytes([header[4], header[5]])) + 40;
+    if header[0] >> 4 != 6 || !matches!(IpNumber(header[6]), IpNumber::TCP | IpNumber::UDP) || len == 40 {
+        return None;
+    }
+    let address = |at: usize| Ipv6Addr::from(<[u8; 16]>::try_from(&header[at..at + 16]).expect("sixteen octets")).into();
+    Some(Ip {
+        src: address(8),
+        dst: address(24),
+        protocol: header[6],
+        len,
+        id: None,
+        hop_limit: header[7],
+        ecn: header[1] >> 4 & 3,
+        fragmented: false,
+        later_fragment: false,
+        payload: &octets[40..len.min(octets.len())],
+    })
+}
+
 fn u16_at(octets: &[u8], at: usize) -> Result<u16, Other> {
     octets.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]])).ok_or(Other::Malformed)
 }
 
-/// The IP packet behind an Ethernet type: VLAN tags, MPLS labels and PPPoE taken off.
+/// The IP packet behind an Ethernet type: VLAN tags, MPLS labels and `PPPoE` taken off.
 fn ether(mut kind: EtherType, mut octets: &[u8]) -> Result<&[u8], Other> {
     const QINQ_OLD: u16 = 0x9100;
     const MPLS: [u16; 2] = [0x8847, 0x8848];
@@ -193,24 +307,15 @@ fn ieee802_11(frame: &[u8]) -> Result<&[u8], Other> {
 }
 
 /// The IP packet in an IP packet, if there is one.
-fn tunnelled<'a>(ip: &LaxNetSlice<'a>) -> Result<Option<&'a [u8]>, Other> {
-    const IP_IN_IP: u8 = 4;
-    const UDP: u8 = 17;
-    const IPV6: u8 = 41;
-    const GRE: u8 = 47;
-    let payload = match ip {
-        LaxNetSlice::Ipv4(ip) => ip.payload(),
-        LaxNetSlice::Ipv6(ip) => ip.payload(),
-        LaxNetSlice::Arp(_) => return Err(Other::NotIp),
-    };
-    if payload.fragmented {
+fn tunnelled<'a>(ip: &Ip<'a>) -> Result<Option<&'a [u8]>, Other> {
+    if ip.fragmented {
         return Ok(None);
     }
-    let octets = payload.payload;
-    match payload.ip_number.0 {
-        IP_IN_IP | IPV6 => Ok(Some(octets)),
-        GRE => gre(octets),
-        UDP if octets.len() >= 8 => {
+    let octets = ip.payload;
+    match IpNumber(ip.protocol) {
+        IpNumber::IPV4 | IpNumber::IPV6 => Ok(Some(octets)),
+        IpNumber::GRE => gre(octets),
+        IpNumber::UDP if octets.len() >= 8 => {
             let (from, to) = (u16_at(octets, 0)?, u16_at(octets, 2)?);
             match to {
                 VXLAN => vxlan(&octets[8..]),

@@ -1,5 +1,6 @@
 //! The records of a capture: packets as they were captured, each with its time.
 
+use crate::cut::{Cut, Layout, Order};
 use crate::error::{CaptureError, Kind, Remark};
 use crate::source::Source;
 use pcap_parser::pcapng::{Block, OptionCode};
@@ -12,6 +13,10 @@ use whyloss_transport::time::Instant;
 
 /// Octets that are read at once.
 const BUFFER: usize = 1 << 20;
+/// Octets of the header of a pcap file.
+const PCAP_HEADER: usize = 24;
+/// A first block that claims to be longer is damage.
+const MAX_FIRST_BLOCK: usize = 1 << 16;
 /// A block that claims to be longer than this is damage.
 const MAX_BLOCK: usize = 64 << 20;
 /// Interfaces of a pcapng file that are told apart; what is captured on further ones is not read.
@@ -75,10 +80,20 @@ struct Interface {
     missed: u64,
     /// The length to which packets are cut, if it is not 0.
     snaplen: u32,
+    /// Nanoseconds in a unit, if that is a whole number.
+    unit: Option<u64>,
 }
 
 impl Interface {
+    fn new(link: Linktype, units: u64, offset: i64, snaplen: u32) -> Self {
+        let unit = Some(1_000_000_000 / units).filter(|unit| unit * units == 1_000_000_000);
+        Self { link, units, offset, missed: 0, snaplen, unit }
+    }
+
     fn time(&self, units: u64) -> Instant {
+        if let Some(unit) = self.unit.filter(|_| self.offset == 0) {
+            return Instant::from_nanos(units.saturating_mul(unit));
+        }
         let seconds = (units / self.units).saturating_add_signed(self.offset);
         let nanos = u128::from(units % self.units) * 1_000_000_000 / u128::from(self.units);
         Instant::from_nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos as u64))
@@ -89,6 +104,25 @@ impl Interface {
 fn resolution(exponent: u8) -> Option<u64> {
     let (base, exponent) = if exponent & 0x80 == 0 { (10u64, exponent) } else { (2, exponent & 0x7F) };
     base.checked_pow(u32::from(exponent))
+}
+
+/// The header of a pcap file, or the first block of a pcapng file: the parser wants it whole at once, which a pipe may not give.
+///
+/// No more than that is waited for, as the first packets of a live capture are wanted at once.
+fn first_block(mut octets: Watched) -> io::Result<(Vec<u8>, Watched)> {
+    const SECTION: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
+    const BIG_ENDIAN: [u8; 4] = [0x1A, 0x2B, 0x3C, 0x4D];
+    let mut first = Vec::new();
+    octets.by_ref().take(PCAP_HEADER as u64).read_to_end(&mut first)?;
+    if let [a, b, c, d, len @ ..] = first.as_slice() {
+        if [*a, *b, *c, *d] == SECTION && len.len() == PCAP_HEADER - SECTION.len() {
+            let order = Order::of(len[4..8] == BIG_ENDIAN);
+            let len = order.u32(len, 0).unwrap_or_default() as usize;
+            let rest = len.min(MAX_FIRST_BLOCK).saturating_sub(PCAP_HEADER);
+            octets.by_ref().take(rest as u64).read_to_end(&mut first)?;
+        }
+    }
+    Ok((first, octets))
 }
 
 /// Why a read failed, which the parser does not pass on.
@@ -123,15 +157,8 @@ pub fn read(source: Source, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -
     let failure = Failure::default();
     let watched = Watched { octets, failure: failure.clone() };
     let failed = || failure.lock().expect("no panic while held").take();
-    // The parser wants the whole first header at once, which a pipe may not give.
-    let mut first = Vec::new();
-    let mut watched = watched;
-    watched
-        .by_ref()
-        .take(BUFFER as u64 / 16)
-        .read_to_end(&mut first)
-        .map_err(|error| CaptureError { file: name.clone(), kind: error.into() })?;
-    let begins: String = first.iter().take(8).map(|octet| format!("{octet:02x} ")).collect();
+    let (first, watched) = first_block(watched).map_err(|error| CaptureError { file: name.clone(), kind: error.into() })?;
+    let begins: Vec<_> = first.iter().take(8).map(|octet| format!("{octet:02x}")).collect();
     let error = |kind: Kind| CaptureError { file: name.clone(), kind };
     let whole = io::Cursor::new(first).chain(watched);
     let reader = match create_reader(BUFFER, whole) {
@@ -140,12 +167,18 @@ pub fn read(source: Source, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -
             return Err(error(match (failed(), why) {
                 (Some(cause), _) => cause.into(),
                 (None, PcapError::Eof) => Kind::Empty,
-                (None, _) => Kind::NoCapture { found: begins.trim_end().to_owned() },
+                (None, _) => Kind::NoCapture { found: begins.join(" ") },
             }));
         }
     };
-    let mut reading =
-        Reading { about: About::default(), interfaces: Vec::new(), nanoseconds: false, big_endian: false, latest: Instant::ZERO };
+    let mut reading = Reading {
+        about: About::default(),
+        interfaces: Vec::new(),
+        nanoseconds: false,
+        layout: Layout::Other,
+        big_endian: false,
+        latest: Instant::ZERO,
+    };
     reading.run(reader, visit);
     if let Some(cause) = failed() {
         reading.about.remark(format!("reading failed here: {cause}"));
@@ -171,6 +204,7 @@ struct Reading {
     about: About,
     interfaces: Vec<Interface>,
     nanoseconds: bool,
+    layout: Layout,
     /// The section of a pcapng file is written so.
     big_endian: bool,
     latest: Instant,
@@ -180,6 +214,11 @@ impl Reading {
     fn run(&mut self, mut reader: Box<dyn PcapReaderIterator + Send + '_>, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) {
         let mut capacity = BUFFER;
         loop {
+            let (plain, flow) = self.plain(reader.data(), visit);
+            reader.consume(plain);
+            if flow.is_break() {
+                return;
+            }
             let step = match reader.next() {
                 Ok((len, block)) => Step::Block(len, self.block(block, visit)),
                 Err(PcapError::Eof) => Step::End,
@@ -220,6 +259,30 @@ impl Reading {
         }
     }
 
+    /// Takes the plain records at the beginning of what was read; says how many octets they are.
+    fn plain(&mut self, octets: &[u8], visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -> (usize, ControlFlow<()>) {
+        let mut at = 0;
+        while let Some(cut) = self.layout.cut(&octets[at..]) {
+            let Some(interface) = self.interfaces.get(cut.interface as usize).copied() else { break };
+            let Cut { size, interface: number, time: (upper, lower), octets, original_len, comment } = cut;
+            let time = match self.layout {
+                Layout::Classic(_) => self.classic_time(upper, lower),
+                _ => interface.time(u64::from(upper) << 32 | u64::from(lower)),
+            };
+            at += size;
+            let record = Record { number: 0, at: time, interface: number, link: interface.link, octets, original_len, comment };
+            if self.packet(record, visit).is_break() {
+                return (at, ControlFlow::Break(()));
+            }
+        }
+        (at, ControlFlow::Continue(()))
+    }
+
+    fn classic_time(&self, seconds: u32, fraction: u32) -> Instant {
+        let fraction = u64::from(fraction) * if self.nanoseconds { 1 } else { 1000 };
+        Instant::from_nanos(u64::from(seconds) * 1_000_000_000 + fraction)
+    }
+
     fn block(&mut self, block: PcapBlockOwned, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -> ControlFlow<()> {
         match block {
             PcapBlockOwned::LegacyHeader(header) => self.begin(&header),
@@ -227,6 +290,7 @@ impl Reading {
             PcapBlockOwned::NG(Block::SectionHeader(header)) => {
                 self.interfaces.clear();
                 self.big_endian = header.big_endian();
+                self.layout = Layout::Blocks(Order::of(self.big_endian));
             }
             PcapBlockOwned::NG(Block::InterfaceDescription(described)) => {
                 if self.interfaces.len() == MAX_INTERFACES {
@@ -236,13 +300,8 @@ impl Reading {
                 if units.is_none() {
                     self.about.remark("an interface whose time has no possible resolution; microseconds are taken".to_owned());
                 }
-                self.interfaces.push(Interface {
-                    link: described.linktype,
-                    units: units.unwrap_or(1_000_000),
-                    offset: if self.big_endian { described.ts_offset().swap_bytes() } else { described.ts_offset() },
-                    missed: 0,
-                    snaplen: described.snaplen,
-                });
+                let offset = if self.big_endian { described.ts_offset().swap_bytes() } else { described.ts_offset() };
+                self.interfaces.push(Interface::new(described.linktype, units.unwrap_or(1_000_000), offset, described.snaplen));
                 self.interfaces.truncate(MAX_INTERFACES);
             }
             PcapBlockOwned::NG(Block::InterfaceStatistics(statistics)) => {
@@ -288,12 +347,14 @@ impl Reading {
         self.nanoseconds = header.is_nanosecond_precision();
         // The upper bits say how long a frame check sequence is.
         let link = Linktype(header.network.0 & 0xFFFF);
-        self.interfaces = vec![Interface { link, units: 1_000_000_000, offset: 0, missed: 0, snaplen: header.snaplen }];
+        self.interfaces = vec![Interface::new(link, 1_000_000_000, 0, header.snaplen)];
+        if !header.is_modified_format() {
+            self.layout = Layout::Classic(Order::of(header.is_bigendian()));
+        }
     }
 
     fn legacy(&mut self, block: &LegacyPcapBlock, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -> ControlFlow<()> {
-        let fraction = u64::from(block.ts_usec) * if self.nanoseconds { 1 } else { 1000 };
-        let at = Instant::from_nanos(u64::from(block.ts_sec) * 1_000_000_000 + fraction);
+        let at = self.classic_time(block.ts_sec, block.ts_usec);
         let link = self.interfaces[0].link;
         self.packet(
             Record { number: 0, at, interface: 0, link, octets: block.data, original_len: block.origlen, comment: None },

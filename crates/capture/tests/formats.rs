@@ -172,7 +172,7 @@ fn pcapng_with_interfaces_clocks_comments_and_counters() {
             section(order),
             interface(order, RAW, 9, 0),
             interface(order, ETHERNET, 6, 1000),
-            interface(order, RAW, 0x80 | 20, 0),
+            interface(order, RAW, 0x80 | 0x14, 0),
         ]
         .concat();
         let (at, packet) = (1_700_000_000_000_000_000u64, ip(9, 10));

@@ -1,6 +1,6 @@
 """The Rust extension module."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -53,6 +53,16 @@ class Table:
 class Results:
     def table(self, name: str) -> Table: ...
     def write_parquet(self, folder: Path) -> None: ...
+
+class Explanation:
+    @property
+    def facts(self) -> str: ...
+    def table(self, name: str) -> Table: ...
+
+def explanation_tables() -> list[str]: ...
+def explain(
+    paths: Sequence[Path], at: str | None = None, watcher: Callable[[int], bool] | None = None
+) -> Explanation: ...
 
 #: A TCP transfer between two hosts that a scenario plans.
 PlannedTransfer = TypedDict(

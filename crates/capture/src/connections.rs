@@ -70,6 +70,11 @@ impl Place {
         }
     }
 
+    /// The place called so.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Sender, Self::Receiver, Self::Middle].into_iter().find(|place| place.name() == name)
+    }
+
     /// By the parts of the round trip on both sides of the capture.
     pub fn of(half: &Half) -> Self {
         /// One part is so many times the other.

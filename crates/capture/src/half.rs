@@ -103,6 +103,8 @@ pub struct Retransmission {
     pub at: Instant,
     /// Position of its first octet.
     pub start: u64,
+    /// Position at which the capture begins to know the stream.
+    pub first: u64,
     /// Octets.
     pub len: u32,
     /// Why.
@@ -510,6 +512,7 @@ impl Half {
             number: segment.number,
             at: segment.at,
             start,
+            first: self.first.unwrap_or(start),
             len: segment.len,
             trigger,
             before: seen.map(|piece| piece.last.number),

@@ -4,14 +4,19 @@
 //! ([`link`]), their TCP headers read ([`headers`]), and each direction of each connection is followed ([`half`]),
 //! which says of each segment what it was. Nothing is kept that is not needed for what comes later, and all that is kept is bounded.
 
+pub mod analysis;
+pub mod cause;
 pub mod connections;
 mod cut;
 mod error;
 pub mod half;
 pub mod headers;
 pub mod link;
+pub mod losses;
 pub mod records;
+pub mod report;
 pub mod source;
+pub mod tables;
 pub mod trips;
 
 pub use error::{CaptureError, Remark};

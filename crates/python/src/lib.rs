@@ -12,6 +12,7 @@ mod catalogue;
 mod convert;
 mod emulation;
 mod error;
+mod explain;
 mod interrupt;
 mod kernel;
 mod observer;
@@ -37,6 +38,8 @@ mod _native {
     use super::catalogue::{causes, describe, parts, profiles, scenario_schema, schemes, sweep_schema};
     #[pymodule_export]
     use super::error::{InputError, PartError, UnavailableError, WhylossError};
+    #[pymodule_export]
+    use super::explain::{explain, explanation_tables, Explanation};
     #[pymodule_export]
     use super::interrupt::Progress;
     #[pymodule_export]

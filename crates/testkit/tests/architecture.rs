@@ -9,11 +9,12 @@ use std::process::Command;
 const ARROWS: &[(&str, &[&str])] = &[
     ("transport", &[]),
     ("sim", &["transport"]),
-    ("lab", &["transport", "sim"]),
+    ("tables", &[]),
+    ("lab", &["transport", "sim", "tables"]),
     ("net", &["transport", "sim"]),
     ("kernel", &["transport", "sim"]),
-    ("capture", &["transport", "sim"]),
-    ("python", &["transport", "sim", "lab", "net", "kernel"]),
+    ("capture", &["transport", "sim", "tables"]),
+    ("python", &["transport", "sim", "tables", "lab", "net", "kernel", "capture"]),
     ("testkit", &["transport", "sim", "lab"]),
     ("packetdrill", &["transport", "testkit"]),
     ("bench", &["transport", "sim", "net"]),
@@ -21,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Outside crates, by the start of their name, that only some of ours may mention.
-const RESERVED: &[(&str, &[&str])] = &[("pyo3", &["python"]), ("arrow", &["lab", "capture"]), ("parquet", &["lab", "capture"])];
+const RESERVED: &[(&str, &[&str])] = &[("pyo3", &["python"]), ("arrow", &["tables", "lab"]), ("parquet", &["lab"])];
 
 /// The crates that may hold `unsafe`.
 const UNSAFE: &[&str] = &["net", "kernel", "packetdrill"];

@@ -12,7 +12,7 @@ import click
 
 import whyloss
 from whyloss import _native
-from whyloss.cli import catalogue, demo, friendly, kernel, papers, plot, report, runs, scores, testbed, top, wire
+from whyloss.cli import catalogue, demo, explain, friendly, kernel, papers, plot, report, runs, scores, testbed, top, wire
 from whyloss.cli.console import INTERRUPTED, complain, say
 from whyloss.pack import PackError
 
@@ -27,6 +27,7 @@ def app() -> None:
     \b
     Start here:
       whyloss reproduce garcia2004 --quick   a paper: its figures, and a verdict on each of its claims
+      whyloss explain FILE.pcapng            a capture: why each lost packet was lost
       whyloss run SCENARIO.toml              one scenario: who got what, what was lost and why
       whyloss friendly A B                   what two schemes that share a path do to each other
       whyloss plot SCENARIO.toml             one run to look at: windows, every segment, every loss and its cause
@@ -49,6 +50,7 @@ for command in (
     runs.sweep,
     friendly.friendly,
     plot.plot,
+    explain.explain,
     scores.score,
     scores.roc,
     papers.reproduce,

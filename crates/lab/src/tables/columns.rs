@@ -1,10 +1,9 @@
 //! The columns of every table.
 
-use super::definition::Column;
 use super::set::{Tables, NAMES};
 use crate::flows::FlowConfig;
 use crate::network::{Network, Transfer};
-use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::builder::{Float64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use std::collections::{BTreeSet, HashMap};
@@ -13,6 +12,7 @@ use whyloss_sim::{
     Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, MiddleboxRecord,
     PacketRecord, PageCounts, PlaybackCounts, Records, RunOutcome, TimeoutRow, Truth,
 };
+use whyloss_tables::{table, Column};
 use whyloss_transport::tcp::{Closing, Judgement, Stats};
 use whyloss_transport::{Duration, Instant};
 

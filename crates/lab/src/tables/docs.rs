@@ -1,11 +1,10 @@
 //! The tables in words.
 
 use super::columns::all;
-use super::definition::Column;
 use super::packets;
 use super::set::NAMES;
-use arrow_schema::DataType;
 use std::fmt::Write;
+use whyloss_tables::describe;
 
 const INTRODUCTION: &str = "\
 # Results
@@ -42,7 +41,7 @@ pub fn markdown() -> String {
     for ((name, columns), title) in all().into_iter().zip(titles) {
         write!(text, "\n## `{name}`\n\n{title}\n\n| column | type | meaning |\n| --- | --- | --- |\n")
             .expect("a string takes all");
-        list(&mut text, columns);
+        describe(&mut text, &columns);
     }
     text
 }
@@ -65,20 +64,6 @@ What the headers say is what they said before the link damaged anything.
 /// The text of `docs/packets.md`, from the definition of that table.
 pub fn packets_markdown() -> String {
     let mut text = PACKETS_INTRODUCTION.to_owned();
-    list(&mut text, packets::columns());
+    describe(&mut text, &packets::columns());
     text
-}
-
-fn list(text: &mut String, columns: Vec<Column>) {
-    for column in columns {
-        let kind = match column.kind {
-            DataType::UInt32 => "u32",
-            DataType::UInt64 => "u64",
-            DataType::Float64 => "f64",
-            DataType::Boolean => "bool",
-            _ => "text",
-        };
-        let null = if column.nullable { " or null" } else { "" };
-        writeln!(text, "| `{}` | {kind}{null} | {} |", column.name, column.meaning).expect("a string takes all");
-    }
 }

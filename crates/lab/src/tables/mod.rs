@@ -3,18 +3,15 @@
 //! Each table is defined once, column by column, in `columns`; `docs/results.md` is generated from the same definitions. Units stand
 //! in the names of columns. Tables of a sweep have one more column for each axis, right after `run`.
 
-#[macro_use]
-mod definition;
 mod columns;
 mod docs;
 mod packets;
 mod set;
-mod stream;
 
 pub use arrow_array::RecordBatch;
 pub use docs::{markdown, packets_markdown};
 pub use packets::{batch as packets, PacketFate, PacketRow, PacketWriter};
 pub use set::{Tables, NAMES};
-pub use stream::stream;
+pub use whyloss_tables::stream;
 
 pub(crate) use columns::{all as columns, batches, class, Origin};

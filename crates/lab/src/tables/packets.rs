@@ -1,11 +1,8 @@
 //! What became of each packet on an emulated link.
 
 use super::columns::class;
-use super::definition::Column;
 use crate::error::Error;
-use arrow_array::builder::{BooleanBuilder, StringBuilder, UInt32Builder, UInt64Builder};
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::RecordBatch;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -15,8 +12,8 @@ use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
 use whyloss_sim::{Cause, Truth, WholeFile};
+use whyloss_tables::{table, Column};
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,8 +110,7 @@ pub(super) fn columns() -> Vec<Column> {
 
 /// The table of `rows`.
 pub fn batch<'a>(rows: impl ExactSizeIterator<Item = PacketRow<'a>>) -> RecordBatch {
-    let (fields, arrays) = PacketTable::batch(rows);
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("columns of one length")
+    whyloss_tables::batch(PacketTable::batch(rows))
 }
 
 /// Writes the table to a Parquet file while it grows. The file has its name only when it is whole.

@@ -1,0 +1,153 @@
+//! What an analysis says: rows of tables, and facts about the capture.
+
+use crate::cause::{Cause, Probabilities};
+use crate::connections::{Place, Side};
+use crate::half::{Counts, Retransmission};
+use crate::records::About;
+use serde::Serialize;
+use std::net::SocketAddr;
+use whyloss_transport::time::{Duration, Instant};
+
+/// One direction of a connection, in which data was sent.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Number of the connection in the capture, from 0, in the order of first packets.
+    pub connection: u64,
+    /// Who sent the data.
+    pub side: Side,
+    /// Its address.
+    pub sender: SocketAddr,
+    /// Where it sent to.
+    pub receiver: SocketAddr,
+    /// When the connection's first packet was captured.
+    pub began: Instant,
+    /// When its latest was.
+    pub ended: Instant,
+    /// The SYN was captured.
+    pub opened: bool,
+    /// The connection was reset.
+    pub reset: bool,
+    /// Where the capture was taken, seen from this sender.
+    pub place: Place,
+    /// Octets acknowledged.
+    pub acknowledged: u64,
+    /// Largest segment.
+    pub mss: u32,
+    /// The shortest round trip of the sender, both parts together.
+    pub shortest_trip: Option<Duration>,
+    /// The smoothed one at the end.
+    pub smoothed_trip: Option<Duration>,
+    /// The longest time from data to its acknowledgement.
+    pub longest_trip: Option<Duration>,
+    /// What was counted.
+    pub counts: Counts,
+    /// Suspected losses by cause, in the order of [`Cause::ALL`].
+    pub causes: [u64; Cause::ALL.len()],
+}
+
+/// A segment that was sent again, with its connection.
+#[derive(Clone, Debug)]
+pub struct SentAgain {
+    /// Number of the connection.
+    pub connection: u64,
+    /// Who sent it.
+    pub side: Side,
+    /// What is known of it.
+    pub what: Retransmission,
+}
+
+/// A packet that was lost, or that its sender took for lost.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    /// Number of the connection.
+    pub connection: u64,
+    /// Who sent the packet.
+    pub side: Side,
+    /// Its record, if it came to the capture.
+    pub packet: Option<u64>,
+    /// When it was captured; if it was not, about when it must have been.
+    pub at: Instant,
+    /// Octets of the stream before it.
+    pub offset: u64,
+    /// Octets of data.
+    pub octets: u32,
+    /// The record that repaired it, and when.
+    pub repair: Option<(u64, Instant)>,
+    /// How probable each cause is.
+    pub probabilities: Probabilities,
+    /// What speaks for it, in words and numbers, the weightiest first.
+    pub evidence: Vec<String>,
+}
+
+/// What was left out to keep memory bounded: counts go on, rows do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Connections that were let go before they ended.
+    pub connections: u64,
+    /// Rows of flows.
+    pub flows: u64,
+    /// Rows of losses.
+    pub losses: u64,
+    /// Rows of retransmissions.
+    pub retransmissions: u64,
+}
+
+/// The capture as a whole.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Facts {
+    /// Its files.
+    pub files: Vec<String>,
+    /// Records.
+    pub packets: u64,
+    /// Records that hold a TCP segment.
+    pub segments: u64,
+    /// Records that hold something else.
+    pub others: u64,
+    /// Connections seen.
+    pub connections: u64,
+    /// When the first packet was captured: nanoseconds since the epoch of the file's clock, as a rule that of Unix.
+    pub began_ns: u64,
+    /// When the latest was.
+    pub ended_ns: u64,
+    /// Packets that the capture's own counters say it missed.
+    pub missed: Option<u64>,
+    /// Times at which the clock went back.
+    pub backward: u64,
+    /// Packets of which a part was cut off.
+    pub cut: u64,
+    /// What was noticed, in words.
+    pub remarks: Vec<String>,
+    /// What was left out.
+    pub left_out: LeftOut,
+}
+
+impl Facts {
+    /// Takes over what a file says of itself.
+    pub(crate) fn add(&mut self, file: &str, about: &About) {
+        self.files.push(file.to_owned());
+        self.packets += about.packets;
+        self.backward += about.backward;
+        self.cut += about.cut;
+        self.missed = match (self.missed, about.missed) {
+            (Some(before), Some(more)) => Some(before.saturating_add(more)),
+            (before, more) => before.or(more),
+        };
+        self.remarks.extend(about.remarks.iter().map(|remark| format!("{file}: {remark}")));
+        if about.more_remarks > 0 {
+            self.remarks.push(format!("{file}: {} further remarks", about.more_remarks));
+        }
+    }
+}
+
+/// All that is said of a capture.
+#[derive(Clone, Debug, Default)]
+pub struct Analysis {
+    /// The capture as a whole.
+    pub facts: Facts,
+    /// Directions of connections in which data was sent.
+    pub flows: Vec<Flow>,
+    /// What was sent again.
+    pub retransmissions: Vec<SentAgain>,
+    /// What was lost, or taken for lost.
+    pub losses: Vec<Loss>,
+}

@@ -1,0 +1,172 @@
+//! An analysis as Arrow tables. Times are seconds since the first packet of the capture.
+
+use crate::cause::Cause;
+use crate::connections::Side;
+use crate::half::{Trigger, Unneeded};
+use crate::report::{Analysis, Flow, Loss, SentAgain};
+use std::fmt::Write;
+use whyloss_tables::arrow_array::RecordBatch;
+use whyloss_tables::{batch, describe, table, Column};
+use whyloss_transport::time::{Duration, Instant};
+
+/// A row, and when the capture began.
+type Row<'a, T> = (&'a T, Instant);
+
+fn seconds(at: Instant, began: Instant) -> f64 {
+    // A clock may go back to before the first packet.
+    if at >= began {
+        at.since(began).as_secs_f64()
+    } else {
+        -began.since(at).as_secs_f64()
+    }
+}
+
+fn length(duration: Option<Duration>) -> Option<f64> {
+    duration.map(|duration| duration.as_secs_f64())
+}
+
+table! {
+    /// One row a direction of a connection in which data was sent.
+    Flows |r: Row<'a, Flow>| {
+        connection: always u64 = r.0.connection, "Number of the connection in the capture, from 0, in the order of first packets.";
+        side: always text = r.0.side.name(), "Who sent the data: `client`, the end that opened the connection or was seen first, or `server`.";
+        sender: always text = r.0.sender.to_string(), "Address and port that sent the data.";
+        receiver: always text = r.0.receiver.to_string(), "Address and port that it was for.";
+        began_s: always f64 = seconds(r.0.began, r.1), "When the first packet of the connection was captured, either way.";
+        ended_s: always f64 = seconds(r.0.ended, r.1), "When the latest was.";
+        opened: always flag = r.0.opened, "The capture has the connection's SYN.";
+        reset: always flag = r.0.reset, "The connection was reset.";
+        place: always text = r.0.place.name(), "Where the capture was taken, seen from this sender: `sender`, `receiver`, `middle` or `unknown`.";
+        segments: always u64 = r.0.counts.segments, "Segments with data.";
+        octets: always u64 = r.0.counts.octets, "Octets of data in them, what was sent again included.";
+        acknowledged_octets: always u64 = r.0.acknowledged, "Octets that the receiver acknowledged.";
+        goodput_bps: maybe f64 = goodput(r.0), "Octets acknowledged over the time from first to latest packet.";
+        mss_octets: always u32 = r.0.mss, "The largest segment's octets of data.";
+        rtt_min_s: maybe f64 = length(r.0.shortest_trip), "The shortest round trip, as its sender sees it.";
+        rtt_s: maybe f64 = length(r.0.smoothed_trip), "The smoothed round trip at the end (RFC 6298).";
+        ack_delay_max_s: maybe f64 = length(r.0.longest_trip), "The longest time from data in the capture to its acknowledgement.";
+        retransmissions: always u64 = r.0.counts.retransmissions, "Segments that were sent again.";
+        unneeded: always u64 = r.0.counts.unneeded, "Those for which something shows that they were not needed.";
+        out_of_order: always u64 = r.0.counts.out_of_order, "Segments that were overtaken on the way to the capture.";
+        duplicates: always u64 = r.0.counts.duplicates, "Packets that the network or the capture doubled.";
+        damaged: always u64 = r.0.counts.damaged, "Segments that came to the capture with a wrong checksum, or in a frame that a radio found damaged.";
+        holes: always u64 = r.0.counts.holes, "Stretches of data that were acknowledged though the capture did not see them.";
+        unseen_octets: always u64 = r.0.counts.unseen_octets, "Octets in them.";
+        probes: always u64 = r.0.counts.probes, "Keep-alives and probes of a closed window.";
+        marked: always u64 = r.0.counts.marked, "Segments marked \"congestion experienced\".";
+        closed_windows: always u64 = r.0.counts.closed_windows, "Times at which the receiver closed its window.";
+    }
+}
+
+fn goodput(flow: &Flow) -> Option<f64> {
+    let time = if flow.ended > flow.began { flow.ended.since(flow.began).as_secs_f64() } else { return None };
+    Some(flow.acknowledged as f64 * 8.0 / time)
+}
+
+table! {
+    /// One row a segment that was sent again.
+    Retransmissions |r: Row<'a, SentAgain>| {
+        connection: always u64 = r.0.connection, "Number of the connection.";
+        side: always text = r.0.side.name(), "Who sent it.";
+        packet: always u64 = r.0.what.number, "Its number in the capture, from 1, as Wireshark counts.";
+        time_s: always f64 = seconds(r.0.what.at, r.1), "When it was captured.";
+        octets: always u32 = r.0.what.len, "Octets of data.";
+        trigger: always text = r.0.what.trigger.name(), "Why it was sent: `fast`, `recovery`, `tail-probe`, `timeout`, `backed-off-timeout`, `after-timeout`, `handshake` or `unknown`.";
+        unneeded: maybe text = r.0.what.unneeded.map(Unneeded::name), "What shows that it was not needed: `d-sack`, `timestamp` or `too-soon`; null if nothing does.";
+        before: maybe u64 = r.0.what.before, "The packet that it repeats; null if that never came to the capture.";
+        after_s: always f64 = r.0.what.after.as_secs_f64(), "Time since that, or since the gap showed.";
+        duplicate_acks: always u32 = r.0.what.duplicates, "Duplicate acknowledgements before it.";
+        sacked_octets: always u64 = r.0.what.sacked, "Octets above it that were selectively acknowledged.";
+        damaged: always flag = r.0.what.damaged, "The packet that it repeats came to the capture damaged.";
+    }
+}
+
+table! {
+    /// One row a packet that was lost, or that its sender took for lost.
+    Losses |r: Row<'a, Loss>| {
+        connection: always u64 = r.0.connection, "Number of the connection.";
+        side: always text = r.0.side.name(), "Who sent the packet.";
+        packet: maybe u64 = r.0.packet, "Its number in the capture; null if it was lost before it came there.";
+        time_s: always f64 = seconds(r.0.at, r.1), "When it was captured; if it was not, about when it must have been.";
+        offset_octets: always u64 = r.0.offset, "Octets of the stream before it.";
+        octets: always u32 = r.0.octets, "Octets of data.";
+        repair: maybe u64 = r.0.repair.map(|repair| repair.0), "The packet that repaired it.";
+        repaired_s: maybe f64 = r.0.repair.map(|repair| seconds(repair.1, r.1)), "When that was captured.";
+        cause: always text = r.0.probabilities.likeliest().name(), "The likeliest cause.";
+        p_congestion: always f64 = r.0.probabilities.of(Cause::Congestion), "Probability of `congestion`: a queue overflowed, or its manager dropped the packet.";
+        p_policer: always f64 = r.0.probabilities.of(Cause::Policer), "Probability of `policer`: a token bucket was empty; no queue filled.";
+        p_corruption: always f64 = r.0.probabilities.of(Cause::Corruption), "Probability of `corruption`: it was damaged on the way.";
+        p_link_down: always f64 = r.0.probabilities.of(Cause::LinkDown), "Probability of `link-down`: nothing passed for a while.";
+        p_receiver: always f64 = r.0.probabilities.of(Cause::Receiver), "Probability of `receiver`: its host had no room for it.";
+        p_reordering: always f64 = r.0.probabilities.of(Cause::Reordering), "Probability of `reordering`: it was overtaken, and taken for lost.";
+        p_spurious_timeout: always f64 = r.0.probabilities.of(Cause::SpuriousTimeout), "Probability of `spurious-timeout`: it was late, and the timer did not wait.";
+        p_ack_loss: always f64 = r.0.probabilities.of(Cause::AckLoss), "Probability of `ack-loss`: it arrived, its acknowledgement did not.";
+        p_capture: always f64 = r.0.probabilities.of(Cause::Capture), "Probability of `capture`: it arrived, the capture did not see it.";
+        p_unknown: always f64 = r.0.probabilities.of(Cause::Unknown), "What the evidence leaves open.";
+        evidence: always text = r.0.evidence.join("; "), "What speaks for it, the weightiest first.";
+    }
+}
+
+/// The names of the tables.
+pub const NAMES: [&str; 3] = ["connections", "retransmissions", "losses"];
+
+/// The table of that name.
+pub fn get(analysis: &Analysis, name: &str) -> Option<RecordBatch> {
+    let began = Instant::from_nanos(analysis.facts.began_ns);
+    Some(match name {
+        "connections" => batch(Flows::batch(analysis.flows.iter().map(|row| (row, began)))),
+        "retransmissions" => batch(Retransmissions::batch(analysis.retransmissions.iter().map(|row| (row, began)))),
+        "losses" => batch(Losses::batch(analysis.losses.iter().map(|row| (row, began)))),
+        _ => return None,
+    })
+}
+
+const INTRODUCTION: &str = "\
+# What `whyloss explain` writes
+
+<!-- Generated from the definitions of the tables: `UPDATE=1 cargo test -p whyloss-capture`. -->
+
+`whyloss explain FILE --out FOLDER` leaves these tables as Parquet files, `--json` prints them. Times are seconds since the first packet
+of the capture.
+";
+
+/// The text of `docs/captures-tables.md`.
+pub fn markdown() -> String {
+    let tables: [(&str, &str, Vec<Column>); NAMES.len()] = [
+        (NAMES[0], "One row a direction of a connection in which data was sent.", Flows::columns()),
+        (NAMES[1], "One row a segment that was sent again.", Retransmissions::columns()),
+        (NAMES[2], "One row a packet that was lost, or that its sender took for lost.", Losses::columns()),
+    ];
+    let mut text = INTRODUCTION.to_owned();
+    for (name, title, columns) in tables {
+        write!(text, "\n## `{name}`\n\n{title}\n\n| column | type | meaning |\n| --- | --- | --- |\n")
+            .expect("a string takes all");
+        describe(&mut text, &columns);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_says_what_the_tables_are() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/captures-tables.md");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(path, markdown()).expect("docs/ is there");
+        }
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            written == markdown(),
+            "docs/captures-tables.md is not what the tables are: UPDATE=1 cargo test -p whyloss-capture"
+        );
+    }
+
+    #[test]
+    fn every_name_has_a_table() {
+        assert!(NAMES.iter().all(|name| get(&Analysis::default(), name).is_some()));
+        assert!(get(&Analysis::default(), "nothing").is_none());
+        assert_eq!((Trigger::Fast.name(), Side::Client.name()), ("fast", "client"));
+    }
+}

@@ -106,6 +106,7 @@ build: $(VENV)/.built ## Build in release mode; leaves the command at .venv/bin/
 generated: build ## Write again what is generated from the code: pages and schemas in docs/, Python types
 	UPDATE=1 $(CARGO) test --quiet --locked -p whyloss-transport --test schemes_page
 	UPDATE=1 $(CARGO) test --quiet --locked -p whyloss-lab documents
+	UPDATE=1 $(CARGO) test --quiet --locked -p whyloss-capture documentation
 	$(BIN)/python tools/models.py
 	$(BIN)/python tools/differentiators.py
 	$(BIN)/python tools/verdicts.py

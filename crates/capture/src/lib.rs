@@ -3,6 +3,7 @@
 //! A capture is read once, from its beginning to its end ([`source`], [`records`]); the IP packets in it are found behind any link layer or tunnel
 //! ([`link`]), their TCP headers read ([`headers`]), and each direction of each connection is followed ([`half`]),
 //! which says of each segment what it was. Nothing is kept that is not needed for what comes later, and all that is kept is bounded.
+#![forbid(unsafe_code)]
 
 pub mod analysis;
 pub mod cause;

@@ -1,4 +1,5 @@
 //! Arrow tables that are defined once, column by column: their schema, their values and what they mean.
+#![forbid(unsafe_code)]
 
 pub use arrow_array;
 pub use arrow_schema;

@@ -12,7 +12,21 @@ import click
 
 import whyloss
 from whyloss import _native
-from whyloss.cli import catalogue, demo, explain, friendly, kernel, papers, plot, report, runs, scores, testbed, top, wire
+from whyloss.cli import (
+    catalogue,
+    demo,
+    explain,
+    friendly,
+    kernel,
+    papers,
+    plot,
+    report,
+    runs,
+    scores,
+    testbed,
+    top,
+    wire,
+)
 from whyloss.cli.console import INTERRUPTED, complain, say
 from whyloss.pack import PackError
 

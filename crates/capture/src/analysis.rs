@@ -2,7 +2,8 @@
 
 use crate::cause::Cause;
 use crate::connections::{Connection, Connections, Observer, Place, Side};
-use crate::half::Retransmission;
+use crate::evidence::Trail;
+use crate::half::{Kind, Retransmission};
 use crate::headers::Segment;
 use crate::report::{Analysis, Flow, SentAgain};
 use crate::source::Source;
@@ -79,6 +80,7 @@ pub fn analyse(
     }
     connections.finish(&mut analyst);
     let mut analysis = analyst.analysis;
+    conclude(&mut analysis);
     let facts = &mut analysis.facts;
     (facts.began_ns, facts.ended_ns) = (began.unwrap_or_default(), ended);
     facts.connections = connections.seen();
@@ -86,26 +88,67 @@ pub fn analyse(
     Ok(analysis)
 }
 
+/// Judges all losses, once every connection is known.
+fn conclude(analysis: &mut Analysis) {
+    let mut flows: HashMap<(u64, Side), &mut Flow> =
+        analysis.flows.iter_mut().map(|flow| ((flow.connection, flow.side), flow)).collect();
+    losses::conclude(&mut analysis.losses, &|connection, side| {
+        flows.get(&(connection, side)).map_or(Place::Unknown, |flow| flow.place)
+    });
+    for loss in &analysis.losses {
+        if let Some(flow) = flows.get_mut(&(loss.connection, loss.side)) {
+            flow.causes[loss.probabilities.likeliest() as usize] += 1;
+        }
+    }
+}
+
 /// Writes down what happens.
 struct Analyst {
     settings: Settings,
     analysis: Analysis,
-    /// Suspected losses of connections that are not over.
-    open: HashMap<(u64, Side), [u64; Cause::ALL.len()]>,
+    /// What is remembered of connections that are not over, of the client's and of the server's direction.
+    open: HashMap<u64, [Option<Box<Trail>>; 2]>,
 }
 
 impl Observer for Analyst {
+    fn on_segment(&mut self, connection: &Connection, side: Side, segment: &Segment, kind: Kind) {
+        let trails = self.open.entry(connection.id).or_default();
+        if let Some(trail) = &mut trails[side.other() as usize] {
+            trail.on_ack(segment);
+        }
+        if segment.seq_len() == 0 {
+            return;
+        }
+        let trail = trails[side as usize].get_or_insert_default();
+        let (losses, limit, left_out) = (&mut self.analysis.losses, self.settings.rows, &mut self.analysis.facts.left_out.losses);
+        trail.on_segment(segment, kind, &mut |suspect| {
+            keep(losses, losses::suspected(connection.id, side, suspect), limit, left_out);
+        });
+    }
+
     fn on_retransmission(&mut self, connection: u64, side: Side, sent: Retransmission) {
-        let loss = losses::repaired_by(connection, side, sent.first, &sent);
-        self.open.entry((connection, side)).or_default()[loss.probabilities.likeliest() as usize] += 1;
-        keep(&mut self.analysis.losses, loss, self.settings.rows, &mut self.analysis.facts.left_out.losses);
-        let left_out = &mut self.analysis.facts.left_out.retransmissions;
-        keep(&mut self.analysis.retransmissions, SentAgain { connection, side, what: sent }, self.settings.rows, left_out);
+        let trail = self.open.get_mut(&connection).and_then(|trails| trails[side as usize].as_mut());
+        let left_out = &mut self.analysis.facts.left_out;
+        if !trail.is_some_and(|trail| trail.on_settled(&sent)) {
+            let loss = losses::repaired_by(connection, side, &sent);
+            keep(&mut self.analysis.losses, loss, self.settings.rows, &mut left_out.losses);
+        }
+        keep(
+            &mut self.analysis.retransmissions,
+            SentAgain { connection, side, what: sent },
+            self.settings.rows,
+            &mut left_out.retransmissions,
+        );
     }
 
     fn on_end(&mut self, connection: Connection) {
+        let mut trails = self.open.remove(&connection.id).unwrap_or_default();
         for side in [Side::Client, Side::Server] {
-            let causes = self.open.remove(&(connection.id, side)).unwrap_or_default();
+            if let Some(trail) = &mut trails[side as usize] {
+                let (losses, limit, left_out) =
+                    (&mut self.analysis.losses, self.settings.rows, &mut self.analysis.facts.left_out.losses);
+                trail.finish(&mut |suspect| keep(losses, losses::suspected(connection.id, side, suspect), limit, left_out));
+            }
             let half = connection.half(side);
             if half.counts.segments == 0 {
                 continue;
@@ -131,7 +174,7 @@ impl Observer for Analyst {
                 smoothed_trip: half.trips.smoothed(),
                 longest_trip: half.trips.longest(),
                 counts: half.counts,
-                causes,
+                causes: [0; Cause::ALL.len()],
             };
             keep(&mut self.analysis.flows, flow, self.settings.rows, &mut self.analysis.facts.left_out.flows);
         }

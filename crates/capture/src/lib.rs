@@ -7,15 +7,21 @@
 
 pub mod analysis;
 pub mod cause;
+pub mod causes;
 pub mod connections;
 mod cut;
 mod error;
+pub mod evidence;
 pub mod half;
 pub mod headers;
 pub mod link;
 pub mod losses;
+pub mod policer;
 pub mod records;
+pub mod replay;
 pub mod report;
+pub mod rounds;
+pub mod scoreboard;
 pub mod source;
 pub mod tables;
 pub mod trips;

@@ -1,25 +1,44 @@
 //! From what was sent again to what was lost, and why.
 
 use crate::cause::{Cause, Probabilities};
-use crate::connections::Side;
+use crate::causes;
+use crate::connections::{Place, Side};
+use crate::evidence::Suspect;
 use crate::half::{Retransmission, Trigger, Unneeded};
 use crate::report::Loss;
+use whyloss_transport::time::{Duration, Instant};
 
-/// The packet that `sent` repairs: lost, or taken for lost.
-///
-/// What the retransmission itself shows is judged here: a damaged copy, an unneeded repair. The rest is unknown as yet.
-pub fn repaired_by(connection: u64, side: Side, first: u64, sent: &Retransmission) -> Loss {
+/// Losses of other connections are compared with what this time around would bring by chance.
+const SURROUNDINGS: Duration = Duration::from_secs(5);
+/// The longest time that counts as the same.
+const SAME: Duration = Duration::from_millis(100);
+
+/// The packet that `sent` repairs, of which only the repair itself tells.
+pub fn repaired_by(connection: u64, side: Side, sent: &Retransmission) -> Loss {
     let (cause, evidence) = certain(sent);
     Loss {
         connection,
         side,
         packet: sent.before,
-        at: sent.at - sent.after,
-        offset: sent.start.saturating_sub(first),
+        at: Instant::from_nanos(sent.at.as_nanos().saturating_sub(sent.after.as_nanos())),
+        offset: sent.start.saturating_sub(sent.first),
         octets: sent.len,
         repair: Some((sent.number, sent.at)),
         probabilities: Probabilities::certain(cause),
         evidence: evidence.into_iter().collect(),
+        known: None,
+        says: Vec::new(),
+    }
+}
+
+/// A suspected loss of which more is known; its causes come with [`conclude`].
+pub fn suspected(connection: u64, side: Side, suspect: Suspect) -> Loss {
+    Loss {
+        packet: suspect.number,
+        at: suspect.at,
+        known: Some(Box::new(suspect.evidence)),
+        says: suspect.says,
+        ..repaired_by(connection, side, &suspect.repair)
     }
 }
 
@@ -40,4 +59,63 @@ fn certain(sent: &Retransmission) -> (Cause, Option<String>) {
         _ => Cause::Reordering,
     };
     (cause, Some(shown.to_owned()))
+}
+
+/// Judges all losses of a capture, with what each connection shows and what others lost meanwhile. They are in the order of time afterwards.
+///
+/// `place` says where the capture was taken, seen from the sender of a direction.
+pub fn conclude(losses: &mut [Loss], place: &dyn Fn(u64, Side) -> Place) {
+    losses.sort_by_key(|loss| (loss.at, loss.connection, loss.offset, loss.repair.map(|(number, _)| number)));
+    let times: Vec<(Instant, u64, bool)> = losses
+        .iter()
+        .map(|loss| {
+            (loss.at, loss.connection, loss.known.as_ref().is_some_and(|known| known.unneeded.is_none() && !known.damaged))
+        })
+        .collect();
+    for (index, loss) in losses.iter_mut().enumerate() {
+        let Some(known) = &mut loss.known else { continue };
+        known.place = place(loss.connection, loss.side);
+        let span = Duration::from_secs_f64(known.range.0).min(SAME);
+        known.others = others(&times, index, span);
+        loss.probabilities = causes::probabilities(known);
+        loss.evidence = causes::words(known, &loss.probabilities);
+    }
+}
+
+/// Losses of other connections within `span` of one, and how many there would be if they had nothing to do with it.
+fn others(times: &[(Instant, u64, bool)], index: usize, span: Duration) -> (u32, f64) {
+    /// So many of each side are looked at.
+    const MOST: usize = 2000;
+    let (at, connection, _) = times[index];
+    let apart = |other: Instant| if other > at { other.since(at) } else { at.since(other) };
+    let before = times[..index].iter().rev().take(MOST).take_while(|(other, ..)| apart(*other) <= SURROUNDINGS);
+    let after = times[index + 1..].iter().take(MOST).take_while(|(other, ..)| apart(*other) <= SURROUNDINGS);
+    let (mut near, mut around) = (0_u32, 0_u32);
+    for (other, of, lost) in before.chain(after) {
+        if *of == connection || !lost {
+            continue;
+        }
+        if apart(*other) <= span {
+            near += 1;
+        } else {
+            around += 1;
+        }
+    }
+    let rest = SURROUNDINGS.as_secs_f64() - span.as_secs_f64();
+    (near, f64::from(around) * span.as_secs_f64() / rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_of_others_at_the_same_time_are_more_than_chance() {
+        let at = |millis: u64| Instant::ZERO + Duration::from_millis(millis);
+        let times =
+            [(at(9000), 1, true), (at(10_000), 0, true), (at(10_004), 1, true), (at(10_005), 2, true), (at(10_006), 0, true)];
+        let (near, by_chance) = others(&times, 1, Duration::from_millis(20));
+        assert_eq!(near, 2);
+        assert!(by_chance > 0.0 && by_chance < 0.01, "{by_chance}");
+    }
 }

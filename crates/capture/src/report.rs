@@ -2,8 +2,10 @@
 
 use crate::cause::{Cause, Probabilities};
 use crate::connections::{Place, Side};
+use crate::evidence::Evidence;
 use crate::half::{Counts, Retransmission};
 use crate::records::About;
+use crate::replay::Says;
 use serde::Serialize;
 use std::net::SocketAddr;
 use whyloss_transport::time::{Duration, Instant};
@@ -77,6 +79,10 @@ pub struct Loss {
     pub probabilities: Probabilities,
     /// What speaks for it, in words and numbers, the weightiest first.
     pub evidence: Vec<String>,
+    /// The numbers behind it; `None` if only its repair tells of it.
+    pub known: Option<Box<Evidence>>,
+    /// What differentiators of the engine say of it.
+    pub says: Vec<Says>,
 }
 
 /// What was left out to keep memory bounded: counts go on, rows do not.

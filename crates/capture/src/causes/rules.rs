@@ -1,0 +1,172 @@
+//! How probable each cause is, by rules with plain weights.
+
+use super::{by_timer, fullness};
+use crate::cause::{Cause, Probabilities};
+use crate::evidence::Evidence;
+use crate::half::{Trigger, Unneeded};
+
+/// How probable each cause is.
+pub fn probabilities(evidence: &Evidence) -> Probabilities {
+    if evidence.damaged {
+        return Probabilities::certain(Cause::Corruption);
+    }
+    if let Some(unneeded) = evidence.unneeded {
+        return Probabilities::from_weights(arrived(evidence, unneeded));
+    }
+    let silent = silent(evidence);
+    let mut weights = Vec::with_capacity(8);
+    let mut left = 1.0;
+    let mut take = |cause, share: f64| {
+        weights.push((cause, left * share));
+        left *= 1.0 - share;
+    };
+    if evidence.beyond {
+        take(Cause::Receiver, 0.9);
+    } else if evidence.reneged {
+        take(Cause::Receiver, 0.6);
+    }
+    take(Cause::LinkDown, silent);
+    if let Some(policer) = &evidence.policer {
+        // It drops what finds no tokens; other losses of its direction are as frequent as those that found some.
+        take(Cause::Policer, policer.empty.clamp(0.0, 0.98));
+    }
+    take(Cause::Unknown, ignorance(evidence));
+    let corruption = corruption(evidence);
+    weights.extend([(Cause::Corruption, left * corruption), (Cause::Congestion, left * (1.0 - corruption))]);
+    Probabilities::from_weights(weights)
+}
+
+/// It was not lost: overtaken, late, or its acknowledgement was lost.
+fn arrived(evidence: &Evidence, unneeded: Unneeded) -> Vec<(Cause, f64)> {
+    // A report of doubled data that came a whole round trip later answers the repair; nothing had answered the original.
+    let answered_late = evidence.answered.is_some_and(|answered| answered >= 0.75 * evidence.range.0);
+    match evidence.trigger {
+        Trigger::TailProbe => vec![(Cause::AckLoss, 0.8), (Cause::SpuriousTimeout, 0.2)],
+        trigger if by_timer(trigger) && unneeded == Unneeded::Dsack && answered_late => {
+            vec![(Cause::AckLoss, 0.7), (Cause::SpuriousTimeout, 0.3)]
+        }
+        trigger if by_timer(trigger) => vec![(Cause::SpuriousTimeout, 0.95), (Cause::AckLoss, 0.05)],
+        _ => vec![(Cause::Reordering, 0.95), (Cause::AckLoss, 0.05)],
+    }
+}
+
+/// The probability that nothing passed at all.
+fn silent(evidence: &Evidence) -> f64 {
+    /// So many round trips of silence are what one timeout after the loss of a whole flight takes.
+    const BY_ITSELF: f64 = 3.0;
+    let Some(silence) = evidence.silence else { return 0.0 };
+    let flight = evidence.flight / u64::from(evidence.mss.max(1));
+    let whole = f64::from(evidence.together) >= 0.9 * flight as f64;
+    let long = silence > BY_ITSELF * evidence.range.1.max(0.2);
+    match (whole, long || evidence.transmission > 0) {
+        (true, true) if flight >= 3 || evidence.transmission > 0 => 0.8,
+        (true, false) if flight >= 4 => 0.4,
+        _ if evidence.rerouted => 0.6,
+        _ => 0.0,
+    }
+}
+
+/// How little the capture knows, from 0 to 1.
+fn ignorance(evidence: &Evidence) -> f64 {
+    match (fullness(evidence), evidence.live) {
+        (None, None) => 0.9,
+        (None, Some(_)) => 0.6,
+        (Some(_), _) if evidence.fuller.1 < 4 => 0.3,
+        _ => 0.05,
+    }
+}
+
+/// The probability of corruption, if it was this or congestion.
+fn corruption(evidence: &Evidence) -> f64 {
+    let mut logit = 0.0;
+    if let Some(fullness) = fullness(evidence) {
+        logit += 4.0 * (0.5 - fullness);
+    }
+    let (fuller, rounds) = evidence.fuller;
+    if rounds > 0 {
+        logit += 3.0 * (f64::from(fuller) / f64::from(rounds) - 0.25);
+    }
+    if let Some(longer) = evidence.longer_elsewhere {
+        logit += 1.0 * (longer - 0.5);
+    }
+    if let Some(slots) = evidence.slots {
+        // A segment that was lost behind the bottleneck leaves its place in the row empty (Biaz & Vaidya 1999).
+        logit += 1.5 * (slots - 0.5).clamp(-1.0, 1.0);
+    }
+    if let Some(usual) = evidence.usual_flight.filter(|usual| *usual > 0.0) {
+        logit += 1.5 * (1.0 - evidence.flight as f64 / usual).clamp(-1.0, 1.0);
+    }
+    let (others, by_chance) = evidence.others;
+    logit -= (f64::from(others) - by_chance).clamp(0.0, 3.0);
+    if evidence.marked {
+        logit -= 1.5;
+    } else if evidence.markable {
+        logit += 1.0;
+    }
+    if evidence.damaged_elsewhere > 0 {
+        logit += 1.5;
+    }
+    1.0 / (1.0 + (-logit).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::tests::plain;
+    use crate::policer::Policer;
+
+    fn likeliest(evidence: &Evidence) -> Cause {
+        probabilities(evidence).likeliest()
+    }
+
+    #[test]
+    fn a_full_queue_is_congestion_and_an_empty_one_corruption() {
+        let mut evidence = plain();
+        evidence.trips = (Some(0.058), Some(0.059));
+        evidence.fuller = (1, 40);
+        assert_eq!(likeliest(&evidence), Cause::Congestion);
+        evidence.trips = (Some(0.021), Some(0.021));
+        evidence.fuller = (35, 40);
+        assert_eq!(likeliest(&evidence), Cause::Corruption);
+        let alone = probabilities(&evidence).of(Cause::Congestion);
+        evidence.others = (6, 0.2);
+        assert!(probabilities(&evidence).of(Cause::Congestion) > alone + 0.2, "others lost at the same time");
+    }
+
+    #[test]
+    fn what_arrived_is_no_loss() {
+        let mut evidence = plain();
+        evidence.unneeded = Some(Unneeded::Echo);
+        evidence.trigger = Trigger::Timeout;
+        assert_eq!(likeliest(&evidence), Cause::SpuriousTimeout);
+        evidence.trigger = Trigger::Fast;
+        assert_eq!(likeliest(&evidence), Cause::Reordering);
+        evidence.trigger = Trigger::Timeout;
+        evidence.unneeded = Some(Unneeded::Dsack);
+        evidence.answered = Some(0.022);
+        assert_eq!(likeliest(&evidence), Cause::AckLoss);
+    }
+
+    #[test]
+    fn a_damaged_copy_a_policer_an_outage_and_a_window_say_it_themselves() {
+        let mut evidence = plain();
+        evidence.damaged = true;
+        assert_eq!(probabilities(&evidence), Probabilities::certain(Cause::Corruption));
+        let mut evidence = plain();
+        evidence.policer = Some(Policer { rate: 1e6, bucket: 1e5, losses: 40, empty: 0.95 });
+        assert_eq!(likeliest(&evidence), Cause::Policer);
+        let mut evidence = plain();
+        (evidence.silence, evidence.together, evidence.flight) = (Some(2.0), 10, 14_480);
+        assert_eq!(likeliest(&evidence), Cause::LinkDown);
+        let mut evidence = plain();
+        evidence.beyond = true;
+        assert_eq!(likeliest(&evidence), Cause::Receiver);
+    }
+
+    #[test]
+    fn who_knows_nothing_says_so() {
+        let mut evidence = plain();
+        evidence.trips = (None, None);
+        assert_eq!(likeliest(&evidence), Cause::Unknown);
+    }
+}

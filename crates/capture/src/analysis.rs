@@ -5,9 +5,10 @@ use crate::connections::{Connection, Connections, Observer, Place, Side};
 use crate::evidence::Trail;
 use crate::half::{Kind, Retransmission};
 use crate::headers::Segment;
-use crate::report::{Analysis, Flow, SentAgain};
+use crate::report::{Analysis, Facts, Flow, SentAgain};
+use crate::shards::{Shard, SHARDS};
 use crate::source::Source;
-use crate::{connections, link, losses, records, CaptureError};
+use crate::{connections, link, losses, records, shards, CaptureError};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -18,13 +19,18 @@ pub struct Settings {
     pub at: Option<Place>,
     /// Connections that are followed at once.
     pub connections: usize,
+    /// Pieces of streams and open retransmissions that are kept at once, of all connections together.
+    pub pieces: usize,
     /// Rows of each table that are kept.
     pub rows: usize,
+    /// Threads that follow connections, beside the one that reads; with 1 the reading one does it. What comes out is the same.
+    pub workers: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { at: None, connections: connections::DEFAULT_LIMIT, rows: 1 << 20 }
+        let (connections, pieces) = (connections::DEFAULT_LIMIT, connections::DEFAULT_WEIGHT);
+        Self { at: None, connections, pieces, rows: 1 << 20, workers: shards::workers() }
     }
 }
 
@@ -46,14 +52,36 @@ pub fn analyse(
     settings: &Settings,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Analysis, CaptureError> {
-    let mut analyst = Analyst { settings: *settings, analysis: Analysis::default(), open: HashMap::new() };
-    let mut connections = Connections::new(settings.connections);
+    let part = Settings {
+        connections: settings.connections.div_ceil(SHARDS),
+        pieces: settings.pieces.div_ceil(SHARDS),
+        rows: settings.rows.div_ceil(SHARDS),
+        ..*settings
+    };
+    let parts = (0..SHARDS).map(|_| Part::new(part)).collect();
+    let (parts, facts) = shards::run(parts, settings.workers, |hand_on| read(sources, hand_on, watch));
+    let mut analysis = Analysis { facts: facts?, ..Analysis::default() };
+    for part in parts {
+        part.finish(&mut analysis);
+    }
+    analysis.in_order();
+    conclude(&mut analysis);
+    Ok(analysis)
+}
+
+/// Reads captures, hands on their segments, and says what the files said of themselves.
+fn read(
+    sources: Vec<Source>,
+    hand_on: &mut dyn FnMut(&Segment),
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Facts, CaptureError> {
+    let mut facts = Facts::default();
     let mut began = None;
     let mut ended = 0;
     let mut stopped = false;
     for source in sources {
         let name = source.name.clone();
-        let before = analyst.analysis.facts.packets;
+        let before = facts.packets;
         let about = records::read(source, &mut |record| {
             began.get_or_insert(record.at.as_nanos());
             ended = ended.max(record.at.as_nanos());
@@ -61,10 +89,10 @@ pub fn analyse(
             match segment {
                 Some(mut segment) => {
                     segment.number += before;
-                    analyst.analysis.facts.segments += 1;
-                    connections.on_segment(&segment, &mut analyst);
+                    facts.segments += 1;
+                    hand_on(&segment);
                 }
-                None => analyst.analysis.facts.others += 1,
+                None => facts.others += 1,
             }
             if record.number % STEP == 0 && watch(Progress { packets: before + record.number }).is_break() {
                 stopped = true;
@@ -72,20 +100,42 @@ pub fn analyse(
             }
             ControlFlow::Continue(())
         })?;
-        analyst.analysis.facts.add(&name, &about);
+        facts.add(&name, &about);
         if stopped {
-            analyst.analysis.facts.remarks.push(format!("{name}: stopped here; what comes after is not read"));
+            facts.remarks.push(format!("{name}: stopped here; what comes after is not read"));
             break;
         }
     }
-    connections.finish(&mut analyst);
-    let mut analysis = analyst.analysis;
-    conclude(&mut analysis);
-    let facts = &mut analysis.facts;
     (facts.began_ns, facts.ended_ns) = (began.unwrap_or_default(), ended);
-    facts.connections = connections.seen();
-    facts.left_out.connections = connections.forgotten;
-    Ok(analysis)
+    Ok(facts)
+}
+
+/// Some of the connections, and what is written down of them.
+struct Part {
+    connections: Connections,
+    analyst: Analyst,
+}
+
+impl Part {
+    fn new(settings: Settings) -> Self {
+        let connections = Connections::bounded(settings.connections, settings.pieces);
+        Self { connections, analyst: Analyst { settings, analysis: Analysis::default(), open: HashMap::new() } }
+    }
+
+    /// No more segments will come: what was written down goes to the rest.
+    fn finish(mut self, whole: &mut Analysis) {
+        self.connections.finish(&mut self.analyst);
+        let facts = &mut self.analyst.analysis.facts;
+        facts.connections = self.connections.seen;
+        facts.left_out.connections = self.connections.forgotten;
+        whole.take_over(self.analyst.analysis);
+    }
+}
+
+impl Shard for Part {
+    fn on_segment(&mut self, segment: &Segment) {
+        self.connections.on_segment(segment, &mut self.analyst);
+    }
 }
 
 /// Judges all losses, once every connection is known.

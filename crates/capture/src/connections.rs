@@ -11,12 +11,12 @@ use whyloss_transport::time::{Duration, Instant};
 /// Connections that are followed at once, if nothing else is said.
 pub const DEFAULT_LIMIT: usize = 1 << 18;
 /// Pieces and retransmissions that all directions keep together, if nothing else is said: some 300 MB.
-const DEFAULT_WEIGHT: usize = 1 << 22;
+pub const DEFAULT_WEIGHT: usize = 1 << 22;
 /// A connection whose ends have closed it is kept so long for what comes late (RFC 9293, 3.4.2: twice the maximum segment lifetime).
 const LINGER: Duration = Duration::from_secs(60);
 
 /// Who sent a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
     /// The end that opened the connection; if that was not captured, the one that was seen first.
     Client,
@@ -93,7 +93,7 @@ impl Place {
 /// A connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// Its number in the capture, from 0, in the order of first packets.
+    /// The number of the record of its first segment.
     pub id: u64,
     /// The end that opened it, or was seen first.
     pub client: SocketAddr,
@@ -117,11 +117,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    fn new(id: u64, segment: &Segment) -> Self {
+    fn new(segment: &Segment) -> Self {
         let answer = segment.flags.contains(Flags::SYN) && segment.flags.contains(Flags::ACK);
         let (client, server) = if answer { (segment.dst, segment.src) } else { (segment.src, segment.dst) };
         Self {
-            id,
+            id: segment.number,
             client,
             server,
             opened: false,
@@ -235,7 +235,8 @@ impl Ends {
 pub struct Connections {
     limit: usize,
     weight_limit: usize,
-    next: u64,
+    /// Those seen so far.
+    pub seen: u64,
     /// Where each connection stands.
     open: HashMap<Ends, usize, RandomState>,
     slots: Vec<Option<Connection>>,
@@ -267,7 +268,7 @@ impl Connections {
         Self {
             limit: limit.max(1),
             weight_limit: weight,
-            next: 0,
+            seen: 0,
             open: HashMap::default(),
             slots: Vec::new(),
             free: Vec::new(),
@@ -276,11 +277,6 @@ impl Connections {
             weight: 0,
             forgotten: 0,
         }
-    }
-
-    /// Connections seen so far.
-    pub fn seen(&self) -> u64 {
-        self.next
     }
 
     /// Pieces and retransmissions for which the connections have room.
@@ -320,10 +316,11 @@ impl Connections {
 
     /// A place for a connection that was not seen before.
     fn begin(&mut self, ends: Ends, segment: &Segment, observer: &mut dyn Observer) -> usize {
+        self.retire(segment.at, observer);
         if self.open.len() == self.limit {
             self.make_room(segment.at, observer);
         }
-        let connection = Connection::new(self.next, segment);
+        let connection = Connection::new(segment);
         self.weight += connection.weight();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -331,8 +328,8 @@ impl Connections {
         });
         self.slots[slot] = Some(connection);
         self.open.insert(ends, slot);
-        self.order.push_back((ends, self.next));
-        self.next += 1;
+        self.order.push_back((ends, segment.number));
+        self.seen += 1;
         slot
     }
 
@@ -360,6 +357,19 @@ impl Connections {
                 connection.halves[side.index()].finish(&mut |sent| observer.on_retransmission(id, side, sent));
             }
             observer.on_end(connection);
+        }
+    }
+
+    /// Ends connections that have been closed long enough, two looks for each that begins: so their number falls as fast as it grew.
+    fn retire(&mut self, now: Instant, observer: &mut dyn Observer) {
+        for _ in 0..2 {
+            let Some((ends, id)) = self.order.pop_front() else { return };
+            let Some(connection) = self.get(&ends, id) else { continue };
+            if connection.is_closed() && now.since(connection.ended) > LINGER {
+                self.end(ends, observer);
+            } else {
+                self.order.push_back((ends, id));
+            }
         }
     }
 

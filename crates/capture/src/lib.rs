@@ -22,6 +22,7 @@ pub mod replay;
 pub mod report;
 pub mod rounds;
 pub mod scoreboard;
+pub mod shards;
 pub mod source;
 pub mod tables;
 pub mod trips;

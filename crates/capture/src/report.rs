@@ -13,7 +13,7 @@ use whyloss_transport::time::{Duration, Instant};
 /// One direction of a connection, in which data was sent.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Number of the connection in the capture, from 0, in the order of first packets.
+    /// Number of the connection in the capture, from 0, in the order of first packets; connections without data are not counted.
     pub connection: u64,
     /// Who sent the data.
     pub side: Side,
@@ -98,6 +98,15 @@ pub struct LeftOut {
     pub retransmissions: u64,
 }
 
+impl LeftOut {
+    fn add(&mut self, other: Self) {
+        self.connections += other.connections;
+        self.flows += other.flows;
+        self.losses += other.losses;
+        self.retransmissions += other.retransmissions;
+    }
+}
+
 /// The capture as a whole.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Facts {
@@ -156,4 +165,60 @@ pub struct Analysis {
     pub retransmissions: Vec<SentAgain>,
     /// What was lost, or taken for lost.
     pub losses: Vec<Loss>,
+}
+
+/// A row of a table, which belongs to a connection.
+trait Row {
+    fn connection(&mut self) -> &mut u64;
+}
+
+impl Row for Flow {
+    fn connection(&mut self) -> &mut u64 {
+        &mut self.connection
+    }
+}
+
+impl Row for SentAgain {
+    fn connection(&mut self) -> &mut u64 {
+        &mut self.connection
+    }
+}
+
+impl Row for Loss {
+    fn connection(&mut self) -> &mut u64 {
+        &mut self.connection
+    }
+}
+
+impl Analysis {
+    /// Takes over the rows of a part of the connections.
+    pub(crate) fn take_over(&mut self, part: Self) {
+        let Self { facts, flows, retransmissions, losses } = part;
+        self.facts.connections += facts.connections;
+        self.facts.left_out.add(facts.left_out);
+        self.flows.extend(flows);
+        self.retransmissions.extend(retransmissions);
+        self.losses.extend(losses);
+    }
+
+    /// Brings the rows in order, and numbers connections, which were named by their first record, from 0.
+    pub(crate) fn in_order(&mut self) {
+        self.flows.sort_by_key(|flow| (flow.connection, flow.side));
+        self.retransmissions.sort_by_key(|sent| sent.what.number);
+        self.losses.sort_by_key(|loss| (loss.at, loss.repair, loss.connection, loss.side));
+        let mut names: Vec<u64> = self.rows().map(|row| *row.connection()).collect();
+        names.sort_unstable();
+        names.dedup();
+        for row in self.rows() {
+            let name = row.connection();
+            *name = names.partition_point(|other| *other < *name) as u64;
+        }
+    }
+
+    /// The rows of all tables.
+    fn rows(&mut self) -> impl Iterator<Item = &mut dyn Row> {
+        let flows = self.flows.iter_mut().map(|row| row as &mut dyn Row);
+        let retransmissions = self.retransmissions.iter_mut().map(|row| row as &mut dyn Row);
+        flows.chain(retransmissions).chain(self.losses.iter_mut().map(|row| row as &mut dyn Row))
+    }
 }

@@ -27,7 +27,7 @@ fn length(duration: Option<Duration>) -> Option<f64> {
 table! {
     /// One row a direction of a connection.
     Flows |r: Row<'a, Flow>| {
-        connection: always u64 = r.0.connection, "Number of the connection in the capture, from 0, in the order of first packets.";
+        connection: always u64 = r.0.connection, "Number of the connection in the capture, from 0, in the order of first packets; one without data is not counted.";
         side: always text = r.0.side.name(), "Who sent the data: `client`, the end that opened the connection or was seen first, or `server`.";
         sender: always text = r.0.sender.to_string(), "Address and port that sent the data.";
         receiver: always text = r.0.receiver.to_string(), "Address and port that it was for.";

@@ -283,7 +283,7 @@ impl Traffic {
         let ack = if segment.forward { 5000 } else { position(segment.ack) };
         tcp[4..8].copy_from_slice(&seq.to_be_bytes());
         tcp[8..12].copy_from_slice(&ack.to_be_bytes());
-        tcp[12] = ((TCP + options) / 4 << 4) as u8;
+        tcp[12] = (((TCP + options) / 4) << 4) as u8;
         tcp[13] = segment.flags;
         tcp[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
         let clock = (self.at / 1_000_000) as u32;

@@ -175,6 +175,39 @@ The law of a time that is drawn.
 
 
 @dataclass(kw_only=True)
+class Taken:
+    """
+    How a packet capture is taken.
+    """
+
+    at: str
+    """
+    The host or router at which it is taken. At a host packets pass when they leave it, before they come to the queue of their link, and when
+    they arrive, damaged or not. At a router they are seen once, as they come to it.
+    """
+    file: str | None = None
+    """
+    What its file is called, behind the name of the scenario and the number of the run: `at`, and `link` behind it, if nothing is said.
+    """
+    holes: Probability | None = None
+    """
+    The share of packets that it misses, each independently of all others; none if nothing is said.
+    """
+    link: str | None = None
+    """
+    One link of that node, by its name: what comes to the node over it is seen, and what leaves over it, before it comes to its queue.
+    """
+    resolution: Span | None = None
+    """
+    The unit of its times, a power of ten: `"1 ns"` if nothing is said, `"1 us"` as most captures have it.
+    """
+    snaplen: int | None = None
+    """
+    Octets that it keeps of each packet; all if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
 class Warn:
     """
     The congestion warning of TCP-Jersey (Xu, Tian & Ansari 2004).
@@ -290,6 +323,12 @@ class AdaptiveRed:
     """
     Drops keep a distance: there are 1 / p to 2 / p packets between two, p being the probability; otherwise up to 1 / p.
     """
+
+
+Capture: TypeAlias = str | Taken
+"""
+A packet capture: the name of the host or router where it is taken, or more.
+"""
 
 
 @dataclass(kw_only=True)
@@ -1311,9 +1350,9 @@ class Output:
     What is written down beside flows, losses and links.
     """
 
-    capture: list[str] | None = None
+    capture: list[Capture] | None = None
     """
-    Names of links whose packets are written to pcapng files.
+    Packet captures, written to pcapng files: names of hosts and routers, or `{ at = "server", snaplen = 96, … }`.
     """
     drops: bool | None = False
     """

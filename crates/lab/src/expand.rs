@@ -3,7 +3,7 @@
 use crate::channels::{check_channel, check_input, check_no_pattern};
 use crate::error::{nearest, InputError};
 use crate::flows::check_flow;
-use crate::format::{Chain, Document, Flow, Host, Input, Links, Segments, Shape};
+use crate::format::{Chain, Document, Flow, Host, Input, Links, Segments, Shape, Taken};
 use crate::network::{Link, Network, NetworkNode, Transfer};
 use crate::ways::Way;
 use std::collections::{BTreeMap, BTreeSet};
@@ -354,16 +354,38 @@ impl Network {
         self.nodes.iter().position(|node| node.name == wanted).expect("a dumbbell has its hosts")
     }
 
+    fn check_capture(&self, document: &Document, index: usize, capture: &Taken) -> Result<(), InputError> {
+        let field = |name: &str| format!("output.capture[{index}]{name}");
+        let node = self.find(&capture.at, |_| true).map_err(|error| error.at(field("")))?;
+        let own = || self.links.iter().filter(|link| link.ends.contains(&node)).map(|link| link.name.as_str());
+        if let Some(link) = capture.link.as_ref().filter(|link| !own().any(|own| own == link.as_str())) {
+            let error = InputError::new(format!("no link of {}", capture.at)).at(field(".link")).found(format!("\"{link}\""));
+            return Err(error.nearest(nearest(link, own())).allowed(own().collect::<Vec<_>>().join(", ")));
+        }
+        if capture.snaplen == Some(0) {
+            return Err(InputError::default().at(field(".snaplen")).found("0").allowed("1 or more octets"));
+        }
+        if let (None, Some(resolution)) = (capture.digits(), capture.resolution) {
+            let allowed = "a power of ten from \"1 ns\" to \"1 s\"";
+            return Err(InputError::default().at(field(".resolution")).found(format!("\"{resolution}\"")).allowed(allowed));
+        }
+        if let Some(holes) = capture.holes.filter(|holes| holes.0 >= 1.0) {
+            return Err(InputError::default().at(field(".holes")).found(holes.0.to_string()).allowed("less than 1"));
+        }
+        let file = capture.file();
+        if file.is_empty() || file.contains(['/', '\\', '\0']) {
+            return Err(InputError::default().at(field(".file")).found(format!("\"{file}\"")).allowed("the name of a file"));
+        }
+        if document.output.capture[..index].iter().any(|other| other.taken().file() == file) {
+            let error = InputError::new("two captures in one file").at(field(".file")).found(format!("\"{file}\""));
+            return Err(error.allowed("a name of its own"));
+        }
+        Ok(())
+    }
+
     fn check_output(&self, document: &Document) -> Result<(), InputError> {
-        for (index, name) in document.output.capture.iter().enumerate() {
-            if !self.links.iter().any(|link| link.name == *name) {
-                let names: Vec<_> = self.links.iter().map(|link| link.name.as_str()).collect();
-                return Err(InputError::new("no such link")
-                    .at(format!("output.capture[{index}]"))
-                    .found(format!("\"{name}\""))
-                    .nearest(nearest(name, names.iter().copied()))
-                    .allowed(names.join(", ")));
-            }
+        for (index, capture) in document.output.capture.iter().enumerate() {
+            self.check_capture(document, index, &capture.taken())?;
         }
         if document.output.sample == Some(Duration::ZERO) {
             return Err(InputError::default().at("output.sample").found("\"0 s\"").allowed("a time above zero"));

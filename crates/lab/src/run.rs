@@ -10,13 +10,12 @@ use crate::patterns::{Files, LinkFiles};
 use crate::scenario::Scenario;
 use crate::tables::{batches, Origin, Tables};
 use crate::workload;
-use std::io::BufWriter;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
-    Amount, BuildError, Builder, CbrFlow, DatagramFlow, End, Limits, LogSpec, NodeId, Pacing, RunError, RunOutcome, Simulation,
-    StripedTransfer, Supply, TcpFlow, Way, WholeFile,
+    Amount, BuildError, Builder, CaptureSpec, CbrFlow, DatagramFlow, End, Limits, LogSpec, NodeId, Pacing, RunError, RunOutcome,
+    Simulation, StripedTransfer, Supply, TcpFlow, Way, WholeFile,
 };
 use whyloss_transport::scheme::{Catalogue, Row};
 use whyloss_transport::{Config, Duration, Instant};
@@ -27,7 +26,7 @@ pub struct RunOptions {
     /// Number of the run. Runs of one scenario differ in their random numbers.
     pub run: u32,
     /// Folder for the packet captures that the scenario asks for; none are written without it. A file is called
-    /// `<scenario>-<run>-<link>.pcapng`.
+    /// `<scenario>-<run>-<place>.pcapng`.
     pub captures: Option<PathBuf>,
 }
 
@@ -97,7 +96,7 @@ fn simulate_parts(
 
 fn failed(scenario: &Scenario, run: u32, error: RunError) -> Error {
     match error {
-        RunError::Capture { link, source } => Error::Write { path: PathBuf::from(format!("capture of {link}")), source },
+        RunError::Capture { name, source } => Error::Write { path: PathBuf::from(name), source },
         other => Error::Broken { scenario: scenario.name().to_owned(), run, message: other.to_string() },
     }
 }
@@ -170,13 +169,25 @@ impl World {
         }
         let mut captures = Vec::new();
         if let Some(folder) = &options.captures {
-            for name in &document.output.capture {
-                let path = folder.join(format!("{}-{}-{name}.pcapng", scenario.name(), options.run));
+            for capture in &document.output.capture {
+                let taken = capture.taken();
+                let path = folder.join(format!("{}-{}-{}.pcapng", scenario.name(), options.run, taken.file()));
+                let name = path.display().to_string();
                 let created = std::fs::create_dir_all(folder).and_then(|()| WholeFile::create(&path));
-                let (capture, file) = created.map_err(|source| Error::Write { path, source })?;
-                captures.push(capture);
-                let link = network.links.iter().position(|link| link.name == *name).expect("captures are checked");
-                builder.capture(links[link], &[Way::Forward, Way::Reverse], Box::new(BufWriter::new(file)));
+                let (whole, file) = created.map_err(|source| Error::Write { path, source })?;
+                captures.push(whole);
+                let node = network.nodes.iter().position(|node| node.name == taken.at).expect("captures are checked");
+                let number =
+                    |name: &String| network.links.iter().position(|link| link.name == *name).expect("captures are checked");
+                builder.capture(CaptureSpec {
+                    name,
+                    node: nodes[node],
+                    link: taken.link.as_ref().map(|link| links[number(link)]),
+                    snaplen: taken.snaplen.unwrap_or(0),
+                    digits: taken.digits().expect("captures are checked"),
+                    holes: taken.holes.map_or(0.0, |holes| holes.0),
+                    out: Box::new(file),
+                });
             }
         }
         let simulation = builder.build().map_err(|error| unbuildable(&error))?;

@@ -1,6 +1,7 @@
 //! Putting a network together.
 
 use crate::address::{LinkId, NodeId, Way};
+use crate::capture::CaptureSpec;
 use crate::channel::ChannelSpec;
 use crate::middlebox::Middlebox;
 use crate::moves::Move;
@@ -11,7 +12,6 @@ use crate::record::LogSpec;
 use crate::shape::LinkSpec;
 use crate::web::Web;
 use std::fmt;
-use std::io::Write;
 use whyloss_transport::datagram;
 use whyloss_transport::tcp::Config;
 use whyloss_transport::{BitRate, Duration, Instant, Parts};
@@ -204,12 +204,6 @@ impl FlowSpec {
     }
 }
 
-pub(crate) struct CaptureSpec {
-    pub link: LinkId,
-    pub ways: Vec<Way>,
-    pub out: Box<dyn Write + Send>,
-}
-
 impl Builder {
     /// An empty network. All random numbers of run `run` follow from `seed` and `run`.
     pub fn new(seed: u64, run: u64) -> Self {
@@ -313,9 +307,9 @@ impl Builder {
         self.log = Some(spec);
     }
 
-    /// Writes what crosses a link, in the given directions, to `out` as pcapng.
-    pub fn capture(&mut self, link: LinkId, ways: &[Way], out: Box<dyn Write + Send>) {
-        self.captures.push(CaptureSpec { link, ways: ways.to_vec(), out });
+    /// Takes a packet capture, as pcapng. Each packet in it has a comment that says what became of it.
+    pub fn capture(&mut self, spec: CaptureSpec) {
+        self.captures.push(spec);
     }
 
     /// Lets a channel have its way with packets that have arrived at a host, before its transport sees them: end-to-end errors, which

@@ -60,10 +60,10 @@ pub enum BuildError {
         error: ArgumentError,
     },
     /// A capture cannot be begun.
-    #[error("capture of link {link}: {message}")]
+    #[error("capture {name}: {message}")]
     Capture {
-        /// Name of the link.
-        link: String,
+        /// Its name.
+        name: String,
         /// What the system said.
         message: String,
     },
@@ -104,10 +104,10 @@ pub enum RunError {
         counts: String,
     },
     /// A capture could not be written.
-    #[error("capture of link {link}: {source}")]
+    #[error("capture {name}: {source}")]
     Capture {
-        /// Name of the link.
-        link: String,
+        /// Its name.
+        name: String,
         /// What the system said.
         source: std::io::Error,
     },

@@ -49,7 +49,7 @@ mod wire;
 
 pub use address::{EndpointId, FlowId, LinkId, NodeId, Way};
 pub use build::{Amount, Builder, CbrFlow, DatagramFlow, End, StripedTransfer, Supply, TcpFlow};
-pub use capture::Capture;
+pub use capture::{Capture, CaptureSpec, Captured, Damage, Fate, Note};
 pub use channel::{AtEnd, Channel, ChannelOutcome, ChannelSpec, Effect, Errors, Pattern, Spacing, Step};
 pub use crossing::{Arrival, Crossing, CrossingCounts, Packet, Passage};
 pub use direction::LinkNames;

@@ -21,6 +21,8 @@ pub(crate) struct Packet {
     pub octets: u32,
     /// Its row in the log; says nothing where nobody keeps one.
     pub log_row: u32,
+    /// The number of its journey; says nothing where nobody captures.
+    pub journey: u32,
 }
 
 /// A packet that a channel has damaged.
@@ -166,7 +168,7 @@ impl Packets {
             slot.octets = octets;
             return id;
         }
-        self.0.add(Packet { segment, datagram: None, raw: None, sent_at, origin, octets, log_row: 0 })
+        self.0.add(Packet { segment, datagram: None, raw: None, sent_at, origin, octets, log_row: 0, journey: 0 })
     }
 
     #[inline]
@@ -216,12 +218,12 @@ impl PacketStore for Packets {
     }
 
     fn duplicate(&mut self, id: &PacketId) -> PacketId {
-        let Packet { segment, datagram, raw, sent_at, origin, octets, log_row } = self.get(id);
-        let (segment, datagram, raw, sent_at, origin, octets, log_row) =
-            (segment.clone(), datagram.clone(), raw.clone(), *sent_at, *origin, *octets, *log_row);
+        let Packet { segment, datagram, raw, sent_at, origin, octets, log_row, journey } = self.get(id);
+        let (segment, datagram, raw, sent_at, origin, octets, log_row, journey) =
+            (segment.clone(), datagram.clone(), raw.clone(), *sent_at, *origin, *octets, *log_row, *journey);
         let copy = self.insert(segment, sent_at, origin, octets);
         let slot = self.get_mut(&copy);
-        (slot.datagram, slot.raw, slot.log_row) = (datagram, raw, log_row);
+        (slot.datagram, slot.raw, slot.log_row, slot.journey) = (datagram, raw, log_row, journey);
         if id.is_damaged() {
             copy.damaged()
         } else {

@@ -109,8 +109,8 @@ impl Simulation {
             }
         };
         finish::check(&mut self.net, &self.hosts, &self.link_names)?;
-        for capture in &mut self.net.captures {
-            capture.finish().map_err(|source| RunError::Capture { link: capture.link.clone(), source })?;
+        if let Some(watch) = &mut self.net.watch {
+            watch.finish(self.net.now).map_err(|(name, source)| RunError::Capture { name, source })?;
         }
         Ok(outcome)
     }

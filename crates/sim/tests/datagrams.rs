@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use whyloss_sim::{
-    AtEnd, BuildError, Builder, Cause, CbrFlow, ChannelSpec, Effect, Errors, Limits, LinkId, LinkSpec, NodeId, Pattern,
+    AtEnd, BuildError, Builder, CaptureSpec, Cause, CbrFlow, ChannelSpec, Effect, Errors, Limits, LinkSpec, NodeId, Pattern,
     QueueLimit, Records, Rhythm, RunError, RunOutcome, Step, Way,
 };
 use whyloss_transport::{BitRate, Duration, Instant};
@@ -180,9 +180,10 @@ fn observers_change_nothing() {
     let errors = Errors::Bits { ber: 2e-5 };
     let plain = run(dumbbell(&errors, Effect::Damage), 20);
     let file = Shared::default();
-    let mut builder = dumbbell(&errors, Effect::Damage);
+    let (mut builder, a, _) = dumbbell_between(&errors, Effect::Damage);
     builder.sample_every(Duration::from_millis(7));
-    builder.capture(LinkId::new(1), &[Way::Forward, Way::Reverse], Box::new(file.clone()));
+    let out = Box::new(file.clone());
+    builder.capture(CaptureSpec { name: "a".to_owned(), node: a, link: None, snaplen: 0, digits: 9, holes: 0.0, out });
     let mut watched = run(builder, 20);
     assert_eq!(watched.link_samples.len(), 6 * (20_000_u64.div_ceil(7)) as usize);
     assert!(file.0.lock().unwrap().len() > 2_500_000);

@@ -1,12 +1,10 @@
 //! TCP over networks that lose and damage packets.
 
-use std::io::{self, Write};
+use std::io;
 use std::ops::ControlFlow;
-use std::process::Command;
-use std::sync::{Arc, Mutex};
 use whyloss_sim::{
-    Amount, Builder, Cause, ChannelSpec, Effect, End, Errors, Limits, LinkId, LinkSpec, LogSpec, NodeId, QueueLimit, Records,
-    RunOutcome, StripedTransfer, TcpFlow, Truth, Way,
+    Amount, Builder, CaptureSpec, Cause, ChannelSpec, Effect, End, Errors, Limits, LinkId, LinkSpec, LogSpec, NodeId, QueueLimit,
+    Records, RunOutcome, StripedTransfer, TcpFlow, Truth, Way,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::tcp::{Closing, Config};
@@ -130,12 +128,15 @@ fn observers_change_nothing() {
     let make = || {
         let (mut builder, a, b) = path(3, Errors::Bits { ber: 3e-6 }, Effect::Damage);
         builder.tcp(transfer("sack", a, b, |_| {}));
-        builder
+        (builder, [a, b])
     };
-    let (_, plain) = run(make());
-    let mut builder = make();
+    let (_, plain) = run(make().0);
+    let (mut builder, nodes) = make();
     builder.sample_every(Duration::from_millis(3));
-    builder.capture(LinkId::new(1), &[Way::Forward, Way::Reverse], Box::new(io::sink()));
+    for node in nodes {
+        let (name, out) = ("test".to_owned(), Box::new(io::sink()));
+        builder.capture(CaptureSpec { name, node, link: None, snaplen: 0, digits: 9, holes: 0.1, out });
+    }
     let (_, mut watched) = run(builder);
     assert!(watched.flow_samples.iter().any(|sample| sample.srtt.is_some() && sample.pipe > 0));
     // Beyond the SYN: before the first acknowledgement the initial window is in the network.
@@ -200,59 +201,6 @@ fn a_transfer_that_fails_is_over() {
     assert_eq!(outcome, RunOutcome::Completed);
     let flow = &records.flows[0];
     assert_eq!((flow.closing, flow.finished, flow.octets_delivered), (Some(Closing::TimedOut), None, 0));
-}
-
-/// A file in memory that the test and the simulation share.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(octets)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn wireshark_reads_what_is_captured() {
-    let (mut builder, a, b) = path(0, Errors::Bits { ber: 3e-6 }, Effect::Damage);
-    builder.tcp(transfer("newreno", a, b, |_| {}));
-    builder.tcp(transfer("cubic", a, b, |_| {}));
-    let file = Shared::default();
-    builder.capture(LinkId::new(1), &[Way::Forward, Way::Reverse], Box::new(file.clone()));
-    let (_, records) = run(builder);
-    let path = std::env::temp_dir().join(format!("whyloss-capture-{}.pcapng", std::process::id()));
-    std::fs::write(&path, &*file.0.lock().unwrap()).unwrap();
-    let fields =
-        ["frame.interface_name", "frame.time_epoch", "frame.comment", "tcp.checksum.status", "ip.checksum.status", "tcp.len"];
-    let mut tshark = Command::new("tshark");
-    tshark.arg("-r").arg(&path).args(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-T", "fields"]);
-    tshark.args(fields.iter().flat_map(|field| ["-e", field]));
-    let output = match tshark.output() {
-        Ok(output) => output,
-        Err(error) => return eprintln!("skipped: tshark cannot be run ({error})"),
-    };
-    std::fs::remove_file(&path).unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
-    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
-    let (there, back) = (&records.links[2], &records.links[3]);
-    let of = |name: &str| rows.iter().filter(|row| row[0] == name).count() as u64;
-    // What was refused by the queue is in the capture too; what is under way at the end is not.
-    assert_eq!((of("r>b"), of("b>r")), (there.offered - there.in_flight, back.offered - back.in_flight));
-    let commented = |text: &str| rows.iter().filter(|row| row[2].starts_with(text)).count() as u64;
-    assert_eq!(commented("damaged by the channel: bit"), there.damaged);
-    assert_eq!(commented("dropped: the queue is full"), there.dropped.get(Cause::QueueFull));
-    assert!(there.damaged > 10 && there.dropped.get(Cause::QueueFull) > 0);
-    // Wireshark finds a broken checksum (status 0) exactly where the channel has left one.
-    for row in &rows {
-        let broken = row[3] == "0" || row[4] == "0";
-        assert_eq!(broken, row[2].starts_with("damaged"), "{row:?}");
-    }
-    assert_eq!(rows[0][1].split_once('.').map(|(_, fraction)| fraction.len()), Some(9), "nanoseconds");
 }
 
 #[test]

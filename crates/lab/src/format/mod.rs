@@ -1,12 +1,14 @@
 //! The scenario file, field by field. The JSON Schema in `docs/` is generated from these types.
 
 mod application;
+mod capture;
 mod chain;
 mod channel;
 mod flow;
 mod topology;
 
 pub use application::{Datagrams, Dccp, Playback, Stream, Web};
+pub use capture::{Capture, Taken};
 pub use chain::Chain;
 pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};
 pub use flow::Flow;
@@ -104,9 +106,9 @@ pub struct Output {
     /// Interval of the time series of windows and queues; none if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<Duration>,
-    /// Names of links whose packets are written to pcapng files.
+    /// Packet captures, written to pcapng files: names of hosts and routers, or `{ at = "server", snaplen = 96, … }`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub capture: Vec<String>,
+    pub capture: Vec<Capture>,
     /// Keep a row for every packet that did not arrive, beside the losses that senders noticed.
     pub drops: bool,
     /// Keep a row for every packet that an endpoint sent; none if nothing is said. `segments = {}` keeps those of the whole run.

@@ -170,7 +170,14 @@ fn scenarios() {
         ("a link without a rate", free("[[link]]\nbetween = ['b', 'r']")),
         ("a link that is no table", format!("link = 3\n{PATH}{FLOW}")),
         ("flows that are no list", format!("flow = 'much'\n{PATH}")),
-        ("a capture of a link that does not exist", path("[output]\ncapture = ['pat']")),
+        ("a capture at a node that does not exist", path("[output]\ncapture = ['serve']")),
+        ("a capture at a link that is elsewhere", path("[output]\ncapture = [{ at = 'server', link = 'path' }]")),
+        ("a capture of nothing", path("[output]\ncapture = [{ at = 'server', snaplen = 0 }]")),
+        ("a capture with odd times", path("[output]\ncapture = [{ at = 'server', resolution = '3 us' }]")),
+        ("a capture that misses everything", path("[output]\ncapture = [{ at = 'server', holes = 1 }]")),
+        ("two captures in one file", path("[output]\ncapture = ['server', { at = 'client', file = 'server' }]")),
+        ("a capture in another folder", path("[output]\ncapture = [{ at = 'server', file = '../x' }]")),
+        ("a capture that is a number", path("[output]\ncapture = [3]")),
         ("samples without an interval", path("[output]\nsample = '0 s'")),
     ];
     let try_it = |scenario: Scenario| run(&scenario, &RunOptions::default(), &mut Control::default());

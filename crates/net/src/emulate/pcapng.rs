@@ -4,13 +4,14 @@ use super::collect::{Sink, SinkError};
 use super::record::Chunk;
 use std::io;
 use std::path::Path;
-use whyloss_sim::{Capture, WholeFile};
+use whyloss_sim::{Capture, Captured, WholeFile};
 
 /// A capture that grows. The file has its name only when it is whole.
 #[derive(Debug)]
 pub struct PacketCapture {
     whole: WholeFile,
     start_unix_ns: u64,
+    directions: Vec<String>,
     capture: Capture,
 }
 
@@ -21,16 +22,23 @@ impl PacketCapture {
             std::fs::create_dir_all(folder)?;
         }
         let (whole, file) = WholeFile::create(path)?;
-        let capture = Capture::new(path.display().to_string(), directions, Box::new(file))?;
-        Ok(Self { whole, start_unix_ns, capture })
+        let capture = Capture::new(path.display().to_string(), directions, 0, 9, Box::new(file))?;
+        Ok(Self { whole, start_unix_ns, directions: directions.iter().map(|&name| name.to_owned()).collect(), capture })
     }
 }
 
 impl Sink for PacketCapture {
     fn take(&mut self, chunk: &Chunk) -> Result<(), SinkError> {
         for (record, octets) in chunk.packets() {
-            let interface = u32::from(record.direction);
-            self.capture.write(interface, self.start_unix_ns + record.left, octets, record.comment().as_deref());
+            let note = record.note(self.start_unix_ns, &self.directions[usize::from(record.direction)]).to_string();
+            self.capture.write(&Captured {
+                interface: u32::from(record.direction),
+                at: self.start_unix_ns + record.left,
+                octets,
+                original_len: record.octets,
+                inbound: None,
+                comment: Some(&note),
+            });
         }
         Ok(())
     }
@@ -66,6 +74,6 @@ mod tests {
         begin().finish().unwrap();
         let octets = std::fs::read(&path).unwrap();
         let has = |wanted: &[u8]| octets.windows(wanted.len()).any(|window| window == wanted);
-        assert!(has(b"a>b") && has(b"b>a") && has(b"data") && has(b"lost: erased"));
+        assert!(has(b"a>b") && has(b"b>a") && has(b"data") && has(b"lost at 0.000001000 s on a>b: erased"));
     }
 }

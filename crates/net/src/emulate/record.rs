@@ -1,7 +1,7 @@
 //! The truth about each packet.
 
 use super::packet::Header;
-use whyloss_sim::Cause;
+use whyloss_sim::{Cause, Damage, Fate, Note};
 
 /// Records handed over at once.
 const MOST_RECORDS: usize = 4096;
@@ -94,35 +94,20 @@ pub struct Record {
 }
 
 impl Record {
-    /// What a reader of a capture is told about the packet, if there is something to tell.
-    pub fn comment(&self) -> Option<String> {
-        let mut words = Vec::new();
-        if self.copy {
-            words.push("a further copy, made by the link".to_owned());
-        }
-        if self.marked {
-            words.push("marked by the queue: congestion experienced".to_owned());
-        }
-        if let Some(Touch { kind, made }) = self.agent {
-            let did = match (made, self.fate) {
-                (true, _) => "made",
-                (false, PacketFate::Suppressed) => "suppressed",
-                (false, _) => "changed",
-            };
-            words.push(format!("{did} by the agent {kind}"));
-        }
-        match self.fate {
-            PacketFate::Damaged(cause) => {
-                let bits = if self.flipped == 1 { "1 bit".to_owned() } else { format!("{} bits", self.flipped) };
-                let (name, first) = (cause.name(), self.first_flip);
-                words.push(format!("{name}: {bits} of the IP packet flipped by the channel, the first is bit {first}"));
-            }
-            PacketFate::Lost(cause) => words.push(format!("lost: {}", cause.name())),
-            PacketFate::Refused => words.push("refused by the kernel".to_owned()),
-            PacketFate::UnderWay => words.push("under way when the emulator stopped".to_owned()),
-            PacketFate::Suppressed | PacketFate::Delivered => {}
-        }
-        (!words.is_empty()).then(|| words.join("; "))
+    /// What a reader of a capture is told about the packet, which went in `direction`; the clock of the record began at `start_unix_ns`.
+    pub fn note<'a>(&self, start_unix_ns: u64, direction: &'a str) -> Note<'a> {
+        let at = start_unix_ns + self.left;
+        let fate = match self.fate {
+            PacketFate::Delivered => Fate::Delivered { at },
+            // Its receiver will discard it.
+            PacketFate::Lost(cause) | PacketFate::Damaged(cause) => Fate::Lost { at, link: direction, cause },
+            PacketFate::Suppressed => Fate::Suppressed { at },
+            PacketFate::Refused => Fate::Refused { at },
+            PacketFate::UnderWay => Fate::UnderWay,
+        };
+        let damage = (self.flipped > 0).then_some(Damage { link: direction, bits: self.flipped, first: self.first_flip });
+        let agent = self.agent.map(|Touch { kind, made }| (if made { "made" } else { "changed" }, kind));
+        Note { fate: Some(fate), damage, copy: self.copy, marked: self.marked, agent, ..Note::default() }
     }
 }
 
@@ -196,12 +181,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_comment_says_what_happened_to_the_packet() {
-        assert_eq!(record(0).comment(), None);
+    fn a_note_says_what_happened_to_the_packet() {
+        assert_eq!(record(0).note(7, "a>b").to_string(), "delivered at 0.000000007 s");
         let damaged =
             Record { marked: true, flipped: 1, first_flip: 9, fate: PacketFate::Damaged(Cause::PayloadDamaged), ..record(0) };
-        let said = "marked by the queue: congestion experienced; \
-                    payload-damaged: 1 bit of the IP packet flipped by the channel, the first is bit 9";
-        assert_eq!(damaged.comment().as_deref(), Some(said));
+        let said = "lost at 0.000000007 s on a>b: payload-damaged; damaged by a>b: 1 bit, the first is bit 9; marked by a queue";
+        assert_eq!(damaged.note(7, "a>b").to_string(), said);
     }
 }

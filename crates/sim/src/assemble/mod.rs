@@ -3,8 +3,8 @@
 mod flows;
 
 use crate::address::{AssistedId, DirectionId, EndpointId, HostId, LinkId, NodeId, StationId, Way};
-use crate::build::{Air, Builder, CaptureSpec, FlowSpec, InputSpec, LineSpec, LinkEnds, NodeSpec};
-use crate::capture::{Capture, Tap};
+use crate::build::{Air, Builder, FlowSpec, InputSpec, LineSpec, LinkEnds, NodeSpec};
+use crate::capture::{CaptureSpec, Taps, Vantage};
 use crate::channel::Channel;
 use crate::direction::{Direction, Line, LinkNames};
 use crate::error::BuildError;
@@ -18,6 +18,7 @@ use crate::network::{Egress, Moves, Network, PacketLog, Place};
 use crate::octets::MAX_HOSTS;
 use crate::outage::{Downtime, Turns};
 use crate::radio::{ChannelScope, RadioSpec};
+use crate::random::Stream;
 use crate::record::Records;
 use crate::simulation::Simulation;
 use std::collections::HashSet;
@@ -75,12 +76,11 @@ impl Builder {
         let moves = Moves::new(nodes.len(), hosts, links.iter().map(|link| link.ends).collect(), &mobile);
         assembly.net.routes = moves.routes();
         assembly.net.moves = (!mobile.is_empty()).then(|| Box::new(moves));
-        assembly.net.taps = vec![Vec::new(); assembly.net.directions.len()];
         for (number, middlebox) in middleboxes.iter().enumerate() {
             assembly.middlebox(&nodes, &links, number, middlebox)?;
         }
-        for capture in captures {
-            assembly.capture(capture)?;
+        for (number, capture) in captures.into_iter().enumerate() {
+            assembly.capture(number, capture, &links)?;
         }
         for input in &inputs {
             assembly.input(input)?;
@@ -97,6 +97,9 @@ impl Builder {
         debug_assert!(ends.iter().enumerate().all(|(number, (id, ..))| id.index() == number), "each flow has two ends");
         (net.egress, hosts.sockets) = ends.into_iter().map(|(_, egress, socket)| (egress, socket)).unzip();
         net.arm_moves();
+        if let Some(watch) = &mut net.watch {
+            watch.begin(net.egress.len());
+        }
         net.log = log.map(|spec| Box::new(PacketLog::new(spec, net.egress.len())));
         Ok(Simulation {
             net,
@@ -277,25 +280,36 @@ impl Assembly {
         Ok(())
     }
 
-    fn capture(&mut self, capture: CaptureSpec) -> Result<(), BuildError> {
-        let number = self.net.captures.len();
-        let directions: Vec<_> = capture.ways.iter().map(|way| DirectionId::of(capture.link, *way).index()).collect();
-        let names = directions.iter().map(|&at| self.link_names.get(at).map(String::as_str)).collect::<Option<Vec<_>>>();
-        let Some(names) = names.filter(|names| !names.is_empty()) else {
-            return Err(unfit(
-                "capture",
-                "link",
-                format!("number {}", capture.link.index()),
-                "a link of this builder, and a direction",
-            ));
-        };
-        let link = names.join(", ");
-        let begun = Capture::new(link.clone(), &names, capture.out);
-        self.net.captures.push(begun.map_err(|error| BuildError::Capture { link, message: error.to_string() })?);
-        for (interface, direction) in directions.into_iter().enumerate() {
-            self.net.taps[direction].push(Tap { capture: number, interface: interface as u32 });
+    fn capture(&mut self, number: usize, spec: CaptureSpec, links: &[LinkEnds]) -> Result<(), BuildError> {
+        let item = format!("capture {}", spec.name);
+        if !(0.0..1.0).contains(&spec.holes) {
+            return Err(unfit(&item, "holes", spec.holes.to_string(), "a share from 0 to less than 1"));
         }
-        Ok(())
+        if spec.digits > 9 {
+            return Err(unfit(&item, "digits", spec.digits.to_string(), "at most 9: nanoseconds"));
+        }
+        let at_node = links.iter().enumerate().filter(|(_, link)| link.ends.contains(&spec.node));
+        let watched: Vec<_> = at_node.filter(|(number, _)| spec.link.is_none_or(|only| only.index() == *number)).collect();
+        if watched.is_empty() {
+            return Err(unfit(&item, "link", "none".to_owned(), "a link of the node at which it is taken"));
+        }
+        let is_host = self.host_ids.get(spec.node.index()).is_some_and(Option::is_some);
+        let (mut names, mut vantages) = (Vec::new(), Vec::new());
+        for (interface, (number, link)) in watched.into_iter().enumerate() {
+            let out = if link.ends[0] == spec.node { Way::Forward } else { Way::Reverse };
+            let direction = DirectionId::of(LinkId::new(number), out);
+            names.push(self.link_names[direction.index()].clone());
+            vantages.push(Vantage { direction: direction.peer(), interface: interface as u32, inbound: true });
+            if is_host || spec.link.is_some() {
+                vantages.push(Vantage { direction, interface: interface as u32, inbound: false });
+            }
+        }
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        let taps = self.net.watch.get_or_insert_with(|| Box::new(Taps::new(self.link_names.clone())));
+        // The file's name has no say in what it holds.
+        let component = format!("capture {number} at {}", self.node_names[spec.node.index()]);
+        let (name, stream) = (spec.name.clone(), Stream::new(self.seed, self.run, &component, "holes"));
+        taps.add(spec, &names, &vantages, stream).map_err(|error| BuildError::Capture { name, message: error.to_string() })
     }
 }
 

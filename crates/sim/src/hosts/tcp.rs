@@ -156,6 +156,9 @@ impl TcpSocket {
         loop {
             let fed = self.feeding && self.feed(&mut flows.files, now);
             while let Some(segment) = self.tcp.poll_transmit(now) {
+                if let Some(watch) = &mut net.watch {
+                    watch.announce(self.tcp.retransmission());
+                }
                 net.send(end, segment);
             }
             if !fed && !self.take_events(end, flows, now) {

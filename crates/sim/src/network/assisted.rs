@@ -2,6 +2,7 @@
 
 use super::{Network, Protocol};
 use crate::address::{AssistedId, DirectionId};
+use crate::capture::Ended;
 use crate::direction::Line;
 use crate::events::{Event, Target};
 use crate::link::Load;
@@ -170,6 +171,9 @@ impl Network {
             log.ended(packet.log_row, Instant::from_nanos(self.now), Truth::Suppressed, None);
         }
         self.egress[origin.index()].counts.suppressed += 1;
+        if self.watch.is_some() {
+            self.watch_end(&id, Ended::Suppressed);
+        }
         self.packets.remove(id);
     }
 

@@ -90,6 +90,9 @@ impl Network {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "each packet comes here at each hop, and there is little to do")]
     fn enqueue_at<const URGENT: bool>(&mut self, direction: DirectionId, load: Load) -> bool {
+        if self.watch.is_some() {
+            self.watch_pass(direction, false, &load.packet);
+        }
         let mut link = &mut self.directions[direction.index()];
         link.note_offer(load.octets);
         if link.manager.is_some() {
@@ -171,8 +174,7 @@ impl Network {
         if let Place::Assisted(router) = self.places[direction.peer().index()] {
             self.tell_agents(router, direction, &packet);
         }
-        let comment = if cause == Cause::Aqm { "dropped: the queue is managed" } else { "dropped: the queue is full" };
-        self.lose(direction, packet, cause, comment);
+        self.lose(direction, packet, cause);
     }
 
     /// The event of a link direction: on a wire its first packet arrives at the end. Returns the packet that is to be delivered.
@@ -184,7 +186,7 @@ impl Network {
             self.events.push(Event::new(next.arrival, next.order(), Target::Direction(direction)));
         }
         let mut load = Load { host: entry.host(), octets: entry.octets, packet: entry.packet };
-        if !link.channel.is_perfect() || !self.taps[direction.index()].is_empty() {
+        if !link.channel.is_perfect() {
             let transmitted = wire.transmitted_at(entry.arrival);
             load.packet = self.cross(direction, load.packet, load.octets, transmitted)?;
         }
@@ -229,7 +231,7 @@ impl Network {
         let Crossed { mut load, flips, copy, .. } = crossed;
         let (outcome, flips) = match flips {
             Err(Cause::LinkDown) => {
-                self.lose(direction, load.packet, Cause::LinkDown, "lost: the link is down");
+                self.lose(direction, load.packet, Cause::LinkDown);
                 return None;
             }
             Err(_) => (ChannelOutcome::Erased, Box::default()),
@@ -256,12 +258,11 @@ impl Network {
         while let Some(outcome) = self.radio.outcome() {
             match outcome {
                 AirOutcome::Arrived { direction, load } => {
-                    self.tap(direction, &load.packet, None);
                     // A frame has one receiver, so that at most one packet comes to a host at a time.
                     arrived = arrived.or(self.forward(direction, load));
                 }
                 AirOutcome::GivenUp { direction, packet, cause } => {
-                    self.lose(direction, packet, cause, "lost: given up after the retry limit");
+                    self.lose(direction, packet, cause);
                 }
             }
         }
@@ -273,6 +274,9 @@ impl Network {
     #[allow(clippy::inline_always, reason = "each packet comes here at each hop, and there is little to do")]
     fn forward(&mut self, direction: DirectionId, load: Load) -> Option<PacketId> {
         let Load { mut packet, mut host, octets } = load;
+        if self.watch.is_some() {
+            self.watch_pass(direction, true, &packet);
+        }
         let traffic = &mut self.directions[direction.index()].traffic;
         traffic.delivered += 1;
         traffic.delivered_octets += u64::from(octets);

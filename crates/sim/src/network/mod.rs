@@ -1,19 +1,21 @@
 //! Everything between the hosts: links, routers, and the packets on them.
 //!
 //! [`packets`] keeps the books of every packet and ends its journey; [`forward`] takes it from one link to the next, [`assisted`] past
-//! the agents of a router; [`moves`] has hosts change their links; [`log`] writes down each of them for those who ask.
+//! the agents of a router; [`moves`] has hosts change their links; [`log`] writes down each of them for those who ask, [`watch`] shows them to
+//! captures.
 
 mod assisted;
 mod forward;
 mod log;
 mod moves;
 mod packets;
+mod watch;
 
 pub(crate) use log::PacketLog;
 pub(crate) use moves::Moves;
 
 use crate::address::{AssistedId, DirectionId, EndpointId, HostId, NodeId};
-use crate::capture::{Capture, Tap};
+use crate::capture::Taps;
 use crate::channel::Channel;
 use crate::direction::Direction;
 use crate::events::{Event, Events};
@@ -131,9 +133,8 @@ pub(crate) struct Network {
     pub fates: Vec<(EndpointId, path::TransmissionFate)>,
     /// The channels in front of each host's transport, by the way of its flows; empty if no host has any.
     pub ingress: Vec<[Option<Channel>; 2]>,
-    /// Who captures each direction.
-    pub taps: Vec<Vec<Tap>>,
-    pub captures: Vec<Capture>,
+    /// Packet captures, if there are any.
+    pub watch: Option<Box<Taps>>,
     /// What is written down of every packet, if anybody asked.
     pub log: Option<Box<PacketLog>>,
     /// Transmissions of data of which links have made copies.

@@ -3,6 +3,7 @@
 use super::log::Sent;
 use super::{Copies, Network, Protocol};
 use crate::address::{DirectionId, EndpointId, HostId, Way};
+use crate::capture::Ended;
 use crate::channel::ChannelOutcome;
 use crate::direction::Line;
 use crate::octets::{self, Content, Reading};
@@ -18,7 +19,11 @@ impl Network {
     #[inline]
     pub(super) fn admit_packet(&mut self, from: EndpointId, segment: Segment, octets: u32) -> PacketId {
         self.egress[from.index()].counts.sent += 1;
-        self.packets.insert(segment, Instant::from_nanos(self.now), from, octets)
+        let packet = self.packets.insert(segment, Instant::from_nanos(self.now), from, octets);
+        if self.watch.is_some() {
+            self.watch_sent(from, &packet);
+        }
+        packet
     }
 
     /// Writes down that a packet leaves, if anybody asked. `inserted`: a middlebox sends it in the endpoint's name.
@@ -48,6 +53,9 @@ impl Network {
         counts.damaged_unnoticed += u64::from(unnoticed);
         if let Some(log) = &mut self.log {
             log.ended(packet.log_row, Instant::from_nanos(self.now), Truth::Arrived, None);
+        }
+        if self.watch.is_some() {
+            self.watch_end(&id, Ended::Delivered);
         }
         self.packets.remove(id);
     }
@@ -79,6 +87,9 @@ impl Network {
             len,
             octets,
         });
+        if self.watch.is_some() {
+            self.watch_end(&id, Ended::Lost(cause, direction));
+        }
         self.packets.remove(id);
     }
 
@@ -90,13 +101,12 @@ impl Network {
     }
 
     /// A packet is lost on a link direction.
-    pub fn lose(&mut self, direction: DirectionId, packet: PacketId, cause: Cause, comment: &str) {
+    pub fn lose(&mut self, direction: DirectionId, packet: PacketId, cause: Cause) {
         self.directions[direction.index()].traffic.dropped.add(cause);
-        self.tap(direction, &packet, Some(comment));
         self.discard(packet, cause, direction);
     }
 
-    /// Lets a packet have what a channel did to it, and whoever captures sees it. Returns it as it is then, if it arrives.
+    /// Lets a packet have what a channel did to it. Returns it as it is then, if it arrives.
     #[inline]
     pub(super) fn apply(
         &mut self,
@@ -110,23 +120,14 @@ impl Network {
             meter.note(outcome != ChannelOutcome::Intact);
         }
         match outcome {
-            ChannelOutcome::Intact => {
-                self.tap(direction, &id, None);
-                Some(id)
-            }
+            ChannelOutcome::Intact => Some(id),
             ChannelOutcome::Erased => {
-                self.lose(direction, id, Cause::Erased, "lost: erased by the channel");
+                self.lose(direction, id, Cause::Erased);
                 None
             }
             ChannelOutcome::Damaged => {
                 link.traffic.damaged += 1;
-                let id = self.damage(direction, id, flips);
-                if !self.taps[direction.index()].is_empty() {
-                    let bits: Vec<_> = flips.iter().map(u32::to_string).collect();
-                    let comment = format!("damaged by the channel: {} of the IP packet flipped", plural(&bits));
-                    self.tap(direction, &id, Some(&comment));
-                }
-                Some(id)
+                Some(self.damage(direction, id, flips))
             }
         }
     }
@@ -151,6 +152,10 @@ impl Network {
         if let Some(log) = &mut self.log {
             log.copied(packet.log_row);
         }
+        if self.watch.is_some() {
+            self.watch_copy(copy);
+        }
+        let packet = self.packets.get(copy);
         if packet.origin.way() == Way::Forward && len > 0 {
             let transmission = SentData { flow: packet.origin.flow(), offset, sent_at: packet.sent_at };
             self.copies.entry(transmission).or_insert(Copies { made: 1, lost: 0 }).made += 1;
@@ -169,7 +174,7 @@ impl Network {
     }
 
     /// The octets of a packet as it is now.
-    fn octets(&self, id: &PacketId) -> Vec<u8> {
+    pub(super) fn octets(&self, id: &PacketId) -> Vec<u8> {
         let packet = self.packets.get(id);
         if let Some(raw) = &packet.raw {
             return raw.octets.clone();
@@ -222,17 +227,6 @@ impl Network {
         }
     }
 
-    pub(super) fn tap(&mut self, direction: DirectionId, id: &PacketId, comment: Option<&str>) {
-        let taps = &self.taps[direction.index()];
-        if taps.is_empty() {
-            return;
-        }
-        let octets = self.octets(id);
-        for tap in taps {
-            self.captures[tap.capture].write(tap.interface, self.now, &octets, comment);
-        }
-    }
-
     /// All packets that have left an endpoint and not ended.
     pub fn under_way(&self) -> impl Iterator<Item = &PacketId> + '_ {
         let on_links = self.on_links().map(|(_, packet)| packet);
@@ -261,8 +255,4 @@ impl Network {
         self.on_links().for_each(|(direction, _)| counts[direction.index()] += 1);
         counts
     }
-}
-
-fn plural(bits: &[String]) -> String {
-    format!("bit{} {}", if bits.len() == 1 { "" } else { "s" }, bits.join(", "))
 }

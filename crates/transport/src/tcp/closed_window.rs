@@ -1,6 +1,7 @@
 //! A window that the peer has closed: what it keeps back, how it is probed, and what leaves when it opens (RFC 9293, 3.8.6.1).
 
 use super::record::Closing;
+use super::retransmission::RetransmissionTrigger;
 use super::{ClosedWindow, Endpoint};
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
@@ -130,7 +131,12 @@ impl Endpoint {
         let by_peer = self.snd.room_at_peer();
         let bare = by_peer == 0 && self.config.bare_window_probes;
         if self.snd.board.len() > 0 {
-            return if bare { self.bare_probe(now) } else { self.retransmit(now, 0) };
+            if bare {
+                return self.bare_probe(now);
+            }
+            let probe = self.retransmit(now, 0);
+            self.note_retransmission(RetransmissionTrigger::WindowProbe);
+            return probe;
         }
         self.snd.hold.expire(self.snd.buffer.end());
         if bare {

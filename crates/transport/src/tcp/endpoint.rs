@@ -3,6 +3,7 @@
 use super::fast_open::FastOpening;
 use super::parts::Listeners;
 use super::record::{Closing, Command, Event, Input, Outstanding, Ports, Repair, State, Stats};
+use super::retransmission::{Latest, RetransmissionTrigger};
 use super::sides::{Agreed, Receiver, Sender};
 use super::timers::Timers;
 use super::Config;
@@ -41,6 +42,8 @@ pub struct Endpoint {
     pub(super) path: Path,
     pub(super) timers: Timers,
     pub(super) stats: Stats,
+    /// The segment that was sent again last, for a driver that asks.
+    pub(super) latest: Option<Latest>,
     pub(super) events: VecDeque<Event>,
     /// A segment outside the stream of the connection (a reset), to be sent first.
     pub(super) control: Option<Box<Segment>>,
@@ -70,6 +73,7 @@ impl Endpoint {
             path: Path::default(),
             timers: Timers::default(),
             stats: Stats::default(),
+            latest: None,
             events: VecDeque::new(),
             control: None,
             syn_due: false,
@@ -135,6 +139,16 @@ impl Endpoint {
             self.snd.hold.on_write(more);
             self.snd.crowded |= !self.has_ample_send_space();
         }
+    }
+
+    /// Why the segment that [`poll_transmit`](Self::poll_transmit) has returned last was sent again; `None` if it was not.
+    pub fn retransmission(&self) -> Option<RetransmissionTrigger> {
+        self.latest.filter(|latest| latest.number == self.stats.segments_sent).map(|latest| latest.trigger)
+    }
+
+    /// The segment that [`poll_transmit`](Self::poll_transmit) is about to return was sent before.
+    pub(super) fn note_retransmission(&mut self, trigger: RetransmissionTrigger) {
+        self.latest = Some(Latest { number: self.stats.segments_sent + 1, trigger });
     }
 
     /// The next event for the application and its driver, in the order in which they occurred.

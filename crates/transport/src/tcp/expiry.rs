@@ -144,7 +144,7 @@ impl Endpoint {
             rates.add_lost(if response.head_only { u64::from(expiry.head.len) } else { in_flight });
         }
         self.snd.rtt.on_retransmit();
-        self.snd.recovery.expire(self.snd.nxt, expiry.head.end(), expiry.repeated);
+        self.snd.recovery.expire(self.snd.nxt, expiry.head.end(), self.snd.expiries, expiry.repeated);
         if response.head_only {
             self.snd.board.mark_lost(0);
         } else {

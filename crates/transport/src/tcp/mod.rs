@@ -42,6 +42,7 @@ mod ramp;
 mod record;
 mod recovery;
 mod reduction;
+mod retransmission;
 mod rtt;
 mod scoreboard;
 mod send_buffer;
@@ -62,6 +63,7 @@ pub use record::{
     Closing, Command, Event, FastOpenAnswer, FastOpenRequest, GapRecord, Input, Judgement, LossRecord, Outstanding, Ports,
     Repair, State, Stats, TimeoutRecord,
 };
+pub use retransmission::RetransmissionTrigger;
 
 #[cfg(test)]
 mod models;

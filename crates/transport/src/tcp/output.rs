@@ -3,6 +3,7 @@
 use super::rack::TailProbe;
 use super::record::State;
 use super::recovery::Fast;
+use super::retransmission::RetransmissionTrigger;
 use super::waves::Leaving;
 use super::{AckPolicy, Endpoint};
 use crate::path::{Formation, Sent};
@@ -45,6 +46,9 @@ impl Endpoint {
     fn transmit_syn(&mut self, now: Instant) -> Option<Segment> {
         if !std::mem::take(&mut self.syn_due) {
             return std::mem::take(&mut self.rcv.ack_now).then(|| self.acknowledgement(now));
+        }
+        if self.stats.segments_sent > 0 {
+            self.note_retransmission(RetransmissionTrigger::Handshake);
         }
         let answering = self.state == State::SynReceived;
         // A SYN that is sent again because it was too big was sent when the first one was: its answer may be the answer to that.
@@ -188,6 +192,7 @@ impl Endpoint {
         }
         let index = self.snd.board.len() - 1;
         let segment = self.retransmit(now, index);
+        self.note_retransmission(RetransmissionTrigger::TailProbe);
         self.snd.rack.tail_probe = Some(TailProbe { end: last.end(), lost: Some(last) });
         Some(segment)
     }
@@ -206,7 +211,8 @@ impl Endpoint {
         self.stats.retransmitted_octets += u64::from(sent.data_len());
         let segment = self.data_segment(now, sent.start, sent.data_len(), sent.is_fin(), u32::from(sent.transmissions));
         let value = segment.options.timestamps.map(|timestamps| timestamps.value);
-        self.snd.recovery.note_repetition(u64::from(sent.len), value);
+        let trigger = self.snd.recovery.note_repetition(u64::from(sent.len), value);
+        self.note_retransmission(trigger);
         if !self.timers.retransmission_armed() && !self.timers.persist_armed() {
             self.guard_outstanding(now);
         }
@@ -322,6 +328,7 @@ impl Endpoint {
         self.snd.rtt.on_sent(self.snd.nxt, now);
         if start < self.fast.again_until {
             self.note_repeated_syn_data(now);
+            self.note_retransmission(RetransmissionTrigger::Handshake);
         }
         if !self.timers.retransmission_armed() || self.config.tlp && self.agreed.sack && self.snd.recovery.is_open() {
             self.guard_outstanding(now);

@@ -10,6 +10,7 @@
 //! ```
 
 use super::prr::Prr;
+use super::retransmission::RetransmissionTrigger;
 use crate::path::Trigger;
 
 /// The state of loss recovery.
@@ -58,6 +59,8 @@ pub(super) struct Fast {
     rescued: bool,
     /// `TSval` of its first retransmission.
     first_repetition: Option<u32>,
+    /// What its next retransmission is due to.
+    trigger: RetransmissionTrigger,
 }
 
 /// What a fast recovery begins with.
@@ -88,6 +91,10 @@ pub(super) struct Timeout {
     head_end: u64,
     /// `TSval` of the first retransmission, also if the timer has expired again since.
     first_repetition: Option<u32>,
+    /// What its next retransmission is due to.
+    trigger: RetransmissionTrigger,
+    /// What those behind that one are due to.
+    further: RetransmissionTrigger,
 }
 
 /// How far the assessment of a timeout has come.
@@ -139,17 +146,26 @@ impl Recovery {
             repeat_until,
             rescued: false,
             first_repetition: None,
+            trigger: RetransmissionTrigger::Fast,
         });
     }
 
     /// Fast retransmit without fast recovery: slow start as after a timeout, a new episode (Tahoe).
     pub fn begin_slow_start(&mut self, recover: u64, head_end: u64) {
         self.begin_episode(recover);
-        self.state = State::Timeout(Timeout { recover, stage: Stage::Genuine, head_end, first_repetition: None });
+        self.state = State::Timeout(Timeout {
+            recover,
+            stage: Stage::Genuine,
+            head_end,
+            first_repetition: None,
+            trigger: RetransmissionTrigger::Fast,
+            further: RetransmissionTrigger::Recovery,
+        });
     }
 
-    /// The retransmission timer has expired. `repeated`: the repair of an earlier timeout is still under way, and its episode goes on.
-    pub fn expire(&mut self, recover: u64, head_end: u64, repeated: bool) {
+    /// The retransmission timer has expired, for the `expiries`-th time without progress. `repeated`: the repair of an earlier timeout is still
+    /// under way, and its episode goes on.
+    pub fn expire(&mut self, recover: u64, head_end: u64, expiries: u32, repeated: bool) {
         let first_repetition = match &self.state {
             State::Timeout(timeout) if repeated => timeout.first_repetition,
             _ => None,
@@ -161,7 +177,9 @@ impl Recovery {
         }
         self.dup_acks = 0;
         let stage = Stage::Awaiting { acks: 0, credit: 0 };
-        self.state = State::Timeout(Timeout { recover, stage, head_end, first_repetition });
+        let trigger = if expiries > 1 { RetransmissionTrigger::BackedOff } else { RetransmissionTrigger::Timeout };
+        let further = RetransmissionTrigger::AfterTimeout;
+        self.state = State::Timeout(Timeout { recover, stage, head_end, first_repetition, trigger, further });
     }
 
     /// The repair is over, or proved unnecessary.
@@ -206,17 +224,21 @@ impl Recovery {
         }
     }
 
-    /// Something has been sent again, with this `TSval`.
-    pub fn note_repetition(&mut self, octets: u64, value: Option<u32>) {
+    /// Something has been sent again, with this `TSval`. Returns what that was due to.
+    pub fn note_repetition(&mut self, octets: u64, value: Option<u32>) -> RetransmissionTrigger {
         match &mut self.state {
-            State::Open { .. } => {}
+            State::Open { .. } => RetransmissionTrigger::Other,
             State::Fast(fast) => {
                 fast.first_repetition = fast.first_repetition.or(value);
                 if let Some(prr) = &mut fast.prr {
                     prr.on_sent(octets);
                 }
+                std::mem::replace(&mut fast.trigger, RetransmissionTrigger::Recovery)
             }
-            State::Timeout(timeout) => timeout.first_repetition = timeout.first_repetition.or(value),
+            State::Timeout(timeout) => {
+                timeout.first_repetition = timeout.first_repetition.or(value);
+                std::mem::replace(&mut timeout.trigger, timeout.further)
+            }
         }
     }
 
@@ -430,7 +452,7 @@ mod tests {
         recovery.note_repetition(1000, Some(8));
         assert_eq!((recovery.inflation(), recovery.limited(), recovery.first_repetition()), (3000, 0, Some(7)));
         assert!(!recovery.heeds_duplicates_at(9000));
-        recovery.expire(12_000, 2000, false);
+        recovery.expire(12_000, 2000, 1, false);
         assert_eq!((recovery.inflation(), recovery.first_repetition(), recovery.awaiting()), (0, None, Some(0)));
         recovery.end();
         assert_eq!((recovery.dup_acks(), recovery.awaiting(), recovery.is_open()), (0, None, true));
@@ -440,9 +462,9 @@ mod tests {
     fn a_second_expiry_goes_on_with_the_episode() {
         let mut recovery = Recovery::new(0);
         assert_eq!(recovery.episode_of(Trigger::Timeout), 0);
-        recovery.expire(9000, 2000, false);
+        recovery.expire(9000, 2000, 1, false);
         recovery.note_repetition(1000, Some(7));
-        recovery.expire(9000, 2000, true);
+        recovery.expire(9000, 2000, 2, true);
         recovery.note_repetition(1000, Some(8));
         assert_eq!((recovery.episode_of(Trigger::Timeout), recovery.first_repetition()), (0, Some(7)));
         recovery.end();
@@ -452,7 +474,7 @@ mod tests {
     #[test]
     fn credit_is_used_by_new_data() {
         let mut recovery = Recovery::new(0);
-        recovery.expire(9000, 2000, false);
+        recovery.expire(9000, 2000, 1, false);
         recovery.assess(Stage::Awaiting { acks: 1, credit: 2 });
         recovery.note_sent(1000);
         assert_eq!(recovery.awaiting(), Some(1));

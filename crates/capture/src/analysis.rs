@@ -3,9 +3,9 @@
 use crate::cause::Cause;
 use crate::connections::{Connection, Connections, Observer, Place, Side};
 use crate::evidence::Trail;
-use crate::half::{Kind, Retransmission};
+use crate::half::{Hole, Kind, Retransmission, Unanswered};
 use crate::headers::Segment;
-use crate::report::{Analysis, Facts, Flow, SentAgain};
+use crate::report::{Analysis, Facts, Flow, Loss, SentAgain};
 use crate::shards::{Shard, SHARDS};
 use crate::source::Source;
 use crate::{connections, link, losses, records, shards, CaptureError};
@@ -160,6 +160,12 @@ struct Analyst {
     open: HashMap<u64, [Option<Box<Trail>>; 2]>,
 }
 
+impl Analyst {
+    fn lost(&mut self, loss: Loss) {
+        keep(&mut self.analysis.losses, loss, self.settings.rows, &mut self.analysis.facts.left_out.losses);
+    }
+}
+
 impl Observer for Analyst {
     fn on_segment(&mut self, connection: &Connection, side: Side, segment: &Segment, kind: Kind) {
         let trails = self.open.entry(connection.id).or_default();
@@ -189,6 +195,14 @@ impl Observer for Analyst {
             self.settings.rows,
             &mut left_out.retransmissions,
         );
+    }
+
+    fn on_hole(&mut self, connection: u64, side: Side, hole: Hole) {
+        self.lost(losses::missed(connection, side, &hole));
+    }
+
+    fn on_unanswered(&mut self, connection: u64, side: Side, unanswered: Unanswered) {
+        self.lost(losses::unanswered(connection, side, &unanswered));
     }
 
     fn on_end(&mut self, connection: Connection) {

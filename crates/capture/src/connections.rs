@@ -1,6 +1,6 @@
 //! The connections of a capture.
 
-use crate::half::{Half, Kind, Retransmission};
+use crate::half::{Half, Hole, Kind, News, Retransmission, Unanswered};
 use crate::headers::Segment;
 use ahash::RandomState;
 use std::collections::{HashMap, VecDeque};
@@ -156,7 +156,7 @@ impl Connection {
         opens && self.syn != Some(segment.seq) && (self.is_closed() || self.packets > 0 && self.syn.is_some())
     }
 
-    fn on_segment(&mut self, segment: &Segment, settled: &mut dyn FnMut(Side, Retransmission)) -> (Side, Kind) {
+    fn on_segment(&mut self, segment: &Segment, told: &mut dyn FnMut(Side, News)) -> (Side, Kind) {
         let side = if segment.src == self.client { Side::Client } else { Side::Server };
         self.packets += 1;
         self.ended = self.ended.max(segment.at);
@@ -169,8 +169,8 @@ impl Connection {
                 self.halves[side.other().index()].trips.await_echo(value, segment.at);
             }
         }
-        let kind = self.halves[side.index()].on_segment(segment, &mut |sent| settled(side, sent));
-        self.halves[side.other().index()].on_ack(segment, &mut |sent| settled(side.other(), sent));
+        let kind = self.halves[side.index()].on_segment(segment, &mut |news| told(side, news));
+        self.halves[side.other().index()].on_ack(segment, &mut |news| told(side.other(), news));
         (side, kind)
     }
 
@@ -180,6 +180,8 @@ impl Connection {
             if side == Side::Client {
                 self.opened = true;
                 self.syn = Some(segment.seq);
+            } else if let Some(at) = self.syn_at[Side::Client.index()].filter(|at| *at > Instant::ZERO && segment.at > *at) {
+                self.halves[Side::Server.index()].trips.on_left(segment.at.since(at));
             }
             // A SYN that was sent again makes the measurement ambiguous.
             let slot = &mut self.syn_at[side.index()];
@@ -204,8 +206,26 @@ pub trait Observer {
         let _ = (connection, side, retransmission);
     }
 
+    /// The capture has missed something.
+    fn on_hole(&mut self, connection: u64, side: Side, hole: Hole) {
+        let _ = (connection, side, hole);
+    }
+
+    /// Something was neither acknowledged nor sent again.
+    fn on_unanswered(&mut self, connection: u64, side: Side, unanswered: Unanswered) {
+        let _ = (connection, side, unanswered);
+    }
+
     /// A connection is over, or no longer followed.
     fn on_end(&mut self, connection: Connection);
+}
+
+fn tell(observer: &mut dyn Observer, connection: u64, side: Side, news: News) {
+    match news {
+        News::Retransmission(sent) => observer.on_retransmission(connection, side, sent),
+        News::Hole(hole) => observer.on_hole(connection, side, hole),
+        News::Unanswered(unanswered) => observer.on_unanswered(connection, side, unanswered),
+    }
 }
 
 /// The two ends, the smaller first, in a form that is quickly hashed and compared.
@@ -247,6 +267,8 @@ pub struct Connections {
     order: VecDeque<(Ends, u64)>,
     /// What their directions keep in all.
     weight: usize,
+    /// The latest time in the capture.
+    now: Instant,
     /// Those that were let go.
     pub forgotten: u64,
 }
@@ -275,6 +297,7 @@ impl Connections {
             latest: None,
             order: VecDeque::new(),
             weight: 0,
+            now: Instant::ZERO,
             forgotten: 0,
         }
     }
@@ -286,6 +309,7 @@ impl Connections {
 
     /// Hands a segment to its connection.
     pub fn on_segment(&mut self, segment: &Segment, observer: &mut dyn Observer) {
+        self.now = self.now.max(segment.at);
         let ends = Ends::of(segment);
         let known = match self.latest {
             Some((latest, slot)) if latest == ends => Some(slot),
@@ -303,7 +327,7 @@ impl Connections {
         let Some(connection) = self.slots[slot].as_mut() else { return };
         let id = connection.id;
         let before = connection.weight();
-        let (side, kind) = connection.on_segment(segment, &mut |side, sent| observer.on_retransmission(id, side, sent));
+        let (side, kind) = connection.on_segment(segment, &mut |side, news| tell(observer, id, side, news));
         observer.on_segment(connection, side, segment, kind);
         let after = connection.weight();
         if after != before {
@@ -354,7 +378,8 @@ impl Connections {
             self.weight -= connection.weight();
             for side in [Side::Client, Side::Server] {
                 let id = connection.id;
-                connection.halves[side.index()].finish(&mut |sent| observer.on_retransmission(id, side, sent));
+                let reset = connection.reset;
+                connection.halves[side.index()].finish(self.now, reset, &mut |news| tell(observer, id, side, news));
             }
             observer.on_end(connection);
         }

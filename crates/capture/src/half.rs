@@ -3,6 +3,10 @@
 //! Positions in the stream are numbers of 64 bits whose low 32 bits are those of the header.
 
 use crate::headers::{Segment, MAX_SACK_BLOCKS};
+use crate::pieces::{Arrived, Piece, Pieces, Sending};
+use crate::sender::{Report, Sender};
+pub use crate::trigger::Trigger;
+use crate::trigger::{Clues, DUPLICATES};
 use crate::trips::Trips;
 use std::collections::VecDeque;
 use whyloss_transport::segment::Flags;
@@ -11,49 +15,10 @@ use whyloss_transport::Seq;
 
 /// Added to the first sequence number, so that there is room for what lies before.
 const ROOM: u64 = 1 << 32;
-/// Pieces of a stream that are told apart between the acknowledgement and the newest octet; a larger window is followed in coarser pieces.
-const MAX_PIECES: usize = 1 << 16;
 /// Retransmissions whose need is not settled.
 const MAX_PENDING: usize = 4096;
-/// Duplicate acknowledgements from which on a sender repairs (RFC 5681, 3.2).
-const DUPLICATES: u32 = 3;
-
-/// Why a sender sent a segment again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Trigger {
-    /// Duplicate acknowledgements or SACK blocks: the first repair of a recovery.
-    Fast,
-    /// A further repair of that recovery, for what SACK blocks leave out or a partial acknowledgement asks for.
-    Recovery,
-    /// A timer sent the last segment of a flight again, to provoke an acknowledgement (RFC 8985, 7).
-    TailProbe,
-    /// The retransmission timer expired.
-    Timeout,
-    /// The retransmission timer expired again for the same data.
-    BackedOff,
-    /// A further repair of a recovery that a timeout began.
-    AfterTimeout,
-    /// A SYN that was not answered.
-    Handshake,
-    /// The capture does not tell.
-    Unknown,
-}
-
-impl Trigger {
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fast => "fast",
-            Self::Recovery => "recovery",
-            Self::TailProbe => "tail-probe",
-            Self::Timeout => "timeout",
-            Self::BackedOff => "backed-off-timeout",
-            Self::AfterTimeout => "after-timeout",
-            Self::Handshake => "handshake",
-            Self::Unknown => "unknown",
-        }
-    }
-}
+/// A sender and its host take so long at most from an acknowledgement to what it asks for, unless they were seen to be slower.
+const PROMPT: Duration = Duration::from_millis(2);
 
 /// What shows that a retransmission was not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,6 +29,8 @@ pub enum Unneeded {
     Echo,
     /// The acknowledgement came sooner than a round trip after it.
     TooSoon,
+    /// Its data had been acknowledged before it passed the capture.
+    Acknowledged,
 }
 
 impl Unneeded {
@@ -73,6 +40,7 @@ impl Unneeded {
             Self::Dsack => "d-sack",
             Self::Echo => "timestamp",
             Self::TooSoon => "too-soon",
+            Self::Acknowledged => "acknowledged",
         }
     }
 }
@@ -126,32 +94,66 @@ pub struct Retransmission {
     acknowledged: bool,
 }
 
-/// A transmission of a piece.
-#[derive(Clone, Copy, Debug)]
-struct Sending {
-    number: u64,
-    at: Instant,
-    ip_id: Option<u16>,
-    timestamp: Option<u32>,
-    damaged: bool,
+/// A stretch of data that was acknowledged, though it never came to the capture.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hole {
+    /// Position of its first octet.
+    pub start: u64,
+    /// Position at which the capture begins to know the stream.
+    pub first: u64,
+    /// Octets.
+    pub len: u64,
+    /// The record that acknowledged it.
+    pub number: u64,
+    /// When that was captured.
+    pub at: Instant,
 }
 
-/// A piece of the stream that was seen, and not yet acknowledged.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    start: u64,
-    end: u64,
-    last: Sending,
-    again: bool,
-    sacked: bool,
+/// A segment that was neither acknowledged nor sent again, though there was time for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unanswered {
+    /// Position of its first octet.
+    pub start: u64,
+    /// Position at which the capture begins to know the stream.
+    pub first: u64,
+    /// Octets.
+    pub len: u64,
+    /// The record of its latest transmission.
+    pub number: u64,
+    /// When that was captured.
+    pub at: Instant,
+    /// For how long nothing came.
+    pub waited: Duration,
 }
 
+/// What becomes known of a direction.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// All that will be known of a retransmission.
+    Retransmission(Retransmission),
+    /// The capture has missed something.
+    Hole(Hole),
+    /// Something was left unanswered.
+    Unanswered(Unanswered),
+}
+
+/// A recovery.
 #[derive(Clone, Copy, Debug)]
 struct Episode {
-    /// Over when this is acknowledged.
+    /// Over when the sender knows this to be acknowledged.
     end: u64,
     began: Instant,
     by_timeout: bool,
+    /// Segments sent again in it, and when the latest was.
+    repairs: u32,
+    latest: Instant,
+    /// Those of them that are known to have been unneeded.
+    unneeded: u32,
+    /// An acknowledgement that passed then showed the sender that nothing was lost (RFC 3522, RFC 3708).
+    undone: Option<Instant>,
+    /// After a timeout new data was sent instead of repairs (F-RTO, RFC 5682), when this was acknowledged. If more is then, the timeout was
+    /// spurious.
+    tested: Option<u64>,
 }
 
 /// Counts of one direction.
@@ -175,6 +177,10 @@ pub struct Counts {
     pub unseen_octets: u64,
     /// Stretches of such octets.
     pub holes: u64,
+    /// Acknowledgements that the sender had and the capture has not, as timestamps tell; of several in a row one is counted.
+    pub unseen_acks: u64,
+    /// Segments that were neither acknowledged nor sent again, though there was time for it.
+    pub unanswered: u64,
     /// Keep-alives and probes of a closed window.
     pub probes: u64,
     /// Segments marked "congestion experienced".
@@ -184,7 +190,7 @@ pub struct Counts {
 }
 
 /// One direction of a connection's data.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Half {
     /// Where the capture begins to know the stream.
     first: Option<u64>,
@@ -193,18 +199,30 @@ pub struct Half {
     una: u64,
     una_at: Instant,
     nxt: u64,
-    pieces: VecDeque<Piece>,
+    /// When the newest segment was captured.
+    sent_at: Instant,
+    pieces: Pieces,
+    sender: Sender,
+    /// When the newest transmission was captured that is known to have arrived.
+    delivered: Instant,
     duplicates: u32,
     /// The receive window of the peer.
     window: Option<u64>,
     scale: Option<u8>,
     episode: Option<Episode>,
-    timeouts: u32,
+    /// What the sender knew to be acknowledged when its timer last expired.
+    expired: Option<u64>,
+    /// The same of its latest tail loss probe.
+    probed: Option<u64>,
+    /// The sender can do SACK, and so can its peer, as their SYNs say.
+    sack: [Option<bool>; 2],
+    /// A timer expired where a sender with tail loss probes had sent one.
+    sends_no_probes: bool,
+    /// The newest timestamp of the peer.
+    peer_timestamp: Option<u32>,
     pending: VecDeque<Retransmission>,
     /// Those of them whose data is not yet acknowledged.
     unacknowledged: usize,
-    /// SACK blocks that are noted, all of whose pieces are marked; none after a piece in the middle changed.
-    noted: [(u64, u64); MAX_SACK_BLOCKS],
     /// Largest segment with data.
     pub mss: u32,
     /// Round trips.
@@ -213,37 +231,16 @@ pub struct Half {
     pub counts: Counts,
 }
 
-impl Default for Half {
-    fn default() -> Self {
-        Self {
-            first: None,
-            began: false,
-            una: 0,
-            una_at: Instant::ZERO,
-            nxt: 0,
-            pieces: VecDeque::new(),
-            duplicates: 0,
-            window: None,
-            scale: None,
-            episode: None,
-            timeouts: 0,
-            pending: VecDeque::new(),
-            unacknowledged: 0,
-            noted: [(0, 0); MAX_SACK_BLOCKS],
-            mss: 0,
-            trips: Trips::default(),
-            counts: Counts::default(),
-        }
-    }
-}
-
 impl Half {
-    /// A segment of this direction; `settled` gets the retransmissions of which no more will be known.
-    pub fn on_segment(&mut self, segment: &Segment, settled: &mut dyn FnMut(Retransmission)) -> Kind {
+    /// A segment of this direction; `told` gets what becomes known by it.
+    pub fn on_segment(&mut self, segment: &Segment, told: &mut dyn FnMut(News)) -> Kind {
         let syn = segment.flags.contains(Flags::SYN);
         if self.first.is_none() {
             self.begin(segment.seq, segment.at);
             self.began = syn;
+        }
+        if syn {
+            self.sack[0] = Some(segment.options.sack_permitted);
         }
         self.counts.marked += u64::from(segment.ecn == 3);
         let len = u64::from(segment.seq_len());
@@ -264,9 +261,10 @@ impl Half {
                 return Kind::New;
             }
         }
+        self.learn(segment);
         let kind = self.kind(segment, start, end, syn);
         match kind {
-            Kind::Retransmission(trigger) => self.again(segment, start, trigger, settled),
+            Kind::Retransmission(trigger) => self.again(segment, start, trigger, told),
             Kind::OutOfOrder => self.counts.out_of_order += 1,
             Kind::Duplicate => {
                 self.counts.duplicates += 1;
@@ -276,14 +274,46 @@ impl Half {
                 self.counts.probes += 1;
                 return kind;
             }
-            Kind::New => {}
+            Kind::New => self.anew(segment.at, start),
         }
         self.put(segment, start, end);
         kind
     }
 
+    /// What the sender knows by now.
+    fn learn(&mut self, segment: &Segment) {
+        let echo = segment.options.timestamps.map(|(_, echo)| echo).filter(|_| segment.flags.contains(Flags::ACK));
+        if let (Some(echo), Some(newest)) = (echo, self.peer_timestamp) {
+            if Seq(newest).precedes(Seq(echo)) && !segment.is_damaged() {
+                self.counts.unseen_acks += 1;
+                self.peer_timestamp = Some(echo);
+            }
+        }
+        self.sender.sends(segment.at, echo, &self.trips);
+        if self.episode.is_some_and(|episode| {
+            episode.tested.is_some_and(|tested| self.sender.una > tested)
+                || !episode.by_timeout && episode.undone.is_some_and(|undone| self.sender.heard >= undone)
+        }) {
+            self.episode = None;
+        }
+    }
+
+    /// New data leaves.
+    fn anew(&mut self, at: Instant, start: u64) {
+        self.pieces.remote = self.trips.reaction() > PROMPT;
+        if let Some(fresh) = self.sender.fresh.filter(|_| self.sender.una < start) {
+            self.trips.on_reaction(since(at, fresh));
+        }
+        if let Some(episode) = self.episode.as_mut().filter(|episode| episode.by_timeout && episode.repairs == 1) {
+            // Who believes in the loss of the rest repairs it before it sends anything new.
+            if self.pieces.unrepaired_since(episode.began, episode.end).is_some() {
+                episode.tested.get_or_insert(self.sender.una);
+            }
+        }
+    }
+
     /// An acknowledgement of this direction, from the peer.
-    pub fn on_ack(&mut self, segment: &Segment, settled: &mut dyn FnMut(Retransmission)) {
+    pub fn on_ack(&mut self, segment: &Segment, told: &mut dyn FnMut(News)) {
         if !segment.flags.contains(Flags::ACK) || segment.flags.contains(Flags::RST) || segment.is_damaged() {
             return;
         }
@@ -294,6 +324,12 @@ impl Half {
         let syn = segment.flags.contains(Flags::SYN);
         if syn {
             self.scale = segment.options.window_scale;
+            self.sack[1] = Some(segment.options.sack_permitted);
+        }
+        let timestamp = segment.options.timestamps.map(|(value, _)| value);
+        if let Some(value) = timestamp.filter(|value| self.peer_timestamp.is_none_or(|newest| Seq(newest).precedes(Seq(*value))))
+        {
+            self.peer_timestamp = Some(value);
         }
         let shift = if syn { 0 } else { self.scale.unwrap_or(0) };
         let window = u64::from(segment.window) << shift;
@@ -302,10 +338,15 @@ impl Half {
         let same_window = self.window == Some(window);
         self.window = Some(window);
         let ack = self.position(segment.ack);
-        self.dsack(segment, ack);
-        self.sack(segment);
+        if ack == self.una && self.nxt == self.una {
+            return;
+        }
+        if !segment.options.sack().is_empty() {
+            self.dsack(segment, ack);
+            self.sack(segment);
+        }
         if ack > self.una {
-            self.acknowledge(segment, ack);
+            self.acknowledge(segment, ack, told);
         } else if ack == self.una
             && segment.seq_len() == 0
             && self.nxt > self.una
@@ -313,15 +354,34 @@ impl Half {
         {
             self.duplicates += 1;
         }
-        while self.pending.front().is_some_and(|oldest| oldest.acknowledged && segment.at.since(oldest.at) > self.patience()) {
-            self.settle(settled);
+        if ack >= self.una {
+            let (duplicates, sacked) = (self.duplicates, self.pieces.sacked());
+            let delivered = self.delivered;
+            self.sender.on_report(Report { at: segment.at, timestamp, ack, duplicates, sacked, delivered });
+        }
+        while self.pending.front().is_some_and(|oldest| oldest.acknowledged && since(segment.at, oldest.at) > self.patience()) {
+            self.settle(told);
         }
     }
 
-    /// No more segments will come.
-    pub fn finish(&mut self, settled: &mut dyn FnMut(Retransmission)) {
+    /// No more segments will come; the capture went on until `now`.
+    pub fn finish(&mut self, now: Instant, reset: bool, told: &mut dyn FnMut(News)) {
         while !self.pending.is_empty() {
-            self.settle(settled);
+            self.settle(told);
+        }
+        let first = self.first.unwrap_or_default();
+        // A sender that gives up says so by a reset, or says nothing.
+        let patience = (self.trips.timeout() * 3).max(Duration::from_secs(1));
+        for piece in self.pieces.iter().filter(|piece| !piece.sacked && !reset && since(now, piece.last.at) > patience) {
+            self.counts.unanswered += 1;
+            told(News::Unanswered(Unanswered {
+                start: piece.start,
+                first,
+                len: piece.end - piece.start,
+                number: piece.last.number,
+                at: piece.last.at,
+                waited: since(now, piece.last.at),
+            }));
         }
     }
 
@@ -335,9 +395,19 @@ impl Half {
         self.nxt.saturating_sub(self.una)
     }
 
-    /// Pieces and retransmissions for which there is room.
+    /// The receiver's window in octets, as last announced.
+    pub fn window(&self) -> Option<u64> {
+        self.window
+    }
+
+    /// A recovery is under way: one that duplicates began, or one that a timeout did (`Some(true)`).
+    pub fn recovery(&self) -> Option<bool> {
+        self.episode.map(|episode| episode.by_timeout)
+    }
+
+    /// Pieces, retransmissions and acknowledgements for which there is room.
     pub fn weight(&self) -> usize {
-        self.pieces.capacity() + self.pending.capacity()
+        self.pieces.capacity() + self.pending.capacity() + self.sender.capacity()
     }
 
     /// How long a D-SACK may take.
@@ -345,35 +415,24 @@ impl Half {
         self.trips.smoothed().map_or(Duration::from_secs(1), |trip| trip * 2)
     }
 
-    fn settle(&mut self, settled: &mut dyn FnMut(Retransmission)) {
+    fn settle(&mut self, told: &mut dyn FnMut(News)) {
         if let Some(retransmission) = self.pending.pop_front() {
             self.unacknowledged -= usize::from(!retransmission.acknowledged);
             self.counts.unneeded += u64::from(retransmission.unneeded.is_some());
-            settled(retransmission);
+            told(News::Retransmission(retransmission));
         }
     }
 
     fn begin(&mut self, seq: u32, at: Instant) {
         let position = ROOM + u64::from(seq);
         self.first = Some(position);
-        (self.una, self.nxt, self.una_at) = (position, position, at);
+        (self.una, self.nxt, self.una_at, self.sent_at) = (position, position, at, at);
+        self.sender.begin(position, at);
     }
 
     /// The position of a sequence number, near what is under way.
     fn position(&self, seq: u32) -> u64 {
         Seq(seq).near(self.nxt)
-    }
-
-    /// The first piece that has octets of a stretch.
-    fn seen(&self, start: u64, end: u64) -> Option<&Piece> {
-        // Pieces stand in order and do not overlap.
-        let index = self.pieces.partition_point(|piece| piece.end <= start);
-        self.pieces.get(index).filter(|piece| piece.start < end)
-    }
-
-    /// Where the pieces begin that start at `position` or above.
-    fn index_from(&self, position: u64) -> usize {
-        self.pieces.partition_point(|piece| piece.start < position)
     }
 
     /// What a segment with data is.
@@ -391,11 +450,11 @@ impl Half {
         if segment.len == 1 && self.window == Some(0) {
             return Kind::WindowProbe;
         }
-        let seen = self.seen(start, end);
+        let seen = self.pieces.seen(start, end);
         match seen {
             Some(piece) if self.is_same_packet(segment, &piece.last) => Kind::Duplicate,
             None if end > self.una && self.is_late(segment, end) => Kind::OutOfOrder,
-            _ => Kind::Retransmission(self.trigger(segment, start, end, seen)),
+            _ => Kind::Retransmission(self.clues(segment, start, end, seen).trigger()),
         }
     }
 
@@ -404,24 +463,22 @@ impl Half {
         if segment.options.timestamps.map(|(value, _)| value) != last.timestamp {
             return false;
         }
-        let lag = segment.at.since(last.at);
-        let soon = self.trips.shortest().is_none_or(|trip| lag < trip / 2) && lag < Duration::from_millis(100);
         match (segment.ip_id, last.ip_id) {
-            (Some(this), Some(that)) if this != 0 || that != 0 => this == that && soon,
-            _ => soon && self.duplicates < DUPLICATES && self.sacked_above(0) == 0,
+            (Some(this), Some(that)) if this != that => return false,
+            _ => {}
         }
+        // Nothing is sent again before a round trip is over, nor, if nothing else tells, doubled later than at once.
+        let alike = segment.options.timestamps.is_some() || segment.ip_id.is_some_and(|id| id != 0);
+        let trip =
+            self.trips.shortest().map_or(Duration::from_millis(100), |right| right + self.trips.left().unwrap_or_default());
+        let most = if alike { trip * 3 / 4 } else { PROMPT.min(trip / 2) };
+        since(segment.at, last.at) < most
     }
 
     /// What fills a gap was sent before what showed the gap.
     fn is_late(&self, segment: &Segment, end: u64) -> bool {
-        let Some(after) = self.pieces.range(self.index_from(end)..).find(|piece| !piece.again) else { return false };
-        let lag = segment.at.since(after.last.at);
-        if let (Some((this, _)), Some(that)) = (segment.options.timestamps, after.last.timestamp) {
-            // A sender's clock does not go back. If both left within one of its ticks, other evidence has to decide.
-            if this != that {
-                return Seq(this).precedes(Seq(that));
-            }
-        }
+        let Some(after) = self.pieces.once_from(end) else { return false };
+        let lag = since(segment.at, after.last.at);
         if let (Some(this), Some(that)) = (segment.ip_id, after.last.ip_id) {
             let ahead = that.wrapping_sub(this);
             if ahead != 0 && ahead < 1000 {
@@ -431,83 +488,98 @@ impl Half {
                 return false;
             }
         }
-        let repaired = self.duplicates >= DUPLICATES || self.sacked_above(end) >= u64::from(DUPLICATES * self.mss);
-        !repaired || self.trips.shortest().is_some_and(|trip| lag < trip / 4)
+        if let (Some((this, _)), Some(that)) = (segment.options.timestamps, after.last.timestamp) {
+            // A sender's clock does not go back. If both left within one of its ticks, other evidence has to decide.
+            if this != that {
+                return Seq(this).precedes(Seq(that));
+            }
+        }
+        // What is asked for comes a reaction after the first that showed the gap.
+        match self.trips.left() {
+            Some(left) if left > PROMPT => lag < left - left / 8,
+            _ => self.duplicates < DUPLICATES && self.pieces.sacked_above(end) < u64::from(DUPLICATES * self.mss),
+        }
     }
 
-    /// Octets above `position` that were selectively acknowledged.
-    fn sacked_above(&self, position: u64) -> u64 {
-        let above = self.pieces.range(self.index_from(position)..);
-        above.filter(|piece| piece.sacked).map(|piece| piece.end - piece.start).sum()
+    /// When what is sent again was sent before, or, if that never came to the capture, when the gap showed.
+    fn previous(&self, end: u64, seen: Option<&Piece>) -> Instant {
+        seen.map(|piece| piece.last.at).or_else(|| self.pieces.from(end).map(|piece| piece.last.at)).unwrap_or(self.una_at)
     }
 
-    fn trigger(&self, segment: &Segment, start: u64, end: u64, seen: Option<&Piece>) -> Trigger {
-        let previous = seen.map(|piece| piece.last.at).or_else(|| self.gap_shown(end)).unwrap_or(self.una_at);
-        let waited = segment.at.since(previous.max(self.una_at.min(segment.at)));
-        let since_sent = segment.at.since(previous);
-        let timer = self.trips.timeout();
-        let repeated =
-            self.episode.is_some_and(|episode| seen.is_some_and(|piece| piece.again && piece.last.at >= episode.began));
-        // A timer that expires waits for the first segment that is not acknowledged, from the last progress on.
-        let expired = start <= self.una && waited >= timer - timer / 10;
-        if repeated && start <= self.una && since_sent >= timer - timer / 10 {
-            let newer_arrived = self.pieces.iter().any(|piece| piece.sacked && piece.last.at > previous);
-            return if newer_arrived && !self.episode.is_some_and(|episode| episode.by_timeout) {
-                Trigger::Timeout
-            } else if self.timeouts > 0 {
-                Trigger::BackedOff
-            } else {
-                Trigger::Timeout
-            };
+    fn clues(&self, segment: &Segment, start: u64, end: u64, seen: Option<&Piece>) -> Clues {
+        let (sender, trips) = (&self.sender, &self.trips);
+        let reaction = trips.reaction();
+        let heard = sender.heard + reaction;
+        let started = (sender.una_at + reaction).max(seen.map_or(Instant::ZERO, |piece| piece.last.at));
+        Clues {
+            head: start <= sender.una,
+            tail: end >= self.nxt,
+            duplicates: sender.duplicates,
+            sacked: sender.sacked > 0,
+            repeated: self.episode.is_some_and(|episode| seen.is_some_and(|piece| piece.again && piece.last.at >= episode.began)),
+            overtaken: seen.is_none_or(|piece| sender.delivered > piece.last.at),
+            waited: since(segment.at, started),
+            quiet: since(segment.at, heard),
+            idle: since(segment.at, heard.max(self.sent_at)),
+            blur: PROMPT.max(reaction / 4).max(trips.reaction_varies() * 4),
+            trip: trips.smoothed(),
+            timeout: trips.timeout(),
+            // What the sender can no longer repair it began to repair before it heard that it need not.
+            recovery: self
+                .episode
+                .filter(|episode| start < episode.end && since(segment.at, episode.latest) < trips.timeout())
+                .map(|episode| episode.by_timeout),
+            expired: self.expired == Some(sender.una),
+            probes: !self.sends_no_probes && self.sack != [Some(false); 2] && !self.sack.contains(&Some(false)),
+            probed: self.probed == Some(sender.una),
         }
-        if let Some(episode) = self.episode.filter(|episode| start < episode.end) {
-            return if episode.by_timeout {
-                Trigger::AfterTimeout
-            } else if expired && self.duplicates < DUPLICATES {
-                Trigger::Timeout
-            } else {
-                Trigger::Recovery
-            };
-        }
-        let evidence = self.duplicates >= DUPLICATES || self.sacked_above(end) > 0 || self.duplicates > 0 && waited < timer;
-        if evidence && !(expired && self.duplicates < DUPLICATES && self.sacked_above(end) == 0) {
-            return Trigger::Fast;
-        }
-        if end >= self.nxt
-            && (start > self.una || waited < timer - timer / 10)
-            && self.trips.smoothed().is_some_and(|trip| since_sent >= trip)
-        {
-            return Trigger::TailProbe;
-        }
-        if expired || start <= self.una && self.trips.smoothed().is_some_and(|trip| waited > trip * 2) {
-            return Trigger::Timeout;
-        }
-        Trigger::Unknown
-    }
-
-    /// When something behind a gap was first seen.
-    fn gap_shown(&self, end: u64) -> Option<Instant> {
-        self.pieces.get(self.index_from(end)).map(|piece| piece.last.at)
     }
 
     /// A segment is sent again.
-    fn again(&mut self, segment: &Segment, start: u64, trigger: Trigger, settled: &mut dyn FnMut(Retransmission)) {
+    fn again(&mut self, segment: &Segment, start: u64, trigger: Trigger, told: &mut dyn FnMut(News)) {
         let end = start + u64::from(segment.seq_len());
-        let seen = self.seen(start, end).copied();
-        let previous = seen.map(|piece| piece.last.at).or_else(|| self.gap_shown(end)).unwrap_or(self.una_at);
+        let seen = self.pieces.seen(start, end).copied();
+        let previous = self.previous(end, seen.as_ref());
+        let begins = Episode {
+            end: self.nxt,
+            began: segment.at,
+            by_timeout: trigger.is_expiry(),
+            repairs: 0,
+            latest: segment.at,
+            unneeded: 0,
+            undone: None,
+            tested: None,
+        };
         match trigger {
-            Trigger::Fast => self.episode = Some(Episode { end: self.nxt, began: segment.at, by_timeout: false }),
-            Trigger::Timeout | Trigger::BackedOff => {
-                self.timeouts += 1;
-                self.episode = Some(Episode { end: self.nxt, began: segment.at, by_timeout: true });
+            Trigger::Fast => {
+                if self.sender.duplicates == DUPLICATES {
+                    self.trips.on_reaction(since(segment.at, self.sender.third_at));
+                }
+                self.episode = Some(begins);
             }
+            Trigger::Timeout | Trigger::BackedOff => {
+                let quiet = self.episode.is_none() && self.sender.sacked == 0 && self.sender.duplicates == 0;
+                let near = self.trips.shortest().is_some_and(|right| right > self.trips.reaction());
+                let probed = self.probed == Some(self.sender.una)
+                    || self.sent_at > self.sender.una_at + self.trips.reaction() * 2 + PROMPT;
+                self.sends_no_probes |= trigger == Trigger::Timeout && quiet && near && end < self.nxt && !probed;
+                self.expired = Some(self.sender.una);
+                self.episode = Some(begins);
+            }
+            Trigger::TailProbe => self.probed = Some(self.sender.una),
             _ => {}
+        }
+        if let Some(episode) = &mut self.episode {
+            episode.repairs += 1;
+            episode.latest = segment.at;
+            episode.tested = None;
         }
         self.counts.retransmissions += 1;
         if self.pending.len() == MAX_PENDING {
-            self.settle(settled);
+            self.settle(told);
         }
-        self.unacknowledged += 1;
+        let acknowledged = end <= self.una || seen.is_some_and(|piece| piece.sacked && piece.end >= end);
+        self.unacknowledged += usize::from(!acknowledged);
         self.pending.push_back(Retransmission {
             number: segment.number,
             at: segment.at,
@@ -516,14 +588,14 @@ impl Half {
             len: segment.len,
             trigger,
             before: seen.map(|piece| piece.last.number),
-            after: segment.at.since(previous),
-            duplicates: self.duplicates,
-            sacked: self.sacked_above(end),
-            unneeded: None,
+            after: since(segment.at, previous),
+            duplicates: self.sender.duplicates,
+            sacked: self.pieces.sacked_above(end),
+            unneeded: acknowledged.then_some(Unneeded::Acknowledged),
             damaged: seen.is_some_and(|piece| piece.last.damaged),
             timestamp: segment.options.timestamps.map(|(value, _)| value),
             before_timestamp: seen.and_then(|piece| piece.last.timestamp),
-            acknowledged: false,
+            acknowledged,
         });
     }
 
@@ -537,55 +609,16 @@ impl Half {
             timestamp: segment.options.timestamps.map(|(value, _)| value),
             damaged: segment.is_damaged(),
         };
+        self.sent_at = segment.at;
         if start == end {
             return;
         }
-        let piece = Piece { start, end, last, again: false, sacked: false };
         if start >= self.nxt {
-            self.nxt = end;
-            if self.pieces.len() < MAX_PIECES {
-                self.pieces.push_back(piece);
-            } else if let Some(newest) = self.pieces.back_mut() {
-                newest.end = end;
-            }
-            return;
+            self.pieces.push(start, end, last);
+        } else {
+            self.pieces.put(start, end, last);
         }
         self.nxt = self.nxt.max(end);
-        self.noted = Default::default();
-        // Split what overlaps at the edges, mark what lies between, fill what is missing.
-        self.split(start);
-        self.split(end);
-        let from = self.pieces.partition_point(|piece| piece.end <= start);
-        let to = self.pieces.partition_point(|piece| piece.start < end);
-        let mut filled = Vec::with_capacity(to - from + 1);
-        let mut at = start;
-        for old in self.pieces.range(from..to) {
-            if old.start > at {
-                filled.push(Piece { start: at, end: old.start, ..piece });
-            }
-            filled.push(Piece { last, again: true, ..*old });
-            at = old.end;
-        }
-        if at < end {
-            filled.push(Piece { start: at, end, ..piece });
-        }
-        if self.pieces.len() + filled.len() - (to - from) > MAX_PIECES {
-            return;
-        }
-        let tail = self.pieces.split_off(to);
-        self.pieces.truncate(from);
-        self.pieces.extend(filled);
-        self.pieces.extend(tail);
-    }
-
-    /// Parts the piece around a position there.
-    fn split(&mut self, position: u64) {
-        let index = self.pieces.partition_point(|piece| piece.end <= position);
-        if let Some(piece) = self.pieces.get_mut(index).filter(|piece| piece.start < position) {
-            let rest = Piece { start: position, ..*piece };
-            piece.end = position;
-            self.pieces.insert(index + 1, rest);
-        }
     }
 
     /// A D-SACK: the first block lies below the acknowledgement or inside the second (RFC 2883, 4).
@@ -598,84 +631,58 @@ impl Half {
         }
         // The latest one that it can be.
         let doubled = self.pending.iter_mut().rev().find(|sent| sent.start < right && sent.start + u64::from(sent.len) > left);
-        if let Some(sent) = doubled {
-            sent.unneeded.get_or_insert(Unneeded::Dsack);
+        let Some(sent) = doubled else { return };
+        if sent.unneeded.replace(Unneeded::Dsack).is_none_or(|shown| shown != Unneeded::Dsack) {
+            if let Some(episode) = self.episode.as_mut().filter(|episode| sent.at >= episode.began) {
+                episode.unneeded += 1;
+                if episode.unneeded >= episode.repairs {
+                    episode.undone.get_or_insert(segment.at);
+                }
+            }
         }
     }
 
     fn sack(&mut self, segment: &Segment) {
-        let mut noted = [(0, 0); MAX_SACK_BLOCKS];
-        for (slot, &(left, right)) in noted.iter_mut().zip(segment.options.sack()) {
-            let (left, right) = (self.position(left), self.position(right));
-            if left >= right || left < self.una || right > self.nxt {
-                continue;
-            }
-            *slot = (left, right);
-            // A receiver repeats its blocks: what an earlier one told is not looked at again.
-            let known = self.noted.iter().find(|block| block.0 <= left && left <= block.1).map_or(left, |block| block.1);
-            if right <= known {
-                continue;
-            }
-            let from = self.index_from(left).max(self.pieces.partition_point(|piece| piece.end <= known));
-            let mut newest = None;
-            for piece in self.pieces.range_mut(from..).take_while(|piece| piece.end <= right) {
-                if !piece.sacked && !piece.again {
-                    newest = Some(piece.last.at);
-                }
-                piece.sacked = true;
-            }
-            if let Some(sent) = newest {
-                self.trips.on_right(segment.at.since(sent));
-            }
+        let (una, nxt) = (self.una, self.nxt);
+        let blocks = segment.options.sack().iter().map(|&(left, right)| (Seq(left).near(nxt), Seq(right).near(nxt)));
+        let blocks = blocks.filter(|&(left, right)| left < right && left >= una && right <= nxt);
+        let mut told = [(0, 0, Arrived::default()); MAX_SACK_BLOCKS];
+        let mut count = 0;
+        self.pieces.sack(blocks, &mut |left, right, newly| {
+            told[count] = (left, right, newly);
+            count += 1;
+        });
+        for &(left, right, newly) in &told[..count] {
+            self.deliver(segment.at, newly);
             self.arrived(segment, left, right);
-        }
-        if !segment.options.sack().is_empty() {
-            self.noted = noted;
         }
     }
 
+    /// Pieces are known to have arrived.
+    fn deliver(&mut self, at: Instant, newly: Arrived) {
+        if let Some(sent) = newly.once {
+            self.trips.on_right(since(at, sent));
+        }
+        // Of what was sent again an earlier transmission may have arrived.
+        let again = newly.again.filter(|sent| self.trips.shortest().is_some_and(|trip| since(at, *sent) >= trip - trip / 4));
+        self.delivered = newly.once.into_iter().chain(again).fold(self.delivered, Instant::max);
+    }
+
     /// New data is acknowledged.
-    fn acknowledge(&mut self, segment: &Segment, ack: u64) {
-        self.count_unseen(ack);
-        let mut newest = None;
-        while let Some(piece) = self.pieces.front().filter(|piece| piece.start < ack) {
-            if piece.end > ack {
-                self.split(ack);
-                continue;
-            }
-            if !piece.again && !piece.sacked {
-                newest = Some(piece.last.at);
-            }
-            self.pieces.pop_front();
-        }
-        if let Some(sent) = newest {
-            self.trips.on_right(segment.at.since(sent));
-        }
+    fn acknowledge(&mut self, segment: &Segment, ack: u64, told: &mut dyn FnMut(News)) {
+        let (first, counts) = (self.first.unwrap_or_default(), &mut self.counts);
+        let newly = self.pieces.acknowledge(self.una, ack, &mut |from, to| {
+            // What is acknowledged and was never seen, the capture has missed.
+            counts.holes += 1;
+            counts.unseen_octets += to - from;
+            told(News::Hole(Hole { start: from, first, len: to - from, number: segment.number, at: segment.at }));
+        });
+        self.deliver(segment.at, newly);
         self.arrived(segment, self.una, ack);
         self.una = ack;
         self.una_at = segment.at;
         self.nxt = self.nxt.max(ack);
         self.duplicates = 0;
-        if self.episode.is_some_and(|episode| ack >= episode.end) {
-            self.episode = None;
-            self.timeouts = 0;
-        }
-    }
-
-    /// What is acknowledged and was never seen, the capture has missed.
-    fn count_unseen(&mut self, ack: u64) {
-        let mut at = self.una;
-        let mut count = |from: u64, to: u64| {
-            if to > from {
-                self.counts.holes += 1;
-                self.counts.unseen_octets += to - from;
-            }
-        };
-        for piece in self.pieces.iter().take_while(|piece| piece.start < ack) {
-            count(at, piece.start);
-            at = at.max(piece.end);
-        }
-        count(at, ack);
     }
 
     /// A stretch has arrived: was each retransmission in it needed?
@@ -697,10 +704,23 @@ impl Half {
                 // Only what moves the left edge is echoed (RFC 7323, 4.3). An earlier tick is that of the transmission before.
                 if sent.start == una && from == una && Seq(echo).precedes(Seq(this)) {
                     sent.unneeded.get_or_insert(Unneeded::Echo);
+                    if let Some(episode) = self.episode.as_mut().filter(|episode| sent.at == episode.began) {
+                        episode.undone.get_or_insert(segment.at);
+                    }
                 }
-            } else if sent.before.is_some() && shortest.is_some_and(|trip| segment.at.since(sent.at) < trip / 2) {
+            }
+            if shortest.is_some_and(|trip| since(segment.at, sent.at) < trip - trip / 4) {
                 sent.unneeded.get_or_insert(Unneeded::TooSoon);
             }
         }
+    }
+}
+
+/// Time from one record to a later one; none if the clock went back.
+fn since(at: Instant, before: Instant) -> Duration {
+    if at > before {
+        at.since(before)
+    } else {
+        Duration::ZERO
     }
 }

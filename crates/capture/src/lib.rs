@@ -16,15 +16,18 @@ pub mod half;
 pub mod headers;
 pub mod link;
 pub mod losses;
+pub mod pieces;
 pub mod policer;
 pub mod records;
 pub mod replay;
 pub mod report;
 pub mod rounds;
 pub mod scoreboard;
+pub mod sender;
 pub mod shards;
 pub mod source;
 pub mod tables;
+pub mod trigger;
 pub mod trips;
 
 pub use error::{CaptureError, Remark};

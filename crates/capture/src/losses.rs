@@ -4,7 +4,7 @@ use crate::cause::{Cause, Probabilities};
 use crate::causes;
 use crate::connections::{Place, Side};
 use crate::evidence::Suspect;
-use crate::half::{Retransmission, Trigger, Unneeded};
+use crate::half::{Hole, Retransmission, Trigger, Unanswered, Unneeded};
 use crate::report::Loss;
 use whyloss_transport::time::{Duration, Instant};
 
@@ -42,6 +42,40 @@ pub fn suspected(connection: u64, side: Side, suspect: Suspect) -> Loss {
     }
 }
 
+/// What the capture has missed: data that it never saw, and that the receiver acknowledged.
+pub fn missed(connection: u64, side: Side, hole: &Hole) -> Loss {
+    Loss {
+        connection,
+        side,
+        packet: None,
+        at: hole.at,
+        offset: hole.start.saturating_sub(hole.first),
+        octets: hole.len.min(u64::from(u32::MAX)) as u32,
+        repair: None,
+        probabilities: Probabilities::certain(Cause::Capture),
+        evidence: vec![format!("packet {} acknowledges it, and it never came to the capture", hole.number)],
+        known: None,
+        says: Vec::new(),
+    }
+}
+
+/// What was sent, and neither acknowledged nor sent again.
+pub fn unanswered(connection: u64, side: Side, left: &Unanswered) -> Loss {
+    Loss {
+        connection,
+        side,
+        packet: Some(left.number),
+        at: left.at,
+        offset: left.start.saturating_sub(left.first),
+        octets: left.len.min(u64::from(u32::MAX)) as u32,
+        repair: None,
+        probabilities: Probabilities::certain(Cause::Unknown),
+        evidence: vec![format!("nothing came in answer, though the capture goes on for {:.1} s", left.waited.as_secs_f64())],
+        known: None,
+        says: Vec::new(),
+    }
+}
+
 fn certain(sent: &Retransmission) -> (Cause, Option<String>) {
     if sent.damaged {
         let packet = sent.before.unwrap_or_default();
@@ -51,6 +85,7 @@ fn certain(sent: &Retransmission) -> (Cause, Option<String>) {
     let shown = match unneeded {
         Unneeded::Dsack => "the receiver reported that it got the data twice",
         Unneeded::Echo => "the acknowledgement echoed the timestamp of the first copy",
+        Unneeded::Acknowledged => "its data had been acknowledged before it came by",
         Unneeded::TooSoon => "the acknowledgement came too soon to be that of the second copy",
     };
     let cause = match sent.trigger {

@@ -51,6 +51,8 @@ table! {
         damaged: always u64 = r.0.counts.damaged, "Segments that came to the capture with a wrong checksum, or in a frame that a radio found damaged.";
         holes: always u64 = r.0.counts.holes, "Stretches of data that were acknowledged though the capture did not see them.";
         unseen_octets: always u64 = r.0.counts.unseen_octets, "Octets in them.";
+        unseen_acks: always u64 = r.0.counts.unseen_acks, "Times at which the sender echoed a timestamp of an acknowledgement that the capture did not see.";
+        unanswered: always u64 = r.0.counts.unanswered, "Segments that were neither acknowledged nor sent again, though there was time for it.";
         probes: always u64 = r.0.counts.probes, "Keep-alives and probes of a closed window.";
         marked: always u64 = r.0.counts.marked, "Segments marked \"congestion experienced\".";
         closed_windows: always u64 = r.0.counts.closed_windows, "Times at which the receiver closed its window.";
@@ -71,7 +73,7 @@ table! {
         time_s: always f64 = seconds(r.0.what.at, r.1), "When it was captured.";
         octets: always u32 = r.0.what.len, "Octets of data.";
         trigger: always text = r.0.what.trigger.name(), "Why it was sent: `fast`, `recovery`, `tail-probe`, `timeout`, `backed-off-timeout`, `after-timeout`, `handshake` or `unknown`.";
-        unneeded: maybe text = r.0.what.unneeded.map(Unneeded::name), "What shows that it was not needed: `d-sack`, `timestamp` or `too-soon`; null if nothing does.";
+        unneeded: maybe text = r.0.what.unneeded.map(Unneeded::name), "What shows that it was not needed: `d-sack`, `timestamp`, `too-soon` or `acknowledged`; null if nothing does.";
         before: maybe u64 = r.0.what.before, "The packet that it repeats; null if that never came to the capture.";
         after_s: always f64 = r.0.what.after.as_secs_f64(), "Time since that, or since the gap showed.";
         duplicate_acks: always u32 = r.0.what.duplicates, "Duplicate acknowledgements before it.";

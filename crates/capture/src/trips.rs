@@ -7,15 +7,36 @@ const INITIAL: Duration = Duration::from_secs(1);
 /// What common senders add to the smoothed round trip at least.
 const MARGIN: Duration = Duration::from_millis(200);
 
+/// A value that is smoothed as round trips are (RFC 6298, 2).
+#[derive(Clone, Copy, Debug, Default)]
+struct Smoothed {
+    value: Duration,
+    deviation: Duration,
+}
+
+impl Smoothed {
+    fn add(slot: &mut Option<Self>, sample: Duration) {
+        *slot = Some(match *slot {
+            None => Self { value: sample, deviation: sample / 2 },
+            // RFC 6298, 2.3.
+            Some(Self { value, deviation }) => {
+                Self { deviation: deviation - deviation / 4 + value.abs_diff(sample) / 4, value: value - value / 8 + sample / 8 }
+            }
+        });
+    }
+}
+
 /// Round trips of one direction's data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trips {
-    /// From data to its acknowledgement, smoothed, and the mean deviation (RFC 6298, 2).
-    right: Option<(Duration, Duration)>,
+    /// From data to its acknowledgement.
+    right: Option<Smoothed>,
     shortest: Option<Duration>,
     longest: Duration,
     /// From an acknowledgement to what it lets out; the shortest is taken, as applications wait.
     left: Option<Duration>,
+    /// The same, smoothed, of acknowledgements that let something out at once.
+    reaction: Option<Smoothed>,
     /// An acknowledgement whose echo is awaited: its timestamp, and when it was captured.
     awaited: Option<(u32, Instant)>,
     samples: u64,
@@ -27,19 +48,23 @@ impl Trips {
         self.samples += 1;
         self.shortest = Some(self.shortest.map_or(trip, |shortest| shortest.min(trip)));
         self.longest = self.longest.max(trip);
-        self.right = Some(match self.right {
-            None => (trip, trip / 2),
-            Some((smoothed, deviation)) => {
-                // RFC 6298, 2.3.
-                let deviation = deviation - deviation / 4 + smoothed.abs_diff(trip) / 4;
-                (smoothed - smoothed / 8 + trip / 8, deviation)
-            }
-        });
+        Smoothed::add(&mut self.right, trip);
     }
 
     /// The sender answered an acknowledgement after `trip`.
     pub fn on_left(&mut self, trip: Duration) {
         self.left = Some(self.left.map_or(trip, |left| left.min(trip)));
+    }
+
+    /// The sender sent something `trip` after an acknowledgement that very likely let it out.
+    pub fn on_reaction(&mut self, trip: Duration) {
+        /// A sender whose application waits reacts later; that is no round trip.
+        const MOST: u64 = 4;
+        let usual = self.reaction();
+        if self.reaction.is_none() || trip <= usual * MOST + Duration::from_millis(1) {
+            Smoothed::add(&mut self.reaction, trip);
+            self.on_left(trip);
+        }
     }
 
     /// An acknowledgement with this timestamp came; what echoes it tells the left part.
@@ -59,7 +84,7 @@ impl Trips {
 
     /// The smoothed round trip of the sender.
     pub fn smoothed(&self) -> Option<Duration> {
-        self.right.map(|(smoothed, _)| smoothed + self.left.unwrap_or_default())
+        self.right.map(|right| right.value + self.reaction())
     }
 
     /// The shortest time from data to its acknowledgement.
@@ -70,6 +95,17 @@ impl Trips {
     /// The shortest time from an acknowledgement to what it let out.
     pub fn left(&self) -> Option<Duration> {
         self.left
+    }
+
+    /// The usual time from an acknowledgement to what it lets out.
+    pub fn reaction(&self) -> Duration {
+        let least = self.left.unwrap_or_default();
+        self.reaction.map_or(least, |reaction| reaction.value.max(least))
+    }
+
+    /// By how much that varies.
+    pub fn reaction_varies(&self) -> Duration {
+        self.reaction.map_or_else(Duration::default, |reaction| reaction.deviation)
     }
 
     /// The longest time from data to its acknowledgement.
@@ -85,7 +121,7 @@ impl Trips {
     /// The retransmission timeout that a sender has at least (RFC 6298, 2, with the smaller floor that is common).
     pub fn timeout(&self) -> Duration {
         match (self.smoothed(), self.right) {
-            (Some(smoothed), Some((_, deviation))) => smoothed + (deviation * 4).max(MARGIN),
+            (Some(smoothed), Some(right)) => (smoothed + (right.deviation + self.reaction_varies()) * 4).max(MARGIN),
             _ => INITIAL,
         }
     }

@@ -35,6 +35,7 @@ pub fn words(evidence: &Evidence, probabilities: &Probabilities) -> Vec<String> 
 
 fn unneeded_words(unneeded: Unneeded, evidence: &Evidence) -> String {
     match (unneeded, evidence.answered) {
+        (Unneeded::Acknowledged, _) => "its data had been acknowledged before it came by".to_owned(),
         (Unneeded::Dsack, _) => "the receiver reported that it got the data twice".to_owned(),
         (Unneeded::Echo, _) => "the acknowledgement echoed the timestamp of the first copy".to_owned(),
         (Unneeded::TooSoon, Some(answered)) => format!(

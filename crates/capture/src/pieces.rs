@@ -1,0 +1,240 @@
+//! What of a stream was seen: the pieces between the acknowledgement and the newest octet, and the latest of those that are acknowledged.
+
+use crate::headers::MAX_SACK_BLOCKS;
+use std::collections::VecDeque;
+use whyloss_transport::time::Instant;
+
+/// Pieces of a stream that are told apart between the acknowledgement and the newest octet; a larger window is followed in coarser pieces.
+const MAX_PIECES: usize = 1 << 16;
+/// Acknowledged pieces that are remembered, to recognise what comes again after all: where acknowledgements soon reach the sender, and elsewhere.
+const REMEMBERED: [usize; 2] = [32, 512];
+
+/// A transmission of a piece.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    /// The number of its record.
+    pub number: u64,
+    /// When it was captured.
+    pub at: Instant,
+    /// Identification of its IPv4 packet.
+    pub ip_id: Option<u16>,
+    /// Its timestamp.
+    pub timestamp: Option<u32>,
+    /// It came to the capture damaged.
+    pub damaged: bool,
+}
+
+/// A piece of the stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// Position of its first octet.
+    pub start: u64,
+    /// Position behind its last octet.
+    pub end: u64,
+    /// Its latest transmission.
+    pub last: Sending,
+    /// That was not the first.
+    pub again: bool,
+    /// It was selectively acknowledged.
+    pub sacked: bool,
+}
+
+/// When pieces were seen that arrived now.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrived {
+    /// The newest of those that were sent once, and were not known to have arrived.
+    pub once: Option<Instant>,
+    /// The newest of those that were sent again.
+    pub again: Option<Instant>,
+}
+
+impl Arrived {
+    fn note(&mut self, piece: &Piece) {
+        if piece.sacked {
+            return;
+        }
+        let slot = if piece.again { &mut self.again } else { &mut self.once };
+        *slot = Some(slot.map_or(piece.last.at, |at| at.max(piece.last.at)));
+    }
+}
+
+/// The pieces of a stream, in order, without overlaps.
+#[derive(Debug, Default)]
+pub struct Pieces {
+    open: VecDeque<Piece>,
+    done: VecDeque<Piece>,
+    /// The sender hears of acknowledgements much later than the capture.
+    pub remote: bool,
+    /// Octets that are selectively acknowledged.
+    sacked: u64,
+    /// SACK blocks that are noted, all of whose pieces are marked; none after a piece in the middle changed.
+    noted: [(u64, u64); MAX_SACK_BLOCKS],
+}
+
+impl Pieces {
+    /// Pieces for which there is room.
+    pub fn capacity(&self) -> usize {
+        self.open.capacity() + self.done.capacity()
+    }
+
+    /// Those that are not acknowledged.
+    pub fn iter(&self) -> impl Iterator<Item = &Piece> {
+        self.open.iter()
+    }
+
+    /// The first piece, acknowledged or not, that has octets of a stretch.
+    pub fn seen(&self, start: u64, end: u64) -> Option<&Piece> {
+        let index = self.open.partition_point(|piece| piece.end <= start);
+        let open = self.open.get(index).filter(|piece| piece.start < end);
+        open.or_else(|| {
+            let index = self.done.partition_point(|piece| piece.end <= start);
+            self.done.get(index).filter(|piece| piece.start < end)
+        })
+    }
+
+    /// The first piece that starts at `position` or above.
+    pub fn from(&self, position: u64) -> Option<&Piece> {
+        self.open.get(self.index_from(position))
+    }
+
+    /// The first such piece that was sent once.
+    pub fn once_from(&self, position: u64) -> Option<&Piece> {
+        self.open.range(self.index_from(position)..).find(|piece| !piece.again)
+    }
+
+    /// The first piece that is neither acknowledged nor selectively acknowledged nor sent again since `at`.
+    pub fn unrepaired_since(&self, at: Instant, below: u64) -> Option<&Piece> {
+        self.open.iter().take_while(|piece| piece.start < below).find(|piece| !piece.sacked && piece.last.at < at)
+    }
+
+    /// Octets that are selectively acknowledged.
+    pub fn sacked(&self) -> u64 {
+        self.sacked
+    }
+
+    /// Those of them at `position` and above.
+    pub fn sacked_above(&self, position: u64) -> u64 {
+        if self.sacked == 0 {
+            return 0;
+        }
+        let below = self.open.iter().take_while(|piece| piece.start < position);
+        self.sacked - below.filter(|piece| piece.sacked).map(|piece| piece.end - piece.start).sum::<u64>()
+    }
+
+    fn index_from(&self, position: u64) -> usize {
+        self.open.partition_point(|piece| piece.start < position)
+    }
+
+    /// Appends what is new.
+    pub fn push(&mut self, start: u64, end: u64, last: Sending) {
+        if self.open.len() < MAX_PIECES {
+            self.open.push_back(Piece { start, end, last, again: false, sacked: false });
+        } else if let Some(newest) = self.open.back_mut() {
+            self.sacked += if newest.sacked { end - newest.end } else { 0 };
+            newest.end = end;
+        }
+    }
+
+    /// Notes that a stretch in the middle was seen.
+    pub fn put(&mut self, start: u64, end: u64, last: Sending) {
+        self.noted = Default::default();
+        // Split what overlaps at the edges, mark what lies between, fill what is missing.
+        self.split(start);
+        self.split(end);
+        let from = self.open.partition_point(|piece| piece.end <= start);
+        let to = self.index_from(end);
+        let mut between = self.open.range(from..to);
+        let exact = between.try_fold(start, |at, piece| (at == piece.start).then_some(piece.end)) == Some(end);
+        if exact {
+            self.open.range_mut(from..to).for_each(|piece| (piece.last, piece.again) = (last, true));
+            return;
+        }
+        let piece = Piece { start, end, last, again: false, sacked: false };
+        let mut filled = Vec::with_capacity(to - from + 1);
+        let mut at = start;
+        for old in self.open.range(from..to) {
+            if old.start > at {
+                filled.push(Piece { start: at, end: old.start, ..piece });
+            }
+            filled.push(Piece { last, again: true, ..*old });
+            at = old.end;
+        }
+        if at < end {
+            filled.push(Piece { start: at, end, ..piece });
+        }
+        if self.open.len() + filled.len() - (to - from) > MAX_PIECES {
+            return;
+        }
+        let tail = self.open.split_off(to);
+        self.open.truncate(from);
+        self.open.extend(filled);
+        self.open.extend(tail);
+    }
+
+    /// Parts the piece around a position there.
+    fn split(&mut self, position: u64) {
+        let index = self.open.partition_point(|piece| piece.end <= position);
+        if let Some(piece) = self.open.get_mut(index).filter(|piece| piece.start < position) {
+            let rest = Piece { start: position, ..*piece };
+            piece.end = position;
+            self.open.insert(index + 1, rest);
+        }
+    }
+
+    /// All below `ack` has arrived; `unseen` hears of stretches from `una` on that were never seen.
+    pub fn acknowledge(&mut self, una: u64, ack: u64, unseen: &mut dyn FnMut(u64, u64)) -> Arrived {
+        let mut arrived = Arrived::default();
+        let mut at = una;
+        while let Some(&piece) = self.open.front().filter(|piece| piece.start < ack) {
+            if piece.end > ack {
+                self.split(ack);
+                continue;
+            }
+            if piece.start > at {
+                unseen(at, piece.start);
+            }
+            at = at.max(piece.end);
+            arrived.note(&piece);
+            if piece.sacked {
+                self.sacked -= piece.end - piece.start;
+            }
+            self.open.pop_front();
+            if self.done.len() >= REMEMBERED[usize::from(self.remote)] {
+                self.done.pop_front();
+            }
+            self.done.push_back(piece);
+        }
+        if at < ack {
+            unseen(at, ack);
+        }
+        arrived
+    }
+
+    /// An acknowledgement has these SACK blocks. Each stretch that is new is told to `told`.
+    pub fn sack(&mut self, blocks: impl Iterator<Item = (u64, u64)>, told: &mut dyn FnMut(u64, u64, Arrived)) {
+        let mut noted = [(0, 0); MAX_SACK_BLOCKS];
+        let mut any = false;
+        for (slot, (left, right)) in noted.iter_mut().zip(blocks) {
+            any = true;
+            *slot = (left, right);
+            // A receiver repeats its blocks: what an earlier one told is not looked at again.
+            let known = self.noted.iter().find(|block| block.0 <= left && left <= block.1).map_or(left, |block| block.1);
+            if right <= known {
+                continue;
+            }
+            let from = self.index_from(left).max(self.open.partition_point(|piece| piece.end <= known));
+            let mut arrived = Arrived::default();
+            for piece in self.open.range_mut(from..).take_while(|piece| piece.end <= right) {
+                arrived.note(piece);
+                if !piece.sacked {
+                    self.sacked += piece.end - piece.start;
+                }
+                piece.sacked = true;
+            }
+            told(left, right, arrived);
+        }
+        if any {
+            self.noted = noted;
+        }
+    }
+}

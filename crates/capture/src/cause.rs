@@ -73,7 +73,9 @@ impl Probabilities {
         weights.into_iter().for_each(|(cause, weight)| shares[cause as usize] += weight.max(0.0));
         let sum: f64 = shares.iter().sum();
         if sum > 0.0 {
-            shares.iter_mut().for_each(|share| *share /= sum);
+            for share in &mut shares {
+                *share /= sum;
+            }
         } else {
             shares[Cause::Unknown as usize] = 1.0;
         }

@@ -21,7 +21,7 @@ fn seconds(at: Instant, began: Instant) -> f64 {
 }
 
 fn length(duration: Option<Duration>) -> Option<f64> {
-    duration.map(|duration| duration.as_secs_f64())
+    duration.map(Duration::as_secs_f64)
 }
 
 table! {

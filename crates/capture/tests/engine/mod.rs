@@ -280,7 +280,7 @@ impl<'a> Run<'a> {
             if arrival == Some(at) {
                 let Some(Reverse((_, order))) = self.events.pop() else { unreachable!() };
                 let (part, packet) = self.coming.remove(&order).expect("it was sent");
-                self.come(part, packet);
+                self.come(part, &packet);
                 continue;
             }
             for end in [1, 0] {
@@ -313,15 +313,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn come(&mut self, part: usize, packet: Packet) {
+    fn come(&mut self, part: usize, packet: &Packet) {
         let way = usize::from(!packet.forward);
         if part == 0 {
             if self.plan.missed > 0.0 && self.rng.random_bool(self.plan.missed) {
                 self.out.missed += packet.segment.payload.len() as u64;
             } else {
-                self.record(&packet);
+                self.record(packet);
             }
-            return self.enter(1, &packet);
+            return self.enter(1, packet);
         }
         if let Some(sending) = packet.sending {
             self.out.sendings[sending as usize].2 = true;

@@ -60,8 +60,12 @@ class Explanation:
     def table(self, name: str) -> Table: ...
 
 def explanation_tables() -> list[str]: ...
+def explanation_judges() -> list[str]: ...
 def explain(
-    paths: Sequence[Path], at: str | None = None, watcher: Callable[[int], bool] | None = None
+    paths: Sequence[Path],
+    at: str | None = None,
+    watcher: Callable[[int], bool] | None = None,
+    judges: str | None = None,
 ) -> Explanation: ...
 
 #: A TCP transfer between two hosts that a scenario plans.

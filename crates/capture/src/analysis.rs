@@ -5,6 +5,7 @@ use crate::connections::{Connection, Connections, Observer, Place, Side};
 use crate::evidence::Trail;
 use crate::half::{Hole, Kind, Retransmission, Unanswered};
 use crate::headers::Segment;
+use crate::replay::{Judges, Panel};
 use crate::report::{Analysis, Facts, Flow, Loss, SentAgain};
 use crate::shards::{Shard, SHARDS};
 use crate::source::Source;
@@ -23,6 +24,8 @@ pub struct Settings {
     pub pieces: usize,
     /// Rows of each table that are kept.
     pub rows: usize,
+    /// Which of the engine's differentiators judge the losses, too.
+    pub judges: Judges,
     /// Threads that follow connections, beside the one that reads; with 1 the reading one does it. What comes out is the same.
     pub workers: usize,
 }
@@ -30,7 +33,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let (connections, pieces) = (connections::DEFAULT_LIMIT, connections::DEFAULT_WEIGHT);
-        Self { at: None, connections, pieces, rows: 1 << 20, workers: shards::workers() }
+        Self { at: None, connections, pieces, rows: 1 << 20, judges: Judges::None, workers: shards::workers() }
     }
 }
 
@@ -175,7 +178,7 @@ impl Observer for Analyst {
         if segment.seq_len() == 0 {
             return;
         }
-        let trail = trails[side as usize].get_or_insert_default();
+        let trail = trails[side as usize].get_or_insert_with(|| Box::new(Trail::new(Panel::of(self.settings.judges))));
         let (losses, limit, left_out) = (&mut self.analysis.losses, self.settings.rows, &mut self.analysis.facts.left_out.losses);
         trail.on_segment(segment, kind, &mut |suspect| {
             keep(losses, losses::suspected(connection.id, side, suspect), limit, left_out);

@@ -638,14 +638,15 @@ pub(crate) mod tests {
 
     use crate::connections::{Connection, Connections, Observer, Side};
     use crate::headers::Options;
+    use crate::replay::Judges;
     use std::collections::BTreeMap;
+    use whyloss_transport::differentiation::Verdict;
 
     const MSS: u32 = 1000;
     /// Between two segments.
     const STEP: u64 = 1_000_000;
     const SHORTEST: u64 = 20_000_000;
 
-    #[derive(Default)]
     struct Listener {
         trail: Trail,
         suspects: Vec<Suspect>,
@@ -697,6 +698,10 @@ pub(crate) mod tests {
     /// A segment every millisecond over a queue that fills with 150 of them and drains with 50; `lost` are lost, and sent again after the
     /// third acknowledgement that shows it. The capture is so long after the sender.
     fn run(lost: &[u32], after_sender: u64) -> Vec<Suspect> {
+        run_with(Trail::default(), lost, after_sender)
+    }
+
+    fn run_with(trail: Trail, lost: &[u32], after_sender: u64) -> Vec<Suspect> {
         let queue = |number: u32| match u64::from(number % 200) {
             rising @ ..150 => rising * 260_000,
             falling => (200 - falling) * 780_000,
@@ -740,7 +745,7 @@ pub(crate) mod tests {
             put(segment(at - after_sender.min(SHORTEST / 2), false, (1, 1 + next * MSS), 0, sack));
         }
         let mut connections = Connections::default();
-        let mut listener = Listener::default();
+        let mut listener = Listener { trail, suspects: Vec::new() };
         for (number, (_, mut segment)) in events.into_iter().enumerate() {
             segment.number = number as u64 + 1;
             connections.on_segment(&segment, &mut listener);
@@ -770,6 +775,22 @@ pub(crate) mod tests {
         let suspects = run(&[548, 549, 550, 556, 1010], 0);
         let together: Vec<_> = suspects.iter().map(|suspect| (suspect.evidence.together, suspect.evidence.run)).collect();
         assert_eq!(together, [(4, 3), (4, 3), (4, 3), (4, 1), (1, 1)]);
+    }
+
+    #[test]
+    fn differentiators_judge_what_they_are_shown() {
+        let suspects = run_with(Trail::new(Panel::of(Judges::All)), &[549, 800, 1149, 1749, 1810], 0);
+        let score = |index: usize, name: &str| {
+            let says: &Vec<Says> = &suspects[index].says;
+            assert_eq!(says.len(), crate::replay::names().count());
+            says.iter().find(|says| says.name == name).expect("all were asked").verdict.score
+        };
+        // The fourth met a full queue, the fifth an empty one.
+        for name in ["learned", "ncpld"] {
+            assert!(score(4, name) > score(3, name), "{name}: {} {}", score(4, name), score(3, name));
+        }
+        // Their Loss and Ack are those of a sender: without a gap in what the capture saw, those at the receiver have nothing to say.
+        assert!(suspects[4].says.iter().any(|says| says.name == "biaz" && says.verdict == Verdict::UNKNOWN));
     }
 
     #[test]

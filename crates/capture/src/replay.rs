@@ -36,6 +36,25 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     at_sender.chain(at_receiver).filter(|name| !LEFT_OUT.contains(name))
 }
 
+/// Which differentiators judge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Judges {
+    /// None of them.
+    #[default]
+    None,
+    /// The one of this name.
+    One(&'static str),
+    /// All that can.
+    All,
+}
+
+impl Judges {
+    /// The one called `name`; `None` if it is none of [`names`].
+    pub fn named(name: &str) -> Option<Self> {
+        names().find(|known| *known == name).map(Self::One)
+    }
+}
+
 /// Differentiators that judge the losses of one direction.
 #[derive(Debug, Default)]
 pub struct Panel {
@@ -48,21 +67,20 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// Those with these names; `None` if one of them is none of [`names`].
-    pub fn of<'a>(chosen: impl IntoIterator<Item = &'a str>) -> Option<Self> {
-        let mut panel = Self::default();
-        for name in chosen {
-            if LEFT_OUT.contains(&name) {
-                return None;
-            }
-            if let Some(part) = differentiation::TABLE.iter().find(|part| part.name == name) {
-                panel.at_sender.push((part.name, with_defaults(part)));
-            } else {
-                let part = differentiation::AT_RECEIVER.iter().find(|part| part.name == name)?;
-                panel.at_receiver.push((part.name, with_defaults(part)));
-            }
+    /// With these.
+    pub fn of(judges: Judges) -> Self {
+        let chosen = |name: &str| match judges {
+            Judges::None => false,
+            Judges::One(one) => one == name,
+            Judges::All => !LEFT_OUT.contains(&name),
+        };
+        let at_sender = differentiation::TABLE.iter().filter(|part| chosen(part.name));
+        let at_receiver = differentiation::AT_RECEIVER.iter().filter(|part| chosen(part.name));
+        Self {
+            at_sender: at_sender.map(|part| (part.name, with_defaults(part))).collect(),
+            at_receiver: at_receiver.map(|part| (part.name, with_defaults(part))).collect(),
+            ..Self::default()
         }
-        Some(panel)
     }
 
     /// A segment of the direction came to the capture; the scoreboard does not know it yet.
@@ -152,10 +170,12 @@ mod tests {
 
     #[test]
     fn all_names_make_a_panel_and_no_other_does() {
-        let panel = Panel::of(names()).expect("all of them are there");
+        let panel = Panel::of(Judges::All);
         assert_eq!(panel.at_sender.len() + panel.at_receiver.len(), names().count());
         assert!(panel.at_receiver.len() > 3 && panel.at_sender.iter().any(|(name, _)| *name == "learned"));
-        assert!(Panel::of(["oracle"]).is_none() && Panel::of(["nothing"]).is_none());
+        assert!(Judges::named("oracle").is_none() && Judges::named("nothing").is_none());
+        assert_eq!(Panel::of(Judges::named("veno").expect("it is one")).at_sender.len(), 1);
+        assert!(Panel::of(Judges::None).at_sender.is_empty());
         let parts =
             differentiation::TABLE.iter().map(|part| part.name).chain(differentiation::AT_RECEIVER.iter().map(|part| part.name));
         let parts: Vec<_> = parts.collect();

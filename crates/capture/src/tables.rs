@@ -2,6 +2,7 @@
 
 use crate::cause::Cause;
 use crate::half::Unneeded;
+use crate::replay::Says;
 use crate::report::{Analysis, Flow, Loss, SentAgain};
 use std::fmt::Write;
 use whyloss_tables::arrow_array::RecordBatch;
@@ -108,8 +109,25 @@ table! {
     }
 }
 
+/// A loss, what a differentiator says of it, and when the capture began.
+type Opinion<'a> = (&'a Loss, &'a Says, Instant);
+
+table! {
+    /// One row a loss and differentiator that was asked.
+    Verdicts |r: Opinion<'a>| {
+        connection: always u64 = r.0.connection, "Number of the connection.";
+        side: always text = r.0.side.name(), "Who sent the packet.";
+        packet: maybe u64 = r.0.packet, "Its number in the capture; null if it was lost before it came there.";
+        time_s: always f64 = seconds(r.0.at, r.2), "When it was captured; if it was not, about when it must have been.";
+        repair: maybe u64 = r.0.repair.map(|repair| repair.0), "The packet that repaired it.";
+        differentiator: always text = r.1.name, "The name of the differentiator.";
+        verdict: always text = r.1.verdict.cause.name(), "What it takes for the cause: `congestion`, `corruption` or `unknown`.";
+        score: always f64 = r.1.verdict.score, "Its score, from certain congestion (0) to certain corruption (1); only the order counts.";
+    }
+}
+
 /// The names of the tables.
-pub const NAMES: [&str; 3] = ["connections", "retransmissions", "losses"];
+pub const NAMES: [&str; 4] = ["connections", "retransmissions", "losses", "verdicts"];
 
 /// The table of that name.
 pub fn get(analysis: &Analysis, name: &str) -> Option<RecordBatch> {
@@ -118,6 +136,11 @@ pub fn get(analysis: &Analysis, name: &str) -> Option<RecordBatch> {
         "connections" => batch(Flows::batch(analysis.flows.iter().map(|row| (row, began)))),
         "retransmissions" => batch(Retransmissions::batch(analysis.retransmissions.iter().map(|row| (row, began)))),
         "losses" => batch(Losses::batch(analysis.losses.iter().map(|row| (row, began)))),
+        "verdicts" => {
+            let said: Vec<Opinion> =
+                analysis.losses.iter().flat_map(|loss| loss.says.iter().map(move |says| (loss, says, began))).collect();
+            batch(Verdicts::batch(said.into_iter()))
+        }
         _ => return None,
     })
 }
@@ -137,6 +160,11 @@ pub fn markdown() -> String {
         (NAMES[0], "One row a direction of a connection in which data was sent.", Flows::columns()),
         (NAMES[1], "One row a segment that was sent again.", Retransmissions::columns()),
         (NAMES[2], "One row a packet that was lost, or that its sender took for lost.", Losses::columns()),
+        (
+            NAMES[3],
+            "One row a loss and differentiator of the engine that was asked for (`--differentiator`, `--all`).",
+            Verdicts::columns(),
+        ),
     ];
     let mut text = INTRODUCTION.to_owned();
     for (name, title, columns) in tables {

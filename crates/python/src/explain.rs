@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use whyloss_capture::analysis::{analyse, Settings};
 use whyloss_capture::connections::Place;
+use whyloss_capture::replay::{self, Judges};
 use whyloss_capture::report::Analysis;
 use whyloss_capture::source::Source;
 use whyloss_capture::{tables, CaptureError};
@@ -38,13 +39,21 @@ pub fn explanation_tables() -> Vec<&'static str> {
 
 /// Explains captures, one after the other as if they were one; `-` is the standard input.
 ///
-/// `watcher(packets)` is called now and then; if it returns false, what was read is explained.
+/// `watcher(packets)` is called now and then; if it returns false, what was read is explained. `judges` names the differentiator of the engine
+/// that judges the losses, too, or is `all`.
 #[pyfunction]
-#[pyo3(signature = (paths, at = None, watcher = None))]
-pub fn explain(py: Python<'_>, paths: Vec<PathBuf>, at: Option<&str>, watcher: Option<Py<PyAny>>) -> PyResult<Explanation> {
+#[pyo3(signature = (paths, at = None, watcher = None, judges = None))]
+pub fn explain(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    at: Option<&str>,
+    watcher: Option<Py<PyAny>>,
+    judges: Option<&str>,
+) -> PyResult<Explanation> {
     let at = at.map(place).transpose()?;
+    let judges = judges.map_or(Ok(Judges::None), named)?;
     let sources = paths.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>().map_err(|error| refuse(&error))?;
-    let settings = Settings { at, ..Settings::default() };
+    let settings = Settings { at, judges, ..Settings::default() };
     let mut raised = None;
     let analysis = py.detach(|| {
         analyse(sources, &settings, &mut |progress| {
@@ -66,6 +75,23 @@ pub fn explain(py: Python<'_>, paths: Vec<PathBuf>, at: Option<&str>, watcher: O
         Some(error) => Err(error),
         None => analysis.map(Explanation).map_err(|error| refuse(&error)),
     }
+}
+
+/// Names of the differentiators that can judge captures.
+#[pyfunction]
+pub fn explanation_judges() -> Vec<&'static str> {
+    replay::names().collect()
+}
+
+/// The differentiator called so, or `all`.
+fn named(name: &str) -> PyResult<Judges> {
+    if name == "all" {
+        return Ok(Judges::All);
+    }
+    Judges::named(name).ok_or_else(|| {
+        let names: Vec<_> = replay::names().collect();
+        InputError::new_err(format!("differentiator: found `{name}`; allowed are `all`, `{}`", names.join("`, `")))
+    })
 }
 
 fn place(name: &str) -> PyResult<Place> {

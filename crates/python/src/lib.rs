@@ -39,7 +39,7 @@ mod _native {
     #[pymodule_export]
     use super::error::{InputError, PartError, UnavailableError, WhylossError};
     #[pymodule_export]
-    use super::explain::{explain, explanation_tables, Explanation};
+    use super::explain::{explain, explanation_judges, explanation_tables, Explanation};
     #[pymodule_export]
     use super::interrupt::Progress;
     #[pymodule_export]

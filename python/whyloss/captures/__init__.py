@@ -45,6 +45,11 @@ class Explanation:
         return self["retransmissions"]
 
     @property
+    def verdicts(self) -> Table:
+        """One row a loss and differentiator of the engine that was asked for."""
+        return self["verdicts"]
+
+    @property
     def losses(self) -> Table:
         """One row a packet that was lost, or that its sender took for lost."""
         return self["losses"]
@@ -73,13 +78,16 @@ def explain(
     *captures: str | PathLike[str],
     at: str | None = None,
     progress: Callable[[int], bool] | None = None,
+    differentiator: str | None = None,
 ) -> Explanation:
     """Explains captures, which are read one after the other as if they were one.
 
     ``at`` says where they were taken (``sender``, ``receiver`` or ``middle``) if you know better than what the packets
     show. ``progress(packets)`` is called now and then; if it returns False, what was read so far is explained.
+    ``differentiator`` names one of the engine's differentiators, or is ``all``: they judge the losses, too
+    (table ``verdicts``).
 
     Raises :class:`whyloss.InputError` for a file that is no capture; one that is damaged or cut is read as far as
     possible, and the facts have a remark.
     """
-    return Explanation(_native.explain([Path(capture) for capture in captures], at, progress))
+    return Explanation(_native.explain([Path(capture) for capture in captures], at, progress, differentiator))

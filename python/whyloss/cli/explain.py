@@ -29,14 +29,27 @@ WORST = 10
     type=click.Choice(["sender", "receiver", "middle"]),
     help="Where the capture was taken. [default: what the packets show]",
 )
+@click.option(
+    "--differentiator",
+    metavar="NAME",
+    help="A differentiator of the engine that judges the losses, too (table `verdicts`).",
+)
+@click.option("--all", "all_of_them", is_flag=True, help="All differentiators judge the losses, too.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for all tables (Parquet).")
 @as_json
-def explain(files: tuple[Path, ...], at: str | None, out: Path | None, as_json: bool) -> None:
+def explain(
+    files: tuple[Path, ...],
+    at: str | None,
+    differentiator: str | None,
+    all_of_them: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
     """Explain a capture: a cause, with evidence, for every packet that TCP lost.
 
     Takes pcap and pcapng files, also in gzip, zstd or lz4; - is the standard input.
     """
-    explained = captures.explain(*files, at=at)
+    explained = captures.explain(*files, at=at, differentiator="all" if all_of_them else differentiator)
     if out is not None:
         explained.save(out)
         say(f"tables: {out}")

@@ -1,9 +1,11 @@
 //! Simulates worlds and writes each loss with its true cause, its features and what other differentiators thought of it.
 //!
-//! `cargo run --release -p whyloss-training -- --worlds 60 --out losses.csv`, then `training/fit.py losses.csv`.
+//! `cargo run --release -p whyloss-training -- --worlds 60 --out losses.csv`, then `training/fit.py losses.csv`; with `--captures` and
+//! `training/fit_offline.py` for the model that judges captures.
 
 #![forbid(unsafe_code)]
 
+mod captures;
 mod observe;
 mod worlds;
 
@@ -23,6 +25,12 @@ struct Arguments {
     /// Another seed makes other worlds.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Write the losses as captures of the worlds show them, at their ends and in the middle.
+    #[arg(long)]
+    captures: bool,
+    /// Only worlds of this family.
+    #[arg(long)]
+    family: Option<String>,
     /// Where to write the losses.
     #[arg(long, default_value = "losses.csv")]
     out: PathBuf,
@@ -30,8 +38,11 @@ struct Arguments {
 
 fn main() -> std::io::Result<()> {
     let arguments = Arguments::parse();
-    let all: Vec<_> =
-        worlds::Family::ALL.iter().flat_map(|&family| (0..arguments.worlds).map(move |number| (family, number))).collect();
+    let all: Vec<_> = worlds::Family::ALL
+        .iter()
+        .filter(|family| arguments.family.as_ref().is_none_or(|name| name == family.name()))
+        .flat_map(|&family| (0..arguments.worlds).map(move |number| (family, number)))
+        .collect();
     let next = AtomicUsize::new(0);
     // Rows are kept by world, so that the file does not depend on how many threads wrote it.
     let rows = Mutex::new(vec![String::new(); all.len()]);
@@ -41,7 +52,8 @@ fn main() -> std::io::Result<()> {
             scope.spawn(|| loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(&(family, number)) = all.get(index) else { break };
-                let text = observe::losses(family, arguments.seed, number);
+                let losses = if arguments.captures { captures::losses } else { observe::losses };
+                let text = losses(family, arguments.seed, number);
                 if index % 20 == 0 {
                     eprintln!("{index} of {} worlds", all.len());
                 }
@@ -50,7 +62,7 @@ fn main() -> std::io::Result<()> {
         }
     });
     let mut out = BufWriter::new(File::create(&arguments.out)?);
-    writeln!(out, "{}", observe::header())?;
+    writeln!(out, "{}", if arguments.captures { captures::header() } else { observe::header() })?;
     for text in rows.into_inner().expect("no thread panics while it writes") {
         out.write_all(text.as_bytes())?;
     }

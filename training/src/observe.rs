@@ -66,7 +66,7 @@ pub fn header() -> String {
 /// The losses of one world, a line each.
 pub fn losses(family: Family, seed: u64, number: u32) -> String {
     let mut seen = Vec::new();
-    let world = worlds::build(family, seed, number, |parts| {
+    let world = worlds::build(family, seed, number, &rivals(), |parts| {
         let recorder = Recorder::default();
         seen.push(Arc::clone(&recorder.seen));
         parts.differentiators.shadows.push(("features".to_owned(), Box::new(recorder)));

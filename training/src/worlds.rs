@@ -2,6 +2,7 @@
 
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64;
+use std::ops::{Deref, DerefMut};
 use whyloss_sim::{
     Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, LinkSpec, NodeId, QueueLimit, RadioSpec, Rhythm, Step, TcpFlow,
     Way,
@@ -87,6 +88,49 @@ impl Family {
 pub struct World {
     pub builder: Builder,
     pub seconds: u64,
+    /// All hosts, in the order of their addresses.
+    pub hosts: Vec<NodeId>,
+    /// From where to where each connection sends, in the order of their numbers.
+    pub flows: Vec<(NodeId, NodeId)>,
+    /// A router that all observed connections pass; with a link to watch there, unless all of them are to be.
+    pub middle: Option<NodeId>,
+}
+
+/// A network that is being put together.
+struct Site {
+    builder: Builder,
+    hosts: Vec<NodeId>,
+    flows: Vec<(NodeId, NodeId)>,
+    middle: Option<NodeId>,
+    /// Differentiators that listen at the observed senders.
+    shadows: Vec<&'static str>,
+}
+
+impl Site {
+    fn host(&mut self, name: impl Into<String>) -> NodeId {
+        let host = self.builder.host(name);
+        self.hosts.push(host);
+        host
+    }
+
+    fn lasting(self, seconds: u64) -> World {
+        let Self { builder, hosts, flows, middle, .. } = self;
+        World { builder, seconds, hosts, flows, middle }
+    }
+}
+
+impl Deref for Site {
+    type Target = Builder;
+
+    fn deref(&self) -> &Builder {
+        &self.builder
+    }
+}
+
+impl DerefMut for Site {
+    fn deref_mut(&mut self) -> &mut Builder {
+        &mut self.builder
+    }
 }
 
 /// A source of choices.
@@ -186,7 +230,7 @@ fn plan(family: Family, dice: &mut Dice) -> Plan {
 
 /// Adds a flow with parts and profile by chance; `watch` may add listeners to its sender.
 fn flow(
-    builder: &mut Builder,
+    builder: &mut Site,
     dice: &mut Dice,
     name: &str,
     (from, to): (NodeId, NodeId),
@@ -204,7 +248,7 @@ fn flow(
         let mut config = Config::profile(profile).expect("the profile exists");
         config.receive_buffer = 4 << 20;
         config.send_buffer = 4 << 20;
-        let shadows = crate::observe::rivals().into_iter().map(str::to_owned).collect();
+        let shadows = builder.shadows.iter().map(|name| (*name).to_owned()).collect();
         let selection = if observed { Selection { shadows, ..selection.clone() } } else { selection.clone() };
         let parts = selection.build(&mut config).expect("the parts exist");
         End { config, parts }
@@ -214,11 +258,12 @@ fn flow(
         watch(&mut sender.parts);
     }
     let start = Instant::ZERO + Duration::from_secs_f64(2.0 * dice.unit());
+    builder.flows.push((from, to));
     builder.tcp(TcpFlow { name: name.to_owned(), from, to, start, amount: Amount::Unlimited, sender, receiver });
 }
 
 /// A chain of stations; errors strike above the MAC, which would repair them.
-fn radio(builder: &mut Builder, dice: &mut Dice, mut watch: impl FnMut(&mut Parts)) {
+fn radio(builder: &mut Site, dice: &mut Dice, mut watch: impl FnMut(&mut Parts)) {
     let hops = dice.between(1, 5);
     let last = hops;
     let nodes: Vec<NodeId> = (0..=hops)
@@ -236,9 +281,10 @@ fn radio(builder: &mut Builder, dice: &mut Dice, mut watch: impl FnMut(&mut Part
 }
 
 /// An access point between a wired server and stations around it; data goes down or up.
-fn cell(builder: &mut Builder, dice: &mut Dice, mut watch: impl FnMut(&mut Parts)) {
+fn cell(builder: &mut Site, dice: &mut Dice, mut watch: impl FnMut(&mut Parts)) {
     let server = builder.host("server");
     let point = builder.router("point");
+    builder.middle = Some(point);
     let delay = dice.scale(0.002, 0.08);
     builder.link(server, point, clean(100e6, delay), clean(100e6, delay));
     let count = dice.between(1, 6);
@@ -265,18 +311,19 @@ fn cell(builder: &mut Builder, dice: &mut Dice, mut watch: impl FnMut(&mut Parts
     }
 }
 
-/// Builds world `number` of a family. `watch` may add listeners to each observed sender.
-pub fn build(family: Family, seed: u64, number: u32, mut watch: impl FnMut(&mut Parts)) -> World {
+/// Builds world `number` of a family, with these differentiators in shadow at each observed sender. `watch` may add listeners to each observed sender.
+pub fn build(family: Family, seed: u64, number: u32, shadows: &[&'static str], mut watch: impl FnMut(&mut Parts)) -> World {
     let mut dice = Dice(Pcg64::seed_from_u64(seed << 40 | (family as u64) << 32 | u64::from(number)));
     let plan = plan(family, &mut dice);
-    let mut builder = Builder::new(seed, u64::from(number));
+    let builder = Builder::new(seed, u64::from(number));
+    let mut builder = Site { builder, hosts: Vec::new(), flows: Vec::new(), middle: None, shadows: shadows.to_vec() };
     if matches!(family, Family::Radio | Family::Cell) {
         if family == Family::Radio {
             radio(&mut builder, &mut dice, watch);
         } else {
             cell(&mut builder, &mut dice, watch);
         }
-        return World { builder, seconds: 120 };
+        return builder.lasting(120);
     }
     if plan.overhead > Duration::ZERO {
         builder.send_overhead(plan.overhead);
@@ -291,6 +338,8 @@ pub fn build(family: Family, seed: u64, number: u32, mut watch: impl FnMut(&mut 
         _ => 1,
     };
     let routers: Vec<NodeId> = (0..=hops).map(|n| builder.router(format!("r{n}"))).collect();
+    // Before the bottleneck, or behind it.
+    builder.middle = Some(routers[if number % 2 == 0 { 0 } else { hops }]);
     for (n, pair) in routers.windows(2).enumerate() {
         // In a row of bottlenecks the last one loses packets.
         let here = lossy_bottleneck && n + 1 == hops;
@@ -304,7 +353,7 @@ pub fn build(family: Family, seed: u64, number: u32, mut watch: impl FnMut(&mut 
         builder.link(pair[0], pair[1], forward, back);
     }
     let access = plan.rate * 10.0;
-    let ends = |builder: &mut Builder, dice: &mut Dice, name: &str, from: NodeId, to: NodeId, lossy: bool| {
+    let ends = |builder: &mut Site, dice: &mut Dice, name: &str, from: NodeId, to: NodeId, lossy: bool| {
         let (a, b) = (builder.host(format!("{name}a")), builder.host(format!("{name}b")));
         let delay = 0.0005 + 0.01 * dice.unit();
         builder.link(a, from, clean(access, delay), clean(access, delay));
@@ -348,5 +397,5 @@ pub fn build(family: Family, seed: u64, number: u32, mut watch: impl FnMut(&mut 
             }
         }
     }
-    World { builder, seconds: if family == Family::Many { 30 } else { 60 } }
+    builder.lasting(if family == Family::Many { 30 } else { 60 })
 }

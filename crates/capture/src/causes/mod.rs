@@ -1,6 +1,7 @@
 //! From evidence to causes: how probable each is, and why, in words and numbers.
 
-mod rules;
+pub mod features;
+pub mod rules;
 mod words;
 
 pub use rules::probabilities;

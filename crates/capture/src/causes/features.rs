@@ -1,0 +1,142 @@
+//! Evidence as numbers without units, as the trained model takes it.
+
+use super::{between, by_timer, fullness};
+use crate::connections::Place;
+use crate::evidence::Evidence;
+use whyloss_transport::differentiation::learned::features as live;
+
+/// Numbers of this module's own.
+const OWN: usize = 35;
+/// Numbers in a vector: these, then those of the live learned differentiator.
+pub const COUNT: usize = OWN + live::COUNT;
+
+const OWN_NAMES: [&str; OWN] = [
+    "fullness",
+    "fullness_after",
+    "rise_over_loss",
+    "queue_over_shortest",
+    "relief",
+    "relieved_fullness",
+    "share_of_fuller_rounds",
+    "rounds",
+    "usual_fullness",
+    "above_usual",
+    "longer_elsewhere",
+    "flight",
+    "flight_over_usual",
+    "flight_over_largest",
+    "position",
+    "together",
+    "share_of_flight",
+    "run",
+    "rate_share",
+    "rate_after",
+    "slots_in_row",
+    "since",
+    "irregularity",
+    "loss_rate",
+    "length",
+    "marked",
+    "markable",
+    "silence",
+    "timer",
+    "transmission",
+    "others",
+    "others_by_chance",
+    "at_sender",
+    "at_receiver",
+    "seen",
+];
+
+/// Says that something is not known; no measured value is as low.
+const NONE: f64 = -5.0;
+
+/// The names of the numbers, in their order.
+pub fn names() -> impl Iterator<Item = String> {
+    let live = live::NAMES.into_iter().map(|name| format!("live_{name}"));
+    OWN_NAMES.into_iter().map(str::to_owned).chain(live)
+}
+
+/// The numbers.
+pub fn vector(evidence: &Evidence) -> [f32; COUNT] {
+    let e = evidence;
+    let (shortest, longest) = e.range;
+    let width = (longest - shortest).max(1e-4);
+    let or = |value: Option<f64>| value.unwrap_or(NONE);
+    let flag = |yes: bool| f64::from(u8::from(yes));
+    let (before, after) = e.trips;
+    let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { NONE };
+    let segments = (e.flight as f64 / f64::from(e.mss.max(1))).max(1.0);
+    let relieved = before.zip(e.relieved);
+    let (rate, plateau, rate_after) = e.rates;
+    let own: [f64; OWN] = [
+        or(fullness(e)),
+        or(after.and_then(|after| between(after, e.range))),
+        or(before.zip(after).map(|(before, after)| (after - before) / width)),
+        or(before.map(|before| (before - shortest) / shortest.max(1e-4))),
+        or(relieved.map(|(before, relieved)| (before - relieved) / width)),
+        or(e.relieved.and_then(|relieved| between(relieved, e.range))),
+        share(f64::from(e.fuller.0), f64::from(e.fuller.1)),
+        (1.0 + f64::from(e.fuller.1)).ln(),
+        or(e.usual.and_then(|usual| between(usual, e.range))),
+        or(before.zip(e.usual).map(|(before, usual)| (before - usual) / width)),
+        or(e.longer_elsewhere),
+        segments.ln(),
+        or(e.usual_flight.map(|usual| (e.flight as f64 / usual.max(1.0)).min(20.0))),
+        share(e.flight as f64, e.largest_flight as f64),
+        e.position,
+        (f64::from(e.together)).ln(),
+        (f64::from(e.together) / segments).min(4.0),
+        f64::from(e.run).ln(),
+        or(rate.zip(plateau).map(|(rate, plateau)| share(rate, plateau))),
+        or(rate_after.zip(plateau).map(|(rate, plateau)| share(rate, plateau))),
+        or(e.slots),
+        or(e.since.map(f64::ln_1p)),
+        or(e.irregular),
+        e.loss_rate,
+        share(f64::from(e.octets), f64::from(e.mss)),
+        flag(e.marked),
+        flag(e.markable),
+        or(e.silence.map(|silence| (silence / shortest.max(1e-3)).ln_1p())),
+        flag(by_timer(e.trigger)),
+        f64::from(e.transmission.min(8)),
+        f64::from(e.others.0),
+        e.others.1,
+        flag(e.place == Place::Sender),
+        flag(e.place == Place::Receiver),
+        flag(e.seen),
+    ];
+    let mut all = [NONE as f32; COUNT];
+    for (slot, value) in all.iter_mut().zip(own) {
+        *slot = if value.is_finite() { value.clamp(-1e6, 1e6) as f32 } else { NONE as f32 };
+    }
+    if let Some(live) = &e.live {
+        all[OWN..].copy_from_slice(live);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::tests::plain;
+
+    #[test]
+    fn every_number_has_a_name_and_is_finite() {
+        assert_eq!(names().count(), COUNT);
+        let mut evidence = plain();
+        assert!(vector(&evidence).iter().all(|value| value.is_finite()));
+        evidence.range = (f64::NAN, f64::INFINITY);
+        evidence.rates = (Some(f64::INFINITY), Some(0.0), None);
+        assert!(vector(&evidence).iter().all(|value| value.is_finite()));
+    }
+
+    #[test]
+    fn what_is_unknown_differs_from_what_is_nothing() {
+        let mut evidence = plain();
+        let known = vector(&evidence);
+        evidence.trips = (None, None);
+        let unknown = vector(&evidence);
+        assert!((known[0] - 0.5).abs() < 1e-6 && (f64::from(unknown[0]) - NONE).abs() < 1e-6);
+    }
+}

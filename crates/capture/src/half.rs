@@ -516,7 +516,10 @@ impl Half {
             tail: end >= self.nxt,
             duplicates: sender.duplicates,
             sacked: sender.sacked > 0,
-            repeated: self.episode.is_some_and(|episode| seen.is_some_and(|piece| piece.again && piece.last.at >= episode.began)),
+            // At a receiver what is seen for the first time may be a repair already.
+            repeated: self
+                .episode
+                .is_some_and(|episode| start < episode.end && seen.is_some_and(|piece| piece.last.at >= episode.began)),
             overtaken: seen.is_none_or(|piece| sender.delivered > piece.last.at),
             waited: since(segment.at, started),
             quiet: since(segment.at, heard),

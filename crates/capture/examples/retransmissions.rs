@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use whyloss_capture::connections::{Connection, Connections, Observer, Place, Side};
+use whyloss_capture::connections::{Connection, Connections, Observer, Side};
 use whyloss_capture::half::{Kind, Retransmission};
 use whyloss_capture::headers::Segment;
 use whyloss_capture::{link, records, source};
@@ -38,7 +38,7 @@ impl Observer for Print {
                 "{} {:?} {:?} {:?} acked {} {:?}",
                 connection.id,
                 side,
-                Place::of(half),
+                connection.place(side),
                 half.trips.smoothed(),
                 half.acknowledged(),
                 half.counts

@@ -69,6 +69,7 @@ pub fn analyse(
     }
     analysis.in_order();
     conclude(&mut analysis);
+    analysis.facts.conclude();
     Ok(analysis)
 }
 
@@ -88,6 +89,7 @@ fn read(
         let about = records::read(source, &mut |record| {
             began.get_or_insert(record.at.as_nanos());
             ended = ended.max(record.at.as_nanos());
+            facts.taken.clock.note(record.at);
             let segment = link::ip_packet(record.link, record.octets).ok().and_then(|found| Segment::read(record, &found));
             match segment {
                 Some(mut segment) => {
@@ -209,6 +211,7 @@ impl Observer for Analyst {
     }
 
     fn on_end(&mut self, connection: Connection) {
+        self.analysis.facts.taken.add_connection(&connection, self.settings.at);
         let mut trails = self.open.remove(&connection.id).unwrap_or_default();
         for side in [Side::Client, Side::Server] {
             if let Some(trail) = &mut trails[side as usize] {
@@ -234,7 +237,7 @@ impl Observer for Analyst {
                 ended: connection.ended,
                 opened: connection.opened,
                 reset: connection.reset,
-                place: self.settings.at.unwrap_or_else(|| Place::of(half)),
+                place: self.settings.at.unwrap_or_else(|| connection.place(side)),
                 acknowledged: half.acknowledged(),
                 mss: half.mss,
                 shortest_trip: half.trips.shortest().map(|trip| trip + left),

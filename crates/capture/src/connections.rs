@@ -1,7 +1,10 @@
 //! The connections of a capture.
 
+use crate::clock::Pace;
 use crate::half::{Half, Hole, Kind, News, Retransmission, Unanswered};
 use crate::headers::Segment;
+pub use crate::place::Place;
+use crate::place::{place, Doubles, Signs};
 use ahash::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -46,50 +49,6 @@ impl Side {
     }
 }
 
-/// Where a capture was taken, seen from a sender of data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// At the sender: what it answers follows at once, what it sends is acknowledged after a round trip.
-    Sender,
-    /// At the receiver.
-    Receiver,
-    /// In between.
-    Middle,
-    /// There is too little to tell.
-    Unknown,
-}
-
-impl Place {
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sender => "sender",
-            Self::Receiver => "receiver",
-            Self::Middle => "middle",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// The place called so.
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Sender, Self::Receiver, Self::Middle].into_iter().find(|place| place.name() == name)
-    }
-
-    /// By the parts of the round trip on both sides of the capture.
-    pub fn of(half: &Half) -> Self {
-        /// One part is so many times the other.
-        const CLEAR: u64 = 8;
-        let (Some(left), Some(right)) = (half.trips.left(), half.trips.shortest()) else { return Self::Unknown };
-        if right > left * CLEAR {
-            Self::Sender
-        } else if left > right * CLEAR {
-            Self::Receiver
-        } else {
-            Self::Middle
-        }
-    }
-}
-
 /// A connection.
 #[derive(Debug)]
 pub struct Connection {
@@ -111,6 +70,12 @@ pub struct Connection {
     pub packets: u64,
     /// What the client sent, and what the server sent.
     pub halves: [Half; 2],
+    /// What the packets of the client and of the server show of their way to the capture.
+    pub signs: [Signs; 2],
+    /// How the timestamps of both go with the clock of the capture.
+    pub paces: [Pace; 2],
+    /// Packets that were recorded twice.
+    pub doubles: Doubles,
     fins: [bool; 2],
     syn: Option<u32>,
     syn_at: [Option<Instant>; 2],
@@ -130,6 +95,9 @@ impl Connection {
             ended: segment.at,
             packets: 0,
             halves: [Half::default(), Half::default()],
+            signs: [Signs::default(); 2],
+            paces: [Pace::default(); 2],
+            doubles: Doubles::default(),
             fins: [false; 2],
             syn: None,
             syn_at: [None; 2],
@@ -139,6 +107,20 @@ impl Connection {
     /// What one side sent.
     pub fn half(&self, side: Side) -> &Half {
         &self.halves[side.index()]
+    }
+
+    /// Where the capture was taken, seen from one side.
+    pub fn place(&self, side: Side) -> Place {
+        let trips = &self.half(side).trips;
+        place(&self.signs[side.index()], &self.signs[side.other().index()], trips.left(), trips.shortest())
+    }
+
+    fn side(&self, segment: &Segment) -> Side {
+        if segment.src == self.client {
+            Side::Client
+        } else {
+            Side::Server
+        }
     }
 
     /// Pieces and retransmissions for which its directions have room.
@@ -157,13 +139,15 @@ impl Connection {
     }
 
     fn on_segment(&mut self, segment: &Segment, told: &mut dyn FnMut(Side, News)) -> (Side, Kind) {
-        let side = if segment.src == self.client { Side::Client } else { Side::Server };
+        let side = self.side(segment);
         self.packets += 1;
+        self.signs[side.index()].note(segment);
         self.ended = self.ended.max(segment.at);
         self.handshake(segment, side);
         self.reset |= segment.flags.contains(Flags::RST) && !segment.is_damaged();
         self.fins[side.index()] |= segment.flags.contains(Flags::FIN);
-        if let Some((value, echo)) = segment.options.timestamps {
+        if let Some((value, echo)) = segment.options.timestamps.filter(|_| !segment.is_damaged()) {
+            self.paces[side.index()].note(value, segment.at);
             self.halves[side.index()].trips.on_echo(echo, segment.at);
             if segment.len == 0 {
                 self.halves[side.other().index()].trips.await_echo(value, segment.at);
@@ -177,6 +161,7 @@ impl Connection {
     /// The three segments of the handshake show both parts of the round trip.
     fn handshake(&mut self, segment: &Segment, side: Side) {
         if segment.flags.contains(Flags::SYN) {
+            self.signs[side.other().index()].peer_mss = segment.options.mss;
             if side == Side::Client {
                 self.opened = true;
                 self.syn = Some(segment.seq);
@@ -325,6 +310,10 @@ impl Connections {
         let slot = known.unwrap_or_else(|| self.begin(ends, segment, observer));
         self.latest = Some((ends, slot));
         let Some(connection) = self.slots[slot].as_mut() else { return };
+        let side = connection.side(segment);
+        if connection.doubles.is_second(side.index(), segment) {
+            return;
+        }
         let id = connection.id;
         let before = connection.weight();
         let (side, kind) = connection.on_segment(segment, &mut |side, news| tell(observer, id, side, news));

@@ -8,6 +8,7 @@
 pub mod analysis;
 pub mod cause;
 pub mod causes;
+pub mod clock;
 pub mod connections;
 mod cut;
 mod error;
@@ -17,6 +18,7 @@ pub mod headers;
 pub mod link;
 pub mod losses;
 pub mod pieces;
+pub mod place;
 pub mod policer;
 pub mod records;
 pub mod replay;
@@ -27,6 +29,7 @@ pub mod sender;
 pub mod shards;
 pub mod source;
 pub mod tables;
+pub mod taken;
 pub mod trigger;
 pub mod trips;
 

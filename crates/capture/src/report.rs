@@ -6,6 +6,7 @@ use crate::evidence::Evidence;
 use crate::half::{Counts, Retransmission};
 use crate::records::About;
 use crate::replay::Says;
+use crate::taken::Taken;
 use serde::Serialize;
 use std::net::SocketAddr;
 use whyloss_transport::time::{Duration, Instant};
@@ -130,6 +131,10 @@ pub struct Facts {
     pub backward: u64,
     /// Packets of which a part was cut off.
     pub cut: u64,
+    /// What the capture is.
+    pub taken: Taken,
+    /// That in words, with what follows for the trust in the rest.
+    pub capture_paragraph: String,
     /// What was noticed, in words.
     pub remarks: Vec<String>,
     /// What was left out.
@@ -137,6 +142,12 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// All is there: says what the capture is.
+    pub(crate) fn conclude(&mut self) {
+        self.taken.conclude();
+        self.capture_paragraph = self.taken.paragraph(self.packets, self.missed, self.cut);
+    }
+
     /// Takes over what a file says of itself.
     pub(crate) fn add(&mut self, file: &str, about: &About) {
         self.files.push(file.to_owned());
@@ -195,6 +206,7 @@ impl Analysis {
     pub(crate) fn take_over(&mut self, part: Self) {
         let Self { facts, flows, retransmissions, losses } = part;
         self.facts.connections += facts.connections;
+        self.facts.taken.add(&facts.taken);
         self.facts.left_out.add(facts.left_out);
         self.flows.extend(flows);
         self.retransmissions.extend(retransmissions);

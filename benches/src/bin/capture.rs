@@ -15,9 +15,10 @@ use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 use whyloss_capture::connections::{Connection, Connections, Observer};
 use whyloss_capture::headers::Segment;
-use whyloss_capture::{link, records, source};
+use whyloss_capture::{analysis, link, records, source};
 use whyloss_testkit::traffic::{Format, Settings, Traffic};
 
 /// The speed that is wanted.
@@ -113,6 +114,10 @@ enum Depth {
     Headers,
     /// And connections followed, each segment taken for what it is.
     Verdicts,
+    /// And what was around each loss is written down and judged.
+    Causes,
+    /// The same on all cores.
+    Cores,
 }
 
 #[derive(Default)]
@@ -126,9 +131,21 @@ impl Observer for Count {
     }
 }
 
-/// Packets, retransmissions and processor seconds.
+/// Packets, retransmissions and seconds: of the processor, or of the clock where all cores work.
 fn read(file: &Path, depth: Depth) -> (u64, u64, f64) {
-    let before = clock::own();
+    let (before, began) = (clock::own(), Instant::now());
+    if matches!(depth, Depth::Causes | Depth::Cores) {
+        let mut settings = analysis::Settings::default();
+        if depth == Depth::Causes {
+            settings.workers = 1;
+        }
+        let source = source::Source::open(file).unwrap_or_else(|error| panic!("{error}"));
+        let analysis = analysis::analyse(vec![source], &settings, &mut |_| ControlFlow::Continue(()));
+        let analysis = analysis.unwrap_or_else(|error| panic!("{error}"));
+        let took = if depth == Depth::Cores { began.elapsed().as_secs_f64() } else { clock::own() - before };
+        let retransmissions = analysis.flows.iter().map(|flow| flow.counts.retransmissions).sum();
+        return (analysis.facts.packets, retransmissions, took);
+    }
     let source = source::Source::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut connections = Connections::default();
     let mut count = Count::default();
@@ -226,7 +243,15 @@ fn measure(arguments: &Arguments) -> io::Result<Vec<Entry>> {
                 verdicts = verdicts.peer("tshark", peer);
             }
         }
-        entries.extend([verdicts, entry("headers", rate(Depth::Headers)), entry("records", rate(Depth::Records))]);
+        entries.push(verdicts);
+        for (what, depth) in [
+            ("records", Depth::Records),
+            ("headers", Depth::Headers),
+            ("causes", Depth::Causes),
+            ("causes-all-cores", Depth::Cores),
+        ] {
+            entries.push(entry(what, rate(depth)));
+        }
         if let Some(instructions) = instructions(settings)? {
             entries.push(Entry::new(format!("capture/{name}/instructions"), instructions, "Ir/packet"));
         }

@@ -15,6 +15,7 @@ mod error;
 pub mod evidence;
 pub mod half;
 pub mod headers;
+pub mod join;
 pub mod link;
 pub mod losses;
 pub mod pieces;

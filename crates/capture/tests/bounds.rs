@@ -1,7 +1,7 @@
 //! What is kept is bounded, and comes out the same whoever does the work.
 
 use proptest::prelude::*;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::ops::ControlFlow;
 use whyloss_capture::analysis::{analyse, Settings};
 use whyloss_capture::report::Analysis;
@@ -88,6 +88,50 @@ fn rows_that_are_too_many_are_counted() {
     assert_eq!(some.losses.len() as u64 + left_out.losses, all.losses.len() as u64);
 }
 
+/// Small captures in many formats, which the fuzzer begins with.
+fn seeds() -> Vec<(String, Vec<u8>)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/capture");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut seeds: Vec<_> =
+        files.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap())).collect();
+    seeds.sort();
+    seeds
+}
+
+#[test]
+fn captures_cut_anywhere_are_read_up_to_there_or_refused() {
+    let settings = Settings { workers: 1, ..Settings::default() };
+    let read = |name: &str, octets: &[u8]| {
+        let source = Source::new(name.to_owned(), Box::new(Cursor::new(octets.to_vec())))?;
+        analyse(vec![source], &settings, &mut |_| ControlFlow::Continue(()))
+    };
+    let seeds = seeds();
+    assert!(seeds.len() >= 20);
+    for (name, octets) in &seeds {
+        let whole = read(name, octets).unwrap().facts;
+        let expected = match name.as_str() {
+            "gzip" | "lz4" | "zstd" => 5..=6,
+            "pcapng-big-endian" => 7..=7,
+            "big-endian" | "cooked" | "modified" | "nanoseconds" | "pcap" | "pcapng" => 24..=24,
+            _ => 8..=8,
+        };
+        assert!(expected.contains(&whole.packets) && whole.segments == whole.packets, "{name}: {whole:?}");
+        let mut latest = 0;
+        for len in (0..octets.len()).step_by(7) {
+            match read(name, &octets[..len]) {
+                Ok(analysis) => {
+                    let packets = analysis.facts.packets;
+                    assert!((latest..=whole.packets).contains(&packets), "{name} cut at {len}: {packets} packets");
+                    latest = packets;
+                }
+                Err(error) => {
+                    assert!(error.to_string().starts_with(name.as_str()) && latest == 0, "{name} cut at {len}: {error}")
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -114,7 +158,7 @@ proptest! {
                 }
             }
         }
-        let source = Source::new("mutated".to_owned(), Box::new(std::io::Cursor::new(file))).unwrap();
+        let source = Source::new("mutated".to_owned(), Box::new(Cursor::new(file))).unwrap();
         match analyse(vec![source], &Settings { workers: 1, ..Settings::default() }, &mut |_| ControlFlow::Continue(())) {
             Ok(analysis) => {
                 prop_assert!(analysis.facts.remarks.iter().all(|remark| remark.starts_with("mutated: packet ") || remark.ends_with(" further remarks")));

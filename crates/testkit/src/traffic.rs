@@ -250,7 +250,7 @@ impl Traffic {
         self.at += 2_000;
         let mut frame = [0; 128];
         let begin = if self.settings.format == Format::Cooked {
-            frame[1] = 0x08;
+            frame[0] = 0x08;
             20
         } else {
             frame[12] = 0x08;

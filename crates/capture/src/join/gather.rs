@@ -1,0 +1,135 @@
+//! What is kept of the packets of a capture to find them again in another.
+
+use crate::headers::Segment;
+use crate::source::Source;
+use crate::{link, records, CaptureError};
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use whyloss_transport::segment::Flags;
+use whyloss_transport::Seq;
+
+/// Octets of data in a segment if the handshake, which says it, was not captured: what Ethernet takes.
+const COMMON_MSS: u32 = 1460;
+/// Octets of the timestamps option, which count against it.
+const TIMESTAMPS: u32 = 12;
+
+/// A packet, or a part of a record that was several packets when it was on the way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet {
+    pub at: u64,
+    /// The number of its record.
+    pub number: u64,
+    /// What is the same at both ends, in one number.
+    pub key: u64,
+    /// One direction of a connection.
+    pub flow: u32,
+    /// Where its first octet is in the stream.
+    pub start: u64,
+    pub len: u32,
+    pub ack: Option<u32>,
+    pub ip_id: Option<u16>,
+    pub damaged: bool,
+}
+
+/// One direction of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow {
+    pub from: SocketAddr,
+    pub to: SocketAddr,
+    /// The other direction.
+    pub back: Option<u32>,
+    /// The segment size that its sender announced.
+    mss: Option<u16>,
+    newest: Option<u64>,
+}
+
+/// A capture.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    pub packets: Vec<Packet>,
+    pub flows: Vec<Flow>,
+    pub began: u64,
+    pub ended: u64,
+    /// Packets that are not kept, as they are too many.
+    pub left_out: u64,
+    pub remarks: Vec<String>,
+}
+
+impl File {
+    /// Reads the TCP segments of a capture, `limit` of them at most.
+    pub fn read(source: Source, limit: usize) -> Result<Self, CaptureError> {
+        let name = source.name.clone();
+        let mut file = Self { began: u64::MAX, ..Self::default() };
+        let mut flows = HashMap::new();
+        let about = records::read(source, &mut |record| {
+            let segment = link::ip_packet(record.link, record.octets).ok().and_then(|found| Segment::read(record, &found));
+            file.began = file.began.min(record.at.as_nanos());
+            file.ended = file.ended.max(record.at.as_nanos());
+            if let Some(segment) = segment {
+                file.take(&segment, &mut flows, limit);
+            }
+            ControlFlow::Continue(())
+        })?;
+        file.remarks.extend(about.remarks.iter().map(|remark| format!("{name}: {remark}")));
+        if file.left_out > 0 {
+            file.remarks.push(format!("{name}: {} packets beyond the first {limit} are not joined", file.left_out));
+        }
+        Ok(file)
+    }
+
+    fn take(&mut self, segment: &Segment, numbers: &mut HashMap<(SocketAddr, SocketAddr), u32>, limit: usize) {
+        let back = numbers.get(&(segment.dst, segment.src)).copied();
+        let flow = *numbers.entry((segment.src, segment.dst)).or_insert_with(|| {
+            self.flows.push(Flow { from: segment.src, to: segment.dst, back, mss: None, newest: None });
+            self.flows.len() as u32 - 1
+        });
+        if let Some(other) = back {
+            self.flows[other as usize].back = Some(flow);
+        }
+        let reverse_mss = back.and_then(|back| self.flows[back as usize].mss);
+        let known = &mut self.flows[flow as usize];
+        if segment.flags.contains(Flags::SYN) {
+            known.mss = segment.options.mss.or(known.mss);
+        }
+        let start = known.newest.map_or((1 << 32) | u64::from(segment.seq), |newest| Seq(segment.seq).near(newest));
+        known.newest = Some(known.newest.map_or(start, |newest| newest.max(start)));
+        let announced = reverse_mss.into_iter().chain(known.mss).map(u32::from).min().unwrap_or(COMMON_MSS);
+        let timestamps = if segment.options.timestamps.is_some() { TIMESTAMPS } else { 0 };
+        let size = announced.saturating_sub(timestamps).max(1);
+        let mut done = 0;
+        loop {
+            if self.packets.len() == limit {
+                self.left_out += 1;
+                return;
+            }
+            let len = (segment.len - done).min(size);
+            let seq = segment.seq.wrapping_add(done);
+            self.packets.push(Packet {
+                at: segment.at.as_nanos(),
+                number: segment.number,
+                key: key(segment, seq, len),
+                flow,
+                start: start + u64::from(done),
+                len,
+                ack: segment.flags.contains(Flags::ACK).then_some(segment.ack),
+                ip_id: segment.ip_id.filter(|id| *id != 0 && segment.len <= size),
+                damaged: segment.is_damaged(),
+            });
+            done += len;
+            if done >= segment.len {
+                return;
+            }
+        }
+    }
+}
+
+/// What no address translator changes.
+fn key(segment: &Segment, seq: u32, len: u32) -> u64 {
+    // Which of the packets of a record carries PSH and FIN, the network card decides.
+    let kept = segment.flags.0 & (Flags::SYN.0 | Flags::RST.0 | Flags::ACK.0);
+    let mut hasher = std::hash::DefaultHasher::new();
+    (seq, segment.ack, len, kept, segment.options.timestamps, segment.options.sack()).hash(&mut hasher);
+    hasher.finish()
+}

@@ -10,6 +10,7 @@ use crate::report::{Analysis, Facts, Flow, Loss, SentAgain};
 use crate::shards::{Shard, SHARDS};
 use crate::source::Source;
 use crate::{connections, link, losses, records, shards, CaptureError};
+use ahash::RandomState;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -124,7 +125,7 @@ struct Part {
 impl Part {
     fn new(settings: Settings) -> Self {
         let connections = Connections::bounded(settings.connections, settings.pieces);
-        Self { connections, analyst: Analyst { settings, analysis: Analysis::default(), open: HashMap::new() } }
+        Self { connections, analyst: Analyst { settings, analysis: Analysis::default(), open: HashMap::default() } }
     }
 
     /// No more segments will come: what was written down goes to the rest.
@@ -162,7 +163,7 @@ struct Analyst {
     settings: Settings,
     analysis: Analysis,
     /// What is remembered of connections that are not over, of the client's and of the server's direction.
-    open: HashMap<u64, [Option<Box<Trail>>; 2]>,
+    open: HashMap<u64, [Option<Box<Trail>>; 2], RandomState>,
 }
 
 impl Analyst {

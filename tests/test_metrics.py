@@ -55,6 +55,9 @@ def test_main_traffic_is_compared_with_cross_traffic() -> None:
     assert only(only_some, "atgr") == pytest.approx(2 / 3)
     assert metrics.atgr(table, main=pl.col("entry") == 5)["atgr"].to_list() == [None]
     assert metrics.atgr(table, main=pl.col("entry") < 5)["atgr"].to_list() == [None], "no cross traffic"
+    marked = table.with_columns(traffic=pl.Series(["main", "main", "cross", None]))
+    assert only(metrics.atgr(marked), "atgr") == 2.0, "what is on neither side does not count"
+    assert only(metrics.atgr(marked, main=pl.col("traffic") == "cross"), "atgr") == pytest.approx(3 / 7)
 
 
 def test_successes_of_players_are_pooled() -> None:
@@ -119,6 +122,23 @@ def test_smoothness_is_the_coefficient_of_variation() -> None:
     assert only(first, "smoothness") == pytest.approx(0.5), "3 and 1"
 
 
+def test_a_flow_is_judged_from_its_start_to_its_finish() -> None:
+    # Rates 0, 1, 3, 0, of which the first and the last are not its own.
+    table = samples(0, 0, 125, 500, 500)
+    for start, finish, found in [
+        (0.0, None, 1.5**0.5),
+        (0.5, 3.2, 0.5),
+        (1.0, 3.0, 0.5),
+        (1.0, None, 14**0.5 / 4),
+        (1.0, 2.9, None),
+    ]:
+        flow = {"run": 0, "flow": "a", "start_ns": int(start * SECOND)}
+        finished = None if finish is None else int(finish * SECOND)
+        flows = pl.DataFrame(flow, strict=False).with_columns(pl.lit(finished, pl.UInt64).alias("finished_ns"))
+        value = metrics.smoothness(table, flows=flows)["smoothness"].to_list()
+        assert value == [None if found is None else pytest.approx(found)]
+
+
 def test_bins_without_samples_are_refused() -> None:
     table = samples(0, 1, 2, 3, every=SECOND)
     with pytest.raises(ValueError, match=r"`output\.sample` has to divide"):
@@ -132,41 +152,72 @@ def test_tables_of_a_run_agree_with_its_columns() -> None:
     played = {"stream": {"rate": "1 Mbps"}, "playback": {"enough": "90 %"}}
     scenario = wl.Scenario(
         {
-            "scenario": {"duration": "40 s"},
-            "output": {"sample": "100 ms"},
+            # It does not end with a bin: a bin that does has no sample at its end.
+            "scenario": {"duration": "40.5 s"},
+            "output": {"sample": "100 ms", "smoothness": {"bin": "500 ms", "from": "2 s"}},
             "path": path,
             "flow": [
                 {
                     "scheme": "newreno",
                     "count": 3,
-                    "start_spread": "1 s",
+                    "start_spread": "5 s",
+                    "traffic": "main",
                     **played,
                 },
-                {"scheme": "cubic", **played},
+                {"scheme": "cubic", "traffic": "cross", **played},
+                # One that is over before the run, which goes on for the other.
+                {"scheme": "cubic", "size": "2 MB"},
+                {"scheme": "vegas", "size": "100 MB"},
+                {"cbr": {"rate": "100 kbps", "packet": "500 B"}, "traffic": "cross"},
+                {"scheme": "tfrc", "traffic": "cross"},
             ],
         }
     )
     results = scenario.run()
     table = results.transfers.to_polars()
     run = results.runs.to_polars()
+    controlled = table.filter(pl.col("scheme") != "cbr")
     assert run["system_goodput_bps"].to_list() == pytest.approx(
-        metrics.system_goodput(table)["system_goodput_bps"].to_list()
+        metrics.system_goodput(controlled)["system_goodput_bps"].to_list()
     )
-    assert run["fairness"].to_list() == pytest.approx([metrics.fairness_of(table["goodput_bps"])])
-    by_scheme = dict(metrics.protocol_goodput(table).select("scheme", "protocol_goodput_bps").rows())
-    assert by_scheme["cubic"] == pytest.approx(table.filter(scheme="cubic")["goodput_bps"].sum())
-    # The slot that ends with the run has no sample: one in forty, which four flows can turn by 10 %.
+    assert run["fairness"].to_list() == pytest.approx([metrics.fairness_of(controlled["goodput_bps"])])
+    ratio = metrics.atgr(table)["atgr"].to_list()
+    assert run["atgr"].to_list() == pytest.approx(ratio)
+    others = metrics.atgr(table, main=pl.col("traffic") == "main")["atgr"].to_list()
+    assert ratio != pytest.approx(others), "what is on neither side would change it"
+
+    protocols = results.protocols.to_polars()
+    assert protocols.select("scheme", "transfers").rows() == [("newreno", 3), ("cubic", 2), ("vegas", 1), ("cbr", 1), ("tfrc", 1)]
+    by = ["run", "scheme"]
+    for column, value in [
+        ("protocol_goodput_bps", metrics.protocol_goodput(table)["protocol_goodput_bps"]),
+        ("mean_goodput_bps", metrics.goodput(table, by)["goodput_bps"]),
+        ("fairness", metrics.fairness(table, by)["fairness"]),
+    ]:
+        assert protocols[column].to_list() == pytest.approx(value.to_list()), column
+    assert 0.5 < protocols["fairness"][1] < 0.9999, "the two are not equal, so that the test has something to tell"
+
+    flows = results.flows.to_polars()
+    found = metrics.smoothness(results.samples, SECOND // 2, since_ns=2 * SECOND, flows=flows)
+    told = dict(flows.select("flow", "smoothness").rows())
+    assert told.pop("flow4") is None, "plain datagrams have no samples"
+    assert dict(found.select("flow", "smoothness").rows()) == pytest.approx(told)
+    assert flows.filter(flow="flow2")["finished_ns"].item() < 39 * SECOND
+    assert run["smoothness_bin_ns"].to_list() == [SECOND // 2]
+    assert found["smoothness"].is_between(0.02, 2).all()
     counted = only(metrics.application_success(results.transfers), "application_success")
     sampled = only(
-        metrics.application_success_at(results.samples, 1e6, 0.9, flows=results.flows), "application_success"
+        metrics.application_success_at(
+            results.samples, 1e6, 0.9, flows=flows.filter(~pl.col("flow").is_in(["flow2", "flow3"]))
+        ),
+        "application_success",
     )
     assert 0 < counted < 100
-    assert sampled == pytest.approx(counted, abs=2.6)
-    sent = results.flows.to_polars()
+    assert sampled == pytest.approx(counted)
     rate = (
         metrics.sending_rate(results.samples)
         .group_by("flow", maintain_order=True)
         .agg(pl.col("sending_rate_bps").sum())
     )
-    assert (rate["sending_rate_bps"] / 8 <= sent["data_octets_sent"]).all()
-    assert metrics.smoothness(results.samples, since_ns=2 * SECOND)["smoothness"].is_between(0.02, 2).all()
+    sent = flows.drop_nulls("data_octets_sent")["data_octets_sent"]
+    assert (rate["sending_rate_bps"] / 8 <= sent).all()

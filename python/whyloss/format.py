@@ -174,6 +174,12 @@ The law of a time that is drawn.
 """
 
 
+Traffic: TypeAlias = Literal["main", "cross"]
+"""
+One of two sides that share a network unequally: that which is looked at, and that which joins it on a part of its way.
+"""
+
+
 @dataclass(kw_only=True)
 class Taken:
     """
@@ -783,6 +789,22 @@ class Segments:
     """
 
 
+@dataclass(kw_only=True)
+class Smoothness:
+    """
+    Over which bins of time it is counted how evenly flows send.
+    """
+
+    bin: Span | None = "1 s"
+    """
+    Length of a bin, at least 1 ms. It should be a round-trip time or more. Bins are those of the run: from 0 on, from `bin` on, and so on.
+    """
+    from_: Span | None = "0 ns"
+    """
+    Bins that begin earlier do not count: slow start is not smooth.
+    """
+
+
 Spell: TypeAlias = Span | Drawn
 """
 A time that is always the same, or drawn anew each time.
@@ -1293,6 +1315,10 @@ class Flow:
     """
     The host that receives; `client` in `[path]`, the next receiver in `[dumbbell]` if nothing is said.
     """
+    traffic: Traffic | None = None
+    """
+    The side that it is on where main traffic is compared with cross traffic: `atgr` in the table `runs`. On neither if nothing is said.
+    """
     web: Web | None = None
     """
     Pages for a web user, in the place of `size`; only TCP. `web = {}` is the published model.
@@ -1365,6 +1391,10 @@ class Output:
     segments: Segments | None = None
     """
     Keep a row for every packet that an endpoint sent; none if nothing is said. `segments = {}` keeps those of the whole run.
+    """
+    smoothness: Smoothness | None = field(default_factory=lambda: Smoothness(bin="1 s", from_="0 ns"))
+    """
+    The bins of time of `smoothness` in the table `flows`.
     """
 
 
@@ -2052,7 +2082,9 @@ class Document:
     """
     Agents at routers. Of several of one link, the last is the nearest to the link.
     """
-    output: Output | None = field(default_factory=lambda: Output(drops=False))
+    output: Output | None = field(
+        default_factory=lambda: Output(drops=False, smoothness={"bin": "1 s", "from": "0 ns"})
+    )
     """
     What is written down beside flows, losses and links.
     """

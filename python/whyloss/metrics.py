@@ -4,11 +4,14 @@
 >>> metrics.fairness(results.transfers)  # one row a run
 >>> metrics.protocol_goodput(results.transfers)  # one row a run and scheme
 >>> metrics.atgr(results.transfers, main=pl.col("from").str.starts_with("main"))
->>> metrics.smoothness(results.samples, bin_ns=1_000_000_000)
+>>> metrics.smoothness(results.samples, bin_ns=100_000_000, flows=results.flows)
 
 Each takes a table (a :class:`whyloss.Table`, or a data frame with some of its rows) and returns a data frame: the
 columns that it was grouped by, then the value. Without ``by`` there is one row a run, or a run of a sweep's point.
 Rates are in bit/s, times in nanoseconds.
+
+What needs no choice stands in the tables of every run: ``runs``, ``protocols``, ``transfers`` and ``flows`` have
+columns of the same names. The functions are for other groups, other bins and other shares.
 """
 
 from __future__ import annotations
@@ -63,7 +66,10 @@ def system_goodput(transfers: pl.DataFrame | _Arrow, by: Iterable[str] | None = 
 
 
 def protocol_goodput(transfers: pl.DataFrame | _Arrow, by: Iterable[str] | None = None) -> pl.DataFrame:
-    """The sum of the goodputs of each scheme, ``protocol_goodput_bps`` (Tsaoussidis & Zhang 2002)."""
+    """The sum of the goodputs of each scheme, ``protocol_goodput_bps`` (Tsaoussidis & Zhang 2002).
+
+    That of a run stands in ``protocols``.
+    """
     frame = _frame(transfers)
     keys = [*_keys(frame, by), "scheme"]
     return _grouped(frame, keys, pl.col("goodput_bps").sum().alias("protocol_goodput_bps"))
@@ -92,16 +98,21 @@ def fairness(transfers: pl.DataFrame | _Arrow, by: Iterable[str] | None = None) 
 
 def atgr(
     transfers: pl.DataFrame | _Arrow,
-    main: pl.Expr,
+    main: pl.Expr | None = None,
     cross: pl.Expr | None = None,
     by: Iterable[str] | None = None,
 ) -> pl.DataFrame:
     """Mean goodput of the main flows over that of the cross flows, ``atgr`` (Tsaoussidis & Zhang 2002).
 
-    ``main`` says which rows are main flows; ``cross`` which are cross flows, all others if it is not given. 1 is fair,
-    below 1 unfair to the main flows. Null where either are missing or the cross flows got nothing.
+    ``main`` says which rows are main flows; ``cross`` which are cross flows, all others if it is not given. Without
+    ``main`` both are what the scenario says (``traffic`` of a ``[[flow]]``): then the value of a run stands in
+    ``runs``. 1 is fair, below 1 unfair to the main flows. Null where either are missing or the cross flows got nothing.
     """
-    cross = ~main if cross is None else cross
+    if main is None:
+        main, others = (pl.col("traffic") == side for side in ("main", "cross"))
+    else:
+        others = ~main.fill_null(False)
+    cross = others if cross is None else cross
     rate = pl.col("goodput_bps")
     mean = rate.filter(cross).mean()
     ratio = pl.when(mean > 0).then(rate.filter(main).mean() / mean)
@@ -185,20 +196,32 @@ def smoothness(
     *,
     since_ns: int = 0,
     until_ns: int | None = None,
+    flows: pl.DataFrame | _Arrow | None = None,
 ) -> pl.DataFrame:
     """How uneven each flow's sending rate is, ``smoothness``: its coefficient of variation over bins of time.
 
     Standard deviation over mean, as Floyd, Handley, Padhye & Widmer (2000) judge TFRC; 0 is perfectly smooth. It
     depends on ``bin_ns``, which should be at least a round-trip time: give both. Bins from ``since_ns`` to
-    ``until_ns`` count. One row a flow; null if it sent nothing, or has fewer than two bins.
+    ``until_ns`` count; with ``flows``, those of a flow that lie wholly between its start and its finish, if it has one.
+    One row a flow that has a bin; null if it sent nothing, or has fewer than two.
+
+    ``flows`` has it for one length of bins, ``output.smoothness.bin``, without samples; there the bin that ends with
+    the run counts, too, which has no sample at its end.
     """
     rate = sending_rate(samples, bin_ns, by)
+    within = [name for name in rate.columns if name not in {"at_ns", "sending_rate_bps"}]
+    end = pl.col("at_ns") + bin_ns
     rate = rate.filter(pl.col("at_ns") >= since_ns)
     if until_ns is not None:
-        rate = rate.filter(pl.col("at_ns") + bin_ns <= until_ns)
+        rate = rate.filter(end <= until_ns)
+    if flows is not None:
+        times = _frame(flows).select(*within, pl.col("start_ns", "finished_ns").cast(pl.Int64))
+        rate = rate.join(times, on=within, how="inner", maintain_order="left")
+        rate = rate.filter(
+            pl.col("at_ns") >= pl.col("start_ns"), pl.col("finished_ns").is_null() | (end <= pl.col("finished_ns"))
+        )
     value = pl.col("sending_rate_bps")
     known = (value.mean() > 0) & (value.len() > 1)
-    within = [name for name in rate.columns if name not in {"at_ns", "sending_rate_bps"}]
     return _grouped(rate, within, pl.when(known).then(value.std(ddof=0) / value.mean()).alias("smoothness"))
 
 

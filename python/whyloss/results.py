@@ -85,6 +85,11 @@ class Results:
         return self["transfers"]
 
     @property
+    def protocols(self) -> Table:
+        """One row a scheme of a run: what its transfers got together."""
+        return self["protocols"]
+
+    @property
     def flows(self) -> Table:
         """One row a connection or stream of datagrams."""
         return self["flows"]

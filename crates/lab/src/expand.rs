@@ -327,7 +327,7 @@ impl Network {
                         .at(format!("{field}.name"))
                         .allowed("a name of its own for each flow"));
                 }
-                self.transfers.push(Transfer { name, flow: index, from, to });
+                self.transfers.push(Transfer { name, flow: index, from, to, traffic: flow.traffic });
             }
         }
         let ends = document.flow.iter().any(|flow| flow.size.is_some());
@@ -389,6 +389,12 @@ impl Network {
         }
         if document.output.sample == Some(Duration::ZERO) {
             return Err(InputError::default().at("output.sample").found("\"0 s\"").allowed("a time above zero"));
+        }
+        if let Some((field, found, allowed)) = document.output.smoothness.unwrap_or_default().spec().flaw() {
+            return Err(InputError::default()
+                .at(format!("output.smoothness.{field}"))
+                .found(format!("\"{found}\""))
+                .allowed(allowed));
         }
         let Some(segments) = &document.output.segments else { return Ok(()) };
         if segments.at_most == 0 || segments.at_most > Segments::MOST {

@@ -25,6 +25,7 @@ fn says_only(flow: &Flow, except: impl FnOnce(&mut Flow)) -> bool {
         name: String::new(),
         from: None,
         to: None,
+        traffic: None,
         count: plain.count,
         start: plain.start,
         start_spread: plain.start_spread,
@@ -46,7 +47,7 @@ pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Res
         if !says_only(flow, |rest| rest.cbr = None) {
             return Err(InputError::new("datagrams know nothing of TCP")
                 .at(at("cbr"))
-                .allowed("name, from, to, count, start, start_spread, playback"));
+                .allowed("name, from, to, traffic, count, start, start_spread, playback"));
         }
         if !(29..=65_535).contains(&cbr.packet.0) {
             return Err(InputError::default()
@@ -162,7 +163,7 @@ fn check_controlled(flow: &Flow, field: &str) -> Result<datagram::Config, InputE
         return Err(InputError::new("DCCP and TFRC know nothing of TCP")
             .at(format!("{field}.scheme"))
             .found(format!("\"{}\" with fields of TCP", flow.scheme.as_deref().unwrap_or_default()))
-            .allowed("name, from, to, count, start, start_spread, playback, dccp, parameters"));
+            .allowed("name, from, to, traffic, count, start, start_spread, playback, dccp, parameters"));
     }
     flow.datagram_config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{nearest, InputError};
 use crate::flows::FlowConfig;
-use crate::format::Input;
+use crate::format::{Input, Traffic};
 use crate::ways::Way;
 use whyloss_sim::Move;
 
@@ -61,6 +61,8 @@ pub struct Transfer {
     pub from: usize,
     /// The receiving host, likewise.
     pub to: usize,
+    /// The side that it is on where main traffic is compared with cross traffic.
+    pub traffic: Option<Traffic>,
 }
 
 impl Network {

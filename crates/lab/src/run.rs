@@ -160,6 +160,7 @@ impl World {
         if let Some(interval) = document.output.sample {
             builder.sample_every(interval);
         }
+        builder.smoothness(document.output.smoothness.unwrap_or_default().spec());
         if let Some(segments) = &document.output.segments {
             builder.log_packets(LogSpec {
                 from: Instant::ZERO + segments.from,

@@ -10,6 +10,7 @@ use crate::playback::Playback;
 use crate::radio::RadioSpec;
 use crate::record::LogSpec;
 use crate::shape::LinkSpec;
+use crate::smoothness::SmoothnessSpec;
 use crate::web::Web;
 use std::fmt;
 use whyloss_transport::datagram;
@@ -143,6 +144,7 @@ pub struct Builder {
     pub(crate) flows: Vec<FlowSpec>,
     pub(crate) send_overhead: Duration,
     pub(crate) sampling: Option<Duration>,
+    pub(crate) smoothness: SmoothnessSpec,
     pub(crate) log: Option<LogSpec>,
     pub(crate) captures: Vec<CaptureSpec>,
     pub(crate) inputs: Vec<InputSpec>,
@@ -300,6 +302,11 @@ impl Builder {
     /// Takes a sample of every flow and queue at every multiple of `interval`.
     pub fn sample_every(&mut self, interval: Duration) {
         self.sampling = Some(interval);
+    }
+
+    /// Says in which bins of time it is counted how evenly flows send; in those of a second if nothing is said.
+    pub fn smoothness(&mut self, spec: SmoothnessSpec) {
+        self.smoothness = spec;
     }
 
     /// Writes down the packets that endpoints send, one by one.

@@ -8,6 +8,7 @@ use crate::middlebox::{Attached, Counts};
 use crate::network::{Copies, Network};
 use crate::packet::SentData;
 use crate::record::{DropRecord, FlowRecord, LinkRecord, LossRow, MiddleboxRecord, Records, StripedRecord, TimeoutRow};
+use crate::smoothness::Bins;
 use crate::truth::Truth;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use whyloss_transport::differentiation::{self, Verdict};
@@ -47,7 +48,7 @@ pub(crate) fn check(net: &mut Network, hosts: &Hosts, link_names: &[String]) -> 
 }
 
 /// Puts the records of a run together.
-pub(crate) fn fill(records: &mut Records, mut net: Network, mut hosts: Hosts, link_names: &[String]) {
+pub(crate) fn fill(records: &mut Records, mut net: Network, mut hosts: Hosts, bins: &Bins, link_names: &[String]) {
     let now = Instant::from_nanos(net.now);
     records.ended_at = now;
     (records.log, records.log_left_out) = net.log.take().map(|log| log.into_rows()).unwrap_or_default();
@@ -61,7 +62,7 @@ pub(crate) fn fill(records: &mut Records, mut net: Network, mut hosts: Hosts, li
         TimeoutRow { truth: fates.truth(&SentData { flow, offset, sent_at }), ..row }
     };
     records.timeouts = timeouts.into_iter().map(with_truth).collect();
-    records.flows = (0..hosts.flows.all.len()).map(|number| flow(FlowId::new(number), &hosts, &net, now)).collect();
+    records.flows = (0..hosts.flows.all.len()).map(|number| flow(FlowId::new(number), &hosts, &net, bins, now)).collect();
     records.striped = hosts.flows.files.iter().map(|file| striped(file, now)).collect();
     let in_flight = net.in_flight().into_iter().enumerate().zip(link_names);
     records.links = in_flight.map(|((number, in_flight), name)| link(DirectionId::new(number), name, in_flight, &net)).collect();
@@ -79,7 +80,7 @@ fn loss(flow: FlowId, mut record: LossRecord, hosts: &Hosts, gaps: &GapIndex, fa
     LossRow { flow: flow.index(), record, truth, dropped: drop.map(|drop| (drop.at, drop.link, drop.link_way)) }
 }
 
-fn flow(id: FlowId, hosts: &Hosts, net: &Network, now: Instant) -> FlowRecord {
+fn flow(id: FlowId, hosts: &Hosts, net: &Network, bins: &Bins, now: Instant) -> FlowRecord {
     let flow = &hosts.flows.all[id.index()];
     let ends = Way::BOTH.map(|way| EndpointId::of(id, way));
     let [sender, receiver] = ends.map(|end| hosts.stats(end));
@@ -98,6 +99,7 @@ fn flow(id: FlowId, hosts: &Hosts, net: &Network, now: Instant) -> FlowRecord {
         octets_corrupted: hosts.corrupted(id),
         goodput_bps: goodput(flow.octets, flow.start, end),
         sending_rate_bps: sender.map(|sender| goodput(sender.data_octets_sent, flow.start, end)),
+        smoothness: bins.variation(id.index()),
         pages: flow.browser.as_ref().map(|(_, browser)| browser.counts),
         playback: flow.player.as_ref().map(|player| player.counts(end.min(flow.stop).as_nanos())),
         sender,

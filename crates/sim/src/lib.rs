@@ -35,6 +35,7 @@ mod routes;
 mod service;
 mod shape;
 mod simulation;
+mod smoothness;
 mod spell;
 mod spread;
 mod striped;
@@ -69,6 +70,7 @@ pub use record::{
 pub use shape::DirectionSpec;
 pub use shape::{Change, LinkSpec, QueueLimit, Stretch};
 pub use simulation::{Limits, Progress, RunOutcome, Simulation};
+pub use smoothness::SmoothnessSpec;
 pub use spell::{Drawn, Spell, SpellLaw};
 pub use spread::{Jitter, JitterLaw, Reorder};
 pub use text::FileError;

@@ -20,6 +20,8 @@ pub struct Records {
     pub ended_at: Instant,
     /// The largest random send overhead; zero if there was none.
     pub send_overhead: Duration,
+    /// Length of the bins of [`FlowRecord::smoothness`].
+    pub smoothness_bin: Duration,
     /// One entry a flow, in the order in which they were added; the connections of a striped transfer are flows too.
     pub flows: Vec<FlowRecord>,
     /// One entry a striped transfer.
@@ -115,6 +117,9 @@ pub struct FlowRecord {
     pub goodput_bps: f64,
     /// Octets of data sent, retransmissions included, per second over the same time, in bit/s; `None` for datagrams.
     pub sending_rate_bps: Option<f64>,
+    /// How unevenly the sender sent: the coefficient of variation of its octets of data over bins of [`Records::smoothness_bin`], those that lie
+    /// wholly in the same time. `None` for plain datagrams, and for a flow that sent nothing, or in fewer than two bins.
+    pub smoothness: Option<f64>,
     /// How the player at the receiver fared, if there is one.
     pub playback: Option<PlaybackCounts>,
     /// What the web user at the receiver got, if there is one.

@@ -1,12 +1,13 @@
 //! Letting time pass.
 
-use crate::address::{DirectionId, FlowId};
+use crate::address::{DirectionId, EndpointId, FlowId, Way};
 use crate::error::RunError;
 use crate::events::Target;
 use crate::finish;
 use crate::hosts::Hosts;
 use crate::network::Network;
 use crate::record::{LinkSample, Records};
+use crate::smoothness::Bins;
 use std::ops::ControlFlow;
 use whyloss_transport::{Duration, Instant};
 
@@ -51,6 +52,7 @@ pub struct Simulation {
     pub(crate) hosts: Hosts,
     pub(crate) sampling: Option<Duration>,
     pub(crate) next_sample: u64,
+    pub(crate) bins: Bins,
     pub(crate) events: u64,
     pub(crate) link_names: Vec<String>,
     /// What is known from the start, and the samples.
@@ -80,7 +82,7 @@ impl Simulation {
         }
         let until = limits.until.map_or(u64::MAX, Instant::as_nanos);
         let outcome = loop {
-            let horizon = until.min(self.next_sample);
+            let horizon = until.min(self.next_sample).min(self.bins.due());
             match self.advance(horizon) {
                 Pause::Completed => break RunOutcome::Completed,
                 Pause::Stretch => {}
@@ -95,7 +97,13 @@ impl Simulation {
                         self.net.now = until;
                         break RunOutcome::TimeLimit;
                     }
-                    self.sample();
+                    if horizon == self.bins.due() {
+                        self.close_bins(horizon);
+                        self.bins.rest_until(self.net.events.next_at());
+                    }
+                    if horizon == self.next_sample {
+                        self.sample();
+                    }
                 }
             }
             let progress = Progress {
@@ -168,11 +176,21 @@ impl Simulation {
         }
     }
 
+    /// Looks at what every sender has sent until `now`.
+    fn close_bins(&mut self, now: u64) {
+        let hosts = &self.hosts;
+        self.bins.look(now, |flow| {
+            let stats = hosts.stats(EndpointId::of(FlowId::new(flow), Way::Forward));
+            (stats.map_or(0, |stats| stats.data_octets_sent), hosts.flows.all[flow].finished)
+        });
+    }
+
     /// Ends the run; what was recorded of it.
     pub fn into_records(mut self) -> Records {
         let mut records = std::mem::take(&mut self.records);
         records.events = self.events;
-        finish::fill(&mut records, self.net, self.hosts, &self.link_names);
+        self.close_bins(self.net.now);
+        finish::fill(&mut records, self.net, self.hosts, &self.bins, &self.link_names);
         records
     }
 }

@@ -63,6 +63,7 @@ def run(scenario: Path, sets: tuple[str, ...], number: int, out: Path | None, as
                 "scenario": chosen.name,
                 "run": number,
                 "transfers": results.transfers.to_polars().to_dicts(),
+                "protocols": results.protocols.to_polars().to_dicts(),
                 "losses": _losses(results).to_dicts(),
                 "links": results.links.to_polars().to_dicts(),
                 "middleboxes": results.middleboxes.to_polars().to_dicts(),
@@ -100,6 +101,14 @@ def _show(results: Results) -> None:
             *(line[name] for name in ("losses", "retransmissions", "reductions", "timeouts")),
         )
     screen.print(listing)
+    protocols = results.protocols.to_polars()
+    if 1 < len(protocols) < len(transfers):
+        listing = table("\nWhat each scheme got", "scheme", ">transfers", ">goodput", ">mean", ">fairness")
+        for line in protocols.to_dicts():
+            goodputs = (rate(line[f"{name}_goodput_bps"]) for name in ("protocol", "mean"))
+            fairness = "" if line["fairness"] is None else f"{line['fairness']:.3f}"
+            row(listing, line["scheme"], line["transfers"], *goodputs, fairness)
+        screen.print(listing)
     losses = _losses(results)
     if len(losses):
         listing = table("\nWhat was lost, and what the sender made of it", *losses.columns[:-1], ">losses")

@@ -23,6 +23,9 @@ pub struct Flow {
     /// The host that receives; `client` in `[path]`, the next receiver in `[dumbbell]` if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// The side that it is on where main traffic is compared with cross traffic: `atgr` in the table `runs`. On neither if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
     /// How many flows of this kind.
     pub count: u32,
     /// When they start.
@@ -82,12 +85,33 @@ pub struct Flow {
     pub tcp: Tcp,
 }
 
+/// One of two sides that share a network unequally: that which is looked at, and that which joins it on a part of its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Traffic {
+    /// The traffic that is looked at.
+    Main,
+    /// The traffic that it is compared with.
+    Cross,
+}
+
+impl Traffic {
+    /// Its name in scenarios and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Cross => "cross",
+        }
+    }
+}
+
 impl Default for Flow {
     fn default() -> Self {
         Self {
             name: String::new(),
             from: None,
             to: None,
+            traffic: None,
             count: 1,
             start: Duration::ZERO,
             start_spread: Duration::ZERO,

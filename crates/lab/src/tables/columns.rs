@@ -2,6 +2,7 @@
 
 use super::set::{Tables, NAMES};
 use crate::flows::FlowConfig;
+use crate::format::Traffic;
 use crate::network::{Network, Transfer};
 use arrow_array::builder::{Float64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -28,6 +29,30 @@ pub struct Origin<'a> {
     transfer_of: Vec<usize>,
     /// What became of each transfer.
     outlines: Vec<Outline>,
+    /// The transfers of each scheme.
+    protocols: Vec<Protocol<'a>>,
+}
+
+/// Transfers of one scheme.
+#[derive(Clone, Debug)]
+pub struct Protocol<'a> {
+    scheme: &'a str,
+    /// What each got, in bit/s.
+    goodputs: Vec<f64>,
+}
+
+impl<'a> Protocol<'a> {
+    /// Those of every scheme, in the order in which the schemes come first.
+    fn all(schemes: &'a [String], outlines: &[Outline]) -> Vec<Self> {
+        let mut protocols: Vec<Self> = Vec::new();
+        for (scheme, outline) in schemes.iter().zip(outlines) {
+            match protocols.iter_mut().find(|protocol| protocol.scheme == scheme) {
+                Some(protocol) => protocol.goodputs.push(outline.goodput_bps),
+                None => protocols.push(Self { scheme, goodputs: vec![outline.goodput_bps] }),
+            }
+        }
+        protocols
+    }
 }
 
 /// What became of a transfer, over however many connections.
@@ -82,7 +107,8 @@ impl<'a> Origin<'a> {
                 }
             }
         }
-        Self { run, network, schemes, outcome, records, transfer_of, outlines }
+        let protocols = Protocol::all(schemes, &outlines);
+        Self { run, network, schemes, outcome, records, transfer_of, outlines, protocols }
     }
 
     fn rows<T>(&'a self, items: &'a [T]) -> impl ExactSizeIterator<Item = Row<'a, T>> {
@@ -93,6 +119,18 @@ impl<'a> Origin<'a> {
     fn goodputs(&self) -> impl Iterator<Item = f64> + '_ {
         let plain = |transfer: usize| self.network.flows[self.network.transfers[transfer].flow] == FlowConfig::Datagrams;
         self.outlines.iter().enumerate().filter(move |(index, _)| !plain(*index)).map(|(_, outline)| outline.goodput_bps)
+    }
+
+    /// Goodputs of the transfers on one side, in bit/s.
+    fn goodputs_of(&self, side: Traffic) -> impl Iterator<Item = f64> + '_ {
+        let outlines = self.outlines.iter().zip(&self.network.transfers);
+        outlines.filter(move |(_, transfer)| transfer.traffic == Some(side)).map(|(outline, _)| outline.goodput_bps)
+    }
+
+    /// Average traffic goodput ratio (Tsaoussidis & Zhang 2002, 4.3); `None` where a side is missing or the cross traffic got nothing.
+    fn atgr(&self) -> Option<f64> {
+        let (main, cross) = (mean(self.goodputs_of(Traffic::Main))?, mean(self.goodputs_of(Traffic::Cross))?);
+        (cross > 0.0).then(|| main / cross)
     }
 
     fn flow(&self, flow: usize) -> &'a str {
@@ -145,6 +183,12 @@ fn jain(values: impl Iterator<Item = f64>) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (n * squares))
 }
 
+/// The mean; `None` if there is no value.
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (n, sum) = values.fold((0.0, 0.0), |(n, sum), value| (n + 1.0, sum + value));
+    (n > 0.0).then(|| sum / n)
+}
+
 /// Packets that queues dropped, because they were full or early.
 const fn queued(dropped: &CauseCounts) -> u64 {
     dropped.get(Cause::QueueFull) + dropped.get(Cause::Aqm)
@@ -183,6 +227,8 @@ table! {
         send_overhead_ns: always u64 = r.item.send_overhead.as_nanos(), "Upper bound of the random delay before each packet leaves its host; 0 if there was none.";
         system_goodput_bps: always f64 = r.of.goodputs().sum(), "Sum of the goodputs of all transfers but those of plain datagrams (`cbr`).";
         fairness: maybe f64 = jain(r.of.goodputs()), "Jain's index of these goodputs, (Σg)² / (n Σg²): 1 if all are equal, 1/n if one has all; null if there are none, or all are 0.";
+        atgr: maybe f64 = r.of.atgr(), "Average traffic goodput ratio: mean goodput of the transfers with `traffic = \"main\"` over that of those with `\"cross\"`; 1 is fair, below 1 unfair to the main traffic. Null if there are none of one kind, or the cross traffic got nothing.";
+        smoothness_bin_ns: always u64 = r.item.smoothness_bin.as_nanos(), "Length of the bins of `smoothness` in `flows`: `output.smoothness.bin`.";
         events: always u64 = r.item.events, "Events that the simulator took.";
         segments_left_out: always u64 = r.item.log_left_out, "Packets for which `segments` had no room: see `output.segments.at_most`.";
         packets_sent: always u64 = r.item.packets.sent, "Packets that left an endpoint.";
@@ -207,6 +253,7 @@ table! {
         scheme: always text = &r.of.schemes[r.index], "Scheme or parts, as the scenario names them; `cbr` for datagrams.";
         from: always text = r.of.node(r.of.network.transfers[r.index].from), "The sending host.";
         to: always text = r.of.node(r.of.network.transfers[r.index].to), "The receiving host.";
+        traffic: maybe text = r.of.network.transfers[r.index].traffic.map(Traffic::name), "`main` or `cross`, if its `[[flow]]` says so: see `atgr` in `runs`.";
         connections: always u32 = r.item.connections, "Number of connections that carried it.";
         octets: maybe u64 = r.item.octets, "Octets that it was to move; null if without end.";
         octets_delivered: always u64 = r.item.octets_delivered, "Octets that arrived in order.";
@@ -219,6 +266,18 @@ table! {
         playback_met_buffered: maybe u64 = r.item.playback.map(|counts| counts.met_buffered), "Slots in which enough was there, with what waited in the buffer from earlier ones.";
         pages: maybe u64 = r.item.pages.map(|counts| counts.pages), "Pages that the web user at the receiver got whole; null without `web`.";
         mean_page_time_ns: maybe f64 = r.item.pages.filter(|counts| counts.pages > 0).map(|counts| counts.took.as_nanos() as f64 / counts.pages as f64), "Mean time from the request of a page until all of it was in order at the receiver; null without a whole page.";
+    }
+}
+
+table! {
+    /// One row a scheme of a run.
+    Protocols |r: Row<'a, Protocol<'a>>| {
+        run: always u32 = r.of.run, "Number of the run.";
+        scheme: always text = r.item.scheme, "Scheme or parts, as the scenario names them; `cbr` for datagrams.";
+        transfers: always u32 = r.item.goodputs.len() as u32, "Number of its transfers.";
+        protocol_goodput_bps: always f64 = r.item.goodputs.iter().sum(), "Aggregated protocol goodput: the sum of the goodputs of its transfers.";
+        mean_goodput_bps: always f64 = r.item.goodputs.iter().sum::<f64>() / r.item.goodputs.len() as f64, "Their mean.";
+        fairness: maybe f64 = jain(r.item.goodputs.iter().copied()), "Jain's index of them alone; null if all are 0.";
     }
 }
 
@@ -240,6 +299,7 @@ table! {
         octets_corrupted: always u64 = r.item.octets_corrupted, "Octets that reached the application with another value than they were sent with.";
         goodput_bps: always f64 = r.item.goodput_bps, "Octets delivered times 8, per second from the start to the finish, or to the end of the run if it did not finish.";
         sending_rate_bps: maybe f64 = r.item.sending_rate_bps, "Octets of data sent, retransmissions included, times 8, per second over the same time as the goodput; null for datagrams without congestion control.";
+        smoothness: maybe f64 = r.item.smoothness, "How unevenly the sender sent: the coefficient of variation of the octets of data that it sent, retransmissions included, in each bin of `output.smoothness.bin`; 0 is perfectly smooth. Bins that lie wholly between start and finish, or the end of the run, count. Null for datagrams without congestion control, for fewer than two bins, and if nothing was sent in them.";
         segments_sent: maybe u64 = r.sender(|s| s.segments_sent), "Segments that the sender sent. This and all counters below are null for datagrams.";
         data_segments_sent: maybe u64 = r.sender(|s| s.data_segments_sent), "Segments with data, retransmissions included.";
         data_octets_sent: maybe u64 = r.sender(|s| s.data_octets_sent), "Octets of data sent, retransmissions included.";
@@ -447,6 +507,7 @@ pub fn batches(origin: &Origin<'_>, with_drops: bool) -> Tables {
     let tables: [(Vec<Field>, Vec<ArrayRef>); NAMES.len()] = [
         Runs::batch(origin.rows(std::slice::from_ref(records))),
         Transfers::batch(origin.rows(&origin.outlines)),
+        Protocols::batch(origin.rows(&origin.protocols)),
         Flows::batch(origin.rows(&records.flows)),
         losses,
         Timeouts::batch(origin.rows(&records.timeouts)),
@@ -467,6 +528,7 @@ pub fn all() -> [(&'static str, Vec<Column>); NAMES.len()] {
     [
         ("runs", Runs::columns()),
         ("transfers", Transfers::columns()),
+        ("protocols", Protocols::columns()),
         ("flows", Flows::columns()),
         ("losses", Losses::columns()),
         ("timeouts", Timeouts::columns()),

@@ -27,6 +27,7 @@ pub fn markdown() -> String {
     let titles: [&str; NAMES.len()] = [
         "One row a run.",
         "One row a transfer: what an application sees, over one connection or striped over several.",
+        "One row a scheme of a run: what its transfers got together.",
         "One row a connection or stream of datagrams.",
         "One row a loss that a sender noticed. Each differentiator that listens in shadow adds two columns, null for flows without it: \
          `verdict_<name>` and `score_<name>`.",

@@ -14,6 +14,8 @@ pub struct Tables {
     pub runs: RecordBatch,
     /// One row a transfer: what an application sees, over one connection or striped over several.
     pub transfers: RecordBatch,
+    /// One row a scheme: what its transfers got together.
+    pub protocols: RecordBatch,
     /// One row a connection or stream of datagrams.
     pub flows: RecordBatch,
     /// One row a loss that a sender noticed, with its true cause and all verdicts.
@@ -35,8 +37,20 @@ pub struct Tables {
 }
 
 /// The names of the tables, in the order of [`Tables::all`].
-pub const NAMES: [&str; 11] =
-    ["runs", "transfers", "flows", "losses", "timeouts", "drops", "segments", "samples", "queues", "links", "middleboxes"];
+pub const NAMES: [&str; 12] = [
+    "runs",
+    "transfers",
+    "protocols",
+    "flows",
+    "losses",
+    "timeouts",
+    "drops",
+    "segments",
+    "samples",
+    "queues",
+    "links",
+    "middleboxes",
+];
 
 impl Tables {
     /// All tables with their names.
@@ -44,15 +58,16 @@ impl Tables {
         [
             (NAMES[0], &self.runs),
             (NAMES[1], &self.transfers),
-            (NAMES[2], &self.flows),
-            (NAMES[3], &self.losses),
-            (NAMES[4], &self.timeouts),
-            (NAMES[5], &self.drops),
-            (NAMES[6], &self.segments),
-            (NAMES[7], &self.samples),
-            (NAMES[8], &self.queues),
-            (NAMES[9], &self.links),
-            (NAMES[10], &self.middleboxes),
+            (NAMES[2], &self.protocols),
+            (NAMES[3], &self.flows),
+            (NAMES[4], &self.losses),
+            (NAMES[5], &self.timeouts),
+            (NAMES[6], &self.drops),
+            (NAMES[7], &self.segments),
+            (NAMES[8], &self.samples),
+            (NAMES[9], &self.queues),
+            (NAMES[10], &self.links),
+            (NAMES[11], &self.middleboxes),
         ]
     }
 
@@ -72,8 +87,8 @@ impl Tables {
     }
 
     pub(crate) fn from_array(tables: [RecordBatch; NAMES.len()]) -> Self {
-        let [runs, transfers, flows, losses, timeouts, drops, segments, samples, queues, links, middleboxes] = tables;
-        Self { runs, transfers, flows, losses, timeouts, drops, segments, samples, queues, links, middleboxes }
+        let [runs, transfers, protocols, flows, losses, timeouts, drops, segments, samples, queues, links, middleboxes] = tables;
+        Self { runs, transfers, protocols, flows, losses, timeouts, drops, segments, samples, queues, links, middleboxes }
     }
 
     /// The tables of `parts` one after the other. Columns that a part does not have are null there.

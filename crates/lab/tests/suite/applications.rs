@@ -89,6 +89,54 @@ fn a_run_says_how_its_flows_shared() {
 }
 
 #[test]
+fn schemes_and_sides_of_traffic_have_their_shares() {
+    let text = "[scenario]\nduration = '30 s'\n[path]\nrate = '10 Mbps'\ndelay = '5 ms'\n\
+                [[flow]]\nscheme = 'cubic'\ncount = 2\nstream = { rate = '400 kbps' }\ntraffic = 'main'\n\
+                [[flow]]\nscheme = 'newreno'\nstream = { rate = '1200 kbps' }\ntraffic = 'main'\n\
+                [[flow]]\nscheme = 'cubic'\nstream = { rate = '2 Mbps' }\ntraffic = 'cross'\n\
+                [[flow]]\nscheme = 'cubic'\nstream = { rate = '200 kbps' }\n\
+                [[flow]]\ncbr = { rate = '400 kbps', packet = '500 B' }\n\
+                [[flow]]\nscheme = 'tfrc'\ndccp = { rate = '2 Mbps', packet = '1000 B' }\ntraffic = 'cross'\n";
+    let shared = tables(text);
+    let protocols = shared.get("protocols").unwrap();
+    let schemes = protocols.column_by_name("scheme").unwrap().as_string::<i32>();
+    assert_eq!(
+        schemes.iter().flatten().collect::<Vec<_>>(),
+        ["cubic", "newreno", "cbr", "tfrc"],
+        "in their order in the scenario"
+    );
+    let all = |column: &str| protocols.column_by_name(column).unwrap().as_primitive::<Float64Type>().values().to_vec();
+    let close = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.01;
+    // What the application gives less the round trips of the opening.
+    let (sums, means) = (all("protocol_goodput_bps"), all("mean_goodput_bps"));
+    assert!(close(sums[0], 3e6) && close(means[0], 0.75e6), "{sums:?} {means:?}");
+    assert!(close(sums[1], 1.2e6) && means[1] == sums[1] && all("fairness")[1] == 1.0);
+    // (0.4 + 0.4 + 1.2) / 3 over 2: flows on neither side do not count.
+    let atgr = number(&shared, "runs", "atgr");
+    assert!((atgr - 1.0 / 3.0).abs() < 0.01, "{atgr}");
+    let alone = tables(&text.replace("traffic = 'cross'\n", ""));
+    assert!(alone.get("runs").unwrap().column_by_name("atgr").unwrap().is_null(0), "there is no cross traffic");
+}
+
+#[test]
+fn smoothness_is_that_of_what_is_sent_in_each_bin() {
+    // Data comes for half a second, then there is silence as long.
+    let flow = "stream = { rate = '1 Mbps', write = '1250 B', burst = '500 ms', idle = '500 ms' }\n";
+    let smoothness = |bin: u64| {
+        let bins = format!("smoothness = {{ bin = '{bin} ms', from = '2 s' }}");
+        let text = world("10 Mbps", "", flow).replace("sample = '1 s'", &bins);
+        let tables = tables(&text);
+        assert_eq!(tables.samples.num_rows(), 0, "no log is kept for it");
+        assert_eq!(count(&tables, "runs", "smoothness_bin_ns"), bin * 1_000_000);
+        number(&tables, "flows", "smoothness")
+    };
+    // As much as nothing and all in turns: mean and standard deviation are equal. Over a whole period nothing of it is left.
+    let (half, whole, several) = (smoothness(500), smoothness(1000), smoothness(4000));
+    assert!((0.9..=1.0).contains(&half), "{half}");
+    assert!(whole < 0.05 && several < 0.05, "{whole} {several}");
+}
+
+#[test]
 fn a_stream_that_stops_closes_its_connection() {
     let flow = "stream = { rate = '1 Mbps', stop = '30 s', write = '1000 B' }\nplayback.enough = 0.5\n";
     // Long enough for the sender's TIME-WAIT.
@@ -134,7 +182,7 @@ fn mistakes_are_named() {
         ),
         ("playback = { enough = 0.9, rate = '1 Mbps', slot = '1 us' }", "flow[0].playback.slot: found 1 us; allowed: 1 ms or more"),
         ("size = '1 MB'\nstriped = 2\nplayback = { enough = 0.9, rate = '1 Mbps' }", "flow[0].playback: a striped transfer is not played"),
-        ("scheme = 'dccp-ccid2'\nstream = { rate = '1 Mbps' }", "flow[0].scheme: DCCP and TFRC know nothing of TCP; found \"dccp-ccid2\" with fields of TCP; allowed: name, from, to, count, start, start_spread, playback, dccp, parameters"),
+        ("scheme = 'dccp-ccid2'\nstream = { rate = '1 Mbps' }", "flow[0].scheme: DCCP and TFRC know nothing of TCP; found \"dccp-ccid2\" with fields of TCP; allowed: name, from, to, traffic, count, start, start_spread, playback, dccp, parameters"),
         ("size = '1 MB'\nweb = {}", "flow[0].web: pages take the place of a size or a stream; allowed: one of web, stream, size"),
         ("web = { files_shape = 0 }", "flow[0].web.files_shape: found 0; allowed: a number from 0.1 to 1000"),
         ("cbr = { rate = '1 Mbps', packet = '500 B', idle = '1 s' }", "flow[0].cbr: bursts need silences, and silences bursts; allowed: both `burst` and `idle`, or neither"),

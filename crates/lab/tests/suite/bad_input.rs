@@ -179,6 +179,8 @@ fn scenarios() {
         ("a capture in another folder", path("[output]\ncapture = [{ at = 'server', file = '../x' }]")),
         ("a capture that is a number", path("[output]\ncapture = [3]")),
         ("samples without an interval", path("[output]\nsample = '0 s'")),
+        ("bins of hardly any length", path("[output]\nsmoothness.bin = '999 us'")),
+        ("traffic on a side that there is not", flow("traffic = 'mian'")),
     ];
     let try_it = |scenario: Scenario| run(&scenario, &RunOptions::default(), &mut Control::default());
     insta::assert_snapshot!(table(&cases, |document| match Scenario::from_toml(document, "bad.toml").and_then(try_it) {

@@ -263,10 +263,8 @@ fn tables_become_parquet_files() {
     let (tables, _) = watched(&plan(), &options(None, 2));
     tables.write_parquet(folder.path().join("out")).unwrap();
     let names = files(&folder.path().join("out"));
-    let expected: Vec<_> =
-        ["drops", "flows", "links", "losses", "middleboxes", "queues", "runs", "samples", "segments", "timeouts", "transfers"]
-            .map(|n| format!("{n}.parquet"))
-            .into();
+    let mut expected = whyloss_lab::tables::NAMES.map(|name| format!("{name}.parquet"));
+    expected.sort();
     assert_eq!(names, expected);
     let runs = std::fs::read(folder.path().join("out/runs.parquet")).unwrap();
     assert_eq!((&runs[..4], &runs[runs.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));

@@ -21,6 +21,7 @@ use crate::radio::{ChannelScope, RadioSpec};
 use crate::random::Stream;
 use crate::record::Records;
 use crate::simulation::Simulation;
+use crate::smoothness::Bins;
 use std::collections::HashSet;
 use whyloss_transport::Duration;
 
@@ -38,6 +39,7 @@ impl Builder {
             flows,
             send_overhead,
             sampling,
+            smoothness,
             log,
             captures,
             inputs,
@@ -54,6 +56,9 @@ impl Builder {
         }
         if sampling == Some(Duration::ZERO) {
             return Err(unfit("network", "sampling interval", "0 s".to_owned(), "a time longer than 0 s"));
+        }
+        if let Some((field, found, allowed)) = smoothness.flaw() {
+            return Err(unfit("network", field, found, allowed));
         }
         let mut assembly = Assembly {
             seed,
@@ -101,14 +106,16 @@ impl Builder {
             watch.begin(net.egress.len());
         }
         net.log = log.map(|spec| Box::new(PacketLog::new(spec, net.egress.len())));
+        let bins = Bins::new(&smoothness, hosts.flows.all.iter().map(|flow| flow.start));
         Ok(Simulation {
             net,
             hosts,
             sampling,
             next_sample: if sampling.is_some() { 0 } else { u64::MAX },
+            bins,
             events: 0,
             link_names,
-            records: Records { seed, run, send_overhead, ..Records::default() },
+            records: Records { seed, run, send_overhead, smoothness_bin: smoothness.bin, ..Records::default() },
         })
     }
 }

@@ -15,7 +15,7 @@ pub(crate) enum FlowConfig {
     /// Datagrams with congestion control.
     Controlled(Box<datagram::Config>),
     /// Datagrams of a source that waits for no acknowledgements.
-    Datagrams,
+    Cbr,
 }
 
 /// Whether `flow` says nothing beside when it runs between which hosts, and what `except` takes out of it.
@@ -57,15 +57,15 @@ pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Res
         }
         check_rhythm(&cbr.rhythm(), cbr.burst.is_some() == cbr.idle.is_some(), &at("cbr"))?;
         check_stop(cbr.stop, flow, &at("cbr"))?;
-        return Ok(FlowConfig::Datagrams);
+        return Ok(FlowConfig::Cbr);
     }
     if flow.datagram_scheme().is_some() {
         return check_controlled(flow, field).map(|config| FlowConfig::Controlled(Box::new(config)));
     }
-    if flow.dccp.is_some() {
+    if flow.datagrams.is_some() {
         let names: Vec<_> = datagram::TABLE.iter().map(|row| row.name).collect();
-        return Err(InputError::new("`dccp` says nothing without a scheme of datagrams")
-            .at(at("dccp"))
+        return Err(InputError::new("`datagrams` says nothing without a scheme of datagrams")
+            .at(at("datagrams"))
             .allowed(format!("scheme = {}", names.join(" or "))));
     }
     match flow.striped {
@@ -156,14 +156,14 @@ fn check_stop(stop: Option<Duration>, flow: &Flow, field: &str) -> Result<(), In
 fn check_controlled(flow: &Flow, field: &str) -> Result<datagram::Config, InputError> {
     let datagrams_alone = |rest: &mut Flow| {
         rest.scheme = None;
-        rest.dccp = None;
+        rest.datagrams = None;
         rest.parameters.clear();
     };
     if !says_only(flow, datagrams_alone) {
         return Err(InputError::new("DCCP and TFRC know nothing of TCP")
             .at(format!("{field}.scheme"))
             .found(format!("\"{}\" with fields of TCP", flow.scheme.as_deref().unwrap_or_default()))
-            .allowed("name, from, to, traffic, count, start, start_spread, playback, dccp, parameters"));
+            .allowed("name, from, to, traffic, count, start, start_spread, playback, datagrams, parameters"));
     }
     flow.datagram_config().map_err(|error| InputError { field: format!("{field}.{}", error.field), ..error })
 }
@@ -172,7 +172,7 @@ impl Flow {
     /// The rate at which its application gives out data, if it says so.
     pub(crate) fn given_rate(&self) -> Option<BitRate> {
         let stream = self.stream.as_ref().map(|stream| stream.rate);
-        let datagrams = self.dccp.as_ref().and_then(|dccp| dccp.rate).or(self.cbr.as_ref().map(|cbr| cbr.rate));
+        let datagrams = self.datagrams.as_ref().and_then(|given| given.rate).or(self.cbr.as_ref().map(|cbr| cbr.rate));
         stream.or(datagrams)
     }
 
@@ -185,10 +185,10 @@ impl Flow {
                 .allowed(row.name));
         }
         let arguments = Arguments::check(row, &self.values_of(row.name)).map_err(|error| self.name_field(error.into()))?;
-        let given = self.dccp.clone().unwrap_or_default();
+        let given = self.datagrams.clone().unwrap_or_default();
         if !(1..=64_000).contains(&given.packet.0) {
             return Err(InputError::default()
-                .at("dccp.packet")
+                .at("datagrams.packet")
                 .found(format!("\"{}\"", given.packet))
                 .allowed("1 B to 64000 B of data"));
         }
@@ -201,10 +201,10 @@ impl Flow {
                 .allowed(format!("at most {}", config.packet() / 4 + 1)));
         }
         if given.rate.is_some_and(|rate| rate.as_bps() == 0) {
-            return Err(InputError::default().at("dccp.rate").found("\"0 bps\"").allowed("a rate above zero"));
+            return Err(InputError::default().at("datagrams.rate").found("\"0 bps\"").allowed("a rate above zero"));
         }
         if given.stop.is_some_and(|stop| stop <= self.start) {
-            return Err(InputError::new("it stops before it starts").at("dccp.stop").allowed("a time after `start`"));
+            return Err(InputError::new("it stops before it starts").at("datagrams.stop").allowed("a time after `start`"));
         }
         Ok(config)
     }

@@ -217,14 +217,14 @@ fn add_flow(
     let config = match &scenario.network().flows[transfer.flow] {
         FlowConfig::Tcp(config) => config,
         FlowConfig::Controlled(config) => {
-            let given = flow.dccp.clone().unwrap_or_default();
+            let given = flow.datagrams.clone().unwrap_or_default();
             let stop = given.stop.map_or(Instant::MAX, |stop| Instant::ZERO + stop);
             let supply = given.rate.map_or(Supply::Saturated, Supply::Rate);
             let (sender, receiver) = ((**config).clone(), (**config).clone());
             builder.datagrams(DatagramFlow { name, from, to, start, stop, supply, sender, receiver });
             return Ok(());
         }
-        FlowConfig::Datagrams => {
+        FlowConfig::Cbr => {
             let Some(cbr) = &flow.cbr else { return Ok(()) };
             let stop = Instant::ZERO + cbr.stop.unwrap_or_else(|| scenario.duration());
             let (rate, octets, rhythm) = (cbr.rate, cbr.packet.0 as u32, cbr.rhythm());

@@ -25,7 +25,7 @@ FIELDS = (
     "parameters",
 )
 #: The fields that may tell it beside these.
-_MORE = ("profile", "tcp", "dccp")
+_MORE = ("profile", "tcp", "datagrams")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ PACKET = 1500
 #: What a scenario's own flow has of these the flows of the test have not: their kind is another, and they have no end.
 _OWN = {*FIELDS, "shadows", "name", "count", "size", "striped", "chunk", "playback"}
 #: What the pattern may tell a flow of datagrams.
-_DATAGRAM = {"from", "to", "start", "start_spread", "dccp"}
+_DATAGRAM = {"from", "to", "traffic", "start", "start_spread", "datagrams"}
 #: A flow with one of these is cross traffic, which stays as it is: what it sends is an application's.
 _CROSS = {"cbr", "stream", "web"}
 _UNITS = {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
@@ -116,7 +116,7 @@ def mixtures(scenario: Scenario, kinds: tuple[Kind, Kind], flows: int) -> dict[s
 
 
 def _flow(pattern: Mapping[str, Any], kind: Kind, place: int) -> dict[str, Any]:
-    allowed = _DATAGRAM if kind.datagrams else pattern.keys() - _OWN - {"dccp"}
+    allowed = _DATAGRAM if kind.datagrams else pattern.keys() - _OWN - {"datagrams"}
     flow: dict[str, Any] = {name: value for name, value in pattern.items() if name in allowed}
     for path, value in kind.fields.items():
         *tables, last = path.split(".")

@@ -84,7 +84,7 @@ impl Web {
 pub struct Playback {
     /// A slot is a success if more than this share of what is played in it was there.
     pub enough: Probability,
-    /// Rate at which it plays; that of the `stream`, `dccp` or `cbr` of the flow if nothing is said.
+    /// Rate at which it plays; that of the `stream`, `datagrams` or `cbr` of the flow if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
     /// Length of a slot; 1 s if nothing is said.
@@ -112,7 +112,7 @@ impl Stream {
     }
 }
 
-impl Datagrams {
+impl Cbr {
     /// How evenly they leave.
     pub fn rhythm(&self) -> Rhythm {
         rhythm(self.jitter, self.burst, self.idle)
@@ -127,7 +127,7 @@ fn rhythm(jitter: Option<Probability>, burst: Option<Spell>, idle: Option<Spell>
 /// Datagrams of one size at a bit rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Datagrams {
+pub struct Cbr {
     /// Bit rate over all octets of the IP packets.
     pub rate: BitRate,
     /// Length of each IP packet, headers included.
@@ -149,7 +149,7 @@ pub struct Datagrams {
 /// What the application of a DCCP or TFRC flow sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Dccp {
+pub struct Datagrams {
     /// Data in each packet. The headers take 44 to 60 octets more.
     pub packet: Size,
     /// Bit rate of the data; as much as the congestion control lets go if nothing is said.
@@ -160,7 +160,7 @@ pub struct Dccp {
     pub stop: Option<Duration>,
 }
 
-impl Default for Dccp {
+impl Default for Datagrams {
     fn default() -> Self {
         Self { packet: Size(1440), rate: None, stop: None }
     }

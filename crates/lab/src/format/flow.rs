@@ -1,6 +1,6 @@
 //! What is sent.
 
-use super::application::{Datagrams, Dccp, Playback, Stream, Web};
+use super::application::{Cbr, Datagrams, Playback, Stream, Web};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,10 +51,10 @@ pub struct Flow {
     pub playback: Option<Playback>,
     /// Datagrams at a bit rate instead of TCP, without end or in bursts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cbr: Option<Datagrams>,
+    pub cbr: Option<Cbr>,
     /// What the application gives to a DCCP connection or a TFRC flow, where the scheme is one: full packets without end if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub dccp: Option<Dccp>,
+    pub datagrams: Option<Datagrams>,
     /// Which TCP it is before the scheme: a set of values for `tcp`.
     pub profile: String,
     /// A named scheme: parts that the literature puts together under one name; or `dccp-ccid2`, `dccp-ccid3` or `tfrc` for datagrams instead of TCP.
@@ -122,7 +122,7 @@ impl Default for Flow {
             web: None,
             playback: None,
             cbr: None,
-            dccp: None,
+            datagrams: None,
             profile: "modern".to_owned(),
             scheme: None,
             congestion: None,

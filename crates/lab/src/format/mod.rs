@@ -7,7 +7,7 @@ mod channel;
 mod flow;
 mod topology;
 
-pub use application::{Datagrams, Dccp, Playback, Stream, Web};
+pub use application::{Cbr, Datagrams, Playback, Stream, Web};
 pub use capture::{Capture, Taken};
 pub use chain::Chain;
 pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};

@@ -117,7 +117,7 @@ impl<'a> Origin<'a> {
 
     /// Goodputs of the transfers that are not plain datagrams, in bit/s.
     fn goodputs(&self) -> impl Iterator<Item = f64> + '_ {
-        let plain = |transfer: usize| self.network.flows[self.network.transfers[transfer].flow] == FlowConfig::Datagrams;
+        let plain = |transfer: usize| self.network.flows[self.network.transfers[transfer].flow] == FlowConfig::Cbr;
         self.outlines.iter().enumerate().filter(move |(index, _)| !plain(*index)).map(|(_, outline)| outline.goodput_bps)
     }
 

@@ -96,7 +96,7 @@ fn schemes_and_sides_of_traffic_have_their_shares() {
                 [[flow]]\nscheme = 'cubic'\nstream = { rate = '2 Mbps' }\ntraffic = 'cross'\n\
                 [[flow]]\nscheme = 'cubic'\nstream = { rate = '200 kbps' }\n\
                 [[flow]]\ncbr = { rate = '400 kbps', packet = '500 B' }\n\
-                [[flow]]\nscheme = 'tfrc'\ndccp = { rate = '2 Mbps', packet = '1000 B' }\ntraffic = 'cross'\n";
+                [[flow]]\nscheme = 'tfrc'\ndatagrams = { rate = '2 Mbps', packet = '1000 B' }\ntraffic = 'cross'\n";
     let shared = tables(text);
     let protocols = shared.get("protocols").unwrap();
     let schemes = protocols.column_by_name("scheme").unwrap().as_string::<i32>();
@@ -182,7 +182,7 @@ fn mistakes_are_named() {
         ),
         ("playback = { enough = 0.9, rate = '1 Mbps', slot = '1 us' }", "flow[0].playback.slot: found 1 us; allowed: 1 ms or more"),
         ("size = '1 MB'\nstriped = 2\nplayback = { enough = 0.9, rate = '1 Mbps' }", "flow[0].playback: a striped transfer is not played"),
-        ("scheme = 'dccp-ccid2'\nstream = { rate = '1 Mbps' }", "flow[0].scheme: DCCP and TFRC know nothing of TCP; found \"dccp-ccid2\" with fields of TCP; allowed: name, from, to, traffic, count, start, start_spread, playback, dccp, parameters"),
+        ("scheme = 'dccp-ccid2'\nstream = { rate = '1 Mbps' }", "flow[0].scheme: DCCP and TFRC know nothing of TCP; found \"dccp-ccid2\" with fields of TCP; allowed: name, from, to, traffic, count, start, start_spread, playback, datagrams, parameters"),
         ("size = '1 MB'\nweb = {}", "flow[0].web: pages take the place of a size or a stream; allowed: one of web, stream, size"),
         ("web = { files_shape = 0 }", "flow[0].web.files_shape: found 0; allowed: a number from 0.1 to 1000"),
         ("cbr = { rate = '1 Mbps', packet = '500 B', idle = '1 s' }", "flow[0].cbr: bursts need silences, and silences bursts; allowed: both `burst` and `idle`, or neither"),

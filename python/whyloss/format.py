@@ -174,12 +174,6 @@ The law of a time that is drawn.
 """
 
 
-Traffic: TypeAlias = Literal["main", "cross"]
-"""
-One of two sides that share a network unequally: that which is looked at, and that which joins it on a part of its way.
-"""
-
-
 @dataclass(kw_only=True)
 class Taken:
     """
@@ -211,6 +205,12 @@ class Taken:
     """
     Octets that it keeps of each packet; all if nothing is said.
     """
+
+
+Traffic: TypeAlias = Literal["main", "cross"]
+"""
+One of two sides that share a network unequally: that which is looked at, and that which joins it on a part of its way.
+"""
 
 
 @dataclass(kw_only=True)
@@ -358,7 +358,7 @@ class CoDel:
 
 
 @dataclass(kw_only=True)
-class Dccp:
+class Datagrams:
     """
     What the application of a DCCP or TFRC flow sends.
     """
@@ -693,7 +693,7 @@ class Playback:
     """
     rate: Rate | None = None
     """
-    Rate at which it plays; that of the `stream`, `dccp` or `cbr` of the flow if nothing is said.
+    Rate at which it plays; that of the `stream`, `datagrams` or `cbr` of the flow if nothing is said.
     """
     slot: Span | None = None
     """
@@ -1078,37 +1078,69 @@ class Web:
     flows is a user. Where nothing is said the parameters are those published.
     """
 
-    body_mu: float | None = None
+    body_mu: float | None = 9.357
     """
-    Body of the files' sizes, a lognormal law: mean of the logarithm of the size in octets; 9.357 if nothing is said.
+    Body of the files' sizes, a lognormal law: mean of the logarithm of the size in octets.
     """
-    body_share: Probability | None = None
+    body_share: Probability | None = 0.93
     """
-    Share of the files in the body; 93 % if nothing is said.
+    Share of the files in the body.
     """
-    body_sigma: float | None = None
+    body_sigma: float | None = 1.318
     """
-    Standard deviation of that logarithm; 1.318 if nothing is said.
+    Standard deviation of that logarithm.
     """
-    files_shape: float | None = None
+    files_shape: float | None = 2.43
     """
-    Shape of the number of files of a page, Pareto from 1 on; 2.43 if nothing is said.
+    Shape of the number of files of a page, a law of Pareto from 1 on, rounded down.
     """
-    largest: Size | None = None
+    largest: Size | None = "100 MB"
     """
-    No file is larger; 100 MB if nothing is said.
+    No file is larger.
     """
-    tail_from: Size | None = None
+    tail_from: Size | None = "133 kB"
     """
-    Where the tail of the files' sizes begins, a law of Pareto; 133 kB if nothing is said.
+    Where the tail of the files' sizes begins, a law of Pareto.
     """
-    tail_shape: float | None = None
+    tail_shape: float | None = 1.1
     """
-    Shape of the tail; 1.1 if nothing is said.
+    Shape of the tail.
     """
     think: Spell | None = None
     """
     Idle time from the end of a page to the request of the next; Pareto with mean 3 s and shape 1.5 if nothing is said.
+    """
+
+
+@dataclass(kw_only=True)
+class Cbr:
+    """
+    Datagrams of one size at a bit rate.
+    """
+
+    packet: Size
+    """
+    Length of each IP packet, headers included.
+    """
+    rate: Rate
+    """
+    Bit rate over all octets of the IP packets.
+    """
+    burst: Spell | None = None
+    """
+    How long each burst lasts, with silence of `idle` behind it; needs `idle`. The packet in which it ends is a whole one.
+    """
+    idle: Spell | None = None
+    """
+    The silence between bursts.
+    """
+    jitter: Probability | None = None
+    """
+    Each distance from one packet to the next is longer or shorter by up to this share of it; ns-2's `random_` is 0.5. None if nothing is said.
+    """
+    stop: Span | None = None
+    """
+    No packet leaves at or after this time; the end of the run if nothing is said.
     """
 
 
@@ -1147,38 +1179,6 @@ class Channel:
     spaced: Spaced | None = None
     """
     Packets at certain distances are in error, counted in packets.
-    """
-
-
-@dataclass(kw_only=True)
-class Datagrams:
-    """
-    Datagrams of one size at a bit rate.
-    """
-
-    packet: Size
-    """
-    Length of each IP packet, headers included.
-    """
-    rate: Rate
-    """
-    Bit rate over all octets of the IP packets.
-    """
-    burst: Spell | None = None
-    """
-    How long each burst lasts, with silence of `idle` behind it; needs `idle`. The packet in which it ends is a whole one.
-    """
-    idle: Spell | None = None
-    """
-    The silence between bursts.
-    """
-    jitter: Probability | None = None
-    """
-    Each distance from one packet to the next is longer or shorter by up to this share of it; ns-2's `random_` is 0.5. None if nothing is said.
-    """
-    stop: Span | None = None
-    """
-    No packet leaves at or after this time; the end of the run if nothing is said.
     """
 
 
@@ -1223,7 +1223,7 @@ class Flow:
     One flow, or several of a kind: TCP with a scheme or with single parts, or datagrams.
     """
 
-    cbr: Datagrams | None = None
+    cbr: Cbr | None = None
     """
     Datagrams at a bit rate instead of TCP, without end or in bursts.
     """
@@ -1239,7 +1239,7 @@ class Flow:
     """
     How many flows of this kind.
     """
-    dccp: Dccp | None = None
+    datagrams: Datagrams | None = None
     """
     What the application gives to a DCCP connection or a TFRC flow, where the scheme is one: full packets without end if nothing is said.
     """
@@ -1392,9 +1392,9 @@ class Output:
     """
     Keep a row for every packet that an endpoint sent; none if nothing is said. `segments = {}` keeps those of the whole run.
     """
-    smoothness: Smoothness | None = field(default_factory=lambda: Smoothness(bin="1 s", from_="0 ns"))
+    smoothness: Smoothness | None = None
     """
-    The bins of time of `smoothness` in the table `flows`.
+    The bins of time of `smoothness` in the table `flows`; those of a second, from the beginning on, if nothing is said.
     """
 
 
@@ -2082,9 +2082,7 @@ class Document:
     """
     Agents at routers. Of several of one link, the last is the nearest to the link.
     """
-    output: Output | None = field(
-        default_factory=lambda: Output(drops=False, smoothness={"bin": "1 s", "from": "0 ns"})
-    )
+    output: Output | None = field(default_factory=lambda: Output(drops=False))
     """
     What is written down beside flows, losses and links.
     """

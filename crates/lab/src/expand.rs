@@ -390,7 +390,7 @@ impl Network {
         if document.output.sample == Some(Duration::ZERO) {
             return Err(InputError::default().at("output.sample").found("\"0 s\"").allowed("a time above zero"));
         }
-        if let Some((field, found, allowed)) = document.output.smoothness.unwrap_or_default().spec().flaw() {
+        if let Some((field, found, allowed)) = document.output.smoothness.unwrap_or_default().flaw() {
             return Err(InputError::default()
                 .at(format!("output.smoothness.{field}"))
                 .found(format!("\"{found}\""))

@@ -104,7 +104,7 @@ pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Res
                 .at(at("web"))
                 .allowed("one of web, stream, size"));
         }
-        if let Some((name, found, allowed)) = web.spec().flaw() {
+        if let Some((name, found, allowed)) = web.flaw() {
             return Err(InputError::default().at(at(&format!("web.{name}"))).found(found).allowed(allowed));
         }
     }

@@ -160,7 +160,7 @@ impl World {
         if let Some(interval) = document.output.sample {
             builder.sample_every(interval);
         }
-        builder.smoothness(document.output.smoothness.unwrap_or_default().spec());
+        builder.smoothness(document.output.smoothness.unwrap_or_default());
         if let Some(segments) = &document.output.segments {
             builder.log_packets(LogSpec {
                 from: Instant::ZERO + segments.from,
@@ -248,7 +248,7 @@ fn add_flow(
                     stop: stream.stop.map_or(Instant::MAX, |stop| Instant::ZERO + stop),
                     rhythm: stream.rhythm(),
                 }),
-                (None, None) => flow.web.as_ref().map_or(Amount::Unlimited, |web| Amount::Web(web.spec())),
+                (None, None) => flow.web.as_ref().map_or(Amount::Unlimited, |web| Amount::Web(*web)),
             };
             let (sender, receiver) = ends()?;
             builder.tcp(TcpFlow { name, from, to, start, amount, sender, receiver });

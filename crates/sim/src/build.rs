@@ -10,7 +10,7 @@ use crate::playback::Playback;
 use crate::radio::RadioSpec;
 use crate::record::LogSpec;
 use crate::shape::LinkSpec;
-use crate::smoothness::SmoothnessSpec;
+use crate::smoothness::Smoothness;
 use crate::web::Web;
 use std::fmt;
 use whyloss_transport::datagram;
@@ -144,7 +144,7 @@ pub struct Builder {
     pub(crate) flows: Vec<FlowSpec>,
     pub(crate) send_overhead: Duration,
     pub(crate) sampling: Option<Duration>,
-    pub(crate) smoothness: SmoothnessSpec,
+    pub(crate) smoothness: Smoothness,
     pub(crate) log: Option<LogSpec>,
     pub(crate) captures: Vec<CaptureSpec>,
     pub(crate) inputs: Vec<InputSpec>,
@@ -305,8 +305,8 @@ impl Builder {
     }
 
     /// Says in which bins of time it is counted how evenly flows send; in those of a second if nothing is said.
-    pub fn smoothness(&mut self, spec: SmoothnessSpec) {
-        self.smoothness = spec;
+    pub fn smoothness(&mut self, smoothness: Smoothness) {
+        self.smoothness = smoothness;
     }
 
     /// Writes down the packets that endpoints send, one by one.

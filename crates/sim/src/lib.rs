@@ -70,7 +70,7 @@ pub use record::{
 pub use shape::DirectionSpec;
 pub use shape::{Change, LinkSpec, QueueLimit, Stretch};
 pub use simulation::{Limits, Progress, RunOutcome, Simulation};
-pub use smoothness::SmoothnessSpec;
+pub use smoothness::Smoothness;
 pub use spell::{Drawn, Spell, SpellLaw};
 pub use spread::{Jitter, JitterLaw, Reorder};
 pub use text::FileError;

@@ -5,23 +5,25 @@
 use crate::error::Flaw;
 use whyloss_transport::{Duration, Instant};
 
-/// The bins of time in which it is counted how much flows send.
+/// Over which bins of time it is counted how evenly flows send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SmoothnessSpec {
-    /// Length of a bin, at least 1 ms. Bins are those of the run: from 0 on, from `bin` on, and so on.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Smoothness {
+    /// Length of a bin, at least 1 ms. It should be a round-trip time or more. Bins are those of the run: from 0 on, from `bin` on, and so on.
     pub bin: Duration,
-    /// Bins that begin earlier do not count.
-    pub from: Instant,
+    /// Bins that begin earlier do not count: slow start is not smooth.
+    pub from: Duration,
 }
 
-impl Default for SmoothnessSpec {
+impl Default for Smoothness {
     /// Bins of a second, from the beginning.
     fn default() -> Self {
-        Self { bin: Duration::from_secs(1), from: Instant::ZERO }
+        Self { bin: Duration::from_secs(1), from: Duration::ZERO }
     }
 }
 
-impl SmoothnessSpec {
+impl Smoothness {
     /// What makes no sense in it.
     pub fn flaw(&self) -> Option<Flaw> {
         (self.bin < Duration::from_millis(1)).then(|| ("bin", self.bin.to_string(), "1 ms or more"))
@@ -55,9 +57,9 @@ struct Sent {
 
 impl Bins {
     /// Those of flows that start at these times.
-    pub fn new(spec: &SmoothnessSpec, starts: impl Iterator<Item = Instant>) -> Self {
+    pub fn new(spec: &Smoothness, starts: impl Iterator<Item = Instant>) -> Self {
         let bin = spec.bin.as_nanos();
-        let first = |start: Instant| start.max(spec.from).as_nanos().div_ceil(bin);
+        let first = |start: Instant| start.as_nanos().max(spec.from.as_nanos()).div_ceil(bin);
         Self { bin, over: 0, due: bin, flows: starts.map(|start| Sent { first: first(start), ..Sent::default() }).collect() }
     }
 
@@ -112,7 +114,7 @@ mod tests {
 
     /// What is said of one flow that starts at `start`, finishes at `finished` if it does, and has sent so many octets by each of these times; the
     /// run goes to `end`.
-    fn variation(spec: &SmoothnessSpec, start: f64, finished: Option<f64>, sent: &[(f64, u64)], end: f64) -> Option<f64> {
+    fn variation(spec: &Smoothness, start: f64, finished: Option<f64>, sent: &[(f64, u64)], end: f64) -> Option<f64> {
         let mut bins = Bins::new(spec, std::iter::once(at(start)));
         let mut events = sent.iter().map(|(time, octets)| (at(*time).as_nanos(), *octets)).peekable();
         let (mut counter, finished, end) = (0, finished.map(at), at(end).as_nanos());
@@ -133,7 +135,7 @@ mod tests {
     }
 
     fn seconds(start: f64, finished: Option<f64>, sent: &[(f64, u64)], end: f64) -> Option<f64> {
-        variation(&SmoothnessSpec::default(), start, finished, sent, end)
+        variation(&Smoothness::default(), start, finished, sent, end)
     }
 
     #[test]
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_warm_up_does_not_count() {
-        let spec = SmoothnessSpec { bin: Duration::from_millis(500), from: at(1.2) };
+        let spec = Smoothness { bin: Duration::from_millis(500), from: Duration::from_millis(1200) };
         // From 1.5 s on: 10 and 20; before, 1000 in one bin.
         assert_eq!(variation(&spec, 0.0, None, &[(0.2, 1000), (1.4, 1001), (1.6, 1011), (2.1, 1031)], 2.5), Some(5.0 / 15.0));
     }
@@ -179,10 +181,10 @@ mod tests {
 
     #[test]
     fn a_bin_has_a_length() {
-        let spec = SmoothnessSpec { bin: Duration::from_micros(999), ..SmoothnessSpec::default() };
+        let spec = Smoothness { bin: Duration::from_micros(999), ..Smoothness::default() };
         assert_eq!(spec.flaw().map(|(field, ..)| field), Some("bin"));
-        assert_eq!(SmoothnessSpec::default().flaw(), None);
-        let bins = Bins::new(&SmoothnessSpec::default(), std::iter::empty());
+        assert_eq!(Smoothness::default().flaw(), None);
+        let bins = Bins::new(&Smoothness::default(), std::iter::empty());
         assert_eq!(bins.due(), SECOND);
     }
 }

@@ -9,32 +9,50 @@ use crate::random::Stream;
 use crate::spell::Spell;
 use whyloss_transport::{Duration, Instant};
 
-/// What a web user asks for. Sizes are in octets.
+/// A web user at the receiver, who reads page after page, all over one connection, by the model of SURGE (Barford & Crovella 1998). Each of a `count` of
+/// flows is a user. Where nothing is said the parameters are those published.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Web {
-    /// Mean of the logarithm of a file's size in the body of the law.
+    /// Idle time from the end of a page to the request of the next; Pareto with mean 3 s and shape 1.5 if nothing is said.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_published"))]
+    pub think: Spell,
+    /// Body of the files' sizes, a lognormal law: mean of the logarithm of the size in octets.
     pub body_mu: f64,
     /// Standard deviation of that logarithm.
     pub body_sigma: f64,
-    /// Share of the files whose size is of the body.
+    /// Share of the files in the body.
+    #[cfg_attr(feature = "serde", serde(with = "whyloss_transport::quantity::probability"))]
+    #[cfg_attr(feature = "schema", schemars(with = "whyloss_transport::quantity::Probability"))]
     pub body_share: f64,
-    /// Where the body of the law ends and its tail, a law of Pareto, begins.
+    /// Where the tail of the files' sizes begins, a law of Pareto.
+    #[cfg_attr(feature = "serde", serde(with = "whyloss_transport::quantity::size"))]
+    #[cfg_attr(feature = "schema", schemars(with = "whyloss_transport::quantity::Size"))]
     pub tail_from: u64,
     /// Shape of the tail.
     pub tail_shape: f64,
     /// No file is larger.
+    #[cfg_attr(feature = "serde", serde(with = "whyloss_transport::quantity::size"))]
+    #[cfg_attr(feature = "schema", schemars(with = "whyloss_transport::quantity::Size"))]
     pub largest: u64,
-    /// Shape of the number of files of a page, which is a number of Pareto from 1 on, rounded down.
+    /// Shape of the number of files of a page, a law of Pareto from 1 on, rounded down.
     pub files_shape: f64,
-    /// Idle time from the end of a page to the request of the next.
-    pub think: Spell,
+}
+
+/// Idle times of SURGE: of Pareto from 1 s on, with a mean of 3 s.
+const THINK: Spell = Spell::pareto(Duration::from_secs(3), 1.5);
+
+#[cfg(feature = "serde")]
+fn is_published(think: &Spell) -> bool {
+    *think == THINK
 }
 
 /// Files of a page, at most.
 const MOST_FILES: f64 = 1000.0;
 
 impl Default for Web {
-    /// The parameters of SURGE. Its idle times, of Pareto from 1 s on with shape 1.5, have a mean of 3 s.
+    /// The parameters of SURGE.
     fn default() -> Self {
         Self {
             body_mu: 9.357,
@@ -44,7 +62,7 @@ impl Default for Web {
             tail_shape: 1.1,
             largest: 100_000_000,
             files_shape: 2.43,
-            think: Spell::pareto(Duration::from_secs(3), 1.5),
+            think: THINK,
         }
     }
 }

@@ -29,54 +29,6 @@ pub struct Stream {
     pub idle: Option<Spell>,
 }
 
-/// A web user at the receiver, who reads page after page, all over one connection, by the model of SURGE (Barford & Crovella 1998). Each of a `count` of
-/// flows is a user. Where nothing is said the parameters are those published.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Web {
-    /// Idle time from the end of a page to the request of the next; Pareto with mean 3 s and shape 1.5 if nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub think: Option<Spell>,
-    /// Body of the files' sizes, a lognormal law: mean of the logarithm of the size in octets; 9.357 if nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub body_mu: Option<f64>,
-    /// Standard deviation of that logarithm; 1.318 if nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub body_sigma: Option<f64>,
-    /// Share of the files in the body; 93 % if nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub body_share: Option<Probability>,
-    /// Where the tail of the files' sizes begins, a law of Pareto; 133 kB if nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tail_from: Option<Size>,
-    /// Shape of the tail; 1.1 if nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tail_shape: Option<f64>,
-    /// No file is larger; 100 MB if nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub largest: Option<Size>,
-    /// Shape of the number of files of a page, Pareto from 1 on; 2.43 if nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub files_shape: Option<f64>,
-}
-
-impl Web {
-    /// The model with its parameters.
-    pub fn spec(&self) -> whyloss_sim::Web {
-        let published = whyloss_sim::Web::default();
-        whyloss_sim::Web {
-            body_mu: self.body_mu.unwrap_or(published.body_mu),
-            body_sigma: self.body_sigma.unwrap_or(published.body_sigma),
-            body_share: self.body_share.map_or(published.body_share, |share| share.0),
-            tail_from: self.tail_from.map_or(published.tail_from, |size| size.0),
-            tail_shape: self.tail_shape.unwrap_or(published.tail_shape),
-            largest: self.largest.map_or(published.largest, |size| size.0),
-            files_shape: self.files_shape.unwrap_or(published.files_shape),
-            think: self.think.unwrap_or(published.think),
-        }
-    }
-}
-
 /// An application at the receiver that plays what arrives. It cuts the time of the run in slots, from the first whole one of its flow on, and reads at
 /// the end of each what it plays in one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,10 @@
 //! What is sent.
 
-use super::application::{Cbr, Datagrams, Playback, Stream, Web};
+use super::application::{Cbr, Datagrams, Playback, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use whyloss_sim::Web;
 use whyloss_transport::datagram;
 use whyloss_transport::quantity::Size;
 use whyloss_transport::scheme::{Part, Selection, Value};

@@ -7,7 +7,7 @@ mod channel;
 mod flow;
 mod topology;
 
-pub use application::{Cbr, Datagrams, Playback, Stream, Web};
+pub use application::{Cbr, Datagrams, Playback, Stream};
 pub use capture::{Capture, Taken};
 pub use chain::Chain;
 pub use channel::{Channel, Input, Markov, Spaced, CHANNEL_ERRORS};
@@ -15,7 +15,7 @@ pub use flow::{Flow, Traffic};
 pub use topology::{Access, Direction, Dumbbell, Host, Link, Links, Move, Path, Router, Shape};
 pub use whyloss_sim::{
     AdaptiveRed, AtEnd, ChannelScope, CoDel, DelayEstimate, Discipline, Effect, FqCoDel, Jitter, JitterLaw, Locking,
-    MiddleboxKind, Outage, Pie, Red, Reorder, Spacing, Warn, WhileDown,
+    MiddleboxKind, Outage, Pie, Red, Reorder, Smoothness, Spacing, Warn, Web, WhileDown,
 };
 pub use whyloss_transport::kit::Value as Parameter;
 pub use whyloss_transport::tcp::{AckPolicy, FastRecovery as Recovery, Granularity, Overrides as Tcp, ReportResponse};
@@ -31,8 +31,7 @@ pub type Middlebox = whyloss_sim::Middlebox<String, String>;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use whyloss_sim::SmoothnessSpec;
-use whyloss_transport::{Duration, Instant};
+use whyloss_transport::Duration;
 
 /// A scenario: a network, what is sent over it, and what is written down.
 ///
@@ -118,30 +117,6 @@ pub struct Output {
     /// The bins of time of `smoothness` in the table `flows`; those of a second, from the beginning on, if nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<Smoothness>,
-}
-
-/// Over which bins of time it is counted how evenly flows send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Smoothness {
-    /// Length of a bin, at least 1 ms. It should be a round-trip time or more. Bins are those of the run: from 0 on, from `bin` on, and so on.
-    pub bin: Duration,
-    /// Bins that begin earlier do not count: slow start is not smooth.
-    pub from: Duration,
-}
-
-impl Smoothness {
-    /// What it is for the simulator.
-    pub fn spec(&self) -> SmoothnessSpec {
-        SmoothnessSpec { bin: self.bin, from: Instant::ZERO + self.from }
-    }
-}
-
-impl Default for Smoothness {
-    fn default() -> Self {
-        let SmoothnessSpec { bin, from } = SmoothnessSpec::default();
-        Self { bin, from: from.since(Instant::ZERO) }
-    }
 }
 
 /// Which packets are kept one by one.

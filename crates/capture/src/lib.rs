@@ -25,6 +25,7 @@ pub mod records;
 pub mod replay;
 pub mod report;
 pub mod rounds;
+pub mod score;
 pub mod scoreboard;
 pub mod sender;
 pub mod shards;
@@ -33,5 +34,6 @@ pub mod tables;
 pub mod taken;
 pub mod trigger;
 pub mod trips;
+pub mod truth;
 
 pub use error::{CaptureError, Remark};

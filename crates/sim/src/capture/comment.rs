@@ -16,6 +16,8 @@ pub struct Note<'a> {
     pub fate: Option<Fate<'a>>,
     /// TCP sent it again: why, and whether its receiver had no undamaged copy of all of it, if that is known.
     pub retransmission: Option<(RetransmissionTrigger, Option<bool>)>,
+    /// The transmission before it was lost, and by what.
+    pub repairs: Option<Cause>,
     /// It had been damaged before it was captured.
     pub damage: Option<Damage<'a>>,
     /// A link has made it, as a copy of a packet.
@@ -104,6 +106,9 @@ impl fmt::Display for Note<'_> {
             };
             write!(f, "; retransmission: {}{needed}", trigger.name())?;
         }
+        if let Some(cause) = self.repairs {
+            write!(f, "; repairs: {}", cause.name())?;
+        }
         if let Some(Damage { link, bits, first }) = self.damage {
             let plural = if bits == 1 { "" } else { "s" };
             write!(f, "; damaged by {link}: {bits} bit{plural}, the first is bit {first}")?;
@@ -128,8 +133,10 @@ mod tests {
     #[test]
     fn a_note_is_one_line() {
         let fate = Some(Fate::Lost { at: 1_204_311_000, link: "left>right", cause: Cause::QueueFull });
-        let lost = Note { fate, retransmission: Some((RetransmissionTrigger::Recovery, Some(true))), ..Note::default() };
-        assert_eq!(lost.to_string(), "lost at 1.204311000 s on left>right: queue-full; retransmission: recovery, needed");
+        let retransmission = Some((RetransmissionTrigger::Recovery, Some(true)));
+        let lost = Note { fate, retransmission, repairs: Some(Cause::Erased), ..Note::default() };
+        let said = "lost at 1.204311000 s on left>right: queue-full; retransmission: recovery, needed; repairs: erased";
+        assert_eq!(lost.to_string(), said);
         let damage = Some(Damage { link: "a>b", bits: 1, first: 300 });
         let note = Note { fate: Some(Fate::Delivered { at: 5 }), damage, copy: true, ..Note::default() };
         assert_eq!(

@@ -1,6 +1,6 @@
 //! What became of each packet, for as long as a capture has to say so.
 
-use super::comment::Fate;
+use super::comment::{Fate, Note};
 use crate::address::{DirectionId, EndpointId};
 use crate::truth::Cause;
 use std::collections::BTreeMap;
@@ -44,6 +44,8 @@ struct Journey {
     ended: Option<(u64, Ended)>,
     /// The receiver had no copy of all of it.
     needed: Option<bool>,
+    /// What the transmission before it was lost by, when it left.
+    repairs: Option<Cause>,
     /// Whether it was needed hangs on others.
     undecided: bool,
 }
@@ -55,6 +57,8 @@ struct Stream {
     received: Ranges,
     /// What is under way, by the order in which it was sent.
     under_way: BTreeMap<u64, Range>,
+    /// What was lost and has not arrived since, by its first position: where it ends, and by what it was lost last.
+    lost: BTreeMap<u64, (u64, Cause)>,
     /// Retransmissions that were lost while something sent before was under way: what that may still bring.
     undecided: Vec<(u32, u64, Ranges)>,
 }
@@ -78,10 +82,13 @@ impl Journeys {
     pub fn begin(&mut self, sending: Sending) -> u32 {
         self.sent += 1;
         let number = self.sent;
+        let mut repairs = None;
         if sending.range.0 < sending.range.1 {
-            self.streams[sending.from.index()].under_way.insert(number, sending.range);
+            let stream = &mut self.streams[sending.from.index()];
+            stream.under_way.insert(number, sending.range);
+            repairs = sending.trigger.and_then(|_| stream.lost_before(sending.range));
         }
-        let journey = Journey { sending, number, open: 1, held: 0, ended: None, needed: None, undecided: false };
+        let journey = Journey { sending, number, open: 1, held: 0, ended: None, needed: None, repairs, undecided: false };
         if let Some(free) = self.free.pop() {
             self.all[free as usize] = journey;
             return free;
@@ -96,11 +103,6 @@ impl Journeys {
         id | COPY
     }
 
-    /// Whether a link has made the packet as a copy.
-    pub const fn is_copy(id: u32) -> bool {
-        id & COPY != 0
-    }
-
     /// A packet has come to its end at `now`.
     pub fn end(&mut self, id: u32, now: u64, how: Ended) {
         let index = (id & !COPY) as usize;
@@ -112,11 +114,17 @@ impl Journeys {
             (_, Ended::Lost(..)) if !over => {}
             _ => journey.ended = Some((now, how)),
         }
-        let Journey { sending: Sending { from, range, trigger }, number, .. } = *journey;
+        let Journey { sending: Sending { from, range, trigger }, number, ended, .. } = *journey;
         if range.0 < range.1 {
             let stream = &mut self.streams[from.index()];
             if over {
                 stream.under_way.remove(&number);
+            }
+            match ended {
+                Some((_, Ended::Lost(cause, _))) if over && !stream.received.covers(range) => {
+                    stream.lost.insert(range.0, (range.1, cause));
+                }
+                _ => {}
             }
             match how {
                 Ended::Delivered => {
@@ -125,6 +133,7 @@ impl Journeys {
                         journey.needed = Some(!stream.received.covers(range));
                     }
                     stream.received.add(range);
+                    stream.forget_losses(range);
                     for (_, later, missing) in &mut stream.undecided {
                         if *later > number {
                             missing.remove(range);
@@ -177,12 +186,7 @@ impl Journeys {
 
     /// What is known for a record of the packet, which waits no longer. `over`: there is nothing to wait for any more. `links` are the names of
     /// link directions.
-    pub fn release<'a>(
-        &mut self,
-        id: u32,
-        links: &'a [String],
-        over: bool,
-    ) -> (Option<Fate<'a>>, Option<(RetransmissionTrigger, Option<bool>)>) {
+    pub fn release<'a>(&mut self, id: u32, links: &'a [String], over: bool) -> Note<'a> {
         let index = (id & !COPY) as usize;
         let journey = &mut self.all[index];
         journey.held -= 1;
@@ -193,14 +197,36 @@ impl Journeys {
             None => over.then_some(Fate::UnderWay),
         };
         let retransmission = journey.sending.trigger.map(|trigger| (trigger, journey.needed));
+        let note = Note { fate, retransmission, repairs: journey.repairs, copy: id & COPY != 0, ..Note::default() };
         self.forget_if_done(index);
-        (fate, retransmission)
+        note
     }
 
     fn forget_if_done(&mut self, index: usize) {
         let journey = &self.all[index];
         if journey.open == 0 && journey.held == 0 && !journey.undecided {
             self.free.push(index as u32);
+        }
+    }
+}
+
+impl Stream {
+    /// What a transmission of some of this was lost by, if it has not arrived since.
+    fn lost_before(&self, (start, end): Range) -> Option<Cause> {
+        let (_, (last, cause)) = self.lost.range(..end).next_back()?;
+        (*last > start).then_some(*cause)
+    }
+
+    /// This has arrived: what was lost of it is repaired.
+    fn forget_losses(&mut self, (start, end): Range) {
+        while let Some((&first, &(last, cause))) = self.lost.range(..end).next_back().filter(|(_, (last, _))| *last > start) {
+            self.lost.remove(&first);
+            if first < start {
+                self.lost.insert(first, (start, cause));
+            }
+            if last > end {
+                self.lost.insert(end, (last, cause));
+            }
         }
     }
 }
@@ -280,7 +306,7 @@ mod tests {
 
     fn needed(journeys: &mut Journeys, id: u32) -> Option<bool> {
         assert!(journeys.is_settled(id));
-        journeys.release(id, &["a>b".to_owned()], false).1.unwrap().1
+        journeys.release(id, &["a>b".to_owned()], false).retransmission.unwrap().1
     }
 
     #[test]
@@ -307,7 +333,12 @@ mod tests {
         for id in again {
             journeys.end(id, 9, Ended::Delivered);
         }
-        assert_eq!(again.map(|id| needed(&mut journeys, id)), [Some(true), Some(false)]);
+        let links = ["a>b".to_owned()];
+        let notes = again.map(|id| journeys.release(id, &links, false));
+        assert_eq!(notes.map(|note| note.retransmission.unwrap().1), [Some(true), Some(false)]);
+        assert_eq!(notes.map(|note| note.repairs), [Some(Cause::QueueFull), None]);
+        assert_eq!(begin(&mut journeys, (0, 50), true), again[1], "its number is free");
+        assert_eq!(journeys.all[again[1] as usize].repairs, None, "it has arrived since");
     }
 
     #[test]
@@ -333,12 +364,12 @@ mod tests {
         let mut journeys = Journeys::new(2);
         let id = begin(&mut journeys, (0, 100), false);
         let copy = journeys.copy(id);
-        assert!(Journeys::is_copy(copy) && !Journeys::is_copy(id));
+        assert_ne!(copy, id);
         journeys.end(id, 4, lost());
         assert!(!journeys.is_settled(id));
         journeys.end(copy, 5, Ended::Delivered);
         assert!(journeys.is_settled(id));
-        assert_eq!(journeys.release(id, &["a>b".to_owned()], false).0, Some(Fate::Delivered { at: 5 }));
+        assert_eq!(journeys.release(id, &["a>b".to_owned()], false).fate, Some(Fate::Delivered { at: 5 }));
         // Its number is used again.
         assert_eq!(begin(&mut journeys, (0, 100), false), id);
     }

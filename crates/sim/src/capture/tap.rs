@@ -201,9 +201,8 @@ impl Tap {
     fn write_oldest(&mut self, journeys: &mut Journeys, links: &[String], over: bool) {
         let Some(Held { interface, inbound, original_len, seen }) = self.held.pop_front() else { return };
         self.held_octets -= seen.octets.len();
-        let (fate, retransmission) = journeys.release(seen.journey, links, over);
         let damage = seen.damage.map(|(direction, bits, first)| Damage { link: &links[direction.index()], bits, first });
-        let note = Note { fate, retransmission, damage, copy: Journeys::is_copy(seen.journey), ..Note::default() };
+        let note = Note { damage, ..journeys.release(seen.journey, links, over) };
         let comment = note.to_string();
         let (at, octets) = (seen.at, &seen.octets[..]);
         self.file.write(&Captured { interface, at, octets, original_len, inbound: Some(inbound), comment: Some(&comment) });

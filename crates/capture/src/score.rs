@@ -46,7 +46,7 @@ pub struct Score {
     /// Pairs of what a suspected loss was due to and what the analysis finds likeliest; `arrived` for what was not lost.
     pub causes: BTreeMap<(&'static str, &'static str), u64>,
     /// For congestion and for corruption losses, by the share that corruption has of the probability of both.
-    by_score: [Vec<u64>; 2],
+    shares: [Vec<u64>; 2],
     /// By the probability of the likeliest cause: losses, those for which it was right, and the sum of the probabilities.
     pub reliability: [(u64, u64, f64); COARSE],
     /// Truths for which there was no room.
@@ -63,8 +63,8 @@ struct Kept {
 
 /// Reads the captures again of which `analysis` is, and compares. They have to be the same, in the same order.
 pub fn score(sources: Vec<Source>, analysis: &Analysis) -> Result<Score, CaptureError> {
-    let mut score = Score { by_score: [vec![0; BINS], vec![0; BINS]], ..Score::default() };
-    let mut kept: HashMap<u64, Kept> = HashMap::new();
+    let mut score = Score { shares: [vec![0; BINS], vec![0; BINS]], ..Score::default() };
+    let mut kept: BTreeMap<u64, Kept> = BTreeMap::new();
     let wanted = analysis.retransmissions.iter().map(|sent| (sent.what.number, true));
     let suspected = analysis.losses.iter().flat_map(|loss| loss.packet.into_iter().chain(loss.repair.map(|(number, _)| number)));
     let mut asked: HashMap<u64, bool> = suspected.map(|number| (number, false)).collect();
@@ -98,7 +98,7 @@ pub fn score(sources: Vec<Source>, analysis: &Analysis) -> Result<Score, Capture
 }
 
 impl Score {
-    fn note_retransmissions(&mut self, analysis: &Analysis, kept: &HashMap<u64, Kept>) {
+    fn note_retransmissions(&mut self, analysis: &Analysis, kept: &BTreeMap<u64, Kept>) {
         let found: HashMap<u64, _> = analysis.retransmissions.iter().map(|sent| (sent.what.number, &sent.what)).collect();
         for (number, Kept { truth, found: is_found }) in kept {
             let Some(again) = truth.again.filter(|_| !truth.copy && !truth.damaged) else {
@@ -129,42 +129,45 @@ impl Score {
         self.told_apart += analysis.flows.iter().map(|flow| flow.counts.holes).sum::<u64>();
     }
 
-    fn note_losses(&mut self, analysis: &Analysis, kept: &HashMap<u64, Kept>) {
+    fn note_losses(&mut self, analysis: &Analysis, kept: &BTreeMap<u64, Kept>) {
         for loss in &analysis.losses {
             let original = loss.packet.and_then(|number| kept.get(&number)).map(|kept| kept.truth);
             let repair = loss.repair.and_then(|(number, _)| kept.get(&number)).map(|kept| kept.truth);
             let Some(truth) = what_it_was(original, repair) else { continue };
-            let missed = truth.is_none() && loss.packet.is_none();
+            let missed = truth == Was::Arrived && loss.packet.is_none();
             self.told_apart += u64::from(missed);
             self.holes_as_losses += u64::from(missed && !loss.probabilities.likeliest().arrived());
             self.note_cause(truth, &loss.probabilities);
         }
     }
 
-    /// `truth` is `None` for what arrived.
-    fn note_cause(&mut self, truth: Option<Cause>, said: &Probabilities) {
+    fn note_cause(&mut self, truth: Was, said: &Probabilities) {
         let likeliest = said.likeliest();
-        *self.causes.entry((truth.map_or("arrived", Cause::name), likeliest.name())).or_default() += 1;
+        let name = match truth {
+            Was::Lost(cause) => cause.name(),
+            Was::Arrived => "arrived",
+        };
+        *self.causes.entry((name, likeliest.name())).or_default() += 1;
         let probability = said.of(likeliest);
         if likeliest != Cause::Unknown {
             let right = match truth {
                 // The simulator's policers are queues: who says policer says congestion.
-                Some(Cause::Congestion) => matches!(likeliest, Cause::Congestion | Cause::Policer),
-                Some(cause) => likeliest == cause,
-                None => likeliest.arrived(),
+                Was::Lost(Cause::Congestion) => matches!(likeliest, Cause::Congestion | Cause::Policer),
+                Was::Lost(cause) => likeliest == cause,
+                Was::Arrived => likeliest.arrived(),
             };
             let (all, hits, sum) = &mut self.reliability[((probability * COARSE as f64) as usize).min(COARSE - 1)];
             (*all, *hits, *sum) = (*all + 1, *hits + u64::from(right), *sum + probability);
         }
         let class = match truth {
-            Some(Cause::Congestion) => 0,
-            Some(Cause::Corruption) => 1,
+            Was::Lost(Cause::Congestion) => 0,
+            Was::Lost(Cause::Corruption) => 1,
             _ => return,
         };
         let congestion = said.of(Cause::Congestion) + said.of(Cause::Policer) + said.of(Cause::Receiver);
         let corruption = said.of(Cause::Corruption) + said.of(Cause::LinkDown);
         let share = if congestion + corruption > 0.0 { corruption / (congestion + corruption) } else { 0.0 };
-        self.by_score[class][((share * BINS as f64) as usize).min(BINS - 1)] += 1;
+        self.shares[class][((share * BINS as f64) as usize).min(BINS - 1)] += 1;
     }
 
     /// Takes over what another capture showed.
@@ -180,9 +183,11 @@ impl Score {
         self.told_apart += other.told_apart;
         self.left_out += other.left_out;
         for (mine, theirs) in [(&mut self.triggers, &other.triggers), (&mut self.causes, &other.causes)] {
-            theirs.iter().for_each(|(pair, count)| *mine.entry(*pair).or_default() += count);
+            for (pair, count) in theirs {
+                *mine.entry(*pair).or_default() += count;
+            }
         }
-        for (mine, theirs) in self.by_score.iter_mut().zip(&other.by_score) {
+        for (mine, theirs) in self.shares.iter_mut().zip(&other.shares) {
             mine.resize(BINS, 0);
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
         }
@@ -216,14 +221,14 @@ impl Score {
     pub fn mean_accuracy(&self) -> Option<f64> {
         let both = (0..=BINS).filter_map(|threshold| {
             let (congestion, corruption) = self.accuracies_at(threshold);
-            Some((congestion? + corruption?) / 2.0).filter(|_| congestion.is_some_and(|congestion| congestion >= A_C))
+            Some(f64::midpoint(congestion?, corruption?)).filter(|_| congestion.is_some_and(|congestion| congestion >= A_C))
         });
         both.fold(None, |best, mean| Some(best.map_or(mean, |best: f64| best.max(mean))))
     }
 
     /// What is in the bins from `threshold` on is taken for corruption.
     fn accuracies_at(&self, threshold: usize) -> (Option<f64>, Option<f64>) {
-        let [congestion, corruption] = &self.by_score;
+        let [congestion, corruption] = &self.shares;
         let sum = |bins: &[u64]| bins.iter().sum::<u64>();
         let below = |bins: &[u64]| sum(bins.get(..threshold).unwrap_or(bins));
         let (all_c, all_w) = (sum(congestion), sum(corruption));
@@ -277,17 +282,24 @@ impl Score {
     }
 }
 
-/// What a suspected loss really was: `Some(None)` if the packet arrived, `None` if nobody knows.
-fn what_it_was(original: Option<Truth>, repair: Option<Truth>) -> Option<Option<Cause>> {
+/// What a suspected loss really was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Was {
+    Lost(Cause),
+    Arrived,
+}
+
+/// What a suspected loss really was; `None` if nobody knows.
+fn what_it_was(original: Option<Truth>, repair: Option<Truth>) -> Option<Was> {
     match original.map(|truth| truth.fate) {
-        Some(Fate::Lost(_, cause)) => return Some(Some(cause)),
-        Some(Fate::Delivered(_)) => return Some(None),
+        Some(Fate::Lost(_, cause)) => return Some(Was::Lost(cause)),
+        Some(Fate::Delivered(_)) => return Some(Was::Arrived),
         Some(Fate::Taken(_) | Fate::Open) => return None,
         None => {}
     }
     match repair?.again {
-        Some(Again { repairs: Some(cause), .. }) => Some(Some(cause)),
-        Some(Again { needed: Some(false), .. }) | None => Some(None),
+        Some(Again { repairs: Some(cause), .. }) => Some(Was::Lost(cause)),
+        Some(Again { needed: Some(false), .. }) | None => Some(Was::Arrived),
         Some(_) => None,
     }
 }
@@ -303,7 +315,9 @@ fn percent(share: Option<f64>) -> String {
 /// A line for each true name: what it was taken for.
 fn pairs(table: &BTreeMap<(&'static str, &'static str), u64>) -> Vec<String> {
     let mut rows: BTreeMap<&str, Vec<(u64, &str)>> = BTreeMap::new();
-    table.iter().for_each(|((truth, said), count)| rows.entry(truth).or_default().push((*count, said)));
+    for ((truth, said), count) in table {
+        rows.entry(truth).or_default().push((*count, said));
+    }
     let row = |(truth, mut said): (&str, Vec<(u64, &str)>)| {
         said.sort_by(|a, b| b.cmp(a));
         let said: Vec<_> = said.into_iter().map(|(count, said)| format!("{said} {count}")).collect();
@@ -318,10 +332,10 @@ mod tests {
 
     #[test]
     fn accuracies_go_by_the_definitions() {
-        let mut score = Score { by_score: [vec![0; BINS], vec![0; BINS]], ..Score::default() };
+        let mut score = Score { shares: [vec![0; BINS], vec![0; BINS]], ..Score::default() };
         let mut say = |truth, corruption: f64, times| {
             let said = Probabilities::from_weights([(Cause::Corruption, corruption), (Cause::Congestion, 1.0 - corruption)]);
-            (0..times).for_each(|_| score.note_cause(Some(truth), &said));
+            (0..times).for_each(|_| score.note_cause(Was::Lost(truth), &said));
         };
         say(Cause::Congestion, 0.1, 90);
         say(Cause::Congestion, 0.7, 10);
@@ -347,10 +361,10 @@ mod tests {
         let arrived = truth("delivered at 1.000000000 s");
         let repair = truth("delivered at 1.000000000 s; retransmission: fast, needed; repairs: erased");
         let vain = truth("delivered at 1.000000000 s; retransmission: fast, not needed");
-        assert_eq!(what_it_was(lost, repair), Some(Some(Cause::Congestion)));
-        assert_eq!(what_it_was(arrived, vain), Some(None));
-        assert_eq!(what_it_was(None, repair), Some(Some(Cause::Corruption)));
-        assert_eq!(what_it_was(None, vain), Some(None));
+        assert_eq!(what_it_was(lost, repair), Some(Was::Lost(Cause::Congestion)));
+        assert_eq!(what_it_was(arrived, vain), Some(Was::Arrived));
+        assert_eq!(what_it_was(None, repair), Some(Was::Lost(Cause::Corruption)));
+        assert_eq!(what_it_was(None, vain), Some(Was::Arrived));
         assert_eq!(what_it_was(None, None), None);
     }
 }

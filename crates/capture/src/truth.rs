@@ -158,9 +158,9 @@ mod tests {
                             assert_eq!(read.as_nanos(), at);
                             assert!(matches!(cause, Cause::Congestion | Cause::Corruption | Cause::LinkDown));
                         }
-                        (Some(Noted::Delivered { at }), Fate::Delivered(read)) => assert_eq!(read.as_nanos(), at),
-                        (Some(Noted::Suppressed { at } | Noted::Refused { at }), Fate::Taken(read)) => {
-                            assert_eq!(read.as_nanos(), at)
+                        (Some(Noted::Delivered { at }), Fate::Delivered(read))
+                        | (Some(Noted::Suppressed { at } | Noted::Refused { at }), Fate::Taken(read)) => {
+                            assert_eq!(read.as_nanos(), at);
                         }
                         (Some(Noted::UnderWay) | None, Fate::Open) => {}
                         other => panic!("{other:?}"),

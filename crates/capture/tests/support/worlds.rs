@@ -1,14 +1,15 @@
 //! Random worlds in families, each with captures at the sender, in the middle and at the receiver.
+#![allow(dead_code, reason = "each program that shares it uses its own part")]
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use whyloss_sim::{
     Amount, Builder, CaptureSpec, CbrFlow, ChannelSpec, CoDel, Discipline, Effect, End, Errors, Jitter, JitterLaw, Limits,
-    LinkSpec, NodeId, Outage, Pie, QueueLimit, Records, Reorder, Rhythm, Spell, Step, TcpFlow,
+    LinkSpec, NodeId, Outage, Pie, QueueLimit, Records, Reorder, Rhythm, Spell, Step, TcpFlow, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
-use whyloss_transport::tcp::{AckPolicy, Config};
+use whyloss_transport::tcp::Config;
 use whyloss_transport::{BitRate, Duration, Instant};
 
 /// What a world is about; the rest of it is drawn.
@@ -176,9 +177,6 @@ impl Habits {
         if let Some(octets) = receive_buffer {
             config.receive_buffer = octets;
         }
-        if config.ack_policy == AckPolicy::EverySegment {
-            config.ack_policy = AckPolicy::Delayed(Duration::from_millis(40));
-        }
         End { config, parts }
     }
 }
@@ -234,9 +232,9 @@ pub fn run(family: Family, number: u64, taking: Taking) -> Outcome {
                 lasts: Spell::Always(seconds(dice.between(0.05, 1.5))),
                 every: Some(seconds(dice.between(3.0, 8.0))),
                 gap: None,
-                packets: whyloss_sim::WhileDown::Dropped,
+                packets: WhileDown::Dropped,
             };
-            (forward.outage, reverse.outage) = (vec![outage.clone()], vec![outage]);
+            (forward.outage, reverse.outage) = (vec![outage], vec![outage]);
         }
         Family::Reordering => {
             let late = Some(seconds(trip * dice.between(0.02, 0.6)));
@@ -249,7 +247,7 @@ pub fn run(family: Family, number: u64, taking: Taking) -> Outcome {
                 lasts: Spell::Always(seconds(dice.between(0.4, 2.0))),
                 every: Some(seconds(dice.between(3.0, 6.0))),
                 gap: None,
-                packets: whyloss_sim::WhileDown::Wait,
+                packets: WhileDown::Held,
             };
             forward.outage = vec![outage];
             forward.jitter = Some(Jitter::new(seconds(trip * 0.05), JitterLaw::Exponential));

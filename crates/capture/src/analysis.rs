@@ -5,14 +5,16 @@ use crate::connections::{Connection, Connections, Observer, Place, Side};
 use crate::evidence::Trail;
 use crate::half::{Hole, Kind, Retransmission, Unanswered};
 use crate::headers::Segment;
+use crate::limits::Stall;
 use crate::replay::{Judges, Panel};
-use crate::report::{Analysis, Facts, Flow, Loss, SentAgain};
+use crate::report::{Analysis, Facts, Flow, Loss, SentAgain, Spent, Stalled};
 use crate::shards::{Shard, SHARDS};
 use crate::source::Source;
 use crate::{connections, link, losses, records, shards, CaptureError};
 use ahash::RandomState;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use whyloss_transport::time::Duration;
 
 /// What is asked for, and what may be kept.
 #[derive(Clone, Copy, Debug)]
@@ -211,6 +213,11 @@ impl Observer for Analyst {
         self.lost(losses::unanswered(connection, side, &unanswered));
     }
 
+    fn on_stall(&mut self, connection: u64, side: Side, stall: Stall) {
+        let row = Stalled { connection, side, what: stall };
+        keep(&mut self.analysis.stalls, row, self.settings.rows, &mut self.analysis.facts.left_out.stalls);
+    }
+
     fn on_end(&mut self, connection: Connection) {
         self.analysis.facts.taken.add_connection(&connection, self.settings.at);
         let mut trails = self.open.remove(&connection.id).unwrap_or_default();
@@ -223,6 +230,10 @@ impl Observer for Analyst {
             let half = connection.half(side);
             if half.counts.segments == 0 {
                 continue;
+            }
+            for (limit, time, stalls) in half.limits.spent().filter(|(_, time, _)| *time > Duration::ZERO) {
+                let row = Spent { connection: connection.id, side, limit, time, stalls };
+                keep(&mut self.analysis.limits, row, self.settings.rows, &mut self.analysis.facts.left_out.limits);
             }
             let (sender, receiver) = match side {
                 Side::Client => (connection.client, connection.server),

@@ -3,6 +3,7 @@
 use crate::clock::Pace;
 use crate::half::{Half, Hole, Kind, News, Retransmission, Unanswered};
 use crate::headers::Segment;
+use crate::limits::Stall;
 pub use crate::place::Place;
 use crate::place::{place, Doubles, Signs};
 use ahash::RandomState;
@@ -85,6 +86,10 @@ impl Connection {
     fn new(segment: &Segment) -> Self {
         let answer = segment.flags.contains(Flags::SYN) && segment.flags.contains(Flags::ACK);
         let (client, server) = if answer { (segment.dst, segment.src) } else { (segment.src, segment.dst) };
+        let mut halves = [Half::default(), Half::default()];
+        for half in &mut halves {
+            half.limits.begin(segment.at);
+        }
         Self {
             id: segment.number,
             client,
@@ -94,7 +99,7 @@ impl Connection {
             began: segment.at,
             ended: segment.at,
             packets: 0,
-            halves: [Half::default(), Half::default()],
+            halves,
             signs: [Signs::default(); 2],
             paces: [Pace::default(); 2],
             doubles: Doubles::default(),
@@ -142,6 +147,9 @@ impl Connection {
         let side = self.side(segment);
         self.packets += 1;
         self.signs[side.index()].note(segment);
+        for half in &mut self.halves {
+            half.latest = self.ended;
+        }
         self.ended = self.ended.max(segment.at);
         self.handshake(segment, side);
         self.reset |= segment.flags.contains(Flags::RST) && !segment.is_damaged();
@@ -162,6 +170,7 @@ impl Connection {
     fn handshake(&mut self, segment: &Segment, side: Side) {
         if segment.flags.contains(Flags::SYN) {
             self.signs[side.other().index()].peer_mss = segment.options.mss;
+            self.halves.iter_mut().for_each(|half| half.limits.opens());
             if side == Side::Client {
                 self.opened = true;
                 self.syn = Some(segment.seq);
@@ -172,6 +181,7 @@ impl Connection {
             let slot = &mut self.syn_at[side.index()];
             *slot = if slot.is_some() { Some(Instant::ZERO) } else { Some(segment.at) };
         } else if side == Side::Client && segment.flags.contains(Flags::ACK) {
+            self.halves.iter_mut().for_each(|half| half.limits.opened(segment.at));
             if let Some(at) = self.syn_at[Side::Server.index()].take().filter(|at| *at > Instant::ZERO) {
                 self.halves[Side::Client.index()].trips.on_left(segment.at.since(at));
             }
@@ -201,6 +211,11 @@ pub trait Observer {
         let _ = (connection, side, unanswered);
     }
 
+    /// Nothing went on for a while.
+    fn on_stall(&mut self, connection: u64, side: Side, stall: Stall) {
+        let _ = (connection, side, stall);
+    }
+
     /// A connection is over, or no longer followed.
     fn on_end(&mut self, connection: Connection);
 }
@@ -209,6 +224,7 @@ fn tell(observer: &mut dyn Observer, connection: u64, side: Side, news: News) {
     match news {
         News::Retransmission(sent) => observer.on_retransmission(connection, side, sent),
         News::Hole(hole) => observer.on_hole(connection, side, hole),
+        News::Stall(stall) => observer.on_stall(connection, side, stall),
         News::Unanswered(unanswered) => observer.on_unanswered(connection, side, unanswered),
     }
 }
@@ -368,7 +384,8 @@ impl Connections {
             for side in [Side::Client, Side::Server] {
                 let id = connection.id;
                 let reset = connection.reset;
-                connection.halves[side.index()].finish(self.now, reset, &mut |news| tell(observer, id, side, news));
+                connection.halves[side.index()]
+                    .finish(connection.ended, self.now, reset, &mut |news| tell(observer, id, side, news));
             }
             observer.on_end(connection);
         }

@@ -3,6 +3,7 @@
 //! Positions in the stream are numbers of 64 bits whose low 32 bits are those of the header.
 
 use crate::headers::{Segment, MAX_SACK_BLOCKS};
+use crate::limits::{Limits, Sent, Stall, Standing};
 use crate::pieces::{Arrived, Piece, Pieces, Sending};
 use crate::sender::{Report, Sender};
 pub use crate::trigger::Trigger;
@@ -135,6 +136,8 @@ pub enum News {
     Hole(Hole),
     /// Something was left unanswered.
     Unanswered(Unanswered),
+    /// Nothing went on for a while.
+    Stall(Stall),
 }
 
 /// A recovery.
@@ -218,6 +221,10 @@ pub struct Half {
     sack: [Option<bool>; 2],
     /// A timer expired where a sender with tail loss probes had sent one.
     sends_no_probes: bool,
+    /// The largest segments that both ends announced.
+    announced: [Option<u16>; 2],
+    /// When the latest packet of the connection was captured, before the one at hand.
+    pub(crate) latest: Instant,
     /// The newest timestamp of the peer.
     peer_timestamp: Option<u32>,
     pending: VecDeque<Retransmission>,
@@ -227,6 +234,8 @@ pub struct Half {
     pub mss: u32,
     /// Round trips.
     pub trips: Trips,
+    /// What limited it at each time.
+    pub limits: Limits,
     /// What was counted.
     pub counts: Counts,
 }
@@ -241,6 +250,7 @@ impl Half {
         }
         if syn {
             self.sack[0] = Some(segment.options.sack_permitted);
+            self.announced[0] = segment.options.mss;
         }
         self.counts.marked += u64::from(segment.ecn == 3);
         let len = u64::from(segment.seq_len());
@@ -261,8 +271,11 @@ impl Half {
                 return Kind::New;
             }
         }
+        let mut standing = self.standing();
         self.learn(segment);
+        standing.heard = self.sender.heard;
         let kind = self.kind(segment, start, end, syn);
+        self.divide(segment, kind, end, &standing, told);
         match kind {
             Kind::Retransmission(trigger) => self.again(segment, start, trigger, told),
             Kind::OutOfOrder => self.counts.out_of_order += 1,
@@ -278,6 +291,48 @@ impl Half {
         }
         self.put(segment, start, end);
         kind
+    }
+
+    /// The time until this segment is given to what it waited for.
+    fn divide(&mut self, segment: &Segment, kind: Kind, end: u64, standing: &Standing, told: &mut dyn FnMut(News)) {
+        let sent = match kind {
+            Kind::New => {
+                let full = self.announced.into_iter().flatten().min().map_or(self.mss, |mss| {
+                    // Options take room from the data, and a path may not carry what both ends would take.
+                    u32::from(mss).saturating_sub(40).min(self.mss)
+                });
+                Sent::New { short: segment.len < full || segment.flags.contains(Flags::FIN) }
+            }
+            Kind::Retransmission(trigger) if trigger.is_expiry() => Sent::Expired,
+            Kind::Retransmission(Trigger::TailProbe) => Sent::Probe,
+            Kind::Retransmission(_) => Sent::Repair,
+            Kind::OutOfOrder | Kind::Duplicate | Kind::KeepAlive | Kind::WindowProbe => Sent::Other,
+        };
+        let stall = self.limits.on_sent(segment.at, sent, self.sender.una, end, standing);
+        self.stalled(stall, told);
+    }
+
+    /// A direction in which no data is sent does not stall.
+    fn stalled(&self, stall: Option<Stall>, told: &mut dyn FnMut(News)) {
+        if let Some(stall) = stall.filter(|_| self.counts.segments > 0) {
+            told(News::Stall(stall));
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        Standing {
+            outstanding: self.outstanding(),
+            flight: self.nxt.saturating_sub(self.sender.una),
+            heard: self.sender.heard,
+            learns: self.una_at + self.trips.reaction(),
+            window: self.window,
+            recovering: self.episode.is_some_and(|episode| self.sender.una < episode.end),
+            mss: self.mss,
+            trip: self.trips.smoothed(),
+            shortest: self.trips.shortest().map(|right| right + self.trips.left().unwrap_or_default()),
+            reaction: self.trips.reaction(),
+            latest: self.latest,
+        }
     }
 
     /// What the sender knows by now.
@@ -325,6 +380,7 @@ impl Half {
         if syn {
             self.scale = segment.options.window_scale;
             self.sack[1] = Some(segment.options.sack_permitted);
+            self.announced[1] = segment.options.mss;
         }
         let timestamp = segment.options.timestamps.map(|(value, _)| value);
         if let Some(value) = timestamp.filter(|value| self.peer_timestamp.is_none_or(|newest| Seq(newest).precedes(Seq(*value))))
@@ -336,8 +392,14 @@ impl Half {
         let was_open = self.window.is_none_or(|window| window > 0);
         self.counts.closed_windows += u64::from(was_open && window == 0);
         let same_window = self.window == Some(window);
-        self.window = Some(window);
         let ack = self.position(segment.ack);
+        let opens = self.window.is_some_and(|before| before < u64::from(self.mss) && window > before);
+        if ack > self.una || opens {
+            let standing = self.standing();
+            let stall = self.limits.on_progress(segment.at, &standing);
+            self.stalled(stall, told);
+        }
+        self.window = Some(window);
         if ack == self.una && self.nxt == self.una {
             return;
         }
@@ -364,8 +426,11 @@ impl Half {
         }
     }
 
-    /// No more segments will come; the capture went on until `now`.
-    pub fn finish(&mut self, now: Instant, reset: bool, told: &mut dyn FnMut(News)) {
+    /// No more segments will come; the connection's latest was at `ended`, and the capture went on until `now`.
+    pub fn finish(&mut self, ended: Instant, now: Instant, reset: bool, told: &mut dyn FnMut(News)) {
+        let standing = self.standing();
+        let stall = self.limits.finish(ended, &standing);
+        self.stalled(stall, told);
         while !self.pending.is_empty() {
             self.settle(told);
         }

@@ -16,6 +16,7 @@ pub mod evidence;
 pub mod half;
 pub mod headers;
 pub mod join;
+pub mod limits;
 pub mod link;
 pub mod losses;
 pub mod pieces;

@@ -4,6 +4,7 @@ use crate::cause::{Cause, Probabilities};
 use crate::connections::{Place, Side};
 use crate::evidence::Evidence;
 use crate::half::{Counts, Retransmission};
+use crate::limits::{Limit, Stall};
 use crate::records::About;
 use crate::replay::Says;
 use crate::taken::Taken;
@@ -86,6 +87,32 @@ pub struct Loss {
     pub says: Vec<Says>,
 }
 
+/// The time that a direction of a connection spent at a limit.
+#[derive(Clone, Copy, Debug)]
+pub struct Spent {
+    /// Number of the connection.
+    pub connection: u64,
+    /// Who sent the data.
+    pub side: Side,
+    /// What data waited for.
+    pub limit: Limit,
+    /// For how long.
+    pub time: Duration,
+    /// How often nothing went on meanwhile for longer than usual.
+    pub stalls: u32,
+}
+
+/// A time in which nothing went on, with its connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Stalled {
+    /// Number of the connection.
+    pub connection: u64,
+    /// Who sent the data, or should have.
+    pub side: Side,
+    /// What is known of it.
+    pub what: Stall,
+}
+
 /// What was left out to keep memory bounded: counts go on, rows do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
@@ -97,6 +124,10 @@ pub struct LeftOut {
     pub losses: u64,
     /// Rows of retransmissions.
     pub retransmissions: u64,
+    /// Rows of limits.
+    pub limits: u64,
+    /// Rows of stalls.
+    pub stalls: u64,
 }
 
 impl LeftOut {
@@ -105,6 +136,8 @@ impl LeftOut {
         self.flows += other.flows;
         self.losses += other.losses;
         self.retransmissions += other.retransmissions;
+        self.limits += other.limits;
+        self.stalls += other.stalls;
     }
 }
 
@@ -176,6 +209,10 @@ pub struct Analysis {
     pub retransmissions: Vec<SentAgain>,
     /// What was lost, or taken for lost.
     pub losses: Vec<Loss>,
+    /// What limited each direction, and for how long.
+    pub limits: Vec<Spent>,
+    /// When nothing went on.
+    pub stalls: Vec<Stalled>,
 }
 
 /// A row of a table, which belongs to a connection.
@@ -201,16 +238,30 @@ impl Row for Loss {
     }
 }
 
+impl Row for Spent {
+    fn connection(&mut self) -> &mut u64 {
+        &mut self.connection
+    }
+}
+
+impl Row for Stalled {
+    fn connection(&mut self) -> &mut u64 {
+        &mut self.connection
+    }
+}
+
 impl Analysis {
     /// Takes over the rows of a part of the connections.
     pub(crate) fn take_over(&mut self, part: Self) {
-        let Self { facts, flows, retransmissions, losses } = part;
+        let Self { facts, flows, retransmissions, losses, limits, stalls } = part;
         self.facts.connections += facts.connections;
         self.facts.taken.add(&facts.taken);
         self.facts.left_out.add(facts.left_out);
         self.flows.extend(flows);
         self.retransmissions.extend(retransmissions);
         self.losses.extend(losses);
+        self.limits.extend(limits);
+        self.stalls.extend(stalls);
     }
 
     /// Brings the rows in order, and numbers connections, which were named by their first record, from 0.
@@ -218,6 +269,8 @@ impl Analysis {
         self.flows.sort_by_key(|flow| (flow.connection, flow.side));
         self.retransmissions.sort_by_key(|sent| sent.what.number);
         self.losses.sort_by_key(|loss| (loss.at, loss.repair, loss.connection, loss.side));
+        self.limits.sort_by_key(|spent| (spent.connection, spent.side, spent.limit));
+        self.stalls.sort_by_key(|stalled| (stalled.what.at, stalled.connection, stalled.side));
         let mut names: Vec<u64> = self.rows().map(|row| *row.connection()).collect();
         names.sort_unstable();
         names.dedup();
@@ -231,6 +284,9 @@ impl Analysis {
     fn rows(&mut self) -> impl Iterator<Item = &mut dyn Row> {
         let flows = self.flows.iter_mut().map(|row| row as &mut dyn Row);
         let retransmissions = self.retransmissions.iter_mut().map(|row| row as &mut dyn Row);
-        flows.chain(retransmissions).chain(self.losses.iter_mut().map(|row| row as &mut dyn Row))
+        let losses = self.losses.iter_mut().map(|row| row as &mut dyn Row);
+        let limits = self.limits.iter_mut().map(|row| row as &mut dyn Row);
+        let stalls = self.stalls.iter_mut().map(|row| row as &mut dyn Row);
+        flows.chain(retransmissions).chain(losses).chain(limits).chain(stalls)
     }
 }

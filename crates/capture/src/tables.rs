@@ -3,7 +3,7 @@
 use crate::cause::Cause;
 use crate::half::Unneeded;
 use crate::replay::Says;
-use crate::report::{Analysis, Flow, Loss, SentAgain};
+use crate::report::{Analysis, Flow, Loss, SentAgain, Spent, Stalled};
 use std::fmt::Write;
 use whyloss_tables::arrow_array::RecordBatch;
 use whyloss_tables::{batch, describe, table, Column};
@@ -126,8 +126,31 @@ table! {
     }
 }
 
+table! {
+    /// One row a direction of a connection and what limited it for some time.
+    Limits |r: Row<'a, Spent>| {
+        connection: always u64 = r.0.connection, "Number of the connection.";
+        side: always text = r.0.side.name(), "Who sent the data.";
+        limit: always text = r.0.limit.name(), "What data waited for: `handshake`; `application`, which had nothing to send; `idle`, when nobody sent anything for a second or longer; `receive-window`, `zero-window`, `congestion-window`, `send-buffer`; `recovering` from losses; `retransmission-timer`, `probe-timer` or `delayed-ack`, timers that had to expire; `path-rate`, when the path was full.";
+        time_s: always f64 = r.0.time.as_secs_f64(), "How long, in seconds. The rows of a direction add up to the time from the connection's first packet to its latest.";
+        stalls: always u32 = r.0.stalls, "How often nothing went on in this direction for more than two round trips and a tenth of a second meanwhile.";
+    }
+}
+
+table! {
+    /// One row a time in which nothing went on in a direction, though it was not idle.
+    Stalls |r: Row<'a, Stalled>| {
+        connection: always u64 = r.0.connection, "Number of the connection.";
+        side: always text = r.0.side.name(), "Who sent the data, or should have.";
+        began_s: always f64 = seconds(r.0.what.at, r.1), "When the stall began.";
+        time_s: always f64 = r.0.what.lasted.as_secs_f64(), "How long it was.";
+        limit: always text = r.0.what.limit.name(), "What was waited for, as in `limits`.";
+        outstanding_octets: always u64 = r.0.what.outstanding, "Octets of data that were not acknowledged meanwhile.";
+    }
+}
+
 /// The names of the tables.
-pub const NAMES: [&str; 4] = ["connections", "retransmissions", "losses", "verdicts"];
+pub const NAMES: [&str; 6] = ["connections", "retransmissions", "losses", "verdicts", "limits", "stalls"];
 
 /// The table of that name.
 pub fn get(analysis: &Analysis, name: &str) -> Option<RecordBatch> {
@@ -141,6 +164,8 @@ pub fn get(analysis: &Analysis, name: &str) -> Option<RecordBatch> {
                 analysis.losses.iter().flat_map(|loss| loss.says.iter().map(move |says| (loss, says, began))).collect();
             batch(Verdicts::batch(said.into_iter()))
         }
+        "limits" => batch(Limits::batch(analysis.limits.iter().map(|row| (row, began)))),
+        "stalls" => batch(Stalls::batch(analysis.stalls.iter().map(|row| (row, began)))),
         _ => return None,
     })
 }
@@ -165,6 +190,8 @@ pub fn markdown() -> String {
             "One row a loss and differentiator of the engine that was asked for (`--differentiator`, `--all`).",
             Verdicts::columns(),
         ),
+        (NAMES[4], "One row a direction of a connection and what limited it for some time.", Limits::columns()),
+        (NAMES[5], "One row a time in which nothing went on in a direction, though it was not idle.", Stalls::columns()),
     ];
     let mut text = INTRODUCTION.to_owned();
     for (name, title, columns) in tables {

@@ -125,7 +125,7 @@ fn captures_cut_anywhere_are_read_up_to_there_or_refused() {
                     latest = packets;
                 }
                 Err(error) => {
-                    assert!(error.to_string().starts_with(name.as_str()) && latest == 0, "{name} cut at {len}: {error}")
+                    assert!(error.to_string().starts_with(name.as_str()) && latest == 0, "{name} cut at {len}: {error}");
                 }
             }
         }

@@ -54,6 +54,16 @@ class Explanation:
         """One row a packet that was lost, or that its sender took for lost."""
         return self["losses"]
 
+    @property
+    def limits(self) -> Table:
+        """One row a direction of a connection and what limited it for some time."""
+        return self["limits"]
+
+    @property
+    def stalls(self) -> Table:
+        """One row a time in which nothing went on in a direction, though it was not idle."""
+        return self["stalls"]
+
     def __getitem__(self, name: str) -> Table:
         """The table called ``name``."""
         if name not in self.names:

@@ -386,7 +386,8 @@ impl<'a> Run<'a> {
         if left > 0 && self.now >= self.next_write {
             let (most, pause) = self.plan.writes.unwrap_or((u64::MAX, Duration::ZERO));
             let len = left.min(most).min(self.ends[0].send_space());
-            if len == 0 {
+            // Hosts wake a writer that waits for room when a third of the buffer is free.
+            if len == 0 || len < left.min(most) && len < self.plan.sender.send_buffer / 3 {
                 return false;
             }
             let payload = Payload::Synthetic { offset: self.written, len: len as u32 };

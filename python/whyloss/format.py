@@ -879,6 +879,14 @@ class Tcp:
     """
     What happens when the peer closes its window over outstanding data: "retransmit" or "persist".
     """
+    count_duplicates: bool | None = None
+    """
+    With SACK, a recovery begins when so many duplicates have come, as in ns-2, and not when what they report amounts to as many.
+    """
+    count_pipe: bool | None = None
+    """
+    With SACK, count in recovery what is in the network by what leaves and what comes, as in ns-2, instead of by the scoreboard.
+    """
     deflate_at_once: bool | None = None
     """
     In NewReno recovery, a partial acknowledgement takes back all that duplicates have inflated the window by, as in ns-2 until 2003.
@@ -899,6 +907,10 @@ class Tcp:
     ecn: bool | None = None
     """
     Negotiate ECN (RFC 3168).
+    """
+    forget_sacks: bool | None = None
+    """
+    A timeout forgets what was reported as received (RFC 2018, 8), as in ns-2: all that was outstanding is sent again.
     """
     granularity: Granularity | None = None
     """
@@ -932,6 +944,10 @@ class Tcp:
     keep_alive: SpanOrNone | None = None
     """
     Probe an idle peer after this long; "none" is never.
+    """
+    least_cwnd: int | None = None
+    """
+    Segments of the window that a fast recovery leaves at least: 2 (RFC 5681, eq. 4), or 1 as in ns-2, where only the threshold is kept above that.
     """
     limited_transmit: bool | None = None
     """
@@ -1060,6 +1076,14 @@ class Tcp:
     user_timeout: SpanOrNone | None = None
     """
     Give up when data has gone unacknowledged for this long (RFC 9293, 3.9.1); "none" leaves it to `max_retransmissions`.
+    """
+    whole_thresholds: bool | None = None
+    """
+    The slow-start threshold is a whole number of segments, rounded down, as in ns-2 and 4.4BSD.
+    """
+    window_at_once: bool | None = None
+    """
+    After a fast recovery the whole window is let go at once (RFC 6582, 3.2 step 3, option 2), as in ns-2, instead of little by little.
     """
     window_scaling: bool | None = None
     """

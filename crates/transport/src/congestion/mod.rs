@@ -122,12 +122,15 @@ pub struct Window {
     cap: u64,
     /// Segments that an acknowledgement may grow the window by in slow start.
     slow_start_limit: Option<u32>,
+    /// Thresholds are rounded down to whole segments.
+    whole_thresholds: bool,
 }
 
 impl Window {
     /// A window of `initial` octets for segments of `mss` octets with a first threshold of `ssthresh`.
     pub fn new(mss: u32, initial: u64, ssthresh: u64) -> Self {
-        let mut window = Self { cwnd: 0, fraction: 0.0, ssthresh: 0, mss, cap: u64::MAX, slow_start_limit: Some(2) };
+        let (cap, slow_start_limit) = (u64::MAX, Some(2));
+        let mut window = Self { cwnd: 0, fraction: 0.0, ssthresh: 0, mss, cap, slow_start_limit, whole_thresholds: false };
         window.set_cwnd(initial);
         window.set_ssthresh(ssthresh);
         window
@@ -148,6 +151,11 @@ impl Window {
     /// See [`set_slow_start_limit`](Self::set_slow_start_limit).
     pub const fn slow_start_limit(&self) -> Option<u32> {
         self.slow_start_limit
+    }
+
+    /// Whether thresholds are rounded down to whole segments from now on; at first they are not.
+    pub fn set_whole_thresholds(&mut self, whole: bool) {
+        self.whole_thresholds = whole;
     }
 
     /// Congestion window in octets.
@@ -197,7 +205,9 @@ impl Window {
 
     /// Sets the threshold; less than two segments becomes two segments.
     pub fn set_ssthresh(&mut self, octets: u64) {
-        self.ssthresh = octets.max(2 * u64::from(self.mss));
+        let mss = u64::from(self.mss);
+        let part = if self.whole_thresholds { octets % mss } else { 0 };
+        self.ssthresh = (octets - part).max(2 * mss);
     }
 
     /// Changes the segment size (path MTU, options); the window keeps its octets.

@@ -420,3 +420,15 @@ fn westwood_without_an_estimate_halves() {
         assert_eq!(clock.segments(), 50.0);
     }
 }
+
+#[test]
+fn whole_thresholds_are_rounded_down_and_two_segments_at_least() {
+    let mut window = Window::new(MSS, 4600, u64::MAX);
+    window.set_ssthresh(2700);
+    assert_eq!(window.ssthresh(), 2700);
+    window.set_whole_thresholds(true);
+    for (octets, ssthresh) in [(2700, 2000), (4000, 4000), (3999, 3000), (1999, 2000)] {
+        window.set_ssthresh(octets);
+        assert_eq!(window.ssthresh(), ssthresh);
+    }
+}

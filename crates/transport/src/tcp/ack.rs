@@ -77,7 +77,8 @@ impl Endpoint {
                 self.events.push_back(Event::Writable);
             }
         }
-        if self.agreed.sack && !segment.options.sack.is_empty() {
+        let heeded = !(self.config.forget_sacks && self.snd.recovery.timeout().is_some());
+        if self.agreed.sack && heeded && !segment.options.sack.is_empty() {
             self.take_sack_blocks(segment, ack, &mut news);
         }
         let window_changed = self.update_window(now, segment, ack, start);
@@ -368,7 +369,10 @@ impl Endpoint {
         self.consider_undo(now, segment, news);
         self.account_tail_probe(news);
         let losses_before = self.stats.losses;
-        if let Some(fast) = self.snd.recovery.fast() {
+        let mss = u64::from(self.snd.mss);
+        if let Some(fast) = self.snd.recovery.fast_mut() {
+            // One segment has arrived; a partial acknowledgement tells of another, whose repair it is.
+            fast.count_in(if news.acked > 0 { 2 * mss } else { mss });
             let (recover, exit_cwnd) = (fast.recover(), fast.exit_cwnd());
             let reno = !self.agreed.sack && self.config.recovery == FastRecovery::Reno;
             if news.acked > 0 && (self.snd.una >= recover || reno) {

@@ -94,8 +94,21 @@ config! { $;
     // A partial acknowledgement takes all inflation back, as ns-2 did until 2003, instead of what it acknowledges (RFC 6582, 3.2 step 4): until the
     // hole behind it is repaired, little new data leaves.
     deflate_at_once: bool,
+    /// After a fast recovery the whole window is let go at once (RFC 6582, 3.2 step 3, option 2), as in ns-2, instead of little by little.
+    window_at_once: bool,
     /// Duplicate acknowledgements that mean a loss.
     dup_threshold: u32,
+    /// With SACK, a recovery begins when so many duplicates have come, as in ns-2, and not when what they report amounts to as many.
+    // Recovery begins when so many duplicates have come, as in ns-2's `Sack1`, and not when so much is reported (RFC 6675, 5 step 3): a duplicate that is
+    // lost has to be made up for by another.
+    count_duplicates: bool,
+    /// With SACK, count in recovery what is in the network by what leaves and what comes, as in ns-2, instead of by the scoreboard.
+    // ns-2's `Sack1`: less one segment for an acknowledgement, and one more if it is partial; one more for each that leaves. A lost
+    // segment counts until its repair is acknowledged, and so does one whose acknowledgement is lost. RFC 6675's `SetPipe` knows better. Holes are
+    // repaired as soon as anything above them is reported, not only when they count as lost.
+    count_pipe: bool,
+    /// A timeout forgets what was reported as received (RFC 2018, 8), as in ns-2: all that was outstanding is sent again.
+    forget_sacks: bool,
     /// Send new data on the first two duplicate acknowledgements (RFC 3042).
     limited_transmit: bool,
     /// Proportional rate reduction (RFC 9937); needs SACK.
@@ -131,6 +144,10 @@ config! { $;
     // On congestion, hand the congestion window to the congestion control as what is in flight, as Linux does. RFC 5681 (eq. 4) takes the
     // flight, which is less where the application has not filled the window.
     ssthresh_from_cwnd: bool,
+    /// Segments of the window that a fast recovery leaves at least: 2 (RFC 5681, eq. 4), or 1 as in ns-2, where only the threshold is kept above that.
+    least_cwnd: u32,
+    /// The slow-start threshold is a whole number of segments, rounded down, as in ns-2 and 4.4BSD.
+    whole_thresholds: bool,
     /// When to acknowledge: "immediate" or { delayed = "100 ms" }.
     ack_policy: AckPolicy,
     /// Segments acknowledged at once when data begins to come, although acknowledgements are delayed.
@@ -318,6 +335,8 @@ impl Config {
             wrong("initial_window", "0".to_owned(), "1 segment or more")
         } else if self.dup_threshold == 0 {
             wrong("dup_threshold", "0".to_owned(), "1 or more")
+        } else if self.least_cwnd == 0 {
+            wrong("least_cwnd", "0".to_owned(), "1 or more")
         } else if self.max_backoff == 0 {
             wrong("max_backoff", "0".to_owned(), "1 or more")
         } else if !matches!(self.ip_header, 20 | 40) {
@@ -352,7 +371,11 @@ impl Config {
             recovery: FastRecovery::NewReno,
             impatient: true,
             deflate_at_once: false,
+            window_at_once: false,
             dup_threshold: 3,
+            count_duplicates: false,
+            count_pipe: false,
+            forget_sacks: false,
             limited_transmit: true,
             prr: true,
             rack: true,
@@ -365,6 +388,8 @@ impl Config {
             slow_start_after_idle: true,
             slow_start_limit: Some(2),
             ssthresh_from_cwnd: false,
+            least_cwnd: 2,
+            whole_thresholds: false,
             ack_policy: AckPolicy::Delayed(Duration::from_millis(40)),
             quick_acks: 0,
             nagle: true,
@@ -453,11 +478,13 @@ impl Config {
     /// 200 packets, `receive_buffer` and `initial_ssthresh`: that of the agents, 20, fills no path of 10 Mbit/s and 70 ms.
     ///
     /// Rules of theirs that are not here:
-    /// - Windows are halved in octets; the agents round to whole packets.
     /// - Ticks begin at the origin of time; the agents draw their phase at random.
     /// - A data packet has 1040 octets on the wire. The agents' had 1000 with all headers until November 2001 (`useHeaders_`); `mss = 960` makes such packets.
-    /// - After a fast recovery the window comes back little by little; the agents let it go in one burst (`maxburst_ 0`).
-    /// - With SACK recovery goes by RFC 6675; `Sack1` adds and takes whole packets of a `pipe` of its own.
+    /// - After a fast recovery the window comes back little by little; the agents let it go in one burst (`maxburst_ 0`): `window_at_once`.
+    /// - With SACK recovery goes by RFC 6675; `Sack1` counts duplicates, adds and takes whole packets of a `pipe` of its own, and forgets what was reported
+    ///   when the timer expires: `count_duplicates`, `count_pipe`, `forget_sacks`.
+    /// - What is halved is the flight; the agents halve `cwnd_`, to one packet at least, and cut `ssthresh_` to whole packets: `ssthresh_from_cwnd`,
+    ///   `least_cwnd`, `whole_thresholds`. NewReno and SACK grow by octets; the agents by acknowledgements: congestion control `reno`.
     /// - `TCP(alpha, beta)` halves at its first decrease and in slow start: parameter `halve_first` of `gaimd`, which a profile does not set.
     pub fn ns2_2001() -> Self {
         Self {
@@ -564,6 +591,7 @@ mod tests {
         assert_eq!(flaw(|config| config.mss = 63), "mss is 63; allowed is 64 to 65535 octets");
         assert_eq!(flaw(|config| config.initial_window = 0), "initial_window is 0; allowed is 1 segment or more");
         assert_eq!(flaw(|config| config.dup_threshold = 0), "dup_threshold is 0; allowed is 1 or more");
+        assert_eq!(flaw(|config| config.least_cwnd = 0), "least_cwnd is 0; allowed is 1 or more");
         assert_eq!(flaw(|config| config.max_backoff = 0), "max_backoff is 0; allowed is 1 or more");
         assert_eq!(flaw(|config| config.ip_header = 24), "ip_header is 24; allowed is 20 or 40");
         assert_eq!(flaw(|config| config.min_rto = config.max_rto * 2), "min_rto is \"120 s\"; allowed is at most max_rto");

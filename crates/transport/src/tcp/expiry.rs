@@ -78,8 +78,9 @@ impl Endpoint {
         self.stop_climbing();
         self.suspect_path_mtu(now);
         let rto = self.snd.rtt.rto();
-        if self.snd.board.first().is_some_and(Sent::is_sacked) {
-            self.snd.board.forget_sacks(); // the receiver has reneged (RFC 2018, 8)
+        let reneged = self.snd.board.first().is_some_and(Sent::is_sacked);
+        if reneged || self.config.forget_sacks {
+            self.snd.board.forget_sacks(); // RFC 2018, 8
         }
         self.refresh_path(now);
         let head = *self.snd.board.get(0);

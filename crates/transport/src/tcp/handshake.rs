@@ -283,6 +283,7 @@ impl Endpoint {
         let mss = self.snd.mss;
         self.window = Window::new(mss, u64::from(initial) * u64::from(mss), self.config.initial_ssthresh.unwrap_or(u64::MAX));
         self.window.set_slow_start_limit(self.config.slow_start_limit);
+        self.window.set_whole_thresholds(self.config.whole_thresholds);
         if let Some(cap) = self.config.max_window {
             self.window.set_cap(cap);
         }

@@ -113,7 +113,11 @@ impl Endpoint {
         if self.agreed.sack {
             // After a timeout nothing is detected anew until all that was then outstanding is acknowledged (RFC 6675, 5.1).
             if self.snd.recovery.timeout().is_none() {
-                self.snd.board.find_lost(threshold, self.snd.mss, &mut found);
+                let early = self.config.count_duplicates && self.snd.recovery.is_open() && !enough;
+                let above = if self.snd.recovery.counted().is_some() { 1 } else { threshold };
+                if !early {
+                    self.snd.board.find_lost(above, self.snd.mss, &mut found);
+                }
                 if self.snd.recovery.is_open() && enough && found.first() != Some(&0) {
                     if let Some(head) = self.snd.board.first().filter(|head| head.in_network()) {
                         debug_assert_eq!(head.start, self.snd.una);

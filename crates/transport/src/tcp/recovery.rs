@@ -53,6 +53,8 @@ pub(super) struct Fast {
     inflation: u64,
     /// Meters the way down, with SACK.
     prr: Option<Prr>,
+    /// Octets in the network by a count of what leaves and what comes, if the scoreboard is not asked.
+    counted: Option<u64>,
     /// Everything below is sent again ([`Repair::Bulk`](crate::reaction::Repair::Bulk)); 0: only what is lost.
     repeat_until: u64,
     /// The one rescue retransmission was made (RFC 6675's `RescueRxt`).
@@ -76,6 +78,8 @@ pub(super) struct FastStart {
     pub inflation: u64,
     /// What meters the way down.
     pub prr: Option<Prr>,
+    /// What a count of the octets in the network begins with.
+    pub counted: Option<u64>,
     /// Everything outstanding is sent again.
     pub repeats: bool,
 }
@@ -133,7 +137,7 @@ impl Recovery {
     }
 
     /// Fast recovery begins, a new episode.
-    pub fn begin_fast(&mut self, FastStart { recover, reduced, exit_cwnd, inflation, prr, repeats }: FastStart) {
+    pub fn begin_fast(&mut self, FastStart { recover, reduced, exit_cwnd, inflation, prr, counted, repeats }: FastStart) {
         let repeat_until = if repeats { recover } else { 0 };
         self.begin_episode(recover);
         self.state = State::Fast(Fast {
@@ -143,6 +147,7 @@ impl Recovery {
             partial_seen: false,
             inflation,
             prr,
+            counted,
             repeat_until,
             rescued: false,
             first_repetition: None,
@@ -218,7 +223,7 @@ impl Recovery {
     pub fn note_sent(&mut self, octets: u64) {
         match &mut self.state {
             State::Open { limited } if self.dup_acks > 0 => *limited += octets,
-            State::Fast(Fast { prr: Some(prr), .. }) => prr.on_sent(octets),
+            State::Fast(fast) => fast.on_sent(octets),
             State::Timeout(Timeout { stage: Stage::Awaiting { credit, .. }, .. }) => *credit = credit.saturating_sub(1),
             _ => {}
         }
@@ -230,9 +235,7 @@ impl Recovery {
             State::Open { .. } => RetransmissionTrigger::Other,
             State::Fast(fast) => {
                 fast.first_repetition = fast.first_repetition.or(value);
-                if let Some(prr) = &mut fast.prr {
-                    prr.on_sent(octets);
-                }
+                fast.on_sent(octets);
                 std::mem::replace(&mut fast.trigger, RetransmissionTrigger::Recovery)
             }
             State::Timeout(timeout) => {
@@ -314,6 +317,14 @@ impl Recovery {
         }
     }
 
+    /// Octets in the network, if fast recovery counts them.
+    pub const fn counted(&self) -> Option<u64> {
+        match &self.state {
+            State::Fast(fast) => fast.counted,
+            _ => None,
+        }
+    }
+
     /// Whether only the first segment is repaired while a timeout is assessed, and how many new segments may leave meanwhile.
     pub const fn awaiting(&self) -> Option<u32> {
         match &self.state {
@@ -386,6 +397,22 @@ impl Fast {
         self.prr.as_mut().map(|prr| prr.on_ack(delivered, pipe, mss, safe))
     }
 
+    fn on_sent(&mut self, octets: u64) {
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(octets);
+        }
+        if let Some(counted) = &mut self.counted {
+            *counted += octets;
+        }
+    }
+
+    /// So much has arrived, or is taken for lost.
+    pub const fn count_in(&mut self, octets: u64) {
+        if let Some(counted) = &mut self.counted {
+            *counted = counted.saturating_sub(octets);
+        }
+    }
+
     pub fn inflate(&mut self, octets: u64) {
         self.inflation += octets;
     }
@@ -436,7 +463,7 @@ mod tests {
     use super::*;
 
     fn start(recover: u64) -> FastStart {
-        FastStart { recover, reduced: true, exit_cwnd: 5000, inflation: 3000, prr: None, repeats: false }
+        FastStart { recover, reduced: true, exit_cwnd: 5000, inflation: 3000, prr: None, counted: None, repeats: false }
     }
 
     #[test]
@@ -480,6 +507,21 @@ mod tests {
         assert_eq!(recovery.awaiting(), Some(1));
         recovery.assess(Stage::Genuine);
         assert_eq!((recovery.awaiting(), Stage::Repairing(3).undecided()), (None, Some(3)));
+    }
+
+    #[test]
+    fn a_count_of_the_pipe_goes_by_what_leaves_and_what_comes() {
+        let mut recovery = Recovery::new(0);
+        assert_eq!(recovery.counted(), None);
+        recovery.begin_fast(FastStart { counted: Some(4000), ..start(9000) });
+        recovery.note_repetition(1000, None);
+        recovery.note_sent(1000);
+        recovery.fast_mut().unwrap().count_in(2000);
+        assert_eq!(recovery.counted(), Some(4000));
+        recovery.fast_mut().unwrap().count_in(5000);
+        assert_eq!(recovery.counted(), Some(0));
+        recovery.end();
+        assert_eq!(recovery.counted(), None);
     }
 
     #[test]

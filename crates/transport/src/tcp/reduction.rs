@@ -122,7 +122,9 @@ impl Endpoint {
         };
         self.stop_climbing();
         self.window.set_ssthresh(threshold);
-        Some(self.window.ssthresh().min(most))
+        // The window itself is not rounded where thresholds are.
+        let least = u64::from(self.config.least_cwnd) * u64::from(self.snd.mss);
+        Some(threshold.max(least).min(most))
     }
 
     /// The window that there is but for recovery: the one that fast recovery leaves behind, or that comes back little by little.
@@ -183,7 +185,10 @@ impl Endpoint {
         let models = snd.rates.is_some();
         let metered = self.agreed.sack && self.config.prr && !models;
         let prr = metered.then(|| Prr::new(snd.flight() - snd.board.sacked(), exit_cwnd));
-        snd.recovery.begin_fast(FastStart { recover: snd.nxt, reduced, exit_cwnd, inflation, prr, repeats });
+        // The duplicates that began the recovery have left the network; what they report missing counts, as its repair will.
+        let heard = u64::from(self.config.dup_threshold) * mss;
+        let counted = (self.agreed.sack && self.config.count_pipe).then(|| snd.flight().saturating_sub(heard + mss));
+        snd.recovery.begin_fast(FastStart { recover: snd.nxt, reduced, exit_cwnd, inflation, prr, counted, repeats });
         if !metered && !models {
             self.window.set_cwnd(exit_cwnd.min(self.window.cwnd()));
         }
@@ -196,7 +201,7 @@ impl Endpoint {
         self.snd.recovery.end();
         self.snd.rack.on_recovered();
         self.snd.board.restart_examination();
-        self.come_back_to(exit_cwnd, 0);
+        self.come_back_to(exit_cwnd, if self.config.window_at_once { exit_cwnd } else { 0 });
         self.refresh_path(now);
     }
 

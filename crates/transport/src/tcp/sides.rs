@@ -194,7 +194,10 @@ impl Sender {
 
     /// Octets believed to be in the network.
     pub const fn pipe(&self) -> u64 {
-        self.flight() - self.board.absent()
+        match self.recovery.counted() {
+            Some(octets) => octets,
+            None => self.flight() - self.board.absent(),
+        }
     }
 
     /// Octets of data that wait to be sent for the first time.

@@ -410,3 +410,76 @@ fn no_segment_size_is_too_small_for_a_handshake() {
         assert!(own < 64 || pair.ends[0].stats().data_segments_sent <= 5, "{own} and {offered}");
     }
 }
+
+/// An agent of ns-2 with a window of so many segments, as `change` has it, after it has sent so many without `lost`.
+fn agent(scheme: &str, segments: u32, change: impl Fn(&mut Config), produced: u64, lost: &[u64]) -> Pair {
+    let mut config =
+        Config { initial_window: segments, initial_ssthresh: None, receive_buffer: 1 << 20, auto_read: true, ..Config::ns2() };
+    change(&mut config);
+    let mut pair = Pair::new(scheme, &config, lost);
+    pair.run(secs(1));
+    pair.ends[0].handle(pair.now, Input::Command(Command::Produce(produced * 1000)));
+    pair
+}
+
+/// What the client has sent of data since `from`, in segments from 0.
+fn sent_since(pair: &Pair, from: Instant) -> Vec<i32> {
+    let first = pair.trace.iter().find(|(_, who, segment)| *who == 0 && !segment.payload.is_empty()).unwrap().2.seq;
+    let data = pair.trace.iter().filter(|(at, who, segment)| *who == 0 && *at >= from && !segment.payload.is_empty());
+    data.map(|(_, _, segment)| (segment.seq - first) / 1000).collect()
+}
+
+#[test]
+fn ns_2_counts_duplicates_where_rfc_6675_counts_what_they_report() {
+    for (count_duplicates, fast_retransmits) in [(false, 1), (true, 0)] {
+        let mut pair = agent("sack", 5, |config| config.count_duplicates = count_duplicates, 4, &[1]);
+        // Three duplicates are lost on their way back; the fourth reports four segments.
+        pair.mute_until = pair.now + Duration::from_millis(60);
+        pair.run(pair.now + Duration::from_millis(70));
+        pair.ends[0].handle(pair.now, Input::Command(Command::Produce(1000)));
+        pair.run(pair.now + Duration::from_millis(110));
+        assert_eq!(pair.ends[0].stats().fast_retransmits, fast_retransmits, "count_duplicates = {count_duplicates}");
+    }
+}
+
+#[test]
+fn ns_2_repairs_a_hole_before_it_counts_as_lost() {
+    // Of eight segments the first and the seventh are lost; one is reported above the seventh.
+    for (count_pipe, next) in [(false, [0, 8, 9]), (true, [0, 8, 6])] {
+        let mut pair = agent("sack", 8, |config| (config.count_pipe, config.limited_transmit) = (count_pipe, false), 20, &[1, 7]);
+        let begin = pair.now;
+        pair.run(begin + Duration::from_millis(110));
+        assert_eq!(sent_since(&pair, begin)[8..][..3], next, "count_pipe = {count_pipe}");
+    }
+}
+
+#[test]
+fn ns_2_sends_everything_again_after_a_timeout() {
+    // The first and the third segment are lost, and what is sent again before the timer expires.
+    for (forget_sacks, again) in [(false, vec![0, 2]), (true, vec![0, 2, 3])] {
+        let mut pair = agent("sack", 6, |config| config.forget_sacks = forget_sacks, 6, &[1, 3, 7, 8, 9]);
+        let begin = pair.now;
+        pair.run(secs(10));
+        assert_eq!(pair.ends[0].stats().timeouts, 1);
+        assert_eq!(sent_since(&pair, begin)[9..], again, "forget_sacks = {forget_sacks}");
+    }
+}
+
+#[test]
+fn ns_2_lets_the_whole_window_go_when_recovery_ends() {
+    for (window_at_once, cwnd) in [(false, 2000), (true, 8000)] {
+        let mut pair = agent("reno", 16, |config| config.window_at_once = window_at_once, 16, &[1]);
+        pair.run(pair.now + Duration::from_millis(250));
+        assert_eq!(pair.ends[0].window().cwnd(), cwnd, "window_at_once = {window_at_once}");
+    }
+}
+
+#[test]
+fn ns_2_halves_a_window_below_two_segments() {
+    for (least_cwnd, cwnd) in [(2, 2000), (1, 1500)] {
+        let mut pair = agent("sack", 3, |config| (config.least_cwnd, config.dup_threshold) = (least_cwnd, 2), 3, &[1]);
+        pair.run(pair.now + Duration::from_millis(250));
+        let window = pair.ends[0].window();
+        assert_eq!((window.cwnd(), window.ssthresh()), (cwnd, 2000), "least_cwnd = {least_cwnd}");
+    }
+}

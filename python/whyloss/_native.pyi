@@ -59,14 +59,33 @@ class Explanation:
     def facts(self) -> str: ...
     def table(self, name: str) -> Table: ...
 
+class Details:
+    @property
+    def left_out(self) -> int: ...
+    def table(self, name: str) -> Table: ...
+
 def explanation_tables() -> list[str]: ...
+def detail_tables() -> list[str]: ...
 def explanation_judges() -> list[str]: ...
 def explain(
-    paths: Sequence[Path],
+    captures: Sequence[tuple[Path, str | None]],
     at: str | None = None,
     watcher: Callable[[int], bool] | None = None,
     judges: str | None = None,
 ) -> Explanation: ...
+def explain_details(
+    captures: Sequence[tuple[Path, str | None]],
+    explanation: Explanation,
+    connections: Sequence[int],
+    watcher: Callable[[int], bool] | None = None,
+) -> Details: ...
+def explain_annotate(
+    captures: Sequence[tuple[Path, str | None]],
+    explanation: Explanation,
+    summary: str,
+    out: Path,
+    watcher: Callable[[int], bool] | None = None,
+) -> int: ...
 
 #: A TCP transfer between two hosts that a scenario plans.
 PlannedTransfer = TypedDict(

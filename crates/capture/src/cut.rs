@@ -123,16 +123,19 @@ fn enhanced(order: Order, octets: &[u8]) -> Option<Cut<'_>> {
 /// Options are not as they should be.
 struct Odd;
 
-/// The first comment among options.
+/// The comment among options; several are for the parser.
 fn comment(order: Order, mut options: &[u8]) -> Result<Option<&str>, Odd> {
+    let mut found = None;
     while !options.is_empty() {
         let (code, len) = (order.u16(options, 0).ok_or(Odd)?, usize::from(order.u16(options, 2).ok_or(Odd)?));
         let value = options.get(4..4 + len).ok_or(Odd)?;
         match code {
             END => break,
-            COMMENT => return Ok(std::str::from_utf8(value).ok()),
-            _ => options = options.get(4 + len.next_multiple_of(4)..).ok_or(Odd)?,
+            COMMENT if found.is_some() => return Err(Odd),
+            COMMENT => found = std::str::from_utf8(value).ok(),
+            _ => {}
         }
+        options = options.get(4 + len.next_multiple_of(4)..).unwrap_or_default();
     }
-    Ok(None)
+    Ok(found)
 }

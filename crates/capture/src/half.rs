@@ -63,6 +63,20 @@ pub enum Kind {
     WindowProbe,
 }
 
+impl Kind {
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Retransmission(_) => "retransmission",
+            Self::OutOfOrder => "out-of-order",
+            Self::Duplicate => "duplicate",
+            Self::KeepAlive => "keep-alive",
+            Self::WindowProbe => "window-probe",
+        }
+    }
+}
+
 /// A segment that was sent again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retransmission {
@@ -453,6 +467,11 @@ impl Half {
     /// Octets acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.first.map_or(0, |first| self.una.saturating_sub(first + u64::from(self.began)))
+    }
+
+    /// Octets of the stream before a sequence number, counted from where the capture begins to know it.
+    pub fn offset(&self, seq: u32) -> Option<u64> {
+        self.first.map(|first| self.position(seq).saturating_sub(first))
     }
 
     /// Octets that were sent and are not acknowledged, as the capture sees them.

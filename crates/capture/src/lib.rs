@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod annotate;
 pub mod cause;
 pub mod causes;
 pub mod clock;
 pub mod connections;
 mod cut;
+pub mod detail;
 mod error;
 pub mod evidence;
 pub mod half;

@@ -3,7 +3,7 @@
 use crate::cut::{Cut, Layout, Order};
 use crate::error::{CaptureError, Kind, Remark};
 use crate::source::Source;
-use pcap_parser::pcapng::{Block, OptionCode};
+use pcap_parser::pcapng::{Block, OptionCode, PcapNGOption};
 use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
 use pcap_parser::{create_reader, LegacyPcapBlock, Linktype, PcapBlockOwned, PcapError, PcapHeader};
 use std::io::{self, Read};
@@ -39,8 +39,19 @@ pub struct Record<'a> {
     pub octets: &'a [u8],
     /// Octets that it had.
     pub original_len: u32,
-    /// What somebody wrote at it.
+    /// What somebody wrote at it; the first of several.
     pub comment: Option<&'a str>,
+    /// All that pcapng says of it, unless that is one comment at most.
+    options: &'a [PcapNGOption<'a>],
+}
+
+impl<'a> Record<'a> {
+    /// All that somebody wrote at it.
+    pub fn comments(&self) -> impl Iterator<Item = &'a str> {
+        let several = self.options.iter().filter(|option| option.code == OptionCode::Comment);
+        let alone = self.comment.filter(|_| self.options.is_empty());
+        several.filter_map(|option| option.as_str().ok()).chain(alone)
+    }
 }
 
 /// What a capture says of itself.
@@ -270,7 +281,16 @@ impl Reading {
                 _ => interface.time(u64::from(upper) << 32 | u64::from(lower)),
             };
             at += size;
-            let record = Record { number: 0, at: time, interface: number, link: interface.link, octets, original_len, comment };
+            let record = Record {
+                number: 0,
+                at: time,
+                interface: number,
+                link: interface.link,
+                octets,
+                original_len,
+                comment,
+                options: &[],
+            };
             if self.packet(record, visit).is_break() {
                 return (at, ControlFlow::Break(()));
             }
@@ -326,6 +346,7 @@ impl Reading {
                     octets: packet.packet_data(),
                     original_len: packet.origlen,
                     comment: comment.and_then(|option| option.as_str().ok()),
+                    options: &packet.options,
                 };
                 return self.packet(record, visit);
             }
@@ -336,7 +357,10 @@ impl Reading {
                 let octets = packet.packet_data();
                 let octets = &octets[..octets.len().min(limit as usize)];
                 let (at, link, original_len) = (self.latest, interface.link, packet.origlen);
-                return self.packet(Record { number: 0, at, interface: 0, link, octets, original_len, comment: None }, visit);
+                return self.packet(
+                    Record { number: 0, at, interface: 0, link, octets, original_len, comment: None, options: &[] },
+                    visit,
+                );
             }
             PcapBlockOwned::NG(_) => {}
         }
@@ -357,7 +381,16 @@ impl Reading {
         let at = self.classic_time(block.ts_sec, block.ts_usec);
         let link = self.interfaces[0].link;
         self.packet(
-            Record { number: 0, at, interface: 0, link, octets: block.data, original_len: block.origlen, comment: None },
+            Record {
+                number: 0,
+                at,
+                interface: 0,
+                link,
+                octets: block.data,
+                original_len: block.origlen,
+                comment: None,
+                options: &[],
+            },
             visit,
         )
     }

@@ -1,12 +1,14 @@
 //! An analysis as Arrow tables. Times are seconds since the first packet of the capture.
 
 use crate::cause::Cause;
+use crate::detail::{Detail, Details, Sample};
 use crate::half::Unneeded;
 use crate::replay::Says;
 use crate::report::{Analysis, Flow, Loss, SentAgain, Spent, Stalled};
 use std::fmt::Write;
 use whyloss_tables::arrow_array::RecordBatch;
 use whyloss_tables::{batch, describe, table, Column};
+use whyloss_transport::segment::Flags;
 use whyloss_transport::time::{Duration, Instant};
 
 /// A row, and when the capture began.
@@ -149,6 +151,61 @@ table! {
     }
 }
 
+table! {
+    /// One row a segment of a chosen connection.
+    Segments |r: Row<'a, Detail>| {
+        connection: always u64 = r.0.connection, "Number of the connection.";
+        side: always text = r.0.side.name(), "Who sent it.";
+        packet: always u64 = r.0.number, "Its number in the capture, from 1, as Wireshark counts.";
+        time_s: always f64 = seconds(r.0.at, r.1), "When it was captured.";
+        kind: always text = r.0.kind.name(), "What it was: `new`, `retransmission`, `out-of-order`, `duplicate`, `keep-alive` or `window-probe`.";
+        offset_octets: maybe u64 = r.0.offset, "Octets of its sender's stream before it, counted from where the capture begins to know it.";
+        octets: always u32 = r.0.octets, "Octets of data.";
+        flags: always text = control_bits(r.0.flags), "Control bits that are set, of `S` (SYN), `F` (FIN), `R` (RST), `P` (PSH), `E` (ECE) and `W` (CWR).";
+        damaged: always flag = r.0.damaged, "It came to the capture with a wrong checksum, or in a frame that a radio found damaged.";
+        ack_octets: maybe u64 = r.0.ack, "Octets of the other stream that it acknowledges.";
+        window_octets: maybe u64 = r.0.window, "The window that it offers, scaled as far as the scale is known.";
+        sack: maybe text = blocks(&r.0.sack), "SACK blocks as `start-end`, octets of the other stream, with blanks between them.";
+    }
+}
+
+table! {
+    /// One row a round trip of a chosen connection.
+    Samples |r: Row<'a, Sample>| {
+        connection: always u64 = r.0.connection, "Number of the connection.";
+        side: always text = r.0.side.name(), "Who sent the data.";
+        packet: always u64 = r.0.number, "The acknowledgement's number in the capture.";
+        time_s: always f64 = seconds(r.0.at, r.1), "When that was captured.";
+        rtt_s: always f64 = r.0.trip.as_secs_f64(), "Time from data to its acknowledgement, and the shortest time between its sender and the capture.";
+        outstanding_octets: always u64 = r.0.outstanding, "Octets that were sent and are not acknowledged after it, as the capture sees them.";
+        window_octets: maybe u64 = r.0.window, "The receiver's window.";
+    }
+}
+
+fn control_bits(flags: Flags) -> String {
+    let named =
+        [(Flags::SYN, 'S'), (Flags::FIN, 'F'), (Flags::RST, 'R'), (Flags::PSH, 'P'), (Flags::ECE, 'E'), (Flags::CWR, 'W')];
+    named.into_iter().filter(|(bit, _)| flags.contains(*bit)).map(|(_, name)| name).collect()
+}
+
+fn blocks(sack: &[(u64, u64)]) -> Option<String> {
+    let text: Vec<_> = sack.iter().map(|(start, end)| format!("{start}-{end}")).collect();
+    (!text.is_empty()).then(|| text.join(" "))
+}
+
+/// The tables of chosen connections.
+pub const DETAIL_NAMES: [&str; 2] = ["segments", "samples"];
+
+/// The table of that name.
+pub fn detail(details: &Details, name: &str) -> Option<RecordBatch> {
+    let began = details.began;
+    Some(match name {
+        "segments" => batch(Segments::batch(details.segments.iter().map(|row| (row, began)))),
+        "samples" => batch(Samples::batch(details.samples.iter().map(|row| (row, began)))),
+        _ => return None,
+    })
+}
+
 /// The names of the tables.
 pub const NAMES: [&str; 6] = ["connections", "retransmissions", "losses", "verdicts", "limits", "stalls"];
 
@@ -176,12 +233,12 @@ const INTRODUCTION: &str = "\
 <!-- Generated from the definitions of the tables: `UPDATE=1 cargo test -p whyloss-capture`. -->
 
 `whyloss explain FILE --out FOLDER` leaves these tables as Parquet files, `--json` prints them. Times are seconds since the first packet
-of the capture.
+of the capture. `segments` and `samples` are there with `--out` for the connections that lost most time, or for the one of `--connection`.
 ";
 
 /// The text of `docs/captures-tables.md`.
 pub fn markdown() -> String {
-    let tables: [(&str, &str, Vec<Column>); NAMES.len()] = [
+    let tables: [(&str, &str, Vec<Column>); NAMES.len() + DETAIL_NAMES.len()] = [
         (NAMES[0], "One row a direction of a connection in which data was sent.", Flows::columns()),
         (NAMES[1], "One row a segment that was sent again.", Retransmissions::columns()),
         (NAMES[2], "One row a packet that was lost, or that its sender took for lost.", Losses::columns()),
@@ -192,6 +249,8 @@ pub fn markdown() -> String {
         ),
         (NAMES[4], "One row a direction of a connection and what limited it for some time.", Limits::columns()),
         (NAMES[5], "One row a time in which nothing went on in a direction, though it was not idle.", Stalls::columns()),
+        (DETAIL_NAMES[0], "One row a segment of the connections that are shown in detail.", Segments::columns()),
+        (DETAIL_NAMES[1], "One row a round trip of the connections that are shown in detail.", Samples::columns()),
     ];
     let mut text = INTRODUCTION.to_owned();
     for (name, title, columns) in tables {
@@ -223,5 +282,6 @@ mod tests {
     fn every_name_has_a_table() {
         assert!(NAMES.iter().all(|name| get(&Analysis::default(), name).is_some()));
         assert!(get(&Analysis::default(), "nothing").is_none());
+        assert!(DETAIL_NAMES.iter().all(|name| detail(&Details::default(), name).is_some()));
     }
 }

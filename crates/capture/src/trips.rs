@@ -33,6 +33,7 @@ pub struct Trips {
     right: Option<Smoothed>,
     shortest: Option<Duration>,
     longest: Duration,
+    latest: Option<Duration>,
     /// From an acknowledgement to what it lets out; the shortest is taken, as applications wait.
     left: Option<Duration>,
     /// The same, smoothed, of acknowledgements that let something out at once.
@@ -48,6 +49,7 @@ impl Trips {
         self.samples += 1;
         self.shortest = Some(self.shortest.map_or(trip, |shortest| shortest.min(trip)));
         self.longest = self.longest.max(trip);
+        self.latest = Some(trip);
         Smoothed::add(&mut self.right, trip);
     }
 
@@ -111,6 +113,11 @@ impl Trips {
     /// The longest time from data to its acknowledgement.
     pub fn longest(&self) -> Option<Duration> {
         (self.samples > 0).then_some(self.longest)
+    }
+
+    /// The latest time from data to its acknowledgement.
+    pub fn latest(&self) -> Option<Duration> {
+        self.latest
     }
 
     /// Measurements of the right part.

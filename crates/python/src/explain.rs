@@ -4,14 +4,17 @@ use crate::error::{InputError, WhylossError};
 use crate::table::Table;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
+use std::collections::HashSet;
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use whyloss_capture::analysis::{analyse, Settings};
 use whyloss_capture::connections::Place;
+use whyloss_capture::detail::{self, Choice};
 use whyloss_capture::replay::{self, Judges};
 use whyloss_capture::report::Analysis;
 use whyloss_capture::source::Source;
-use whyloss_capture::{tables, CaptureError};
+use whyloss_capture::{annotate, tables, CaptureError};
 
 /// What is said of a capture.
 #[pyclass(frozen, module = "whyloss._native")]
@@ -31,35 +34,115 @@ impl Explanation {
     }
 }
 
+/// Every segment of chosen connections of a capture.
+#[pyclass(frozen, module = "whyloss._native")]
+pub struct Details(detail::Details);
+
+#[pymethods]
+impl Details {
+    /// The table called `name`.
+    fn table(&self, name: &str) -> PyResult<Table> {
+        tables::detail(&self.0, name).map(Table::from).ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+    }
+
+    /// Segments that were not kept.
+    #[getter]
+    fn left_out(&self) -> u64 {
+        self.0.left_out
+    }
+}
+
 /// The names of the tables of an explanation.
 #[pyfunction]
 pub fn explanation_tables() -> Vec<&'static str> {
     tables::NAMES.to_vec()
 }
 
+/// The names of the tables of details.
+#[pyfunction]
+pub fn detail_tables() -> Vec<&'static str> {
+    tables::DETAIL_NAMES.to_vec()
+}
+
+/// Captures as they are named on a command line: where they are, and what to call them.
+type Captures = Vec<(PathBuf, Option<String>)>;
+
 /// Explains captures, one after the other as if they were one; `-` is the standard input.
 ///
 /// `watcher(packets)` is called now and then; if it returns false, what was read is explained. `judges` names the differentiator of the engine
 /// that judges the losses, too, or is `all`.
 #[pyfunction]
-#[pyo3(signature = (paths, at = None, watcher = None, judges = None))]
+#[pyo3(signature = (captures, at = None, watcher = None, judges = None))]
 pub fn explain(
     py: Python<'_>,
-    paths: Vec<PathBuf>,
+    captures: Captures,
     at: Option<&str>,
     watcher: Option<Py<PyAny>>,
     judges: Option<&str>,
 ) -> PyResult<Explanation> {
     let at = at.map(place).transpose()?;
     let judges = judges.map_or(Ok(Judges::None), named)?;
-    let sources = paths.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>().map_err(|error| refuse(&error))?;
     let settings = Settings { at, judges, ..Settings::default() };
-    let mut raised = None;
-    let analysis = py.detach(|| {
-        analyse(sources, &settings, &mut |progress| {
+    let analysis = watched(py, watcher, |watch| analyse(open(captures)?, &settings, &mut |progress| watch(progress.packets)))?;
+    Ok(Explanation(analysis))
+}
+
+/// Reads captures again and keeps the segments of the connections with these numbers.
+#[pyfunction]
+#[pyo3(signature = (captures, explanation, connections, watcher = None))]
+pub fn explain_details(
+    py: Python<'_>,
+    captures: Captures,
+    explanation: &Explanation,
+    connections: Vec<u64>,
+    watcher: Option<Py<PyAny>>,
+) -> PyResult<Details> {
+    let wanted: HashSet<u64> = connections.into_iter().collect();
+    let flows = explanation.0.flows.iter().filter(|flow| wanted.contains(&flow.connection));
+    let chosen: Vec<_> =
+        flows.map(|flow| Choice { connection: flow.connection, ends: (flow.sender, flow.receiver), began: flow.began }).collect();
+    Ok(Details(watched(py, watcher, |watch| detail::record(open(captures)?, &chosen, watch))?))
+}
+
+/// Writes the packets of captures into a pcapng file, with the verdicts as comments; returns how many.
+#[pyfunction]
+#[pyo3(signature = (captures, explanation, summary, out, watcher = None))]
+pub fn explain_annotate(
+    py: Python<'_>,
+    captures: Captures,
+    explanation: &Explanation,
+    summary: &str,
+    out: PathBuf,
+    watcher: Option<Py<PyAny>>,
+) -> PyResult<u64> {
+    let comments = annotate::comments(&explanation.0);
+    let file = Box::new(File::create(&out)?);
+    let name = out.display().to_string();
+    watched(py, watcher, |watch| annotate::annotate(open(captures)?, &comments, summary, (&name, file), watch))
+}
+
+/// A pipe is read for it, which the interpreter may have to fill.
+fn open(captures: Captures) -> Result<Vec<Source>, CaptureError> {
+    let sources = captures.into_iter().map(|(path, name)| {
+        let mut source = Source::open(&path)?;
+        source.name = name.unwrap_or(source.name);
+        Ok(source)
+    });
+    sources.collect()
+}
+
+/// Work without the interpreter, which is asked now and then whether to go on.
+fn watched<T: Send>(
+    py: Python<'_>,
+    watcher: Option<Py<PyAny>>,
+    work: impl Send + FnOnce(&mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<T, CaptureError>,
+) -> PyResult<T> {
+    let (result, raised) = py.detach(|| {
+        let mut raised = None;
+        let result = work(&mut |packets| {
             let go_on = Python::attach(|py| {
                 py.check_signals()?;
-                watcher.as_ref().map_or(Ok(true), |watcher| watcher.bind(py).call1((progress.packets,))?.extract())
+                watcher.as_ref().map_or(Ok(true), |watcher| watcher.bind(py).call1((packets,))?.extract())
             });
             match go_on {
                 Ok(true) => ControlFlow::Continue(()),
@@ -69,11 +152,12 @@ pub fn explain(
                     ControlFlow::Break(())
                 }
             }
-        })
+        });
+        (result, raised)
     });
     match raised {
         Some(error) => Err(error),
-        None => analysis.map(Explanation).map_err(|error| refuse(&error)),
+        None => result.map_err(|error| refuse(&error)),
     }
 }
 

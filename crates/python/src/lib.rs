@@ -39,7 +39,9 @@ mod _native {
     #[pymodule_export]
     use super::error::{InputError, PartError, UnavailableError, WhylossError};
     #[pymodule_export]
-    use super::explain::{explain, explanation_judges, explanation_tables, Explanation};
+    use super::explain::{
+        detail_tables, explain, explain_annotate, explain_details, explanation_judges, explanation_tables, Details, Explanation,
+    };
     #[pymodule_export]
     use super::interrupt::Progress;
     #[pymodule_export]

@@ -2,28 +2,83 @@
 
 from __future__ import annotations
 
+import signal
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+import polars as pl
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from whyloss import captures
-from whyloss.cli.console import Command, as_json, rate, row, say, screen, table, tell_json
+from whyloss.captures import words
+from whyloss.captures.pump import Pump
+from whyloss.captures.summary import flows
+from whyloss.cli.console import INTERRUPTED, Command, as_json, err, rate, row, say, screen, table, tell_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from whyloss.captures.summary import Summary
 
 __all__ = ["explain"]
 
 #: Connections that the summary lists.
 WORST = 10
+#: Losses of one connection that are listed.
+LISTED = 40
+
+
+class Watch:
+    """Counts packets while a capture is read. The first Ctrl-C ends the reading, not the command."""
+
+    def __init__(self, pump: Pump | None) -> None:
+        """Nothing is read yet; ``pump`` brings the standard input."""
+        self.stopped = False
+        self._pump = pump
+        self._what = ""
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+        self._task = self._bar.add_task("reading", total=None)
+
+    def follow(self, packets: int) -> bool:
+        """Notes how far it is; whether to go on."""
+        self._bar.update(self._task, description=f"{self._what}: {packets:,} packets")
+        return not self.stopped
+
+    @contextmanager
+    def reading(self, what: str = "reading") -> Iterator[Callable[[int], bool]]:
+        """What shall be called while the capture is read."""
+        self._what = what
+
+        def stop(*_: object) -> None:
+            self.stopped = True
+            if self._pump:
+                self._pump.stop()
+            # Whoever asks again wants out.
+            signal.signal(signal.SIGINT, before)
+
+        before = signal.signal(signal.SIGINT, stop)
+        try:
+            with self._bar:
+                yield self.follow
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 @click.command(
     cls=Command,
     examples=[
         "whyloss explain file.pcapng",
-        "whyloss explain file.pcap.gz --at sender --out out/file    # all tables as Parquet",
+        "whyloss explain file.pcap.gz --connection 3                # all that is known of one connection",
+        "whyloss explain file.pcap.gz --html file.html              # every segment, to zoom into",
+        "whyloss explain file.pcap --annotate why.pcapng            # the verdicts in Wireshark",
+        "whyloss explain file.pcap --at sender --out out/file       # all tables as Parquet",
         "tcpdump -i any -s 96 -w - | whyloss explain -",
     ],
 )
-@click.argument("files", metavar="CAPTURE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", metavar="CAPTURE...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--at",
     type=click.Choice(["sender", "receiver", "middle"]),
@@ -35,50 +90,189 @@ WORST = 10
     help="A differentiator of the engine that judges the losses, too (table `verdicts`).",
 )
 @click.option("--all", "all_of_them", is_flag=True, help="All differentiators judge the losses, too.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for all tables (Parquet).")
+@click.option("--connection", type=click.IntRange(min=0), metavar="N", help="Show this connection, loss by loss.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for all tables (Parquet) and report.html."
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="A page with diagrams of the worst connections."
+)
+@click.option(
+    "--annotate",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.pcapng",
+    help="The same packets as pcapng, with the verdicts as comments.",
+)
+@click.option(
+    "--wireshark-profile",
+    "profile",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write a profile for Wireshark that shows these comments; a CAPTURE is not needed then.",
+)
 @as_json
 def explain(
     files: tuple[Path, ...],
     at: str | None,
     differentiator: str | None,
     all_of_them: bool,
+    connection: int | None,
     out: Path | None,
+    html: Path | None,
+    annotate: Path | None,
+    profile: Path | None,
     as_json: bool,
 ) -> None:
-    """Explain a capture: a cause, with evidence, for every packet that TCP lost.
+    """Explain a capture: why it is slow, and a cause with evidence for every packet that TCP lost.
 
-    Takes pcap and pcapng files, also in gzip, zstd or lz4; - is the standard input.
+    Takes pcap and pcapng files, also in gzip, zstd or lz4; - is the standard input. Several files are read one after
+    the other as if they were one. Ctrl-C ends the reading: what was read is explained.
     """
-    explained = captures.explain(*files, at=at, differentiator="all" if all_of_them else differentiator)
-    if out is not None:
-        explained.save(out)
-        say(f"tables: {out}")
+    if profile is not None:
+        from whyloss.captures.profile import profile as write_profile  # only this needs templates
+
+        say(f"profile: {write_profile(profile)}")
+        if not files:
+            return
+    if not files:
+        raise click.UsageError("no CAPTURE is named; - is the standard input")
+    if annotate is not None and any(file.exists() and annotate.exists() and file.samefile(annotate) for file in files):
+        raise click.UsageError(f"--annotate: {annotate} is one of the captures; name another file")
+    again = (out, html, annotate) != (None, None, None)
+    pump = Pump(keep=again) if any(str(file) == "-" for file in files) else None
+    watch = Watch(pump)
+    with pump or nullcontext():
+        with watch.reading() as progress:
+            judges = "all" if all_of_them else differentiator
+            explained = captures.explain(*files, at=at, progress=progress, differentiator=judges, pump=pump)
+        if connection is not None:
+            _check(explained, connection)
+        if again:
+            _write(explained, watch, None if connection is None else [connection], out, html, annotate)
+        if pump and pump.cut and again:
+            say("remark: of the standard input only the first part was kept to be drawn and annotated")
+    summary = explained.summary
     if as_json:
-        tell_json({"capture": explained.facts} | {part.name: part.to_polars().to_dicts() for part in explained})
-        return
-    _show(explained)
+        _tell(explained, summary, connection)
+    elif connection is None:
+        _show(explained, summary)
+    else:
+        _show_connection(explained, connection)
+    if watch.stopped:
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _show(explained: captures.Explanation) -> None:
-    facts = explained.facts
-    for remark in facts["remarks"]:
+def _write(
+    explained: captures.Explanation,
+    watch: Watch,
+    chosen: list[int] | None,
+    out: Path | None,
+    html: Path | None,
+    annotate: Path | None,
+) -> None:
+    """Writes what was asked for beside the summary; reads the captures again for it."""
+    if out is not None or html is not None:
+        with watch.reading("reading again") as progress:
+            details = explained.details(chosen, progress)
+        if out is not None:
+            explained.save(out, details)
+            say(f"tables: {out}")
+        for page in filter(None, (html, out and out / "report.html")):
+            say(f"report: {explained.page(page, details)}")
+    if annotate is not None:
+        with watch.reading("annotating") as progress:
+            count = explained.annotate(annotate, progress)
+        say(f"annotated: {words.count(count, 'packet')} in {annotate}")
+
+
+def _check(explained: captures.Explanation, connection: int) -> None:
+    if connection >= explained.facts["connections"]:
+        count = explained.facts["connections"]
+        allowed = f"allowed are 0 to {count - 1}" if count else "the capture has none"
+        raise click.UsageError(f"--connection: found {connection}; {allowed}")
+
+
+def _tell(explained: captures.Explanation, summary: Summary, connection: int | None) -> None:
+    tables = {part.name: part.to_polars() for part in explained}
+    if connection is not None:
+        tables = {name: _of(rows, connection) for name, rows in tables.items()}
+    said = {"sentence": summary.sentence, "about": summary.about, "causes": summary.causes.to_dicts()}
+    tell_json({"summary": said, "capture": explained.facts} | {name: rows.to_dicts() for name, rows in tables.items()})
+
+
+def _of(rows: pl.DataFrame, connection: int) -> pl.DataFrame:
+    return rows.filter(pl.col("connection") == connection) if "connection" in rows.columns else rows
+
+
+def _show(explained: captures.Explanation, summary: Summary) -> None:
+    screen.print(summary.sentence, style="bold", markup=False)
+    screen.print("\n" + " ".join(summary.about), markup=False)
+    for remark in explained.facts["remarks"]:
         say(f"remark: {remark}")
-    flows = explained.connections.to_polars().sort("retransmissions", "acknowledged_octets", descending=True)
-    title = f"{facts['connections']} connections, {facts['segments']} TCP segments of {facts['packets']} packets"
-    listing = table(title, "sender", "receiver", "place", ">goodput", ">segments", ">resent", ">unneeded")
-    for flow in flows.head(WORST).to_dicts():
+    worst = summary.worst.head(WORST)
+    if len(worst):
+        more = len(summary.worst) - len(worst)
+        screen.print(_listing("\nThe connections that lost most time" if more else "\nConnections", worst))
+        if more:
+            screen.print(f"… and {words.count(more, 'more direction')} of data", markup=False)
+    if len(summary.causes):
+        screen.print(_causes("\nWhat was lost, or taken for lost", summary.causes))
+
+
+def _listing(title: str, found: pl.DataFrame) -> Any:
+    columns = (">no.", "sender", "receiver", "seen from", ">data", ">goodput", ">rtt min", ">lost", ">resent")
+    listing = table(title, *columns, ">timeouts", ">waited", "mostly")
+    for flow in found.to_dicts():
         row(
             listing,
+            flow["connection"],
             flow["sender"],
             flow["receiver"],
             flow["place"],
+            words.amount(flow["acknowledged_octets"]),
             "" if flow["goodput_bps"] is None else rate(flow["goodput_bps"]),
-            *(flow[name] for name in ("segments", "retransmissions", "unneeded")),
+            "" if flow["rtt_min_s"] is None else words.seconds(flow["rtt_min_s"]),
+            *(flow[name] or "" for name in ("lost", "retransmissions", "timeouts")),
+            words.seconds(flow["waited_s"]) if flow["waited_s"] else "",
+            words.cause(flow["cause"]) if flow["cause"] else "",
         )
-    screen.print(listing)
-    losses = explained.losses.to_polars()
+    return listing
+
+
+def _causes(title: str, causes: pl.DataFrame) -> Any:
+    listing = table(title, "cause", ">packets", ">expected")
+    for name, packets, expected in causes.iter_rows():
+        row(listing, words.cause(name), packets, f"{expected:.1f}")
+    return listing
+
+
+def _show_connection(explained: captures.Explanation, connection: int) -> None:
+    found = _of(flows(explained), connection)
+    if not len(found):
+        screen.print(f"Connection {connection} carried no data.", markup=False)
+        return
+    screen.print(_listing(f"Connection {connection}", found))
+    again = _of(explained.retransmissions.to_polars(), connection)
+    counted = again.group_by("trigger").agg(pl.len(), pl.col("unneeded").is_not_null().sum()).sort("trigger")
+    if len(counted):
+        listing = table("\nSent again", "why", ">packets", ">unneeded")
+        for trigger, packets, unneeded in counted.iter_rows():
+            row(listing, words.TRIGGERS.get(trigger, trigger), packets, unneeded or "")
+        screen.print(listing)
+    losses = _of(explained.losses.to_polars(), connection)
     if len(losses):
-        listing = table("\nWhat was lost, or taken for lost", "cause", ">packets")
-        for cells in losses.group_by("cause").len("packets").sort("packets", descending=True).iter_rows():
-            row(listing, *cells)
+        title = "\nLost, or taken for lost"
+        if len(losses) > LISTED:
+            title += f": the first {LISTED} of {len(losses)} (--json and --out have all)"
+        listing = table(title, ">time", "packet", "repaired by", "cause", ">sure", "evidence")
+        for loss in losses.head(LISTED).to_dicts():
+            row(
+                listing,
+                f"{loss['time_s']:.4f}",
+                loss["packet"] or "not seen",
+                loss["repair"] or "",
+                words.cause(loss["cause"]),
+                f"{100 * loss['p_' + loss['cause'].replace('-', '_')]:.0f} %",
+                loss["evidence"],
+            )
         screen.print(listing)

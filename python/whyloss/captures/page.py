@@ -1,0 +1,171 @@
+"""An explanation as one HTML file that needs nothing else: what was said, and diagrams to zoom into."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import numpy as np
+import polars as pl
+from markupsafe import Markup
+
+from whyloss import _native
+from whyloss.captures import words
+from whyloss.captures.summary import ARRIVED, summarise
+from whyloss.report.html import rate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from whyloss.captures.shape import Detailed, Explained
+
+__all__ = ["MOST_MARKED", "page", "tones"]
+
+#: Losses of a connection that its diagram marks; the tables have all.
+MOST_MARKED = 5000
+_WORST = 25
+_HEADS = ("no.", "sender", "receiver", "seen from", "data", "goodput", "shortest round trip", "lost", "sent again")
+_KINDS = {"f8": np.float64, "f4": np.float32, "u4": np.uint32}
+
+
+def page(explained: Explained, details: Detailed) -> str:
+    """The text of the page; ``details`` are the connections that it draws."""
+    summary = summarise(explained)
+    chosen = summary.worst.filter(pl.col("connection").is_in(details.connections) & (pl.col("octets") > 0))
+    flows = [_flow(explained, details, flow) for flow in chosen.to_dicts()]
+    plain = [{name: value for name, value in flow.items() if name != "notes"} for flow in flows]
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_text), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    return environment.get_template("page.html.j2").render(
+        title=", ".join(explained.facts["files"]),
+        sentence=summary.sentence,
+        about=summary.about,
+        remarks=explained.facts["remarks"],
+        heads=[*_HEADS, "timeouts", "waited for them", "mostly"],
+        worst=[_row(flow) for flow in summary.worst.head(_WORST).to_dicts()],
+        more=max(len(summary.worst) - _WORST, 0),
+        causes=[{**row, "words": words.cause(row["cause"])} for row in summary.causes.to_dicts()],
+        flows=flows,
+        legend=[(name, words.cause(name), tone, name in ARRIVED) for name, tone in tones().items()],
+        whyloss=_native.VERSION,
+        style=Markup(resources.files("whyloss.report").joinpath("report.css").read_text(encoding="utf-8")),
+        script=Markup(_text("page.js") + _text("start.js")),
+        flows_json=Markup(json.dumps(plain, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")),
+    )
+
+
+def tones() -> dict[str, str]:
+    """The colour of each cause: those of the diagrams."""
+    line = _text("page.js").partition("const CAUSES = {")[2].partition("};")[0]
+    pairs = [pair.split(":") for pair in line.replace("\n", " ").split(",") if ":" in pair]
+    return {name.strip(' "'): tone.strip(' "') for name, tone in pairs}
+
+
+def _row(flow: dict[str, Any]) -> list[str]:
+    return [
+        str(flow["connection"]),
+        flow["sender"],
+        flow["receiver"],
+        flow["place"],
+        words.amount(flow["acknowledged_octets"]),
+        "" if flow["goodput_bps"] is None else rate(flow["goodput_bps"]),
+        "" if flow["rtt_min_s"] is None else words.seconds(flow["rtt_min_s"]),
+        *(str(flow[name] or "") for name in ("lost", "retransmissions", "timeouts")),
+        words.seconds(flow["waited_s"]) if flow["waited_s"] else "",
+        words.cause(flow["cause"]) if flow["cause"] else "",
+    ]
+
+
+def _flow(explained: Explained, details: Detailed, flow: dict[str, Any]) -> dict[str, Any]:
+    """What the diagram of one direction of data shows."""
+    same = pl.col("connection") == flow["connection"]
+    segments = details.segments.to_polars().filter(same)
+    samples = details.samples.to_polars().filter(same & (pl.col("side") == flow["side"])).sort("time_s")
+    own = pl.col("side") == flow["side"]
+    sent = segments.filter(own & (pl.col("octets") > 0) & pl.col("offset_octets").is_not_null()).sort("time_s")
+    acks = segments.filter(own.not_() & pl.col("ack_octets").is_not_null()).sort("time_s")
+    blocks = _blocks(acks)
+    start = sent["offset_octets"].cast(pl.Float64).to_numpy()
+    ack = acks["ack_octets"].cum_max().cast(pl.Float64).to_numpy()
+    arrays = {
+        "sent_t": ("f8", sent["time_s"].to_numpy()),
+        "sent_start": ("f8", start),
+        "sent_end": ("f8", start + sent["octets"].cast(pl.Float64).to_numpy()),
+        "sent_packet": ("u4", sent["packet"].to_numpy()),
+        "ack_t": ("f8", acks["time_s"].to_numpy()),
+        "ack": ("f8", ack),
+        "ack_edge": ("f8", ack + acks["window_octets"].fill_null(0).cast(pl.Float64).to_numpy()),
+        "ack_packet": ("u4", acks["packet"].to_numpy()),
+        "sack_t": ("f8", blocks[:, 0]),
+        "sack_start": ("f8", blocks[:, 1]),
+        "sack_end": ("f8", blocks[:, 2]),
+        "rtt_t": ("f8", samples["time_s"].to_numpy()),
+        "rtt": ("f4", samples["rtt_s"].to_numpy()),
+        "flight": ("f4", samples["outstanding_octets"].to_numpy()),
+        "window": ("f4", samples["window_octets"].fill_null(0).to_numpy()),
+    }
+    losses = explained.losses.to_polars().filter(same & own).sort("time_s")
+    notes = []
+    if len(losses) > MOST_MARKED:
+        notes.append(f"The diagram marks the first {MOST_MARKED} of {len(losses)} losses.")
+    if details.left_out:
+        notes.append(f"{details.left_out:,} segments are not drawn: there are too many.")
+    times = [part.to_numpy() for part in (sent["time_s"], acks["time_s"]) if len(part)]
+    return {
+        "sender": flow["sender"],
+        "receiver": flow["receiver"],
+        "place": flow["place"],
+        "rtt_min": flow["rtt_min_s"],
+        "start": min((float(part[0]) for part in times), default=0.0),
+        "end": max((float(part[-1]) for part in times), default=1.0),
+        "losses": [_loss(loss) for loss in losses.head(MOST_MARKED).to_dicts()],
+        "notes": notes,
+        "arrays": [(name, kind, len(values)) for name, (kind, values) in arrays.items()],
+        "octets": _packed(arrays),
+    }
+
+
+def _loss(loss: dict[str, Any]) -> dict[str, Any]:
+    named = {name.removeprefix("p_").replace("_", "-"): value for name, value in loss.items() if name.startswith("p_")}
+    return {
+        "time": loss["time_s"],
+        "packet": loss["packet"],
+        "offset": loss["offset_octets"],
+        "octets": loss["octets"],
+        "repair": loss["repair"],
+        "repaired": loss["repaired_s"],
+        "cause": loss["cause"],
+        "words": words.cause(loss["cause"]),
+        "sure": named.get(loss["cause"], 0.0),
+        "probabilities": {name: round(value, 3) for name, value in named.items() if value >= 0.005},
+        "evidence": [part for part in loss["evidence"].split("; ") if part],
+    }
+
+
+def _blocks(acks: pl.DataFrame) -> NDArray[np.float64]:
+    """SACK blocks, each where it first said something that the acknowledgement before had not said."""
+    rows: list[tuple[float, float, float]] = []
+    known: set[str] = set()
+    for at, text in acks.select("time_s", "sack").filter(pl.col("sack").is_not_null()).iter_rows():
+        blocks = set(text.split())
+        rows += [(at, *map(float, block.split("-"))) for block in sorted(blocks - known)]  # type: ignore[misc]
+        known = blocks
+    return np.array(rows, dtype=np.float64).reshape(-1, 3)
+
+
+def _packed(arrays: dict[str, tuple[str, NDArray[Any]]]) -> str:
+    """All arrays one after the other, each from a multiple of eight octets on, compressed, as text."""
+    octets = bytearray()
+    for kind, values in arrays.values():
+        octets += np.ascontiguousarray(values, dtype=np.dtype(_KINDS[kind]).newbyteorder("<")).tobytes()
+        octets += bytes(-len(octets) % 8)
+    return base64.b64encode(zlib.compress(bytes(octets), 6)).decode("ascii")
+
+
+def _text(name: str) -> str:
+    return resources.files("whyloss.captures").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,379 @@
+"""``whyloss explain``: what it says of captures, and what it writes."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import gzip
+import html
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import termios
+import time
+import zlib
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from conftest import WHYLOSS, Ended
+from whyloss import captures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    Call = Callable[..., Ended]
+
+SYN, FIN, RST, PUSH, ACK = 2, 1, 4, 8, 16
+CLIENT, SERVER = (bytes([10, 0, 0, 1]), 4000), (bytes([10, 0, 0, 2]), 80)
+LOSSY = """
+    [scenario]
+    seed = 3
+    [path]
+    rate = "2 Mbps"
+    delay = "20 ms"
+    queue = "40 pkt"
+    forward.channel.loss = "3 %"
+    [path.access]
+    rate = "100 Mbps"
+    [[flow]]
+    size = "400 kB"
+    scheme = "newreno"
+    [output]
+    capture = [{ at = "server", snaplen = 96 }]
+"""
+
+
+def packet(
+    source: tuple[bytes, int], target: tuple[bytes, int], flags: int, seq: int = 0, ack: int = 0, data: int = 0
+) -> bytes:
+    """An IPv4 packet with a TCP segment; its checksums are not computed."""
+    tcp = struct.pack("!HHIIBBHHH", source[1], target[1], seq, ack, 5 << 4, flags, 65535, 0, 0) + bytes(data)
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 1, 0, 64, 6, 0, source[0], target[0])
+    return ip + tcp
+
+
+def pcap(path: Path, packets: Sequence[tuple[float, bytes]]) -> Path:
+    """A capture of raw IP packets, cut to 40 octets as with a short snap length."""
+    octets = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
+    for at, whole in packets:
+        octets += struct.pack("<IIII", 1_000_000 + int(at), round(at % 1 * 1e6), min(len(whole), 40), len(whole))
+        octets += whole[:40]
+    path.write_bytes(octets)
+    return path
+
+
+@pytest.fixture(scope="module")
+def lossy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A capture that the simulator wrote, at the sender of a lossy path."""
+    folder = tmp_path_factory.mktemp("lossy")
+    (folder / "lossy.toml").write_text(LOSSY)
+    subprocess.run([WHYLOSS, "run", folder / "lossy.toml", "--out", folder / "out"], check=True, capture_output=True)
+    (found,) = (folder / "out").glob("*.pcapng")
+    return found
+
+
+def first_line(done: Ended) -> str:
+    return done.out.splitlines()[0]
+
+
+def test_the_first_sentence_answers_why(whyloss: Call, lossy: Path) -> None:
+    done = whyloss("explain", lossy)
+    assert done.status == 0, done.err
+    explained = captures.explain(lossy)
+    losses = explained.losses.to_polars()
+    assert len(losses) > 5
+    found = re.search(r"(\d+) of (\d+) lost packets|all (\d+) lost packets", first_line(done))
+    assert found, done.out
+    gone = losses.filter(~pl.col("cause").is_in(["reordering", "spurious-timeout", "ack-loss", "capture"]))
+    assert int(found[2] or found[3]) == len(gone)
+    assert first_line(done) == explained.summary.sentence
+    assert "1 file, " in done.out
+    assert "Connection" in done.out
+
+
+def test_machines_get_the_same(whyloss: Call, lossy: Path, tmp_path: Path) -> None:
+    done = whyloss("explain", lossy, "--json", "--out", tmp_path / "out")
+    assert done.status == 0, done.err
+    told = done.json
+    explained = captures.explain(lossy)
+    assert told["summary"]["sentence"] == explained.summary.sentence
+    assert sum(row["packets"] for row in told["summary"]["causes"]) == len(told["losses"]) == len(explained.losses)
+    for name in explained.names:
+        assert pl.read_parquet(tmp_path / "out" / f"{name}.parquet").equals(explained[name].to_polars()), name
+
+
+def test_chosen_connections_are_kept_segment_by_segment(whyloss: Call, lossy: Path, tmp_path: Path) -> None:
+    whyloss("explain", lossy, "--out", tmp_path / "out")
+    segments = pl.read_parquet(tmp_path / "out" / "segments.parquet")
+    samples = pl.read_parquet(tmp_path / "out" / "samples.parquet")
+    explained = captures.explain(lossy)
+    (flow,) = explained.connections.to_polars().filter(pl.col("octets") > 0).to_dicts()
+    own = segments.filter((pl.col("side") == flow["side"]) & (pl.col("octets") > 0))
+    assert len(own) == flow["segments"]
+    assert own["octets"].sum() == flow["octets"]
+    again = own.filter(pl.col("kind") == "retransmission")
+    assert again["packet"].to_list() == sorted(explained.retransmissions.to_polars()["packet"].to_list())
+    # The SYN takes an octet of the stream.
+    assert segments.filter(pl.col("side") != flow["side"])["ack_octets"].max() == flow["acknowledged_octets"] + 1
+    assert samples["rtt_s"].min() == pytest.approx(flow["rtt_min_s"], rel=0.1)
+    assert len(samples) > 50
+
+
+def test_one_connection_loss_by_loss(whyloss: Call, lossy: Path) -> None:
+    done = whyloss("explain", lossy, "--connection", "0")
+    losses = captures.explain(lossy).losses.to_polars()
+    assert done.status == 0, done.err
+    for repair in losses["repair"].head(40):
+        assert re.search(rf"\b{repair}\b", done.out), repair
+    assert "Sent again" in done.out
+    missing = whyloss("explain", lossy, "--connection", "7")
+    assert missing.status == 2
+    assert "found 7; allowed are 0 to 0" in missing.err
+
+
+@pytest.mark.parametrize(
+    ("packets", "sentence"),
+    [
+        ([], r"The capture holds no packets\."),
+        ([(0.0, bytes([0x45, 0, 0, 28] + [0] * 5 + [17] + [0] * 18))], r"no TCP in it: 1 packet "),
+        (
+            [(0.0, packet(CLIENT, SERVER, SYN, 5)), (1.0, packet(CLIENT, SERVER, SYN, 5))],
+            r"No data passed in 1 connection: 1 repetition of SYNs",
+        ),
+        (
+            [(0.0, packet(CLIENT, SERVER, SYN, 5)), (0.1, packet(SERVER, CLIENT, RST | ACK, 0, 6))],
+            r"No data passed in 1 connection: handshakes",
+        ),
+        (
+            [(n / 100, packet(CLIENT, SERVER, ACK, 1000 * n, 1, 1000)) for n in range(50)],
+            r"10\.0\.0\.1:4000 → 10\.0\.0\.2:80: nothing was lost; ",
+        ),
+        (
+            [(n / 100, packet(SERVER, CLIENT, ACK, 1, 1000 * n)) for n in range(50)],
+            r"No data passed in 1 connection: ",
+        ),
+    ],
+    ids=["empty", "udp", "unanswered", "refused", "data-only", "acknowledgements-only"],
+)
+def test_every_capture_gets_a_sentence(
+    whyloss: Call, tmp_path: Path, packets: list[tuple[float, bytes]], sentence: str
+) -> None:
+    done = whyloss("explain", pcap(tmp_path / "some.pcap", packets), "--out", tmp_path / "out")
+    assert done.status == 0, done.err
+    assert re.search(sentence, first_line(done)), done.out
+
+
+def test_many_connections_are_summed_up(whyloss: Call, tmp_path: Path) -> None:
+    packets = []
+    for n in range(2000):
+        client = (bytes([10, 1, n >> 8, n & 255]), 1000)
+        packets += [
+            (n / 1000, packet(client, SERVER, ACK | PUSH, 1, 1, 100)),
+            (n / 1000 + 1e-4, packet(SERVER, client, ACK, 1, 101)),
+        ]
+    done = whyloss("explain", pcap(tmp_path / "many.pcap", packets))
+    assert done.status == 0, done.err
+    assert "2000 connections, none lost a packet" in first_line(done)
+    assert len(done.out.splitlines()) < 30
+
+
+def test_what_is_no_capture_is_refused(whyloss: Call, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<html>")
+    done = whyloss("explain", "page.html")
+    assert done.status == 2
+    assert "page.html: begins with 3c 68" in done.err.lower() or "page.html: begins with" in done.err
+    assert whyloss("explain", "nowhere.pcap").status in (1, 2)
+
+
+def test_a_pipe_is_explained_as_a_file_is(lossy: Path, whyloss: Call) -> None:
+    with lossy.open("rb") as octets:
+        done = subprocess.run(
+            [WHYLOSS, "explain", "-"], stdin=octets, capture_output=True, text=True, check=True, timeout=60
+        )
+    assert done.stdout.splitlines()[0] == first_line(whyloss("explain", lossy))
+
+
+def test_interrupted_it_explains_what_was_read(lossy: Path) -> None:
+    octets = lossy.read_bytes()
+    with subprocess.Popen(
+        [WHYLOSS, "explain", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False
+    ) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(octets[: len(octets) // 2])
+        running.stdin.flush()
+        left = [1]
+        while left[0]:
+            time.sleep(0.2)
+            left = struct.unpack("i", fcntl.ioctl(running.stdin, termios.FIONREAD, bytes(4)))
+        time.sleep(1)
+        running.send_signal(signal.SIGINT)
+        try:
+            # The pipe stays open: the signal alone ends it.
+            running.wait(30)
+            out = running.stdout.read()
+        finally:
+            running.kill()
+        assert running.returncode == 130
+    assert "10." in out.decode().splitlines()[0]
+    assert "1 file, " in out.decode()
+
+
+def test_comments_say_the_verdicts_and_packets_stay_as_they_are(whyloss: Call, lossy: Path, tmp_path: Path) -> None:
+    done = whyloss("explain", lossy, "--annotate", tmp_path / "why.pcapng")
+    assert done.status == 0, done.err
+    before, after = captures.explain(lossy), captures.explain(tmp_path / "why.pcapng")
+    for name in before.names:
+        assert before[name].to_polars().equals(after[name].to_polars()), name
+    octets = (tmp_path / "why.pcapng").read_bytes()
+    assert octets.count(b"whyloss: sent again (") == len(before.retransmissions)
+    assert before.summary.sentence.encode() in octets
+    again = whyloss("explain", tmp_path / "why.pcapng", "--annotate", tmp_path / "why.pcapng")
+    assert again.status == 2
+    assert "is one of the captures" in again.err
+
+
+@pytest.mark.parametrize("form", ["pcap", "pcapng", "pcap.gz"])
+def test_wireshark_shows_them(whyloss: Call, lossy: Path, tmp_path: Path, form: str) -> None:
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        pytest.skip("tshark is not installed")
+    source = tmp_path / f"some.{form}"
+    if form == "pcapng":
+        shutil.copy(lossy, source)
+    else:
+        editcap = shutil.which("editcap")
+        if editcap is None:
+            pytest.skip("editcap is not installed")
+        subprocess.run([editcap, "-F", "nsecpcap", lossy, tmp_path / "some.pcap"], check=True)
+        if form == "pcap.gz":
+            source.write_bytes(gzip.compress((tmp_path / "some.pcap").read_bytes()))
+    place = tmp_path / "config" / "profiles" / "whyloss"
+    done = whyloss("explain", source, "--annotate", "why.pcapng", "--wireshark-profile", place)
+    assert done.status == 0, done.err
+
+    def ask(file: Path, *arguments: str) -> list[str]:
+        environment = {**os.environ, "WIRESHARK_CONFIG_DIR": str(tmp_path / "config")}
+        told = subprocess.run(
+            [tshark, "-r", file, *arguments], capture_output=True, text=True, check=True, env=environment, timeout=60
+        )
+        return told.stdout.splitlines()
+
+    same = ("-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len", "-e", "frame.protocols", "-e", "tcp.seq_raw")
+    assert ask(source, *same) == ask(tmp_path / "why.pcapng", *same)
+    explained = captures.explain(source)
+    losses = explained.losses.to_polars()
+    lost = ask(
+        tmp_path / "why.pcapng", "-Y", 'frame.comment contains "whyloss: lost to"', "-T", "fields", "-e", "frame.number"
+    )
+    gone = losses.filter(~pl.col("cause").is_in(["reordering", "spurious-timeout", "ack-loss", "capture"]))
+    assert {int(number) for number in lost} == set(gone["packet"].drop_nulls())
+    # The profile's last column is the comment, its colours are those of the causes.
+    repair = losses["repair"].drop_nulls()[0]
+    (line,) = ask(tmp_path / "why.pcapng", "-C", "whyloss", "-Y", f"frame.number == {repair}")
+    assert "whyloss: sent again (" in line
+    # Its colours are those of the causes, of packets that were seen when they were sent first.
+    rules = {}
+    for line in ask(
+        tmp_path / "why.pcapng",
+        "-C",
+        "whyloss",
+        "--color",
+        "-T",
+        "fields",
+        "-e",
+        "frame.number",
+        "-e",
+        "frame.coloring_rule.name",
+    ):
+        number, _, rule = line.partition("\t")
+        rules[int(number)] = rule
+    repairs = set(losses["repair"].drop_nulls())
+    for packet, cause in losses.select("packet", "cause").drop_nulls().iter_rows():
+        if packet not in repairs:
+            assert rules[packet] == f"whyloss {cause}", packet
+
+
+def test_comments_that_were_there_stay(whyloss: Call, lossy: Path, tmp_path: Path) -> None:
+    whyloss("explain", lossy, "--annotate", tmp_path / "once.pcapng")
+    whyloss("explain", tmp_path / "once.pcapng", "--annotate", tmp_path / "twice.pcapng")
+    once, twice = (tmp_path / name for name in ("once.pcapng", "twice.pcapng"))
+    count = once.read_bytes().count(b"whyloss: sent again (")
+    assert twice.read_bytes().count(b"whyloss: sent again (") == 2 * count
+
+
+def test_a_page_needs_nothing_else(whyloss: Call, lossy: Path, tmp_path: Path) -> None:
+    done = whyloss("explain", lossy, "--html", "why.html", "--out", "out")
+    assert done.status == 0, done.err
+    page = (tmp_path / "why.html").read_text()
+    assert page == (tmp_path / "out" / "report.html").read_text()
+    explained = captures.explain(lossy)
+    assert html.escape(explained.summary.sentence, quote=False) in page
+    assert not re.search(r"""(src|href)\s*=\s*["'](https?:)?//""", page)
+    (flow,) = json.loads(re.search(r'id="flows">(.*?)</script>', page, re.DOTALL)[1])  # type: ignore[index]
+    losses = explained.losses.to_polars()
+    assert [loss["repair"] for loss in flow["losses"]] == losses.sort("time_s")["repair"].to_list()
+    octets = zlib.decompress(base64.b64decode(flow["octets"]))
+    name, kind, count = flow["arrays"][0]
+    assert (name, kind) == ("sent_t", "f8")
+    segments = explained.details().segments.to_polars().filter((pl.col("side") == "client") & (pl.col("octets") > 0))
+    assert list(struct.unpack(f"<{count}d", octets[: 8 * count])) == segments["time_s"].to_list()
+
+
+DIAGRAM = """
+const { Diagram } = require(process.argv[1]);
+const many = 1_000_000, f8 = (make) => Float64Array.from({ length: many }, (_, at) => make(at));
+const sent_t = f8((at) => at / 1e5), sent_start = f8((at) => at * 1000), sent_end = f8((at) => at * 1000 + 1000);
+const arrays = {
+  sent_t, sent_start, sent_end, sent_packet: new Uint32Array(many), ack_t: sent_t, ack: sent_start, ack_edge: sent_end,
+  ack_packet: new Uint32Array(many), sack_t: new Float64Array(0), sack_start: new Float64Array(0),
+  sack_end: new Float64Array(0), rtt_t: sent_t, rtt: new Float32Array(many).fill(0.05),
+  flight: new Float32Array(many).fill(1e5), window: new Float32Array(many).fill(2e5),
+};
+const losses = [{ time: 5, offset: 5e8, octets: 1000, packet: 7, repair: 9, repaired: 5.05, cause: "corruption" }];
+const calls = {};
+const c = new Proxy({}, {
+  get: (_, name) => (...given) => { calls[name] = (calls[name] || 0) + 1; return given; }, set: () => true,
+});
+const look = { ink: "", soft: "", grid: "", paper: "", font: "" };
+const flow = { start: 0, end: 10, losses, rtt_min: 0.04, place: "sender", sender: "a", receiver: "b" };
+const diagram = new Diagram(flow, arrays, look);
+const frames = [];
+for (let frame = 0; frame < 12; frame++) {
+  const began = performance.now();
+  diagram.draw(c, 1200, 600);
+  frames.push(performance.now() - began);
+  if (frame < 6) diagram.zoom(0.7, 5);
+}
+const [start, end] = diagram.view, hit = diagram.hit(...diagram.hits[0].slice(0, 2));
+diagram.zoom(1e-4, 5);
+diagram.draw(c, 1200, 600);
+const ladder = diagram.ladder(0);
+frames.sort((one, other) => one - other);
+console.log(JSON.stringify({ calls, frame_ms: frames[6], start, end, hit, ladder: ladder.length, view: diagram.view }));
+"""
+
+
+def test_a_million_segments_are_drawn_in_a_bounded_time() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    script = files("whyloss.captures").joinpath("page.js")
+    done = subprocess.run([node, "-e", DIAGRAM, str(script)], capture_output=True, text=True, check=True, timeout=120)
+    told = json.loads(done.stdout)
+    # Some shapes for each of 1200 columns and no more, whatever is in sight.
+    assert told["calls"]["fillRect"] < 13 * (4 * 1200 + 5 * 4000)
+    assert told["calls"]["lineTo"] < 13 * 4 * 6 * 1200
+    assert told["frame_ms"] < 100
+    assert told["start"] < 5 < told["end"]
+    assert told["end"] - told["start"] == pytest.approx(10 * 0.7**6)
+    assert told["hit"] == 0
+    assert 2 <= told["ladder"] <= 60

@@ -5,6 +5,8 @@ use crate::connections::{Connection, Connections, Observer, Place, Side};
 use crate::evidence::Trail;
 use crate::half::{Hole, Kind, Retransmission, Unanswered};
 use crate::headers::Segment;
+use crate::join::agreement::BothEnds;
+use crate::join::{self, join, End};
 use crate::limits::Stall;
 use crate::replay::{Judges, Panel};
 use crate::report::{Analysis, Facts, Flow, Loss, SentAgain, Spent, Stalled};
@@ -29,6 +31,8 @@ pub struct Settings {
     pub rows: usize,
     /// Which of the engine's differentiators judge the losses, too.
     pub judges: Judges,
+    /// Packets of each file that are joined, where there are captures of both ends.
+    pub joined: usize,
     /// Threads that follow connections, beside the one that reads; with 1 the reading one does it. What comes out is the same.
     pub workers: usize,
 }
@@ -36,7 +40,15 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let (connections, pieces) = (connections::DEFAULT_LIMIT, connections::DEFAULT_WEIGHT);
-        Self { at: None, connections, pieces, rows: 1 << 20, judges: Judges::None, workers: shards::workers() }
+        Self {
+            at: None,
+            connections,
+            pieces,
+            rows: 1 << 20,
+            joined: join::DEFAULT_LIMIT,
+            judges: Judges::None,
+            workers: shards::workers(),
+        }
     }
 }
 
@@ -73,6 +85,24 @@ pub fn analyse(
     analysis.in_order();
     conclude(&mut analysis);
     analysis.facts.conclude();
+    Ok(analysis)
+}
+
+/// Explains the capture of one end beside that of the other, which knows what became of each packet.
+///
+/// `open` opens either; the first is read twice.
+pub fn analyse_both_ends(
+    open: &dyn Fn(End) -> Result<Source, CaptureError>,
+    settings: &Settings,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Analysis, CaptureError> {
+    let joined = join(open(End::First)?, open(End::Second)?, settings.joined)?;
+    let mut analysis = analyse(vec![open(End::First)?], settings, watch)?;
+    let suspected = analysis.losses.iter().filter_map(|loss| Some((loss.packet?, loss.probabilities.likeliest())));
+    analysis.facts.both_ends = Some(BothEnds::new(&joined, suspected));
+    let [first, second] = joined.sent;
+    let rows = first.into_iter().map(|sent| (End::First, sent)).chain(second.into_iter().map(|sent| (End::Second, sent)));
+    analysis.fates = rows.collect();
     Ok(analysis)
 }
 

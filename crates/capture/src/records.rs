@@ -8,6 +8,7 @@ use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
 use pcap_parser::{create_reader, LegacyPcapBlock, Linktype, PcapBlockOwned, PcapError, PcapHeader};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use whyloss_transport::time::Instant;
 
@@ -199,6 +200,26 @@ pub fn read(source: Source, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -
         reading.about.missed = Some(missed);
     }
     Ok(reading.about)
+}
+
+/// The files of a set in the order of their first packets, which that of their names need not be.
+///
+/// Where the standard input is among them, they stay as they are. One that is no capture is an error; one without packets comes first.
+pub fn in_time_order(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, CaptureError> {
+    if files.len() < 2 || files.iter().any(|file| file.as_os_str() == "-") {
+        return Ok(files);
+    }
+    let mut timed = Vec::new();
+    for file in files {
+        let mut began = None;
+        read(Source::open(&file)?, &mut |record| {
+            began = Some(record.at);
+            ControlFlow::Break(())
+        })?;
+        timed.push((began, file));
+    }
+    timed.sort_by_key(|(began, _)| *began);
+    Ok(timed.into_iter().map(|(_, file)| file).collect())
 }
 
 /// What comes next in the file.

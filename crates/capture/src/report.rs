@@ -4,6 +4,8 @@ use crate::cause::{Cause, Probabilities};
 use crate::connections::{Place, Side};
 use crate::evidence::Evidence;
 use crate::half::{Counts, Retransmission};
+use crate::join::agreement::BothEnds;
+use crate::join::{End, Sent};
 use crate::limits::{Limit, Stall};
 use crate::records::About;
 use crate::replay::Says;
@@ -172,6 +174,9 @@ pub struct Facts {
     pub remarks: Vec<String>,
     /// What was left out.
     pub left_out: LeftOut,
+    /// What a second capture, taken at the other end, adds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub both_ends: Option<BothEnds>,
 }
 
 impl Facts {
@@ -213,6 +218,8 @@ pub struct Analysis {
     pub limits: Vec<Spent>,
     /// When nothing went on.
     pub stalls: Vec<Stalled>,
+    /// What became of each packet, if there are captures of both ends.
+    pub fates: Vec<(End, Sent)>,
 }
 
 /// A row of a table, which belongs to a connection.
@@ -253,7 +260,7 @@ impl Row for Stalled {
 impl Analysis {
     /// Takes over the rows of a part of the connections.
     pub(crate) fn take_over(&mut self, part: Self) {
-        let Self { facts, flows, retransmissions, losses, limits, stalls } = part;
+        let Self { facts, flows, retransmissions, losses, limits, stalls, fates } = part;
         self.facts.connections += facts.connections;
         self.facts.taken.add(&facts.taken);
         self.facts.left_out.add(facts.left_out);
@@ -262,6 +269,7 @@ impl Analysis {
         self.losses.extend(losses);
         self.limits.extend(limits);
         self.stalls.extend(stalls);
+        self.fates.extend(fates);
     }
 
     /// Brings the rows in order, and numbers connections, which were named by their first record, from 0.

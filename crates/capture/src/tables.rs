@@ -3,6 +3,7 @@
 use crate::cause::Cause;
 use crate::detail::{Detail, Details, Sample};
 use crate::half::Unneeded;
+use crate::join::{End, Sent};
 use crate::replay::Says;
 use crate::report::{Analysis, Flow, Loss, SentAgain, Spent, Stalled};
 use std::fmt::Write;
@@ -206,8 +207,24 @@ pub fn detail(details: &Details, name: &str) -> Option<RecordBatch> {
     })
 }
 
+/// The clock of the end where a packet left, what became of it, and when the first capture began.
+type Journey = (End, Sent, Instant);
+
+table! {
+    /// One row a packet that one of two captures saw leave.
+    Fates |r: Journey| {
+        end: always text = r.0.name(), "Where it left: at the `first` capture or the `second`.";
+        packet: always u64 = r.1.number, "Its number in that capture; several rows have the same if it was several packets on the way.";
+        time_s: always f64 = seconds(Instant::from_nanos(r.1.at_ns), r.2), "When it left, by the clock of that capture.";
+        octets: always u32 = r.1.len, "Octets of data in it.";
+        fate: always text = r.1.fate.name(), "`arrived`, `damaged`, `lost`, `unseen` (its receiver got it, the other capture did not) or `outside` (the other capture was not running).";
+        other_packet: maybe u64 = r.1.fate.number(), "Its number in the other capture.";
+        delay_s: maybe f64 = r.1.fate.delay_s(), "How long it was on the way, as exact as the clocks are known.";
+    }
+}
+
 /// The names of the tables.
-pub const NAMES: [&str; 6] = ["connections", "retransmissions", "losses", "verdicts", "limits", "stalls"];
+pub const NAMES: [&str; 7] = ["connections", "retransmissions", "losses", "verdicts", "limits", "stalls", "fates"];
 
 /// The table of that name.
 pub fn get(analysis: &Analysis, name: &str) -> Option<RecordBatch> {
@@ -223,6 +240,7 @@ pub fn get(analysis: &Analysis, name: &str) -> Option<RecordBatch> {
         }
         "limits" => batch(Limits::batch(analysis.limits.iter().map(|row| (row, began)))),
         "stalls" => batch(Stalls::batch(analysis.stalls.iter().map(|row| (row, began)))),
+        "fates" => batch(Fates::batch(analysis.fates.iter().map(|(end, sent)| (*end, *sent, began)))),
         _ => return None,
     })
 }
@@ -249,6 +267,7 @@ pub fn markdown() -> String {
         ),
         (NAMES[4], "One row a direction of a connection and what limited it for some time.", Limits::columns()),
         (NAMES[5], "One row a time in which nothing went on in a direction, though it was not idle.", Stalls::columns()),
+        (NAMES[6], "One row a packet, if there are captures of both ends (`--both-ends`).", Fates::columns()),
         (DETAIL_NAMES[0], "One row a segment of the connections that are shown in detail.", Segments::columns()),
         (DETAIL_NAMES[1], "One row a round trip of the connections that are shown in detail.", Samples::columns()),
     ];

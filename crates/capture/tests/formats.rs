@@ -424,3 +424,21 @@ proptest! {
         let _ = read_all(file);
     }
 }
+
+#[test]
+fn the_files_of_a_set_are_read_in_the_order_of_their_packets() {
+    let folder = tempfile::tempdir().unwrap();
+    let order = Order { big: false };
+    // As a program that rotates its files names them: the tenth comes before the second by its name.
+    let write = |name: &str, at: u64| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, pcap(order, true, RAW, &[(at, ip(1, 10), 50)])).unwrap();
+        path
+    };
+    let (first, second, tenth) = (write("file", 1_000_000_000), write("file1", 2_000_000_000), write("file10", 11_000_000_000));
+    let sorted = records::in_time_order(vec![first.clone(), tenth.clone(), second.clone()]).unwrap();
+    assert_eq!(sorted, [first.clone(), second, tenth]);
+    // What comes through a pipe can be read once only.
+    let pipe = vec![first, "-".into()];
+    assert_eq!(records::in_time_order(pipe.clone()).unwrap(), pipe);
+}

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::io::Cursor;
+use std::ops::ControlFlow;
+use whyloss_capture::analysis::{analyse_both_ends, Settings};
 use whyloss_capture::join::{join, End, Fate, Joined, DEFAULT_LIMIT};
 use whyloss_capture::source::Source;
 
@@ -108,8 +110,8 @@ fn packet(segment: &Segment, translated: bool) -> Vec<u8> {
     octets
 }
 
-/// Both captures, and what became of each segment that the first one saw leave, by its record.
-fn captured(world: World) -> (Joined, Vec<(u64, Truth)>) {
+/// Both captures as files, and what became of each segment that the first one saw leave, by its record.
+fn files(world: World) -> ([Vec<u8>; 2], Vec<(u64, Truth)>) {
     let mut random = Pcg64Mcg::seed_from_u64(world.seed);
     let (mut first, mut second) = (File::default(), File::default());
     let mut fates = Vec::new();
@@ -191,10 +193,17 @@ fn captured(world: World) -> (Joined, Vec<(u64, Truth)>) {
         }
     }
     let (first, marks) = first.finish();
-    let source = |name: &str, octets: Vec<u8>| Source::new(name.to_owned(), Box::new(Cursor::new(octets))).unwrap();
-    let joined = join(source("first", first), source("second", second.finish().0), DEFAULT_LIMIT).unwrap();
     let truth = marks.into_iter().map(|(mark, record)| (record, fates[mark])).collect();
-    (joined, truth)
+    ([first, second.finish().0], truth)
+}
+
+fn source(octets: &[u8]) -> Source {
+    Source::new("some".to_owned(), Box::new(Cursor::new(octets.to_vec()))).unwrap()
+}
+
+fn captured(world: World) -> (Joined, Vec<(u64, Truth)>) {
+    let ([first, second], truth) = files(world);
+    (join(source(&first), source(&second), DEFAULT_LIMIT).unwrap(), truth)
 }
 
 fn judged(joined: &Joined, record: u64) -> Option<Truth> {
@@ -292,10 +301,31 @@ fn captures_of_different_things_have_nothing_in_common() {
         file.0.push((EPOCH, packet(&segment, false), None));
         file.finish()
     };
-    let source = |octets: Vec<u8>| Source::new("some".to_owned(), Box::new(Cursor::new(octets))).unwrap();
-    let joined = join(source(first), source(second), DEFAULT_LIMIT).unwrap();
+    let joined = join(source(&first), source(&second), DEFAULT_LIMIT).unwrap();
     assert_eq!(joined.clocks, None);
     assert!(joined.remarks[0].contains("no packet in common"), "{:?}", joined.remarks);
+}
+
+#[test]
+fn the_analysis_of_one_end_stands_beside_what_both_know() {
+    let (files, truth) = files(World::plain());
+    let open = |end: End| Ok(source(&files[end as usize]));
+    let analysis = analyse_both_ends(&open, &Settings::default(), &mut |_| ControlFlow::Continue(())).unwrap();
+    let both = analysis.facts.both_ends.as_ref().unwrap();
+    let lost = truth.iter().filter(|(_, fate)| *fate == Truth::Lost).count() as u64;
+    assert!(lost.abs_diff(both.from_first["lost"]) <= AT_THE_END as u64, "{both:?}");
+    let suspected: u64 = both.suspected["lost"].values().sum();
+    assert!(suspected + both.not_suspected == both.from_first["lost"] && suspected * 10 > lost * 9, "{both:?}");
+    assert_eq!(both.translations.len(), 2);
+    assert_eq!(analysis.fates.len(), (both.from_first.values().sum::<u64>() + both.from_second.values().sum::<u64>()) as usize);
+}
+
+#[test]
+fn packets_beyond_the_limit_are_counted() {
+    let ([first, second], _) = files(World::plain());
+    let joined = join(source(&first), source(&second), 500).unwrap();
+    assert!(joined.sent[0].len() <= 500 && joined.clocks.is_some());
+    assert!(joined.remarks.iter().any(|remark| remark.contains("beyond the first 500 are not joined")), "{:?}", joined.remarks);
 }
 
 proptest! {

@@ -8,9 +8,10 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use whyloss_capture::analysis::{analyse, Settings};
+use whyloss_capture::analysis::{analyse, analyse_both_ends, Progress, Settings};
 use whyloss_capture::connections::Place;
 use whyloss_capture::detail::{self, Choice};
+use whyloss_capture::records;
 use whyloss_capture::replay::{self, Judges};
 use whyloss_capture::report::Analysis;
 use whyloss_capture::source::Source;
@@ -70,21 +71,38 @@ type Captures = Vec<(PathBuf, Option<String>)>;
 /// Explains captures, one after the other as if they were one; `-` is the standard input.
 ///
 /// `watcher(packets)` is called now and then; if it returns false, what was read is explained. `judges` names the differentiator of the engine
-/// that judges the losses, too, or is `all`.
+/// that judges the losses, too, or is `all`. With `both_ends`, two captures are of the two ends of the same connections.
 #[pyfunction]
-#[pyo3(signature = (captures, at = None, watcher = None, judges = None))]
+#[pyo3(signature = (captures, at = None, watcher = None, judges = None, both_ends = false))]
 pub fn explain(
     py: Python<'_>,
     captures: Captures,
     at: Option<&str>,
     watcher: Option<Py<PyAny>>,
     judges: Option<&str>,
+    both_ends: bool,
 ) -> PyResult<Explanation> {
     let at = at.map(place).transpose()?;
     let judges = judges.map_or(Ok(Judges::None), named)?;
     let settings = Settings { at, judges, ..Settings::default() };
-    let analysis = watched(py, watcher, |watch| analyse(open(captures)?, &settings, &mut |progress| watch(progress.packets)))?;
+    if both_ends && captures.len() != 2 {
+        let found = captures.len();
+        return Err(InputError::new_err(format!("both_ends: found {found} captures; allowed are two, one of each end")));
+    }
+    let analysis = watched(py, watcher, |watch| {
+        let mut watch = |progress: Progress| watch(progress.packets);
+        if both_ends {
+            return analyse_both_ends(&|end| Source::open(&captures[end as usize].0), &settings, &mut watch);
+        }
+        analyse(open(captures)?, &settings, &mut watch)
+    })?;
     Ok(Explanation(analysis))
+}
+
+/// The files of a set in the order of their first packets.
+#[pyfunction]
+pub fn in_time_order(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
+    py.detach(|| records::in_time_order(paths)).map_err(|error| refuse(&error))
 }
 
 /// Reads captures again and keeps the segments of the connections with these numbers.

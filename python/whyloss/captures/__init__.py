@@ -168,19 +168,25 @@ def explain(
     progress: Callable[[int], bool] | None = None,
     differentiator: str | None = None,
     pump: Pump | None = None,
+    both_ends: bool = False,
 ) -> Explanation:
-    """Explains captures, which are read one after the other as if they were one.
+    """Explains captures, which are read as if they were one, in the order of their first packets.
 
     ``at`` says where they were taken (``sender``, ``receiver`` or ``middle``) if you know better than what the packets
     show. ``progress(packets)`` is called now and then; if it returns False, what was read so far is explained.
     ``differentiator`` names one of the engine's differentiators, or is ``all``: they judge the losses, too
     (table ``verdicts``). ``pump`` reads the standard input (the capture ``-``) so that it can be stopped, and read a
-    second time.
+    second time. With ``both_ends`` the two captures are of the two ends of the same connections: the first is
+    explained, the second knows what became of each packet (table ``fates``, ``facts["both_ends"]``).
 
     Raises :class:`whyloss.InputError` for a file that is no capture; one that is damaged or cut is read as far as
     possible, and the facts have a remark.
     """
     paths = [Path(capture) for capture in captures]
+    if not both_ends:
+        paths = _native.in_time_order(paths)
     first = [(pump.path, STDIN) if pump and str(path) == "-" else (path, None) for path in paths]
     again = [(pump.kept, STDIN) if pump and str(path) == "-" else (path, None) for path in paths]
-    return Explanation(_native.explain(first, at, progress, differentiator), again)
+    return Explanation(
+        _native.explain(first, at, progress, differentiator, both_ends), again[:1] if both_ends else again
+    )

@@ -90,6 +90,9 @@ class Watch:
     help="A differentiator of the engine that judges the losses, too (table `verdicts`).",
 )
 @click.option("--all", "all_of_them", is_flag=True, help="All differentiators judge the losses, too.")
+@click.option(
+    "--both-ends", is_flag=True, help="Two captures, one of each end: the second tells what became of each packet."
+)
 @click.option("--connection", type=click.IntRange(min=0), metavar="N", help="Show this connection, loss by loss.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for all tables (Parquet) and report.html."
@@ -116,6 +119,7 @@ def explain(
     at: str | None,
     differentiator: str | None,
     all_of_them: bool,
+    both_ends: bool,
     connection: int | None,
     out: Path | None,
     html: Path | None,
@@ -125,8 +129,8 @@ def explain(
 ) -> None:
     """Explain a capture: why it is slow, and a cause with evidence for every packet that TCP lost.
 
-    Takes pcap and pcapng files, also in gzip, zstd or lz4; - is the standard input. Several files are read one after
-    the other as if they were one. Ctrl-C ends the reading: what was read is explained.
+    Takes pcap and pcapng files, also in gzip, zstd or lz4; - is the standard input. Several files are read as if they
+    were one, in the order of their first packets. Ctrl-C ends the reading: what was read is explained.
     """
     if profile is not None:
         from whyloss.captures.profile import profile as write_profile  # only this needs templates
@@ -136,6 +140,8 @@ def explain(
             return
     if not files:
         raise click.UsageError("no CAPTURE is named; - is the standard input")
+    if both_ends and (len(files) != 2 or any(str(file) == "-" for file in files)):
+        raise click.UsageError(f"--both-ends: found {len(files)} captures; allowed are two files, one of each end")
     if annotate is not None and any(file.exists() and annotate.exists() and file.samefile(annotate) for file in files):
         raise click.UsageError(f"--annotate: {annotate} is one of the captures; name another file")
     again = (out, html, annotate) != (None, None, None)
@@ -144,7 +150,9 @@ def explain(
     with pump or nullcontext():
         with watch.reading() as progress:
             judges = "all" if all_of_them else differentiator
-            explained = captures.explain(*files, at=at, progress=progress, differentiator=judges, pump=pump)
+            explained = captures.explain(
+                *files, at=at, progress=progress, differentiator=judges, pump=pump, both_ends=both_ends
+            )
         if connection is not None:
             _check(explained, connection)
         if again:
@@ -217,6 +225,29 @@ def _show(explained: captures.Explanation, summary: Summary) -> None:
             screen.print(f"… and {words.count(more, 'more direction')} of data", markup=False)
     if len(summary.causes):
         screen.print(_causes("\nWhat was lost, or taken for lost", summary.causes))
+    if "both_ends" in explained.facts:
+        _show_both_ends(explained.facts["both_ends"])
+
+
+def _show_both_ends(both: dict[str, Any]) -> None:
+    for remark in both["remarks"]:
+        say(f"remark: {remark}")
+    if both["ahead_s"] is None:
+        return
+    error = "" if both["ahead_error_s"] is None else f" (within {both['ahead_error_s'] * 1e3:.3f} ms)"
+    ahead = f"{both['ahead_s']:.6f} s ahead{error}"
+    screen.print(
+        f"\nBoth ends: the second clock is {ahead} and gains {both['skew_ppm']:.3f} us a second.", markup=False
+    )
+    for before, after in both["translations"]:
+        screen.print(f"Translated: {before} is {after}.", markup=False)
+    for where, counts in (("first", both["from_first"]), ("second", both["from_second"])):
+        fates = ", ".join(f"{count} {fate}" for fate, count in counts.items())
+        screen.print(f"Packets that left at the {where}: {fates}.", markup=False)
+    if both["arrival_accuracy"] is not None:
+        right = f"{both['arrival_accuracy']:.1%}"
+        screen.print(f"The first capture alone tells rightly whether suspected packets arrived of {right}.")
+    screen.print(f"Lost packets with data that it does not suspect: {both['not_suspected']}.")
 
 
 def _listing(title: str, found: pl.DataFrame) -> Any:

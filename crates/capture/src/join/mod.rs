@@ -4,6 +4,7 @@
 //! not compared, as translators change them; which flow of the one file is which of the other follows from the packets. Then the clocks are
 //! compared ([`clocks`]), and copies that look alike are told apart by IP identification and delay.
 
+pub mod agreement;
 pub mod clocks;
 mod gather;
 
@@ -30,6 +31,16 @@ pub enum End {
     First,
     /// The other one.
     Second,
+}
+
+impl End {
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Second => "second",
+        }
+    }
 }
 
 /// What became of a packet that one capture saw leave.

@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
 # Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python cores soak bench packetdrill fuzz lint format build package audit generated verdicts tradeoffs model lock wheel clean distclean
+.PHONY: help setup demo test test-rust test-python cores soak soak-capture bench packetdrill fuzz lint format build package audit generated verdicts tradeoffs model lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 CARGO ?= cargo
 FUZZ_SECONDS ?= 30
 SOAK_ROUNDS ?= 1000
+SOAK_PACKETS ?= 200000000
 
 # Asked when a recipe runs, so that `setup` can come first.
 KERNEL_TESTS = $(shell tools/kernel-part whyloss-kernel/bpf)
@@ -48,12 +49,17 @@ test-python: build
 cores: ## Compare the kernel controls' integer cores with the engine on a million random connections each
 	WHYLOSS_SEQUENCES=1000000 $(CARGO) test --locked -p whyloss-kernel --test cores -- --nocapture
 
+soak-capture: ## Read a capture of SOAK_PACKETS packets through a pipe, with memory that must stay flat
+	$(CARGO) build --release --locked -p whyloss-bench --bin capture
+	tools/capture-soak $(or $(CARGO_TARGET_DIR),target)/release/capture $(SOAK_PACKETS)
+
 soak: ## Load, unload and kill the kernel part's loader SOAK_ROUNDS times each, under traffic; needs root
 	WHYLOSS_SOAK=$(SOAK_ROUNDS) $(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test lifecycle --test traffic
 
-bench: build ## Measure speed and memory, beside smoltcp, and ns-2 and ns-3 where they are installed
+bench: build ## Measure speed and memory, beside smoltcp, and ns-2, ns-3, tshark and tcptrace where they are installed
 	$(CARGO) run --release --locked -p whyloss-bench -- --out bench.json
 	$(CARGO) run --release --locked -p whyloss-bench --bin wire -- --out bench-wire.json
+	$(CARGO) run --release --locked -p whyloss-bench --bin capture -- --out bench-capture.json
 	$(BIN)/python tools/top_overhead.py --out bench-top.json
 
 packetdrill: $(VENV)/.installed ## Run packetdrill scripts against the engine: SCRIPTS=folder PACKETDRILL=program, both your own
@@ -138,7 +144,7 @@ lock: $(VENV)/.installed ## Pin the newest Python packages that pyproject.toml a
 
 clean: ## Remove build products and results, keep the Python environment
 	$(CARGO) clean
-	rm -rf dist out bench.json bench-wire.json bench-top.json $(VENV)/.built .pytest_cache .mypy_cache .ruff_cache
+	rm -rf dist out bench.json bench-wire.json bench-capture.json bench-top.json $(VENV)/.built .pytest_cache .mypy_cache .ruff_cache
 	find python tests -name __pycache__ -prune -exec rm -rf {} +
 	rm -f python/whyloss/_native*.so
 

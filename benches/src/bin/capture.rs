@@ -9,6 +9,7 @@ mod clock;
 mod report;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use nix::sys::resource::{getrusage, UsageWho};
 use report::Entry;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -21,6 +22,8 @@ use whyloss_capture::headers::Segment;
 use whyloss_capture::{analysis, link, records, source};
 use whyloss_testkit::traffic::{Format, Settings, Traffic};
 
+/// Rows of each table that are kept.
+const ROWS: usize = 1 << 20;
 /// The speed that is wanted.
 const TARGET: f64 = 2e6;
 /// tshark is two orders of magnitude slower: it reads the beginning only.
@@ -56,6 +59,12 @@ enum What {
         /// How far it is read.
         #[arg(value_enum, default_value_t = Depth::Verdicts)]
         depth: Depth,
+        /// Rows of each table that are kept.
+        #[arg(long, default_value_t = ROWS)]
+        rows: usize,
+        /// Print the largest resident set, in kB, at the end.
+        #[arg(long)]
+        peak: bool,
     },
 }
 
@@ -132,10 +141,10 @@ impl Observer for Count {
 }
 
 /// Packets, retransmissions and seconds: of the processor, or of the clock where all cores work.
-fn read(file: &Path, depth: Depth) -> (u64, u64, f64) {
+fn read(file: &Path, depth: Depth, rows: usize) -> (u64, u64, f64) {
     let (before, began) = (clock::own(), Instant::now());
     if matches!(depth, Depth::Causes | Depth::Cores) {
-        let mut settings = analysis::Settings::default();
+        let mut settings = analysis::Settings { rows, ..analysis::Settings::default() };
         if depth == Depth::Causes {
             settings.workers = 1;
         }
@@ -171,9 +180,14 @@ fn main() -> io::Result<()> {
     let arguments = Arguments::parse();
     match arguments.what {
         Some(What::Write(made)) => write(made.settings(), &mut io::stdout().lock()),
-        Some(What::Read { file, depth }) => {
-            let (packets, retransmissions, cpu) = read(&file, depth);
-            println!("{packets} {retransmissions} {cpu:.6} {:.0}", packets as f64 / cpu);
+        Some(What::Read { file, depth, rows, peak }) => {
+            let (packets, retransmissions, cpu) = read(&file, depth, rows);
+            print!("{packets} {retransmissions} {cpu:.6} {:.0}", packets as f64 / cpu);
+            if peak {
+                let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system knows its own processes");
+                print!(" {}", usage.max_rss());
+            }
+            println!();
             Ok(())
         }
         None => {
@@ -224,7 +238,7 @@ fn measure(arguments: &Arguments) -> io::Result<Vec<Entry>> {
         let rate = |depth| {
             let mut rates: Vec<_> = (0..arguments.repetitions.max(1))
                 .map(|_| {
-                    let (packets, _, cpu) = read(&file.0, depth);
+                    let (packets, _, cpu) = read(&file.0, depth, ROWS);
                     packets as f64 / cpu
                 })
                 .collect();

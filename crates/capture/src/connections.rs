@@ -13,9 +13,13 @@ use whyloss_transport::segment::Flags;
 use whyloss_transport::time::{Duration, Instant};
 
 /// Connections that are followed at once, if nothing else is said.
-pub const DEFAULT_LIMIT: usize = 1 << 18;
+///
+/// With what is remembered around losses a busy one takes some 80 kB.
+pub const DEFAULT_LIMIT: usize = 1 << 15;
 /// Pieces and retransmissions that all directions keep together, if nothing else is said: some 300 MB.
 pub const DEFAULT_WEIGHT: usize = 1 << 22;
+/// A connection whose ends have closed it, or that was reset, is over when nothing came for so long: a repair of the last segment has come by then.
+const CLOSED: Duration = Duration::from_secs(5);
 /// A connection whose ends have closed it is kept so long for what comes late (RFC 9293, 3.4.2: twice the maximum segment lifetime).
 const LINGER: Duration = Duration::from_secs(60);
 
@@ -396,7 +400,7 @@ impl Connections {
         for _ in 0..2 {
             let Some((ends, id)) = self.order.pop_front() else { return };
             let Some(connection) = self.get(&ends, id) else { continue };
-            if connection.is_closed() && now.since(connection.ended) > LINGER {
+            if connection.is_closed() && now.since(connection.ended) > CLOSED {
                 self.end(ends, observer);
             } else {
                 self.order.push_back((ends, id));

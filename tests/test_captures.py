@@ -8,7 +8,9 @@ import gzip
 import html
 import json
 import os
+import pty
 import re
+import select
 import shutil
 import signal
 import struct
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from conftest import WHYLOSS, Ended
+from conftest import ROOT, WHYLOSS, Ended
 from whyloss import captures
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ def test_the_first_sentence_answers_why(whyloss: Call, lossy: Path) -> None:
     gone = losses.filter(~pl.col("cause").is_in(["reordering", "spurious-timeout", "ack-loss", "capture"]))
     assert int(found[2] or found[3]) == len(gone)
     assert first_line(done) == explained.summary.sentence
-    assert "1 file, " in done.out
+    assert "taken at the sender" in done.out
     assert "Connection" in done.out
 
 
@@ -210,10 +212,8 @@ def test_interrupted_it_explains_what_was_read(lossy: Path) -> None:
         assert running.stdout is not None
         running.stdin.write(octets[: len(octets) // 2])
         running.stdin.flush()
-        left = [1]
-        while left[0]:
+        while any(fcntl.ioctl(running.stdin, termios.FIONREAD, bytes(4))):
             time.sleep(0.2)
-            left = struct.unpack("i", fcntl.ioctl(running.stdin, termios.FIONREAD, bytes(4)))
         time.sleep(1)
         running.send_signal(signal.SIGINT)
         try:
@@ -224,7 +224,7 @@ def test_interrupted_it_explains_what_was_read(lossy: Path) -> None:
             running.kill()
         assert running.returncode == 130
     assert "10." in out.decode().splitlines()[0]
-    assert "1 file, " in out.decode()
+    assert "What was lost, or taken for lost" in out.decode()
 
 
 def test_comments_say_the_verdicts_and_packets_stay_as_they_are(whyloss: Call, lossy: Path, tmp_path: Path) -> None:
@@ -377,3 +377,78 @@ def test_a_million_segments_are_drawn_in_a_bounded_time() -> None:
     assert told["end"] - told["start"] == pytest.approx(10 * 0.7**6)
     assert told["hit"] == 0
     assert 2 <= told["ladder"] <= 60
+
+
+def test_a_pipe_is_shown_while_it_comes(lossy: Path) -> None:
+    octets = lossy.read_bytes()
+    into, out = os.pipe()
+    child, terminal = pty.fork()
+    if child == 0:
+        os.dup2(into, 0)
+        os.close(out)
+        os.execve(WHYLOSS, [str(WHYLOSS), "explain", "-"], {**os.environ, "TERM": "xterm", "COLUMNS": "160"})
+    os.close(into)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
+    seen = b""
+
+    def watch(what: bytes, seconds: float = 60) -> bool:
+        nonlocal seen
+        end = time.monotonic() + seconds
+        while what not in seen and time.monotonic() < end:
+            if select.select([terminal], [], [], 0.2)[0]:
+                try:
+                    seen += os.read(terminal, 65536)
+                except OSError:
+                    break
+        return what in seen
+
+    try:
+        os.write(out, octets[: len(octets) // 2])
+        assert watch(b"packets so far"), seen
+        assert watch(b"lost packets"), seen
+        seen = b""
+        os.write(terminal, b"q")
+        assert watch(b"1049l"), seen  # The view gives the screen back.
+        assert watch(b"What was lost"), seen
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+    finally:
+        os.close(out)
+        os.close(terminal)
+
+
+TOUR = ROOT / "examples" / "captures"
+ILLNESSES = {
+    "congested": "dropped by a full queue",
+    "lossy-radio": "damaged, not dropped",
+    "policer": "dropped by a policer",
+    "bufferbloat": "that were sent again had arrived (1 timeout came too early)",
+    "receiver-limited": "the receiver's window limits it",
+}
+
+
+@pytest.mark.parametrize("name", ILLNESSES)
+def test_the_tour_shows_what_is_said(name: str) -> None:
+    (capture,) = TOUR.glob(f"{name}.pcap*.zst")
+    assert capture.stat().st_size < 150_000
+    environment = {**os.environ, "COLUMNS": "160"}
+    done = subprocess.run(
+        [WHYLOSS, "explain", capture.name], cwd=TOUR, env=environment, capture_output=True, text=True, check=True
+    )
+    golden = TOUR / f"{name}.txt"
+    if "UPDATE" in os.environ:
+        golden.write_text(done.stdout, encoding="utf-8")
+    assert done.stdout == golden.read_text(encoding="utf-8")
+    sentence = done.stdout.splitlines()[0]
+    assert ILLNESSES[name] in sentence
+    page = (ROOT / "docs" / "explain-tour.md").read_text(encoding="utf-8")
+    assert sentence in page
+    assert f"figures/explain/{name}.webp" in page
+    assert 15_000 < (ROOT / "docs" / "figures" / "explain" / f"{name}.webp").stat().st_size < 150_000
+
+
+def test_the_documented_options_are_those_of_the_command(whyloss: Call) -> None:
+    page = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
+    known = whyloss("explain", "--help").out
+    for option in set(re.findall(r"`(--[a-z-]+)", page)):
+        assert f"{option} " in known, option

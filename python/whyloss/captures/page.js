@@ -108,7 +108,8 @@ class Diagram {
   x(time) { return this.box.left + (time - this.view[0]) * this.scale; }
 
   frame(c, area, low, high, title, form) {
-    const y = (value) => area.top + area.height - ((value - low) / (high - low || 1)) * area.height;
+    // The title has the first line for itself.
+    const y = (value) => area.top + area.height - ((value - low) / (high - low || 1)) * (area.height - 16);
     const { found, step } = ticks(low, high, Math.max(2, area.height / 40));
     c.lineWidth = 1;
     c.textAlign = "right";
@@ -138,10 +139,10 @@ class Diagram {
   }
 
   // Bars from `lows` to `highs`, single ones or one for each column.
-  bars(c, area, y, times, lows, highs, tone, thick) {
+  bars(c, area, y, times, lows, highs, tone, thick, single = SINGLE) {
     const from = lowerBound(times, this.view[0]), to = lowerBound(times, this.view[1]);
     c.fillStyle = tone;
-    if (to - from <= SINGLE) {
+    if (to - from <= single) {
       for (let at = from; at < to; at++) {
         const bottom = y(lows[at]);
         c.fillRect(this.x(times[at]) - thick / 2, Math.min(bottom - 1, y(highs[at])), thick, Math.max(1, bottom - y(highs[at])));
@@ -243,10 +244,8 @@ class Diagram {
         c.beginPath();
         if (ARRIVED.has(loss.cause)) c.rect(x - size, height - size, 2 * size, 2 * size); else c.arc(x, height, size, 0, 7);
         c.lineWidth = 2;
-        c.strokeStyle = filled ? this.look.paper : tone;
-        c.fillStyle = tone;
-        if (filled) { c.fill(); c.lineWidth = 0.8; }
-        c.stroke();
+        c.strokeStyle = c.fillStyle = tone;
+        if (filled) c.fill(); else c.stroke();
       }
     }
   }
@@ -265,7 +264,7 @@ class Diagram {
     this.clipped(c, area, () => {
       const floor = new Float64Array(d.rtt_t.length).fill(base);
       c.globalAlpha = 0.35;
-      this.bars(c, area, y, d.rtt_t, floor, d.rtt, "#d55e00", 3);
+      this.bars(c, area, y, d.rtt_t, floor, d.rtt, "#d55e00", 1, 0);
       c.globalAlpha = 1;
       this.bars(c, area, y, d.rtt_t, d.rtt, d.rtt, this.look.ink, 2);
       c.fillStyle = "#009e73";

@@ -37,7 +37,7 @@ def page(explained: Explained, details: Detailed) -> str:
     summary = summarise(explained)
     chosen = summary.worst.filter(pl.col("connection").is_in(details.connections) & (pl.col("octets") > 0))
     flows = [_flow(explained, details, flow) for flow in chosen.to_dicts()]
-    plain = [{name: value for name, value in flow.items() if name != "notes"} for flow in flows]
+    plain = [{name: value for name, value in flow.items() if name not in ("notes", "limits")} for flow in flows]
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_text), autoescape=True, undefined=jinja2.StrictUndefined
     )
@@ -46,7 +46,7 @@ def page(explained: Explained, details: Detailed) -> str:
         sentence=summary.sentence,
         about=summary.about,
         remarks=explained.facts["remarks"],
-        heads=[*_HEADS, "timeouts", "waited for them", "mostly"],
+        heads=[*_HEADS, "timeouts", "waited for them", "mostly", "limited by"],
         worst=[_row(flow) for flow in summary.worst.head(_WORST).to_dicts()],
         more=max(len(summary.worst) - _WORST, 0),
         causes=[{**row, "words": words.cause(row["cause"])} for row in summary.causes.to_dicts()],
@@ -78,6 +78,7 @@ def _row(flow: dict[str, Any]) -> list[str]:
         *(str(flow[name] or "") for name in ("lost", "retransmissions", "timeouts")),
         words.seconds(flow["waited_s"]) if flow["waited_s"] else "",
         words.cause(flow["cause"]) if flow["cause"] else "",
+        flow["most_limit"] or "",
     ]
 
 
@@ -109,6 +110,7 @@ def _flow(explained: Explained, details: Detailed, flow: dict[str, Any]) -> dict
         "flight": ("f4", samples["outstanding_octets"].to_numpy()),
         "window": ("f4", samples["window_octets"].fill_null(0).to_numpy()),
     }
+    spent = explained["limits"].to_polars().filter(same & own).sort("time_s", descending=True)
     losses = explained.losses.to_polars().filter(same & own).sort("time_s")
     notes = []
     if len(losses) > MOST_MARKED:
@@ -125,6 +127,7 @@ def _flow(explained: Explained, details: Detailed, flow: dict[str, Any]) -> dict
         "end": max((float(part[-1]) for part in times), default=1.0),
         "losses": [_loss(loss) for loss in losses.head(MOST_MARKED).to_dicts()],
         "notes": notes,
+        "limits": [(name, words.seconds(time)) for name, time in spent.select("limit", "time_s").iter_rows()],
         "arrays": [(name, kind, len(values)) for name, (kind, values) in arrays.items()],
         "octets": _packed(arrays),
     }
@@ -153,7 +156,7 @@ def _blocks(acks: pl.DataFrame) -> NDArray[np.float64]:
     known: set[str] = set()
     for at, text in acks.select("time_s", "sack").filter(pl.col("sack").is_not_null()).iter_rows():
         blocks = set(text.split())
-        rows += [(at, *map(float, block.split("-"))) for block in sorted(blocks - known)]  # type: ignore[misc]
+        rows += [(at, *map(float, block.split("-"))) for block in sorted(blocks - known)]
         known = blocks
     return np.array(rows, dtype=np.float64).reshape(-1, 3)
 

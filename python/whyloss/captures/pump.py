@@ -50,6 +50,11 @@ class Pump:
         """Where to read it."""
         return Path(f"/dev/fd/{self._out}")
 
+    @property
+    def over(self) -> bool:
+        """Nothing more will come."""
+        return not self._thread.is_alive()
+
     def stop(self) -> None:
         """Ends the capture here."""
         self._stopped.set()

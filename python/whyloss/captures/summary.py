@@ -19,12 +19,14 @@ __all__ = ["ARRIVED", "Summary", "flows", "summarise"]
 #: Causes of repairs of packets that were not lost.
 ARRIVED = ("reordering", "spurious-timeout", "ack-loss", "capture")
 _TIMERS = ("timeout", "backed-off-timeout")
+_TIMED = ("retransmission-timer",)
 #: From this share of a connection's time on, the wait for timers is what to say first.
 _MUCH = 0.2
 #: Fewer lost packets in a thousand are not worth the first sentence, unless time was lost with them.
 _RARE = 1e-3
 #: Round trips that grew to so many times the shortest show a queue that is too long.
 _BLOATED = 4.0
+_LONG = 0.1
 _OCTETS_OF_A_SHORT_FLOW = 30_000
 
 
@@ -34,8 +36,8 @@ class Summary:
 
     sentence: str
     """Why is this slow?"""
-    about: list[str]
-    """What the capture is, and how far to trust it: sentences."""
+    about: str
+    """What the capture is, and how far to trust it."""
     worst: pl.DataFrame
     """Directions of connections, those that lost most time first."""
     causes: pl.DataFrame
@@ -48,7 +50,7 @@ def summarise(explained: Explained) -> Summary:
     losses = explained.losses.to_polars()
     return Summary(
         sentence=_sentence(explained.facts, worst, losses),
-        about=_about(explained.facts, worst),
+        about=explained.facts["capture_paragraph"],
         worst=worst,
         causes=_causes(losses),
     )
@@ -58,17 +60,22 @@ def flows(explained: Explained) -> pl.DataFrame:
     """Directions of connections with what their repairs cost, those that lost most time first.
 
     Beside the columns of the table ``connections``: ``duration_s``, ``timeouts``, ``waited_s`` (seconds that passed
-    until timers expired), ``lost`` (packets of which no copy that was sent first arrived), ``cause`` (the most frequent
-    one).
+    until they expired), ``lost`` (packets that did not arrive when they were sent first), ``cause`` (the most frequent
+    one), ``most_limit`` and ``most_time_s`` (what limited it for how long).
     """
     keys = ["connection", "side"]
     timers = (
         explained.retransmissions.to_polars()
         .filter(pl.col("trigger").is_in(_TIMERS))
         .group_by(keys)
-        .agg(pl.len().cast(pl.Int64).alias("timeouts"), pl.col("after_s").sum().alias("waited_s"))
+        .agg(pl.len().cast(pl.Int64).alias("timeouts"))
     )
     losses = explained.losses.to_polars().with_columns(pl.col("cause").is_in(ARRIVED).not_().alias("gone"))
+    spent = explained["limits"].to_polars().sort("time_s", descending=True, maintain_order=True)
+    limited = spent.group_by(keys, maintain_order=True).agg(
+        pl.col("limit", "time_s").first().name.prefix("most_"),
+        pl.col("time_s").filter(pl.col("limit").is_in(_TIMED)).sum().alias("timed_s"),
+    )
     lost = losses.group_by(keys).agg(
         pl.col("gone").sum().cast(pl.Int64).alias("lost"),
         pl.col("cause").mode().sort().first().alias("cause"),
@@ -77,12 +84,12 @@ def flows(explained: Explained) -> pl.DataFrame:
         explained.connections.to_polars()
         .join(timers, on=keys, how="left", maintain_order="left")
         .join(lost, on=keys, how="left", maintain_order="left")
+        .join(limited, on=keys, how="left", maintain_order="left")
         .with_columns(
             (pl.col("ended_s") - pl.col("began_s")).alias("duration_s"),
             pl.col("timeouts", "lost").fill_null(0),
-            pl.col("waited_s").fill_null(0.0),
+            pl.when(pl.col("timeouts") > 0).then(pl.col("timed_s")).fill_null(0.0).alias("waited_s"),
         )
-        .with_columns(pl.min_horizontal("waited_s", "duration_s"))
     )
     order = ["waited_s", "lost", "retransmissions", "acknowledged_octets", "connection"]
     return found.sort(order, descending=[True, True, True, True, False])
@@ -141,11 +148,13 @@ def _told(carrying: pl.DataFrame, losses: pl.DataFrame) -> str:
     fate = _fate(own, first)
     if fate:
         parts.append(fate)
-    if not parts or (not first["waited_s"] and first["lost"] < _RARE * first["segments"]):
-        if not len(own) and len(lossy) == 0 and connections == 1:
-            parts.append("nothing was lost")
+    if not len(own) and not len(lossy) and connections == 1:
+        parts.append("nothing was lost")
+    if first["lost"] <= _RARE * first["segments"]:
         parts.append(_limit(first))
-    return lead + "; ".join(parts) + "."
+    elif not first["lost"] or _queue(first):
+        parts.append(_queue(first).removeprefix("; "))
+    return lead + "; ".join(part for part in parts if part) + "."
 
 
 def _fate(own: pl.DataFrame, flow: Mapping[str, Any]) -> str:
@@ -157,8 +166,10 @@ def _fate(own: pl.DataFrame, flow: Mapping[str, Any]) -> str:
         share = f" ({100 * len(gone) / max(flow['segments'], 1):.2g} % of what was sent)"
         return f"{words.of(most, len(gone), 'lost packet')} {_agree(words.FATES[cause], most)}{share}"
     if arrived:
-        cause, most = _most(own.filter(pl.col("cause").is_in(ARRIVED)))
-        return f"{words.of(most, len(own), 'repaired packet')} {_agree(words.FATES[cause], most)}"
+        early = ""
+        if flow["timeouts"] and (own["cause"] == "spurious-timeout").any():
+            early = f" ({words.count(flow['timeouts'], 'timeout')} came too early)"
+        return f"{words.of(arrived, len(own), 'packet')} that were sent again had arrived{early}"
     return ""
 
 
@@ -180,42 +191,19 @@ def _most(losses: pl.DataFrame) -> tuple[str, int]:
 
 
 def _limit(flow: Mapping[str, Any]) -> str:
-    """What limits a connection that lost nothing, as far as the counts show."""
-    if flow["closed_windows"]:
-        times = words.count(flow["closed_windows"], "time")
-        return f"the receiver's application reads too slowly: its window was closed {times}"
-    shortest, longest = flow["rtt_min_s"], flow["ack_delay_max_s"]
-    if shortest and longest and longest > _BLOATED * shortest and longest - shortest > 0.1:
-        return f"a queue of {words.seconds(longest - shortest)} builds up before it is emptied"
+    """What limits a connection that lost nothing worth the name."""
+    data = f"{words.amount(flow['acknowledged_octets'])} in {words.seconds(flow['duration_s'])}"
     if flow["acknowledged_octets"] < _OCTETS_OF_A_SHORT_FLOW:
-        return (
-            f"{words.amount(flow['acknowledged_octets'])} in {words.seconds(flow['duration_s'])}: too little to be slow"
-        )
-    return f"{words.amount(flow['acknowledged_octets'])} in {words.seconds(flow['duration_s'])}"
+        return f"{data}: too little to be slow"
+    if not flow["most_limit"]:
+        return data
+    limit = words.LIMITS.get(flow["most_limit"], flow["most_limit"])
+    return f"{limit} ({words.span(flow['most_time_s'], flow['duration_s'])}){_queue(flow)}"
 
 
-def _about(facts: Mapping[str, Any], worst: pl.DataFrame) -> list[str]:
-    """The capture itself, before anything is believed."""
-    length = max(facts["ended_ns"] - facts["began_ns"], 0) / 1e9
-    files = words.count(len(facts["files"]), "file")
-    told = [
-        f"{files}, {words.count(facts['packets'], 'packet')} in {words.seconds(length)}, "
-        f"{words.count(facts['segments'], 'TCP segment')} of {words.count(facts['connections'], 'connection')}."
-    ]
-    places = worst.filter(pl.col("place") != "unknown")["place"].value_counts().sort("count", descending=True)
-    if len(places):
-        where = {"sender": "at the sender", "receiver": "at the receiver", "middle": "between both ends"}
-        said = where.get(places["place"][0], places["place"][0])
-        agreed = "" if len(places) == 1 else f" for {places['count'][0]} of {places['count'].sum()} directions of data"
-        told.append(f"It was taken {said}{agreed}.")
-    if facts["missed"]:
-        told.append(f"Its own counters say that it missed {words.count(facts['missed'], 'packet')}.")
-    holes = int(worst["holes"].sum())
-    if holes:
-        unseen = words.amount(int(worst["unseen_octets"].sum()))
-        told.append(f"It has {words.count(holes, 'hole')}: {unseen} were acknowledged that it did not see.")
-    if facts["backward"]:
-        told.append(f"Its clock went back {words.count(facts['backward'], 'time')}.")
-    if facts["cut"]:
-        told.append(f"{words.count(facts['cut'], 'packet')} are cut: checksums of those cannot be verified.")
-    return told
+def _queue(flow: Mapping[str, Any]) -> str:
+    """That a queue is too long, if one is."""
+    shortest, longest = flow["rtt_min_s"], flow["ack_delay_max_s"]
+    if not shortest or not longest or longest < _BLOATED * shortest or longest - shortest < _LONG:
+        return ""
+    return f"; round trips grew from {words.seconds(shortest)} to {words.seconds(longest)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CAUSES", "FATES", "TRIGGERS", "amount", "cause", "count", "of", "seconds", "span"]
+__all__ = ["CAUSES", "FATES", "LIMITS", "TRIGGERS", "amount", "cause", "count", "of", "seconds", "span"]
 
 #: What became of packets of a cause, for "41 of 55 lost packets …".
 FATES: dict[str, str] = {
@@ -29,6 +29,21 @@ CAUSES: dict[str, str] = {
     "ack-loss": "arrived, its acknowledgement did not",
     "capture": "arrived, missed by the capture",
     "unknown": "unknown",
+}
+#: What limited a connection that lost little, for "… (5.6 of 5.9 s)".
+LIMITS: dict[str, str] = {
+    "handshake": "opening the connection took its time",
+    "application": "the sender's application had nothing to send",
+    "idle": "nobody sent anything",
+    "receive-window": "the receiver's window limits it",
+    "zero-window": "the receiver's application reads too slowly, its window was closed",
+    "congestion-window": "the congestion window limits it, not the path",
+    "send-buffer": "the sender's send buffer limits it",
+    "recovering": "losses were repaired",
+    "retransmission-timer": "it waited for the retransmission timer",
+    "probe-timer": "it waited for probes of a lost tail",
+    "delayed-ack": "it waited for delayed acknowledgements",
+    "path-rate": "the path was full",
 }
 #: Why something was sent again, for a list.
 TRIGGERS: dict[str, str] = {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+import threading
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +15,7 @@ import polars as pl
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from whyloss import captures
+from whyloss._native import InputError
 from whyloss.captures import words
 from whyloss.captures.pump import Pump
 from whyloss.captures.summary import flows
@@ -145,14 +149,19 @@ def explain(
     if annotate is not None and any(file.exists() and annotate.exists() and file.samefile(annotate) for file in files):
         raise click.UsageError(f"--annotate: {annotate} is one of the captures; name another file")
     again = (out, html, annotate) != (None, None, None)
-    pump = Pump(keep=again) if any(str(file) == "-" for file in files) else None
+    watched = [str(file) for file in files] == ["-"] and not as_json and _can_view()
+    standard_input = _aside() if watched else 0
+    pump = Pump(standard_input, keep=again or watched) if any(str(file) == "-" for file in files) else None
     watch = Watch(pump)
+    judges = "all" if all_of_them else differentiator
     with pump or nullcontext():
-        with watch.reading() as progress:
-            judges = "all" if all_of_them else differentiator
-            explained = captures.explain(
-                *files, at=at, progress=progress, differentiator=judges, pump=pump, both_ends=both_ends
-            )
+        if watched and pump:
+            explained = _view(pump, at, judges)
+        else:
+            with watch.reading() as progress:
+                explained = captures.explain(
+                    *files, at=at, progress=progress, differentiator=judges, pump=pump, both_ends=both_ends
+                )
         if connection is not None:
             _check(explained, connection)
         if again:
@@ -168,6 +177,56 @@ def explain(
         _show_connection(explained, connection)
     if watch.stopped:
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _can_view() -> bool:
+    """Whether there is a terminal to look at and to type on, beside the capture that comes by the standard input."""
+    if sys.stdin.isatty() or not sys.stdout.isatty() or os.environ.get("TERM", "") in ("", "dumb"):
+        return False
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR))
+    except OSError:
+        return False
+    return True
+
+
+def _aside() -> int:
+    """Gives the standard input another number: a view reads what is typed from the first."""
+    capture = os.dup(0)
+    terminal = os.open("/dev/tty", os.O_RDWR)
+    os.dup2(terminal, 0)
+    os.close(terminal)
+    return capture
+
+
+def _view(pump: Pump, at: str | None, differentiator: str | None) -> captures.Explanation:
+    """Shows the capture while it comes; explains all of it when it has ended."""
+    from whyloss.captures.live import View  # slow to load, and only this needs it
+
+    found: list[captures.Explanation] = []
+    failed: list[Exception] = []
+
+    def read() -> None:
+        try:
+            found.append(captures.explain("-", at=at, differentiator=differentiator, pump=pump))
+        except Exception as failure:
+            failed.append(failure)
+
+    def look() -> tuple[Summary, int] | None:
+        try:
+            so_far = captures.explain(pump.kept, at=at)
+        except InputError:
+            return None  # Not even the header has come.
+        return so_far.summary, so_far.facts["packets"]
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    View(look, lambda: pump.over and not reader.is_alive()).run()
+    pump.stop()
+    reader.join()
+    if failed:
+        raise failed[0]
+    return found[0]
 
 
 def _write(
@@ -214,7 +273,7 @@ def _of(rows: pl.DataFrame, connection: int) -> pl.DataFrame:
 
 def _show(explained: captures.Explanation, summary: Summary) -> None:
     screen.print(summary.sentence, style="bold", markup=False)
-    screen.print("\n" + " ".join(summary.about), markup=False)
+    screen.print(f"\n{summary.about}", markup=False)
     for remark in explained.facts["remarks"]:
         say(f"remark: {remark}")
     worst = summary.worst.head(WORST)
@@ -252,7 +311,7 @@ def _show_both_ends(both: dict[str, Any]) -> None:
 
 def _listing(title: str, found: pl.DataFrame) -> Any:
     columns = (">no.", "sender", "receiver", "seen from", ">data", ">goodput", ">rtt min", ">lost", ">resent")
-    listing = table(title, *columns, ">timeouts", ">waited", "mostly")
+    listing = table(title, *columns, ">timeouts", ">waited", "mostly", "limited by")
     for flow in found.to_dicts():
         row(
             listing,
@@ -266,6 +325,7 @@ def _listing(title: str, found: pl.DataFrame) -> Any:
             *(flow[name] or "" for name in ("lost", "retransmissions", "timeouts")),
             words.seconds(flow["waited_s"]) if flow["waited_s"] else "",
             words.cause(flow["cause"]) if flow["cause"] else "",
+            flow["most_limit"] or "",
         )
     return listing
 
@@ -283,6 +343,10 @@ def _show_connection(explained: captures.Explanation, connection: int) -> None:
         screen.print(f"Connection {connection} carried no data.", markup=False)
         return
     screen.print(_listing(f"Connection {connection}", found))
+    listing = table("\nIts time", "side", "limited by", ">time", ">stalls")
+    for spent in _of(explained["limits"].to_polars(), connection).sort("side", "time_s", descending=True).to_dicts():
+        row(listing, spent["side"], spent["limit"], words.seconds(spent["time_s"]), spent["stalls"] or "")
+    screen.print(listing)
     again = _of(explained.retransmissions.to_polars(), connection)
     counted = again.group_by("trigger").agg(pl.len(), pl.col("unneeded").is_not_null().sum()).sort("trigger")
     if len(counted):

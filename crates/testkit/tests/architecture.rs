@@ -13,12 +13,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lab", &["transport", "sim", "tables"]),
     ("net", &["transport", "sim"]),
     ("kernel", &["transport", "sim"]),
-    ("capture", &["transport", "sim", "tables"]),
+    ("capture", &["transport", "tables"]),
     ("python", &["transport", "sim", "tables", "lab", "net", "kernel", "capture"]),
     ("testkit", &["transport", "sim", "lab"]),
     ("packetdrill", &["transport", "testkit"]),
-    ("bench", &["transport", "sim", "net"]),
-    ("training", &["transport", "sim"]),
+    ("bench", &["transport", "sim", "net", "capture", "testkit"]),
+    ("training", &["transport", "sim", "capture"]),
 ];
 
 /// Outside crates, by the start of their name, that only some of ours may mention.

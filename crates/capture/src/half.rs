@@ -360,8 +360,9 @@ impl Half {
         }
         self.sender.sends(segment.at, echo, &self.trips);
         if self.episode.is_some_and(|episode| {
-            episode.tested.is_some_and(|tested| self.sender.una > tested)
-                || !episode.by_timeout && episode.undone.is_some_and(|undone| self.sender.heard >= undone)
+            let undone = episode.undone.is_some_and(|undone| self.sender.heard >= undone);
+            // After a timeout not every sender takes the repair back: only one that then sends something new has done so.
+            episode.tested.is_some_and(|tested| self.sender.una > tested || undone) || undone && !episode.by_timeout
         }) {
             self.episode = None;
         }
@@ -375,7 +376,7 @@ impl Half {
         }
         if let Some(episode) = self.episode.as_mut().filter(|episode| episode.by_timeout && episode.repairs == 1) {
             // Who believes in the loss of the rest repairs it before it sends anything new.
-            if self.pieces.unrepaired_since(episode.began, episode.end).is_some() {
+            if self.pieces.has_unrepaired(self.una, episode.began, episode.end) {
                 episode.tested.get_or_insert(self.sender.una);
             }
         }
@@ -594,6 +595,10 @@ impl Half {
         let (sender, trips) = (&self.sender, &self.trips);
         let reaction = trips.reaction();
         let heard = sender.heard + reaction;
+        let varies = (trips.reaction_varies() * 4).min(trips.smoothed().unwrap_or_default() / 4);
+        let blur = PROMPT.max(reaction / 4).max(varies);
+        // Where the way to the sender is the smaller part, or timestamps measure it, it is known well.
+        let near = segment.options.timestamps.is_some() || trips.shortest().is_some_and(|right| right > reaction);
         let started = (sender.una_at + reaction).max(seen.map_or(Instant::ZERO, |piece| piece.last.at));
         Clues {
             head: start <= sender.una,
@@ -605,16 +610,24 @@ impl Half {
                 .episode
                 .is_some_and(|episode| start < episode.end && seen.is_some_and(|piece| piece.last.at >= episode.began)),
             overtaken: seen.is_none_or(|piece| sender.delivered > piece.last.at),
+            overtaken_now: seen.is_some_and(|piece| sender.delivered > piece.last.at && sender.delivered_before <= piece.last.at),
+            stale: near
+                && sender.sacked == 0
+                && sender.duplicates > DUPLICATES
+                && since(segment.at, sender.third_at + reaction) > blur
+                && since(segment.at, heard) > blur,
             waited: since(segment.at, started),
             quiet: since(segment.at, heard),
             idle: since(segment.at, heard.max(self.sent_at)),
-            blur: PROMPT.max(reaction / 4).max(trips.reaction_varies() * 4),
+            blur,
             trip: trips.smoothed(),
             timeout: trips.timeout(),
             // What the sender can no longer repair it began to repair before it heard that it need not.
             recovery: self
                 .episode
-                .filter(|episode| start < episode.end && since(segment.at, episode.latest) < trips.timeout())
+                .filter(|episode| {
+                    start < episode.end && (start >= sender.una || since(segment.at, episode.latest) < trips.timeout())
+                })
                 .map(|episode| episode.by_timeout),
             expired: self.expired == Some(sender.una),
             probes: !self.sends_no_probes && self.sack != [Some(false); 2] && !self.sack.contains(&Some(false)),
@@ -791,7 +804,8 @@ impl Half {
                 // Only what moves the left edge is echoed (RFC 7323, 4.3). An earlier tick is that of the transmission before.
                 if sent.start == una && from == una && Seq(echo).precedes(Seq(this)) {
                     sent.unneeded.get_or_insert(Unneeded::Echo);
-                    if let Some(episode) = self.episode.as_mut().filter(|episode| sent.at == episode.began) {
+                    if let Some(episode) = self.episode.as_mut().filter(|episode| sent.at == episode.began && !episode.by_timeout)
+                    {
                         episode.undone.get_or_insert(segment.at);
                     }
                 }

@@ -102,9 +102,16 @@ impl Pieces {
         self.open.range(self.index_from(position)..).find(|piece| !piece.again)
     }
 
-    /// The first piece that is neither acknowledged nor selectively acknowledged nor sent again since `at`.
-    pub fn unrepaired_since(&self, at: Instant, below: u64) -> Option<&Piece> {
-        self.open.iter().take_while(|piece| piece.start < below).find(|piece| !piece.sacked && piece.last.at < at)
+    /// Whether there is anything between `una` and `below` that is not known to have arrived, and was not sent again since `at`.
+    pub fn has_unrepaired(&self, una: u64, at: Instant, below: u64) -> bool {
+        let mut reached = una;
+        for piece in self.open.iter().take_while(|piece| piece.start < below) {
+            if piece.start > reached || !piece.sacked && piece.last.at < at {
+                return true;
+            }
+            reached = piece.end;
+        }
+        reached < below
     }
 
     /// Octets that are selectively acknowledged.

@@ -40,10 +40,14 @@ pub struct Sender {
     pub sacked: u64,
     /// When the newest transmission passed of which it knows that it arrived.
     pub delivered: Instant,
+    /// The same before the acknowledgements that it received since it last sent.
+    pub delivered_before: Instant,
     /// When the latest acknowledgement that it has passed the capture.
     pub heard: Instant,
     /// Of those that it received since it last sent: when the latest passed.
     pub fresh: Option<Instant>,
+    /// The timestamp of that.
+    echoed: Option<u32>,
     coming: VecDeque<Report>,
 }
 
@@ -77,6 +81,7 @@ impl Sender {
         self.duplicates = report.duplicates;
         self.sacked = report.sacked;
         self.delivered = report.delivered;
+        self.echoed = report.timestamp;
         self.heard = report.at;
         self.fresh = Some(report.at);
     }
@@ -85,12 +90,14 @@ impl Sender {
     /// reaction ago.
     pub fn sends(&mut self, at: Instant, echo: Option<u32>, trips: &Trips) {
         self.fresh = None;
+        self.delivered_before = self.delivered;
         let (least, usual) = (trips.left().unwrap_or_default(), trips.reaction());
         while let Some(front) = self.coming.front() {
             let age = if at >= front.at { at.since(front.at) } else { Duration::ZERO };
             let received = match (front.timestamp, echo) {
                 (Some(its), Some(echo)) if its != echo => Seq(its).precedes(Seq(echo)),
-                (Some(_), Some(_)) => age >= least - least / 8,
+                // The first with it has arrived, or the sender could not echo it.
+                (Some(its), Some(_)) => self.echoed != Some(its) || age >= least - least / 8,
                 _ => age >= usual - usual / 8,
             };
             if !received {

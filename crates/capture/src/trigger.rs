@@ -62,6 +62,10 @@ pub struct Clues {
     pub repeated: bool,
     /// The sender knows that something arrived that it had sent later than this was sent before (RFC 8985).
     pub overtaken: bool,
+    /// It knows so by the latest acknowledgements.
+    pub overtaken_now: bool,
+    /// The third duplicate is so long ago that nothing followed from it, and there are no SACK blocks.
+    pub stale: bool,
     /// Time since the retransmission timer was started anew, as far as the capture tells.
     pub waited: Duration,
     /// Time since the sender received an acknowledgement.
@@ -88,7 +92,7 @@ impl Clues {
     /// What they say.
     pub fn trigger(&self) -> Trigger {
         let clocked = self.quiet <= self.blur;
-        let evidence = self.duplicates >= DUPLICATES || self.sacked;
+        let evidence = self.duplicates >= DUPLICATES && !self.stale || self.sacked;
         // Timers end a little late, and estimates of them are a little wrong.
         let overdue = self.waited >= self.timeout - self.timeout / 10;
         let open = self.recovery.is_none();
@@ -98,10 +102,10 @@ impl Clues {
             return Trigger::TailProbe;
         }
         // What acknowledgements ask for now and did not before is a repair, however long the timer has run.
-        let asked = clocked && evidence && !self.repeated && self.recovery != Some(true);
+        let asked = clocked && evidence && (!self.repeated || self.overtaken_now) && self.recovery != Some(true);
         // Nothing but the timer repairs a repair before something later has arrived.
         let alone = self.repeated && !self.overtaken;
-        if self.head && (overdue && !asked || alone) {
+        if self.head && (overdue && !asked || alone || self.stale && self.recovery != Some(true)) {
             return if self.expired { Trigger::BackedOff } else { Trigger::Timeout };
         }
         match self.recovery {

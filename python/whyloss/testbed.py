@@ -181,8 +181,8 @@ class Testbed(_Emulation[_native.Bed]):
             mtu: the longest IP packet that a link takes, in octets.
             truth: keep what became of each packet in memory (some 200 octets a packet), for :meth:`truth`.
             packets: write it to this Parquet file while it happens.
-            capture: write the packets to this pcapng file, as they leave the link; what became of them is in the
-                comments.
+            capture: write packet captures, one at each end: for ``packets.pcapng`` they are ``packets-server.pcapng``
+                and ``packets-client.pcapng``; what became of each packet is in its comment.
             max_p99_error_us: the 99th percentile of the delay error from which :meth:`check` refuses the run.
             realtime: ask for real-time priority.
 

@@ -7,7 +7,7 @@ use crate::report::Analysis;
 use crate::source::Source;
 use crate::truth::{Again, Fate, Truth};
 use crate::{link, records, CaptureError};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
@@ -19,6 +19,9 @@ const BINS: usize = 1000;
 const COARSE: usize = 10;
 /// The accuracy on congestion losses at which that on corruption losses is told.
 const A_C: f64 = 0.95;
+
+/// How often what was true was taken for what.
+pub type Pairs = BTreeMap<(&'static str, &'static str), u64>;
 
 /// How right an analysis is. Scores of several captures can be [added](Self::add).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -32,7 +35,8 @@ pub struct Score {
     /// Segments that it takes for it, and that were not.
     pub false_finds: u64,
     /// Pairs of what a retransmission was due to and what the analysis says; `not-found` where it did not take it for one.
-    pub triggers: BTreeMap<(&'static str, &'static str), u64>,
+    #[serde(serialize_with = "as_rows")]
+    pub triggers: Pairs,
     /// Retransmissions that were needed, and those of them that the analysis takes for unneeded.
     pub needed: (u64, u64),
     /// Retransmissions that were not needed, and those of them that the analysis takes for unneeded.
@@ -44,8 +48,10 @@ pub struct Score {
     /// Holes and losses that had to be told apart: repairs of what the capture does not show, and stretches that it missed.
     pub told_apart: u64,
     /// Pairs of what a suspected loss was due to and what the analysis finds likeliest; `arrived` for what was not lost.
-    pub causes: BTreeMap<(&'static str, &'static str), u64>,
+    #[serde(serialize_with = "as_rows")]
+    pub causes: Pairs,
     /// For congestion and for corruption losses, by the share that corruption has of the probability of both.
+    #[serde(skip)]
     shares: [Vec<u64>; 2],
     /// By the probability of the likeliest cause: losses, those for which it was right, and the sum of the probabilities.
     pub reliability: [(u64, u64, f64); COARSE],
@@ -242,6 +248,20 @@ impl Score {
         (all > 0).then(|| apart / all as f64)
     }
 
+    /// The shares that follow from the counts, by their names; `None` where there is nothing to judge.
+    pub fn ratios(&self) -> [(&'static str, Option<f64>); 7] {
+        let (congestion, corruption) = self.accuracies();
+        [
+            ("trigger", self.trigger_accuracy()),
+            ("need", self.need_accuracy()),
+            ("holes", self.hole_accuracy()),
+            ("a_c", congestion),
+            ("a_w", corruption),
+            ("mean", self.mean_accuracy()),
+            ("calibration_error", self.calibration_error()),
+        ]
+    }
+
     /// What there is to say, line by line.
     pub fn lines(&self) -> Vec<String> {
         if self.truths == 0 {
@@ -312,8 +332,18 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "none to judge".to_owned(), |share| format!("{:.1} %", 100.0 * share))
 }
 
+fn as_rows<S: Serializer>(table: &Pairs, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Row {
+        truth: &'static str,
+        said: &'static str,
+        count: u64,
+    }
+    serializer.collect_seq(table.iter().map(|((truth, said), count)| Row { truth, said, count: *count }))
+}
+
 /// A line for each true name: what it was taken for.
-fn pairs(table: &BTreeMap<(&'static str, &'static str), u64>) -> Vec<String> {
+fn pairs(table: &Pairs) -> Vec<String> {
     let mut rows: BTreeMap<&str, Vec<(u64, &str)>> = BTreeMap::new();
     for ((truth, said), count) in table {
         rows.entry(truth).or_default().push((*count, said));

@@ -97,7 +97,7 @@ mod tests {
         let (sender, collector) = Collector::start(vec![Box::new(sink)], keep).unwrap();
         for number in 0..3 {
             let mut chunk = Chunk::new(0);
-            chunk.push(record(number), &[]);
+            chunk.push(record(number), &[], None);
             // A failed sink gets no more.
             let _ = sender.send(chunk);
         }

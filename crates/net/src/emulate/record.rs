@@ -119,17 +119,29 @@ pub struct Chunk {
     /// Their octets, one packet after the other, as they left: with their marks and their damage. Of each there are as many as
     /// [`Options::snap`](super::Options::snap) says, or all.
     octets: Vec<u8>,
+    /// Of those that had changed by then, by their number here, the octets as they came.
+    came: Vec<(usize, Box<[u8]>)>,
     snap: u32,
 }
 
 impl Chunk {
     /// An empty chunk with so many octets of each packet.
     pub(super) fn new(snap: u32) -> Self {
-        Self { records: Vec::new(), octets: Vec::new(), snap }
+        Self { records: Vec::new(), octets: Vec::new(), came: Vec::new(), snap }
     }
 
-    pub(super) fn push(&mut self, record: Record, octets: &[u8]) {
-        self.octets.extend_from_slice(&octets[..octets.len().min(self.snap as usize)]);
+    /// Whether octets of packets are kept.
+    pub(super) const fn keeps_octets(&self) -> bool {
+        self.snap > 0
+    }
+
+    /// Adds a packet with its octets as they left, and as they came if they have changed.
+    pub(super) fn push(&mut self, record: Record, octets: &[u8], came: Option<&[u8]>) {
+        let cut = |octets: &[u8]| octets.len().min(self.snap as usize);
+        if let Some(came) = came.filter(|_| self.snap > 0) {
+            self.came.push((self.records.len(), came[..cut(came)].into()));
+        }
+        self.octets.extend_from_slice(&octets[..cut(octets)]);
         self.records.push(record);
     }
 
@@ -139,17 +151,20 @@ impl Chunk {
 
     /// What is there, and an empty chunk in its place.
     pub(super) fn take(&mut self) -> Self {
-        let next = Self { records: Vec::with_capacity(self.records.len()), octets: Vec::new(), snap: self.snap };
+        let records = Vec::with_capacity(self.records.len());
+        let next = Self { records, octets: Vec::new(), came: Vec::new(), snap: self.snap };
         std::mem::replace(self, next)
     }
 
-    /// The packets and what is kept of their octets.
-    pub fn packets(&self) -> impl Iterator<Item = (&Record, &[u8])> {
+    /// The packets and what is kept of their octets: as they came, and as they left.
+    pub fn packets(&self) -> impl Iterator<Item = (&Record, [&[u8]; 2])> {
         let mut rest = &self.octets[..];
-        self.records.iter().map(move |record| {
-            let (own, others) = rest.split_at(record.octets.min(self.snap) as usize);
+        let mut changed = self.came.iter().peekable();
+        self.records.iter().enumerate().map(move |(number, record)| {
+            let (left, others) = rest.split_at(record.octets.min(self.snap) as usize);
             rest = others;
-            (record, own)
+            let came = changed.next_if(|(changed, _)| *changed == number).map_or(left, |(_, came)| came);
+            (record, [came, left])
         })
     }
 }

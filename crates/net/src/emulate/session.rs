@@ -105,8 +105,8 @@ mod tests {
     fn session(keep: bool, sinks: Vec<Box<dyn Sink>>) -> Session<Sender<Chunk>> {
         let (sender, collector) = Collector::start(sinks, keep).unwrap();
         let mut chunk = Chunk::new(0);
-        chunk.push(record(1), &[]);
-        chunk.push(record(2), &[]);
+        chunk.push(record(1), &[], None);
+        chunk.push(record(2), &[], None);
         sender.send(chunk).unwrap();
         Session::new(sender, Some(collector))
     }

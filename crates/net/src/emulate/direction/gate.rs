@@ -25,12 +25,16 @@ impl Direction {
     /// A packet passes the agent. Returns whether it goes on.
     pub(super) fn meet(&mut self, hop: usize, slot: u32, at: Instant) -> bool {
         let Some(Gate { station, side, .. }) = &self.gate else { return true };
-        let Slot { octets, record } = &mut self.slots[slot as usize];
+        let was_changed = self.slots[slot as usize].came.is_some();
+        self.slots[slot as usize].before_change(self.chunk.keeps_octets());
+        let Slot { octets, record, came } = &mut self.slots[slot as usize];
         let crowded = self.stages.get_mut(hop).is_some_and(|stage| !stage.crossing.has_room_for_two(at, record.octets));
         let (outcome, work) = station.pass(*side, at, crowded, octets);
         if outcome != AgentOutcome::Untouched {
             record.agent = Some(Touch { kind: station.kind, made: false });
             record.octets = octets.len() as u32;
+        } else if !was_changed {
+            *came = None;
         }
         if outcome == AgentOutcome::Ended {
             record.due = at.as_nanos();

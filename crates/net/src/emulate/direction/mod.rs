@@ -42,6 +42,17 @@ const MOST_UNDER_WAY: usize = 1 << 18;
 struct Slot {
     octets: Vec<u8>,
     record: Record,
+    /// The octets as they came, where they have changed since and somebody wants them.
+    came: Option<Box<[u8]>>,
+}
+
+impl Slot {
+    /// The octets are to change; `wanted`: somebody wants them as they came.
+    fn before_change(&mut self, wanted: bool) {
+        if wanted && self.came.is_none() {
+            self.came = Some(self.octets.clone().into());
+        }
+    }
 }
 
 /// One direction of an emulator, at work: its devices, its links and its counters.
@@ -270,10 +281,10 @@ impl Direction {
             let place = &mut self.slots[slot as usize];
             place.octets.clear();
             place.octets.extend_from_slice(octets);
-            place.record = record;
+            (place.record, place.came) = (record, None);
             return slot;
         }
-        self.slots.push(Slot { octets: octets.to_vec(), record });
+        self.slots.push(Slot { octets: octets.to_vec(), record, came: None });
         self.slots.len() as u32 - 1
     }
 
@@ -289,7 +300,7 @@ impl Direction {
                 if !passage.last {
                     // This one goes on in a place of its own; the other is still to come.
                     let again = &mut self.slots[slot as usize];
-                    let first = Slot { octets: again.octets.clone(), record: again.record };
+                    let first = Slot { octets: again.octets.clone(), record: again.record, came: again.came.clone() };
                     again.record.copy = true;
                     slot = if let Some(free) = self.free.pop() {
                         self.slots[free as usize] = first;
@@ -299,7 +310,10 @@ impl Direction {
                         self.slots.len() as u32 - 1
                     };
                 }
-                let Slot { octets, record } = &mut self.slots[slot as usize];
+                if matches!(passage.arrival, Arrival::Here { marked, flips } if marked || !flips.is_empty()) {
+                    self.slots[slot as usize].before_change(self.chunk.keeps_octets());
+                }
+                let Slot { octets, record, .. } = &mut self.slots[slot as usize];
                 record.hop = hop as u8;
                 record.due = at.as_nanos();
                 match passage.arrival {
@@ -340,7 +354,7 @@ impl Direction {
 
     /// Writes a packet to the other device; gives the time after that.
     fn hand_on(&mut self, slot: u32) -> io::Result<Instant> {
-        let Slot { octets, record } = &mut self.slots[slot as usize];
+        let Slot { octets, record, .. } = &mut self.slots[slot as usize];
         let taken = self.egress.send(octets)?;
         let now = self.clock.now();
         record.left = now.as_nanos();
@@ -367,8 +381,8 @@ impl Direction {
     /// The fate of a packet is known.
     fn finish(&mut self, slot: u32) {
         if let Some(records) = &self.records {
-            let Slot { octets, record } = &self.slots[slot as usize];
-            self.chunk.push(*record, octets);
+            let Slot { octets, record, came } = &self.slots[slot as usize];
+            self.chunk.push(*record, octets, came.as_deref());
             if self.chunk.is_full() {
                 // Whoever does not listen any more does not want to know.
                 let _ = records.send(self.chunk.take());
@@ -384,8 +398,8 @@ impl Direction {
         self.free.iter().for_each(|&slot| idle[slot as usize] = true);
         let mut left: Vec<_> = self.slots.iter().zip(idle).filter(|(_, idle)| !idle).map(|(slot, _)| slot).collect();
         left.sort_unstable_by_key(|slot| slot.record.number);
-        for Slot { octets, record } in left {
-            self.chunk.push(Record { fate: PacketFate::UnderWay, ..*record }, octets);
+        for Slot { octets, record, came } in left {
+            self.chunk.push(Record { fate: PacketFate::UnderWay, ..*record }, octets, came.as_deref());
         }
         let _ = records.send(self.chunk.take());
     }

@@ -81,6 +81,11 @@ def explain_details(
     connections: Sequence[int],
     watcher: Callable[[int], bool] | None = None,
 ) -> Details: ...
+def explain_score(
+    captures: Sequence[tuple[Path, str | None]],
+    explanation: Explanation,
+    watcher: Callable[[int], bool] | None = None,
+) -> tuple[str, list[str]]: ...
 def explain_annotate(
     captures: Sequence[tuple[Path, str | None]],
     explanation: Explanation,

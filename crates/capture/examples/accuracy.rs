@@ -37,7 +37,7 @@ fn main() {
                 let source = || Source::new(place.to_owned(), Box::new(Cursor::new(capture.clone()))).expect("a capture");
                 let settings = Settings { workers: 1, ..Settings::default() };
                 let analysis = analyse(vec![source()], &settings, &mut |_| ControlFlow::Continue(())).expect("it can be read");
-                let own = score(vec![source()], &analysis).expect("it can be read");
+                let own = score(vec![source()], &analysis, &mut |_| ControlFlow::Continue(())).expect("it can be read");
                 if detail {
                     println!("# {} at the {place}: trigger {:?}", outcome.about, own.trigger_accuracy());
                 }

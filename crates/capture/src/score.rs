@@ -67,8 +67,17 @@ struct Kept {
     found: bool,
 }
 
+/// Records after which the work reports and can be stopped.
+const STEP: u64 = 1 << 14;
+
 /// Reads the captures again of which `analysis` is, and compares. They have to be the same, in the same order.
-pub fn score(sources: Vec<Source>, analysis: &Analysis) -> Result<Score, CaptureError> {
+///
+/// `watch` hears now and then how many packets it has read. Once it says to stop, what was read is compared.
+pub fn score(
+    sources: Vec<Source>,
+    analysis: &Analysis,
+    watch: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<Score, CaptureError> {
     let mut score = Score { shares: [vec![0; BINS], vec![0; BINS]], ..Score::default() };
     let mut kept: BTreeMap<u64, Kept> = BTreeMap::new();
     let wanted = analysis.retransmissions.iter().map(|sent| (sent.what.number, true));
@@ -78,6 +87,9 @@ pub fn score(sources: Vec<Source>, analysis: &Analysis) -> Result<Score, Capture
     let mut before = 0;
     for source in sources {
         let about = records::read(source, &mut |record| {
+            if record.number % STEP == 0 && watch(before + record.number).is_break() {
+                return ControlFlow::Break(());
+            }
             let Some(truth) = record.comment.and_then(Truth::read) else { return ControlFlow::Continue(()) };
             score.truths += 1;
             let number = before + record.number;

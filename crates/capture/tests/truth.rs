@@ -22,7 +22,7 @@ fn source(capture: &[u8]) -> Source {
 fn explain(capture: &[u8]) -> (Analysis, Score) {
     let settings = Settings { workers: 1, ..Settings::default() };
     let analysis = analyse(vec![source(capture)], &settings, &mut |_| ControlFlow::Continue(())).unwrap();
-    let score = score(vec![source(capture)], &analysis).unwrap();
+    let score = score(vec![source(capture)], &analysis, &mut |_| ControlFlow::Continue(())).unwrap();
     (analysis, score)
 }
 

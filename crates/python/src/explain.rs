@@ -4,7 +4,7 @@ use crate::error::{InputError, WhylossError};
 use crate::table::Table;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use whyloss_capture::records;
 use whyloss_capture::replay::{self, Judges};
 use whyloss_capture::report::Analysis;
 use whyloss_capture::source::Source;
-use whyloss_capture::{annotate, tables, CaptureError};
+use whyloss_capture::{annotate, score, tables, CaptureError};
 
 /// What is said of a capture.
 #[pyclass(frozen, module = "whyloss._native")]
@@ -137,6 +137,21 @@ pub fn explain_annotate(
     let file = Box::new(File::create(&out)?);
     let name = out.display().to_string();
     watched(py, watcher, |watch| annotate::annotate(open(captures)?, &comments, summary, (&name, file), watch))
+}
+
+/// Reads captures again and compares what is said of them with what comments of ours hold: the counts and shares as JSON, and lines to print.
+#[pyfunction]
+#[pyo3(signature = (captures, explanation, watcher = None))]
+pub fn explain_score(
+    py: Python<'_>,
+    captures: Captures,
+    explanation: &Explanation,
+    watcher: Option<Py<PyAny>>,
+) -> PyResult<(String, Vec<String>)> {
+    let score = watched(py, watcher, |watch| score::score(open(captures)?, &explanation.0, watch))?;
+    let shares: BTreeMap<_, _> = score.ratios().into_iter().collect();
+    let told = serde_json::json!({ "shares": shares, "counts": score });
+    Ok((told.to_string(), score.lines()))
 }
 
 /// A pipe is read for it, which the interpreter may have to fill.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
-__all__ = ["Details", "Explanation", "Summary", "explain"]
+__all__ = ["Details", "Explanation", "Score", "Summary", "explain"]
 
 #: Connections that are kept in detail if nothing else is said: those that lost most time.
 DETAILED = 5
@@ -54,6 +55,22 @@ class Details:
     def __iter__(self) -> Iterator[Table]:
         """Both tables."""
         return (self[name] for name in _native.detail_tables())
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How right an explanation is, where comments in the capture hold the truth."""
+
+    shares: dict[str, float | None]
+    """Shares that are right, by name; ``None`` where there is nothing to judge.
+
+    They are ``trigger``, ``need``, ``holes``, ``a_c``, ``a_w``, ``mean`` (of these at A_c of 95 %); and
+    ``calibration_error``.
+    """
+    counts: dict[str, Any]
+    """What they follow from."""
+    lines: list[str]
+    """The same in words."""
 
 
 class Explanation:
@@ -131,6 +148,14 @@ class Explanation:
             worst = self.summary.worst["connection"].unique(maintain_order=True)
             connections = worst.head(DETAILED).to_list()
         return Details(_native.explain_details(self._again, self._native, connections, progress), connections)
+
+    def score(self, progress: Callable[[int], bool] | None = None) -> Score:
+        """Reads the captures again and compares what is said of them with the truth, if their comments hold it.
+
+        Captures of the simulator, of emulators and test beds have such comments (``docs/captures.md``).
+        """
+        told, lines = _native.explain_score(self._again, self._native, progress)
+        return Score(lines=lines, **json.loads(told))
 
     def annotate(self, out: str | PathLike[str], progress: Callable[[int], bool] | None = None) -> int:
         """Reads the captures again and writes their packets into a pcapng file, with the verdicts as comments.

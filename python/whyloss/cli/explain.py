@@ -110,6 +110,7 @@ class Watch:
     metavar="FILE.pcapng",
     help="The same packets as pcapng, with the verdicts as comments.",
 )
+@click.option("--score", is_flag=True, help="Compare it with the truth that comments of simulator and emulator hold.")
 @click.option(
     "--wireshark-profile",
     "profile",
@@ -128,6 +129,7 @@ def explain(
     out: Path | None,
     html: Path | None,
     annotate: Path | None,
+    score: bool,
     profile: Path | None,
     as_json: bool,
 ) -> None:
@@ -148,7 +150,9 @@ def explain(
         raise click.UsageError(f"--both-ends: found {len(files)} captures; allowed are two files, one of each end")
     if annotate is not None and any(file.exists() and annotate.exists() and file.samefile(annotate) for file in files):
         raise click.UsageError(f"--annotate: {annotate} is one of the captures; name another file")
-    again = (out, html, annotate) != (None, None, None)
+    if both_ends and score:
+        raise click.UsageError("--score compares one capture with its own comments; leave --both-ends out")
+    again = score or (out, html, annotate) != (None, None, None)
     watched = [str(file) for file in files] == ["-"] and not as_json and _can_view()
     standard_input = _aside() if watched else 0
     pump = Pump(standard_input, keep=again or watched) if any(str(file) == "-" for file in files) else None
@@ -166,15 +170,23 @@ def explain(
             _check(explained, connection)
         if again:
             _write(explained, watch, None if connection is None else [connection], out, html, annotate)
+        scored = None
+        if score:
+            with watch.reading("comparing") as progress:
+                scored = explained.score(progress)
         if pump and pump.cut and again:
             say("remark: of the standard input only the first part was kept to be drawn and annotated")
     summary = explained.summary
     if as_json:
-        _tell(explained, summary, connection)
+        _tell(explained, summary, connection, scored)
     elif connection is None:
         _show(explained, summary)
     else:
         _show_connection(explained, connection)
+    if scored is not None and not as_json:
+        screen.print("\nBeside the truth", style="bold", markup=False)
+        for line in scored.lines:
+            screen.print(line, markup=False)
     if watch.stopped:
         raise click.exceptions.Exit(INTERRUPTED)
 
@@ -259,12 +271,17 @@ def _check(explained: captures.Explanation, connection: int) -> None:
         raise click.UsageError(f"--connection: found {connection}; {allowed}")
 
 
-def _tell(explained: captures.Explanation, summary: Summary, connection: int | None) -> None:
+def _tell(
+    explained: captures.Explanation, summary: Summary, connection: int | None, scored: captures.Score | None
+) -> None:
     tables = {part.name: part.to_polars() for part in explained}
     if connection is not None:
         tables = {name: _of(rows, connection) for name, rows in tables.items()}
     said = {"sentence": summary.sentence, "about": summary.about, "causes": summary.causes.to_dicts()}
-    tell_json({"summary": said, "capture": explained.facts} | {name: rows.to_dicts() for name, rows in tables.items()})
+    told = {"summary": said, "capture": explained.facts} | {name: rows.to_dicts() for name, rows in tables.items()}
+    if scored is not None:
+        told["score"] = {"shares": scored.shares, "counts": scored.counts}
+    tell_json(told)
 
 
 def _of(rows: pl.DataFrame, connection: int) -> pl.DataFrame:

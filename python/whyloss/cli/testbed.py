@@ -146,7 +146,9 @@ def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
             type=click.Path(path_type=Path, file_okay=False),
             help="Folder for packets.parquet (what became of each packet, and why) and audit.json.",
         ),
-        click.option("--capture", is_flag=True, help="Write a packet capture at each end there too, with the causes as comments."),
+        click.option(
+            "--capture", is_flag=True, help="Write a packet capture at each end there, too, with causes as comments."
+        ),
         click.option(
             "--max-error",
             "bound",

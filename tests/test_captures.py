@@ -452,3 +452,35 @@ def test_the_documented_options_are_those_of_the_command(whyloss: Call) -> None:
     known = whyloss("explain", "--help").out
     for option in set(re.findall(r"`(--[a-z-]+)", page)):
         assert f"{option} " in known, option
+
+
+CLICK = """<script>const wait = setInterval(() => {
+  const link = document.querySelector("[data-loss]"), aside = document.querySelector("aside");
+  if (aside.hidden) link.click(); else { clearInterval(wait); document.title = "told"; }
+}, 50);</script></body>"""
+
+
+def test_a_click_on_a_loss_tells_its_evidence(lossy: Path, tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("chromium is not installed")
+    explained = captures.explain(lossy)
+    page = explained.page(tmp_path / "why.html")
+    page.write_text(page.read_text(encoding="utf-8").replace("</body>", CLICK), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'browser'}"]
+    for budget in (60_000, 240_000, 960_000):
+        told = subprocess.run(
+            [browser, *options, f"--virtual-time-budget={budget}", "--dump-dom", page.as_uri()],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        ).stdout
+        # Unpacking runs outside of the browser's virtual time, which may be over first.
+        if "<title>told</title>" in told:
+            break
+    (aside,) = re.findall(r"<aside>(.*?)</aside>", told, re.DOTALL)
+    loss = explained.losses.to_polars().sort("time_s").to_dicts()[0]
+    assert f"sent again as packet {loss['repair']} " in aside
+    assert html.escape(loss["evidence"].split("; ")[0], quote=False) in aside
+    assert 'class="ladder"' in aside

@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
 # Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python cores soak soak-capture bench packetdrill fuzz lint format build package audit generated verdicts tradeoffs model lock wheel clean distclean
+.PHONY: help setup demo test test-rust test-python cores soak soak-capture bench packetdrill fuzz lint format build package audit generated verdicts tradeoffs model model-captures lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -133,6 +133,13 @@ model: ## Train the learned differentiator anew on simulated worlds; writes its 
 	test -x $(VENV)-training/bin/python || $(PYTHON) -m venv $(VENV)-training
 	$(VENV)-training/bin/python -m pip install --quiet --disable-pip-version-check --requirement training/requirements.txt
 	$(VENV)-training/bin/python training/fit.py out/losses.csv
+
+model-captures: ## Train the model that judges captures anew (some minutes), and measure it
+	mkdir -p out
+	$(CARGO) run --release --locked -p whyloss-training -- --captures --worlds 14 --out out/captures.csv
+	test -x $(VENV)-training/bin/python || $(PYTHON) -m venv $(VENV)-training
+	$(VENV)-training/bin/python -m pip install --quiet --disable-pip-version-check --requirement training/requirements.txt
+	$(VENV)-training/bin/python training/fit_offline.py out/captures.csv
 
 wheel: $(VENV)/.installed ## Build a wheel for distribution in dist/
 	$(BIN)/maturin build --release --locked $(KERNEL_MODULE) --out dist

@@ -8,7 +8,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use whyloss_capture::analysis::{analyse, Settings};
-use whyloss_capture::cause::Cause;
 use whyloss_capture::causes::{features, rules};
 use whyloss_capture::connections::Side;
 use whyloss_capture::evidence::Evidence;
@@ -114,7 +113,8 @@ fn numbers(hosts: &[NodeId], flows: &[(NodeId, NodeId)]) -> HashMap<(SocketAddr,
 
 /// Which of the transmissions that the sender took for lost the capture's is.
 fn of<'a>(rows: &[&'a LossRow], loss: &Loss, known: &Evidence) -> Option<&'a LossRow> {
-    let repaired = loss.repair.map_or(Instant::MAX, |(_, at)| at);
+    // Captures cut nanoseconds off.
+    let repaired = loss.repair.map_or(Instant::MAX, |(_, at)| at + Duration::from_micros(1));
     let noticed = || rows.iter().filter(|row| row.record.at <= repaired);
     noticed().find(|row| row.record.transmission == known.transmission).or_else(|| noticed().next_back()).copied()
 }
@@ -144,7 +144,7 @@ fn line(
         live.map_or(String::new(), |verdict| {
             u8::from(verdict.cause == whyloss_transport::differentiation::Cause::Corruption).to_string()
         }),
-        rules::probabilities(known).of(Cause::Corruption),
+        rules::corruption(known),
         u8::from(known.unneeded.is_some()),
         u8::from(known.damaged),
     )

@@ -83,7 +83,7 @@ pub fn analyse(
         part.finish(&mut analysis);
     }
     analysis.in_order();
-    conclude(&mut analysis);
+    conclude(&mut analysis, settings.judges);
     analysis.facts.conclude();
     Ok(analysis)
 }
@@ -177,10 +177,10 @@ impl Shard for Part {
 }
 
 /// Judges all losses, once every connection is known.
-fn conclude(analysis: &mut Analysis) {
+fn conclude(analysis: &mut Analysis, judges: Judges) {
     let mut flows: HashMap<(u64, Side), &mut Flow> =
         analysis.flows.iter_mut().map(|flow| ((flow.connection, flow.side), flow)).collect();
-    losses::conclude(&mut analysis.losses, &|connection, side| {
+    losses::conclude(&mut analysis.losses, judges, &|connection, side| {
         flows.get(&(connection, side)).map_or(Place::Unknown, |flow| flow.place)
     });
     for loss in &analysis.losses {

@@ -61,10 +61,15 @@ pub struct Evidence {
     pub fuller: (u32, u32),
     /// The median of the round trip before the direction's other losses.
     pub usual: Option<f64>,
+    /// Losses for each packet that met about as long a delay, and those for each that met a much shorter one, over losses for each packet of all
+    /// (the loss itself aside): damage is the same at any delay, a full queue is not.
+    pub hazards: Option<(f64, f64)>,
     /// The share of the direction's other losses before which the round trip was longer.
     pub longer_elsewhere: Option<f64>,
     /// Octets outstanding when it was sent.
     pub flight: u64,
+    /// The shortest and the longest round trip among the samples just before it was noticed.
+    pub around: (f64, f64),
     /// The median of that for the other losses.
     pub usual_flight: Option<f64>,
     /// The largest of all rounds.
@@ -103,6 +108,8 @@ pub struct Evidence {
     pub live: Option<[f32; COUNT]>,
     /// Losses of other connections within a round trip, and how many chance would have brought.
     pub others: (u32, f64),
+    /// Losses of other connections within a few milliseconds.
+    pub others_close: u32,
 }
 
 /// A suspected loss and what is known of it.
@@ -139,6 +146,8 @@ struct Noticed {
     live: Option<[f32; COUNT]>,
     says: Vec<Says>,
     slots: Option<f64>,
+    /// The longest and the shortest of the round trips just before and after it.
+    around: (f64, f64),
     beyond: bool,
     repair: Option<u64>,
     answered: Option<Instant>,
@@ -155,6 +164,37 @@ struct Episode {
     /// The shortest round trip afterwards, while it counts.
     relieved: f64,
     since: Option<f64>,
+}
+
+/// Round trips of a whole connection, every so many-th of them: when there are too many, every second goes.
+#[derive(Clone, Debug)]
+struct Thinned {
+    kept: Vec<f64>,
+    stride: u64,
+    seen: u64,
+}
+
+impl Default for Thinned {
+    fn default() -> Self {
+        Self { kept: Vec::new(), stride: 1, seen: 0 }
+    }
+}
+
+impl Thinned {
+    fn put(&mut self, trip: f64) {
+        if self.seen % self.stride == 0 {
+            if self.kept.len() == MAX_COMPARED {
+                let mut index = 0;
+                self.kept.retain(|_| {
+                    index += 1;
+                    index % 2 == 1
+                });
+                self.stride *= 2;
+            }
+            self.kept.push(trip);
+        }
+        self.seen += 1;
+    }
 }
 
 /// What is remembered of a loss to compare others with.
@@ -193,6 +233,7 @@ struct Watch {
     intervals: (u32, f64, f64),
     noticed: VecDeque<Noticed>,
     compared: VecDeque<Compared>,
+    ordinary: Thinned,
     /// Stretches of segments that were lost one after the other: start, end and how many.
     runs: VecDeque<(u64, u64, u32)>,
     policer: Search,
@@ -418,6 +459,8 @@ impl Watch {
                 relieved: episode.map(|episode| episode.relieved).filter(|trip| trip.is_finite()),
                 fuller: (fuller as u32, quiet().count() as u32),
                 usual: median(others().map(|compared| compared.trip)),
+                hazards: before.and_then(|before| self.hazards(before)),
+                around: noticed.around,
                 longer_elsewhere: longer.filter(|_| compared > 0).map(|longer| longer as f64 / compared as f64),
                 flight: piece.flight,
                 usual_flight: median(others().map(|compared| compared.flight as f64)),
@@ -439,9 +482,37 @@ impl Watch {
                 policer,
                 live: noticed.live,
                 others: (0, 0.0),
+                others_close: 0,
             },
             repair,
         })
+    }
+
+    /// The range of the latest samples.
+    fn around(&self) -> (f64, f64) {
+        let latest = self.samples.iter().rev().take(32);
+        latest.fold((f64::INFINITY, 0.0), |(low, high), sample| (low.min(sample.trip), f64::max(high, sample.trip)))
+    }
+
+    /// See [`Evidence::hazards`]; `None` while there is little to compare with.
+    fn hazards(&self, trip: f64) -> Option<(f64, f64)> {
+        let width = self.longest - self.shortest?;
+        let (losses, packets) = (self.compared.len(), self.ordinary.kept.len());
+        if losses < 8 || packets < 32 || width <= 0.0 {
+            return None;
+        }
+        let near = |other: f64| (other - trip).abs() <= width * 0.06;
+        let below = |other: f64| other < trip - width * 0.15;
+        let count = |holds: &dyn Fn(f64) -> bool| {
+            let lost = self.compared.iter().filter(|compared| holds(compared.trip)).count();
+            (lost as f64, self.ordinary.kept.iter().filter(|trip| holds(**trip)).count() as f64)
+        };
+        let (lost_near, packets_near) = count(&near);
+        let (lost_below, packets_below) = count(&below);
+        let all = (losses as f64 - 1.0) / packets as f64;
+        // Half a loss and its packets stand for what was not seen.
+        let hazard = |lost: f64, packets: f64| (lost + 0.5) / (packets + 0.5 / all) / all;
+        Some((hazard((lost_near - 1.0).max(0.0), packets_near), hazard(lost_below, packets_below)))
     }
 
     /// How many losses one after the other a piece is among.
@@ -485,6 +556,7 @@ impl Witness for Watch {
         round.trips = (round.trips.0.min(trip), round.trips.1.max(trip));
         self.shortest = Some(self.shortest.map_or(trip, |shortest| shortest.min(trip)));
         self.longest = self.longest.max(trip);
+        self.ordinary.put(trip);
         if self.samples.len() == SAMPLES {
             self.samples.pop_front();
         }
@@ -543,6 +615,7 @@ impl Witness for Watch {
                 episode: self.episode_number,
                 live: self.features.observe(loss),
                 says,
+                around: self.around(),
                 slots: self.hole_of(piece),
                 beyond: self.edge.is_some_and(|edge| piece.end > edge),
                 repair: None,
@@ -612,6 +685,8 @@ pub(crate) mod tests {
             relieved: None,
             fuller: (10, 40),
             usual: None,
+            hazards: None,
+            around: (0.02, 0.06),
             longer_elsewhere: None,
             flight: 40 * 1448,
             usual_flight: None,
@@ -633,6 +708,7 @@ pub(crate) mod tests {
             policer: None,
             live: None,
             others: (0, 0.0),
+            others_close: 0,
         }
     }
 
@@ -782,7 +858,7 @@ pub(crate) mod tests {
         let suspects = run_with(Trail::new(Panel::of(Judges::All)), &[549, 800, 1149, 1749, 1810], 0);
         let score = |index: usize, name: &str| {
             let says: &Vec<Says> = &suspects[index].says;
-            assert_eq!(says.len(), crate::replay::names().count());
+            assert_eq!(says.len() + 1, crate::replay::names().count(), "all but the one that needs the whole capture");
             says.iter().find(|says| says.name == name).expect("all were asked").verdict.score
         };
         // The fourth met a full queue, the fifth an empty one.

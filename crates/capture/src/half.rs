@@ -449,7 +449,7 @@ impl Half {
         while !self.pending.is_empty() {
             self.settle(told);
         }
-        let first = self.first.unwrap_or_default();
+        let first = self.origin().unwrap_or_default();
         // A sender that gives up says so by a reset, or says nothing.
         let patience = (self.trips.timeout() * 3).max(Duration::from_secs(1));
         for piece in self.pieces.iter().filter(|piece| !piece.sacked && !reset && since(now, piece.last.at) > patience) {
@@ -465,9 +465,14 @@ impl Half {
         }
     }
 
+    /// Position of the first octet of data that the capture can know of; a SYN is none.
+    fn origin(&self) -> Option<u64> {
+        self.first.map(|first| first + u64::from(self.began))
+    }
+
     /// Octets acknowledged.
     pub fn acknowledged(&self) -> u64 {
-        self.first.map_or(0, |first| self.una.saturating_sub(first + u64::from(self.began)))
+        self.origin().map_or(0, |origin| self.una.saturating_sub(origin))
     }
 
     /// Octets of the stream before a sequence number, counted from where the capture begins to know it.
@@ -684,7 +689,7 @@ impl Half {
             number: segment.number,
             at: segment.at,
             start,
-            first: self.first.unwrap_or(start),
+            first: self.origin().unwrap_or(start),
             len: segment.len,
             trigger,
             before: seen.map(|piece| piece.last.number),
@@ -770,7 +775,7 @@ impl Half {
 
     /// New data is acknowledged.
     fn acknowledge(&mut self, segment: &Segment, ack: u64, told: &mut dyn FnMut(News)) {
-        let (first, counts) = (self.first.unwrap_or_default(), &mut self.counts);
+        let (first, counts) = (self.origin().unwrap_or_default(), &mut self.counts);
         let newly = self.pieces.acknowledge(self.una, ack, &mut |from, to| {
             // What is acknowledged and was never seen, the capture has missed.
             counts.holes += 1;

@@ -5,7 +5,9 @@ use crate::causes;
 use crate::connections::{Place, Side};
 use crate::evidence::Suspect;
 use crate::half::{Hole, Retransmission, Trigger, Unanswered, Unneeded};
+use crate::replay::{Judges, Says, OFFLINE};
 use crate::report::Loss;
+use whyloss_transport::differentiation::Verdict;
 use whyloss_transport::time::{Duration, Instant};
 
 /// Losses of other connections are compared with what this time around would bring by chance.
@@ -99,7 +101,7 @@ fn certain(sent: &Retransmission) -> (Cause, Option<String>) {
 /// Judges all losses of a capture, with what each connection shows and what others lost meanwhile. They are in the order of time afterwards.
 ///
 /// `place` says where the capture was taken, seen from the sender of a direction.
-pub fn conclude(losses: &mut [Loss], place: &dyn Fn(u64, Side) -> Place) {
+pub fn conclude(losses: &mut [Loss], judges: Judges, place: &dyn Fn(u64, Side) -> Place) {
     losses.sort_by_key(|loss| (loss.at, loss.connection, loss.offset, loss.repair.map(|(number, _)| number)));
     let times: Vec<(Instant, u64, bool)> = losses
         .iter()
@@ -112,10 +114,18 @@ pub fn conclude(losses: &mut [Loss], place: &dyn Fn(u64, Side) -> Place) {
         known.place = place(loss.connection, loss.side);
         let span = Duration::from_secs_f64(known.range.0).min(SAME);
         known.others = others(&times, index, span);
+        known.others_close = others(&times, index, span.min(CLOSE)).0;
         loss.probabilities = causes::probabilities(known);
         loss.evidence = causes::words(known, &loss.probabilities);
+        if judges.include(OFFLINE) {
+            let verdict = Verdict::by_threshold(causes::learned::corruption(known), 0.5);
+            loss.says.push(Says { name: OFFLINE, verdict });
+        }
     }
 }
+
+/// The time in which a full queue refuses several.
+const CLOSE: Duration = Duration::from_millis(5);
 
 /// Losses of other connections within `span` of one, and how many there would be if they had nothing to do with it.
 fn others(times: &[(Instant, u64, bool)], index: usize, span: Duration) -> (u32, f64) {

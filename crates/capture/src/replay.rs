@@ -29,8 +29,16 @@ pub struct Says {
     pub verdict: Verdict,
 }
 
+/// The differentiator that is made for captures, and knows what came later.
+pub const OFFLINE: &str = "learned-offline";
+
 /// The names of all differentiators that can judge a capture.
 pub fn names() -> impl Iterator<Item = &'static str> {
+    at_ends().chain([OFFLINE])
+}
+
+/// Those of the engine.
+fn at_ends() -> impl Iterator<Item = &'static str> {
     let at_sender = differentiation::TABLE.iter().map(|part| part.name);
     let at_receiver = differentiation::AT_RECEIVER.iter().map(|part| part.name);
     at_sender.chain(at_receiver).filter(|name| !LEFT_OUT.contains(name))
@@ -53,6 +61,15 @@ impl Judges {
     pub fn named(name: &str) -> Option<Self> {
         names().find(|known| *known == name).map(Self::One)
     }
+
+    /// Whether the one called `name` is among them.
+    pub fn include(self, name: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::One(one) => one == name,
+            Self::All => !LEFT_OUT.contains(&name),
+        }
+    }
 }
 
 /// Differentiators that judge the losses of one direction.
@@ -69,13 +86,8 @@ pub struct Panel {
 impl Panel {
     /// With these.
     pub fn of(judges: Judges) -> Self {
-        let chosen = |name: &str| match judges {
-            Judges::None => false,
-            Judges::One(one) => one == name,
-            Judges::All => !LEFT_OUT.contains(&name),
-        };
-        let at_sender = differentiation::TABLE.iter().filter(|part| chosen(part.name));
-        let at_receiver = differentiation::AT_RECEIVER.iter().filter(|part| chosen(part.name));
+        let at_sender = differentiation::TABLE.iter().filter(|part| judges.include(part.name));
+        let at_receiver = differentiation::AT_RECEIVER.iter().filter(|part| judges.include(part.name));
         Self {
             at_sender: at_sender.map(|part| (part.name, with_defaults(part))).collect(),
             at_receiver: at_receiver.map(|part| (part.name, with_defaults(part))).collect(),
@@ -171,7 +183,7 @@ mod tests {
     #[test]
     fn all_names_make_a_panel_and_no_other_does() {
         let panel = Panel::of(Judges::All);
-        assert_eq!(panel.at_sender.len() + panel.at_receiver.len(), names().count());
+        assert_eq!(panel.at_sender.len() + panel.at_receiver.len() + 1, names().count());
         assert!(panel.at_receiver.len() > 3 && panel.at_sender.iter().any(|(name, _)| *name == "learned"));
         assert!(Judges::named("oracle").is_none() && Judges::named("nothing").is_none());
         assert_eq!(Panel::of(Judges::named("veno").expect("it is one")).at_sender.len(), 1);

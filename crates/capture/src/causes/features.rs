@@ -1,4 +1,7 @@
 //! Evidence as numbers without units, as the trained model takes it.
+//!
+//! How many were lost together is not among them: a full queue refuses several in a row, but so does a fading radio. A model that learns the one
+//! from worlds without the other is worse than chance there.
 
 use super::{between, by_timer, fullness};
 use crate::connections::Place;
@@ -6,7 +9,7 @@ use crate::evidence::Evidence;
 use whyloss_transport::differentiation::learned::features as live;
 
 /// Numbers of this module's own.
-const OWN: usize = 35;
+const OWN: usize = 42;
 /// Numbers in a vector: these, then those of the live learned differentiator.
 pub const COUNT: usize = OWN + live::COUNT;
 
@@ -26,9 +29,6 @@ const OWN_NAMES: [&str; OWN] = [
     "flight_over_usual",
     "flight_over_largest",
     "position",
-    "together",
-    "share_of_flight",
-    "run",
     "rate_share",
     "rate_after",
     "slots_in_row",
@@ -46,6 +46,16 @@ const OWN_NAMES: [&str; OWN] = [
     "at_sender",
     "at_receiver",
     "seen",
+    "room_left",
+    "room_left_after",
+    "hazard_here",
+    "hazard_below",
+    "corruption_by_hazards",
+    "place_in_surroundings",
+    "surroundings_low",
+    "surroundings_high",
+    "others_close",
+    "segments_of_range",
 ];
 
 /// Says that something is not known; no measured value is as low.
@@ -69,6 +79,10 @@ pub fn vector(evidence: &Evidence) -> [f32; COUNT] {
     let segments = (e.flight as f64 / f64::from(e.mss.max(1))).max(1.0);
     let relieved = before.zip(e.relieved);
     let (rate, plateau, rate_after) = e.rates;
+    // Segments that the queue had room for, if this direction had the path for itself.
+    let room = |trip: f64| plateau.map(|plateau| ((longest - trip).max(0.0) * plateau / f64::from(e.mss.max(1))).ln_1p());
+    let hazard = |of: fn((f64, f64)) -> f64| or(e.hazards.map(|hazards| of(hazards).max(1e-4).ln()));
+    let by_hazards = |(here, below): (f64, f64)| (below / here.max(1e-9)).min(1.0);
     let own: [f64; OWN] = [
         or(fullness(e)),
         or(after.and_then(|after| between(after, e.range))),
@@ -85,9 +99,6 @@ pub fn vector(evidence: &Evidence) -> [f32; COUNT] {
         or(e.usual_flight.map(|usual| (e.flight as f64 / usual.max(1.0)).min(20.0))),
         share(e.flight as f64, e.largest_flight as f64),
         e.position,
-        (f64::from(e.together)).ln(),
-        (f64::from(e.together) / segments).min(4.0),
-        f64::from(e.run).ln(),
         or(rate.zip(plateau).map(|(rate, plateau)| share(rate, plateau))),
         or(rate_after.zip(plateau).map(|(rate, plateau)| share(rate, plateau))),
         or(e.slots),
@@ -105,6 +116,16 @@ pub fn vector(evidence: &Evidence) -> [f32; COUNT] {
         flag(e.place == Place::Sender),
         flag(e.place == Place::Receiver),
         flag(e.seen),
+        or(before.and_then(room)),
+        or(after.and_then(room)),
+        hazard(|(here, _)| here),
+        hazard(|(_, below)| below),
+        or(e.hazards.map(by_hazards)),
+        or(before.and_then(|before| between(before, e.around))),
+        or(between(e.around.0, e.range)),
+        or(between(e.around.1, e.range)),
+        f64::from(e.others_close),
+        or(room(shortest)),
     ];
     let mut all = [NONE as f32; COUNT];
     for (slot, value) in all.iter_mut().zip(own) {

@@ -1,6 +1,7 @@
 //! From evidence to causes: how probable each is, and why, in words and numbers.
 
 pub mod features;
+pub mod learned;
 pub mod rules;
 mod words;
 

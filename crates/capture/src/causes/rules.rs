@@ -1,6 +1,6 @@
-//! How probable each cause is, by rules with plain weights.
+//! How probable each cause is: what shows by itself and the rarer causes by rules, corruption against congestion as [`learned`].
 
-use super::{by_timer, fullness};
+use super::{by_timer, fullness, learned};
 use crate::cause::{Cause, Probabilities};
 use crate::evidence::Evidence;
 use crate::half::{Trigger, Unneeded};
@@ -31,7 +31,8 @@ pub fn probabilities(evidence: &Evidence) -> Probabilities {
         take(Cause::Policer, policer.empty.clamp(0.0, 0.98));
     }
     take(Cause::Unknown, ignorance(evidence));
-    let corruption = corruption(evidence);
+    // Without a history of acknowledgements there is nothing that the model knows of.
+    let corruption = if evidence.live.is_some() { learned::corruption(evidence) } else { corruption(evidence) };
     weights.extend([(Cause::Corruption, left * corruption), (Cause::Congestion, left * (1.0 - corruption))]);
     Probabilities::from_weights(weights)
 }
@@ -70,14 +71,14 @@ fn silent(evidence: &Evidence) -> f64 {
 fn ignorance(evidence: &Evidence) -> f64 {
     match (fullness(evidence), evidence.live) {
         (None, None) => 0.9,
-        (None, Some(_)) => 0.6,
-        (Some(_), _) if evidence.fuller.1 < 4 => 0.3,
-        _ => 0.05,
+        (None, Some(_)) => 0.5,
+        (Some(_), _) if evidence.fuller.1 < 4 => 0.2,
+        _ => 0.0,
     }
 }
 
-/// The probability of corruption, if it was this or congestion.
-fn corruption(evidence: &Evidence) -> f64 {
+/// The probability of corruption, if it was this or congestion, by plain weights.
+pub fn corruption(evidence: &Evidence) -> f64 {
     let mut logit = 0.0;
     if let Some(fullness) = fullness(evidence) {
         logit += 4.0 * (0.5 - fullness);

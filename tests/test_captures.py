@@ -484,3 +484,27 @@ def test_a_click_on_a_loss_tells_its_evidence(lossy: Path, tmp_path: Path) -> No
     assert f"sent again as packet {loss['repair']} " in aside
     assert html.escape(loss["evidence"].split("; ")[0], quote=False) in aside
     assert 'class="ladder"' in aside
+
+
+def test_what_is_readable_of_a_cut_capture_is_annotated_and_drawn(whyloss: Call, lossy: Path, tmp_path: Path) -> None:
+    octets = lossy.read_bytes()
+    (tmp_path / "cut.pcapng").write_bytes(octets[: len(octets) * 2 // 3])
+    done = whyloss("explain", "cut.pcapng", "--annotate", "why.pcapng", "--html", "why.html")
+    assert done.status == 0, done.err
+    assert "cut in the middle of the next record" in done.err
+    before, after = captures.explain(tmp_path / "cut.pcapng"), captures.explain(tmp_path / "why.pcapng")
+    assert before.losses.to_polars().equals(after.losses.to_polars())
+    assert (before.facts["packets"], after.facts["remarks"]) == (after.facts["packets"], [])
+
+
+def test_a_big_endian_capture_in_microseconds_keeps_its_times(whyloss: Call, tmp_path: Path) -> None:
+    data = [(n / 100, packet(CLIENT, SERVER, ACK, 1000 * n, 1, 1000)) for n in range(3)]
+    octets = struct.pack(">IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
+    for at, whole in data:
+        octets += struct.pack(">IIII", 1_000_000, round(at * 1e6), 40, len(whole)) + whole[:40]
+    (tmp_path / "big.pcap").write_bytes(octets)
+    assert whyloss("explain", "big.pcap", "--annotate", "why.pcapng").status == 0
+    before, after = captures.explain(tmp_path / "big.pcap"), captures.explain(tmp_path / "why.pcapng")
+    assert before.facts["began_ns"] == after.facts["began_ns"] == 1_000_000 * 10**9
+    assert before.facts["cut"] == after.facts["cut"] == 3
+    assert before.connections.to_polars().equals(after.connections.to_polars())

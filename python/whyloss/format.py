@@ -573,6 +573,14 @@ class Markov:
     """
     The chain steps whenever this time has passed; with every packet if nothing is said.
     """
+    lost_bad: Probability | None = None
+    """
+    Probability that a packet is in error in the bad state; 1 if nothing is said.
+    """
+    lost_good: Probability | None = None
+    """
+    Probability that a packet is in error in the good state; 0 if nothing is said.
+    """
 
 
 @dataclass(kw_only=True)
@@ -1189,7 +1197,7 @@ class Channel:
     """
     markov: Markov | None = None
     """
-    Every packet that meets a two-state chain in its bad state is in error (Gilbert 1960).
+    Every packet that meets a two-state chain in its bad state is in error (Gilbert 1960), or with the probability of the state (Elliott 1963).
     """
     pattern: str | None = None
     """

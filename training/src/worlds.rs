@@ -209,7 +209,7 @@ fn plan(family: Family, dice: &mut Dice) -> Plan {
         Family::Bursts => {
             let bad = 1.0 - 1.0 / dice.scale(1.5, 6.0);
             let good = 1.0 - probability * (1.0 - bad);
-            plan.errors = Errors::Gilbert { stay_good: good, stay_bad: bad, step: Step::Packet };
+            plan.errors = Errors::Gilbert { stay_good: good, stay_bad: bad, hits: Errors::IN_BAD, step: Step::Packet };
         }
         Family::Satellite => {
             plan.delay = 0.24 + 0.06 * dice.unit();

@@ -133,7 +133,10 @@ fn a_timeout_for_corruption_gives_the_window_back() {
     let Some(loaded) = Loaded::new("w3_", &[]) else { return };
     // Half a second with data, a fifth without.
     let step = Step::Time(transport::Duration::from_millis(10));
-    let channel = ChannelSpec { errors: Errors::Gilbert { stay_good: 0.98, stay_bad: 0.95, step }, effect: Effect::Erase };
+    let channel = ChannelSpec {
+        errors: Errors::Gilbert { stay_good: 0.98, stay_bad: 0.95, hits: Errors::IN_BAD, step },
+        effect: Effect::Erase,
+    };
     let controls = ["newreno", "veno", "ldaeq", "cerl", "cubic_ld"];
     let (mut timeouts, mut forgiven) = (0, 0);
     // About one timeout in thirty is judged corruption here; some paths have none.

@@ -73,7 +73,8 @@ impl Channel {
             Errors::Spaced { rate: spaced.rate.0, spacing: spaced.law }
         } else if let Some(markov) = &self.markov {
             let step = markov.every.map_or(Step::Packet, Step::Time);
-            Errors::Gilbert { stay_good: markov.stay_good.0, stay_bad: markov.stay_bad.0, step }
+            let hits = markov.hits();
+            Errors::Gilbert { stay_good: markov.stay_good.0, stay_bad: markov.stay_bad.0, hits, step }
         } else {
             return ChannelSpec::default();
         };

@@ -103,7 +103,7 @@ fn losses(records: &[Record]) -> Vec<u64> {
 
 #[test]
 fn the_pattern_of_losses_is_that_of_the_simulators_channel() {
-    let gilbert = Errors::Gilbert { stay_good: 0.98, stay_bad: 0.5, step: whyloss_sim::Step::Packet };
+    let gilbert = Errors::Gilbert { stay_good: 0.98, stay_bad: 0.5, hits: Errors::IN_BAD, step: whyloss_sim::Step::Packet };
     let spec = ChannelSpec { errors: gilbert, effect: Effect::Erase };
     let there = hop("emulator>client", 100_000_000, 1, QueueLimit::Unlimited, spec.clone());
     let chains = [vec![clean("server>emulator"), there], vec![clean("client>emulator")]];

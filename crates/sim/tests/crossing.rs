@@ -66,7 +66,8 @@ fn cross(spec: &LinkSpec, every: u64) -> (Crossing, Vec<(u64, Instant, Cause)>) 
 #[test]
 fn the_same_packets_meet_the_same_fate_as_in_the_simulator() {
     let queue = QueueLimit::Packets(20);
-    let gilbert = Errors::Gilbert { stay_good: 0.99, stay_bad: 0.6, step: Step::Time(Duration::from_millis(2)) };
+    let gilbert =
+        Errors::Gilbert { stay_good: 0.99, stay_bad: 0.6, hits: Errors::IN_BAD, step: Step::Time(Duration::from_millis(2)) };
     let red = Discipline::Red(Red { weight: 0.05, ..Red::default() });
     let octets = Discipline::Red(Red { weight: 0.05, bytes: true, queue_in_bytes: true, wait: false, ..Red::default() });
     let adaptive = Discipline::AdaptiveRed(AdaptiveRed::default());

@@ -136,7 +136,8 @@ fn a_pattern_hits_the_bits_it_names() {
 
 #[test]
 fn a_burst_by_time_takes_every_packet_of_both_flows() {
-    let gilbert = Errors::Gilbert { stay_good: 0.99, stay_bad: 0.9, step: Step::Time(Duration::from_millis(20)) };
+    let gilbert =
+        Errors::Gilbert { stay_good: 0.99, stay_bad: 0.9, hits: Errors::IN_BAD, step: Step::Time(Duration::from_millis(20)) };
     let records = run(dumbbell(&gilbert, Effect::Erase), 20);
     let lost: Vec<_> = records.drops.iter().filter(|drop| drop.flow == 0).map(|drop| drop.offset / 472).collect();
     assert!(!lost.is_empty());

@@ -110,7 +110,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         2 => Just(Errors::None),
         2 => (0.0..1e-5f64).prop_map(|ber| Errors::Bits { ber }),
         1 => (0.0..0.05f64).prop_map(|probability| Errors::Packets { probability }),
-        1 => (0.95..0.999f64, 0.0..0.7f64).prop_map(|(stay_good, stay_bad)| Errors::Gilbert { stay_good, stay_bad, step: Step::Packet }),
+        1 => (0.95..0.999f64, 0.0..0.7f64).prop_map(|(stay_good, stay_bad)| Errors::Gilbert { stay_good, stay_bad, hits: Errors::IN_BAD, step: Step::Packet }),
     ];
     (200u64..10_000, 0u64..80_000, 2u32..60, errors, any::<bool>()).prop_map(|(kbps, delay_us, queue, errors, damages)| Plan {
         kbps,

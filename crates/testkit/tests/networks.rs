@@ -166,7 +166,7 @@ fn link(fastest: u64) -> impl Strategy<Value = LinkPlan> {
         3 => Just(Errors::None),
         1 => chance(1e-5).prop_map(|ber| Errors::Bits { ber }),
         1 => chance(0.03).prop_map(|probability| Errors::Packets { probability }),
-        1 => (0.95..0.999f64, 0.0..0.7f64).prop_map(|(stay_good, stay_bad)| Errors::Gilbert { stay_good, stay_bad, step: Step::Packet }),
+        1 => (0.95..0.999f64, 0.0..0.7f64).prop_map(|(stay_good, stay_bad)| Errors::Gilbert { stay_good, stay_bad, hits: Errors::IN_BAD, step: Step::Packet }),
     ];
     let queue = prop_oneof![
         1 => Just(QueueLimit::Unlimited),

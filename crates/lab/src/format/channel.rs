@@ -6,7 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use whyloss_sim::{AtEnd, Effect, Spacing};
+use whyloss_sim::{AtEnd, Effect, Errors, Spacing};
 use whyloss_transport::quantity::Probability;
 use whyloss_transport::Duration;
 
@@ -27,7 +27,7 @@ pub struct Channel {
     /// Packets at certain distances are in error, counted in packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spaced: Option<Spaced>,
-    /// Every packet that meets a two-state chain in its bad state is in error (Gilbert 1960).
+    /// Every packet that meets a two-state chain in its bad state is in error (Gilbert 1960), or with the probability of the state (Elliott 1963).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub markov: Option<Markov>,
     /// What an error does: `"damage"` flips bits and lets the packet travel on (if nothing is said, with `ber` and `pattern`); `"erase"`
@@ -63,6 +63,20 @@ pub struct Markov {
     /// The chain steps whenever this time has passed; with every packet if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Duration>,
+    /// Probability that a packet is in error in the good state; 0 if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_good: Option<Probability>,
+    /// Probability that a packet is in error in the bad state; 1 if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_bad: Option<Probability>,
+}
+
+impl Markov {
+    /// The probabilities of an error in the good and in the bad state.
+    pub fn hits(&self) -> (f64, f64) {
+        let (good, bad) = Errors::IN_BAD;
+        (self.lost_good.map_or(good, |given| given.0), self.lost_bad.map_or(bad, |given| given.0))
+    }
 }
 
 /// Errors end to end: what happens to packets that have arrived at a host, before its transport sees them. No link repairs them.

@@ -45,7 +45,7 @@ enum Model {
     Bits(NextError),
     Packets { probability: f64, stream: Stream },
     Spaced(Spaced),
-    Chain(Chain),
+    Chain { chain: Chain, hits: (f64, f64), stream: Stream },
 }
 
 impl Channel {
@@ -59,7 +59,11 @@ impl Channel {
             Errors::Pattern { pattern, at_end } => Model::Bits(NextError::new(Gaps::pattern(pattern.clone(), *at_end))),
             Errors::Packets { probability } => Model::Packets { probability: *probability, stream: stream() },
             Errors::Spaced { rate, spacing } => Model::Spaced(Spaced::new(*rate, *spacing, stream())),
-            Errors::Gilbert { stay_good, stay_bad, step } => Model::Chain(Chain::new(*stay_good, *stay_bad, *step, stream())),
+            Errors::Gilbert { stay_good, stay_bad, hits, step } => Model::Chain {
+                chain: Chain::new(*stay_good, *stay_bad, *step, stream()),
+                hits: *hits,
+                stream: Stream::new(seed, run, component, "hits"),
+            },
         };
         Ok(Self { model, effect: spec.effect, flips: Stream::new(seed, run, component, "flips") })
     }
@@ -80,7 +84,11 @@ impl Channel {
             Model::Bits(next) => next.cross(bits, flips),
             Model::Packets { probability, stream } => stream.unit() < *probability,
             Model::Spaced(spaced) => spaced.hits(),
-            Model::Chain(chain) => chain.is_bad(end),
+            Model::Chain { chain, hits, stream } => {
+                // One number a packet in either state: what a packet meets does not depend on the fates before it.
+                let probability = if chain.is_bad(end) { hits.1 } else { hits.0 };
+                stream.unit() < probability
+            }
         };
         match (hit, self.effect) {
             (false, _) => ChannelOutcome::Intact,
@@ -125,6 +133,22 @@ mod tests {
     }
 
     #[test]
+    fn a_chain_loses_with_the_probability_of_its_state() {
+        let errors = Errors::Gilbert { stay_good: 0.99, stay_bad: 0.9, hits: (0.01, 0.4), step: Step::Packet };
+        let expected = ChannelSpec { errors: errors.clone(), effect: Effect::Erase }.error_probability(1500).unwrap();
+        let mut channel = channel(errors, Effect::Erase);
+        let mut flips = Vec::new();
+        let lost: Vec<bool> =
+            (0..1_000_000).map(|_| channel.pass(1500, Instant::ZERO, &mut flips) == ChannelOutcome::Erased).collect();
+        // Bad for 1/11 of the time: 0.4/11 + 0.01 * 10/11 = 0.04545; its standard deviation is 0.0005, as bursts of 10 are dependent.
+        let share = lost.iter().filter(|lost| **lost).count() as f64 / 1e6;
+        assert!((expected - 0.045_454).abs() < 1e-5 && (share - expected).abs() < 0.0015, "{share} {expected}");
+        // After a loss the state is bad with 0.4/11 / 0.04545 = 0.8: 0.8 (0.9 * 0.4 + 0.1 * 0.01) + 0.2 (0.01 * 0.4 + 0.99 * 0.01).
+        let again = lost.windows(2).filter(|pair| pair[0] && pair[1]).count() as f64 / (share * 1e6);
+        assert!((again - 0.2916).abs() < 0.01, "{again}");
+    }
+
+    #[test]
     fn damage_by_packet_flips_one_bit_inside_the_packet() {
         let mut channel = channel(Errors::Packets { probability: 1.0 }, Effect::Damage);
         let mut flips = Vec::new();
@@ -153,7 +177,7 @@ mod tests {
         assert_eq!(message(Errors::Packets { probability: -0.1 }), "probability is -0.1; allowed is a number from 0 to 1");
         let spaced = Errors::Spaced { rate: 1.5, spacing: Spacing::Deterministic };
         assert_eq!(message(spaced), "rate is 1.5; allowed is a number from 0 to 1");
-        let gilbert = |stay_good, stay_bad, step| Errors::Gilbert { stay_good, stay_bad, step };
+        let gilbert = |stay_good, stay_bad, step| Errors::Gilbert { stay_good, stay_bad, hits: Errors::IN_BAD, step };
         assert_eq!(message(gilbert(2.0, 0.5, Step::Packet)), "stay_good is 2; allowed is a number from 0 to 1");
         assert_eq!(message(gilbert(0.5, 2.0, Step::Packet)), "stay_bad is 2; allowed is a number from 0 to 1");
         assert_eq!(message(gilbert(0.5, 0.5, Step::Time(Duration::ZERO))), "step is 0 s; allowed is a time longer than 0 s");

@@ -44,16 +44,23 @@ pub enum Errors {
         /// The law of the distances.
         spacing: Spacing,
     },
-    /// On every packet that finds a two-state Markov chain (Gilbert 1960) in its bad state. The chain starts in the good state and
-    /// steps before it is asked.
+    /// On every packet that finds a two-state Markov chain (Gilbert 1960) in its bad state, or with a probability that each state has (Elliott
+    /// 1963). The chain starts in the good state and steps before it is asked.
     Gilbert {
         /// Probability to stay in the good state, in `[0, 1]`.
         stay_good: f64,
         /// Probability to stay in the bad state, in `[0, 1]`.
         stay_bad: f64,
+        /// Probabilities of an error in the good and in the bad state, in `[0, 1]`: [`IN_BAD`](Self::IN_BAD) is Gilbert's chain.
+        hits: (f64, f64),
         /// What makes the chain step.
         step: Step,
     },
+}
+
+impl Errors {
+    /// No packet is in error in the good state, every one in the bad.
+    pub const IN_BAD: (f64, f64) = (0.0, 1.0);
 }
 
 /// The law of the distances from one packet in error to the next.
@@ -119,6 +126,8 @@ impl ChannelSpec {
             Errors::Spaced { rate, .. } if !probability(*rate) => unfit("rate", rate.to_string(), "a number from 0 to 1"),
             Errors::Gilbert { stay_good: p, .. } if !probability(*p) => unfit("stay_good", p.to_string(), "a number from 0 to 1"),
             Errors::Gilbert { stay_bad: p, .. } if !probability(*p) => unfit("stay_bad", p.to_string(), "a number from 0 to 1"),
+            Errors::Gilbert { hits: (p, _), .. } if !probability(*p) => unfit("lost_good", p.to_string(), "a number from 0 to 1"),
+            Errors::Gilbert { hits: (_, p), .. } if !probability(*p) => unfit("lost_bad", p.to_string(), "a number from 0 to 1"),
             Errors::Gilbert { step: Step::Time(Duration::ZERO), .. } => {
                 unfit("step", Duration::ZERO.to_string(), "a time longer than 0 s")
             }
@@ -131,13 +140,17 @@ impl ChannelSpec {
     pub fn error_probability(&self, octets: u32) -> Option<f64> {
         Some(match self.errors {
             // A chain that leaves neither state stays in the good one, where it starts.
-            Errors::None | Errors::Gilbert { stay_good: 1.0, .. } => 0.0,
+            Errors::None => 0.0,
+            Errors::Gilbert { stay_good: 1.0, hits, .. } => hits.0,
             Errors::Bits { ber } => -libm::expm1(f64::from(octets) * 8.0 * libm::log1p(-ber)),
             Errors::Pattern { .. } => return None,
             Errors::Packets { probability } => probability,
             Errors::Spaced { rate, .. } => rate,
-            // The share of the bad state in the stationary distribution.
-            Errors::Gilbert { stay_good, stay_bad, .. } => (1.0 - stay_good) / (2.0 - stay_good - stay_bad),
+            Errors::Gilbert { stay_good, stay_bad, hits, .. } => {
+                // The share of the bad state in the stationary distribution.
+                let bad = (1.0 - stay_good) / (2.0 - stay_good - stay_bad);
+                hits.0 * (1.0 - bad) + hits.1 * bad
+            }
         })
     }
 }

@@ -93,6 +93,9 @@ def explain_annotate(
     out: Path,
     watcher: Callable[[int], bool] | None = None,
 ) -> int: ...
+def capture_series(
+    captures: Sequence[tuple[Path, str | None]], rows: int, watcher: Callable[[int], bool] | None = None
+) -> tuple[Table, Table, int]: ...
 
 #: A TCP transfer between two hosts that a scenario plans.
 PlannedTransfer = TypedDict(

@@ -31,6 +31,7 @@ pub mod rounds;
 pub mod score;
 pub mod scoreboard;
 pub mod sender;
+pub mod series;
 pub mod shards;
 pub mod source;
 pub mod tables;

@@ -15,7 +15,7 @@ use whyloss_capture::records;
 use whyloss_capture::replay::{self, Judges};
 use whyloss_capture::report::Analysis;
 use whyloss_capture::source::Source;
-use whyloss_capture::{annotate, score, tables, CaptureError};
+use whyloss_capture::{annotate, score, series, tables, CaptureError};
 
 /// What is said of a capture.
 #[pyclass(frozen, module = "whyloss._native")]
@@ -152,6 +152,20 @@ pub fn explain_score(
     let shares: BTreeMap<_, _> = score.ratios().into_iter().collect();
     let told = serde_json::json!({ "shares": shares, "counts": score });
     Ok((told.to_string(), score.lines()))
+}
+
+/// Every copy of every data segment in captures, read one after the other as if they were one: a table of copies, one of directions of connections, and
+/// how many copies were left out to keep `rows` at most.
+#[pyfunction]
+#[pyo3(signature = (captures, rows, watcher = None))]
+pub fn capture_series(
+    py: Python<'_>,
+    captures: Captures,
+    rows: usize,
+    watcher: Option<Py<PyAny>>,
+) -> PyResult<(Table, Table, u64)> {
+    let series = watched(py, watcher, |watch| series::read(open(captures)?, rows, watch))?;
+    Ok((series.copies().into(), series.ways().into(), series.left_out))
 }
 
 /// A pipe is read for it, which the interpreter may have to fill.

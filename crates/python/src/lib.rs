@@ -40,8 +40,8 @@ mod _native {
     use super::error::{InputError, PartError, UnavailableError, WhylossError};
     #[pymodule_export]
     use super::explain::{
-        detail_tables, explain, explain_annotate, explain_details, explain_score, explanation_judges, explanation_tables,
-        in_time_order, Details, Explanation,
+        capture_series, detail_tables, explain, explain_annotate, explain_details, explain_score, explanation_judges,
+        explanation_tables, in_time_order, Details, Explanation,
     };
     #[pymodule_export]
     use super::interrupt::Progress;

@@ -1,0 +1,527 @@
+//! Every copy of every data segment: when it was captured, whether it arrived, and which acknowledgement said so.
+//!
+//! This is what a path is fitted to: the order of fates is a sample of its loss process, the time from a copy to its acknowledgement one of its
+//! round trip.
+
+use crate::connections::{Connection, Connections, Observer, Side};
+use crate::error::CaptureError;
+use crate::half::{Kind, Retransmission};
+use crate::headers::Segment;
+use crate::link;
+use crate::place::Place;
+use crate::records;
+use crate::source::Source;
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use whyloss_tables::arrow_array::RecordBatch;
+use whyloss_tables::{batch, table};
+use whyloss_transport::segment::Flags;
+use whyloss_transport::time::{Duration, Instant};
+use whyloss_transport::Seq;
+
+/// Stretches of one direction that are told apart before they are acknowledged.
+const MAX_STRETCHES: usize = 1 << 16;
+/// Connections that are recorded at once.
+const MAX_CONNECTIONS: usize = 1 << 16;
+/// A segment that lies further from its window is damage.
+const FAR: u64 = 1 << 28;
+/// Segments that a delayed acknowledgement covers at most (RFC 5681, 4.2).
+const DELAYED: usize = 2;
+/// Octets of the timestamps option with its padding, which a full segment has less of data.
+const TIMESTAMPS: u32 = 12;
+
+/// What became of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrived: it was acknowledged, or the receiver said that it got the data twice.
+    Arrived,
+    /// It did not: its data was sent again, and nothing shows that this was not needed.
+    Lost,
+    /// The capture does not tell.
+    Open,
+}
+
+impl Fate {
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Arrived => "arrived",
+            Self::Lost => "lost",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// A copy of a data segment, as one packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Copy {
+    /// Number of the connection.
+    pub connection: u64,
+    /// Who sent it.
+    pub side: Side,
+    /// Its record; a record that holds several packets (segmentation offload) stands at each of them. `None` if it was lost before the capture.
+    pub number: Option<u64>,
+    /// When it was captured; if it was not, about when it must have been.
+    pub at: Instant,
+    /// Octets of the stream before it.
+    pub offset: u64,
+    /// Octets of data.
+    pub octets: u32,
+    /// Octets of the IP packet.
+    pub packet_octets: u32,
+    /// Its data had been sent before.
+    pub again: bool,
+    /// It came to the capture damaged.
+    pub damaged: bool,
+    /// What became of it.
+    pub fate: Fate,
+    /// The acknowledgement that first covered its data while it was the latest copy: record and time.
+    pub acked: Option<(u64, Instant)>,
+    /// Octets that the receiver announced room for when it was captured; `None` if the scale is unknown.
+    pub window: Option<u64>,
+    /// Row of the copy before it.
+    before: Option<usize>,
+    /// The round trip that was to be expected when it was acknowledged.
+    expected: Duration,
+}
+
+/// One direction of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Number of the connection.
+    pub connection: u64,
+    /// Who sent.
+    pub side: Side,
+    /// Its address.
+    pub sender: SocketAddr,
+    /// Where it sent to.
+    pub receiver: SocketAddr,
+    /// Where the capture was taken, seen from this sender.
+    pub place: Place,
+    /// The shortest time from data to its acknowledgement.
+    pub right: Option<Duration>,
+    /// The shortest time from an acknowledgement to what it let out.
+    pub left: Option<Duration>,
+    /// Octets acknowledged.
+    pub acknowledged: u64,
+    /// The largest segment that the receiver said it takes.
+    pub mss: Option<u32>,
+    /// When the connection's first packet was captured.
+    pub began: Instant,
+    /// When its latest was.
+    pub ended: Instant,
+}
+
+/// All copies, in the order of the capture; those that it has not seen come where their repair was settled.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// The copies.
+    pub copies: Vec<Copy>,
+    /// The directions with data.
+    pub ways: Vec<Way>,
+    /// Copies that were not kept.
+    pub left_out: u64,
+    /// When the first packet was captured.
+    pub began: Option<Instant>,
+}
+
+/// Reads captures, one after the other as if they were one, and keeps `rows` copies at most.
+///
+/// `watch` hears the number of packets now and then; once it says to stop, what was read so far is what there is.
+pub fn read(sources: Vec<Source>, rows: usize, watch: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<Series, CaptureError> {
+    /// Records after which the work can be stopped.
+    const STEP: u64 = 1 << 14;
+    let mut connections = Connections::default();
+    let mut recorder = Recorder::new(rows);
+    let mut before = 0;
+    for source in sources {
+        let mut stopped = false;
+        let about = records::read(source, &mut |record| {
+            recorder.series.began.get_or_insert(record.at);
+            let segment = link::ip_packet(record.link, record.octets).ok().and_then(|found| Segment::read(record, &found));
+            if let Some(mut segment) = segment {
+                segment.number += before;
+                connections.on_segment(&segment, &mut recorder);
+            }
+            if record.number % STEP == 0 && watch(before + record.number).is_break() {
+                stopped = true;
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })?;
+        before += about.packets;
+        if stopped {
+            break;
+        }
+    }
+    connections.finish(&mut recorder);
+    Ok(recorder.finish())
+}
+
+/// A stretch that is not acknowledged, with its latest copy.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    end: u64,
+    row: usize,
+    /// The copy before it.
+    before: Option<usize>,
+}
+
+/// One direction while it is followed.
+#[derive(Debug, Default)]
+struct Open {
+    begun: bool,
+    first: u64,
+    una: u64,
+    nxt: u64,
+    stretches: BTreeMap<u64, Stretch>,
+    /// What the peer said of itself when the connection was opened.
+    scale: Option<u8>,
+    mss: Option<u32>,
+    window: Option<u64>,
+    /// The receiver has said what arrived behind holes.
+    selective: bool,
+    /// Octets of headers of the latest segment.
+    header: u32,
+}
+
+impl Open {
+    fn begin(&mut self, seq: u32) {
+        /// Added to the first sequence number, so that there is room for what lies before.
+        const ROOM: u64 = 1 << 32;
+        if !self.begun {
+            let first = ROOM + u64::from(seq);
+            (self.begun, self.first, self.una, self.nxt) = (true, first, first, first);
+        }
+    }
+
+    fn position(&self, seq: u32) -> u64 {
+        Seq(seq).near(self.nxt)
+    }
+
+    /// Parts the stretch around a position there.
+    fn split(&mut self, position: u64) {
+        let around = self.stretches.range_mut(..position).next_back().filter(|(_, stretch)| stretch.end > position);
+        if let Some((_, stretch)) = around {
+            let rest = *stretch;
+            stretch.end = position;
+            self.stretches.insert(position, rest);
+        }
+    }
+
+    /// Takes out what lies between two positions.
+    fn take(&mut self, from: u64, to: u64) -> Vec<Stretch> {
+        self.split(from);
+        self.split(to);
+        let starts: Vec<u64> = self.stretches.range(from..to.max(from)).map(|(start, _)| *start).collect();
+        starts.iter().filter_map(|start| self.stretches.remove(start)).collect()
+    }
+
+    /// Octets of data in the packets that make up a segment: several, if the host left cutting it to its network card.
+    fn packet(&self, segment: &Segment) -> u32 {
+        let options = if segment.options.timestamps.is_some() { TIMESTAMPS } else { 0 };
+        self.mss.map_or(segment.len, |mss| mss.saturating_sub(options)).max(1)
+    }
+}
+
+/// Writes down copies as connections are followed.
+#[derive(Debug)]
+pub struct Recorder {
+    rows: usize,
+    open: HashMap<u64, [Open; 2]>,
+    /// What was recorded.
+    series: Series,
+    /// Copies that the capture has not seen.
+    unseen: Vec<Copy>,
+}
+
+impl Recorder {
+    /// Keeps so many copies.
+    pub fn new(rows: usize) -> Self {
+        Self { rows, open: HashMap::new(), series: Series::default(), unseen: Vec::new() }
+    }
+
+    /// What was recorded.
+    pub fn finish(mut self) -> Series {
+        self.series.copies.append(&mut self.unseen);
+        self.series
+    }
+
+    fn is_full(&self) -> bool {
+        self.series.copies.len() + self.unseen.len() >= self.rows
+    }
+
+    fn data(&mut self, connection: u64, side: Side, segment: &Segment) {
+        let full = self.is_full();
+        let Some(open) = self.open.get_mut(&connection).map(|ways| &mut ways[side as usize]) else { return };
+        open.header = segment.packet_len.saturating_sub(segment.len);
+        let mut start = open.position(segment.seq);
+        let end = start + u64::from(segment.len);
+        if start > open.nxt + FAR || end + FAR < open.una {
+            return;
+        }
+        let packet = u64::from(open.packet(segment));
+        while start < end {
+            let octets = packet.min(end - start);
+            let again = start < open.nxt;
+            let mut earlier = None;
+            for stretch in open.take(start, start + octets) {
+                let before = &mut self.series.copies[stretch.row];
+                if before.fate == Fate::Open {
+                    before.fate = Fate::Lost;
+                }
+                earlier.get_or_insert(stretch.row);
+            }
+            if full || open.stretches.len() >= MAX_STRETCHES {
+                self.series.left_out += 1;
+            } else {
+                if start >= open.una {
+                    let row = self.series.copies.len();
+                    open.stretches.insert(start, Stretch { end: start + octets, row, before: earlier });
+                }
+                self.series.copies.push(Copy {
+                    connection,
+                    side,
+                    number: Some(segment.number),
+                    at: segment.at,
+                    offset: start.saturating_sub(open.first),
+                    octets: octets as u32,
+                    packet_octets: open.header + octets as u32,
+                    again,
+                    damaged: segment.is_damaged(),
+                    fate: Fate::Open,
+                    acked: None,
+                    window: open.window,
+                    before: earlier,
+                    expected: Duration::ZERO,
+                });
+            }
+            start += octets;
+            open.nxt = open.nxt.max(start);
+        }
+    }
+
+    fn acknowledgement(&mut self, connection: &Connection, side: Side, segment: &Segment) {
+        let shortest = connection.half(side).trips.shortest().unwrap_or_default();
+        let soonest = shortest - shortest / 8;
+        let expected = connection.half(side).trips.smoothed().unwrap_or_default();
+        let Some(open) = self.open.get_mut(&connection.id).map(|ways| &mut ways[side as usize]) else { return };
+        let syn = segment.flags.contains(Flags::SYN);
+        open.window = open.scale.map(|scale| u64::from(segment.window) << if syn { 0 } else { scale });
+        if !open.begun {
+            return;
+        }
+        let ack = open.position(segment.ack);
+        if ack > open.nxt + FAR || ack + FAR < open.una {
+            return;
+        }
+        open.selective |= !segment.options.sack().is_empty();
+        let mut arrived = Vec::new();
+        for &(left, right) in segment.options.sack() {
+            let (left, right) = (open.position(left), open.position(right));
+            if left < right && left >= ack && right <= open.nxt {
+                arrived.extend(open.take(left, right));
+            }
+        }
+        if ack > open.una {
+            let covered = open.take(open.una, ack);
+            // More than a delayed acknowledgement waits for: the first filled a hole, the others lay behind it already. What was sent again of them
+            // had arrived before; of the later copy nothing is known.
+            let buffered = !open.selective && covered.len() > DELAYED;
+            for (place, stretch) in covered.into_iter().enumerate() {
+                match stretch.before {
+                    Some(before) if buffered && place > 0 => self.series.copies[before].fate = Fate::Arrived,
+                    _ => arrived.push(stretch),
+                }
+            }
+            open.una = ack;
+            open.nxt = open.nxt.max(ack);
+        }
+        for stretch in arrived {
+            // An acknowledgement that comes sooner than any round trip is that of a copy before.
+            let mut row = stretch.row;
+            while let (Some(before), true) =
+                (self.series.copies[row].before, segment.at.since(self.series.copies[row].at) < soonest)
+            {
+                row = before;
+            }
+            let copy = &mut self.series.copies[row];
+            if copy.fate == Fate::Open || row != stretch.row {
+                copy.acked = Some((segment.number, segment.at));
+                copy.expected = expected;
+                copy.fate = Fate::Arrived;
+            }
+        }
+    }
+}
+
+/// The copy in `row` arrived, and one before it: that whose round trip, up to the acknowledgement, is as long as could be expected. If that is the one in
+/// `row`, the first: had one of the middle arrived, the receiver would have told.
+fn unneeded(copies: &mut [Copy], row: usize) {
+    let mut chain = vec![row];
+    while let Some(before) = copies[chain[chain.len() - 1]].before {
+        chain.push(before);
+    }
+    let earlier = &chain[1..];
+    if !earlier.is_empty() && earlier.iter().all(|other| copies[*other].fate != Fate::Arrived) {
+        let off = |other: usize| {
+            copies[row].acked.map_or(Duration::ZERO, |(_, at)| at.since(copies[other].at).abs_diff(copies[row].expected))
+        };
+        let nearest = chain.iter().copied().min_by_key(|other| off(*other)).filter(|nearest| *nearest != row);
+        let arrived = nearest.unwrap_or(chain[chain.len() - 1]);
+        copies[arrived].fate = Fate::Arrived;
+        copies[row].acked = None;
+    }
+    copies[row].fate = Fate::Arrived;
+}
+
+/// The rows of a record.
+fn rows_of(copies: &[Copy], number: u64) -> std::ops::Range<usize> {
+    let from = copies.partition_point(|copy| copy.number.is_some_and(|other| other < number));
+    let count = copies[from..].iter().take_while(|copy| copy.number == Some(number)).count();
+    from..from + count
+}
+
+impl Observer for Recorder {
+    fn on_segment(&mut self, connection: &Connection, side: Side, segment: &Segment, kind: Kind) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        let syn = segment.flags.contains(Flags::SYN);
+        if !self.open.contains_key(&connection.id) && self.open.len() >= MAX_CONNECTIONS {
+            self.series.left_out += u64::from(segment.len > 0);
+            return;
+        }
+        let ways = self.open.entry(connection.id).or_default();
+        if syn {
+            let peer = &mut ways[side.other() as usize];
+            peer.scale = Some(segment.options.window_scale.unwrap_or(0));
+            peer.mss = segment.options.mss.map(u32::from).filter(|mss| *mss > TIMESTAMPS);
+        }
+        if !segment.is_damaged() {
+            ways[side as usize].begin(segment.seq.wrapping_add(u32::from(syn)));
+        }
+        if segment.len > 0 && !syn && matches!(kind, Kind::New | Kind::Retransmission(_) | Kind::OutOfOrder) {
+            self.data(connection.id, side, segment);
+        }
+        if segment.flags.contains(Flags::ACK) && !segment.is_damaged() {
+            self.acknowledgement(connection, side.other(), segment);
+        }
+    }
+
+    fn on_retransmission(&mut self, connection: u64, side: Side, sent: Retransmission) {
+        match sent.before {
+            Some(_) if sent.unneeded.is_some() => {
+                rows_of(&self.series.copies, sent.number).for_each(|row| unneeded(&mut self.series.copies, row));
+            }
+            Some(_) => {}
+            None if self.is_full() => self.series.left_out += 1,
+            None => {
+                let header = self.open.get(&connection).map_or(0, |ways| ways[side as usize].header);
+                self.unseen.push(Copy {
+                    connection,
+                    side,
+                    number: None,
+                    at: sent.at - sent.after,
+                    offset: sent.start.saturating_sub(sent.first),
+                    octets: sent.len,
+                    packet_octets: sent.len + header,
+                    again: false,
+                    damaged: false,
+                    fate: if sent.unneeded.is_some() { Fate::Open } else { Fate::Lost },
+                    acked: None,
+                    window: None,
+                    before: None,
+                    expected: Duration::ZERO,
+                });
+            }
+        }
+    }
+
+    fn on_end(&mut self, connection: Connection) {
+        let ways = self.open.remove(&connection.id).unwrap_or_default();
+        for side in [Side::Client, Side::Server] {
+            let half = connection.half(side);
+            if half.counts.segments == 0 {
+                continue;
+            }
+            let (sender, receiver) = match side {
+                Side::Client => (connection.client, connection.server),
+                Side::Server => (connection.server, connection.client),
+            };
+            self.series.ways.push(Way {
+                connection: connection.id,
+                side,
+                sender,
+                receiver,
+                place: connection.place(side),
+                right: half.trips.shortest(),
+                left: half.trips.left(),
+                acknowledged: half.acknowledged(),
+                mss: ways[side as usize].mss,
+                began: connection.began,
+                ended: connection.ended,
+            });
+        }
+    }
+}
+
+/// A row, and when the capture began.
+type Row<'a, T> = (&'a T, Instant);
+
+table! {
+    /// One row a copy of a data segment.
+    Copies |r: Row<'a, Copy>| {
+        connection: always u64 = r.0.connection, "Number of the connection in the capture.";
+        side: always text = r.0.side.name(), "Who sent it: `client` or `server`.";
+        packet: maybe u64 = r.0.number, "Its number in the capture; null if it was lost before it came there.";
+        time_s: always f64 = seconds(r.0.at, r.1), "When it was captured; if it was not, about when it must have been.";
+        offset_octets: always u64 = r.0.offset, "Octets of the stream before it.";
+        octets: always u32 = r.0.octets, "Octets of data.";
+        packet_octets: always u32 = r.0.packet_octets, "Octets of the IP packet.";
+        again: always flag = r.0.again, "Its data had been sent before.";
+        damaged: always flag = r.0.damaged, "It came to the capture damaged.";
+        fate: always text = r.0.fate.name(), "What became of it: `arrived`, `lost` or `open`.";
+        ack: maybe u64 = r.0.acked.map(|acked| acked.0), "The packet that acknowledged it first; null if none did, or if it is not clear which copy it acknowledged.";
+        acked_s: maybe f64 = r.0.acked.map(|acked| seconds(acked.1, r.1)), "When that was captured.";
+        window_octets: maybe u64 = r.0.window, "Room that the receiver announced at that time.";
+    }
+}
+
+table! {
+    /// One row a direction of a connection in which data was sent.
+    Ways |r: Row<'a, Way>| {
+        connection: always u64 = r.0.connection, "Number of the connection in the capture.";
+        side: always text = r.0.side.name(), "Who sent: `client` or `server`.";
+        sender: always text = r.0.sender.ip().to_string(), "Its address.";
+        sender_port: always u32 = u32::from(r.0.sender.port()), "Its port.";
+        receiver: always text = r.0.receiver.ip().to_string(), "Where it sent to.";
+        receiver_port: always u32 = u32::from(r.0.receiver.port()), "The port there.";
+        place: always text = r.0.place.name(), "Where the capture was taken, seen from this sender.";
+        right_s: maybe f64 = r.0.right.map(|trip| trip.as_secs_f64()), "The shortest time from data to its acknowledgement.";
+        left_s: maybe f64 = r.0.left.map(|trip| trip.as_secs_f64()), "The shortest time from an acknowledgement to what it let out.";
+        acknowledged_octets: always u64 = r.0.acknowledged, "Octets that the receiver acknowledged.";
+        mss_octets: maybe u32 = r.0.mss, "The largest segment that the receiver said it takes.";
+        began_s: always f64 = seconds(r.0.began, r.1), "When the first packet of the connection was captured, either way.";
+        ended_s: always f64 = seconds(r.0.ended, r.1), "When the latest was.";
+    }
+}
+
+fn seconds(at: Instant, began: Instant) -> f64 {
+    (i128::from(at.as_nanos()) - i128::from(began.as_nanos())) as f64 / 1e9
+}
+
+impl Series {
+    /// The copies as an Arrow table.
+    pub fn copies(&self) -> RecordBatch {
+        let began = self.began.unwrap_or(Instant::ZERO);
+        batch(Copies::batch(self.copies.iter().map(|row| (row, began))))
+    }
+
+    /// The directions as an Arrow table.
+    pub fn ways(&self) -> RecordBatch {
+        let began = self.began.unwrap_or(Instant::ZERO);
+        batch(Ways::batch(self.ways.iter().map(|row| (row, began))))
+    }
+}

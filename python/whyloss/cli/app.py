@@ -16,6 +16,7 @@ from whyloss.cli import (
     catalogue,
     demo,
     explain,
+    fit,
     friendly,
     kernel,
     papers,
@@ -42,6 +43,7 @@ def app() -> None:
     Start here:
       whyloss reproduce garcia2004 --quick   a paper: its figures, and a verdict on each of its claims
       whyloss explain FILE.pcapng            a capture: why each lost packet was lost
+      whyloss fit FILE.pcapng -o PATH.toml   a capture: a scenario of the path that it crossed
       whyloss run SCENARIO.toml              one scenario: who got what, what was lost and why
       whyloss friendly A B                   what two schemes that share a path do to each other
       whyloss plot SCENARIO.toml             one run to look at: windows, every segment, every loss and its cause
@@ -65,6 +67,7 @@ for command in (
     friendly.friendly,
     plot.plot,
     explain.explain,
+    fit.fit,
     scores.score,
     scores.roc,
     papers.reproduce,

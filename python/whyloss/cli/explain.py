@@ -118,6 +118,12 @@ class Watch:
     metavar="DIR",
     help="Write a profile for Wireshark that shows these comments; a CAPTURE is not needed then.",
 )
+@click.option(
+    "--what-if",
+    "other_senders",
+    is_flag=True,
+    help="Fit the path and send the same over it with other schemes: what would they have gained?",
+)
 @as_json
 def explain(
     files: tuple[Path, ...],
@@ -131,6 +137,7 @@ def explain(
     annotate: Path | None,
     score: bool,
     profile: Path | None,
+    other_senders: bool,
     as_json: bool,
 ) -> None:
     """Explain a capture: why it is slow, and a cause with evidence for every packet that TCP lost.
@@ -148,6 +155,8 @@ def explain(
         raise click.UsageError("no CAPTURE is named; - is the standard input")
     if both_ends and (len(files) != 2 or any(str(file) == "-" for file in files)):
         raise click.UsageError(f"--both-ends: found {len(files)} captures; allowed are two files, one of each end")
+    if other_senders and any(str(file) == "-" for file in files):
+        raise click.UsageError("--what-if: found the standard input; it reads the captures again, so name a file")
     if annotate is not None and any(file.exists() and annotate.exists() and file.samefile(annotate) for file in files):
         raise click.UsageError(f"--annotate: {annotate} is one of the captures; name another file")
     if both_ends and score:
@@ -177,8 +186,16 @@ def explain(
         if pump and pump.cut and again:
             say("remark: of the standard input only the first part was kept to be drawn and annotated")
     summary = explained.summary
+    found = None
+    if other_senders:
+        from whyloss.cli import whatif  # only this needs optimizers
+
+        found = whatif.compare(files, connection)
     if as_json:
-        _tell(explained, summary, connection, scored)
+        more: dict[str, Any] = {} if found is None else {"what_if": whatif.document(found)}
+        if scored is not None:
+            more["score"] = {"shares": scored.shares, "counts": scored.counts}
+        _tell(explained, summary, connection, more)
     elif connection is None:
         _show(explained, summary)
     else:
@@ -187,6 +204,8 @@ def explain(
         screen.print("\nBeside the truth", style="bold", markup=False)
         for line in scored.lines:
             screen.print(line, markup=False)
+    if found is not None and not as_json:
+        whatif.show(found)
     if watch.stopped:
         raise click.exceptions.Exit(INTERRUPTED)
 
@@ -271,17 +290,13 @@ def _check(explained: captures.Explanation, connection: int) -> None:
         raise click.UsageError(f"--connection: found {connection}; {allowed}")
 
 
-def _tell(
-    explained: captures.Explanation, summary: Summary, connection: int | None, scored: captures.Score | None
-) -> None:
+def _tell(explained: captures.Explanation, summary: Summary, connection: int | None, more: dict[str, Any]) -> None:
     tables = {part.name: part.to_polars() for part in explained}
     if connection is not None:
         tables = {name: _of(rows, connection) for name, rows in tables.items()}
     said = {"sentence": summary.sentence, "about": summary.about, "causes": summary.causes.to_dicts()}
-    told = {"summary": said, "capture": explained.facts} | {name: rows.to_dicts() for name, rows in tables.items()}
-    if scored is not None:
-        told["score"] = {"shares": scored.shares, "counts": scored.counts}
-    tell_json(told)
+    listed = {name: rows.to_dicts() for name, rows in tables.items()}
+    tell_json({"summary": said, "capture": explained.facts} | listed | more)
 
 
 def _of(rows: pl.DataFrame, connection: int) -> pl.DataFrame:

@@ -1,0 +1,278 @@
+"""A path fitted to captures: a scenario whose simulation looks like what was captured."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import stats
+
+from whyloss import _native
+from whyloss.captures import scenarios, series
+from whyloss.captures.bottleneck import Bottleneck, bottleneck
+from whyloss.captures.fates import Fates, Process, candidates, run_lengths
+from whyloss.captures.variation import Jitter, Outage, Reordering, jitter, outages, reordering
+from whyloss.scenario import Scenario
+from whyloss.stats import LEVEL, Mean, mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+
+    from numpy.typing import NDArray
+
+    from whyloss.captures.series import Series
+
+__all__ = ["Fit", "Goodness", "fit"]
+
+#: Goodput of the fitted path may be this far from the captured one before the fit is called poor.
+TOLERANCE = 0.10
+#: Distance of the distributions of round trips from which on a fit is called poor.
+FAR = 0.35
+#: A queue that refuses a smaller share of what finds it full does not drop at its tail alone.
+FULL = 0.9
+#: Samples of two-sample tests, spread over the capture; neighbours depend on each other.
+SAMPLES = 400
+
+
+@dataclass(frozen=True)
+class Goodness:
+    """How much the fitted path's simulation looks like the capture."""
+
+    captured_goodput_bps: float
+    goodput_bps: Mean
+    #: Kolmogorov and Smirnov's statistic and probability, of round trips and of the lengths of runs of losses; NaN
+    #: where there are none.
+    round_trips: tuple[float, float]
+    runs: tuple[float, float]
+    lost: float
+    captured_lost: float
+
+    @property
+    def goodput_ratio(self) -> float:
+        """Goodput of the fitted path over the captured one."""
+        return self.goodput_bps.value / self.captured_goodput_bps
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What speaks against believing the fit."""
+        said = []
+        if abs(self.goodput_ratio - 1) > TOLERANCE:
+            said.append(f"the fitted path's goodput is {self.goodput_ratio:.2f} times the captured one")
+        if self.round_trips[0] > FAR:
+            said.append(f"round trips differ: distance {self.round_trips[0]:.2f} of the distributions")
+        return tuple(said)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A path that was fitted to captures."""
+
+    captures: tuple[str, ...]
+    series: Series
+    bottleneck: Bottleneck
+    #: The best by Schwarz's criterion first.
+    processes: tuple[Process, ...]
+    outages: tuple[Outage, ...]
+    jitter: Jitter | None
+    reordering: Reordering | None
+    #: What the channel took, without what the queue refused and outages took.
+    fates: Fates
+    remarks: tuple[str, ...]
+    scheme: str
+    profile: str
+
+    @property
+    def process(self) -> Process:
+        """The loss process that was chosen."""
+        return self.processes[0]
+
+    @property
+    def start_s(self) -> float:
+        """When the first data was sent."""
+        return float(self.series.time_s.min())
+
+    @property
+    def longest_s(self) -> float:
+        """After which time a simulation may give up."""
+        return float(math.ceil(20 * (self.series.time_s.max() - self.start_s) + 60))
+
+    @property
+    def _answer_s(self) -> float:
+        """Transmission of an acknowledgement, if the way back is as fast as the way forth."""
+        header = int(np.median(self.series.packet_octets - self.series.octets))
+        return header * 8 / self.bottleneck.rate_bps
+
+    @property
+    def delay_s(self) -> float:
+        """Of one way."""
+        return max((self.bottleneck.base_s - self._answer_s) / 2, 0.0)
+
+    @property
+    def delay_interval_s(self) -> tuple[float, float]:
+        """Of one way."""
+        low, high = self.bottleneck.base_interval_s
+        return max((low - self._answer_s) / 2, 0.0), (high - self._answer_s) / 2
+
+    @property
+    def queue_packets(self) -> int:
+        """Packets that may wait; a guess if no overflow was seen."""
+        if self.bottleneck.queue is not None:
+            return self.bottleneck.queue.packets
+        product = self.bottleneck.rate_bps * self.bottleneck.base_s / 8 / max(int(self.series.packet_octets.max()), 1)
+        return max(math.ceil(product), 2 * (self.bottleneck.most_waiting + 1), 10)
+
+    @property
+    def window_limited(self) -> bool:
+        """Whether the receiver's window was ever nearly full."""
+        window = self.series.window_octets
+        if window is None:
+            return False
+        share = 0.9
+        ends = self.series.offset_octets + self.series.octets
+        for connection in np.unique(self.series.connection):
+            mine = np.flatnonzero(self.series.connection == connection)
+            known = mine[np.isfinite(self.series.acked_s[mine])]
+            order = known[np.argsort(self.series.acked_s[known], kind="stable")]
+            reached = np.append(0, np.maximum.accumulate(ends[order]))
+            flight = ends[mine] - reached[np.searchsorted(self.series.acked_s[order], self.series.time_s[mine])]
+            if len(flight) and flight.max() >= share * window:
+                return True
+        return False
+
+    @cached_property
+    def text(self) -> str:
+        """The scenario as TOML, with intervals as comments."""
+        return scenarios.toml(self, scheme=self.scheme, profile=self.profile)
+
+    def scenario(self, *, name: str = "fitted path") -> Scenario:
+        """The scenario, checked."""
+        return Scenario.parse(self.text, name)
+
+    def save(self, path: str | PathLike[str], *, goodness: Goodness | None = None) -> Scenario:
+        """Writes the scenario file, and loads it to see that it is one."""
+        place = Path(path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        said = "" if goodness is None else "".join(f"# {line}\n" for line in describe(goodness))
+        place.write_text(self.text + ("\n# Goodness of fit\n" + said if said else ""), encoding="utf-8")
+        return Scenario.load(place)
+
+    def goodness(self, runs: int = 5, *, progress: Callable[[int], object] | None = None) -> Goodness:
+        """Runs the fitted path and compares it with the capture, both seen at the sender."""
+        return compare(self.series, simulate(self.scenario(), runs, progress=progress))
+
+
+def fit(
+    *captures: str | PathLike[str],
+    connection: int | None = None,
+    scheme: str = "cubic",
+    profile: str = "linux",
+    rows: int = series.ROWS,
+    progress: Callable[[int], bool] | None = None,
+) -> Fit:
+    """Fits a path to captures that were taken at the sender of the data.
+
+    The path between the two hosts with most data is fitted, or that of ``connection``. ``scheme`` and ``profile`` say
+    which TCP sends over it in the scenario: a path does not tell.
+
+    Raises :class:`whyloss.InputError` if the captures have too little in them, or were taken elsewhere.
+    """
+    names = tuple(str(capture) for capture in captures)
+    found = series.read(*captures, connection=connection, rows=rows, progress=progress)
+    if found.place == "receiver":
+        raise _native.InputError(
+            f"{', '.join(names)}: captured at the receiver; "
+            "when packets were sent and how long they took is seen at the sender"
+        )
+    remarks = []
+    if found.left_out:
+        remarks.append(f"{found.left_out} packets were left out to keep memory bounded")
+    if found.place != "sender":
+        remarks.append("not captured at the sender: what happened before the capture is not in the path")
+    try:
+        path = bottleneck(found)
+    except ValueError as error:
+        raise _native.InputError(f"{', '.join(names)}: {error}") from None
+    downs, down = outages(found, path)
+    channel = np.flatnonzero(~path.refused & ~down & ~found.open)
+    channel = channel[np.argsort(path.departed_s[channel], kind="stable")]
+    fates = Fates(found.lost[channel], found.packet_octets[channel], path.departed_s[channel])
+    if path.queue is not None and path.queue.share < FULL:
+        remarks.append(
+            f"of the packets that found {path.queue.packets} waiting {path.queue.share:.0%} were lost: "
+            "an active queue management, or other traffic in the queue"
+        )
+    return Fit(
+        captures=names,
+        series=found,
+        bottleneck=path,
+        processes=tuple(candidates(fates)),
+        outages=tuple(downs),
+        jitter=jitter(found, path),
+        reordering=reordering(found, path),
+        fates=fates,
+        remarks=tuple(remarks),
+        scheme=scheme,
+        profile=profile,
+    )
+
+
+def simulate(scenario: Scenario, runs: int, *, progress: Callable[[int], object] | None = None) -> list[Series]:
+    """Runs a scenario with a ``[path]`` and captures it at the sender each time."""
+    captured = scenario.replace({"output.capture": ["server"]})
+    found = []
+    for run in range(runs):
+        with tempfile.TemporaryDirectory(prefix="whyloss-fit-") as folder:
+            captured.run(run, captures=folder)
+            found.append(series.read(*sorted(Path(folder).iterdir())))
+        if progress is not None:
+            progress(run + 1)
+    return found
+
+
+def compare(captured: Series, simulated: list[Series]) -> Goodness:
+    """Two-sample tests of what was captured against what was simulated."""
+    return Goodness(
+        captured_goodput_bps=captured.goodput_bps,
+        goodput_bps=mean(np.array([one.goodput_bps for one in simulated])),
+        round_trips=_two_samples(
+            _spread(captured.round_trips_s), np.concatenate([_spread(one.round_trips_s) for one in simulated])
+        ),
+        runs=_two_samples(run_lengths(captured.lost), np.concatenate([run_lengths(one.lost) for one in simulated])),
+        lost=float(np.mean([one.lost.mean() for one in simulated])),
+        captured_lost=float(captured.lost.mean()),
+    )
+
+
+def describe(goodness: Goodness) -> list[str]:
+    """Goodness of fit in lines for people."""
+    low, high = goodness.goodput_bps.interval(LEVEL)
+    lines = [
+        f"goodput: captured {goodness.captured_goodput_bps / 1e6:.4g} Mbit/s, "
+        f"fitted {goodness.goodput_bps.value / 1e6:.4g} "
+        f"({low / 1e6:.4g} to {high / 1e6:.4g}), {goodness.goodput_bps.n} runs",
+        f"lost: captured {goodness.captured_lost:.3%}, fitted {goodness.lost:.3%}",
+    ]
+    for what, (distance, chance) in (("round trips", goodness.round_trips), ("runs of losses", goodness.runs)):
+        if math.isfinite(distance):
+            lines.append(f"{what}: distance {distance:.3f}, p = {chance:.2g} (Kolmogorov-Smirnov)")
+    lines += [f"DOUBT: {doubt}" for doubt in goodness.doubts]
+    return lines
+
+
+def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values[:: max(len(values) // SAMPLES, 1)]
+
+
+def _two_samples(
+    ours: NDArray[np.float64] | NDArray[np.int64], theirs: NDArray[np.float64] | NDArray[np.int64]
+) -> tuple[float, float]:
+    if len(ours) == 0 or len(theirs) == 0:
+        return math.nan, math.nan
+    test = stats.ks_2samp(ours, theirs, method="asymp")
+    return float(test.statistic), float(test.pvalue)

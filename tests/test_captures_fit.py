@@ -1,0 +1,190 @@
+"""Paths fitted to captures: loss processes found again, and whole scenarios."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from whyloss import InputError, Scenario
+from whyloss.captures.bottleneck import departures
+from whyloss.captures.fates import Fates, best, bits, candidates, elliott, gilbert, independent, run_lengths
+from whyloss.captures.fit import fit
+from whyloss.captures.whatif import SENDERS, with_sender
+from whyloss.cli import main
+
+ROOT = Path(__file__).parent.parent
+
+
+def _tool() -> Any:
+    spec = importlib.util.spec_from_file_location("fit_tool", ROOT / "tools" / "fit.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["fit_tool"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = _tool()
+
+
+def _chain(n: int, stay_good: float, stay_bad: float, lost_good: float, lost_bad: float, seed: int = 1) -> Fates:
+    rng = np.random.default_rng(seed)
+    draws, bad = rng.random((n, 2)), False
+    lost = np.zeros(n, dtype=bool)
+    for position, (move, hit) in enumerate(draws):
+        bad = move < stay_bad if bad else move >= stay_good
+        lost[position] = hit < (lost_bad if bad else lost_good)
+    return Fates(lost, np.full(n, 1500), np.cumsum(rng.exponential(1e-3, n)))
+
+
+def _likelihood(fates: Fates, stay_good: float, stay_bad: float, lost_good: float, lost_bad: float) -> float:
+    """The forward algorithm, step by step."""
+    state, total = np.array([1.0, 0.0]), 0.0
+    steps = np.array([[stay_good, 1 - stay_good], [1 - stay_bad, stay_bad]])
+    hits = np.array([lost_good, lost_bad])
+    for lost in fates.lost:
+        state = (state @ steps) * (hits if lost else 1 - hits)
+        total += np.log(state.sum())
+        state /= state.sum()
+    return total
+
+
+def test_run_lengths_are_those_of_the_losses() -> None:
+    assert run_lengths(np.array([1, 1, 0, 1, 0, 0, 1, 1, 1], dtype=bool)).tolist() == [2, 1, 3]
+    assert run_lengths(np.zeros(3, dtype=bool)).tolist() == []
+
+
+def test_packets_that_wait_leave_one_after_the_other() -> None:
+    # 1000 octets take 8 ms at 1 Mbit/s; the third is not taken.
+    time = np.array([0.0, 0.001, 0.002, 0.1])
+    left = departures(time, np.full(4, 1000), np.array([True, True, False, True]), 1e6)
+    assert left == pytest.approx([0.008, 0.016, 0.016, 0.108])
+
+
+def test_the_likelihood_of_a_chain_is_that_of_the_forward_algorithm() -> None:
+    fates = _chain(3000, 0.98, 0.9, 0.005, 0.5)
+    fitted = elliott(fates)
+    assert fitted.log_likelihood == pytest.approx(_likelihood(fates, **fitted.parameters), abs=1e-6)
+    simple = gilbert(fates)
+    assert simple.log_likelihood == pytest.approx(_likelihood(fates, **simple.parameters, lost_good=0, lost_bad=1))
+    # More parameters never explain less.
+    assert fitted.log_likelihood >= simple.log_likelihood >= independent(fates).log_likelihood
+
+
+@pytest.mark.parametrize(
+    ("truth", "kind"),
+    [
+        ((1.0, 0.0, 0.01, 1.0), "independent"),
+        ((0.99, 0.6, 0.0, 1.0), "gilbert"),
+        ((0.995, 0.9, 0.001, 0.4), "gilbert-elliott"),
+    ],
+)
+def test_the_process_that_made_the_losses_is_chosen(truth: tuple[float, float, float, float], kind: str) -> None:
+    found = [candidates(_chain(20_000, *truth, seed=seed))[0] for seed in range(3)]
+    assert [process.kind for process in found] == [kind] * 3
+    if kind != "independent":
+        names = ("stay_good", "stay_bad", "lost_good", "lost_bad")
+        inside = [
+            process.intervals[name][0] <= value <= process.intervals[name][1]
+            for process in found
+            for name, value in zip(names, truth, strict=True)
+            if name in process.intervals
+        ]
+        # At 95 % one of them may miss.
+        assert sum(inside) >= len(inside) - 1
+
+
+def test_errors_of_bits_are_told_by_the_lengths_of_packets() -> None:
+    rng = np.random.default_rng(2)
+    octets = rng.choice([440, 1500], 20_000)
+    lost = rng.random(20_000) < 1 - (1 - 2e-6) ** (8.0 * octets)
+    fates = Fates(lost, octets, np.arange(20_000.0))
+    assert best(fates).kind == "bits"
+    low, high = bits(fates).intervals["ber"]
+    assert low < 2e-6 < high < 1.5 * low
+
+
+def test_the_interval_of_a_share_holds_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(3)
+    inside = 0
+    for _ in range(400):
+        lost = rng.random(2000) < 0.02
+        low, high = independent(Fates(lost, np.full(2000, 1500), np.arange(2000.0))).intervals["loss"]
+        inside += low <= 0.02 <= high
+    # Clopper and Pearson's interval holds at least as often: 380 of 400, standard deviation 4.4.
+    assert inside >= 367
+
+
+@pytest.mark.parametrize("kind", list(TOOL.KINDS))
+def test_a_known_path_is_found_again(kind: str) -> None:
+    measured = TOOL.measure(TOOL.world(kind, 0), runs=3)
+    assert abs(measured["rate_error"]) <= TOOL.RATE
+    assert abs(measured["delay_error_s"]) <= TOOL.DELAY_S
+    # What the true path gives with other random numbers differs, too.
+    spread = abs(measured["own_ratio"] - 1)
+    assert abs(measured["goodput_ratio"] - 1) <= TOOL.GOODPUT + spread
+
+
+def test_the_page_says_what_was_measured() -> None:
+    rows = json.loads(TOOL.MEASURED.read_text(encoding="utf-8"))
+    counts = {kind: sum(row["kind"] == kind for row in rows) for kind in TOOL.KINDS}
+    assert counts == TOOL.KINDS
+    assert TOOL.table(rows) in TOOL.PAGE.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("capture")
+    path = {"rate": "5 Mbps", "delay": "20 ms", "queue": "30 pkt", "forward": {"channel": {"loss": 0.01}}}
+    flow = {"scheme": "cubic", "profile": "linux", "size": "3 MB"}
+    Scenario({"path": path, "flow": [flow], "output": {"capture": ["server"]}}).run(captures=folder)
+    (found,) = folder.iterdir()
+    return found
+
+
+def test_a_fit_is_a_scenario_that_runs(capture: Path, tmp_path: Path) -> None:
+    fitted = fit(capture)
+    goodness = fitted.goodness(2)
+    saved = fitted.save(tmp_path / "path.toml", goodness=goodness)
+    said = saved.to_dict()
+    assert said["path"]["forward"]["channel"].keys() == {"loss"}
+    text = (tmp_path / "path.toml").read_text(encoding="utf-8")
+    assert "# loss 0." in text
+    assert "Kolmogorov" in text
+    assert (saved.run().transfers.to_polars()["goodput_bps"] > 1e6).all()
+
+
+def test_other_senders_meet_the_fitted_path(capture: Path) -> None:
+    fitted = fit(capture)
+    checksum = next(sender for sender in SENDERS if sender.needs_damage)
+    said = with_sender(fitted, fitted.scenario(), checksum).to_dict()
+    assert said["path"]["forward"]["channel"]["effect"] == "damage"
+    assert said["flow"][0]["scheme"] == "checksum-ld"
+
+
+def test_the_command_writes_the_scenario(
+    capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "path.toml"
+    monkeypatch.setattr(sys, "argv", ["whyloss", "fit", str(capture), "-o", str(out), "--runs", "2", "--json"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["rate_bps"] == pytest.approx(5e6, rel=0.03)
+    assert said["process"] == "independent"
+    assert Scenario.load(out).name == "path"
+
+
+def test_a_capture_without_data_is_refused(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.pcap"
+    empty.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000065000000"))
+    with pytest.raises(InputError, match="no TCP data"):
+        fit(empty)

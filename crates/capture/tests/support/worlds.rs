@@ -201,7 +201,12 @@ pub fn run(family: Family, number: u64, taking: Taking) -> Outcome {
         Family::Corruption | Family::Mixed => Errors::Packets { probability: dice.between(0.001, 0.03) },
         Family::Bursts => {
             let step = if dice.chance(0.5) { Step::Packet } else { Step::Time(seconds(12_000.0 / rate)) };
-            Errors::Gilbert { stay_good: 1.0 - dice.between(0.0005, 0.005), stay_bad: dice.between(0.3, 0.9), step }
+            Errors::Gilbert {
+                stay_good: 1.0 - dice.between(0.0005, 0.005),
+                stay_bad: dice.between(0.3, 0.9),
+                hits: Errors::IN_BAD,
+                step,
+            }
         }
         _ => Errors::None,
     };

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whyloss.stats import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from whyloss.captures.fit import Fit
     from whyloss.captures.series import Transfer
 
 __all__ = ["toml"]
@@ -23,7 +22,7 @@ FASTER = 10
 ACCESS_BPS = 100e6
 
 
-def toml(fit: Fit, *, scheme: str, profile: str) -> str:
+def toml(fit: Any, *, scheme: str, profile: str) -> str:
     """The text of a scenario whose path is the fitted one and whose flows send what was captured."""
     path, series = fit.bottleneck, fit.series
     say = _Lines()
@@ -83,7 +82,7 @@ def toml(fit: Fit, *, scheme: str, profile: str) -> str:
     return say.text
 
 
-def _flow(say: _Lines, fit: Fit, transfer: Transfer, scheme: str, profile: str) -> None:
+def _flow(say: _Lines, fit: Any, transfer: Transfer, scheme: str, profile: str) -> None:
     own = []
     if transfer.mss is not None:
         own.append(f"mss = {transfer.mss}")
@@ -99,7 +98,7 @@ def _flow(say: _Lines, fit: Fit, transfer: Transfer, scheme: str, profile: str) 
         say.line(f"tcp = {{ {', '.join(own)} }}")
 
 
-def channel(fit: Fit) -> list[str]:
+def channel(fit: Any) -> list[str]:
     """The lines of the loss process."""
     process = fit.process
     lines = [

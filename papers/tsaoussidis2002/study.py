@@ -70,17 +70,17 @@ def reduce(study: str, results: Results) -> dict[str, pl.DataFrame]:
     ours, theirs = (_of(groups, pl.col("transfer")) for groups in (FIRST, SECOND))
     main, beside = transfers.filter(ours), transfers.filter(theirs)
     megabits = pl.col("system_goodput_bps") / 1e6
-    columns = (
+    columns = [
         metrics.fairness(main, key),
         metrics.system_goodput(beside, key).select(*key, megabits.alias("other")),
         metrics.atgr(transfers, ours, theirs, key),
         metrics.application_success(main, key).rename({"application_success": "success"}),
         metrics.application_success(main, key, buffered=True).rename({"application_success": "buffered"}),
-    )
+    ]
     runs = metrics.system_goodput(main, key).select(*key, megabits.alias("goodput"))
     if study in BESIDE_NS2:
         whole = pl.col("octets_delivered").sum() * 8 / 1e6 / SECONDS
-        columns += (main.group_by(*key).agg(whole.alias("goodput_ns2")),)
+        columns.append(main.group_by(*key).agg(whole.alias("goodput_ns2")))
     for column in columns:
         runs = runs.join(column.drop(axes), on=KEY, how="left")
     counts = (

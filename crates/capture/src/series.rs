@@ -499,8 +499,8 @@ table! {
         receiver: always text = r.0.receiver.ip().to_string(), "Where it sent to.";
         receiver_port: always u32 = u32::from(r.0.receiver.port()), "The port there.";
         place: always text = r.0.place.name(), "Where the capture was taken, seen from this sender.";
-        right_s: maybe f64 = r.0.right.map(|trip| trip.as_secs_f64()), "The shortest time from data to its acknowledgement.";
-        left_s: maybe f64 = r.0.left.map(|trip| trip.as_secs_f64()), "The shortest time from an acknowledgement to what it let out.";
+        right_s: maybe f64 = r.0.right.map(Duration::as_secs_f64), "The shortest time from data to its acknowledgement.";
+        left_s: maybe f64 = r.0.left.map(Duration::as_secs_f64), "The shortest time from an acknowledgement to what it let out.";
         acknowledged_octets: always u64 = r.0.acknowledged, "Octets that the receiver acknowledged.";
         mss_octets: maybe u32 = r.0.mss, "The largest segment that the receiver said it takes.";
         began_s: always f64 = seconds(r.0.began, r.1), "When the first packet of the connection was captured, either way.";

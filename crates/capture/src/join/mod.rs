@@ -142,7 +142,7 @@ pub fn join(first: Source, second: Source, limit: usize) -> Result<Joined, Captu
         joined.remarks.push("packets of one direction only are in both captures: delays are those above the shortest".to_owned());
     }
     joined.clocks = Some(clocks);
-    matching.look_alikes(&clocks);
+    matching.part_twins(&clocks);
     matching.damaged(&clocks);
     joined.sent = [matching.fates(End::First, &clocks), matching.fates(End::Second, &clocks)];
     Ok(joined)
@@ -289,7 +289,7 @@ impl<'a> Matching<'a> {
     }
 
     /// Copies that look alike: by the identification of their IP packets, or else those whose delay is most common.
-    fn look_alikes(&mut self, clocks: &Clocks) {
+    fn part_twins(&mut self, clocks: &Clocks) {
         let mut typical: HashMap<u32, Vec<i64>> = HashMap::new();
         for (first, second) in self.pairs() {
             let flow = self.packet(End::First, first).flow;

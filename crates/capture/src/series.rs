@@ -373,7 +373,10 @@ fn unneeded(copies: &mut [Copy], row: usize) {
         copies[arrived].fate = Fate::Arrived;
         copies[row].acked = None;
     }
-    copies[row].fate = Fate::Arrived;
+    // One that was sent again itself may have been lost as well.
+    if copies[row].fate == Fate::Open {
+        copies[row].fate = Fate::Arrived;
+    }
 }
 
 /// The rows of a record.

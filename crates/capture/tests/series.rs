@@ -195,3 +195,18 @@ fn an_acknowledgement_that_comes_too_soon_is_that_of_the_copy_before() {
     let expected = [(0, Arrived), (1, Arrived), (2, Lost), (3, Arrived), (4, Arrived), (2, Arrived), (2, Arrived)];
     assert_eq!(fates(&talk.copies()), expected);
 }
+
+#[test]
+fn a_repair_that_was_not_needed_can_have_been_lost() {
+    let mut talk = Talk::new(100);
+    talk.data(0, 0);
+    talk.ack(50, 1, &[]);
+    talk.data(100, 1);
+    talk.data(400, 1);
+    talk.data(1000, 1);
+    // The receiver got it twice: at first, and at last. It says so of the stretch, which is that of both repairs.
+    talk.ack(1050, 2, &[(1, 2)]);
+    talk.ack(1051, 2, &[(1, 2)]);
+    use Fate::{Arrived, Lost};
+    assert_eq!(fates(&talk.copies()), [(0, Arrived), (1, Arrived), (1, Lost), (1, Arrived)]);
+}

@@ -169,7 +169,8 @@ def _fate(own: pl.DataFrame, flow: Mapping[str, Any]) -> str:
         early = ""
         if flow["timeouts"] and (own["cause"] == "spurious-timeout").any():
             early = f" ({words.count(flow['timeouts'], 'timeout')} came too early)"
-        return f"{words.of(arrived, len(own), 'packet')} that were sent again had arrived{early}"
+        verb = "was" if len(own) == 1 else "were"
+        return f"{words.of(arrived, len(own), 'packet')} that {verb} sent again had arrived{early}"
     return ""
 
 

@@ -20,7 +20,7 @@ KERNEL_MODULE = $(shell tools/kernel-part kernel)
 # A crate outside of the workspace, as an outsider's would be.
 OWN := --manifest-path examples/own-algorithm/Cargo.toml
 
-PUBLISHED := whyloss-transport whyloss-sim whyloss-lab
+PUBLISHED := whyloss-transport whyloss-sim whyloss-tables whyloss-lab
 
 NATIVE_SOURCES := $(shell find $(addprefix crates/,transport sim lab net kernel python) -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]') Cargo.toml Cargo.lock pyproject.toml
 

@@ -10,9 +10,10 @@ use crate::join::{self, join, End};
 use crate::limits::Stall;
 use crate::replay::{Judges, Panel};
 use crate::report::{Analysis, Facts, Flow, Loss, SentAgain, Spent, Stalled};
+use crate::segments::Segments;
 use crate::shards::{Shard, SHARDS};
 use crate::source::Source;
-use crate::{connections, link, losses, records, shards, CaptureError};
+use crate::{connections, losses, records, shards, CaptureError};
 use ahash::RandomState;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -113,6 +114,7 @@ fn read(
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Facts, CaptureError> {
     let mut facts = Facts::default();
+    let mut segments = Segments::default();
     let mut began = None;
     let mut ended = 0;
     let mut stopped = false;
@@ -123,8 +125,7 @@ fn read(
             began.get_or_insert(record.at.as_nanos());
             ended = ended.max(record.at.as_nanos());
             facts.taken.clock.note(record.at);
-            let segment = link::ip_packet(record.link, record.octets).ok().and_then(|found| Segment::read(record, &found));
-            match segment {
+            match segments.read(record) {
                 Some(mut segment) => {
                     segment.number += before;
                     facts.segments += 1;
@@ -144,6 +145,7 @@ fn read(
             break;
         }
     }
+    facts.taken.disbelieved_checksums = segments.disbelieved;
     (facts.began_ns, facts.ended_ns) = (began.unwrap_or_default(), ended);
     Ok(facts)
 }

@@ -150,14 +150,16 @@ impl Connection {
     fn on_segment(&mut self, segment: &Segment, told: &mut dyn FnMut(Side, News)) -> (Side, Kind) {
         let side = self.side(segment);
         self.packets += 1;
-        self.signs[side.index()].note(segment);
         for half in &mut self.halves {
             half.latest = self.ended;
         }
         self.ended = self.ended.max(segment.at);
-        self.handshake(segment, side);
-        self.reset |= segment.flags.contains(Flags::RST) && !segment.is_damaged();
-        self.fins[side.index()] |= segment.flags.contains(Flags::FIN);
+        if !segment.is_damaged() {
+            self.signs[side.index()].note(segment);
+            self.handshake(segment, side);
+            self.reset |= segment.flags.contains(Flags::RST);
+            self.fins[side.index()] |= segment.flags.contains(Flags::FIN);
+        }
         if let Some((value, echo)) = segment.options.timestamps.filter(|_| !segment.is_damaged()) {
             self.paces[side.index()].note(value, segment.at);
             self.halves[side.index()].trips.on_echo(echo, segment.at);
@@ -320,8 +322,13 @@ impl Connections {
             Some((latest, slot)) if latest == ends => Some(slot),
             _ => self.open.get(&ends).copied(),
         };
+        // The addresses of a damaged segment may be the damage, and so may its SYN.
+        if segment.is_damaged() && known.is_none() {
+            return;
+        }
         let known = known.filter(|slot| {
-            let over = self.slots[*slot].as_ref().is_some_and(|connection| connection.is_succeeded_by(segment));
+            let over =
+                !segment.is_damaged() && self.slots[*slot].as_ref().is_some_and(|connection| connection.is_succeeded_by(segment));
             if over {
                 self.end(ends, observer);
             }

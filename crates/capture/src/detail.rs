@@ -3,8 +3,9 @@
 use crate::connections::{Connection, Connections, Observer, Side};
 use crate::half::Kind;
 use crate::headers::Segment;
+use crate::segments::Segments;
 use crate::source::Source;
-use crate::{link, records, CaptureError};
+use crate::{records, CaptureError};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -101,6 +102,7 @@ pub fn record(
         wanted.entry(ordered(choice.ends)).or_default().push((choice.began, choice.connection));
     }
     let mut recorder = Recorder { wanted, kept: HashMap::new(), trips: HashMap::new(), details: Details::default() };
+    let mut segments = Segments::default();
     let mut connections = Connections::new(usize::MAX);
     let mut began = None;
     let mut before = 0;
@@ -108,9 +110,7 @@ pub fn record(
     for source in sources {
         let about = records::read(source, &mut |record| {
             began.get_or_insert(record.at);
-            if let Some(mut segment) =
-                link::ip_packet(record.link, record.octets).ok().and_then(|found| Segment::read(record, &found))
-            {
+            if let Some(mut segment) = segments.read(record) {
                 if recorder.wanted.contains_key(&ordered((segment.src, segment.dst))) {
                     segment.number += before;
                     connections.on_segment(&segment, &mut recorder);

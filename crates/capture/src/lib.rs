@@ -30,6 +30,7 @@ pub mod report;
 pub mod rounds;
 pub mod score;
 pub mod scoreboard;
+pub mod segments;
 pub mod sender;
 pub mod series;
 pub mod shards;

@@ -42,7 +42,7 @@ impl Place {
 pub struct Signs {
     /// The smallest and the largest hop limit of its packets.
     pub hop_limits: Option<(u8, u8)>,
-    /// Segments whose checksum the network card was still to compute.
+    /// Segments of one packet whose checksum the network card was still to compute.
     pub uncomputed: u64,
     /// Segments of several packets: they had not been parted yet, or had been put together again.
     pub large: u64,
@@ -61,8 +61,8 @@ impl Signs {
     pub fn note(&mut self, segment: &Segment) {
         let hops = segment.hop_limit;
         self.hop_limits = Some(self.hop_limits.map_or((hops, hops), |(least, most)| (least.min(hops), most.max(hops))));
-        self.uncomputed += u64::from(segment.checksum == Checksum::Offloaded);
         if segment.len == 0 {
+            self.uncomputed += u64::from(segment.checksum == Checksum::Offloaded);
             return;
         }
         let overhead = segment.packet_len.saturating_sub(segment.len).saturating_sub(40).min(40);
@@ -77,6 +77,8 @@ impl Signs {
             self.packets += u64::from(segment.len.div_ceil(most.saturating_sub(overhead).max(1)));
         } else {
             self.packets += 1;
+            // One that was put together again on the way in has none either.
+            self.uncomputed += u64::from(segment.checksum == Checksum::Offloaded);
         }
     }
 

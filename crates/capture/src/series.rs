@@ -7,9 +7,9 @@ use crate::connections::{Connection, Connections, Observer, Side};
 use crate::error::CaptureError;
 use crate::half::{Kind, Retransmission};
 use crate::headers::Segment;
-use crate::link;
 use crate::place::Place;
 use crate::records;
+use crate::segments::Segments;
 use crate::source::Source;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -132,6 +132,7 @@ pub struct Series {
 pub fn read(sources: Vec<Source>, rows: usize, watch: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<Series, CaptureError> {
     /// Records after which the work can be stopped.
     const STEP: u64 = 1 << 14;
+    let mut segments = Segments::default();
     let mut connections = Connections::default();
     let mut recorder = Recorder::new(rows);
     let mut before = 0;
@@ -139,8 +140,7 @@ pub fn read(sources: Vec<Source>, rows: usize, watch: &mut dyn FnMut(u64) -> Con
         let mut stopped = false;
         let about = records::read(source, &mut |record| {
             recorder.series.began.get_or_insert(record.at);
-            let segment = link::ip_packet(record.link, record.octets).ok().and_then(|found| Segment::read(record, &found));
-            if let Some(mut segment) = segment {
+            if let Some(mut segment) = segments.read(record) {
                 segment.number += before;
                 connections.on_segment(&segment, &mut recorder);
             }

@@ -30,6 +30,8 @@ pub struct Taken {
     pub data_packets: u64,
     /// Segments whose checksum was still to be computed.
     pub uncomputed_checksums: u64,
+    /// Segments whose checksum is wrong, as most others of the same host are, too: no damage.
+    pub disbelieved_checksums: u64,
     /// Stretches of data that were acknowledged and never captured.
     pub holes: u64,
     /// Octets in them.
@@ -97,6 +99,7 @@ impl Taken {
         self.large_segments += other.large_segments;
         self.data_packets += other.data_packets;
         self.uncomputed_checksums += other.uncomputed_checksums;
+        self.disbelieved_checksums += other.disbelieved_checksums;
         self.holes += other.holes;
         self.unseen_octets += other.unseen_octets;
         self.unseen_acks += other.unseen_acks;
@@ -215,6 +218,12 @@ impl Taken {
         }
         if self.uncomputed_checksums > 0 {
             words.push("Checksums of packets that leave are not computed yet: damage shows only in what arrives.".to_owned());
+        }
+        if self.disbelieved_checksums > 0 {
+            words.push(format!(
+                "{} wrong checksums are not taken for damage, as most others of the same host are wrong or not computed, too.",
+                self.disbelieved_checksums
+            ));
         }
         if cut > 0 {
             let all = if cut >= records { "All" } else { "Some" };

@@ -98,6 +98,61 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
+/// A capture in pcap whose packets, octets from the IP header on, were changed afterwards.
+fn changed(made: traffic::Settings, change: impl Fn(usize, &mut [u8])) -> Vec<u8> {
+    const FILE: usize = 24;
+    const RECORD: usize = 16;
+    const ETHERNET: usize = 14;
+    let mut file = Vec::new();
+    Traffic::new(made).read_to_end(&mut file).unwrap();
+    let mut at = FILE;
+    for number in 0.. {
+        let Some(len) = file.get(at + 8..at + 12) else { break };
+        let begin = at + RECORD + ETHERNET;
+        at += RECORD + u32::from_le_bytes(len.try_into().unwrap()) as usize;
+        change(number, &mut file[begin..at]);
+    }
+    file
+}
+
+fn analysed_file(octets: Vec<u8>) -> Analysis {
+    let source = Source::new("changed".to_owned(), Box::new(Cursor::new(octets))).unwrap();
+    analyse(vec![source], &Settings { workers: 1, ..Settings::default() }, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+#[test]
+fn addresses_that_were_changed_afterwards_are_no_damage() {
+    let made = traffic::Settings { packets: 4000, loss: 0.01, snap: 2000, ..traffic::Settings::default() };
+    let true_one = analysed(made, &Settings::default());
+    assert!(true_one.losses.len() > 5 && true_one.facts.taken.disbelieved_checksums == 0);
+    // As a tool that hides addresses leaves them: another network, the checksums as they were.
+    let hidden = analysed_file(changed(made, |_, ip| {
+        ip[12] ^= 0x40;
+        ip[16] ^= 0x40;
+    }));
+    assert!(hidden.facts.taken.disbelieved_checksums > 3900, "{:?}", hidden.facts.taken);
+    assert_eq!(hidden.losses.len(), true_one.losses.len());
+    assert_eq!(hidden.flows[0].counts, true_one.flows[0].counts);
+}
+
+#[test]
+fn a_packet_with_damaged_addresses_opens_no_connection() {
+    let made = traffic::Settings { packets: 4000, loss: 0.01, snap: 2000, ..traffic::Settings::default() };
+    // Every hundredth has another network, another port, or the flags of a SYN.
+    let damage = |number: usize, ip: &mut [u8]| {
+        if number % 100 == 99 {
+            match number / 100 % 3 {
+                0 => ip[13] ^= 1 << (number / 300 % 8),
+                1 => ip[20] ^= 0x20,
+                _ => ip[33] ^= 0x02,
+            }
+        }
+    };
+    let analysis = analysed_file(changed(made, damage));
+    assert_eq!(analysis.flows.len(), 1, "{:?}", analysis.flows.iter().map(|flow| flow.sender).collect::<Vec<_>>());
+    assert_eq!(analysis.facts.taken.disbelieved_checksums, 0);
+}
+
 #[test]
 fn captures_cut_anywhere_are_read_up_to_there_or_refused() {
     let settings = Settings { workers: 1, ..Settings::default() };

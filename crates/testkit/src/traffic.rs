@@ -6,6 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use whyloss_transport::wire::ip::Addresses;
 
 /// Octets of data in a segment.
 const MSS: u32 = 1448;
@@ -309,6 +310,10 @@ impl Traffic {
                 at += 8;
             }
         }
+        // The payload is all zeros and adds nothing.
+        let addresses = Addresses::V4 { src: src.into(), dst: dst.into() };
+        let checksum = addresses.pseudo_header(ip_len - IP).with(&tcp[..at]).finish();
+        tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
         let original = begin + ip_len;
         self.record(&frame, original);
     }

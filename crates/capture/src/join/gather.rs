@@ -1,8 +1,9 @@
 //! What is kept of the packets of a capture to find them again in another.
 
 use crate::headers::Segment;
+use crate::segments::Segments;
 use crate::source::Source;
-use crate::{link, records, CaptureError};
+use crate::{records, CaptureError};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
@@ -63,8 +64,9 @@ impl File {
         let name = source.name.clone();
         let mut file = Self { began: u64::MAX, ..Self::default() };
         let mut flows = HashMap::new();
+        let mut segments = Segments::default();
         let about = records::read(source, &mut |record| {
-            let segment = link::ip_packet(record.link, record.octets).ok().and_then(|found| Segment::read(record, &found));
+            let segment = segments.read(record);
             file.began = file.began.min(record.at.as_nanos());
             file.ended = file.ended.max(record.at.as_nanos());
             if let Some(segment) = segment {

@@ -13,16 +13,18 @@ import argparse
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import lightgbm
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 import pyarrow.csv
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from sklearn.linear_model import LogisticRegression
+from trees import A_C, SEED, Bools, Floats, best, logistic, platt, raw, reliability, train, write
+
+if TYPE_CHECKING:
+    import lightgbm
 
 HELD_OUT = ("bursts", "satellite", "parking-lot", "many", "short-queues", "asymmetric", "noisy", "radio", "red")
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,14 +33,9 @@ REPORT = ROOT / "training/report.json"
 PAGE = ROOT / "docs/learned.md"
 CURVES = ROOT / "docs/figures/learned-reliability.svg"
 FIRST_FEATURE, FEATURES = 6, 33
-TREES, LEAVES, SEED = 90, 20, 1
-#: The accuracy on congestion losses that the operating point has to keep.
-A_C = 0.95
+TREES, LEAVES, RATE = 90, 20, 0.11
 #: How much better than the best published one it has to be, in A_t.
 MARGIN = 0.10
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -92,44 +89,8 @@ def weights(losses: Losses, rows: Bools) -> Floats:
 
 def fit(losses: Losses, rows: Bools) -> lightgbm.LGBMClassifier:
     """Trains on the given rows."""
-    model = lightgbm.LGBMClassifier(
-        n_estimators=TREES,
-        num_leaves=LEAVES,
-        learning_rate=0.11,
-        min_child_samples=200,
-        subsample=0.7,
-        subsample_freq=1,
-        colsample_bytree=0.6,
-        reg_lambda=5.0,
-        random_state=SEED,
-        deterministic=True,
-        n_jobs=2,
-        verbose=-1,
-    )
     weight = weights(losses, rows)
-    model.fit(losses.features[rows], losses.corruption[rows], sample_weight=weight[rows])
-    return model
-
-
-def raw(model: lightgbm.LGBMClassifier, features: npt.NDArray[np.float32]) -> Floats:
-    """The sum of the trees, before the logistic function."""
-    return np.asarray(model.predict(features, raw_score=True), dtype=np.float64)
-
-
-def best(score: Floats, corruption: Bools, a_c: float = A_C) -> tuple[float, float, float]:
-    """The threshold with the largest A_w among those whose A_c is at least ``a_c``; with its A_w and A_c."""
-    order = np.argsort(-score, kind="stable")
-    sorted_score, truth = score[order], corruption[order]
-    last = np.append(sorted_score[1:] != sorted_score[:-1], True)
-    a_w = np.cumsum(truth)[last] / max(truth.sum(), 1)
-    kept = 1 - np.cumsum(~truth)[last] / max((~truth).sum(), 1)
-    allowed = np.flatnonzero(kept >= a_c)
-    if len(allowed) == 0:
-        return float("inf"), 0.0, 1.0
-    at = allowed[-1]
-    steps = sorted_score[last]
-    below = steps[at + 1] if at + 1 < len(steps) else steps[at] - 1
-    return float((steps[at] + below) / 2), float(a_w[at]), float(kept[at])
+    return train(losses.features[rows], losses.corruption[rows], weight[rows], TREES, LEAVES, RATE)
 
 
 def area(score: Floats, corruption: Bools) -> float:
@@ -140,24 +101,6 @@ def area(score: Floats, corruption: Bools) -> float:
     truth = corruption[order]
     n_w, n_c = truth.sum(), (~truth).sum()
     return float((ranks[truth].sum() - n_w * (n_w + 1) / 2) / (n_w * n_c)) if n_w and n_c else float("nan")
-
-
-def logistic(x: Floats) -> Floats:
-    """The logistic function."""
-    return 1 / (1 + np.exp(-x))
-
-
-def reliability(probability: Floats, corruption: Bools, weight: Floats) -> list[tuple[float, float, int]]:
-    """Mean prediction, share of corruption and number of losses in ten bins of the prediction."""
-    bins = np.minimum((probability * 10).astype(int), 9)
-    rows = []
-    for index in range(10):
-        chosen = bins == index
-        if chosen.sum() >= 20:
-            mean = np.average(probability[chosen], weights=weight[chosen])
-            share = np.average(corruption[chosen], weights=weight[chosen])
-            rows.append((round(float(mean), 4), round(float(share), 4), int(chosen.sum())))
-    return rows
 
 
 def assess(losses: Losses, family: str, probability: Floats, threshold: float) -> dict[str, Any]:
@@ -191,94 +134,9 @@ def assess(losses: Losses, family: str, probability: Floats, threshold: float) -
         "a_c": float((~verdict[~truth]).mean()),
         "best_published": champion,
         "best_published_a_t_at_a_c": rivals[champion]["a_t_at_a_c"] if champion else float("nan"),
-        "reliability": reliability(own, truth, balance),
+        "reliability": reliability(own, truth, balance, least=20),
         "rivals": rivals,
     }
-
-
-def write(
-    model: lightgbm.LGBMClassifier,
-    platt: tuple[float, float],
-    threshold: float,
-    version: int,
-    note: str,
-    examples: npt.NDArray[np.float32],
-) -> None:
-    """Writes the model as a Rust table, with what it says of some examples for a test."""
-    slope, intercept = platt
-    said = logistic(slope * raw(model, examples) + intercept)
-    nodes: list[tuple[int | None, int, int, float]] = []
-
-    def add(tree: dict[str, Any]) -> int:
-        index = len(nodes)
-        if "leaf_value" in tree:
-            nodes.append((None, index, index, tree["leaf_value"]))
-            return index
-        if tree["decision_type"] != "<=":
-            raise ValueError(f"a tree decides by {tree['decision_type']}; only <= is understood")
-        nodes.append((tree["split_feature"], 0, 0, 0.0))
-        low, high = add(tree["left_child"]), add(tree["right_child"])
-        nodes[index] = (tree["split_feature"], low, high, floor(tree["threshold"]))
-        return index
-
-    roots = [add(tree["tree_structure"]) for tree in model.booster_.dump_model()["tree_info"]]
-    if len(nodes) > 65_535:
-        raise ValueError(f"{len(nodes)} nodes do not fit into 16-bit indices")
-
-    def number(value: float) -> str:
-        text = repr(float(np.float32(value)))
-        return text if "e" in text or "." in text else text + ".0"
-
-    lines = [
-        "//! The trained model. Written by `training/fit.py`; do not edit.",
-        "//!",
-        f"//! {note}",
-        "",
-        "use super::{TreeNode, LEAF};",
-        "",
-        f"pub(super) const VERSION: u32 = {version};",
-        f"pub(super) const THRESHOLD: f64 = {threshold!r};",
-        f"pub(super) const SLOPE: f64 = {slope!r};",
-        f"pub(super) const INTERCEPT: f64 = {intercept!r};",
-        "",
-        "#[rustfmt::skip]",
-        f"pub(super) static ROOTS: &[u16] = &{roots};",
-        "",
-        "const fn n(feature: u8, low: u16, high: u16, threshold: f32) -> TreeNode {",
-        "    TreeNode { feature, low, high, threshold }",
-        "}",
-        "",
-        "#[rustfmt::skip]",
-        "pub(super) static NODES: &[TreeNode] = &[",
-    ]
-    row = "   "
-    for feature, low, high, value in nodes:
-        item = f" n({'LEAF' if feature is None else feature}, {low}, {high}, {number(value)}),"
-        if len(row) + len(item) > 130:
-            lines.append(row)
-            row = "   "
-        row += item
-    lines += [
-        row,
-        "];",
-        "",
-        "/// Features, and what the trained model says of them.",
-        "#[cfg(test)]",
-        "#[rustfmt::skip]",
-    ]
-    lines += ["pub(super) static EXAMPLES: &[([f32; super::COUNT], f64)] = &["]
-    lines += [
-        f"    ([{', '.join(map(number, row))}], {p!r}),"
-        for row, p in zip(examples.tolist(), said.tolist(), strict=True)
-    ]
-    lines += ["];", ""]
-    MODEL.write_text("\n".join(lines))
-
-
-def floor(threshold: float) -> float:
-    """The largest single-precision number not above ``threshold``: it splits single-precision features in the same way."""
-    single = np.float32(threshold)
-    return float(single if float(single) <= threshold else np.nextafter(single, np.float32("-inf")))
 
 
 PAGE_HEAD = """# The learned differentiator
@@ -394,8 +252,7 @@ def main() -> None:
 
     asked = train & losses.asked
     weight = weights(losses, asked)[asked]
-    platt = LogisticRegression(C=1e6).fit(unseen[asked, None], losses.corruption[asked], sample_weight=weight)
-    slope, intercept = float(platt.coef_[0, 0]), float(platt.intercept_[0])
+    slope, intercept = platt(unseen[asked], losses.corruption[asked], weight)
     probability = logistic(slope * unseen + intercept)
     # The threshold keeps A_c in each training family although the model has not seen it.
     of_family = {
@@ -424,7 +281,8 @@ def main() -> None:
         trained = sorted(set(families) - set(HELD_OUT))
         note = f"Version {arguments.version}: {TREES} trees of up to {LEAVES} leaves, {int(train.sum())} losses of the families {', '.join(trained)}."
         chosen = np.random.default_rng(SEED).choice(np.flatnonzero(losses.asked), 40, replace=False)
-        write(model, (slope, intercept), threshold, arguments.version, note, losses.features[np.sort(chosen)])
+        constants = {"VERSION: u32": str(arguments.version), "THRESHOLD: f64": repr(threshold)}
+        write(model, MODEL, "fit.py", note, constants, (slope, intercept), losses.features[np.sort(chosen)])
         content = {"version": arguments.version, "threshold": threshold, "importance": importance, "families": report}
         REPORT.write_text(json.dumps(content, indent=1) + "\n")
         PAGE.write_text(page(content, trained))

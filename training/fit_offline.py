@@ -13,13 +13,15 @@ import argparse
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import lightgbm
 import numpy as np
 import numpy.typing as npt
 import pyarrow.csv
-from sklearn.linear_model import LogisticRegression
+from trees import SEED, Bools, Floats, best, logistic, platt, raw, reliability, train, write
+
+if TYPE_CHECKING:
+    import lightgbm
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "crates/capture/src/causes/learned/model.rs"
@@ -28,9 +30,7 @@ PAGE = ROOT / "docs/captures-accuracy.md"
 PLACES = ("sender", "middle", "receiver")
 #: Columns before the features.
 FIRST_FEATURE = 14
-TREES, LEAVES, SEED = 120, 24, 1
-#: The accuracy on congestion losses that has to be kept.
-A_C = 0.95
+TREES, LEAVES, RATE = 120, 24, 0.1
 #: How much better than the live differentiator it has to be.
 MARGIN = 0.10
 #: How far a probability may be from the frequency.
@@ -39,9 +39,6 @@ CALIBRATED = 0.05
 MOST = 200
 #: What a damaged copy in the capture says.
 CERTAIN = 0.999
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -124,72 +121,19 @@ def weights(losses: Losses, rows: Bools, *, balanced: bool) -> Floats:
 
 def fit(losses: Losses, rows: Bools) -> lightgbm.LGBMClassifier:
     """Trains on the given rows."""
-    model = lightgbm.LGBMClassifier(
-        n_estimators=TREES,
-        num_leaves=LEAVES,
-        learning_rate=0.1,
-        min_child_samples=200,
-        subsample=0.7,
-        subsample_freq=1,
-        colsample_bytree=0.6,
-        reg_lambda=5.0,
-        random_state=SEED,
-        deterministic=True,
-        force_row_wise=True,
-        n_jobs=1,
-        verbose=-1,
-    )
     weight = weights(losses, rows, balanced=True)
-    model.fit(losses.features[rows], losses.corruption[rows], sample_weight=weight[rows])
-    return model
+    return train(losses.features[rows], losses.corruption[rows], weight[rows], TREES, LEAVES, RATE)
 
 
-def raw(model: lightgbm.LGBMClassifier, features: npt.NDArray[np.float32]) -> Floats:
-    """The sum of the trees, before the logistic function."""
-    return np.asarray(model.predict(features, raw_score=True), dtype=np.float64)
-
-
-def logistic(x: Floats) -> Floats:
-    """The logistic function."""
-    return 1 / (1 + np.exp(-x))
-
-
-def platt(score: Floats, losses: Losses, rows: Bools) -> tuple[float, float]:
-    """Slope and intercept that turn scores into probabilities (Platt 1999)."""
+def calibrated(score: Floats, losses: Losses, rows: Bools) -> tuple[float, float]:
+    """Slope and intercept that turn the scores of some losses into probabilities."""
     weight = weights(losses, rows, balanced=False)[rows]
-    line = LogisticRegression(C=1e6).fit(score[rows, None], losses.corruption[rows], sample_weight=weight)
-    return float(line.coef_[0, 0]), float(line.intercept_[0])
-
-
-def best(score: Floats, corruption: Bools) -> tuple[float, float]:
-    """A_w and A_c at the threshold with the largest A_w among those whose A_c is at least 95 %."""
-    order = np.argsort(-score, kind="stable")
-    sorted_score, truth = score[order], corruption[order]
-    last = np.append(sorted_score[1:] != sorted_score[:-1], True)
-    a_w = np.cumsum(truth)[last] / max(truth.sum(), 1)
-    kept = 1 - np.cumsum(~truth)[last] / max((~truth).sum(), 1)
-    allowed = np.flatnonzero(kept >= A_C)
-    if len(allowed) == 0:
-        return 0.0, 1.0
-    return float(a_w[allowed[-1]]), float(kept[allowed[-1]])
+    return platt(score[rows], losses.corruption[rows], weight)
 
 
 def a_t(score: Floats, corruption: Bools) -> float:
     """The mean accuracy at A_c >= 95 %."""
-    return sum(best(score, corruption)) / 2
-
-
-def reliability(probability: Floats, corruption: Bools, weight: Floats) -> list[tuple[float, float, int]]:
-    """Mean prediction, share of corruption and number of losses in ten bins of the prediction."""
-    bins = np.minimum((probability * 10).astype(int), 9)
-    rows = []
-    for index in range(10):
-        chosen = bins == index
-        if chosen.sum() >= 50:
-            mean = np.average(probability[chosen], weights=weight[chosen])
-            share = np.average(corruption[chosen], weights=weight[chosen])
-            rows.append((round(float(mean), 4), round(float(share), 4), int(chosen.sum())))
-    return rows
+    return sum(best(score, corruption)[1:]) / 2
 
 
 def miscalibration(probability: Floats, corruption: Bools, weight: Floats) -> float:
@@ -211,7 +155,7 @@ def assess(losses: Losses, rows: Bools, probability: Floats) -> dict[str, Any]:
     if truth.sum() < 30 or (~truth).sum() < 30:
         return {"losses": int(rows.sum()), "corruption": float(truth.mean()) if rows.any() else None}
     flat = np.ones(int(rows.sum()))
-    a_w, a_c = best(probability[rows], truth)
+    _, a_w, a_c = best(probability[rows], truth)
     return {
         "losses": int(rows.sum()),
         "corruption": float(truth.mean()),
@@ -221,86 +165,8 @@ def assess(losses: Losses, rows: Bools, probability: Floats) -> dict[str, Any]:
         "a_t_live": a_t(losses.live[rows], truth),
         "a_t_rules": a_t(losses.rules[rows], truth),
         "miscalibration": miscalibration(probability[rows], truth, flat),
-        "reliability": reliability(probability[rows], truth, flat),
+        "reliability": reliability(probability[rows], truth, flat, least=50),
     }
-
-
-def floor(threshold: float) -> float:
-    """The largest single-precision number not above ``threshold``: it splits single-precision features in the same way."""
-    single = np.float32(threshold)
-    return float(single if float(single) <= threshold else np.nextafter(single, np.float32("-inf")))
-
-
-def write(
-    model: lightgbm.LGBMClassifier, line: tuple[float, float], note: str, examples: npt.NDArray[np.float32]
-) -> None:
-    """Writes the model as a Rust table, with what it says of some examples for a test."""
-    slope, intercept = line
-    said = logistic(slope * raw(model, examples) + intercept)
-    nodes: list[tuple[int | None, int, int, float]] = []
-
-    def add(tree: dict[str, Any]) -> int:
-        index = len(nodes)
-        if "leaf_value" in tree:
-            nodes.append((None, index, index, tree["leaf_value"]))
-            return index
-        if tree["decision_type"] != "<=":
-            raise ValueError(f"a tree decides by {tree['decision_type']}; only <= is understood")
-        nodes.append((tree["split_feature"], 0, 0, 0.0))
-        low, high = add(tree["left_child"]), add(tree["right_child"])
-        nodes[index] = (tree["split_feature"], low, high, floor(tree["threshold"]))
-        return index
-
-    roots = [add(tree["tree_structure"]) for tree in model.booster_.dump_model()["tree_info"]]
-    if len(nodes) > 65_535:
-        raise ValueError(f"{len(nodes)} nodes do not fit into 16-bit indices")
-
-    def number(value: float) -> str:
-        text = repr(float(np.float32(value)))
-        return text if "e" in text or "." in text else text + ".0"
-
-    lines = [
-        "//! The trained model. Written by `training/fit_offline.py`; do not edit.",
-        "//!",
-        f"//! {note}",
-        "",
-        "use super::{TreeNode, LEAF};",
-        "",
-        f"pub(super) const SLOPE: f64 = {slope!r};",
-        f"pub(super) const INTERCEPT: f64 = {intercept!r};",
-        "",
-        "#[rustfmt::skip]",
-        f"pub(super) static ROOTS: &[u16] = &{roots};",
-        "",
-        "const fn n(feature: u8, low: u16, high: u16, threshold: f32) -> TreeNode {",
-        "    TreeNode { feature, low, high, threshold }",
-        "}",
-        "",
-        "#[rustfmt::skip]",
-        "pub(super) static NODES: &[TreeNode] = &[",
-    ]
-    row = "   "
-    for feature, low, high, value in nodes:
-        item = f" n({'LEAF' if feature is None else feature}, {low}, {high}, {number(value)}),"
-        if len(row) + len(item) > 130:
-            lines.append(row)
-            row = "   "
-        row += item
-    lines += [
-        row,
-        "];",
-        "",
-        "/// Features, and what the trained model says of them.",
-        "#[cfg(test)]",
-        "#[rustfmt::skip]",
-    ]
-    lines += ["pub(super) static EXAMPLES: &[([f32; super::COUNT], f64)] = &["]
-    lines += [
-        f"    ([{', '.join(map(number, row))}], {p!r}),"
-        for row, p in zip(examples.tolist(), said.tolist(), strict=True)
-    ]
-    lines += ["];", ""]
-    MODEL.write_text("\n".join(lines))
 
 
 HEAD = """# How far to trust causes in captures
@@ -451,7 +317,7 @@ def main() -> None:
     probability = np.zeros(len(everything))
     for family in families:
         own = losses.family == family
-        slope, intercept = platt(score, losses, ~own)
+        slope, intercept = calibrated(score, losses, ~own)
         probability[own] = logistic(slope * score[own] + intercept)
     probability[losses.damaged] = CERTAIN
     per_place = {
@@ -459,7 +325,7 @@ def main() -> None:
         for place in PLACES
     }
     model = fit(losses, everything)
-    line = platt(score, losses, everything)
+    line = calibrated(score, losses, everything)
     gain = dict(zip(losses.names, model.booster_.feature_importance("gain").tolist(), strict=True))
     natural = weights(losses, everything, balanced=False)
     worlds = len(np.unique(np.char.add(losses.family, losses.world.astype(str))))
@@ -480,7 +346,7 @@ def main() -> None:
         "places": {place: mean_of(parts) for place, parts in per_place.items()},
         "by_place": {place: dict(zip(families, parts, strict=True)) for place, parts in per_place.items()},
         "calibration": miscalibration(probability, losses.corruption, natural),
-        "reliability": reliability(probability, losses.corruption, natural),
+        "reliability": reliability(probability, losses.corruption, natural, least=50),
         "arrived": losses.arrived,
         "arrived_noticed": losses.arrived_noticed,
         "importance": {
@@ -496,7 +362,7 @@ def main() -> None:
     if not arguments.dry:
         note = f"{TREES} trees of up to {LEAVES} leaves, {len(everything)} losses of the families {', '.join(sorted(families))}."
         chosen = np.random.default_rng(SEED).choice(len(everything), 40, replace=False)
-        write(model, line, note, losses.features[np.sort(chosen)])
+        write(model, MODEL, "fit_offline.py", note, {}, line, losses.features[np.sort(chosen)])
         REPORT.write_text(json.dumps(report, indent=1) + "\n")
         PAGE.write_text(page(report))
 

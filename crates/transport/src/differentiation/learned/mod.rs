@@ -3,12 +3,14 @@
 //! [`features`] says what is measured, `model` is the trained table, written by `training/fit.py` from the losses of simulated worlds.
 
 pub mod features;
+pub mod forest;
 #[allow(clippy::unreadable_literal, clippy::excessive_precision)] // numbers as they were trained
 mod model;
 #[cfg(test)]
 mod tests;
 
 use self::features::{Features, COUNT};
+use self::forest::{Forest, TreeNode, LEAF};
 use super::{Cause, LossDifferentiator, Verdict};
 use crate::kit::{Build, Cut, Notes, Part, Threshold};
 use crate::path::{Ack, Loss};
@@ -49,33 +51,13 @@ impl Build<dyn LossDifferentiator> for Settings {
 /// Version of the trained model: counts how often it was trained anew.
 pub const VERSION: u32 = model::VERSION;
 
-/// A node of a tree. A sample goes to `low` if its feature is at most `threshold`, else to `high`; a leaf has itself for both and its value for
-/// a threshold.
-#[derive(Clone, Copy, Debug)]
-struct TreeNode {
-    feature: u8,
-    low: u16,
-    high: u16,
-    threshold: f32,
-}
-
-/// Stands in place of a feature's number where a node of the tree is a leaf.
-const LEAF: u8 = u8::MAX;
+/// The trained trees.
+static FOREST: Forest = Forest { roots: model::ROOTS, nodes: model::NODES, slope: model::SLOPE, intercept: model::INTERCEPT };
 
 /// The probability of corruption.
 #[must_use]
 pub fn probability(features: &[f32; COUNT]) -> f64 {
-    let mut sum = 0.0;
-    for &root in model::ROOTS {
-        let mut node = &model::NODES[usize::from(root)];
-        while node.feature != LEAF {
-            let low = features[usize::from(node.feature)] <= node.threshold;
-            node = &model::NODES[usize::from(if low { node.low } else { node.high })];
-        }
-        sum += f64::from(node.threshold);
-    }
-    // Platt 1999: the sum of the trees is calibrated by a line before the logistic function.
-    1.0 / (1.0 + libm::exp(-(model::SLOPE * sum + model::INTERCEPT)))
+    FOREST.probability(features)
 }
 
 /// The state of one connection.

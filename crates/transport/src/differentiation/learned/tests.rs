@@ -1,7 +1,7 @@
 //! The table says what was trained, and the features say what they are called.
 
 use super::features::{Features, COUNT, NAMES};
-use super::{model, probability, LEAF};
+use super::{model, probability, FOREST};
 use crate::path::{Ack, Loss, Path, Trigger};
 use crate::segment::Options;
 use crate::time::{Duration, Instant};
@@ -20,13 +20,7 @@ fn the_table_says_what_was_trained() {
 
 #[test]
 fn every_tree_ends() {
-    for (index, node) in model::NODES.iter().enumerate() {
-        if node.feature != LEAF {
-            assert!(usize::from(node.feature) < COUNT);
-            // Children come after their parent: no walk can go round.
-            assert!(usize::from(node.low) > index && usize::from(node.high) > index);
-        }
-    }
+    assert!(FOREST.is_sound(COUNT));
 }
 
 /// A path on a script: each acknowledgement delivers a segment that took `delay_ms`, one millisecond after the one before.

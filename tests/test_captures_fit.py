@@ -111,6 +111,23 @@ def test_errors_of_bits_are_told_by_the_lengths_of_packets() -> None:
     assert low < 2e-6 < high < 1.5 * low
 
 
+def test_of_processes_that_nothing_tells_apart_the_simplest_is_chosen() -> None:
+    # One packet of another length, the last of the transfer, does not tell errors of bits from errors of packets.
+    rng = np.random.default_rng(4)
+    octets = np.full(20_000, 1500)
+    octets[-1] = 700
+    found = candidates(Fates(rng.random(20_000) < 0.01, octets, np.arange(20_000.0)))
+    assert [process.kind for process in found[:2]] == ["independent", "bits"]
+
+
+def test_the_least_jitter_of_packets_that_keep_their_order_is_no_part_of_the_delay() -> None:
+    made = TOOL.world("jitter", 100)
+    measured = TOOL.measure(made, runs=1)
+    # Packets a few milliseconds apart with up to 15 ms of jitter: hardly one has none.
+    assert abs(measured["delay_error_s"]) <= TOOL.DELAY_S
+    assert measured["covered"]["jitter_s"]
+
+
 def test_the_interval_of_a_share_holds_as_often_as_it_says() -> None:
     rng = np.random.default_rng(3)
     inside = 0

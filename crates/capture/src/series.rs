@@ -182,6 +182,8 @@ struct Open {
     window: Option<u64>,
     /// The receiver has said what arrived behind holes.
     selective: bool,
+    /// Segments that lie behind a hole, as duplicate acknowledgements count them.
+    held: usize,
     /// Octets of headers of the latest segment.
     header: u32,
 }
@@ -317,6 +319,9 @@ impl Recorder {
             return;
         }
         open.selective |= !segment.options.sack().is_empty();
+        if ack == open.una && segment.len == 0 && !syn {
+            open.held = (open.held + 1).min(open.stretches.len().saturating_sub(1));
+        }
         let mut arrived = Vec::new();
         for &(left, right) in segment.options.sack() {
             let (left, right) = (open.position(left), open.position(right));
@@ -326,12 +331,15 @@ impl Recorder {
         }
         if ack > open.una {
             let covered = open.take(open.una, ack);
-            // More than a delayed acknowledgement waits for: the first filled a hole, the others lay behind it already. What was sent again of them
-            // had arrived before; of the later copy nothing is known.
-            let buffered = !open.selective && covered.len() > DELAYED;
+            // What arrives beside a hole is acknowledged at once (RFC 5681, 4.2): the first filled the hole, the others lay behind it already. So
+            // did they if there are more than a delayed acknowledgement waits for.
+            let behind = covered.len().saturating_sub(1);
+            let buffered = !open.selective && (covered.len() > DELAYED || open.held > 0);
+            open.held = if ack >= open.nxt { 0 } else { open.held.saturating_sub(behind) };
+            let filled = covered.first().map(|first| in_time(&self.series.copies, first.row, segment.at, soonest));
             for (place, stretch) in covered.into_iter().enumerate() {
-                match stretch.before {
-                    Some(before) if buffered && place > 0 => self.series.copies[before].fate = Fate::Arrived,
+                match (filled, stretch.before) {
+                    (Some(filled), Some(_)) if buffered && place > 0 => lay_behind(&mut self.series.copies, stretch.row, filled),
                     _ => arrived.push(stretch),
                 }
             }
@@ -339,19 +347,38 @@ impl Recorder {
             open.nxt = open.nxt.max(ack);
         }
         for stretch in arrived {
-            // An acknowledgement that comes sooner than any round trip is that of a copy before.
-            let mut row = stretch.row;
-            while let (Some(before), true) =
-                (self.series.copies[row].before, segment.at.since(self.series.copies[row].at) < soonest)
-            {
-                row = before;
-            }
+            let row = in_time(&self.series.copies, stretch.row, segment.at, soonest);
             let copy = &mut self.series.copies[row];
             if copy.fate == Fate::Open || row != stretch.row {
                 copy.acked = Some((segment.number, segment.at));
                 copy.expected = expected;
                 copy.fate = Fate::Arrived;
             }
+        }
+    }
+}
+
+/// The latest copy that can have been acknowledged at `at`, of that in `row` and those before it: an acknowledgement that comes sooner than any round
+/// trip is that of a copy before.
+fn in_time(copies: &[Copy], mut row: usize, at: Instant, soonest: Duration) -> usize {
+    while let (Some(before), true) = (copies[row].before, at.since(copies[row].at) < soonest) {
+        row = before;
+    }
+    row
+}
+
+/// Data that was sent again lay behind a hole when the copy in `filled` filled it. Copies that left after that one had not arrived, and nothing tells
+/// whether they did; if one copy is left, it had. If several are, nothing tells them apart.
+fn lay_behind(copies: &mut [Copy], row: usize, filled: usize) {
+    let mut chain = vec![row];
+    while let Some(before) = copies[chain[chain.len() - 1]].before {
+        chain.push(before);
+    }
+    let sooner: Vec<usize> = chain.into_iter().filter(|copy| *copy < filled).collect();
+    let fate = if sooner.len() == 1 { Fate::Arrived } else { Fate::Open };
+    for copy in sooner {
+        if copies[copy].fate != Fate::Arrived {
+            copies[copy].fate = fate;
         }
     }
 }

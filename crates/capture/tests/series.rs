@@ -164,6 +164,42 @@ fn without_sack_what_lay_behind_a_hole_had_arrived_though_it_was_sent_again() {
 }
 
 #[test]
+fn without_sack_every_second_of_a_flight_was_lost() {
+    let mut talk = Talk::new(100);
+    talk.data(0, 0);
+    talk.ack(50, 1, &[]);
+    (1..6).for_each(|segment| talk.data(100 + u64::from(segment), segment));
+    // 2 and 4 have arrived: two duplicates.
+    (150..152).for_each(|at| talk.ack(at, 1, &[]));
+    talk.data(400, 1);
+    talk.ack(450, 3, &[]);
+    (3..6).for_each(|segment| talk.data(448 + u64::from(segment), segment));
+    // The repair of 3 fills a hole, that of 4 was not needed. 5 stands alone.
+    talk.ack(501, 5, &[]);
+    talk.ack(503, 6, &[]);
+    use Fate::{Arrived, Lost, Open};
+    let first = [(0, Arrived), (1, Lost), (2, Arrived), (3, Lost), (4, Arrived), (5, Lost), (1, Arrived), (3, Arrived)];
+    assert_eq!(fates(&talk.copies()), [&first[..], &[(4, Open), (5, Arrived)]].concat());
+}
+
+#[test]
+fn without_sack_either_of_two_copies_may_have_lain_behind_a_hole() {
+    let mut talk = Talk::new(100);
+    talk.data(0, 0);
+    talk.ack(50, 1, &[]);
+    (1..4).for_each(|segment| talk.data(100 + u64::from(segment), segment));
+    talk.ack(151, 1, &[]);
+    // Everything is sent again, and the first is lost again.
+    (1..4).for_each(|segment| talk.data(400 + u64::from(segment), segment));
+    (450..452).for_each(|at| talk.ack(at, 1, &[]));
+    talk.data(900, 1);
+    talk.ack(950, 4, &[]);
+    use Fate::{Arrived, Lost, Open};
+    let first = [(0, Arrived), (1, Lost), (2, Open), (3, Open), (1, Lost), (2, Open), (3, Open), (1, Arrived)];
+    assert_eq!(fates(&talk.copies()), first);
+}
+
+#[test]
 fn of_three_copies_of_which_two_arrived_the_middle_one_was_lost() {
     let mut talk = Talk::new(100);
     talk.data(0, 0);

@@ -21,7 +21,7 @@ from whyloss.stats import LEVEL
 if TYPE_CHECKING:
     from whyloss.captures.series import Series
 
-__all__ = ["Bottleneck", "Queue", "bottleneck", "departures"]
+__all__ = ["LOW", "Bottleneck", "Queue", "bottleneck", "departures"]
 
 Times = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -41,6 +41,8 @@ SAME = 1e-5
 #: Speeds of lines that a sender may have, how much faster than the bottleneck they are at least, and which share of
 #: what is unexplained remains if one is there.
 LINES_BPS, FASTER, CLEARER = (1e9, 1e8, 1e7), 1.5, 0.98
+#: Percent of what is unexplained that lies below its level by chance.
+LOW = 2
 #: Queue limits that are tried first, and copies that they are tried on.
 TRIED, LOOKED_AT = 12, 40_000
 
@@ -213,7 +215,7 @@ def _best_rate(series: Series, timed: Flags, taken: Flags, near: float) -> float
 
 def _level(residuals: Times) -> float:
     """The level below which nothing lies but chance."""
-    low, quarter, middle = np.percentile(residuals, [2, 25, 50])
+    low, quarter, middle = np.percentile(residuals, [LOW, 25, 50])
     # Where nothing varies, what lies below is where the model of the queue is wrong by a packet.
     return float(middle if middle - quarter < 1e-4 else low)
 
@@ -285,12 +287,16 @@ def _replay(series: Series, rate: float, limit: int | None, most: int) -> tuple[
     doubtful: list[int] = []
     gone, last, against = 0, -math.inf, 0
     octets, lost = (series.packet_octets * 8 / rate).tolist(), series.lost.tolist()
+    unknown = series.open.tolist()
     for place, time in enumerate(series.time_s[: len(refused)].tolist()):
         while gone < len(ends) and ends[gone] <= time:
             gone += 1
         if gone == len(ends):
             doubtful.clear()
         if len(ends) - gone - 1 >= limit:
+            if unknown[place]:
+                # Nothing speaks for either; the model says that it was refused.
+                continue
             if lost[place]:
                 refused[place] = True
                 continue

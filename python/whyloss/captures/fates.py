@@ -20,6 +20,9 @@ __all__ = ["Fates", "Process", "best", "bits", "candidates", "elliott", "gilbert
 
 #: Fates are asked for no more than this many losses before a process with memory is tried.
 FEW = 8
+#: Processes whose criteria differ by no more cannot be told apart: that is "not worth more than a bare mention" (Kass &
+#: Raftery 1995).
+SAME = 2.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,10 @@ def run_lengths(marked: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def candidates(fates: Fates) -> list[Process]:
-    """All processes that the fates can tell, the best by Schwarz's criterion first."""
+    """All processes that were tried, the chosen one first, the others by Schwarz's criterion.
+
+    Chosen is the one that is the simplest of those that cannot be told from the best.
+    """
     if fates.losses == 0:
         return [Process("none", 0.0, len(fates))]
     found = [independent(fates)]
@@ -83,11 +89,15 @@ def candidates(fates: Fates) -> list[Process]:
         found.append(gilbert(fates))
         found.append(gilbert_in_time(fates))
         found.append(elliott(fates))
-    return sorted((process for process in found if math.isfinite(process.log_likelihood)), key=lambda it: it.bic)
+    found = [process for process in found if math.isfinite(process.log_likelihood)]
+    least = min(process.bic for process in found)
+    # From the simplest to the most involved, as they were tried.
+    chosen = next(process for process in found if process.bic <= least + SAME)
+    return sorted(found, key=lambda it: (it is not chosen, it.bic))
 
 
 def best(fates: Fates) -> Process:
-    """The process that Schwarz's criterion prefers."""
+    """The process that Schwarz's criterion prefers, as :func:`candidates` has it."""
     return candidates(fates)[0]
 
 

@@ -108,16 +108,21 @@ class Fit:
         header = int(np.median(self.series.packet_octets - self.series.octets))
         return header * 8 / self.bottleneck.rate_bps
 
+    def _one_way(self, base_s: float) -> float:
+        """Half of what stays the same: an answer takes its time, and jitter delays all a little."""
+        always = 0.0 if self.jitter is None else self.jitter.least_s
+        return max((base_s - self._answer_s - always) / 2, 0.0)
+
     @property
     def delay_s(self) -> float:
         """Of one way."""
-        return max((self.bottleneck.base_s - self._answer_s) / 2, 0.0)
+        return self._one_way(self.bottleneck.base_s)
 
     @property
     def delay_interval_s(self) -> tuple[float, float]:
         """Of one way."""
         low, high = self.bottleneck.base_interval_s
-        return max((low - self._answer_s) / 2, 0.0), (high - self._answer_s) / 2
+        return self._one_way(low), self._one_way(high)
 
     @property
     def queue_packets(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from whyloss.captures.fates import SAME
 from whyloss.stats import LEVEL
 
 if TYPE_CHECKING:
@@ -101,11 +102,16 @@ def _flow(say: _Lines, fit: Any, transfer: Transfer, scheme: str, profile: str) 
 def channel(fit: Any) -> list[str]:
     """The lines of the loss process."""
     process = fit.process
-    lines = [
-        f"# {other.kind}: BIC {other.bic - process.bic:+.1f}" for other in fit.processes if other.kind != process.kind
-    ]
+    lines = []
+    for other in (it for it in fit.processes if it.kind != process.kind):
+        lines.append(f"# {other.kind}: BIC {other.bic - process.bic:+.1f}")
+        if other.bic - process.bic <= SAME:
+            as_well = ", ".join(f"{name} {value:.6g}" for name, value in other.parameters.items())
+            lines.append(f"#   cannot be told from it: {as_well}")
     if lines:
-        lines.insert(0, f"# Loss process: {process.kind}, by BIC; the others are worse by so much.")
+        lines.insert(
+            0, f"# Loss process: {process.kind}, the simplest of the best by BIC; the others differ by so much."
+        )
     lines += [
         f"# {name} {value:.6g}, {_interval(process.intervals.get(name, (-math.inf, math.inf)), lambda x: f'{x:.6g}')}"
         for name, value in process.parameters.items()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize, stats
 
+from whyloss.captures.bottleneck import LOW
 from whyloss.captures.fates import run_lengths
 from whyloss.stats import LEVEL, Proportion
 
@@ -26,6 +27,8 @@ SMALL_S = 3e-4
 LOOKED_AT = 4000
 #: Parts of a capture whose differences tell how sure a mean is.
 PARTS = 8
+#: Times that delays are drawn, so that what is measured is compared with a law and not with one sample of it.
+DRAWS = 4
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Jitter:
     deviation_s: float | None
     #: Largest distance between the distributions of what was measured and what the law gives (Kolmogorov and Smirnov).
     distance: float
+    #: What even the least delayed have of it, as packets keep their order: it is no part of the base delay.
+    least_s: float
 
 
 @dataclass(frozen=True)
@@ -125,13 +130,13 @@ def jitter(series: Series, fitted: Bottleneck) -> Jitter | None:
     if len(timed) > LOOKED_AT:
         some = np.linspace(0, len(timed) - 1, LOOKED_AT).astype(int)
         timed, measured = timed[some], measured[some]
-    low, middle, high = np.percentile(measured, [2, 50, 95])
+    low, middle, high = np.percentile(measured, [LOW, 50, 95])
     if middle - low < SMALL_S and high - low < 2 * SMALL_S:
         return None
     taken = ~fitted.refused & ~series.lost
     left = fitted.departed_s
-    rng = np.random.default_rng(1)
-    uniform = rng.random(len(series))
+    # A row each time that delays are drawn.
+    uniform = np.random.default_rng(1).random((DRAWS, len(series)))
     units = {
         "uniform": 2 * uniform,
         "exponential": stats.expon.ppf(uniform),
@@ -144,15 +149,15 @@ def jitter(series: Series, fitted: Bottleneck) -> Jitter | None:
 
     def extra(unit: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
         arrived = np.where(taken, left + mean * unit, -math.inf)
-        return np.maximum.accumulate(arrived) - left
+        return (np.maximum.accumulate(arrived, axis=1) - left)[:, timed]
 
     def distance(unit: NDArray[np.float64], mean: float, inside: NDArray[np.bool_]) -> float:
-        ours, theirs = extra(unit, mean)[timed][inside], measured[inside]
-        ours, theirs = np.sort(ours - np.percentile(ours, 2)), np.sort(theirs - np.percentile(theirs, 2))
+        ours, theirs = extra(unit, mean)[:, inside].ravel(), measured[inside]
+        ours, theirs = np.sort(ours - np.percentile(ours, LOW)), np.sort(theirs - np.percentile(theirs, LOW))
         # Kolmogorov and Smirnov's, without the probability, which takes most of the time.
         everywhere = np.concatenate((ours, theirs))
-        apart = np.searchsorted(ours, everywhere, side="right") - np.searchsorted(theirs, everywhere, side="right")
-        return float(np.abs(apart).max()) / len(ours)
+        above = np.searchsorted(ours, everywhere, side="right") / len(ours)
+        return float(np.abs(above - np.searchsorted(theirs, everywhere, side="right") / len(theirs)).max())
 
     def search(unit: NDArray[np.float64], inside: NDArray[np.bool_], near: float, width: float) -> tuple[float, float]:
         grid = near + np.linspace(-width, width, 13)
@@ -177,4 +182,11 @@ def jitter(series: Series, fitted: Bottleneck) -> Jitter | None:
     half = math.inf
     if len(means) > 1:
         half = float(stats.t.ppf(0.5 + LEVEL / 2, len(means) - 1) * np.std(means, ddof=1) / math.sqrt(len(means)))
-    return Jitter(law, mean, (max(mean - half, 0.0), mean + half), None if ratio is None else ratio * mean, least)
+    return Jitter(
+        law=law,
+        mean_s=mean,
+        interval_s=(max(mean - half, 0.0), mean + half),
+        deviation_s=None if ratio is None else ratio * mean,
+        distance=least,
+        least_s=float(np.percentile(extra(unit, mean), LOW)),
+    )

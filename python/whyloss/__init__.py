@@ -7,16 +7,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from whyloss import _native
 from whyloss._native import InputError, PartError, Progress, WhylossError, write_pattern
 from whyloss.parts import add_part
-from whyloss.results import Results, Table
+from whyloss.paths import path
+from whyloss.results import Picture, Results, Table, drawers
 from whyloss.scenario import Scenario
 from whyloss.sweep import Sweep
 
 if TYPE_CHECKING:
+    from whyloss.drawing import plot
     from whyloss.friendliness import Friendliness, friendly
 
 __all__ = [
@@ -32,16 +35,29 @@ __all__ = [
     "__version__",
     "add_part",
     "friendly",
+    "path",
+    "plot",
     "write_pattern",
 ]
 
 __version__ = _native.VERSION
 
 
-def __getattr__(name: str) -> object:
-    """What is imported when it is asked for: scipy takes longer than many a run."""
-    if name not in ("Friendliness", "friendly"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from whyloss import friendliness
+#: What is imported when it is asked for, and where it is: scipy and matplotlib take longer than many a run.
+_LATE = {"Friendliness": "friendliness", "friendly": "friendliness", "plot": "drawing"}
 
-    return getattr(friendliness, name)
+
+def __getattr__(name: str) -> object:
+    """What is imported when it is asked for."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
+
+
+def _draw(*given: Any, **options: Any) -> Picture:
+    from whyloss import drawing
+
+    return drawing.plot(*given, **options)
+
+
+drawers.append(_draw)

@@ -54,10 +54,13 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 def export(canvas: Canvas, path: Path) -> None:
-    """Writes ``canvas`` as SVG or PNG, whichever ``path`` ends in, without anything that differs from day to day."""
+    """Writes ``canvas`` as SVG, PNG or PDF, as ``path`` ends, without anything that differs from day to day."""
     with files.aside(path) as part:
         if path.suffix == ".png":
             canvas.savefig(part, format="png", dpi=160, metadata={"Software": "whyloss"})
+        elif path.suffix == ".pdf":
+            dateless = {"CreationDate": None, "ModDate": None, "Producer": "whyloss", "Creator": "whyloss"}
+            canvas.savefig(part, format="pdf", metadata=dateless)
         else:
             canvas.savefig(part, format="svg", metadata={"Date": None, "Creator": "whyloss"})
 

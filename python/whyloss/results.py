@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
 from whyloss import _native
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
-__all__ = ["Results", "Table"]
+__all__ = ["Picture", "Results", "Table", "drawers"]
+
+
+class Picture(Protocol):
+    """A figure that can be shown and saved."""
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Writes it as its name ends: ``.svg``, ``.png``, ``.pdf`` or ``.html``."""
+
+    def _repr_png_(self) -> bytes: ...
+
+
+#: What draws results. It stands above them, so the package puts it here.
+drawers: list[Callable[..., Picture]] = []
 
 
 class Table:
@@ -148,6 +161,21 @@ class Results:
         """Writes one Parquet file a table into ``folder``; each file is whole or not there."""
         self._native.write_parquet(Path(folder))
         return Path(folder)
+
+    def plot(self, what: Sequence[str] | None = None, **options: Any) -> Picture:
+        """Draws the run: windows, round trips, queue and goodput over time, every loss and every timeout.
+
+        A notebook shows the picture; ``results.plot().save("run.svg")`` writes it. It needs the time series: give
+        :meth:`whyloss.Scenario.replace` an ``output.sample``, or draw the scenario itself with :func:`whyloss.plot`.
+
+        Args:
+            what: the quantities, as :func:`whyloss.plot` takes them.
+            **options: its other options.
+
+        Raises:
+            whyloss.InputError: it is more than one run, or its time series are not there.
+        """
+        return drawers[0](self, what=what, **options)
 
     def summary(self) -> pl.DataFrame:
         """One row a transfer: what it was, how fast it was, and what it lost."""

@@ -6,23 +6,28 @@ What draws is imported by the command: matplotlib takes longer than many a run.
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from whyloss import files
 from whyloss.cli.console import Command, Watch, as_json, say, stopping, tell_json
 from whyloss.cli.options import set_option, with_option
-from whyloss.scenario import Scenario
+from whyloss.cli.paths import choose, link_options, scheme_option, with_schemes
+from whyloss.judgements import judgements
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
-    from whyloss.traces import Run, Span
+    from whyloss.scenario import Scenario
+    from whyloss.traces import Run, Series, Span, TimeSequence
 
 __all__ = ["plot"]
 
 _KINDS = ("series", "sequence", "ladder")
+_ENDINGS = (".svg", ".png", ".pdf", ".html")
 _TIME = re.compile(r"\s*(\d{1,12}(?:\.\d{0,12})?)\s*(ns|us|µs|ms|s|min)?\s*", re.ASCII)
 _NANOSECONDS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 #: No simulated time is longer: nanoseconds are kept in 64 bits.
@@ -50,13 +55,15 @@ class Time(click.ParamType[int]):
 @click.command(
     cls=Command,
     examples=[
-        "whyloss plot examples/lossy-link.toml                             # windows, rate and queue over time",
-        "whyloss plot examples/lossy-link.toml --as sequence --from 1 --to 3",
-        "whyloss plot examples/lossy-link.toml --as ladder --packets 40 -o ladder.png",
+        "whyloss plot --rate 10Mbps --delay 20ms --loss 1% --scheme cubic --scheme bbr --scheme lda-eq",
+        "whyloss plot examples/lossy-link.toml                             # windows, round trips, queue, goodput",
+        "whyloss plot examples/lossy-link.toml --as sequence --from 1 --to 3 -o sequence.html",
+        "whyloss plot examples/lossy-link.toml --as ladder --packets 40 -o ladder.pdf",
         "whyloss plot out/dumbbell --flow sack --what cwnd,ssthresh,queue  # a folder of `whyloss run --out`",
+        "whyloss plot out/one out/two                                      # runs over each other",
     ],
 )
-@click.argument("source", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("sources", metavar="[RUN]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--as",
     "kind",
@@ -72,17 +79,19 @@ class Time(click.ParamType[int]):
 @click.option(
     "--what",
     metavar="LIST",
-    help="For time series, some of cwnd, ssthresh, flight, goodput, throughput, sequence, queue. "
-    "[default: cwnd,ssthresh,flight,goodput,queue; of several flows cwnd,goodput,queue]",
+    help="For time series, some of cwnd, ssthresh, flight, srtt, queue, goodput, throughput, delivered, sequence. "
+    "[default: cwnd,ssthresh,flight,srtt,queue,goodput; of several flows or runs cwnd,srtt,queue,goodput]",
 )
 @click.option("--packets", type=click.IntRange(min=1), help="For a ladder diagram: so many packets at most.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="SVG or PNG file. [default: KIND.svg in the folder, or in out/NAME]",
+    help="SVG, PNG, PDF or HTML file (to zoom into). [default: KIND.svg in the folder, or in out/NAME]",
 )
 @click.option("--width", type=click.FloatRange(60, 400), default=160, show_default=True, help="Millimetres.")
+@scheme_option("Scheme of the first flow; several are drawn over each other. With a scenario or a link.")
+@link_options
 @set_option
 @with_option
 @click.option(
@@ -90,7 +99,7 @@ class Time(click.ParamType[int]):
 )
 @as_json
 def plot(
-    source: Path,
+    sources: tuple[Path, ...],
     kind: str,
     flows: tuple[str, ...],
     start: int,
@@ -99,17 +108,20 @@ def plot(
     packets: int | None,
     output: Path | None,
     width: float,
+    schemes: tuple[str, ...],
+    link: dict[str, Any],
     sets: tuple[str, ...],
     number: int | None,
     as_json: bool,
 ) -> None:
-    """Draw what happened in a single run.
+    """Draw what happened in a run, or in several over each other.
 
     RUN is a folder that `whyloss run --out` wrote, or a scenario file, which is run first, with all that the figure
-    needs written down. The same scenario and run number give the same run, and the same run gives the same picture.
+    needs written down; --rate, --delay and their like make a link without a file. The same scenario and run number give
+    the same run, and the same run gives the same picture.
 
-    In a time-sequence or ladder diagram, the colour of a loss tells its true cause and the shape what the sender made
-    of it; a retransmission is hollow and has the colour and shape of the loss that it repairs.
+    The colour of a loss tells its true cause and the shape what the sender made of it. What was misjudged is told
+    beside the picture.
     """
     from whyloss import traces
 
@@ -119,43 +131,80 @@ def plot(
         raise click.BadParameter(f"goes with --as series only, not with --as {kind}", param_hint="--what")
     if packets is not None and kind != "ladder":
         raise click.BadParameter(f"goes with --as ladder only, not with --as {kind}", param_hint="--packets")
-    if output is not None and output.suffix not in (".svg", ".png"):
+    if output is not None and output.suffix not in _ENDINGS:
         raise click.BadParameter(
-            f"found {output.name!r}; allowed: a name that ends in .svg or .png", param_hint="--output"
+            f"found {output.name!r}; allowed: a name that ends in .svg, .png, .pdf or .html", param_hint="--output"
         )
+    if output is not None and output.suffix == ".html" and kind == "ladder":
+        raise click.BadParameter("a ladder diagram is a picture; allowed: .svg, .png or .pdf", param_hint="--output")
+    if kind != "series" and max(len(sources), len(schemes)) > 1:
+        raise click.BadParameter(f"one run goes with --as {kind}; allowed for several: series", param_hint="--as")
     span = traces.Span(start, end)
     wanted = tuple(name.strip() for name in what.split(",")) if what is not None else None
     needed = traces.tables_of(wanted or traces.DEFAULT) if kind == "series" else {"segments"}
-    run = _run(source, sets, number, needed, span)
-    if kind != "series" and len(flows) > 1:
-        raise click.BadParameter(f"one flow goes with --as {kind}; found {len(flows)}", param_hint="--flow")
-    path = output or (source if source.is_dir() else Path("out") / source.stem) / f"{kind}.svg"
+    runs = _runs(sources, schemes, link, sets, number, needed, span)
+    if len(flows) > 1 and (kind != "series" or len(runs) > 1):
+        of = f"--as {kind}" if kind != "series" else "several runs"
+        raise click.BadParameter(f"one flow goes with {of}; found {len(flows)}", param_hint="--flow")
+    path = output or _place(sources, runs) / f"{kind}.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
-    drawn = _draw(run, kind, flows, span, wanted, packets, path, width)
-    if run.left_out:
-        say(f"packets were kept up to a bound, and {run.left_out} more were not; --from and --to narrow it")
+    drawn = _draw(runs, kind, flows, span, wanted, packets, path, width)
+    for run in runs:
+        if run.left_out:
+            say(f"packets were kept up to a bound, and {run.left_out} more were not; --from and --to narrow it")
+    told = {run.name: judgements(run.rows("losses", span.holds("at_ns"))) for run in runs}
     if as_json:
-        tell_json({"run": run.name, "kind": kind, "file": str(path), **drawn})
+        misjudged = [{"run": name, **asdict(found)} for name, found in told.items()]
+        tell_json({"run": runs[0].name, "kind": kind, "file": str(path), "losses": misjudged, **drawn})
     else:
         click.echo(path)
+        for name, found in told.items():
+            say(f"{name}: {found.sentence()}")
 
 
-def _run(source: Path, sets: tuple[str, ...], number: int | None, needed: Collection[str], span: Span) -> Run:
+def _place(sources: tuple[Path, ...], runs: Sequence[Run]) -> Path:
+    if len(sources) == 1:
+        return sources[0] if sources[0].is_dir() else Path("out") / sources[0].stem
+    return Path("out") / ("path" if not sources else "-".join(run.name for run in runs))
+
+
+def _runs(
+    sources: tuple[Path, ...],
+    schemes: tuple[str, ...],
+    link: dict[str, Any],
+    sets: tuple[str, ...],
+    number: int | None,
+    needed: Collection[str],
+    span: Span,
+) -> list[Run]:
     from whyloss import traces
 
-    if source.is_dir():
-        for option, given in (("--set", bool(sets)), ("--run", number is not None)):
-            if given:
+    found: list[Run] = []
+    for source in sources or (None,):
+        if source is not None and source.is_dir():
+            given = {"--set": sets, "--scheme": schemes, "--run": number is not None}
+            given |= {f"--{name}": True for name in link}
+            for option in (option for option, there in given.items() if there):
                 raise click.BadParameter("goes with a scenario; RUN is the folder of a finished run", param_hint=option)
-        return traces.open_run(source)
-    scenario = Scenario.load(source).with_arguments(list(sets))
+            found.append(traces.open_run(source))
+            continue
+        scenario = choose(source, link).with_arguments(list(sets))
+        several = len(schemes) > 1
+        for label, one in with_schemes(scenario, schemes):
+            found.append(_run(one, label if several else scenario.name, number or 0, needed, span))
+    return found
+
+
+def _run(scenario: Scenario, label: str, number: int, needed: Collection[str], span: Span) -> Run:
+    from whyloss import traces
+
     nothing = stopping(lambda: "a run that is not finished leaves nothing behind")
-    with nothing, Watch(f"running {scenario.name}") as watch:
-        return traces.rerun(scenario, number or 0, needed=needed, span=span, progress=watch.follow)
+    with nothing, Watch(f"running {label}") as watch:
+        return traces.rerun(scenario, number, needed=needed, span=span, progress=watch.follow, name=label)
 
 
 def _draw(
-    run: Run,
+    runs: Sequence[Run],
     kind: str,
     flows: tuple[str, ...],
     span: Span,
@@ -167,16 +216,33 @@ def _draw(
     """Draws it; what there is to count in the picture."""
     from whyloss import traces
 
+    run = runs[0]
     if kind == "series":
-        series = traces.series(run, flows, span, what)
-        traces.draw_series(series, path, width)
+        if len(runs) > 1:
+            series = traces.compared(runs, flows[0] if flows else None, span, what)
+        else:
+            series = traces.series(run, flows, span, what)
+        if path.suffix == ".html":
+            _page(series.title, series, path)
+        else:
+            traces.draw_series(series, path, width)
         return {"lines": [line.label for panel in series.panels for line in panel.lines]}
     flow = run.flow(flows[0] if flows else None)
     if kind == "sequence":
         sequence = traces.time_sequence(run, flow, span)
-        traces.draw_sequence(sequence, path, width)
+        if path.suffix == ".html":
+            _page(sequence.title, sequence, path)
+        else:
+            traces.draw_sequence(sequence, path, width)
         counts = {f"{name}_marks": sum(mark.kind == name for mark in sequence.marks) for name in ("lost", "resent")}
         return {"flow": flow, "segments": len(sequence.sent), "one_of": sequence.every, **counts}
     ladder = traces.ladder(run, flow, span, packets)
     traces.draw_ladder(ladder, path, width)
     return {"flow": flow, "arrows": len(ladder.arrows), "more": ladder.more}
+
+
+def _page(name: str, made: Series | TimeSequence, path: Path) -> None:
+    from whyloss import traces
+    from whyloss.report import render_plot
+
+    files.write(path, render_plot({"name": traces.printable(name), "notes": [], **traces.figure(made)}))

@@ -8,22 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from whyloss import _native
+from whyloss.paths import KIND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FIELDS", "Kind", "names"]
+__all__ = ["Kind", "names"]
 
-#: The fields of a flow that tell its kind.
-FIELDS = (
-    "scheme",
-    "congestion",
-    "differentiator",
-    "reaction",
-    "timeout",
-    "receiver",
-    "parameters",
-)
 #: The fields that may tell it beside these.
 _MORE = ("profile", "tcp", "datagrams")
 
@@ -70,8 +61,8 @@ class Kind:
 
 def _checked(fields: dict[str, object], asked: str) -> dict[str, object]:
     for field in fields:
-        if field.split(".")[0] not in (*FIELDS, *_MORE):
-            msg = f"`{asked}`: found the field `{field}`; allowed: {', '.join([*FIELDS, *_MORE])}"
+        if field.split(".")[0] not in (*KIND, *_MORE):
+            msg = f"`{asked}`: found the field `{field}`; allowed: {', '.join([*KIND, *_MORE])}"
             raise _native.InputError(msg)
     return fields
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whyloss import _native
-from whyloss.friendliness.kinds import FIELDS
+from whyloss.paths import KIND, onto, quantity
 from whyloss.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -27,12 +27,9 @@ SEED = 1
 PACKET = 1500
 
 #: What a scenario's own flow has of these the flows of the test have not: their kind is another, and they have no end.
-_OWN = {*FIELDS, "shadows", "name", "count", "size", "striped", "chunk", "playback"}
-#: What the pattern may tell a flow of datagrams.
-_DATAGRAM = {"from", "to", "traffic", "start", "start_spread", "datagrams"}
+_OWN = {*KIND, "shadows", "name", "count", "size", "striped", "chunk", "playback"}
 #: A flow with one of these is cross traffic, which stays as it is: what it sends is an application's.
 _CROSS = {"cbr", "stream", "web"}
-_UNITS = {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 
 
 def dumbbell(
@@ -67,17 +64,11 @@ def dumbbell(
         "flow": [{"start_spread": "1 s", "profile": profile, "scheme": "newreno"}],
     }
     plain = Scenario(document).to_dict()["dumbbell"]["bottleneck"]
-    bits = _quantity(plain["rate"])
-    packets = round(bits * 2 * _quantity(plain["delay"]) / (8 * PACKET))
+    bits = quantity(plain["rate"])
+    packets = round(bits * 2 * quantity(plain["delay"]) / (8 * PACKET))
     document["dumbbell"]["bottleneck"]["queue"] = queue or f"{max(packets, 2)} pkt"
     document["scenario"]["send_overhead"] = f"{round(8 * PACKET / bits * 1e9)} ns"
     return Scenario(document)
-
-
-def _quantity(text: str) -> float:
-    """A rate in bit/s or a time in seconds, as the engine writes them."""
-    number, unit = text.split()
-    return float(number) * _UNITS[unit]
 
 
 def load(world: Scenario | str | PathLike[str] | None) -> Scenario:
@@ -116,16 +107,8 @@ def mixtures(scenario: Scenario, kinds: tuple[Kind, Kind], flows: int) -> dict[s
 
 
 def _flow(pattern: Mapping[str, Any], kind: Kind, place: int) -> dict[str, Any]:
-    allowed = _DATAGRAM if kind.datagrams else pattern.keys() - _OWN - {"datagrams"}
-    flow: dict[str, Any] = {name: value for name, value in pattern.items() if name in allowed}
-    for path, value in kind.fields.items():
-        *tables, last = path.split(".")
-        inside = flow
-        for table in tables:
-            inside[table] = dict(inside.get(table, {}))
-            inside = inside[table]
-        inside[last] = value
-    return {**flow, "name": f"flow{place}"}
+    plain = {name: value for name, value in pattern.items() if name not in _OWN}
+    return {**onto(plain, kind.fields, datagrams=kind.datagrams), "name": f"flow{place}"}
 
 
 def told(scenario: Scenario, begin_s: float) -> str:

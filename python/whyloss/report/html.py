@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["render", "render_run"]
+__all__ = ["render", "render_plot", "render_run"]
 
 _VERDICTS = ("reproduced", "not reproduced", "undecided")
 
@@ -70,7 +70,15 @@ def render_run(record: dict[str, Any]) -> str:
     return _page("run", record, drawn, flows=flows)
 
 
-def _page(name: str, record: dict[str, Any], figures: list[dict[str, Any]], **more: Any) -> str:
+def render_plot(record: dict[str, Any]) -> str:
+    """A single figure to zoom into, as :func:`whyloss.traces.figure` tells it, as a whole HTML document."""
+    drawn = [{name: record[name] for name in ("title", "traces", "layout", "height")}]
+    return _page("plot", record, drawn, script="run")
+
+
+def _page(
+    name: str, record: dict[str, Any], figures: list[dict[str, Any]], script: str | None = None, **more: Any
+) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("whyloss.report", "."),
         autoescape=True,
@@ -85,7 +93,7 @@ def _page(name: str, record: dict[str, Any], figures: list[dict[str, Any]], **mo
         {**record, **more},
         figures_json=_script(figures),
         style=_text("report.css"),
-        script=_text("page.js") + _text(f"{name}.js"),
+        script=_text("page.js") + _text(f"{script or name}.js"),
         plotly=_text(_PLOTLY),
     )
 

@@ -15,6 +15,8 @@ from whyloss.traces.tables import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from matplotlib.artist import Artist
+
 __all__ = [
     "LEGEND",
     "breadth",
@@ -82,13 +84,13 @@ def breadth(words: str, size: float) -> float:
     return len(words) * size * _POINT * 1.06 * _LETTER
 
 
-def columns(handles: Sequence[Line2D], width: float) -> int:
+def columns(handles: Sequence[Artist], width: float) -> int:
     """Entries of a legend that fit beside each other."""
     longest = max((len(str(one.get_label())) for one in handles), default=10)
     return max(1, min(4, len(handles), int(width / (longest * (_base(width) - 0.5) * _POINT * _LETTER + 7.5))))
 
 
-def rows(handles: Sequence[Line2D], width: float) -> int:
+def rows(handles: Sequence[Artist], width: float) -> int:
     """Lines that a legend takes."""
     return -(-len(handles) // columns(handles, width))
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from whyloss.traces.canvas import grouped, unit
-from whyloss.traces.looks import ACKED, FLOWS, LINES, SACKED, cause_label, colour, shape
+from whyloss.traces.draw_series import axis_label, ink, scale
+from whyloss.traces.looks import ACKED, LINES, SACKED, cause_label, colour, shape
 from whyloss.traces.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from whyloss.traces.marks import Mark
@@ -25,53 +25,56 @@ if TYPE_CHECKING:
 __all__ = ["sequence_plot", "series_plot"]
 
 _GAP = 0.09
-_WEIGHTS = {"window": 1.6, "rate": 1.0, "sequence": 1.6, "queue": 1.0}
+_WEIGHTS = {"window": 1.6, "rtt": 1.0, "queue": 1.0, "rate": 1.0, "delivered": 1.0, "sequence": 1.6}
 _PIXELS = 150
 
 
 def series_plot(shown: Series) -> dict[str, Any]:
     """Panels below each other that share their time."""
     weights = [_WEIGHTS[panel.kind] for panel in shown.panels]
-    free = 1 - _GAP * (len(weights) - 1)
+    gap = min(_GAP, 0.36 / len(weights))
+    free = 1 - gap * (len(weights) - 1)
     traces: list[dict[str, Any]] = []
     layout: dict[str, Any] = {}
     top = 1.0
+    titles = []
     for number, (panel, weight) in enumerate(zip(shown.panels, weights, strict=True), start=1):
         bottom = top - free * weight / sum(weights)
         axis = "y" if number == 1 else f"y{number}"
-        name, size = unit(panel.unit, _highest(panel))
-        title = "queue (packets)" if panel.kind == "queue" else f"{panel.kind} ({name})"
+        name, size, highest = scale(panel, shown)
         layout[f"yaxis{'' if number == 1 else number}"] = {
-            "title": {"text": title, "standoff": 6},
+            "title": {"text": axis_label(panel, name), "standoff": 6},
             "domain": [max(round(bottom, 4), 0), round(top, 4)],
-            "rangemode": "tozero",
+            "range": [0, highest],
         }
-        traces += [_line(line, panel, size, axis) for line in panel.lines]
+        if panel.title:
+            place = {"x": 0, "y": min(round(top, 4), 1), "xref": "paper", "yref": "paper", "yanchor": "bottom"}
+            titles.append({"text": f"<b>{_plain(panel.title)}</b>", "showarrow": False, "xanchor": "left", **place})
+        traces += _expiries(panel, highest, axis)
+        traces += [_line(line, panel, shown, size, axis) for line in panel.lines]
         traces += _decisions(panel, size, axis)
-        top = bottom - _GAP
+        top = bottom - gap
     last = "y" if len(weights) == 1 else f"y{len(weights)}"
     layout["xaxis"] = {"title": {"text": "time (s)"}, "range": [shown.start, shown.end], "anchor": last}
+    if titles:
+        layout["annotations"] = titles
     return {"traces": traces, "layout": layout, "height": round(_PIXELS * sum(weights))}
 
 
-def _highest(panel: Panel) -> float:
-    return max((float(np.nanmax(line.y)) for line in panel.lines if len(line.y)), default=1.0)
-
-
-def _line(line: Line, panel: Panel, size: float, axis: str) -> dict[str, Any]:
-    tone, dashes, _ = LINES[line.quantity]
-    if line.quantity == "queue":
-        tone = FLOWS[panel.lines.index(line) % len(FLOWS)]
+def _line(line: Line, panel: Panel, shown: Series, size: float, axis: str) -> dict[str, Any]:
+    _, dashes, _ = LINES[line.quantity]
+    tone = ink(line, panel, shown)
     step = "linear" if line.quantity in ("goodput", "throughput") else "hv"
     look = {"color": _ink(tone), "width": 1.6, "shape": step, "dash": "solid" if dashes == "-" else "dash"}
     filled = {"fill": "tozeroy", "fillcolor": "rgba(143,152,165,.3)"} if line.quantity == "flight" else {}
     if filled:
         look |= {"width": 0.5, "dash": "solid"}
-    hover = f"%{{y:.4~g}}<extra>{_plain(line.label)}</extra>"
+    label = f"{panel.title}: {line.label}" if panel.title else line.label
+    hover = f"%{{y:.4~g}}<extra>{_plain(label)}</extra>"
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": _plain(line.label),
+        "name": _plain(label),
         "x": _short(line.x),
         "y": _short(line.y / size),
         "yaxis": axis,
@@ -81,13 +84,51 @@ def _line(line: Line, panel: Panel, size: float, axis: str) -> dict[str, Any]:
     }
 
 
+def _expiries(panel: Panel, top: float, axis: str) -> list[dict[str, Any]]:
+    """A bar for each expired timer, from when it began to run."""
+    made = []
+    found = grouped(panel.expiries, lambda e: (e.cause, e.verdict, "reduced" if e.collapsed else "kept"))
+    for (cause, verdict, did), expiries in found.items():
+        x: list[float | None] = []
+        y: list[float | None] = []
+        for expiry in expiries:
+            x += [expiry.began, expiry.began, expiry.at, expiry.at, None]
+            y += [0, top, top, 0, None]
+        tone = _ink(colour(cause))
+        name = f"{_of(panel)}timeout, window {did}: {cause_label(cause)}, {shape(verdict)[2]}"
+        face = {"fill": "toself"} if did == "reduced" else {}
+        made.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": name,
+                "x": x,
+                "y": y,
+                "yaxis": axis,
+                "line": {"color": tone, "width": 1},
+                "opacity": 0.4,
+                "hovertemplate": f"%{{x:.4f}} s<extra>{name}</extra>",
+                **face,
+            }
+        )
+    return made
+
+
+def _of(panel: Panel) -> str:
+    return f"{_plain(panel.title)}: " if panel.title else ""
+
+
 def _decisions(panel: Panel, size: float, axis: str) -> list[dict[str, Any]]:
     made = []
     for (cause, verdict, did), found in grouped(panel.decisions, lambda d: (d.cause, d.verdict, d.did)).items():
-        name = f"window {did}: {cause_label(cause)}, {shape(verdict)[2]}"
+        words = "later loss of an episode" if did == "covered" else f"window {did}"
+        name = f"{_of(panel)}{words}: {cause_label(cause)}, {shape(verdict)[2]}"
+        look = _marker(cause, verdict, filled=did == "reduced")
+        if did == "covered":
+            look["marker"]["size"] = 6
         made.append(
             {
-                **_marker(cause, verdict, filled=did == "reduced"),
+                **look,
                 "name": name,
                 "x": [decision.at for decision in found],
                 "y": [decision.cwnd / size for decision in found],

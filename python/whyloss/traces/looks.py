@@ -34,6 +34,8 @@ LINES: dict[str, tuple[str, Any, float]] = {
     "cwnd": ("#0072b2", "-", 1.2),
     "ssthresh": ("#d55e00", (0, (4, 2)), 1.0),
     "flight": ("#8f98a5", (0, (1, 1)), 0.8),
+    "srtt": ("#8a5a9e", "-", 1.1),
+    "delivered": ("#009e73", "-", 1.2),
     "goodput": ("#009e73", "-", 1.2),
     "throughput": ("#8f98a5", "-", 1.0),
     "sequence": (INK, "-", 1.1),

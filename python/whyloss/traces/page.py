@@ -14,22 +14,23 @@ from whyloss.traces.draw_sequence import draw_sequence
 from whyloss.traces.draw_series import draw_series
 from whyloss.traces.interactive import sequence_plot, series_plot
 from whyloss.traces.looks import cause_label
-from whyloss.traces.sequence import time_sequence
-from whyloss.traces.series import DEFAULT, series, tables_of
+from whyloss.traces.sequence import TimeSequence, time_sequence
+from whyloss.traces.series import DEFAULT, Series, series, tables_of
 from whyloss.traces.tables import SETTING_OF, Run, TraceError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["MOST_SHOWN", "page"]
+__all__ = ["MOST_SHOWN", "figure", "page"]
 
 #: Flows whose figures a report has; the tables have all.
 MOST_SHOWN = 8
 _MOST_ROWS = 500
 _OF_SERIES = (
-    "Marks on the window: losses on which the sender decided about it. Colour: what really happened. Shape: the "
-    "verdict. Filled: the window was reduced, hollow: it was kept. Goodput counts what is in order, so it stands still "
-    "while a gap is repaired, and then leaps."
+    "Marks on the window: losses, when the sender noticed them. Colour: what really happened. Shape: the verdict. "
+    "Filled: the window was reduced, hollow: it was kept, small: a later loss of an episode that had decided. A bar: "
+    "the retransmission timer ran so long, then expired. Goodput counts what is in order, so it stands still while a "
+    "gap is repaired, and then leaps."
 )
 _OF_SEQUENCE = (
     "Each upright bar is a segment, from its first to its last octet, at the time when it left. Filled marks: lost; "
@@ -86,17 +87,22 @@ def _series(run: Run, flow: str) -> dict[str, Any]:
     wanted = [name for name in DEFAULT if tables_of([name]) <= {"samples"}]
     if run.has("segments"):
         wanted.append("throughput")
-    made = series(run, [flow], what=wanted)
-    return {
-        "title": "Windows, rates and queues",
-        "caption": _OF_SERIES,
-        **series_plot(made),
-        **_still(draw_series, made),
-    }
+    return figure(series(run, [flow], what=wanted))
 
 
 def _sequence(run: Run, flow: str) -> dict[str, Any]:
-    made = time_sequence(run, flow)
+    return figure(time_sequence(run, flow))
+
+
+def figure(made: Series | TimeSequence) -> dict[str, Any]:
+    """A figure as plotly takes it, with its title, what to see in it, and a picture of it."""
+    if isinstance(made, Series):
+        return {
+            "title": "Windows, round trips, queues and rates",
+            "caption": _OF_SERIES,
+            **series_plot(made),
+            **_still(draw_series, made),
+        }
     return {
         "title": "Time-sequence diagram",
         "caption": _OF_SEQUENCE,

@@ -29,8 +29,9 @@ def rerun(
     needed: Collection[str] = ("samples", "segments"),
     span: Span | None = None,
     progress: Callable[[_native.Progress], object] | None = None,
+    name: str | None = None,
 ) -> Run:
-    """Runs ``scenario`` so that the tables ``needed`` are filled.
+    """Runs ``scenario`` so that the tables ``needed`` are filled; figures call it ``name``, or as it is called.
 
     What is written down does not change a run, and the same scenario and number give the same run, so the figures are
     those of the very run that anybody else has seen of it.
@@ -47,7 +48,7 @@ def rerun(
         end = ended if span.end_ns is None else min(span.end_ns, ended)
         settings["output.sample"] = f"{_interval(end - span.start_ns)} ns"
     chosen = scenario.replace(settings) if settings else scenario
-    return Run(chosen.name, chosen.run(number, progress=progress))
+    return Run(name or chosen.name, chosen.run(number, progress=progress))
 
 
 def _before(span: Span) -> int:

@@ -1,0 +1,102 @@
+"""The options that say what a link is like, for commands that need no scenario file."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from whyloss import paths
+from whyloss.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from whyloss.friendliness import Kind
+
+__all__ = ["choose", "complete_scheme", "kinds_of", "link_options", "scheme_option", "with_schemes"]
+
+_OPTIONS = (
+    ("rate", "RATE", f"Bit rate of the link, such as 10Mbps.  [default: {paths.RATE}]"),
+    ("delay", "TIME", f"Its delay in each direction, such as 20ms.  [default: {paths.DELAY}]"),
+    ("queue", "LENGTH", "What waits in front of it, such as 50pkt or 64kB.  [default: one bandwidth-delay product]"),
+    ("loss", "SHARE", "Share of the packets lost on the way to the receiver, such as 1%."),
+    ("damaged", "SHARE", "Share of them that arrive with flipped bits instead of being lost."),
+)
+
+
+def link_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the options of a link; it gets those that were given as ``link``."""
+
+    @functools.wraps(command)
+    def with_link(**given: Any) -> Any:
+        names = [name for name, _, _ in _OPTIONS] + ["burst"]
+        link = {name: value for name in names if (value := given.pop(name)) is not None}
+        return command(link=link, **given)
+
+    decorated: Callable[..., Any] = click.option(
+        "--burst",
+        type=click.FloatRange(min=1),
+        metavar="PACKETS",
+        help="So many in a row are lost, or damaged, in the mean.  [default: 1, each by itself]",
+    )(with_link)
+    for name, metavar, text in reversed(_OPTIONS):
+        decorated = click.option(f"--{name}", metavar=metavar, help=text)(decorated)
+    return decorated
+
+
+def complete_scheme(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Names of schemes for the shell."""
+    from whyloss.friendliness import names
+
+    return [name for name in names() if name.startswith(begun)]
+
+
+def scheme_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``--scheme``, which can be given several times, as ``schemes``."""
+    return click.option("--scheme", "schemes", multiple=True, metavar="NAME", shell_complete=complete_scheme, help=text)
+
+
+def kinds_of(schemes: tuple[str, ...]) -> list[Kind]:
+    """The schemes that were asked for.
+
+    Raises:
+        whyloss.InputError: one does not exist, or is named twice.
+    """
+    from whyloss.friendliness import Kind  # Late: scipy takes longer to import than many a run takes.
+
+    twice = [name for number, name in enumerate(schemes) if name in schemes[:number]]
+    if twice:
+        raise click.BadParameter(f"{twice[0]!r} is named twice", param_hint="--scheme")
+    return [Kind.of(name) for name in schemes]
+
+
+def choose(file: Path | None, link: dict[str, Any], more: dict[str, Any] | None = None) -> Scenario:
+    """The scenario of a file with the link that the options say, or that link by itself.
+
+    Args:
+        file: the scenario; without one there has to be an option that says something of the link.
+        link: what :func:`link_options` gave.
+        more: ``duration`` and ``seed``, if they were given.
+    """
+    given = {**link, **{name: value for name, value in (more or {}).items() if value is not None}}
+    if file is not None:
+        return paths.changed(Scenario.load(file), given)
+    if not link:
+        options = ", ".join(f"--{name}" for name, _, _ in _OPTIONS)
+        raise click.UsageError(
+            f"there is nothing to run: name a scenario file, or say what the link is like with {options}, "
+            "as in --rate 10Mbps --delay 20ms --loss 1%"
+        )
+    return paths.path(**given)
+
+
+def with_schemes(scenario: Scenario, schemes: tuple[str, ...]) -> list[tuple[str, Scenario]]:
+    """The scenario with its first flow of each of the schemes, by their names; itself if none is named."""
+    if not schemes:
+        return [(scenario.name, scenario)]
+    return [
+        (kind.label, paths.with_flow(scenario, kind.fields, datagrams=kind.datagrams)) for kind in kinds_of(schemes)
+    ]

@@ -28,36 +28,35 @@ from whyloss.cli import (
     top,
     wire,
 )
-from whyloss.cli.console import INTERRUPTED, complain, say
+from whyloss.cli.console import INTERRUPTED, Group, complain, say
 from whyloss.pack import PackError
 
 __all__ = ["main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(whyloss.__version__, prog_name="whyloss")
+@click.group(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    examples=[
+        "whyloss reproduce garcia2004 --quick    # a paper: its figures, and a verdict on each of its claims",
+        "whyloss run SCENARIO.toml               # one scenario: who got what, what was lost and why",
+        "whyloss explain FILE.pcapng             # a capture: why each lost packet was lost",
+        "sudo whyloss top                        # this machine: every TCP connection, and why it loses",
+    ],
+    sections={
+        "Simulate": ["run", "sweep", "friendly", "plot", "report"],
+        "Look things up": ["schemes", "describe"],
+        "Judge differentiators": ["score", "roc"],
+        "Papers": ["papers", "reproduce"],
+        "Captures": ["explain", "fit"],
+        "Real packets (most need root)": ["testbed", "emulate", "serve", "fetch", "kernel", "top", "demo"],
+    },
+)
+@click.version_option(whyloss.__version__, "-V", "--version", prog_name="whyloss")
 def app() -> None:
-    r"""Find out why TCP lost a packet, congestion or corruption, and what each answer is worth.
+    """Find out why TCP lost a packet, congestion or corruption, and what each answer is worth.
 
-    \b
-    Start here:
-      whyloss reproduce garcia2004 --quick   a paper: its figures, and a verdict on each of its claims
-      whyloss explain FILE.pcapng            a capture: why each lost packet was lost
-      whyloss fit FILE.pcapng -o PATH.toml   a capture: a scenario of the path that it crossed
-      whyloss run SCENARIO.toml              one scenario: who got what, what was lost and why
-      whyloss friendly A B                   what two schemes that share a path do to each other
-      whyloss plot SCENARIO.toml             one run to look at: windows, every segment, every loss and its cause
-      whyloss sweep SWEEP.toml               many runs on all cores; stop it and it resumes
-      whyloss score out/NAME                 how good the differentiators were that listened
-      whyloss describe queue                 what a field of a scenario means
-      whyloss testbed SCENARIO.toml          real packets: the scenario's links between hosts of this machine (root)
-      whyloss serve FILE                     real packets: offer a file over the engine's TCP (needs root)
-      whyloss kernel check                   loss differentiation in this machine's kernel
-      whyloss demo kernel                    see it work (needs root)
-      whyloss top                            every TCP connection of this machine, and why it loses
-
-    Results go to standard output, progress and messages to standard error. Exit status: 0 done, 1 failed, 2 bad
-    input, 130 interrupted.
+    Results go to standard output, progress and messages to standard error.
     """
 
 

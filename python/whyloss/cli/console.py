@@ -20,16 +20,18 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
-from rich.text import Text
+
+from whyloss.cli.helping import Command, Group
+from whyloss.cli.listing import FILE_WIDTH, Printable, row, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from whyloss import _native
 
 __all__ = [
     "Command",
+    "Group",
     "Watch",
     "as_json",
     "complain",
@@ -46,28 +48,13 @@ __all__ = [
 INTERRUPTED = 130
 
 # Lines of a pipe or file are not broken for a terminal that is not there.
-screen = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160)
+_WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH
+screen = Console(highlight=False, soft_wrap=True, width=_WIDTH)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
+for console in (screen, err):
+    console.push_render_hook(Printable())
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines and nothing else.")
-
-
-class Command(click.Command):
-    """A command whose help ends with examples."""
-
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
-        """Takes the examples beside what every command takes."""
-        super().__init__(*args, **kwargs)
-        self.examples = examples
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the examples as they stand."""
-        super().format_epilog(ctx, formatter)
-        if self.examples:
-            formatter.write_paragraph()
-            with formatter.section("Examples"):
-                for example in self.examples:
-                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
 
 def say(text: str) -> None:
@@ -97,27 +84,6 @@ def _finite(value: Any) -> Any:
             return [_finite(item) for item in value]
         case _:
             return value
-
-
-def table(title: str, *columns: str) -> Table:
-    """A table for people; a column whose name starts with ``>`` is aligned to the right."""
-    made = Table(
-        title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim"
-    )
-    for position, column in enumerate(columns):
-        right = column.startswith(">")
-        made.add_column(
-            column.removeprefix(">"),
-            justify="right" if right else "left",
-            no_wrap=right or position == 0,
-            overflow="fold",
-        )
-    return made
-
-
-def row(into: Table, *cells: object) -> None:
-    """Adds a row of plain text."""
-    into.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in cells))
 
 
 def rate(bps: float) -> str:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from whyloss.cli.console import Command, as_json, err, row, say, screen, stopping, table, tell_json
+from whyloss.cli.console import Command, Group, as_json, err, row, say, screen, stopping, table, tell_json
 
 if TYPE_CHECKING:
     from whyloss.demo import Demonstration
@@ -21,7 +21,7 @@ _LINK_MBPS = 10.0
 _BAR = 30
 
 
-@click.group()
+@click.group(cls=Group, examples=["whyloss demo kernel"])
 def demo() -> None:
     """See it work, in network namespaces that vanish afterwards."""
 

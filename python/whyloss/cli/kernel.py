@@ -5,37 +5,39 @@ from __future__ import annotations
 import click
 
 from whyloss import _native
-from whyloss.cli.console import Command, as_json, row, say, screen, table, tell_json
+from whyloss.cli.console import Command, Group, as_json, row, say, screen, table, tell_json
 
 __all__ = ["kernel"]
 
 UNUSABLE = 2
 
 
-@click.group()
+@click.group(
+    cls=Group,
+    examples=[
+        "whyloss kernel check                       # can this kernel do it?",
+        "whyloss kernel load                        # load the congestion controls",
+        "whyloss kernel use wl_veno --port 443      # for which new connections",
+        "whyloss kernel stat                        # what they have done",
+        "whyloss kernel unload                      # and everything is as before",
+    ],
+)
 def kernel() -> None:
-    r"""Loss differentiation in this machine's kernel, for applications as they are.
-
-    \b
-    The way of a try:
-      whyloss kernel check                       can this kernel do it?
-      whyloss kernel load                        load the congestion controls
-      whyloss kernel use wl_veno --port 443      for which new connections
-      whyloss kernel stat                        what they have done
-      whyloss kernel unload                      and everything is as before
+    """Loss differentiation in this machine's kernel, for applications as they are.
 
     The system's default control is never changed. Everything but `check` needs root.
     """
 
 
-@kernel.command(cls=Command, examples=["whyloss kernel check", "whyloss kernel check --json"])
+@kernel.command(
+    cls=Command,
+    examples=["whyloss kernel check", "whyloss kernel check --json"],
+    also=["2 too if no control can be loaded"],
+)
 @as_json
 @click.pass_context
 def check(context: click.Context, as_json: bool) -> None:
-    """Say what this kernel can do and what is missing.
-
-    Exit status 0 if controls can be loaded, 2 if not.
-    """
+    """Say what this kernel can do and what is missing."""
     report = _native.kernel_check()
     if as_json:
         tell_json(report)

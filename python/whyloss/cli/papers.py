@@ -17,9 +17,8 @@ from whyloss.cli.options import SIMULATOR_ONLY, store_option, with_own_option
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rich.table import Table
-
     from whyloss.claims import Claim
+    from whyloss.cli.listing import Listing
     from whyloss.papers import Paper
     from whyloss.records import Found
     from whyloss.verdicts import Column
@@ -55,7 +54,7 @@ def _told(paper: Paper) -> dict[str, Any]:
     return {**told, "readings": paper.readings, "verdicts": verdicts}
 
 
-def _kept(paper: Paper, columns: list[Column]) -> Table:
+def _kept(paper: Paper, columns: list[Column]) -> Listing:
     listing = table(f"{paper.name}: verdicts of the full run", "claim", *(column.title for column in columns))
     for claim in paper.claims:
         cells = [column.claims.get(claim, {}).get("verdict", "not judged") for column in columns]

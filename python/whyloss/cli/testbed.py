@@ -182,6 +182,7 @@ def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
         "whyloss testbed path.toml --set path.rate='2 Mbps' --run server='curl http://client/' --out out/bed",
         "whyloss testbed examples/dumbbell.toml --shell receiver0",
     ],
+    also=["3 the emulator was not exact enough", "or that of the first command that fails"],
 )
 @click.option("--run", "runs", type=HostCommand(), multiple=True, help="A command for a host; all run at once.")
 @click.option(
@@ -215,8 +216,6 @@ def testbed(
     Each host and router is a network namespace, each link an emulated one. Hosts find each other by name; of a [path]
     there are `server` and `client`. Nothing is left behind. The scenario's own flows are not sent, and it needs none.
     Needs root, or: unshare --user --map-root-user whyloss testbed …
-
-    Exit status: that of the first command that fails, 3 if the emulator was not exact enough.
     """
     status = 0
     with Testbed(links.scenario, mtu=mtu, **links.wishes) as bed:
@@ -288,6 +287,7 @@ def _with_keys() -> None:
         "whyloss emulate path.toml --tun left --tun right --duration 60 --out out/link",
         "(sleep 10; echo path.rate=1 Mbps; sleep 10) | whyloss emulate path.toml --tun left --tun right --duration 20",
     ],
+    also=["3 the emulator was not exact enough"],
 )
 @click.option(
     "--tun",
@@ -307,8 +307,6 @@ def emulate(links: Emulation, devices: tuple[str, ...], duration: float | None) 
     Addresses, routes and namespaces are yours to set up; a device can be moved to another namespace while this runs.
     Lines on standard input change the link while it is at work, in the words of --set: path.rate='2 Mbps'.
     Needs root, or devices that root has made for you (ip tuntap add mode tun user NAME).
-
-    Exit status: 0, or 3 if the emulator was not exact enough.
     """
     if len(devices) != 2:
         raise click.UsageError(f"--tun is given {len(devices)} times; a link has two ends")

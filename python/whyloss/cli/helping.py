@@ -1,0 +1,75 @@
+"""Help texts: an example first, then what the command does, then its options."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["STATUSES", "Command", "Group"]
+
+#: What every command's exit status means.
+STATUSES = ("0 done", "1 failed", "2 bad input", "130 interrupted", "141 nobody reads the output")
+
+
+class _Helpful(click.Command):
+    """Whose help begins with examples and ends with what the exit status means."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), also: Sequence[str] = (), **kwargs: Any) -> None:
+        """Takes the examples, and exit statuses of its own, beside what every command takes."""
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+        self.also = also
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes all of it; the examples as they stand, so that they can be copied."""
+        if self.examples:
+            with formatter.section("Example" if len(self.examples) == 1 else "Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+            formatter.write_paragraph()
+        super().format_help(ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes what the exit status means."""
+        super().format_epilog(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(f"Exit status: {', '.join((*STATUSES, *self.also))}.")
+
+    def first_sentence(self) -> str:
+        """What a list of commands says of it."""
+        paragraph = inspect.cleandoc(self.help or "").split("\n\n")[0]
+        return " ".join(paragraph.split()).split(". ")[0].removesuffix(".") + "."
+
+
+class Command(_Helpful):
+    """A command."""
+
+
+class Group(_Helpful, click.Group):
+    """Commands under headings, each with its whole first sentence."""
+
+    def __init__(self, *args: Any, sections: Mapping[str, Sequence[str]] | None = None, **kwargs: Any) -> None:
+        """Takes the names of commands under each heading; without headings they stand as they were added."""
+        super().__init__(*args, **kwargs)
+        self.sections = sections
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes what there is, under its headings."""
+        del ctx
+        sections = dict(self.sections or {"Commands": list(self.commands)})
+        named = {name for names in sections.values() for name in names}
+        if others := [name for name in self.commands if name not in named]:
+            sections["Others"] = others
+        longest = max(map(len, self.commands), default=0)
+        for heading, names in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(f"{name:<{longest}}", _sentence(self.commands[name])) for name in names])
+
+
+def _sentence(command: click.Command) -> str:
+    return command.first_sentence() if isinstance(command, _Helpful) else command.get_short_help_str(limit=200)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from whyloss.claims import Comparison, Region, Verdict, at_least, every, judge, some
+from whyloss.claims import Comparison, Group, Region, Verdict, at_least, every, judge, some
 from whyloss.stats import mean, proportion
 
 ABOVE_ZERO = Region(low=0.0)
@@ -79,6 +79,30 @@ def test_trying_often_needs_a_stronger_case() -> None:
     assert some([compare(0.4), *[compare(-0.1)] * 19]).verdict() == Verdict.UNDECIDED
     assert every([compare(-0.4), *[compare(1.0)] * 19]).verdict() == Verdict.UNDECIDED
     assert every([compare(-0.7), *[compare(1.0)] * 19]).verdict() == Verdict.NOT_REPRODUCED
+
+
+def test_the_interval_shown_is_the_one_that_decides() -> None:
+    # Alone it would speak against the claim; among twenty it does not, and the interval shown says why.
+    claim = judge("X-4", "", "", "", every([compare(-0.4), *[compare(1.0)] * 19]))
+    assert claim.verdict == Verdict.UNDECIDED
+    assert claim.low < claim.measured < 0 < claim.high
+    assert claim.level == pytest.approx(1 - 0.05 / 20)
+    refuted = judge("X-5", "", "", "", every([compare(-0.7), *[compare(1.0)] * 19]))
+    assert (refuted.verdict, refuted.level) == (Verdict.NOT_REPRODUCED, claim.level)
+    assert refuted.high < 0
+
+
+def test_no_verdict_contradicts_its_interval() -> None:
+    random = np.random.default_rng(11)
+    for _ in range(300):
+        tests = [compare(random.normal(0, 0.6), n=int(random.integers(2, 40))) for _ in range(random.integers(1, 9))]
+        nested: list[Comparison | Group] = [some(tests[:3]), *tests[3:]]
+        claim = judge("X-6", "", "", "", at_least(int(random.integers(1, len(nested) + 1)), nested))
+        region = claim.decisive.expected
+        inside = region.low <= claim.low and claim.high <= region.high
+        outside = claim.high < region.low or region.high < claim.low
+        expected = {(True, False): Verdict.REPRODUCED, (False, True): Verdict.NOT_REPRODUCED}
+        assert claim.verdict == expected.get((inside, outside), Verdict.UNDECIDED)
 
 
 def test_true_null_is_rarely_refuted_among_many() -> None:

@@ -106,9 +106,13 @@ class Comparison:
         """This comparison."""
         yield self
 
-    def decisive(self) -> Comparison:
-        """The comparison that decides: this one."""
-        return self
+    def deciding(self, confirm: float = 1 - LEVEL, refute: float = 1 - LEVEL) -> tuple[Comparison, float]:
+        """The comparison that decides, this one, and the level of the interval that does.
+
+        What is undecided is so by the wider one: it straddles the border.
+        """
+        error = {Verdict.REPRODUCED: confirm, Verdict.NOT_REPRODUCED: refute}.get(self.verdict(confirm, refute))
+        return self, 1 - (min(confirm, refute) if error is None else error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +131,7 @@ class Group:
         m = len(self.tests)
         if m == 0:
             return Verdict.UNDECIDED
-        confirm = confirm if self.k == m else confirm / m
-        refute = refute if self.k == 1 else refute / m
+        confirm, refute = self._shares(confirm, refute)
         verdicts = [test.verdict(confirm, refute) for test in self.tests]
         if verdicts.count(Verdict.REPRODUCED) >= self.k:
             return Verdict.REPRODUCED
@@ -141,10 +144,23 @@ class Group:
         for test in self.tests:
             yield from test.leaves()
 
-    def decisive(self) -> Comparison:
-        """The comparison on which the verdict hangs: the k-th best of the tests' own."""
-        own = sorted((test.decisive() for test in self.tests), key=lambda one: one.margin(), reverse=True)
-        return own[self.k - 1]
+    def deciding(self, confirm: float = 1 - LEVEL, refute: float = 1 - LEVEL) -> tuple[Comparison, float]:
+        """The comparison on which the verdict hangs, and the level of its interval that decides.
+
+        It is the k-th best of the tests' own; the next one to it if that comes out otherwise.
+        """
+        verdict = self.verdict(confirm, refute)
+        confirm, refute = self._shares(confirm, refute)
+        own = [(*test.deciding(confirm, refute), test.verdict(confirm, refute)) for test in self.tests]
+        own.sort(key=lambda one: one[0].margin(), reverse=True)
+        ranks = [rank for rank, one in enumerate(own) if one[2] == verdict]
+        comparison, level, _ = own[min(ranks, key=lambda rank: abs(rank - (self.k - 1)))]
+        return comparison, level
+
+    def _shares(self, confirm: float, refute: float) -> tuple[float, float]:
+        """What each test gets of the error probabilities."""
+        m = len(self.tests)
+        return (confirm if self.k == m else confirm / m), (refute if self.k == 1 else refute / m)
 
 
 Test: TypeAlias = Comparison | Group
@@ -180,6 +196,8 @@ class Claim:
     verdict: Verdict
     decisive: Comparison
     comparisons: tuple[Comparison, ...] = field(repr=False)
+    level: float = LEVEL
+    """The level of the interval that decides. It is above 95 % where one comparison among many decides."""
 
     @property
     def measured(self) -> float:
@@ -188,13 +206,13 @@ class Claim:
 
     @property
     def low(self) -> float:
-        """The lower border of its 95 % interval."""
-        return self.decisive.estimate.interval()[0]
+        """The lower border of the interval that decides."""
+        return self.decisive.estimate.interval(self.level)[0]
 
     @property
     def high(self) -> float:
-        """The upper border of its 95 % interval."""
-        return self.decisive.estimate.interval()[1]
+        """The upper border of the interval that decides."""
+        return self.decisive.estimate.interval(self.level)[1]
 
     @property
     def n(self) -> int:
@@ -224,6 +242,7 @@ class Claim:
             "measured",
             "low",
             "high",
+            "level",
             "n",
             "expected",
             "unit",
@@ -243,12 +262,14 @@ def judge(name: str, text: str, asserts: str, where: str, test: Test) -> Claim:
     """
     comparisons = tuple(test.leaves())
     verdict = test.verdict()
-    decisive = test.decisive() if comparisons else Comparison("nothing was measured", mean([]), Region())
+    decisive, level = Comparison("nothing was measured", mean([]), Region()), LEVEL
+    if comparisons:
+        decisive, level = test.deciding()
     for comparison in comparisons:
         if comparison.asserted and comparison.verdict() == verdict:
-            decisive = comparison
+            decisive, level = comparison, LEVEL
             break
-    return Claim(name, text, asserts, where, verdict, decisive, comparisons)
+    return Claim(name, text, asserts, where, verdict, decisive, comparisons, level)
 
 
 def _plain(value: Any) -> Any:

@@ -20,7 +20,7 @@ __all__ = ["FILE", "Column", "columns", "keep", "load"]
 
 #: The file in a paper's folder.
 FILE = "verdicts.json"
-_KEPT = ("verdict", "measured", "low", "high", "n", "unit", "expected", "what")
+_KEPT = ("verdict", "measured", "low", "high", "level", "n", "unit", "expected", "what")
 _MEASURED = ("what", "measured", "low", "high", "unit")
 
 

@@ -168,36 +168,48 @@ def reproduce(
 
 
 def _show(readings: tuple[Found, ...]) -> None:
+    if not readings[0].claims:
+        say("no claim was judged; the report shows the figures")
+        return
     if len(readings) == 1:
         _show_claims(readings[0].claims)
         return
     listing = table("", "claim", *(one.reading.title for one in readings))
     for judged in zip(*(one.claims for one in readings), strict=True):
-        row(listing, judged[0].id, *map(_verdict, judged))
+        row(listing, _said(judged[0]), *map(_verdict, judged))
     screen.print(listing)
+    _explain_levels()
+
+
+def _said(claim: Claim) -> Text:
+    return Text(claim.id, style="bold").append(f" {claim.text}", style="not bold")
 
 
 def _verdict(claim: Claim) -> Text:
     line = claim.as_dict()
-    measured = f"  {_number(line['measured'])} ({_number(line['low'])} … {_number(line['high'])})"
-    return Text(line["verdict"], style=COLOURS[line["verdict"]]).append(measured, style="default")
+    return Text(line["verdict"], style=COLOURS[line["verdict"]]).append(
+        f" {_number(line['measured'])} ({_interval(line)})", style="default"
+    )
 
 
 def _show_claims(claims: Iterable[Claim]) -> None:
-    listing = table("", "claim", "verdict", ">measured", ">interval", ">runs", "expected")
+    listing = table("", "claim", "verdict", ">measured", ">interval that decides", ">expected", ">runs")
     for claim in claims:
         line = claim.as_dict()
-        colour = COLOURS[line["verdict"]]
-        row(
-            listing,
-            line["id"],
-            Text(line["verdict"], style=colour),
-            _number(line["measured"]),
-            f"{_number(line['low'])} … {_number(line['high'])}",
-            line["n"],
-            line["expected"],
-        )
+        verdict = Text(line["verdict"], style=COLOURS[line["verdict"]])
+        row(listing, _said(claim), verdict, _number(line["measured"]), _interval(line), line["expected"], line["n"])
     screen.print(listing)
+    _explain_levels()
+
+
+def _explain_levels() -> None:
+    say("intervals are of 95 %; where one of many comparisons decides, of the level that stands behind it")
+
+
+def _interval(line: dict[str, Any]) -> str:
+    from whyloss.report.html import level
+
+    return f"{_number(line['low'])} … {_number(line['high'])}{level(line)}"
 
 
 def _number(value: float | None) -> str:

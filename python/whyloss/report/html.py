@@ -175,10 +175,18 @@ def rate(bps: float) -> str:
 
 
 def interval(row: dict[str, Any]) -> str:
-    """``low … high`` of a claim or comparison."""
+    """``low … high`` of a claim or comparison, with its level where that is not 95 %."""
     if row["low"] is None or row["high"] is None:
         return "no interval (too few runs)"
-    return f"{number(row['low'])} … {number(row['high'])}"
+    return f"{number(row['low'])} … {number(row['high'])}{level(row)}"
+
+
+def level(row: dict[str, Any]) -> str:
+    """`` at 99.8 %``, where an interval is not of 95 %; with as many digits as tell it from certainty."""
+    error = 1 - row.get("level", 0.95)
+    if math.isclose(error, 0.05):
+        return ""
+    return f" at {100 * (1 - error):.{max(1, -math.floor(math.log10(error)) - 2 + 1)}f} %"
 
 
 def _glyph(row: dict[str, Any]) -> Markup:

@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
 # Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python cores soak soak-capture bench packetdrill fuzz lint format build package audit generated verdicts tradeoffs model model-captures lock wheel clean distclean
+.PHONY: help setup demo test test-rust test-python cores soak soak-capture bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs model model-captures lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -120,6 +120,11 @@ generated: build ## Write again what is generated from the code: pages and schem
 	$(BIN)/python tools/friendly.py
 	$(BIN)/python tools/neighbourly.py
 	$(BIN)/python tools/plots.py
+	$(BIN)/python tools/effect.py
+
+docs: build ## Build the documentation site in out/site, without the network; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo 'docs: out/site/index.html; `$(BIN)/mkdocs serve` shows it with its search'
 
 verdicts: build ## Run the papers in full in all their readings; writes their verdicts and the tables of them in README and errata
 	$(BIN)/python tools/verdicts.py --measure
@@ -146,7 +151,7 @@ wheel: $(VENV)/.installed ## Build a wheel for distribution in dist/
 
 lock: $(VENV)/.installed ## Pin the newest Python packages that pyproject.toml admits
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-annotate \
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra docs --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--upgrade --no-emit-index-url --custom-compile-command 'make lock' --output-file requirements.lock
 
 clean: ## Remove build products and results, keep the Python environment

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from whyloss import InputError, Scenario
 from whyloss.captures.bottleneck import departures
 from whyloss.captures.fates import Fates, best, bits, candidates, elliott, gilbert, independent, run_lengths
 from whyloss.captures.fit import fit
-from whyloss.captures.whatif import SENDERS, with_sender
+from whyloss.captures.goodness import compare, simulate
+from whyloss.captures.whatif import SENDERS, what_if, with_sender
 from whyloss.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -181,9 +183,54 @@ def test_a_fit_is_a_scenario_that_runs(capture: Path, tmp_path: Path) -> None:
 def test_other_senders_meet_the_fitted_path(capture: Path) -> None:
     fitted = fit(capture)
     checksum = next(sender for sender in SENDERS if sender.needs_damage)
-    said = with_sender(fitted, fitted.scenario(), checksum).to_dict()
+    said = with_sender(fitted, checksum).to_dict()
     assert said["path"]["forward"]["channel"]["effect"] == "damage"
     assert said["flow"][0]["scheme"] == "checksum-ld"
+
+
+def test_a_run_of_the_same_path_is_no_reason_to_doubt_it(capture: Path) -> None:
+    fitted = fit(capture)
+    runs = simulate(fitted.scenario(), 6)
+    # Each run beside the others, as if it were the captured one.
+    goodnesses = [compare(runs[at], runs[:at] + runs[at + 1 :]) for at in range(len(runs))]
+    assert [goodness.doubts for goodness in goodnesses] == [()] * len(runs)
+    # A fifth of the rate is another path.
+    slower = compare(fitted.series, simulate(fitted.scenario().replace({"path.rate": "1 Mbps"}), 4))
+    assert len(slower.doubts) == 2
+
+
+def test_round_trips_that_are_nearly_all_the_same_are_not_told_apart(capture: Path) -> None:
+    fitted = fit(capture)
+    (run,) = simulate(fitted.scenario(), 1)
+    # A tenth of a millisecond is no reason to doubt, fifty are.
+    near, far = (compare(replace(run, acked_s=run.acked_s + late), [run, run]) for late in (1e-4, 50e-3))
+    assert near.round_trips == 0
+    assert far.round_trips > 0.35
+
+
+def test_others_would_have_been_faster_and_who_sent_is_told(tmp_path: Path) -> None:
+    # Window and losses are random, not full queues: who takes damage for congestion is slow.
+    path = {"rate": "8 Mbps", "delay": "30 ms", "queue": "100 pkt", "forward": {"channel": {"loss": 0.02}}}
+    flow = {"scheme": "newreno", "profile": "modern", "size": "4 MB"}
+    Scenario({"path": path, "flow": [flow], "output": {"capture": ["server"]}}).run(captures=tmp_path)
+    found = what_if(*tmp_path.iterdir(), runs=5)
+    assert found.goodness.doubts == ()
+    assert found.like.name == "NewReno without SACK"
+    assert {outcome.sender.name for outcome in found.certain} >= {"BBR", "wl_checksum"}
+    assert "would surely have been faster than today's TCP" in found.verdict
+
+
+def test_the_comparison_fits_a_narrow_terminal(
+    capture: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from whyloss.cli import console, whatif
+
+    monkeypatch.setattr(console.screen, "width", 80)
+    whatif.show(what_if(capture, runs=2))
+    verdict, *rest = capsys.readouterr().out.strip().splitlines()
+    assert verdict.startswith("What if?")
+    assert [line for line in rest if len(line) > 80] == []
+    assert len([line for line in rest if line.startswith(tuple(sender.name for sender in SENDERS))]) == len(SENDERS)
 
 
 def test_the_command_writes_the_scenario(

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from whyloss import Scenario
-from whyloss.captures.fit import fit, simulate
+from whyloss.captures.fit import fit
+from whyloss.captures.goodness import simulate
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, MEASURED = DOCS / "captures-fit.md", DOCS / "captures-fit.json"
@@ -157,7 +158,8 @@ def measure(made: World, *, runs: int = RUNS) -> dict[str, Any]:
         "goodput_bps": goodness.captured_goodput_bps,
         "goodput_ratio": goodness.goodput_ratio,
         "own_ratio": float(np.mean([one.goodput_bps for one in own])) / goodness.captured_goodput_bps,
-        "round_trips": list(goodness.round_trips),
+        "round_trips": goodness.round_trips,
+        "doubts": list(goodness.doubts),
         "runs": list(goodness.runs),
         "lost": goodness.lost,
         "captured_lost": goodness.captured_lost,

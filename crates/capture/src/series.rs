@@ -107,6 +107,8 @@ pub struct Way {
     pub acknowledged: u64,
     /// The largest segment that the receiver said it takes.
     pub mss: Option<u32>,
+    /// Both ends have agreed to SACK.
+    pub sack: Option<bool>,
     /// When the connection's first packet was captured.
     pub began: Instant,
     /// When its latest was.
@@ -179,6 +181,7 @@ struct Open {
     /// What the peer said of itself when the connection was opened.
     scale: Option<u8>,
     mss: Option<u32>,
+    sack: Option<bool>,
     window: Option<u64>,
     /// The receiver has said what arrived behind holes.
     selective: bool,
@@ -427,6 +430,7 @@ impl Observer for Recorder {
         if syn {
             let peer = &mut ways[side.other() as usize];
             peer.scale = Some(segment.options.window_scale.unwrap_or(0));
+            peer.sack = Some(segment.options.sack_permitted);
             peer.mss = segment.options.mss.map(u32::from).filter(|mss| *mss > TIMESTAMPS);
         }
         if !segment.is_damaged() {
@@ -490,6 +494,7 @@ impl Observer for Recorder {
                 left: half.trips.left(),
                 acknowledged: half.acknowledged(),
                 mss: ways[side as usize].mss,
+                sack: ways[0].sack.zip(ways[1].sack).map(|(one, other)| one && other),
                 began: connection.began,
                 ended: connection.ended,
             });
@@ -533,6 +538,7 @@ table! {
         left_s: maybe f64 = r.0.left.map(Duration::as_secs_f64), "The shortest time from an acknowledgement to what it let out.";
         acknowledged_octets: always u64 = r.0.acknowledged, "Octets that the receiver acknowledged.";
         mss_octets: maybe u32 = r.0.mss, "The largest segment that the receiver said it takes.";
+        sack: maybe flag = r.0.sack, "Both ends have agreed to SACK; null if the capture has no handshake.";
         began_s: always f64 = seconds(r.0.began, r.1), "When the first packet of the connection was captured, either way.";
         ended_s: always f64 = seconds(r.0.ended, r.1), "When the latest was.";
     }

@@ -137,6 +137,22 @@ fn a_record_that_a_network_card_was_to_cut_is_several_packets() {
 }
 
 #[test]
+fn sack_is_agreed_to_by_both_ends() {
+    for (offered, answered) in [(true, true), (true, false), (false, false)] {
+        let mut talk = Talk::new(100);
+        let says = |sack: bool| if sack { Options::read(&[4, 2]) } else { Options::default() };
+        let syn = Segment { flags: Flags::SYN, seq: FIRST.wrapping_sub(1), options: says(offered), ..talk.segment(0, true) };
+        talk.put(&syn);
+        let flags = Flags::SYN | Flags::ACK;
+        let answer = Segment { flags, seq: 6, ack: FIRST, options: says(answered), ..talk.segment(20, false) };
+        talk.put(&answer);
+        talk.data(21, 0);
+        talk.connections.finish(&mut talk.recorder);
+        assert_eq!(talk.recorder.finish().ways[0].sack, Some(answered));
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_counted() {
     let mut talk = Talk::new(3);
     (0..10).for_each(|segment| talk.data(u64::from(segment), segment));

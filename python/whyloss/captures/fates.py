@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy import optimize, stats
 from whyloss.stats import LEVEL, Proportion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -62,6 +62,28 @@ class Process:
     parameters: dict[str, float] = field(default_factory=dict)
     #: Of each parameter, at the level of :data:`whyloss.stats.LEVEL`.
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def drawn(self, seed: int = 1) -> Iterator[Process]:
+        """The same process again and again, each time with parameters drawn from their intervals.
+
+        Normal on the scale without bounds, one parameter at a time: what they have to do with each other is left out.
+        """
+        rng = np.random.default_rng(seed)
+        width = float(stats.norm.ppf(0.5 + LEVEL / 2))
+        while True:
+            found = {}
+            for name, value in self.parameters.items():
+                low, high = self.intervals.get(name, (value, value))
+                scale = _logit if low > 0 and high < 1 else np.log
+                # What lies on a border has no scale without bounds.
+                known = 0 < low < value < high and np.isfinite(scale([low, high])).all()
+                if not known:
+                    found[name] = value
+                    continue
+                ends, middle = scale([low, high]), float(scale([value])[0])
+                x = middle + rng.standard_normal() * float(ends[1] - ends[0]) / (2 * width)
+                found[name] = float(1 / (1 + math.exp(-x)) if scale is _logit else math.exp(x))
+            yield replace(self, parameters=found)
 
     @property
     def bic(self) -> float:

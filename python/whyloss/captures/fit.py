@@ -3,70 +3,31 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
 
 from whyloss import _native
 from whyloss.captures import scenarios, series
 from whyloss.captures.bottleneck import Bottleneck, bottleneck
-from whyloss.captures.fates import Fates, Process, candidates, run_lengths
+from whyloss.captures.fates import Fates, Process, candidates
+from whyloss.captures.goodness import Goodness, compare, describe, simulate
 from whyloss.captures.variation import Jitter, Outage, Reordering, jitter, outages, reordering
 from whyloss.scenario import Scenario
-from whyloss.stats import LEVEL, Mean, mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
 
-    from numpy.typing import NDArray
-
     from whyloss.captures.series import Series
 
-__all__ = ["Fit", "Goodness", "fit"]
+__all__ = ["Fit", "fit"]
 
-#: Goodput of the fitted path may be this far from the captured one before the fit is called poor.
-TOLERANCE = 0.10
-#: Distance of the distributions of round trips from which on a fit is called poor.
-FAR = 0.35
 #: A queue that refuses a smaller share of what finds it full does not drop at its tail alone.
 FULL = 0.9
-#: Samples of two-sample tests, spread over the capture; neighbours depend on each other.
-SAMPLES = 400
-
-
-@dataclass(frozen=True)
-class Goodness:
-    """How much the fitted path's simulation looks like the capture."""
-
-    captured_goodput_bps: float
-    goodput_bps: Mean
-    #: Kolmogorov and Smirnov's statistic and probability, of round trips and of the lengths of runs of losses; NaN
-    #: where there are none.
-    round_trips: tuple[float, float]
-    runs: tuple[float, float]
-    lost: float
-    captured_lost: float
-
-    @property
-    def goodput_ratio(self) -> float:
-        """Goodput of the fitted path over the captured one."""
-        return self.goodput_bps.value / self.captured_goodput_bps
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """What speaks against believing the fit."""
-        said = []
-        if abs(self.goodput_ratio - 1) > TOLERANCE:
-            said.append(f"the fitted path's goodput is {self.goodput_ratio:.2f} times the captured one")
-        if self.round_trips[0] > FAR:
-            said.append(f"round trips differ: distance {self.round_trips[0]:.2f} of the distributions")
-        return tuple(said)
 
 
 @dataclass(frozen=True)
@@ -225,59 +186,3 @@ def fit(
         scheme=scheme,
         profile=profile,
     )
-
-
-def simulate(scenario: Scenario, runs: int, *, progress: Callable[[int], object] | None = None) -> list[Series]:
-    """Runs a scenario with a ``[path]`` and captures it at the sender each time."""
-    captured = scenario.replace({"output.capture": ["server"]})
-    found = []
-    for run in range(runs):
-        with tempfile.TemporaryDirectory(prefix="whyloss-fit-") as folder:
-            captured.run(run, captures=folder)
-            found.append(series.read(*sorted(Path(folder).iterdir())))
-        if progress is not None:
-            progress(run + 1)
-    return found
-
-
-def compare(captured: Series, simulated: list[Series]) -> Goodness:
-    """Two-sample tests of what was captured against what was simulated."""
-    return Goodness(
-        captured_goodput_bps=captured.goodput_bps,
-        goodput_bps=mean(np.array([one.goodput_bps for one in simulated])),
-        round_trips=_two_samples(
-            _spread(captured.round_trips_s), np.concatenate([_spread(one.round_trips_s) for one in simulated])
-        ),
-        runs=_two_samples(run_lengths(captured.lost), np.concatenate([run_lengths(one.lost) for one in simulated])),
-        lost=float(np.mean([one.lost.mean() for one in simulated])),
-        captured_lost=float(captured.lost.mean()),
-    )
-
-
-def describe(goodness: Goodness) -> list[str]:
-    """Goodness of fit in lines for people."""
-    low, high = goodness.goodput_bps.interval(LEVEL)
-    lines = [
-        f"goodput: captured {goodness.captured_goodput_bps / 1e6:.4g} Mbit/s, "
-        f"fitted {goodness.goodput_bps.value / 1e6:.4g} "
-        f"({low / 1e6:.4g} to {high / 1e6:.4g}), {goodness.goodput_bps.n} runs",
-        f"lost: captured {goodness.captured_lost:.3%}, fitted {goodness.lost:.3%}",
-    ]
-    for what, (distance, chance) in (("round trips", goodness.round_trips), ("runs of losses", goodness.runs)):
-        if math.isfinite(distance):
-            lines.append(f"{what}: distance {distance:.3f}, p = {chance:.2g} (Kolmogorov-Smirnov)")
-    lines += [f"DOUBT: {doubt}" for doubt in goodness.doubts]
-    return lines
-
-
-def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return values[:: max(len(values) // SAMPLES, 1)]
-
-
-def _two_samples(
-    ours: NDArray[np.float64] | NDArray[np.int64], theirs: NDArray[np.float64] | NDArray[np.int64]
-) -> tuple[float, float]:
-    if len(ours) == 0 or len(theirs) == 0:
-        return math.nan, math.nan
-    test = stats.ks_2samp(ours, theirs, method="asymp")
-    return float(test.statistic), float(test.pvalue)

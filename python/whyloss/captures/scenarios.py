@@ -17,10 +17,8 @@ __all__ = ["toml"]
 
 #: Connections that become flows of their own.
 FLOWS = 32
-#: A path's access link is so many times as fast.
-FASTER = 10
-#: What it has if nothing is said.
-ACCESS_BPS = 100e6
+#: A line to the bottleneck that was not seen takes no time: it has this rate, and is so many times as fast at least.
+LINE_BPS, FASTER = 1e9, 10
 
 
 def toml(fit: Any, *, scheme: str, profile: str) -> str:
@@ -53,10 +51,8 @@ def toml(fit: Any, *, scheme: str, profile: str) -> str:
     else:
         note = f"{queue.losses} overflows, the smallest at {queue.refused} pkt; {queue.accepted} waited without loss"
     say.value("queue", f"{fit.queue_packets} pkt", note)
-    if path.line_bps is not None:
-        say.line(f'access = {{ rate = "{_rate(path.line_bps)}", queue = "100000 pkt" }}')
-    elif path.rate_bps > ACCESS_BPS / FASTER:
-        say.line(f'access = {{ rate = "{_rate(path.rate_bps * FASTER)}", queue = "100000 pkt" }}')
+    line_bps = path.line_bps or max(LINE_BPS, path.rate_bps * FASTER)
+    say.line(f'access = {{ rate = "{_rate(line_bps)}", queue = "100000 pkt" }}')
     if fit.outages:
         say.line("outage = [")
         for down in fit.outages:

@@ -68,6 +68,8 @@ class Series:
     acknowledged_octets: int
     #: Largest window that the receiver announced; None if the capture has no handshake.
     window_octets: int | None
+    #: Both ends have agreed to SACK; None if the capture has no handshake.
+    sack: bool | None
     transfers: tuple[Transfer, ...]
     left_out: int
 
@@ -172,6 +174,7 @@ def _series(copies: pl.DataFrame, ways: pl.DataFrame, left_out: int) -> Series:
         left_s=left if isinstance(left, float) else None,
         acknowledged_octets=int(ways["acknowledged_octets"].sum()),
         window_octets=window if isinstance(window, int) else None,
+        sack=ways["sack"].all() if ways["sack"].is_not_null().all() else None,
         transfers=tuple(Transfer(*row) for row in transfers.iter_rows()),
         left_out=left_out,
     )

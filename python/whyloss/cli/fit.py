@@ -10,7 +10,8 @@ import click
 from whyloss.cli.console import Command, Watch, as_json, rate, row, say, screen, stopping, table, tell_json
 
 if TYPE_CHECKING:
-    from whyloss.captures.fit import Fit, Goodness
+    from whyloss.captures.fit import Fit
+    from whyloss.captures.goodness import Goodness
 
 __all__ = ["fit"]
 
@@ -100,6 +101,7 @@ def _document(fitted: Fit, goodness: Goodness | None) -> dict[str, Any]:
             "captured_goodput_bps": goodness.captured_goodput_bps,
             "goodput_bps": goodness.goodput_bps.value,
             "goodput_interval_bps": goodness.goodput_bps.interval(),
+            "goodput_range_bps": goodness.goodput_range_bps,
             "round_trips": goodness.round_trips,
             "runs_of_losses": goodness.runs,
             "doubts": goodness.doubts,
@@ -108,7 +110,7 @@ def _document(fitted: Fit, goodness: Goodness | None) -> dict[str, Any]:
 
 
 def _show(fitted: Fit, goodness: Goodness | None) -> None:
-    from whyloss.captures import fit as fitting
+    from whyloss.captures.goodness import describe
 
     for remark in fitted.remarks:
         say(f"remark: {remark}")
@@ -138,5 +140,5 @@ def _show(fitted: Fit, goodness: Goodness | None) -> None:
     screen.print(listing)
     if goodness is not None:
         screen.print("\nGoodness of fit", style="bold")
-        for line in fitting.describe(goodness):
+        for line in describe(goodness):
             screen.print(line, markup=False)

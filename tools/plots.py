@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/plots.md again, by the commands that stand on the page."""
+"""Draws the pictures of docs/plots.md and docs/compare.md again, by the commands that stand on the pages."""
 
 import shlex
 import subprocess
@@ -6,15 +6,16 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "plots.md"
+PAGES = [ROOT / "docs" / name for name in ("plots.md", "compare.md")]
 
 
 def commands() -> list[list[str]]:
-    """The commands of the page that draw into docs/figures."""
+    """The commands of the pages that draw into docs/figures."""
     lines = [
         shlex.split(line, comments=True)
-        for line in PAGE.read_text(encoding="utf-8").splitlines()
-        if line.startswith("whyloss plot ") and "-o docs/figures/" in line
+        for page in PAGES
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("whyloss ") and " docs/figures/" in line
     ]
     return [line[1:] for line in lines]
 

@@ -19,10 +19,12 @@ from whyloss.scenario import Scenario
 from whyloss.sweep import Sweep
 
 if TYPE_CHECKING:
+    from whyloss.comparison import Comparison, compare
     from whyloss.drawing import plot
     from whyloss.friendliness import Friendliness, friendly
 
 __all__ = [
+    "Comparison",
     "Friendliness",
     "InputError",
     "PartError",
@@ -34,6 +36,7 @@ __all__ = [
     "WhylossError",
     "__version__",
     "add_part",
+    "compare",
     "friendly",
     "path",
     "plot",
@@ -44,7 +47,13 @@ __version__ = _native.VERSION
 
 
 #: What is imported when it is asked for, and where it is: scipy and matplotlib take longer than many a run.
-_LATE = {"Friendliness": "friendliness", "friendly": "friendliness", "plot": "drawing"}
+_LATE = {
+    "Comparison": "comparison",
+    "compare": "comparison",
+    "Friendliness": "friendliness",
+    "friendly": "friendliness",
+    "plot": "drawing",
+}
 
 
 def __getattr__(name: str) -> object:

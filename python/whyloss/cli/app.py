@@ -14,6 +14,7 @@ import whyloss
 from whyloss import _native
 from whyloss.cli import (
     catalogue,
+    compare,
     demo,
     explain,
     fit,
@@ -40,11 +41,12 @@ __all__ = ["main"]
     examples=[
         "whyloss reproduce garcia2004 --quick    # a paper: its figures, and a verdict on each of its claims",
         "whyloss run SCENARIO.toml               # one scenario: who got what, what was lost and why",
+        "whyloss compare --rate 10Mbps --loss 1% # is differentiation worth it on such a link?",
         "whyloss explain FILE.pcapng             # a capture: why each lost packet was lost",
         "sudo whyloss top                        # this machine: every TCP connection, and why it loses",
     ],
     sections={
-        "Simulate": ["run", "sweep", "friendly", "plot", "report"],
+        "Simulate": ["run", "plot", "compare", "friendly", "sweep", "report"],
         "Look things up": ["schemes", "describe"],
         "Judge differentiators": ["score", "roc"],
         "Papers": ["papers", "reproduce"],
@@ -63,6 +65,7 @@ def app() -> None:
 for command in (
     runs.run,
     runs.sweep,
+    compare.compare,
     friendly.friendly,
     plot.plot,
     explain.explain,

@@ -10,7 +10,7 @@ import polars as pl
 
 from whyloss.cli.console import Command, Watch, as_json, rate, row, say, screen, stopping, table, tell_json
 from whyloss.cli.options import set_option, store_option, threads_option, with_option
-from whyloss.scenario import Scenario
+from whyloss.cli.paths import choose, link_options, scheme_option, with_schemes
 from whyloss.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ __all__ = ["run", "sweep"]
     cls=Command,
     examples=[
         "whyloss run examples/lossy-link.toml",
+        "whyloss run --rate 10Mbps --delay 20ms --loss 1% --scheme lda-eq     # a link without a file",
         "whyloss run examples/lossy-link.toml --set flow[0].scheme=newreno --set path.rate='384 kbps'",
         "whyloss run examples/pattern.toml --set path.forward.channel.pattern=my.bits",
         "whyloss run examples/dumbbell.toml --out out/dumbbell    # all tables as Parquet",
@@ -30,7 +31,10 @@ __all__ = ["run", "sweep"]
         "whyloss describe path.queue                              # what a field means",
     ],
 )
-@click.argument("scenario", metavar="SCENARIO.toml", type=click.Path(path_type=Path))
+@click.argument("scenario", metavar="[SCENARIO.toml]", required=False, type=click.Path(path_type=Path))
+@scheme_option("Scheme of the first flow.  [default: what the scenario says; of a link cubic]")
+@link_options
+@click.option("--duration", metavar="TIME", help="Simulated time.  [default: what the scenario says; of a link 60 s]")
 @set_option
 @with_option
 @click.option(
@@ -47,12 +51,27 @@ __all__ = ["run", "sweep"]
     help="Folder for all tables (Parquet) and packet captures.",
 )
 @as_json
-def run(scenario: Path, sets: tuple[str, ...], number: int, out: Path | None, as_json: bool) -> None:
+def run(
+    scenario: Path | None,
+    schemes: tuple[str, ...],
+    link: dict[str, Any],
+    duration: str | None,
+    sets: tuple[str, ...],
+    number: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
     """Run a scenario once: who got what, what was lost and why.
 
-    The same scenario and run number give the same results on any machine.
+    --rate, --delay and their like change the link of the scenario, or make one without a file. The same scenario and
+    run number give the same results on any machine.
     """
-    chosen = Scenario.load(scenario).with_arguments(list(sets))
+    if len(schemes) > 1:
+        raise click.BadParameter(
+            f"found {len(schemes)}; allowed: one; `whyloss compare` takes several", param_hint="--scheme"
+        )
+    ((_, world),) = with_schemes(choose(scenario, link, {"duration": duration}), schemes)
+    chosen = world.with_arguments(list(sets))
     with stopping(lambda: "a run that is not finished leaves nothing behind"), Watch(f"running {chosen.name}") as watch:
         results = chosen.run(number, captures=out, progress=watch.follow)
     if out is not None:

@@ -1,6 +1,8 @@
 //! The IP packet in a record, behind any link layer and any tunnel.
 
-use etherparse::{EtherType, IpNumber, Ipv6ExtensionSlice, LaxNetSlice, LaxSlicedPacket};
+use etherparse::{
+    EtherType, IpAuthHeaderSlice, IpNumber, Ipv6FragmentHeaderSlice, Ipv6RawExtHeaderSlice, LaxNetSlice, LaxSlicedPacket,
+};
 use pcap_parser::Linktype;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -156,10 +158,8 @@ fn any_ip(octets: &[u8]) -> Result<Ip<'_>, Other> {
         }
         LaxNetSlice::Ipv6(ip) => {
             let header = ip.header();
-            let fragment = ip.extensions().clone().into_iter().find_map(|extension| match extension {
-                Ipv6ExtensionSlice::Fragment(fragment) => Some(fragment.fragment_offset().value()),
-                _ => None,
-            });
+            let extensions = ip.extensions();
+            let fragment = extensions.first_header().and_then(|first| fragment_offset(first, extensions.slice()));
             Ok(Ip {
                 src: header.source_addr().into(),
                 dst: header.destination_addr().into(),
@@ -175,6 +175,32 @@ fn any_ip(octets: &[u8]) -> Result<Ip<'_>, Other> {
             })
         }
         LaxNetSlice::Arp(_) => Err(Other::NotIp),
+    }
+}
+
+/// The place of a fragment, in units of eight octets, if there is a fragment header among these extension headers.
+///
+/// The parser's own iterator takes for granted that the header that the last one announces is there, too.
+fn fragment_offset(first: IpNumber, mut octets: &[u8]) -> Option<u16> {
+    let mut next = first;
+    loop {
+        let len = match next {
+            IpNumber::IPV6_FRAGMENTATION_HEADER => {
+                return Some(Ipv6FragmentHeaderSlice::from_slice(octets).ok()?.fragment_offset().value());
+            }
+            IpNumber::IPV6_HEADER_HOP_BY_HOP | IpNumber::IPV6_ROUTE_HEADER | IpNumber::IPV6_DESTINATION_OPTIONS => {
+                let header = Ipv6RawExtHeaderSlice::from_slice(octets).ok()?;
+                next = header.next_header();
+                header.slice().len()
+            }
+            IpNumber::AUTHENTICATION_HEADER => {
+                let header = IpAuthHeaderSlice::from_slice(octets).ok()?;
+                next = header.next_header();
+                header.slice().len()
+            }
+            _ => return None,
+        };
+        octets = octets.get(len..)?;
     }
 }
 

@@ -168,9 +168,12 @@ fn captures_cut_anywhere_are_read_up_to_there_or_refused() {
             "gzip" | "lz4" | "zstd" => 5..=6,
             "pcapng-big-endian" => 7..=7,
             "big-endian" | "cooked" | "modified" | "nanoseconds" | "pcap" | "pcapng" => 24..=24,
+            // What the fuzzer found is no capture of somebody.
+            found if found.starts_with("found-") => 0..=64,
             _ => 8..=8,
         };
-        assert!(expected.contains(&whole.packets) && whole.segments == whole.packets, "{name}: {whole:?}");
+        let regular = whole.segments == whole.packets || name.starts_with("found-");
+        assert!(expected.contains(&whole.packets) && regular, "{name}: {whole:?}");
         let mut latest = 0;
         for len in (0..octets.len()).step_by(7) {
             match read(name, &octets[..len]) {

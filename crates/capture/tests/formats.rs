@@ -389,6 +389,35 @@ fn checksums_that_are_wrong_offloaded_or_cannot_be_known() {
     assert_eq!(verdict(&packet[..39]), None);
 }
 
+/// An IPv6 packet with destination options and a fragment header before its TCP segment.
+fn extended(offset: u16) -> Vec<u8> {
+    let mut packet = ip6(7, 8);
+    let tcp = packet.split_off(40);
+    // RFC 8200, 4.6 and 4.5.
+    packet.extend([44, 0, 1, 4, 0, 0, 0, 0]);
+    packet.extend([6, 0]);
+    packet.extend((offset << 3).to_be_bytes());
+    packet.extend([0, 0, 0, 1]);
+    packet.extend(tcp);
+    packet[6] = 60;
+    let len = (packet.len() - 40) as u16;
+    packet[4..6].copy_from_slice(&len.to_be_bytes());
+    packet
+}
+
+#[test]
+fn extension_headers_that_are_cut_anywhere_are_read_as_far_as_they_go() {
+    let whole = extended(0);
+    assert_eq!(segment_of(101, &whole).map(|segment| (segment.seq, segment.len)), Some((7, 8)));
+    let later = extended(3);
+    let found = link::ip_packet(Linktype(101), &later).unwrap();
+    assert!(found.ip.fragmented && found.ip.later_fragment);
+    for len in 40..whole.len() {
+        // Enough for the TCP header is 40 + 8 + 8 + 20; without it there is no segment, and no panic.
+        assert_eq!(segment_of(101, &whole[..len]).is_some(), len >= 76, "cut at {len}");
+    }
+}
+
 #[test]
 fn what_carries_no_tcp_says_why() {
     let why = |link: i32, octets: &[u8]| link::ip_packet(Linktype(link), octets).err();

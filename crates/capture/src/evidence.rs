@@ -394,7 +394,7 @@ impl Watch {
     }
 
     /// The median of what made the round trip longer when losses happened, judged by all of them.
-    fn policer(&self) -> Option<Policer> {
+    fn policer(&mut self) -> Option<Policer> {
         let shortest = self.shortest?;
         let late = median(self.compared.iter().map(|compared| compared.trip - shortest))?;
         self.policer.verdict(Duration::from_secs_f64(late.max(0.0)))
@@ -544,6 +544,7 @@ impl Witness for Watch {
     fn on_ack(&mut self, ack: &Ack) {
         self.features.on_ack(ack);
         self.panel.on_ack(ack);
+        self.policer.on_acked(ack.path.una);
         let now = ack.path.now;
         if ack.ece {
             self.mark(now);

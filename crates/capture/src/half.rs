@@ -370,7 +370,7 @@ impl Half {
 
     /// New data leaves.
     fn anew(&mut self, at: Instant, start: u64) {
-        self.pieces.remote = self.trips.reaction() > PROMPT;
+        self.pieces.remote = (self.trips.reaction() > PROMPT).then(|| self.trips.timeout());
         if let Some(fresh) = self.sender.fresh.filter(|_| self.sender.una < start) {
             self.trips.on_reaction(since(at, fresh));
         }

@@ -2,12 +2,14 @@
 
 use crate::headers::MAX_SACK_BLOCKS;
 use std::collections::VecDeque;
-use whyloss_transport::time::Instant;
+use whyloss_transport::time::{Duration, Instant};
 
 /// Pieces of a stream that are told apart between the acknowledgement and the newest octet; a larger window is followed in coarser pieces.
 const MAX_PIECES: usize = 1 << 16;
-/// Acknowledged pieces that are remembered, to recognise what comes again after all: where acknowledgements soon reach the sender, and elsewhere.
-const REMEMBERED: [usize; 2] = [32, 512];
+/// Acknowledged pieces that are remembered, to recognise what comes again after all, where acknowledgements soon reach the sender.
+const REMEMBERED: usize = 32;
+/// The same where they take long, at most.
+const MOST_REMEMBERED: usize = 512;
 
 /// A transmission of a piece.
 #[derive(Clone, Copy, Debug)]
@@ -63,8 +65,9 @@ impl Arrived {
 pub struct Pieces {
     open: VecDeque<Piece>,
     done: VecDeque<Piece>,
-    /// The sender hears of acknowledgements much later than the capture.
-    pub remote: bool,
+    /// If the sender hears of acknowledgements much later than the capture: how much longer a piece may come again than one sent later was
+    /// acknowledged.
+    pub remote: Option<Duration>,
     /// Octets that are selectively acknowledged.
     sacked: u64,
     /// SACK blocks that are noted, all of whose pieces are marked; none after a piece in the middle changed.
@@ -206,15 +209,25 @@ impl Pieces {
                 self.sacked -= piece.end - piece.start;
             }
             self.open.pop_front();
-            if self.done.len() >= REMEMBERED[usize::from(self.remote)] {
-                self.done.pop_front();
-            }
-            self.done.push_back(piece);
+            self.remember(piece);
         }
         if at < ack {
             unseen(at, ack);
         }
         arrived
+    }
+
+    fn remember(&mut self, piece: Piece) {
+        let (most, since) = match self.remote {
+            Some(horizon) => (MOST_REMEMBERED, piece.last.at.as_nanos().saturating_sub(horizon.as_nanos())),
+            None => (REMEMBERED, 0),
+        };
+        while self.done.len() >= most
+            || self.done.len() > REMEMBERED && self.done.front().is_some_and(|oldest| oldest.last.at.as_nanos() < since)
+        {
+            self.done.pop_front();
+        }
+        self.done.push_back(piece);
     }
 
     /// An acknowledgement has these SACK blocks. Each stretch that is new is told to `told`.

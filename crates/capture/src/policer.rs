@@ -44,9 +44,26 @@ struct Passed {
 pub struct Search {
     segments: VecDeque<Passed>,
     losses: usize,
+    /// The highest start of a segment.
+    highest: u64,
+    /// What the segments look like, whatever the delays were, unless they have changed since.
+    found: Option<Policer>,
+    changed: bool,
 }
 
 impl Search {
+    /// Segments for which there is room.
+    pub fn octets(&self) -> usize {
+        self.segments.capacity() * size_of::<Passed>()
+    }
+
+    /// Everything before `una` has arrived: without a loss so far there is nothing to find in it.
+    pub fn on_acked(&mut self, una: u64) {
+        while self.losses == 0 && self.segments.front().is_some_and(|passed| passed.start + u64::from(passed.octets) <= una) {
+            self.segments.pop_front();
+        }
+    }
+
     /// A segment left.
     pub fn on_sent(&mut self, at: Instant, start: u64, octets: u32) {
         if self.losses == 0 {
@@ -58,21 +75,36 @@ impl Search {
             return;
         }
         self.segments.push_back(Passed { at, start, octets, lost: false });
+        self.highest = self.highest.max(start);
+        self.changed = true;
     }
 
     /// The latest transmission of what begins at `start` was taken for lost.
     pub fn on_lost(&mut self, start: u64) {
+        if start > self.highest {
+            // It left when there was no room any more.
+            return;
+        }
         if let Some(index) = self.segments.iter().rposition(|passed| passed.start == start && !passed.lost) {
             self.segments[index].lost = true;
             if self.losses == 0 {
                 self.segments.drain(..index);
             }
             self.losses += 1;
+            self.changed = true;
         }
     }
 
     /// The policer, if there is one. `late` is how much longer than the shortest the round trip was when losses happened, in the median.
-    pub fn verdict(&self, late: Duration) -> Option<Policer> {
+    pub fn verdict(&mut self, late: Duration) -> Option<Policer> {
+        if self.changed {
+            (self.found, self.changed) = (self.look(), false);
+        }
+        self.found.filter(|policer| late.as_secs_f64() < LATE * policer.bucket / policer.rate)
+    }
+
+    /// A policer, unless delays show that it was a queue.
+    fn look(&self) -> Option<Policer> {
         let last = self.segments.iter().rposition(|passed| passed.lost)?;
         let all = || self.segments.iter().take(last + 1);
         let lost = all().filter(|passed| passed.lost).count();
@@ -107,9 +139,12 @@ impl Search {
         };
         let empty = share(true, &|tokens| tokens <= empty_below);
         let full = share(false, &|tokens| tokens > empty_below);
-        let as_queue = bucket / rate;
-        (bucket > 4.0 * largest && empty >= SHARE && full >= 1.0 - empty * 0.6 && late.as_secs_f64() < LATE * as_queue)
-            .then_some(Policer { rate, bucket, losses: lost, empty })
+        (bucket > 4.0 * largest && empty >= SHARE && full >= 1.0 - empty * 0.6).then_some(Policer {
+            rate,
+            bucket,
+            losses: lost,
+            empty,
+        })
     }
 }
 

@@ -19,6 +19,8 @@ const ROOM: u64 = 1 << 32;
 const MAX_PIECES: usize = 1 << 14;
 /// Acknowledgements whose timestamps are remembered until data echoes them.
 const MAX_ECHOES: usize = 512;
+/// The same while nothing is outstanding: many directions never carry data.
+const MAX_IDLE_ECHOES: usize = 16;
 /// Segments that must have arrived beyond one that is taken for lost (RFC 6675, 2).
 const DUPLICATES: u32 = 3;
 /// The shortest timeout (as common senders have it; RFC 6298, 2.4 says 1 s).
@@ -314,7 +316,8 @@ impl Scoreboard {
         self.begin(segment.ack);
         if let Some((value, _)) = segment.options.timestamps {
             if self.echoes.back().is_none_or(|&(last, _)| Seq(last).precedes(Seq(value))) {
-                if self.echoes.len() == MAX_ECHOES {
+                let idle = self.path.nxt == self.path.una;
+                if self.echoes.len() == MAX_ECHOES || idle && self.echoes.len() >= MAX_IDLE_ECHOES {
                     self.echoes.pop_front();
                 }
                 self.echoes.push_back((value, segment.at));

@@ -11,7 +11,7 @@ use whyloss_capture::source::Source;
 fuzz_target!(|octets: &[u8]| {
     let source = || Source::new("input".to_owned(), Box::new(Cursor::new(octets.to_vec())));
     let (Ok(first), Ok(second), Ok(third)) = (source(), source(), source()) else { return };
-    let settings = Settings { connections: 16, pieces: 512, rows: 64, workers: 1, ..Settings::default() };
+    let settings = Settings { connections: 16, memory: 1 << 19, rows: 64, tables: 1 << 18, workers: 1, ..Settings::default() };
     let Ok(analysis) = analyse(vec![first], &settings, &mut |_| ControlFlow::Continue(())) else { return };
     let facts = &analysis.facts;
     assert!(facts.segments + facts.others <= facts.packets);

@@ -9,7 +9,7 @@ use crate::join::agreement::BothEnds;
 use crate::join::{self, join, End};
 use crate::limits::Stall;
 use crate::replay::{Judges, Panel};
-use crate::report::{Analysis, Facts, Flow, Loss, SentAgain, Spent, Stalled};
+use crate::report::{Analysis, Facts, Flow, Loss, Row, SentAgain, Spent, Stalled};
 use crate::segments::Segments;
 use crate::shards::{Shard, SHARDS};
 use crate::source::Source;
@@ -26,10 +26,12 @@ pub struct Settings {
     pub at: Option<Place>,
     /// Connections that are followed at once.
     pub connections: usize,
-    /// Pieces of streams and open retransmissions that are kept at once, of all connections together.
-    pub pieces: usize,
-    /// Rows of each table that are kept.
+    /// Octets that they take together, with all that is remembered of them.
+    pub memory: usize,
+    /// Rows of each table that are kept. Of this and the other bounds each of the parts into which the connections are divided has its share.
     pub rows: usize,
+    /// Octets that the rows of all tables take together.
+    pub tables: usize,
     /// Which of the engine's differentiators judge the losses, too.
     pub judges: Judges,
     /// Packets of each file that are joined, where there are captures of both ends.
@@ -40,12 +42,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        let (connections, pieces) = (connections::DEFAULT_LIMIT, connections::DEFAULT_WEIGHT);
         Self {
             at: None,
-            connections,
-            pieces,
+            connections: connections::DEFAULT_LIMIT,
+            memory: connections::DEFAULT_OCTETS,
             rows: 1 << 20,
+            tables: 1 << 30,
             joined: join::DEFAULT_LIMIT,
             judges: Judges::None,
             workers: shards::workers(),
@@ -73,8 +75,9 @@ pub fn analyse(
 ) -> Result<Analysis, CaptureError> {
     let part = Settings {
         connections: settings.connections.div_ceil(SHARDS),
-        pieces: settings.pieces.div_ceil(SHARDS),
+        memory: settings.memory.div_ceil(SHARDS),
         rows: settings.rows.div_ceil(SHARDS),
+        tables: settings.tables.div_ceil(SHARDS),
         ..*settings
     };
     let parts = (0..SHARDS).map(|_| Part::new(part)).collect();
@@ -158,8 +161,12 @@ struct Part {
 
 impl Part {
     fn new(settings: Settings) -> Self {
-        let connections = Connections::bounded(settings.connections, settings.pieces);
-        Self { connections, analyst: Analyst { settings, analysis: Analysis::default(), open: HashMap::default() } }
+        let connections = Connections::bounded(settings.connections, settings.memory);
+        let room = Room { rows: settings.rows, octets: settings.tables };
+        Self {
+            connections,
+            analyst: Analyst { settings, room, analysis: Analysis::default(), open: HashMap::default(), latest: 0 },
+        }
     }
 
     /// No more segments will come: what was written down goes to the rest.
@@ -195,14 +202,17 @@ fn conclude(analysis: &mut Analysis, judges: Judges) {
 /// Writes down what happens.
 struct Analyst {
     settings: Settings,
+    room: Room,
     analysis: Analysis,
     /// What is remembered of connections that are not over, of the client's and of the server's direction.
     open: HashMap<u64, [Option<Box<Trail>>; 2], RandomState>,
+    /// Octets that it takes for the connection of the latest segment.
+    latest: usize,
 }
 
 impl Analyst {
     fn lost(&mut self, loss: Loss) {
-        keep(&mut self.analysis.losses, loss, self.settings.rows, &mut self.analysis.facts.left_out.losses);
+        self.room.keep(&mut self.analysis.losses, loss, &mut self.analysis.facts.left_out.losses);
     }
 }
 
@@ -212,14 +222,18 @@ impl Observer for Analyst {
         if let Some(trail) = &mut trails[side.other() as usize] {
             trail.on_ack(segment);
         }
-        if segment.seq_len() == 0 {
-            return;
+        if segment.seq_len() > 0 {
+            let trail = trails[side as usize].get_or_insert_with(|| Box::new(Trail::new(Panel::of(self.settings.judges))));
+            let (losses, left_out) = (&mut self.analysis.losses, &mut self.analysis.facts.left_out.losses);
+            trail.on_segment(segment, kind, &mut |suspect| {
+                self.room.keep(losses, losses::suspected(connection.id, side, suspect), left_out);
+            });
         }
-        let trail = trails[side as usize].get_or_insert_with(|| Box::new(Trail::new(Panel::of(self.settings.judges))));
-        let (losses, limit, left_out) = (&mut self.analysis.losses, self.settings.rows, &mut self.analysis.facts.left_out.losses);
-        trail.on_segment(segment, kind, &mut |suspect| {
-            keep(losses, losses::suspected(connection.id, side, suspect), limit, left_out);
-        });
+        self.latest = trails.iter().flatten().map(|trail| trail.octets()).sum();
+    }
+
+    fn keeps(&self) -> usize {
+        self.latest
     }
 
     fn on_retransmission(&mut self, connection: u64, side: Side, sent: Retransmission) {
@@ -227,14 +241,10 @@ impl Observer for Analyst {
         let left_out = &mut self.analysis.facts.left_out;
         if !trail.is_some_and(|trail| trail.on_settled(&sent)) {
             let loss = losses::repaired_by(connection, side, &sent);
-            keep(&mut self.analysis.losses, loss, self.settings.rows, &mut left_out.losses);
+            self.room.keep(&mut self.analysis.losses, loss, &mut left_out.losses);
         }
-        keep(
-            &mut self.analysis.retransmissions,
-            SentAgain { connection, side, what: sent },
-            self.settings.rows,
-            &mut left_out.retransmissions,
-        );
+        let row = SentAgain { connection, side, what: sent };
+        self.room.keep(&mut self.analysis.retransmissions, row, &mut left_out.retransmissions);
     }
 
     fn on_hole(&mut self, connection: u64, side: Side, hole: Hole) {
@@ -247,7 +257,7 @@ impl Observer for Analyst {
 
     fn on_stall(&mut self, connection: u64, side: Side, stall: Stall) {
         let row = Stalled { connection, side, what: stall };
-        keep(&mut self.analysis.stalls, row, self.settings.rows, &mut self.analysis.facts.left_out.stalls);
+        self.room.keep(&mut self.analysis.stalls, row, &mut self.analysis.facts.left_out.stalls);
     }
 
     fn on_end(&mut self, connection: Connection) {
@@ -255,9 +265,8 @@ impl Observer for Analyst {
         let mut trails = self.open.remove(&connection.id).unwrap_or_default();
         for side in [Side::Client, Side::Server] {
             if let Some(trail) = &mut trails[side as usize] {
-                let (losses, limit, left_out) =
-                    (&mut self.analysis.losses, self.settings.rows, &mut self.analysis.facts.left_out.losses);
-                trail.finish(&mut |suspect| keep(losses, losses::suspected(connection.id, side, suspect), limit, left_out));
+                let (losses, left_out) = (&mut self.analysis.losses, &mut self.analysis.facts.left_out.losses);
+                trail.finish(&mut |suspect| self.room.keep(losses, losses::suspected(connection.id, side, suspect), left_out));
             }
             let half = connection.half(side);
             if half.counts.segments == 0 {
@@ -265,7 +274,7 @@ impl Observer for Analyst {
             }
             for (limit, time, stalls) in half.limits.spent().filter(|(_, time, _)| *time > Duration::ZERO) {
                 let row = Spent { connection: connection.id, side, limit, time, stalls };
-                keep(&mut self.analysis.limits, row, self.settings.rows, &mut self.analysis.facts.left_out.limits);
+                self.room.keep(&mut self.analysis.limits, row, &mut self.analysis.facts.left_out.limits);
             }
             let (sender, receiver) = match side {
                 Side::Client => (connection.client, connection.server),
@@ -290,15 +299,28 @@ impl Observer for Analyst {
                 counts: half.counts,
                 causes: [0; Cause::ALL.len()],
             };
-            keep(&mut self.analysis.flows, flow, self.settings.rows, &mut self.analysis.facts.left_out.flows);
+            self.room.keep(&mut self.analysis.flows, flow, &mut self.analysis.facts.left_out.flows);
         }
     }
 }
 
-fn keep<T>(rows: &mut Vec<T>, row: T, limit: usize, left_out: &mut u64) {
-    if rows.len() < limit {
-        rows.push(row);
-    } else {
-        *left_out += 1;
+/// What rows there is room for.
+struct Room {
+    /// Rows of each table.
+    rows: usize,
+    /// Octets of further rows, of all tables.
+    octets: usize,
+}
+
+impl Room {
+    /// Keeps a row if there is room for it.
+    fn keep<T: Row>(&mut self, rows: &mut Vec<T>, row: T, left_out: &mut u64) {
+        let octets = size_of::<T>() + row.elsewhere();
+        if rows.len() < self.rows && octets <= self.octets {
+            self.octets -= octets;
+            rows.push(row);
+        } else {
+            *left_out += 1;
+        }
     }
 }

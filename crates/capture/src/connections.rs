@@ -13,11 +13,11 @@ use whyloss_transport::segment::Flags;
 use whyloss_transport::time::{Duration, Instant};
 
 /// Connections that are followed at once, if nothing else is said.
-///
-/// With what is remembered around losses a busy one takes some 80 kB.
-pub const DEFAULT_LIMIT: usize = 1 << 15;
-/// Pieces and retransmissions that all directions keep together, if nothing else is said: some 300 MB.
-pub const DEFAULT_WEIGHT: usize = 1 << 22;
+pub const DEFAULT_LIMIT: usize = 1 << 16;
+/// Octets that they may take together, with what an observer keeps of them, if nothing else is said.
+pub const DEFAULT_OCTETS: usize = 1 << 30;
+/// Octets that a connection takes in tables of connections.
+const ENTRY: usize = 256;
 /// A connection whose ends have closed it, or that was reset, is over when nothing came for so long: a repair of the last segment has come by then.
 const CLOSED: Duration = Duration::from_secs(5);
 /// A connection whose ends have closed it is kept so long for what comes late (RFC 9293, 3.4.2: twice the maximum segment lifetime).
@@ -84,6 +84,8 @@ pub struct Connection {
     fins: [bool; 2],
     syn: Option<u32>,
     syn_at: [Option<Instant>; 2],
+    /// Octets that an observer keeps of it.
+    observed: usize,
 }
 
 impl Connection {
@@ -110,6 +112,7 @@ impl Connection {
             fins: [false; 2],
             syn: None,
             syn_at: [None; 2],
+            observed: 0,
         }
     }
 
@@ -132,9 +135,9 @@ impl Connection {
         }
     }
 
-    /// Pieces and retransmissions for which its directions have room.
-    fn weight(&self) -> usize {
-        self.halves[0].weight() + self.halves[1].weight()
+    /// Octets that it takes, with what an observer keeps of it.
+    fn octets(&self) -> usize {
+        ENTRY + size_of::<Self>() + self.halves[0].octets() + self.halves[1].octets() + self.observed
     }
 
     fn is_closed(&self) -> bool {
@@ -202,6 +205,11 @@ pub trait Observer {
         let _ = (connection, side, segment, kind);
     }
 
+    /// Octets that it keeps of the connection whose segment it was told of last. They count against the bound of all connections.
+    fn keeps(&self) -> usize {
+        0
+    }
+
     /// All that will be known of a retransmission is known.
     fn on_retransmission(&mut self, connection: u64, side: Side, retransmission: Retransmission) {
         let _ = (connection, side, retransmission);
@@ -261,7 +269,8 @@ impl Ends {
 #[derive(Debug)]
 pub struct Connections {
     limit: usize,
-    weight_limit: usize,
+    /// Octets that they may take.
+    most_octets: usize,
     /// Those seen so far.
     pub seen: u64,
     /// Where each connection stands.
@@ -272,8 +281,8 @@ pub struct Connections {
     latest: Option<(Ends, usize)>,
     /// In which order they were seen first, to let the oldest go when there are too many.
     order: VecDeque<(Ends, u64)>,
-    /// What their directions keep in all.
-    weight: usize,
+    /// Octets that they take.
+    octets: usize,
     /// The latest time in the capture.
     now: Instant,
     /// Those that were let go.
@@ -289,29 +298,31 @@ impl Default for Connections {
 impl Connections {
     /// Follows `limit` connections at once; of more, those that have been quiet are let go.
     pub fn new(limit: usize) -> Self {
-        Self::bounded(limit, DEFAULT_WEIGHT)
+        Self::bounded(limit, DEFAULT_OCTETS)
     }
 
-    /// Follows `limit` connections at once, whose directions keep `weight` pieces and retransmissions in all.
-    pub fn bounded(limit: usize, weight: usize) -> Self {
+    /// Follows `limit` connections at once, which take `octets` in all, with what an observer keeps of them.
+    ///
+    /// One connection is followed whatever it takes, which is bounded too.
+    pub fn bounded(limit: usize, octets: usize) -> Self {
         Self {
             limit: limit.max(1),
-            weight_limit: weight,
+            most_octets: octets,
             seen: 0,
             open: HashMap::default(),
             slots: Vec::new(),
             free: Vec::new(),
             latest: None,
             order: VecDeque::new(),
-            weight: 0,
+            octets: 0,
             now: Instant::ZERO,
             forgotten: 0,
         }
     }
 
-    /// Pieces and retransmissions for which the connections have room.
-    pub fn weight(&self) -> usize {
-        self.weight
+    /// Octets that the connections take.
+    pub fn octets(&self) -> usize {
+        self.octets
     }
 
     /// Hands a segment to its connection.
@@ -342,15 +353,13 @@ impl Connections {
             return;
         }
         let id = connection.id;
-        let before = connection.weight();
+        let before = connection.octets();
         let (side, kind) = connection.on_segment(segment, &mut |side, news| tell(observer, id, side, news));
         observer.on_segment(connection, side, segment, kind);
-        let after = connection.weight();
-        if after != before {
-            self.weight = self.weight + after - before;
-            while self.weight > self.weight_limit && self.open.len() > 1 {
-                self.make_room(segment.at, observer);
-            }
+        connection.observed = observer.keeps();
+        self.octets = self.octets + connection.octets() - before;
+        while self.octets > self.most_octets && self.open.len() > 1 {
+            self.make_room(segment.at, observer);
         }
     }
 
@@ -361,7 +370,7 @@ impl Connections {
             self.make_room(segment.at, observer);
         }
         let connection = Connection::new(segment);
-        self.weight += connection.weight();
+        self.octets += connection.octets();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
@@ -391,7 +400,7 @@ impl Connections {
         let Some(slot) = self.open.remove(&ends) else { return };
         self.free.push(slot);
         if let Some(mut connection) = self.slots[slot].take() {
-            self.weight -= connection.weight();
+            self.octets -= connection.octets();
             for side in [Side::Client, Side::Server] {
                 let id = connection.id;
                 let reset = connection.reset;

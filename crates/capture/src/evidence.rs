@@ -28,6 +28,9 @@ const MAX_SILENCES: usize = 16;
 /// Holes in the row of arrivals that are remembered.
 const MAX_HOLES: usize = 64;
 
+/// Segments after which the room that a direction takes is counted again.
+const RECOUNT: u64 = 16;
+
 /// What is known of a suspected loss. Times are seconds, lengths octets; `None` and NaN-free: what is not known is `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
@@ -209,6 +212,8 @@ struct Compared {
 pub struct Trail {
     board: Scoreboard,
     watch: Watch,
+    /// Octets for which there was room beside itself when that was counted last.
+    room: usize,
 }
 
 #[derive(Debug, Default)]
@@ -262,6 +267,14 @@ impl Trail {
         self.watch.panel.on_segment(&self.board, segment, kind);
         self.board.on_segment(segment, kind, &mut self.watch);
         self.release(segment.at, ready);
+        if self.watch.sent % RECOUNT == 0 {
+            self.room = self.board.octets() + self.watch.octets();
+        }
+    }
+
+    /// Octets that it takes; what came in the last few segments may not be counted yet.
+    pub fn octets(&self) -> usize {
+        size_of::<Self>() + self.room
     }
 
     /// An acknowledgement of this direction.
@@ -317,6 +330,18 @@ impl Trail {
 }
 
 impl Watch {
+    /// Octets for which there is room beside itself.
+    fn octets(&self) -> usize {
+        fn each<T>(of: &VecDeque<T>) -> usize {
+            of.capacity() * size_of::<T>()
+        }
+        let histories = each(&self.samples) + each(&self.compared) + each(&self.runs) + each(&self.holes) + self.rounds.octets();
+        let events = each(&self.marked) + each(&self.silences) + each(&self.episodes);
+        let losses = each(&self.noticed) + self.noticed.len() * self.panel.octets_of_a_loss();
+        let trips = self.ordinary.kept.capacity() * size_of::<f64>();
+        histories + events + losses + trips + self.policer.octets() + self.panel.octets()
+    }
+
     fn on_data(&mut self, board: &Scoreboard, segment: &Segment, kind: Kind) {
         self.mss = self.mss.max(segment.len);
         self.damaged += u64::from(segment.is_damaged());

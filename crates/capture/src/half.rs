@@ -495,9 +495,9 @@ impl Half {
         self.episode.map(|episode| episode.by_timeout)
     }
 
-    /// Pieces, retransmissions and acknowledgements for which there is room.
-    pub fn weight(&self) -> usize {
-        self.pieces.capacity() + self.pending.capacity() + self.sender.capacity()
+    /// Octets for which it has room beside itself.
+    pub fn octets(&self) -> usize {
+        self.pieces.octets() + self.pending.capacity() * size_of::<Retransmission>() + self.sender.octets()
     }
 
     /// How long a D-SACK may take.

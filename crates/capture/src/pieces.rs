@@ -75,9 +75,9 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Pieces for which there is room.
-    pub fn capacity(&self) -> usize {
-        self.open.capacity() + self.done.capacity()
+    /// Octets for which it has room beside itself.
+    pub fn octets(&self) -> usize {
+        (self.open.capacity() + self.done.capacity()) * size_of::<Piece>()
     }
 
     /// Those that are not acknowledged.

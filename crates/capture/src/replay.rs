@@ -95,6 +95,20 @@ impl Panel {
         }
     }
 
+    /// Octets that they take, about.
+    pub fn octets(&self) -> usize {
+        /// What a differentiator remembers of a connection.
+        const ONE: usize = 1 << 10;
+        let judges = self.at_sender.len() + self.at_receiver.len();
+        let gap = size_of::<(Gap, Vec<Says>)>() + self.at_receiver.len() * size_of::<Says>();
+        judges * ONE + self.gaps.capacity() * gap
+    }
+
+    /// Octets of what they say of a loss.
+    pub fn octets_of_a_loss(&self) -> usize {
+        (self.at_sender.len() + self.at_receiver.len()) * size_of::<Says>()
+    }
+
     /// A segment of the direction came to the capture; the scoreboard does not know it yet.
     pub fn on_segment(&mut self, board: &Scoreboard, segment: &Segment, kind: Kind) {
         if self.at_receiver.is_empty() || segment.len == 0 || segment.is_damaged() {

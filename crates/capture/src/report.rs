@@ -223,8 +223,13 @@ pub struct Analysis {
 }
 
 /// A row of a table, which belongs to a connection.
-trait Row {
+pub(crate) trait Row {
     fn connection(&mut self) -> &mut u64;
+
+    /// Octets that it takes beside itself, in the end.
+    fn elsewhere(&self) -> usize {
+        0
+    }
 }
 
 impl Row for Flow {
@@ -242,6 +247,13 @@ impl Row for SentAgain {
 impl Row for Loss {
     fn connection(&mut self) -> &mut u64 {
         &mut self.connection
+    }
+
+    fn elsewhere(&self) -> usize {
+        /// The evidence in words, which comes when all is known.
+        const WORDS: usize = 512;
+        let known = if self.known.is_some() { size_of::<Evidence>() } else { 0 };
+        known + WORDS + self.says.capacity() * size_of::<Says>()
     }
 }
 

@@ -60,6 +60,11 @@ impl Default for Rounds {
 }
 
 impl Rounds {
+    /// Octets for which there is room beside itself.
+    pub fn octets(&self) -> usize {
+        self.over.capacity() * size_of::<Round>()
+    }
+
     /// The round at `at`, after the one before was closed if it was long enough.
     pub fn at(&mut self, at: Instant, trip: Option<Duration>) -> &mut Round {
         let length = trip.unwrap_or(NOTHING_KNOWN) * u64::from(self.width);

@@ -123,6 +123,11 @@ impl Default for Scoreboard {
 }
 
 impl Scoreboard {
+    /// Octets for which it has room beside itself.
+    pub fn octets(&self) -> usize {
+        self.pieces.capacity() * size_of::<Piece>() + self.echoes.capacity() * size_of::<(u32, Instant)>()
+    }
+
     /// The path as the sender knows it.
     pub fn path(&self) -> &Path {
         &self.path

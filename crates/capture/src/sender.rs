@@ -52,9 +52,9 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Acknowledgements for which there is room.
-    pub fn capacity(&self) -> usize {
-        self.coming.capacity()
+    /// Octets for which it has room beside itself.
+    pub fn octets(&self) -> usize {
+        self.coming.capacity() * size_of::<Report>()
     }
 
     /// The stream begins.

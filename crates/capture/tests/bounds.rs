@@ -22,7 +22,7 @@ fn every_number_of_workers_says_the_same() {
     let made =
         traffic::Settings { packets: 60_000, connections: 40, loss: 0.02, life: Some(300), ..traffic::Settings::default() };
     // As everything fits, and with all bounds reached.
-    let tight = Settings { connections: 20, pieces: 900, rows: 160, ..Settings::default() };
+    let tight = Settings { connections: 20, memory: 400_000, rows: 160, ..Settings::default() };
     for settings in [Settings::default(), tight] {
         let alone = analysed(made, &Settings { workers: 1, ..settings });
         assert_eq!(alone.facts.segments, 60_000);
@@ -70,7 +70,7 @@ fn pieces_of_a_stream_that_nobody_acknowledges_are_bounded() {
         window: 64,
         ..traffic::Settings::default()
     };
-    let settings = Settings { pieces: 20_000, ..Settings::default() };
+    let settings = Settings { memory: 2_000_000, ..Settings::default() };
     let analysis = analysed(made, &settings);
     assert!(analysis.facts.left_out.connections > 0, "some had to go");
     let enough = analysed(made, &Settings::default());

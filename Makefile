@@ -22,7 +22,7 @@ OWN := --manifest-path examples/own-algorithm/Cargo.toml
 
 PUBLISHED := whyloss-transport whyloss-sim whyloss-tables whyloss-lab
 
-NATIVE_SOURCES := $(shell find $(addprefix crates/,transport sim lab net kernel python) -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]') Cargo.toml Cargo.lock pyproject.toml
+NATIVE_SOURCES := $(shell find $(addprefix crates/,transport sim tables lab net kernel capture python) -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]') Cargo.toml Cargo.lock pyproject.toml
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

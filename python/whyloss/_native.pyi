@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, Self, TypedDict, final, type_check_only
 
 VERSION: str
 
+@type_check_only
 class Threshold(TypedDict):
     """A parameter that trades one accuracy of a differentiator for the other."""
 
@@ -14,6 +15,7 @@ class Threshold(TypedDict):
     larger: str
     cut: str
 
+@type_check_only
 class Description(TypedDict):
     """What a name means."""
 
@@ -30,6 +32,7 @@ class InputError(WhylossError): ...
 class UnavailableError(WhylossError): ...
 class PartError(WhylossError): ...
 
+@final
 class Progress:
     @property
     def done(self) -> int: ...
@@ -44,21 +47,25 @@ class Progress:
     @property
     def left_s(self) -> float | None: ...
 
+@final
 class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     @property
     def columns(self) -> list[str]: ...
     def __len__(self) -> int: ...
 
+@final
 class Results:
     def table(self, name: str) -> Table: ...
     def write_parquet(self, folder: Path) -> None: ...
 
+@final
 class Explanation:
     @property
     def facts(self) -> str: ...
     def table(self, name: str) -> Table: ...
 
+@final
 class Details:
     @property
     def left_out(self) -> int: ...
@@ -114,6 +121,7 @@ PlannedTransfer = TypedDict(
     },
 )
 
+@final
 class Scenario:
     @staticmethod
     def load(path: Path) -> Scenario: ...
@@ -134,6 +142,7 @@ class Scenario:
         self, run: int, captures: Path | None = None, progress: Callable[[Progress], object] | None = None
     ) -> Results: ...
 
+@final
 class Sweep:
     @staticmethod
     def load(path: Path) -> Sweep: ...
@@ -158,25 +167,27 @@ class Sweep:
         progress: Callable[[Progress], object] | None = None,
     ) -> Results: ...
 
+@final
 class WireHost:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         tun: str,
         addresses: list[IPv4Address | IPv6Address],
         kernel: list[IPv4Address | IPv6Address],
         mtu: int,
         profile: str,
         scheme: str | None = None,
-        shadows: list[str] = [],
+        shadows: list[str] = ...,
         ecn: bool = False,
-    ) -> None: ...
+    ) -> Self: ...
     def serve(
         self, path: Path, port: int, limit: int | None, watch: Callable[[str, Any], object]
     ) -> dict[str, Any]: ...
     def fetch(self, url: str, output: Path | None, watch: Callable[[int, int | None], object]) -> dict[str, Any]: ...
 
+@final
 class Bed:
-    def __init__(self, scenario: Scenario, wishes: Mapping[str, Any], mtu: int) -> None: ...
+    def __new__(cls, scenario: Scenario, wishes: Mapping[str, Any], mtu: int) -> Self: ...
     @property
     def hosts(self) -> list[str]: ...
     @property
@@ -190,8 +201,9 @@ class Bed:
     def truth(self) -> Table: ...
     def close(self) -> None: ...
 
+@final
 class BulkTransfer:
-    def __init__(self, bed: Bed, scenario: Scenario, run: int, number: int) -> None: ...
+    def __new__(cls, bed: Bed, scenario: Scenario, run: int, number: int) -> Self: ...
     def start(self, at_ns: int) -> None: ...
     @property
     def started_ns(self) -> int: ...
@@ -201,8 +213,9 @@ class BulkTransfer:
     def delivered(self) -> int: ...
     def stop(self) -> int: ...
 
+@final
 class Bridge:
-    def __init__(self, scenario: Scenario, wishes: Mapping[str, Any], devices: tuple[str, str]) -> None: ...
+    def __new__(cls, scenario: Scenario, wishes: Mapping[str, Any], devices: tuple[str, str]) -> Self: ...
     @property
     def ends(self) -> list[str]: ...
     @property
@@ -212,6 +225,7 @@ class Bridge:
     def truth(self) -> Table: ...
     def close(self) -> None: ...
 
+@type_check_only
 class Tally(TypedDict):
     """What one cause of losses was found for."""
 
@@ -220,6 +234,7 @@ class Tally(TypedDict):
     agreement: float | None
     score: float | None
 
+@type_check_only
 class Said(TypedDict):
     """What one differentiator said of the episodes."""
 
@@ -228,6 +243,7 @@ class Said(TypedDict):
     corruption: int
     score: float | None
 
+@type_check_only
 class Connection(TypedDict):
     """A TCP connection of this machine."""
 
@@ -270,6 +286,7 @@ class Connection(TypedDict):
     differentiators: dict[str, Said]
     decided: dict[str, int] | None
 
+@type_check_only
 class Snapshot(TypedDict):
     """All connections at one moment."""
 
@@ -278,12 +295,14 @@ class Snapshot(TypedDict):
     unreported: int
     damaged_in: int
 
+@final
 class Observer:
-    def __init__(self) -> None: ...
+    def __new__(cls) -> Self: ...
     def drain(self) -> None: ...
     def snapshot(self) -> Snapshot: ...
     def close(self) -> None: ...
 
+@final
 class PathInfo:
     """What a sender knows of its path. Times in nanoseconds, lengths and stream positions in octets."""
 
@@ -333,6 +352,7 @@ class PathInfo:
     def nxt(self) -> int:
         """The first position that is not sent (SND.NXT)."""
 
+@final
 class Ack:
     """An acknowledgement."""
 
@@ -367,6 +387,7 @@ class Ack:
     def window_limited(self) -> bool:
         """Whether the window was what limited the sender: else growth is not earned."""
 
+@final
 class Sent:
     """A segment with data left."""
 
@@ -386,6 +407,7 @@ class Sent:
     def was_idle(self) -> bool:
         """Whether nothing was outstanding before."""
 
+@final
 class Loss:
     """A segment is taken for lost."""
 
@@ -411,6 +433,7 @@ class Loss:
     def first_of_episode(self) -> bool:
         """Whether it is the first loss of its episode."""
 
+@final
 class Timeout:
     """The retransmission timer expired with data outstanding."""
 
@@ -436,6 +459,7 @@ class Timeout:
     def in_recovery(self) -> bool:
         """Whether an earlier timeout was still being repaired."""
 
+@final
 class AfterTimeout:
     """An acknowledgement after a timeout that is not yet assessed for good."""
 
@@ -473,6 +497,7 @@ class AfterTimeout:
     def dsack(self) -> bool:
         """Whether it has a D-SACK for the segment that was sent again."""
 
+@final
 class Window:
     """Congestion window and slow-start threshold in octets: never less than one segment and two."""
 
@@ -500,10 +525,11 @@ class Window:
     def grow(self, octets: float) -> None:
         """Grows the window; fractions of an octet are carried to the next call."""
 
+@final
 class Verdict:
     """What a differentiator says of a loss."""
 
-    def __init__(self, cause: str, score: float = 0.0) -> None:
+    def __new__(cls, cause: str, score: float = 0.0) -> Self:
         """``congestion``, ``corruption`` or ``unknown``; the score from 0, congestion, to 1, corruption."""
     @staticmethod
     def by_threshold(score: float, threshold: float) -> Verdict:
@@ -515,6 +541,7 @@ class Verdict:
     def score(self) -> float:
         """The score."""
 
+@final
 class Response:
     """What a reaction has fast recovery do to the window."""
 
@@ -531,16 +558,18 @@ class Response:
     def limit(octets: float) -> Response:
         """The threshold becomes ``octets``, and the window no more."""
 
+@final
 class TimeoutResponse:
     """What a timeout policy does about an expired timer."""
 
-    def __init__(self, window: str = "collapse", *, back_off: bool = True, head_only: bool = False) -> None:
+    def __new__(cls, window: str = "collapse", *, back_off: bool = True, head_only: bool = False) -> Self:
         """``window`` is a word, of ``collapse``, ``regain``, ``keep``, ``keep-paced`` and ``keep-at-once``.
 
         The timer doubles with ``back_off`` (RFC 6298, 5.5). With ``head_only`` only the first segment is taken for lost
         until the timeout is assessed (RFC 5682), else all that is outstanding.
         """
 
+@final
 class Assessment:
     """What a timeout policy makes of a timeout after an acknowledgement."""
 
@@ -590,8 +619,9 @@ def write_pattern(path: Path, ber: float, bits: int, seed: int) -> None: ...
 def kernel_check() -> dict[str, Any]: ...
 def kernel_load(controls: list[str]) -> dict[str, Any]: ...
 
+@final
 class KernelHeld:
-    def __init__(self, controls: list[str]) -> None: ...
+    def __new__(cls, controls: list[str]) -> Self: ...
     def close(self) -> None: ...
 
 def kernel_unload() -> dict[str, Any]: ...

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
+    import pandas as pd
+
 __all__ = ["Picture", "Results", "Table", "drawers"]
 
 
@@ -32,8 +34,9 @@ drawers: list[Callable[..., Picture]] = []
 class Table:
     """A table with named columns, shared with whoever takes it, not copied.
 
-    polars (``pl.DataFrame(table)``), pyarrow (``pa.table(table)``) and pandas (``pa.table(table).to_pandas()``) take
-    it as it is, by the Arrow PyCapsule interface. :meth:`to_polars` is the short way to the first.
+    polars (``pl.DataFrame(table)``), pyarrow (``pa.table(table)``), pandas (``pd.DataFrame.from_arrow(table)``) and
+    DuckDB (``duckdb.sql("from table")``) take it as it is, by the Arrow PyCapsule interface. :meth:`to_polars` and
+    :meth:`to_pandas` are the short ways; Altair and Plotly draw what these give.
     """
 
     __slots__ = ("_native", "name")
@@ -65,6 +68,10 @@ class Table:
     def to_polars(self) -> pl.DataFrame:
         """The table as a polars data frame, without a copy."""
         return pl.DataFrame(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a pandas data frame; needs pandas and pyarrow."""
+        return self.to_polars().to_pandas()
 
     def __repr__(self) -> str:
         """The first and last rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,21 @@ from whyloss.results import Results
 from whyloss.scenario import Scenario, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
 __all__ = ["Sweep"]
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[_native.Progress], object]]:
+    """A bar that follows what it is told."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns) as bar:
+        task = bar.add_task("runs", total=None)
+        yield lambda now: bar.update(task, completed=now.done, total=now.total)
 
 
 class Sweep:
@@ -111,7 +123,7 @@ class Sweep:
         *,
         store: str | PathLike[str] | None = None,
         threads: int | None = None,
-        progress: Callable[[_native.Progress], object] | None = None,
+        progress: bool | Callable[[_native.Progress], object] | None = None,
     ) -> Results:
         """Runs all points.
 
@@ -121,10 +133,14 @@ class Sweep:
         Args:
             store: folder in which finished runs are kept and found again; nothing is kept without it.
             threads: runs at a time; one for each core if nothing is said. It changes no result.
-            progress: is told how far the sweep is, about ten times a second.
+            progress: is told how far the sweep is, about ten times a second; ``True`` draws a bar in notebooks and
+                terminals.
         """
         folder = None if store is None else Path(store)
-        return Results(self._native.run(folder, threads, progress))
+        if progress is not True:
+            return Results(self._native.run(folder, threads, progress or None))
+        with _bar() as follow:
+            return Results(self._native.run(folder, threads, follow))
 
     def __repr__(self) -> str:
         """Its name, axes and size."""

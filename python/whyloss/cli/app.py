@@ -30,6 +30,7 @@ from whyloss.cli import (
     wire,
 )
 from whyloss.cli.console import INTERRUPTED, Group, complain, say
+from whyloss.extras import hint
 from whyloss.pack import PackError
 
 __all__ = ["main"]
@@ -112,6 +113,11 @@ def _run() -> int:
         # The reader has seen enough (`whyloss schemes | head`): nobody is left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except ModuleNotFoundError as missing:
+        if (brings := hint(missing)) is None:
+            raise
+        complain(brings)
+        return 1
     except (_native.WhylossError, OSError) as failure:
         complain(str(failure))
         return 1

@@ -1,6 +1,6 @@
 //! What parts in Python answer.
 
-use super::numbers::octets;
+use super::numbers::octets as whole;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use whyloss_transport::differentiation::{Cause, Verdict as EngineVerdict};
@@ -74,8 +74,8 @@ impl Response {
     }
 
     #[staticmethod]
-    fn limit(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        octets(given).map(|octets| Self(EngineResponse::Limit(octets as u64)))
+    fn limit(octets: &Bound<'_, PyAny>) -> PyResult<Self> {
+        whole(octets).map(|octets| Self(EngineResponse::Limit(octets as u64)))
     }
 
     fn __repr__(&self) -> String {

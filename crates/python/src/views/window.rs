@@ -1,7 +1,7 @@
 //! The window of a congestion control in Python.
 
 use super::events::PathInfo;
-use super::numbers::octets;
+use super::numbers::octets as whole;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use whyloss_transport::congestion::Window as EngineWindow;
@@ -33,7 +33,7 @@ impl Window {
     }
     #[setter]
     fn set_cwnd(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        let octets = octets(given)?;
+        let octets = whole(given)?;
         self.open()?.set_cwnd(octets as u64);
         Ok(())
     }
@@ -43,7 +43,7 @@ impl Window {
     }
     #[setter]
     fn set_ssthresh(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        let octets = octets(given)?;
+        let octets = whole(given)?;
         self.open()?.set_ssthresh(octets as u64);
         Ok(())
     }
@@ -62,8 +62,8 @@ impl Window {
     fn used(&self, path: &PathInfo) -> u64 {
         self.engine.used(&path.0)
     }
-    fn grow(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        let octets = octets(given)?;
+    fn grow(&mut self, octets: &Bound<'_, PyAny>) -> PyResult<()> {
+        let octets = whole(octets)?;
         self.open()?.grow(octets);
         Ok(())
     }

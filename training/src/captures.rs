@@ -149,7 +149,7 @@ fn line(
         u8::from(known.damaged),
     )
     .expect("a string takes everything");
-    for value in features::vector(known) {
+    for value in features::all(known) {
         write!(text, ",{value}").expect("a string takes everything");
     }
     text.push('\n');

@@ -38,7 +38,8 @@ struct Arguments {
 
 fn main() -> std::io::Result<()> {
     let arguments = Arguments::parse();
-    let all: Vec<_> = worlds::Family::ALL
+    let families = if arguments.captures { worlds::Family::CAPTURED } else { worlds::Family::ALL };
+    let all: Vec<_> = families
         .iter()
         .filter(|family| arguments.family.as_ref().is_none_or(|name| name == family.name()))
         .flat_map(|&family| (0..arguments.worlds).map(move |number| (family, number)))

@@ -4,8 +4,8 @@ use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 use std::ops::{Deref, DerefMut};
 use whyloss_sim::{
-    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, LinkSpec, NodeId, QueueLimit, RadioSpec, Rhythm, Step, TcpFlow,
-    Way,
+    Amount, Builder, CbrFlow, ChannelSpec, CoDel, Discipline, Effect, End, Errors, Jitter, JitterLaw, LinkSpec, NodeId, Outage,
+    Pie, QueueLimit, RadioSpec, Reorder, Rhythm, Spell, Step, TcpFlow, Way, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::tcp::Config;
@@ -42,6 +42,18 @@ pub enum Family {
     Noisy,
     /// A chain of 802.11b stations.
     Radio,
+    /// The bottleneck is down both ways now and then.
+    Outages,
+    /// The last hop, which also loses packets, fades: all that it should carry to the receiver for a while is lost.
+    Fades,
+    /// The bottleneck pauses for longer than timers wait; its packets wait, too.
+    Pauses,
+    /// Packets overtake each other.
+    Overtaking,
+    /// Many acknowledgements are lost.
+    LostAnswers,
+    /// A queue that is managed, and delays that vary.
+    Managed,
 }
 
 impl Family {
@@ -63,6 +75,30 @@ impl Family {
         Self::Radio,
     ];
 
+    /// Those that captures are taken of: these and what shows in captures only. A live sender does not tell these from other losses.
+    pub const CAPTURED: &[Self] = &[
+        Self::LastHop,
+        Self::Backbone,
+        Self::Bits,
+        Self::CrossTraffic,
+        Self::Upstream,
+        Self::Cell,
+        Self::Bursts,
+        Self::Satellite,
+        Self::ParkingLot,
+        Self::Many,
+        Self::ShortQueues,
+        Self::Asymmetric,
+        Self::Noisy,
+        Self::Radio,
+        Self::Outages,
+        Self::Fades,
+        Self::Pauses,
+        Self::Overtaking,
+        Self::LostAnswers,
+        Self::Managed,
+    ];
+
     /// Its name in the table.
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,6 +116,12 @@ impl Family {
             Self::Asymmetric => "asymmetric",
             Self::Noisy => "noisy",
             Self::Radio => "radio",
+            Self::Outages => "outages",
+            Self::Fades => "fades",
+            Self::Pauses => "pauses",
+            Self::Overtaking => "overtaking",
+            Self::LostAnswers => "lost-answers",
+            Self::Managed => "managed",
         }
     }
 }
@@ -224,8 +266,60 @@ fn plan(family: Family, dice: &mut Dice) -> Plan {
         Family::ShortQueues => plan.queue = 0.0,
         Family::Asymmetric => plan.back = Some(dice.scale(0.02, 0.1)),
         Family::Noisy => plan.overhead = Duration::from_secs_f64(dice.scale(0.0005, 0.01)),
+        Family::Outages | Family::Fades | Family::Pauses | Family::Overtaking | Family::LostAnswers | Family::Managed => {
+            if family != Family::Fades && dice.unit() < 0.7 {
+                plan.errors = Errors::None;
+            }
+            plan.flows = dice.pick(&[1, 1, 2, 3, 4]);
+            plan.queue = dice.scale(0.5, 3.0);
+        }
     }
     plan
+}
+
+/// Times in which a link is away, of a length and at distances that are drawn once for all or each time anew.
+fn away(dice: &mut Dice, lasts: (f64, f64), packets: WhileDown) -> Outage {
+    let time = Duration::from_secs_f64;
+    let (lasts, every) = (time(dice.scale(lasts.0, lasts.1)), time(dice.scale(3.0, 12.0)));
+    let at = Instant::ZERO + time(dice.scale(0.5, 4.0));
+    if dice.unit() < 0.5 {
+        Outage { at, lasts: Spell::Always(lasts), every: Some(every), gap: None, packets }
+    } else {
+        Outage { at, lasts: Spell::exponential(lasts), every: None, gap: Some(Spell::exponential(every)), packets }
+    }
+}
+
+/// What the links of a family do beside queueing and losing: those of the bottleneck, forward and back.
+fn habits(family: Family, dice: &mut Dice, delay: f64, (forward, back): (&mut LinkSpec, &mut LinkSpec)) {
+    match family {
+        Family::Outages => {
+            let outage = away(dice, (0.03, 3.0), WhileDown::Dropped);
+            (forward.outage, back.outage) = (vec![outage], vec![outage]);
+        }
+        Family::Pauses => {
+            forward.outage = vec![away(dice, (0.2, 2.5), WhileDown::Held)];
+            if dice.unit() < 0.5 {
+                forward.jitter = Some(Jitter::new(Duration::from_secs_f64(delay * 0.1), JitterLaw::Exponential));
+            }
+        }
+        Family::Overtaking => {
+            let late = Some(Duration::from_secs_f64(delay * dice.scale(0.05, 1.0)));
+            forward.reorder = Some(Reorder { share: dice.scale(0.002, 0.05), late, early: None });
+        }
+        Family::LostAnswers => {
+            let errors = Errors::Packets { probability: dice.scale(0.05, 0.4) };
+            back.channel = ChannelSpec { errors, effect: Effect::Erase };
+        }
+        Family::Managed => {
+            forward.queue = QueueLimit::Packets(1000);
+            forward.discipline =
+                Some(if dice.unit() < 0.5 { Discipline::CoDel(CoDel::default()) } else { Discipline::Pie(Pie::default()) });
+            if dice.unit() < 0.5 {
+                forward.jitter = Some(Jitter::new(Duration::from_secs_f64(delay * 0.05), JitterLaw::Exponential));
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Adds a flow with parts and profile by chance; `watch` may add listeners to its sender.
@@ -330,7 +424,7 @@ pub fn build(family: Family, seed: u64, number: u32, shadows: &[&'static str], m
     }
     let product = plan.rate * 2.0 * (plan.delay + 0.005) / 12_000.0;
     let queue = if family == Family::ShortQueues { dice.between(3, 10) as f64 } else { (plan.queue * product).max(4.0) };
-    let lossy_bottleneck = family != Family::Backbone;
+    let lossy_bottleneck = !matches!(family, Family::Backbone | Family::Fades);
     let errors = |here: bool| if here { plan.errors.clone() } else { Errors::None };
     let hops = match family {
         Family::ParkingLot => 3,
@@ -343,13 +437,14 @@ pub fn build(family: Family, seed: u64, number: u32, shadows: &[&'static str], m
     for (n, pair) in routers.windows(2).enumerate() {
         // In a row of bottlenecks the last one loses packets.
         let here = lossy_bottleneck && n + 1 == hops;
-        let forward = link(plan.rate, plan.delay / hops as f64, queue, errors(here), plan.effect);
-        let back = match plan.back {
+        let mut forward = link(plan.rate, plan.delay / hops as f64, queue, errors(here), plan.effect);
+        let mut back = match plan.back {
             Some(share) => {
                 link((plan.rate * share).max(100e3), plan.delay, 50.0, Errors::Packets { probability: 0.02 }, Effect::Erase)
             }
             None => clean(plan.rate, plan.delay / hops as f64),
         };
+        habits(family, &mut dice, plan.delay, (&mut forward, &mut back));
         builder.link(pair[0], pair[1], forward, back);
     }
     let access = plan.rate * 10.0;
@@ -357,7 +452,10 @@ pub fn build(family: Family, seed: u64, number: u32, shadows: &[&'static str], m
         let (a, b) = (builder.host(format!("{name}a")), builder.host(format!("{name}b")));
         let delay = 0.0005 + 0.01 * dice.unit();
         builder.link(a, from, clean(access, delay), clean(access, delay));
-        let last = link(access, 0.0005, 1e5, errors(lossy), plan.effect);
+        let mut last = link(access, 0.0005, 1e5, errors(lossy), plan.effect);
+        if family == Family::Fades {
+            last.outage = vec![away(dice, (0.02, 1.0), WhileDown::Dropped)];
+        }
         builder.link(to, b, last, clean(access, 0.0005));
         (a, b)
     };

@@ -1,5 +1,7 @@
 //! What a capture shows around each suspected loss, in numbers: before it, and what a live sender cannot know, after it.
 
+pub mod blackouts;
+
 use crate::connections::Place;
 use crate::half::{Kind, Retransmission, Trigger, Unneeded};
 use crate::headers::Segment;
@@ -7,6 +9,7 @@ use crate::policer::{Policer, Search};
 use crate::replay::{Panel, Says};
 use crate::rounds::Rounds;
 use crate::scoreboard::{Piece, Scoreboard, Witness};
+use blackouts::{Blackout, Blackouts};
 use std::collections::VecDeque;
 use whyloss_transport::differentiation::learned::features::{Features, COUNT};
 use whyloss_transport::path::{Ack, Loss, Sent};
@@ -23,6 +26,8 @@ const MAX_COMPARED: usize = 512;
 const HORIZON: Duration = Duration::from_secs(30);
 /// Round trips after a loss in which a queue has to have drained if the sender's reduction drains it.
 const AFTERMATH: u64 = 4;
+/// Before anything is known a round trip is taken for so long.
+const NOTHING_KNOWN: Duration = Duration::from_millis(100);
 /// Times of silence that are remembered.
 const MAX_SILENCES: usize = 16;
 /// Holes in the row of arrivals that are remembered.
@@ -81,8 +86,8 @@ pub struct Evidence {
     pub position: f64,
     /// Segments lost in the same episode, and how many of them one after the other with this one.
     pub together: u32,
-    /// Consecutive ones.
-    pub run: u32,
+    /// Those that were lost one after the other with it, if they were several.
+    pub blackout: Option<Blackout>,
     /// Octets a second delivered in the round of the loss, in the best rounds, and in those after.
     pub rates: (Option<f64>, Option<f64>, Option<f64>),
     /// What a gap in the row of arrivals left open, in the time that one segment usually takes, for each missing segment.
@@ -239,8 +244,7 @@ struct Watch {
     noticed: VecDeque<Noticed>,
     compared: VecDeque<Compared>,
     ordinary: Thinned,
-    /// Stretches of segments that were lost one after the other: start, end and how many.
-    runs: VecDeque<(u64, u64, u32)>,
+    blackouts: Blackouts,
     policer: Search,
     hop_limit: Option<u8>,
     /// Right edge of the receiver's window, and the shift of it.
@@ -282,7 +286,11 @@ impl Trail {
         if segment.flags.contains(Flags::SYN) {
             self.watch.scale = segment.options.window_scale;
         }
-        self.watch.on_answer(segment.at, self.board.path().flight > 0, self.board.path().rto);
+        let path = self.board.path();
+        self.watch.on_answer(segment.at, path.flight > 0, path.rto);
+        if path.flight > 0 {
+            self.watch.blackouts.on_answer(segment.at, path.srtt.unwrap_or(NOTHING_KNOWN) / 4);
+        }
         self.board.on_ack(segment, &mut self.watch);
         let path = self.board.path();
         let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.watch.scale.unwrap_or(0) };
@@ -294,9 +302,13 @@ impl Trail {
 
     /// All that will be known of a retransmission is known. Whether it will come out as a suspect; it does not if the scoreboard had no place for it.
     pub fn on_settled(&mut self, repair: &Retransmission) -> bool {
+        let trip = self.board.path().srtt.unwrap_or(NOTHING_KNOWN);
         let noticed = &mut self.watch.noticed;
         let Some(index) = noticed.iter().position(|noticed| noticed.repair == Some(repair.number)) else { return false };
         noticed[index].settled = Some(repair.clone());
+        if repair.unneeded.is_none() {
+            self.watch.blackouts.on_lost(&noticed[index].piece, repair.at, trip);
+        }
         true
     }
 
@@ -335,7 +347,8 @@ impl Watch {
         fn each<T>(of: &VecDeque<T>) -> usize {
             of.capacity() * size_of::<T>()
         }
-        let histories = each(&self.samples) + each(&self.compared) + each(&self.runs) + each(&self.holes) + self.rounds.octets();
+        let histories =
+            each(&self.samples) + each(&self.compared) + self.blackouts.octets() + each(&self.holes) + self.rounds.octets();
         let events = each(&self.marked) + each(&self.silences) + each(&self.episodes);
         let losses = each(&self.noticed) + self.noticed.len() * self.panel.octets_of_a_loss();
         let trips = self.ordinary.kept.capacity() * size_of::<f64>();
@@ -492,7 +505,7 @@ impl Watch {
                 largest_flight: self.rounds.done().iter().map(|round| round.flight).max().unwrap_or(piece.flight),
                 position: noticed.position,
                 together: episode.map_or(1, |episode| episode.lost.max(1)),
-                run: self.run(piece),
+                blackout: self.blackouts.of(piece).filter(|row| row.count > 1),
                 rates: (rate, plateau, rate_after),
                 slots: noticed.slots,
                 since: episode.and_then(|episode| episode.since),
@@ -538,24 +551,6 @@ impl Watch {
         // Half a loss and its packets stand for what was not seen.
         let hazard = |lost: f64, packets: f64| (lost + 0.5) / (packets + 0.5 / all) / all;
         Some((hazard((lost_near - 1.0).max(0.0), packets_near), hazard(lost_below, packets_below)))
-    }
-
-    /// How many losses one after the other a piece is among.
-    fn run(&self, piece: &Piece) -> u32 {
-        let run = self.runs.iter().rev().find(|(start, end, _)| *start <= piece.start && piece.end <= *end);
-        run.map_or(1, |(.., count)| *count)
-    }
-
-    /// A piece was repaired: it may continue a run of such.
-    fn extend_run(&mut self, piece: &Piece) {
-        if let Some((_, end, count)) = self.runs.iter_mut().rev().take(8).find(|(_, end, _)| *end == piece.start) {
-            (*end, *count) = (piece.end, *count + 1);
-            return;
-        }
-        if self.runs.len() == MAX_HELD {
-            self.runs.pop_front();
-        }
-        self.runs.push_back((piece.start, piece.end, 1));
     }
 }
 
@@ -606,7 +601,7 @@ impl Witness for Watch {
         for ((loss, piece), says) in losses.iter().zip(says) {
             let path = loss.path;
             let now = path.now;
-            let trip = path.srtt.unwrap_or(Duration::from_millis(100));
+            let trip = path.srtt.unwrap_or(NOTHING_KNOWN);
             let last = self.episodes.back().copied();
             let new = last.is_none_or(|last| loss.first_of_episode && now.since(last.noticed) > trip);
             if new {
@@ -669,7 +664,6 @@ impl Witness for Watch {
             self.compared.push_back(Compared { trip: before.trip, flight: lost.flight });
         }
         self.lost += 1;
-        self.extend_run(lost);
         self.rounds.now().lost += 1;
         self.policer.on_lost(lost.start);
     }

@@ -32,6 +32,8 @@ pub enum Unneeded {
     TooSoon,
     /// Its data had been acknowledged before it passed the capture.
     Acknowledged,
+    /// The acknowledgement of a repair before it took its data in: the receiver had it already, and could not say so without SACK.
+    Behind,
 }
 
 impl Unneeded {
@@ -42,6 +44,7 @@ impl Unneeded {
             Self::Echo => "timestamp",
             Self::TooSoon => "too-soon",
             Self::Acknowledged => "acknowledged",
+            Self::Behind => "behind-gap",
         }
     }
 }
@@ -223,6 +226,10 @@ pub struct Half {
     /// When the newest transmission was captured that is known to have arrived.
     delivered: Instant,
     duplicates: u32,
+    /// Segments that the receiver has beyond what it acknowledges, as duplicates without SACK blocks tell.
+    beyond: u64,
+    /// The receiver sends SACK blocks.
+    tells: bool,
     /// The receive window of the peer.
     window: Option<u64>,
     scale: Option<u8>,
@@ -419,6 +426,7 @@ impl Half {
             return;
         }
         if !segment.options.sack().is_empty() {
+            self.tells = true;
             self.dsack(segment, ack);
             self.sack(segment);
         }
@@ -430,6 +438,7 @@ impl Half {
             && (same_window || !segment.options.sack().is_empty())
         {
             self.duplicates += 1;
+            self.beyond += 1;
         }
         if ack >= self.una {
             let (duplicates, sacked) = (self.duplicates, self.pieces.sacked());
@@ -783,11 +792,46 @@ impl Half {
             told(News::Hole(Hole { start: from, first, len: to - from, number: segment.number, at: segment.at }));
         });
         self.deliver(segment.at, newly);
+        if !self.tells {
+            self.behind(segment.at, ack);
+        }
         self.arrived(segment, self.una, ack);
         self.una = ack;
         self.una_at = segment.at;
         self.nxt = self.nxt.max(ack);
         self.duplicates = 0;
+    }
+
+    /// Without SACK, an acknowledgement that covers more than what comes next takes in what had come before: as many segments as there were
+    /// duplicates. What of it was sent again meanwhile was not needed.
+    fn behind(&mut self, at: Instant, ack: u64) {
+        let mss = u64::from(self.mss.max(1));
+        // The one that fills the gap; two may share an acknowledgement.
+        let taken_in = ((ack - self.una).div_ceil(mss)).saturating_sub(1);
+        if taken_in < 2 || self.beyond < taken_in {
+            if ack >= self.nxt {
+                self.beyond = 0;
+            }
+            return;
+        }
+        self.beyond -= taken_in;
+        // The repair that filled the gap: the latest that an acknowledgement can have come for. What was sent again before it may be what the
+        // duplicates told of.
+        let (una, trip) = (self.una, self.trips.shortest().unwrap_or_default());
+        let fills = |sent: &&Retransmission| {
+            (sent.start..sent.start + u64::from(sent.len)).contains(&una) && since(at, sent.at) >= trip - trip / 4
+        };
+        let filler = self.pending.iter().rev().find(fills).map_or(u64::MAX, |sent| sent.number);
+        let from = self.una + mss;
+        for sent in self.pending.iter_mut().filter(|sent| !sent.acknowledged && sent.start >= from && sent.number > filler) {
+            if sent.start + u64::from(sent.len) <= ack && sent.unneeded.replace(Unneeded::Behind).is_none() {
+                // Each of them is answered by a duplicate that says nothing new.
+                self.beyond = self.beyond.saturating_sub(1);
+            }
+        }
+        if ack >= self.nxt {
+            self.beyond = 0;
+        }
     }
 
     /// A stretch has arrived: was each retransmission in it needed?

@@ -88,6 +88,7 @@ fn certain(sent: &Retransmission) -> (Cause, Option<String>) {
         Unneeded::Dsack => "the receiver reported that it got the data twice",
         Unneeded::Echo => "the acknowledgement echoed the timestamp of the first copy",
         Unneeded::Acknowledged => "its data had been acknowledged before it came by",
+        Unneeded::Behind => "the acknowledgement of what was sent again before it covered it, too: the receiver had it, and cannot say so without SACK",
         Unneeded::TooSoon => "the acknowledgement came too soon to be that of the second copy",
     };
     let cause = match sent.trigger {

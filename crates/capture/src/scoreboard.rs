@@ -37,10 +37,14 @@ pub struct Piece {
     pub number: Option<u64>,
     /// When that was captured; if it was not, when the first one behind it was.
     pub at: Instant,
+    /// When the newest data before it was captured, if it was not.
+    pub after: Instant,
     /// When the sender sent it, by the clock of the acknowledgements in the capture.
     pub left: Instant,
     /// How often it was sent again.
     pub transmission: u32,
+    /// Number of this transmission among all of the direction, in the order of sending.
+    pub order: u64,
     /// Octets outstanding with it, its own included.
     pub flight: u64,
     /// ECN field.
@@ -99,6 +103,10 @@ pub struct Scoreboard {
     /// Largest flight of this round trip and of the one before, and when the round ends.
     flights: (u64, u64),
     round_end: u64,
+    /// Transmissions so far.
+    sent: u64,
+    /// When new data was captured last.
+    newest: Option<Instant>,
 }
 
 impl Default for Scoreboard {
@@ -118,6 +126,8 @@ impl Default for Scoreboard {
             recover: None,
             flights: (0, 0),
             round_end: 0,
+            sent: 0,
+            newest: None,
         }
     }
 }
@@ -202,8 +212,10 @@ impl Scoreboard {
             end,
             number: Some(segment.number),
             at: segment.at,
+            after: segment.at,
             left: self.left(segment.at),
             transmission: 0,
+            order: 0,
             flight: end.saturating_sub(self.path.una),
             ecn: segment.ecn,
             hop_limit: segment.hop_limit,
@@ -219,23 +231,27 @@ impl Scoreboard {
 
     fn on_new(&mut self, segment: &Segment, start: u64, end: u64, witness: &mut impl Witness) {
         let piece = self.piece_of(segment, start, end);
-        // What lies between was sent and did not come to the capture; it left when its neighbours did.
+        // What lies between was sent and did not come to the capture; it left between its neighbours.
         let full = u64::from(self.path.mss.max(1));
         let missing = (start - self.path.nxt).div_ceil(full);
         if missing <= (MAX_PIECES - self.pieces.len().min(MAX_PIECES)) as u64 {
+            let after = self.newest.map_or(segment.at, |newest| newest.min(segment.at));
+            let before = self.pieces.back().map_or(piece.left, |last| last.left.min(piece.left));
+            let apart = piece.left.since(before) / (missing + 1);
             for index in 0..missing {
                 let from = self.path.nxt;
                 let to = if index + 1 == missing { start } else { from + full };
-                let before = self.pieces.back().map_or(piece.left, |last| last.left);
-                let left = before.max(Instant::from_nanos(before.as_nanos() / 2 + piece.left.as_nanos() / 2));
-                self.push(Piece { start: from, end: to, number: None, left, damaged: false, ..piece }, witness);
+                let left = before + apart * (index + 1);
+                self.push(Piece { start: from, end: to, number: None, after, left, damaged: false, ..piece }, witness);
             }
         }
         self.path.nxt = start;
+        self.newest = Some(segment.at);
         self.push(piece, witness);
     }
 
     fn push(&mut self, piece: Piece, witness: &mut impl Witness) {
+        let piece = Piece { order: self.next_order(), ..piece };
         let mut sent = Sent::new(piece.left, piece.start, (piece.end - piece.start) as u32);
         sent.was_idle = self.path.nxt == self.path.una;
         self.path.nxt = piece.end;
@@ -245,6 +261,11 @@ impl Scoreboard {
             self.pieces.push_back(piece);
         }
         witness.on_sent(&sent, &piece);
+    }
+
+    fn next_order(&mut self) -> u64 {
+        self.sent += 1;
+        self.sent
     }
 
     fn on_again(&mut self, segment: &Segment, (start, end): (u64, u64), trigger: Trigger, witness: &mut impl Witness) {
@@ -260,8 +281,16 @@ impl Scoreboard {
             let lost = self.pieces[index];
             witness.on_repair(segment.number, segment.at, &lost);
             let transmission = lost.transmission + 1;
-            let piece =
-                Piece { start: lost.start, end: lost.end, transmission, sacked: lost.sacked, flight: lost.flight, ..again };
+            let order = self.next_order();
+            let piece = Piece {
+                start: lost.start,
+                end: lost.end,
+                transmission,
+                order,
+                sacked: lost.sacked,
+                flight: lost.flight,
+                ..again
+            };
             self.pieces[index] = piece;
             let mut sent = Sent::new(piece.left, piece.start, (piece.end - piece.start) as u32);
             sent.transmission = transmission;

@@ -77,7 +77,7 @@ table! {
         time_s: always f64 = seconds(r.0.what.at, r.1), "When it was captured.";
         octets: always u32 = r.0.what.len, "Octets of data.";
         trigger: always text = r.0.what.trigger.name(), "Why it was sent: `fast`, `recovery`, `tail-probe`, `timeout`, `backed-off-timeout`, `after-timeout`, `handshake` or `unknown`.";
-        unneeded: maybe text = r.0.what.unneeded.map(Unneeded::name), "What shows that it was not needed: `d-sack`, `timestamp`, `too-soon` or `acknowledged`; null if nothing does.";
+        unneeded: maybe text = r.0.what.unneeded.map(Unneeded::name), "What shows that it was not needed: `d-sack`, `timestamp`, `too-soon`, `acknowledged` or `behind-gap`; null if nothing does.";
         before: maybe u64 = r.0.what.before, "The packet that it repeats; null if that never came to the capture.";
         after_s: always f64 = r.0.what.after.as_secs_f64(), "Time since that, or since the gap showed.";
         duplicate_acks: always u32 = r.0.what.duplicates, "Duplicate acknowledgements before it.";

@@ -233,5 +233,6 @@ fn retransmissions_are_what_their_sender_knows_them_to_be() {
     for place in ["sender", "middle"] {
         assert!(only.is_empty().then(|| by_place[place].share()).is_none_or(|share| share >= 0.95), "{place}");
     }
+    assert!(whole.needs[0] >= 19 * whole.needs[1], "what was not needed shows it: {:?}", whole.needs);
     assert!(whole.needs[2] * 1000 <= whole.needs[3], "what was needed is hardly ever called unneeded");
 }

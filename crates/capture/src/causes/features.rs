@@ -1,9 +1,9 @@
 //! Evidence as numbers without units, as the trained model takes it.
 //!
-//! How many were lost together is not among them: a full queue refuses several in a row, but so does a fading radio. A model that learns the one
+//! How many were lost together is not among those that tell corruption from congestion: a full queue refuses several in a row, but so does a fading radio. A model that learns the one
 //! from worlds without the other is worse than chance there.
 
-use super::{between, by_timer, fullness};
+use super::{between, blackout_expected, by_timer, fullness};
 use crate::connections::Place;
 use crate::evidence::Evidence;
 use whyloss_transport::differentiation::learned::features as live;
@@ -12,6 +12,10 @@ use whyloss_transport::differentiation::learned::features as live;
 const OWN: usize = 42;
 /// Numbers in a vector: these, then those of the live learned differentiator.
 pub const COUNT: usize = OWN + live::COUNT;
+/// Numbers of the row of losses that a loss is in.
+const ROW: usize = 6;
+/// Those of the vector and of the row.
+pub const ALL: usize = COUNT + ROW;
 
 const OWN_NAMES: [&str; OWN] = [
     "fullness",
@@ -58,16 +62,47 @@ const OWN_NAMES: [&str; OWN] = [
     "segments_of_range",
 ];
 
+const ROW_NAMES: [&str; ROW] = ["row", "row_expected", "row_again", "row_silence", "row_onset", "row_of_flight"];
+
 /// Says that something is not known; no measured value is as low.
 const NONE: f64 = -5.0;
 
-/// The names of the numbers, in their order.
+/// The names of all numbers, in their order.
 pub fn names() -> impl Iterator<Item = String> {
     let live = live::NAMES.into_iter().map(|name| format!("live_{name}"));
-    OWN_NAMES.into_iter().map(str::to_owned).chain(live)
+    OWN_NAMES.into_iter().map(str::to_owned).chain(live).chain(ROW_NAMES.into_iter().map(str::to_owned))
 }
 
-/// The numbers.
+/// The numbers that tell corruption from congestion, and behind them those of the row of losses.
+pub fn all(evidence: &Evidence) -> [f32; ALL] {
+    let e = evidence;
+    let or = |value: Option<f64>| value.unwrap_or(NONE);
+    let row = e.blackout;
+    let trip = e.trips.0.unwrap_or(e.range.0).max(1e-4);
+    let segments = (e.flight as f64 / f64::from(e.mss.max(1))).max(1.0);
+    let row: [f64; ROW] = [
+        or(row.map(|row| f64::from(row.count).ln())),
+        or(blackout_expected(e).map(f64::ln_1p)),
+        or(row.map(|row| f64::from(row.again.min(8)))),
+        or(row.and_then(|row| row.silence()).map(|silence| (silence.as_secs_f64() / trip).ln_1p())),
+        or(row.and_then(|row| row.onset()).map(|onset| (onset / trip).clamp(-4.0, 4.0))),
+        or(row.map(|row| (f64::from(row.count) / segments).min(4.0))),
+    ];
+    let mut all = [NONE as f32; ALL];
+    all[..COUNT].copy_from_slice(&vector(evidence));
+    all[COUNT..].copy_from_slice(&row.map(finite));
+    all
+}
+
+fn finite(value: f64) -> f32 {
+    if value.is_finite() {
+        value.clamp(-1e6, 1e6) as f32
+    } else {
+        NONE as f32
+    }
+}
+
+/// The numbers that tell corruption from congestion.
 pub fn vector(evidence: &Evidence) -> [f32; COUNT] {
     let e = evidence;
     let (shortest, longest) = e.range;
@@ -129,7 +164,7 @@ pub fn vector(evidence: &Evidence) -> [f32; COUNT] {
     ];
     let mut all = [NONE as f32; COUNT];
     for (slot, value) in all.iter_mut().zip(own) {
-        *slot = if value.is_finite() { value.clamp(-1e6, 1e6) as f32 } else { NONE as f32 };
+        *slot = finite(value);
     }
     if let Some(live) = &e.live {
         all[OWN..].copy_from_slice(live);
@@ -144,12 +179,12 @@ mod tests {
 
     #[test]
     fn every_number_has_a_name_and_is_finite() {
-        assert_eq!(names().count(), COUNT);
+        assert_eq!(names().count(), ALL);
         let mut evidence = plain();
-        assert!(vector(&evidence).iter().all(|value| value.is_finite()));
+        assert!(all(&evidence).iter().all(|value| value.is_finite()));
         evidence.range = (f64::NAN, f64::INFINITY);
         evidence.rates = (Some(f64::INFINITY), Some(0.0), None);
-        assert!(vector(&evidence).iter().all(|value| value.is_finite()));
+        assert!(all(&evidence).iter().all(|value| value.is_finite()));
     }
 
     #[test]

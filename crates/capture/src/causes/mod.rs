@@ -22,6 +22,12 @@ fn fullness(evidence: &Evidence) -> Option<f64> {
     between(evidence.trips.0?, evidence.range)
 }
 
+/// How many segments of full length the path would have passed, at its best rate, from the first to the last loss of a row of losses.
+fn blackout_expected(evidence: &Evidence) -> Option<f64> {
+    let (row, rate) = evidence.blackout.zip(evidence.rates.1)?;
+    Some(row.span().as_secs_f64() * rate / f64::from(evidence.mss.max(1)))
+}
+
 /// Whether a timer and nothing else made the sender repair it.
 const fn by_timer(trigger: Trigger) -> bool {
     matches!(trigger, Trigger::Timeout | Trigger::BackedOff | Trigger::AfterTimeout)

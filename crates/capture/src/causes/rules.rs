@@ -1,6 +1,6 @@
 //! How probable each cause is: what shows by itself and the rarer causes by rules, corruption against congestion as [`learned`].
 
-use super::{by_timer, fullness, learned};
+use super::{blackout_expected, by_timer, fullness, learned};
 use crate::cause::{Cause, Probabilities};
 use crate::evidence::Evidence;
 use crate::half::{Trigger, Unneeded};
@@ -53,18 +53,18 @@ fn arrived(evidence: &Evidence, unneeded: Unneeded) -> Vec<(Cause, f64)> {
 
 /// The probability that nothing passed at all.
 fn silent(evidence: &Evidence) -> f64 {
-    /// So many round trips of silence are what one timeout after the loss of a whole flight takes.
-    const BY_ITSELF: f64 = 3.0;
-    let Some(silence) = evidence.silence else { return 0.0 };
-    let flight = evidence.flight / u64::from(evidence.mss.max(1));
-    let whole = f64::from(evidence.together) >= 0.9 * flight as f64;
-    let long = silence > BY_ITSELF * evidence.range.1.max(0.2);
-    match (whole, long || evidence.transmission > 0) {
-        (true, true) if flight >= 3 || evidence.transmission > 0 => 0.8,
-        (true, false) if flight >= 4 => 0.4,
-        _ if evidence.rerouted => 0.6,
-        _ => 0.0,
+    let Some((row, expected)) = evidence.blackout.zip(blackout_expected(evidence)) else { return 0.0 };
+    // Some ten that should have passed are as likely a burst of errors; a full queue hardly refuses five.
+    let mut logit = 2.5 * (expected.ln_1p() - 2.4);
+    // Lost again after a timeout: the queue had long been empty.
+    logit += if row.again > 0 { 1.5 } else { 0.0 };
+    let trip = evidence.trips.0.unwrap_or(evidence.range.0).max(1e-4);
+    if let Some(onset) = row.onset().filter(|_| evidence.seen) {
+        // Where only data is lost, acknowledgements of what was sent before go on for a round trip.
+        logit += if (0.9..1.1).contains(&(onset / trip)) { -1.0 } else { 0.5 };
     }
+    logit += if evidence.rerouted { 2.0 } else { 0.0 };
+    1.0 / (1.0 + (-logit).exp())
 }
 
 /// How little the capture knows, from 0 to 1.
@@ -113,8 +113,10 @@ pub fn corruption(evidence: &Evidence) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::blackouts::{tests::lost, Blackouts};
     use crate::evidence::tests::plain;
     use crate::policer::Policer;
+    use whyloss_transport::time::{Duration, Instant};
 
     fn likeliest(evidence: &Evidence) -> Cause {
         probabilities(evidence).likeliest()
@@ -157,7 +159,20 @@ mod tests {
         evidence.policer = Some(Policer { rate: 1e6, bucket: 1e5, losses: 40, empty: 0.95 });
         assert_eq!(likeliest(&evidence), Cause::Policer);
         let mut evidence = plain();
-        (evidence.silence, evidence.together, evidence.flight) = (Some(2.0), 10, 14_480);
+        evidence.rates.1 = Some(100.0 * 1448.0);
+        let row = |apart| {
+            let mut blackouts = Blackouts::default();
+            for order in 0..20 {
+                let at = Instant::from_nanos(order * apart);
+                let piece = lost(order, at);
+                blackouts.on_lost(&piece, at, Duration::from_millis(40));
+            }
+            blackouts.of(&lost(3, Instant::ZERO))
+        };
+        // Two segments were to pass meanwhile: a queue does that.
+        evidence.blackout = row(1_000_000);
+        assert_ne!(likeliest(&evidence), Cause::LinkDown);
+        evidence.blackout = row(20_000_000);
         assert_eq!(likeliest(&evidence), Cause::LinkDown);
         let mut evidence = plain();
         evidence.beyond = true;

@@ -1,6 +1,6 @@
 //! Evidence in words and numbers.
 
-use super::fullness;
+use super::{blackout_expected, fullness};
 use crate::cause::{Cause, Probabilities};
 use crate::evidence::Evidence;
 use crate::half::Unneeded;
@@ -38,6 +38,10 @@ fn unneeded_words(unneeded: Unneeded, evidence: &Evidence) -> String {
         (Unneeded::Acknowledged, _) => "its data had been acknowledged before it came by".to_owned(),
         (Unneeded::Dsack, _) => "the receiver reported that it got the data twice".to_owned(),
         (Unneeded::Echo, _) => "the acknowledgement echoed the timestamp of the first copy".to_owned(),
+        (Unneeded::Behind, _) => {
+            "the acknowledgement of what was sent again before it covered it, too: the receiver had it, and cannot say so without SACK"
+                .to_owned()
+        }
         (Unneeded::TooSoon, Some(answered)) => format!(
             "the acknowledgement came {} after the second copy, too soon to be its own: the shortest round trip is {}",
             time(answered),
@@ -76,8 +80,17 @@ fn flight(evidence: &Evidence, parts: &mut Parts) {
     let segments = (evidence.flight as f64 / f64::from(evidence.mss.max(1))).ceil().max(1.0);
     let lost = f64::from(evidence.together).min(segments.max(1.0));
     parts.push((1.5, format!("lost {lost} of {segments} in this flight")));
-    if evidence.run > 1 {
-        parts.push((1.0, format!("{} of them one after the other", evidence.run)));
+    if let Some(row) = &evidence.blackout {
+        let mut said = format!("{} were lost one after the other", row.count);
+        let weight = match blackout_expected(evidence) {
+            Some(expected) if expected >= 2.0 => {
+                write!(said, " in {}, in which the path passes {expected:.0}", time(row.span().as_secs_f64()))
+                    .expect("a string takes all");
+                4.0
+            }
+            _ => 1.0,
+        };
+        parts.push((weight, said));
     }
     if let Some(usual) = evidence.usual_flight {
         let share = evidence.flight as f64 / usual.max(1.0);

@@ -26,7 +26,7 @@ pub(crate) fn plain() -> Evidence {
         largest_flight: 40 * 1448,
         position: 0.5,
         together: 1,
-        run: 1,
+        blackout: None,
         rates: (None, None, None),
         slots: None,
         since: None,
@@ -182,8 +182,9 @@ fn a_loss_shows_the_queue_that_it_met_and_what_came_after() {
 #[test]
 fn losses_of_one_flight_are_counted_together() {
     let suspects = run(&[548, 549, 550, 556, 1010], 0);
-    let together: Vec<_> = suspects.iter().map(|suspect| (suspect.evidence.together, suspect.evidence.run)).collect();
-    assert_eq!(together, [(4, 3), (4, 3), (4, 3), (4, 1), (1, 1)]);
+    let together: Vec<_> =
+        suspects.iter().map(|suspect| (suspect.evidence.together, suspect.evidence.blackout.map(|row| row.count))).collect();
+    assert_eq!(together, [(4, Some(3)), (4, Some(3)), (4, Some(3)), (4, None), (1, None)]);
 }
 
 #[test]

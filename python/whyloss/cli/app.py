@@ -20,6 +20,7 @@ from whyloss.cli import (
     fit,
     friendly,
     kernel,
+    link,
     papers,
     plot,
     report,
@@ -52,7 +53,7 @@ __all__ = ["main"]
         "Judge differentiators": ["score", "roc"],
         "Papers": ["papers", "reproduce"],
         "Captures": ["explain", "fit"],
-        "Real packets (most need root)": ["testbed", "emulate", "serve", "fetch", "kernel", "top", "demo"],
+        "Real packets (most need root)": ["link", "testbed", "emulate", "serve", "fetch", "kernel", "top", "demo"],
     },
 )
 @click.version_option(whyloss.__version__, "-V", "--version", prog_name="whyloss")
@@ -78,6 +79,7 @@ for command in (
     catalogue.schemes,
     catalogue.describe,
     report.report,
+    link.link,
     testbed.testbed,
     testbed.emulate,
     wire.serve,

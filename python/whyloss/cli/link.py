@@ -1,0 +1,88 @@
+"""``whyloss link``: a program behind an emulated link."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import click
+
+from whyloss import paths
+from whyloss.behind import Link
+from whyloss.cli.console import Command, say
+from whyloss.cli.options import without_option
+from whyloss.testbed import flaws
+
+__all__ = ["link"]
+
+_MISSING = 127
+
+
+@click.command(
+    cls=Command,
+    context_settings={"ignore_unknown_options": False},
+    examples=[
+        "whyloss link 20ms 10Mbps --loss 1% -- curl -o /dev/null https://example.org/file",
+        "whyloss link 50ms 2Mbps --queue 20pkt -- bash     # all that this shell starts is behind the link",
+        "whyloss link 20ms 10Mbps -- sh -c 'ping -c 3 $WHYLOSS_HOST_ADDRESS'",
+    ],
+)
+@click.argument("delay")
+@click.argument("rate")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
+@click.option("--queue", metavar="LENGTH", help="What waits in front of it.  [default: a bandwidth-delay product]")
+@click.option("--loss", metavar="SHARE", help="Share of the packets lost.")
+@click.option("--damaged", metavar="SHARE", help="Share of them that arrive with flipped bits instead of being lost.")
+@click.option(
+    "--burst", type=click.FloatRange(min=1), metavar="PACKETS", help="So many in a row, in the mean.  [default: 1]"
+)
+@click.option(
+    "--direction",
+    type=click.Choice(("down", "up", "both")),
+    default="down",
+    show_default=True,
+    help="Where packets are lost: on the way to the program, from it, or both.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Other numbers, other errors.")
+@click.option("--quiet", is_flag=True, help="Say nothing but what the program says.")
+@without_option
+def link(delay: str, rate: str, command: tuple[str, ...], direction: str, quiet: bool, **given: Any) -> int:
+    """Run a program behind a link of so much DELAY in each direction and such a RATE.
+
+    The program has a network of its own, whose only way out is the link: the simulator's queues and channels in real
+    time. It reaches this machine under the address in WHYLOSS_HOST_ADDRESS, and beyond it if this machine forwards
+    (net.ipv4.ip_forward) and has `nft`. Nothing is left behind. Needs root.
+
+    Exit status: that of the program; 127 if there is none of that name.
+    """
+    scenario = paths.path(rate=rate, delay=delay, **{name: value for name, value in given.items() if value is not None})
+    if direction != "down":
+        document = scenario.to_dict()
+        channel = document["path"].get("forward", {}).pop("channel", None)
+        if channel is not None:
+            document["path"].setdefault("reverse", {})["channel"] = channel
+            if direction == "both":
+                document["path"]["forward"]["channel"] = channel
+        scenario = type(scenario)(document)
+    with Link(scenario) as made:
+        if not quiet:
+            say(f"{paths.told(scenario)}; this machine is {made.host}")
+            if made.why_not_out:
+                say(f"the program reaches this machine only: {made.why_not_out}")
+        # Keys such as Ctrl-C are the program's own.
+        kept = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            status = made.run(command, preexec_fn=_with_keys)
+        except FileNotFoundError as missing:
+            say(str(missing))
+            return _MISSING
+        finally:
+            signal.signal(signal.SIGINT, kept)
+        found = flaws(made.bridge.audit())
+    for flaw in found if not quiet else ():
+        say(f"the link was not exact: {flaw}")
+    return status if status >= 0 else 128 - status
+
+
+def _with_keys() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

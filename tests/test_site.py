@@ -16,6 +16,7 @@ from typing import Any
 import click
 import pytest
 
+import whyloss
 from conftest import ROOT
 from whyloss.cli.app import app
 
@@ -99,6 +100,8 @@ def mistake(call: str, monkeypatch: pytest.MonkeyPatch) -> str | None:
     except click.UsageError as error:
         text = error.format_message()
         return None if "no control group" in text else text
+    except whyloss.InputError as error:
+        return None if "no such file" in str(error) else str(error)
     return None
 
 

@@ -26,7 +26,7 @@ def base(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("words", "effect"),
     [
-        (["--help"], "Commands:"),
+        (["--help"], "explain"),
         (["run", "examples/lossy-link.toml"], "payload-damaged"),
         (["explain", "examples/captures/lossy-radio.pcapng.zst"], "damage on the way"),
         (["schemes"], "lda-eq"),

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import platform
+import subprocess
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whyloss import _native, files, plots, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from whyloss.claims import Claim, Comparison
     from whyloss.figures import Figure
@@ -51,11 +53,26 @@ def record(pack: Pack, found: Iterable[Found], rerun: str, quick: bool, repetiti
         "stacks": [],
         "provenance": {
             "whyloss": _native.VERSION,
+            **_commit(),
+            "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
             "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "repetitions": repetitions,
             **({"seed": pack.patterns.seed} if pack.patterns else {}),
         },
     }
+
+
+def _commit() -> dict[str, str]:
+    """The commit of the checkout that this package runs from, if it runs from one."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return {}
+    asked = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude", "*"]
+    try:
+        told = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return {"commit": told}
 
 
 def _plain_found(found: Found) -> dict[str, Any]:

@@ -87,7 +87,12 @@ def _page(
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update(
-        number=number, interval=interval, glyph=_glyph, rate=rate, slug=lambda text: text.replace(" ", "-")
+        number=number,
+        interval=interval,
+        glyph=_glyph,
+        rate=rate,
+        points=_points,
+        slug=lambda text: text.replace(" ", "-"),
     )
     return environment.get_template(f"{name}.html.j2").render(
         {**record, **more},
@@ -130,6 +135,11 @@ def _short(curve: dict[str, Any]) -> dict[str, Any]:
     bounds = [(None, None) if low == y == high else (low, high) for y, low, high in rows]
     low, high = ([_rounded(bound[side]) for bound in bounds] for side in (0, 1))
     return {**curve, "y": [_rounded(y) for y in curve["y"]], "low": low, "high": high}
+
+
+def _points(curve: dict[str, Any]) -> list[tuple[float | None, ...]]:
+    """The points of a curve: x, mean, the ends of its interval, and the number of runs."""
+    return list(zip(*(curve[column] for column in ("x", "y", "low", "high", "n")), strict=True))
 
 
 def _rounded(value: float | None) -> float | None:

@@ -126,7 +126,7 @@ docs: build ## Build the documentation site in out/site, without the network; a 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo 'docs: out/site/index.html; `$(BIN)/mkdocs serve` shows it with its search'
 
-verdicts: build ## Run the papers in full in all their readings; writes their verdicts and the tables of them in README and errata
+verdicts: build ## Run the papers in full in all their readings; writes their verdicts and the tables of them in docs/verdicts.md and errata
 	$(BIN)/python tools/verdicts.py --measure
 
 tradeoffs: build ## Measure all differentiators on the benchmark again; writes docs/differentiators

@@ -15,6 +15,11 @@ PAGES = sorted(
     and not any(part.startswith(".") for part in page.relative_to(ROOT).parts)
 )
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
+DEFINITION = re.compile(r"^\[([^\]]+)\]: (\S+)$", re.MULTILINE)
+#: The package page shows the README, too, so that its links say where the repository is.
+OURS = re.compile(
+    r"https://(?:github\.com/whyloss/whyloss/(?:blob|tree)|raw\.githubusercontent\.com/whyloss/whyloss)/main/(.*)"
+)
 
 
 def prose(page: Path) -> str:
@@ -37,6 +42,8 @@ def defined(name: str, source: Path) -> bool:
 
 def wrong(page: Path, text: str, target: str) -> str | None:
     """What is wrong with a link, if anything is."""
+    if ours := OURS.fullmatch(target):
+        page, target = ROOT / "README.md", ours[1]
     if re.match(r"[a-z]+:", target):
         return None
     path, _, anchor = target.partition("#")
@@ -53,8 +60,19 @@ def wrong(page: Path, text: str, target: str) -> str | None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    mistakes = [wrong(page, text, target) for text, target in LINK.findall(prose(page))]
+    text = prose(page)
+    mistakes = [wrong(page, words, target) for words, target in LINK.findall(text) + DEFINITION.findall(text)]
     assert [mistake for mistake in mistakes if mistake] == []
+
+
+def test_the_readme_stands_by_itself() -> None:
+    """On a package page there are no files beside it."""
+    text = prose(ROOT / "README.md")
+    defined = {name.lower() for name, _ in DEFINITION.findall(text)}
+    used = {(name or words).lower() for words, name in re.findall(r"\[([^\]\[]+)\]\[([^\]]*)\]", text)}
+    assert used == defined
+    assert LINK.findall(text) == []
+    assert len(text.split("## Where to go")[0].splitlines()) < 30
 
 
 def test_a_wrong_link_is_found(tmp_path: Path) -> None:
@@ -65,6 +83,9 @@ def test_a_wrong_link_is_found(tmp_path: Path) -> None:
     assert wrong(page, "a", "#one-two-three") is None
     assert wrong(page, "a", "#two") == "#two: there is no such heading"
     assert wrong(page, "a", "other.md") == "other.md: there is no such file"
+    forge = "https://github.com/whyloss/whyloss/blob/main/"
+    assert wrong(page, "a", forge + "README.md") is None
+    assert wrong(page, "a", forge + "nowhere.md") == "nowhere.md: there is no such file"
     assert wrong(page, "`respond`", "code.rs") is None
     assert wrong(page, "`respon`", "code.rs") == "code.rs: it defines no respon"
     assert wrong(page, "`code.rs`", "code.rs") is None

@@ -16,7 +16,7 @@ import pytest
 
 from conftest import ROOT
 
-PAGES = ["docs/tutorial.md", "docs/how-to/my-link.md", "docs/how-to/my-cluster.md"]
+PAGES = ["README.md", "docs/tutorial.md", "docs/how-to/my-link.md", "docs/how-to/my-cluster.md"]
 BLOCK = re.compile(r'^```(sh|text|python|toml)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""Writes the tables of verdicts in README.md and in the papers' errata, from the verdicts kept beside each paper.
+"""Writes the tables of verdicts in docs/verdicts.md and in the papers' errata, from those kept beside each paper.
 
 ``--measure`` runs the papers in full first, in all their readings, and keeps what they find.
 """
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from whyloss.verdicts import Column
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
+SUMMARY = ROOT / "docs" / "verdicts.md"
 #: Where tables stand: between ``<!-- verdicts of NAME: generated -->`` and ``<!-- verdicts: end -->``, and between the
 #: same with ``behaviour``, and with ``tally``, which is no more than how many claims have each verdict.
-PAGES = [README, *sorted(ROOT.glob("papers/*/errata.md"))]
+PAGES = [SUMMARY, *sorted(ROOT.glob("papers/*/errata.md"))]
 BLOCK = re.compile(r"(<!-- (verdicts|behaviour|tally) of ([\w-]+): generated -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 
 TALLY = "reproduced · not reproduced · undecided"
@@ -94,7 +94,7 @@ def _tally(column: Column) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """The pages as they should be: README with the readings that are headlines, errata with all."""
+    """The pages as they should be: the summary with the readings that are headlines, errata with all."""
     known = {name: papers.load(name) for name in papers.list_papers()}
 
     def filled(page: Path) -> str:
@@ -104,7 +104,7 @@ def pages() -> dict[Path, str]:
                 made = behaviour(paper.headline_verdicts)
             elif block[2] == "tally":
                 made = tally(paper.verdicts)
-            elif page == README:
+            elif page == SUMMARY:
                 made = table(paper, paper.headline_verdicts, numbers=False)
             else:
                 made = table(paper, paper.verdicts, numbers=True)

@@ -46,7 +46,8 @@ CONTROLS = {
 }
 REPETITIONS = 3
 GENERATED = "<!-- Generated from measured.json: `python tools/what_to_use.py`. -->"
-#: What stands between these lines of the project's README is written here.
+#: The guide of which a part is written here: what stands between these lines.
+GUIDE = ROOT / "docs" / "how-to" / "my-kernel.md"
 BEGIN, END = "<!-- what to use: generated -->", "<!-- what to use: end -->"
 
 
@@ -264,7 +265,7 @@ def page(measured: Measured) -> str:
 
 
 def summary(measured: Measured) -> str:
-    """The part of the project's README."""
+    """The part of the guide."""
     lines = [
         f"**What to use today**, measured on Linux {measured.record['kernel'].split('-')[0]} over an emulated link of",
         f"10 Mbit/s and 20 ms whose queue holds {QUEUES[17]}. {measured.repetitions()} of 8 s a cell: goodput in",
@@ -273,16 +274,16 @@ def summary(measured: Measured) -> str:
         "",
         *table(measured, "damage", 17),
         "",
-        "![Goodput of one flow over the share of packets damaged or erased](docs/what-to-use/goodput.svg)",
+        "![Goodput of one flow over the share of packets damaged or erased](../what-to-use/goodput.svg)",
     ]
     return "\n".join([BEGIN, "", *lines, "", END])
 
 
-def write_summary(measured: Measured, readme: Path) -> None:
+def write_summary(measured: Measured, guide: Path) -> None:
     """Replaces what stands between the marks."""
-    text = readme.read_text(encoding="utf-8")
+    text = guide.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    files.write(readme, before + summary(measured) + rest.split(END)[1])
+    files.write(guide, before + summary(measured) + rest.split(END)[1])
 
 
 def main() -> None:
@@ -303,7 +304,7 @@ def main() -> None:
     measured = Measured(json.loads((folder / "measured.json").read_text(encoding="utf-8")))
     pictures(measured, folder)
     files.write(folder / "README.md", page(measured))
-    write_summary(measured, ROOT / "README.md")
+    write_summary(measured, GUIDE)
 
 
 if __name__ == "__main__":

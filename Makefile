@@ -12,6 +12,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 30
 SOAK_ROUNDS ?= 1000
 SOAK_PACKETS ?= 200000000
+SOAK_SNAP ?= 96
 
 # Asked when a recipe runs, so that `setup` can come first.
 KERNEL_TESTS = $(shell tools/kernel-part whyloss-kernel/bpf)
@@ -49,9 +50,10 @@ test-python: build
 cores: ## Compare the kernel controls' integer cores with the engine on a million random connections each
 	WHYLOSS_SEQUENCES=1000000 $(CARGO) test --locked -p whyloss-kernel --test cores -- --nocapture
 
-soak-capture: ## Read a capture of SOAK_PACKETS packets through a pipe, with memory that must stay flat
+soak-capture: ## Read a capture of SOAK_PACKETS packets through a pipe, with memory that must stay flat; SOAK_SNAP=1514 keeps them whole
 	$(CARGO) build --release --locked -p whyloss-bench --bin capture
-	tools/capture-soak $(or $(CARGO_TARGET_DIR),target)/release/capture $(SOAK_PACKETS)
+	$(PYTHON) tools/capture_soak.py $(or $(CARGO_TARGET_DIR),target)/release/capture --packets $(SOAK_PACKETS) --snap $(SOAK_SNAP) \
+		--out out/capture-soak.csv
 
 soak: ## Load, unload and kill the kernel part's loader SOAK_ROUNDS times each, under traffic; needs root
 	WHYLOSS_SOAK=$(SOAK_ROUNDS) $(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test lifecycle --test traffic

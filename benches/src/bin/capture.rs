@@ -18,8 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use whyloss_capture::connections::{Connection, Connections, Observer};
-use whyloss_capture::headers::Segment;
-use whyloss_capture::{analysis, link, records, source};
+use whyloss_capture::{analysis, records, segments, source, stream};
 use whyloss_testkit::traffic::{Format, Settings, Traffic};
 
 /// Rows of each table that are kept.
@@ -121,7 +120,7 @@ enum Depth {
     Records,
     /// And their headers read.
     Headers,
-    /// And connections followed, each segment taken for what it is.
+    /// And they are brought into the order of time, connections are followed, each segment is taken for what it is.
     Verdicts,
     /// And what was around each loss is written down and judged.
     Causes,
@@ -156,24 +155,25 @@ fn read(file: &Path, depth: Depth, rows: usize) -> (u64, u64, f64) {
         return (analysis.facts.packets, retransmissions, took);
     }
     let source = source::Source::open(file).unwrap_or_else(|error| panic!("{error}"));
-    let mut connections = Connections::default();
-    let mut count = Count::default();
+    if depth == Depth::Verdicts {
+        let mut connections = Connections::default();
+        let mut count = Count::default();
+        let stream = stream::read(vec![source], &mut |_, _| {}, &mut |_| ControlFlow::Continue(()), &mut |segment| {
+            connections.on_segment(segment, &mut count);
+        });
+        connections.finish(&mut count);
+        let packets = stream.unwrap_or_else(|error| panic!("{error}")).files.iter().map(|(_, about)| about.packets).sum();
+        return (packets, count.retransmissions, clock::own() - before);
+    }
+    let mut segments = segments::Segments::default();
     let about = records::read(source, &mut |record| {
-        if depth == Depth::Records {
-            return ControlFlow::Continue(());
-        }
-        let segment = link::ip_packet(record.link, record.octets).ok().and_then(|found| Segment::read(record, &found));
-        match segment {
-            Some(segment) if depth == Depth::Verdicts => connections.on_segment(&segment, &mut count),
-            segment => {
-                std::hint::black_box(&segment);
-            }
+        if depth == Depth::Headers {
+            std::hint::black_box(&segments.read(record));
         }
         ControlFlow::Continue(())
     });
-    connections.finish(&mut count);
     let about = about.unwrap_or_else(|error| panic!("{error}"));
-    (about.packets, count.retransmissions, clock::own() - before)
+    (about.packets, 0, clock::own() - before)
 }
 
 fn main() -> io::Result<()> {

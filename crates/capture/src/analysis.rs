@@ -8,12 +8,12 @@ use crate::headers::Segment;
 use crate::join::agreement::BothEnds;
 use crate::join::{self, join, End};
 use crate::limits::Stall;
+use crate::records::Record;
 use crate::replay::{Judges, Panel};
 use crate::report::{Analysis, Facts, Flow, Loss, Row, SentAgain, Spent, Stalled};
-use crate::segments::Segments;
 use crate::shards::{Shard, SHARDS};
 use crate::source::Source;
-use crate::{connections, losses, records, shards, CaptureError};
+use crate::{connections, losses, shards, stream, CaptureError};
 use ahash::RandomState;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -61,9 +61,6 @@ pub struct Progress {
     /// Records read.
     pub packets: u64,
 }
-
-/// Records after which the work reports and can be stopped.
-const STEP: u64 = 1 << 14;
 
 /// Reads captures, one after the other as if they were one, and says what was lost in them and why.
 ///
@@ -117,39 +114,22 @@ fn read(
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Facts, CaptureError> {
     let mut facts = Facts::default();
-    let mut segments = Segments::default();
-    let mut began = None;
-    let mut ended = 0;
-    let mut stopped = false;
-    for source in sources {
-        let name = source.name.clone();
-        let before = facts.packets;
-        let about = records::read(source, &mut |record| {
-            began.get_or_insert(record.at.as_nanos());
-            ended = ended.max(record.at.as_nanos());
-            facts.taken.clock.note(record.at);
-            match segments.read(record) {
-                Some(mut segment) => {
-                    segment.number += before;
-                    facts.segments += 1;
-                    hand_on(&segment);
-                }
-                None => facts.others += 1,
-            }
-            if record.number % STEP == 0 && watch(Progress { packets: before + record.number }).is_break() {
-                stopped = true;
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        })?;
-        facts.add(&name, &about);
-        if stopped {
-            facts.remarks.push(format!("{name}: stopped here; what comes after is not read"));
-            break;
-        }
+    let (mut began, mut ended) = (u64::MAX, 0);
+    let mut each = |record: &Record, is_segment: bool| {
+        let at = record.at.as_nanos();
+        (began, ended) = (began.min(at), ended.max(at));
+        facts.taken.clock.note(record.at);
+        facts.segments += u64::from(is_segment);
+        facts.others += u64::from(!is_segment);
+    };
+    let stream = stream::read(sources, &mut each, &mut |packets| watch(Progress { packets }), hand_on)?;
+    stream.files.iter().for_each(|(name, about)| facts.add(name, about));
+    if let Some((name, _)) = stream.files.last().filter(|_| stream.stopped) {
+        facts.remarks.push(format!("{name}: stopped here; what comes after is not read"));
     }
-    facts.taken.disbelieved_checksums = segments.disbelieved;
-    (facts.began_ns, facts.ended_ns) = (began.unwrap_or_default(), ended);
+    facts.taken.disbelieved_checksums = stream.disbelieved;
+    facts.taken.clock.late = stream.late;
+    (facts.began_ns, facts.ended_ns) = (began.min(ended), ended);
     Ok(facts)
 }
 

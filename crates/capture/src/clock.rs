@@ -19,6 +19,8 @@ pub struct Clock {
     pub jumps: u64,
     /// The largest of these, forward.
     pub largest_jump_ns: u64,
+    /// Segments that stood so far behind earlier ones that they were not brought into the order of time.
+    pub late: u64,
     #[serde(skip)]
     latest: u64,
     #[serde(skip)]

@@ -3,9 +3,9 @@
 use crate::connections::{Connection, Connections, Observer, Side};
 use crate::half::Kind;
 use crate::headers::Segment;
-use crate::segments::Segments;
+use crate::records::Record;
 use crate::source::Source;
-use crate::{records, CaptureError};
+use crate::{stream, CaptureError};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -16,8 +16,6 @@ use whyloss_transport::time::{Duration, Instant};
 pub const MOST_OF_ONE: usize = 1 << 20;
 /// Segments that are kept in all.
 pub const MOST: usize = 1 << 22;
-/// Records after which the work reports and can be stopped.
-const STEP: u64 = 1 << 14;
 
 /// A connection whose segments are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -102,32 +100,14 @@ pub fn record(
         wanted.entry(ordered(choice.ends)).or_default().push((choice.began, choice.connection));
     }
     let mut recorder = Recorder { wanted, kept: HashMap::new(), trips: HashMap::new(), details: Details::default() };
-    let mut segments = Segments::default();
     let mut connections = Connections::new(usize::MAX);
     let mut began = None;
-    let mut before = 0;
-    let mut stopped = false;
-    for source in sources {
-        let about = records::read(source, &mut |record| {
-            began.get_or_insert(record.at);
-            if let Some(mut segment) = segments.read(record) {
-                if recorder.wanted.contains_key(&ordered((segment.src, segment.dst))) {
-                    segment.number += before;
-                    connections.on_segment(&segment, &mut recorder);
-                }
-            }
-            stopped = record.number % STEP == 0 && watch(before + record.number).is_break();
-            if stopped {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        })?;
-        before += about.packets;
-        if stopped {
-            break;
+    let mut each = |record: &Record, _| began = Some(began.map_or(record.at, |began: Instant| began.min(record.at)));
+    stream::read(sources, &mut each, watch, &mut |segment| {
+        if recorder.wanted.contains_key(&ordered((segment.src, segment.dst))) {
+            connections.on_segment(segment, &mut recorder);
         }
-    }
+    })?;
     recorder.details.began = began.unwrap_or_default();
     Ok(recorder.details)
 }

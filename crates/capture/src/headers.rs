@@ -188,3 +188,30 @@ fn checksum(addresses: Addresses, tcp: &[u8], field: u16) -> Checksum {
         Checksum::Wrong
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A segment that says nothing.
+    pub(crate) fn segment() -> Segment {
+        Segment {
+            number: 1,
+            at: Instant::ZERO,
+            src: SocketAddr::from(([10, 0, 0, 1], 1)),
+            dst: SocketAddr::from(([10, 0, 0, 9], 2)),
+            seq: 0,
+            ack: 0,
+            flags: Flags(0),
+            window: 0,
+            len: 0,
+            options: Options::default(),
+            ip_id: None,
+            hop_limit: 64,
+            ecn: 0,
+            packet_len: 40,
+            checksum: Checksum::Unknown,
+            bad_frame: false,
+        }
+    }
+}

@@ -87,29 +87,11 @@ fn place(host: IpAddr) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::headers;
     use std::net::SocketAddr;
-    use whyloss_transport::segment::Flags;
-    use whyloss_transport::time::Instant;
 
     fn segment(host: u8, checksum: Checksum) -> Segment {
-        Segment {
-            number: 1,
-            at: Instant::ZERO,
-            src: SocketAddr::from(([10, 0, 0, host], 1)),
-            dst: SocketAddr::from(([10, 0, 0, 9], 2)),
-            seq: 0,
-            ack: 0,
-            flags: Flags(0),
-            window: 0,
-            len: 0,
-            options: crate::headers::Options::default(),
-            ip_id: None,
-            hop_limit: 64,
-            ecn: 0,
-            packet_len: 40,
-            checksum,
-            bad_frame: false,
-        }
+        Segment { src: SocketAddr::from(([10, 0, 0, host], 1)), checksum, ..headers::tests::segment() }
     }
 
     /// How many of the segments with these checksums are taken for damaged.

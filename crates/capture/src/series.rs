@@ -8,12 +8,12 @@ use crate::error::CaptureError;
 use crate::half::{Kind, Retransmission};
 use crate::headers::Segment;
 use crate::place::Place;
-use crate::records;
-use crate::segments::Segments;
+use crate::records::Record;
 use crate::source::Source;
+use crate::stream;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use whyloss_tables::arrow_array::RecordBatch;
 use whyloss_tables::{batch, table};
 use whyloss_transport::segment::Flags;
@@ -132,31 +132,12 @@ pub struct Series {
 ///
 /// `watch` hears the number of packets now and then; once it says to stop, what was read so far is what there is.
 pub fn read(sources: Vec<Source>, rows: usize, watch: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<Series, CaptureError> {
-    /// Records after which the work can be stopped.
-    const STEP: u64 = 1 << 14;
-    let mut segments = Segments::default();
     let mut connections = Connections::default();
     let mut recorder = Recorder::new(rows);
-    let mut before = 0;
-    for source in sources {
-        let mut stopped = false;
-        let about = records::read(source, &mut |record| {
-            recorder.series.began.get_or_insert(record.at);
-            if let Some(mut segment) = segments.read(record) {
-                segment.number += before;
-                connections.on_segment(&segment, &mut recorder);
-            }
-            if record.number % STEP == 0 && watch(before + record.number).is_break() {
-                stopped = true;
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        })?;
-        before += about.packets;
-        if stopped {
-            break;
-        }
-    }
+    let mut began = None;
+    let mut each = |record: &Record, _| began = Some(began.map_or(record.at, |began: Instant| began.min(record.at)));
+    stream::read(sources, &mut each, watch, &mut |segment| connections.on_segment(segment, &mut recorder))?;
+    recorder.series.began = began;
     connections.finish(&mut recorder);
     Ok(recorder.finish())
 }
@@ -235,6 +216,8 @@ impl Open {
 pub struct Recorder {
     rows: usize,
     open: HashMap<u64, [Open; 2]>,
+    /// The rows of records that were sent again and are not settled.
+    again: HashMap<u64, Range<usize>>,
     /// What was recorded.
     series: Series,
     /// Copies that the capture has not seen.
@@ -244,7 +227,7 @@ pub struct Recorder {
 impl Recorder {
     /// Keeps so many copies.
     pub fn new(rows: usize) -> Self {
-        Self { rows, open: HashMap::new(), series: Series::default(), unseen: Vec::new() }
+        Self { rows, open: HashMap::new(), again: HashMap::new(), series: Series::default(), unseen: Vec::new() }
     }
 
     /// What was recorded.
@@ -409,13 +392,6 @@ fn unneeded(copies: &mut [Copy], row: usize) {
     }
 }
 
-/// The rows of a record.
-fn rows_of(copies: &[Copy], number: u64) -> std::ops::Range<usize> {
-    let from = copies.partition_point(|copy| copy.number.is_some_and(|other| other < number));
-    let count = copies[from..].iter().take_while(|copy| copy.number == Some(number)).count();
-    from..from + count
-}
-
 impl Observer for Recorder {
     fn on_segment(&mut self, connection: &Connection, side: Side, segment: &Segment, kind: Kind) {
         if segment.flags.contains(Flags::RST) {
@@ -437,7 +413,11 @@ impl Observer for Recorder {
             ways[side as usize].begin(segment.seq.wrapping_add(u32::from(syn)));
         }
         if segment.len > 0 && !syn && matches!(kind, Kind::New | Kind::Retransmission(_) | Kind::OutOfOrder) {
+            let before = self.series.copies.len();
             self.data(connection.id, side, segment);
+            if let (Kind::Retransmission(_), true) = (kind, self.series.copies.len() > before) {
+                self.again.insert(segment.number, before..self.series.copies.len());
+            }
         }
         if segment.flags.contains(Flags::ACK) && !segment.is_damaged() {
             self.acknowledgement(connection, side.other(), segment);
@@ -445,10 +425,9 @@ impl Observer for Recorder {
     }
 
     fn on_retransmission(&mut self, connection: u64, side: Side, sent: Retransmission) {
+        let rows = self.again.remove(&sent.number).unwrap_or_default();
         match sent.before {
-            Some(_) if sent.unneeded.is_some() => {
-                rows_of(&self.series.copies, sent.number).for_each(|row| unneeded(&mut self.series.copies, row));
-            }
+            Some(_) if sent.unneeded.is_some() => rows.for_each(|row| unneeded(&mut self.series.copies, row)),
             Some(_) => {}
             None if self.is_full() => self.series.left_out += 1,
             None => {

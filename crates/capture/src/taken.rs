@@ -243,9 +243,16 @@ impl Taken {
         }
         if clock.backward > 0 {
             words.push(format!(
-                "{} records are earlier than the one before them, by {} at most: they are taken in the order of the file.",
+                "{} records are earlier than the one before them, by {} at most: they were brought into the order of time{}.",
                 clock.backward,
-                time(clock.most_backward_ns)
+                time(clock.most_backward_ns),
+                match clock.late {
+                    0 => String::new(),
+                    late => format!(
+                        ", but for {late} that stand more than a second or a thousand packets too far behind, near which reordering may be that of \
+                         the file"
+                    ),
+                }
             ));
         }
         if clock.jumps > 0 {
@@ -282,11 +289,16 @@ mod tests {
         assert!(words.starts_with("The capture was taken at the sender, at 10.0.0.1 (98 % of the data)"), "{words}");
         assert!(words.ends_with("all data that was acknowledged is in it."), "{words}");
         (taken.holes, taken.unseen_octets, taken.doubled, taken.large_segments) = (3, 4344, 50, 2);
-        (taken.clock.backward, taken.clock.most_backward_ns, taken.clock.jumps) = (4, 1_500, 1);
+        (taken.clock.backward, taken.clock.most_backward_ns, taken.clock.jumps, taken.clock.late) = (4, 1_500, 1, 2);
         let words = taken.paragraph(100, Some(3), 100);
-        for part in
-            ["missed 3 packets; 3 stretches", "50 of its 100 records", "All packets are cut", "1.500 µs", "jumped forward"]
-        {
+        for part in [
+            "missed 3 packets; 3 stretches",
+            "50 of its 100 records",
+            "All packets are cut",
+            "1.500 µs",
+            "but for 2 that",
+            "jumped forward",
+        ] {
             assert!(words.contains(part), "{part}: {words}");
         }
         let mut other = Taken { octets_by_place: [0, 980, 0, 0], host: "10.0.0.2".parse().ok(), ..Taken::default() };

@@ -327,9 +327,9 @@ def _show_both_ends(both: dict[str, Any]) -> None:
         return
     error = "" if both["ahead_error_s"] is None else f" (within {both['ahead_error_s'] * 1e3:.3f} ms)"
     ahead = f"{both['ahead_s']:.6f} s ahead{error}"
-    screen.print(
-        f"\nBoth ends: the second clock is {ahead} and gains {both['skew_ppm']:.3f} us a second.", markup=False
-    )
+    within = f"within {both['skew_error_ppm']:.3g} us a second"
+    skew = f"gains {both['skew_ppm']:.3f} us a second ({within})" if both["skew_ppm"] else f"goes as fast, {within}"
+    screen.print(f"\nBoth ends: the second clock is {ahead} and {skew}.", markup=False)
     for before, after in both["translations"]:
         screen.print(f"Translated: {before} is {after}.", markup=False)
     for where, counts in (("first", both["from_first"]), ("second", both["from_second"])):

@@ -16,8 +16,10 @@ type ByFate<T> = BTreeMap<&'static str, T>;
 pub struct BothEnds {
     /// How far the second clock was ahead at the first packet in common, in seconds; `None` if there is none.
     pub ahead_s: Option<f64>,
-    /// How much faster it goes: 1 is a microsecond a second.
+    /// How much faster it goes: 1 is a microsecond a second. 0 if that is within the error.
     pub skew_ppm: Option<f64>,
+    /// The skew is right within so much.
+    pub skew_error_ppm: Option<f64>,
     /// The offset is right within so many seconds.
     pub ahead_error_s: Option<f64>,
     /// Directions of connections that are in both files.
@@ -86,6 +88,7 @@ impl BothEnds {
         let mut both = Self {
             ahead_s: clocks.map(|clocks| clocks.offset_ns as f64 / 1e9),
             skew_ppm: clocks.map(|clocks| clocks.skew * 1e6),
+            skew_error_ppm: clocks.map(|clocks| clocks.skew_error * 1e6),
             ahead_error_s: clocks.and_then(|clocks| clocks.error_ns).map(|error| error as f64 / 1e9),
             flows: joined.pairs.len() as u64,
             remarks: joined.remarks.clone(),

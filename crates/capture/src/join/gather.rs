@@ -29,6 +29,8 @@ pub(super) struct Packet {
     /// Where its first octet is in the stream.
     pub start: u64,
     pub len: u32,
+    /// Octets of the IP packet.
+    pub size: u32,
     pub ack: Option<u32>,
     pub ip_id: Option<u16>,
     pub damaged: bool,
@@ -115,6 +117,7 @@ impl File {
                 flow,
                 start: start + u64::from(done),
                 len,
+                size: segment.packet_len.saturating_sub(segment.len) + len,
                 ack: segment.flags.contains(Flags::ACK).then_some(segment.ack),
                 ip_id: segment.ip_id.filter(|id| *id != 0 && segment.len <= size),
                 damaged: segment.is_damaged(),

@@ -139,7 +139,7 @@ pub fn join(first: Source, second: Source, limit: usize) -> Result<Joined, Captu
         return Ok(joined);
     };
     if clocks.error_ns.is_none() {
-        joined.remarks.push("packets of one direction only are in both captures: delays are those above the shortest".to_owned());
+        joined.remarks.push("packets of one direction only are in both captures: delays are those above the shortest, and a queue that builds up looks like a skew".to_owned());
     }
     joined.clocks = Some(clocks);
     matching.part_twins(&clocks);
@@ -193,7 +193,8 @@ impl<'a> Matching<'a> {
     }
 
     fn reading(&self, first: u32, second: u32) -> Reading {
-        Reading { first: self.packet(End::First, first).at, second: self.packet(End::Second, second).at }
+        let packet = self.packet(End::First, first);
+        Reading { first: packet.at, second: self.packet(End::Second, second).at, size: packet.size }
     }
 
     /// Packets of the first file with a partner, and the partners.
@@ -257,7 +258,7 @@ impl<'a> Matching<'a> {
     fn medians(&self) -> HashMap<u32, i64> {
         let mut all: HashMap<u32, Vec<i64>> = HashMap::new();
         for (first, second) in self.pairs() {
-            let Reading { first: a, second: b } = self.reading(first, second);
+            let Reading { first: a, second: b, .. } = self.reading(first, second);
             all.entry(self.packet(End::First, first).flow).or_default().push(b.wrapping_sub(a) as i64);
         }
         let middle = |mut ahead: Vec<i64>| {

@@ -122,6 +122,151 @@ fn a_queue_or_the_sizes_of_packets_are_no_skew() {
     assert!(tight > 95, "{tight} of 100");
 }
 
+/// Where the TCP header of a raw IPv4 packet begins.
+const TCP: usize = 20;
+
+fn word(octets: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(octets[at..at + 4].try_into().unwrap())
+}
+
+/// Adds to a number in the header, and mends the checksum by as much as it changes (RFC 1624).
+fn add(octets: &mut [u8], at: usize, by: u32) {
+    let (old, new) = (word(octets, at), word(octets, at).wrapping_add(by));
+    octets[at..at + 4].copy_from_slice(&new.to_be_bytes());
+    let halves = |word: u32| [word >> 16, word & 0xFFFF];
+    let sum = u32::from(!u16::from_be_bytes([octets[TCP + 16], octets[TCP + 17]]));
+    let mut sum = halves(!old).into_iter().chain(halves(new)).fold(sum, |sum, half| sum + half);
+    while sum > 0xFFFF {
+        sum = (sum >> 16) + (sum & 0xFFFF);
+    }
+    octets[TCP + 16..TCP + 18].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+/// The capture behind a firewall that has chosen other initial sequence numbers for both ends, and other ports.
+fn behind_a_firewall(all: &[Packet]) -> Vec<Packet> {
+    let sender = all[0].octets[12..16].to_vec();
+    let changed = all.iter().map(|packet| {
+        let mut octets = packet.octets.clone();
+        let forward = octets[12..16] == sender[..];
+        let (own, other) = if forward { (3_000_000_000, 77) } else { (77, 3_000_000_000) };
+        add(&mut octets, TCP + 4, own);
+        if octets[TCP + 13] & 0x10 != 0 {
+            add(&mut octets, TCP + 8, other);
+        }
+        Packet { octets, ..packet.clone() }
+    });
+    changed.collect()
+}
+
+#[test]
+fn changed_sequence_numbers_change_no_fate() {
+    for family in [Family::Corruption, Family::DropTail, Family::Reordering, Family::Flows] {
+        let mut stamped = 0;
+        for number in 0..2 {
+            let outcome = run(family, number, Taking { snaplen: 96, holes: 0.0 });
+            let [first, second] = ends(&outcome);
+            let second = by_another_clock(&second, 60_000_000_000, 20e-6);
+            let plain = joined(&first, &second);
+            let firewall = joined(&first, &behind_a_firewall(&second));
+            let about = &outcome.about;
+            assert_eq!(firewall.pairs.len(), plain.pairs.len(), "{about}");
+            assert!(
+                firewall.pairs.iter().all(|pair| pair.renumbered) && plain.pairs.iter().all(|pair| !pair.renumbered),
+                "{about}"
+            );
+            assert!(firewall.remarks.iter().any(|remark| remark.contains("sequence numbers of")), "{:?}", firewall.remarks);
+            let fates = |joined: &Joined| -> Vec<&str> { joined.sent.iter().flatten().map(|sent| sent.fate.name()).collect() };
+            let (was, is) = (fates(&plain), fates(&firewall));
+            assert_eq!(was.len(), is.len());
+            let other = was.iter().zip(&is).filter(|(was, is)| was != is).count();
+            assert!(other * 500 <= was.len(), "{about}: {other} of {} fates differ", was.len());
+            // Without the handshakes only timestamps tell.
+            let later = |all: &[Packet]| all[all.len() / 4..].to_vec();
+            let cut = joined(&later(&first), &behind_a_firewall(&later(&second)));
+            if about.contains("timestamps: true") && family != Family::Flows {
+                stamped += 1;
+                let lost = |joined: &Joined| joined.sent[0].iter().filter(|sent| sent.fate.name() == "lost").count();
+                assert!(cut.clocks.is_some() && lost(&cut) <= lost(&plain), "{about}: {:?}", cut.remarks);
+            }
+        }
+        assert!(stamped > 0 || family == Family::Flows, "{family:?}");
+    }
+}
+
+fn header(packet: &Packet) -> usize {
+    TCP + usize::from(packet.octets[TCP + 12] >> 4) * 4
+}
+
+/// The packet with other data: from `from` on, `len` octets.
+fn part(packet: &Packet, from: u32, len: u32) -> Packet {
+    let mut octets = packet.octets.clone();
+    add(&mut octets, TCP + 4, from);
+    let whole = header(packet) as u32 + len;
+    octets[2..4].copy_from_slice(&(whole as u16).to_be_bytes());
+    Packet { octets, original_len: whole, ..packet.clone() }
+}
+
+fn data(packet: &Packet) -> u32 {
+    packet.original_len - header(packet) as u32
+}
+
+/// Something on the way parts each segment in two.
+fn halved(all: &[Packet]) -> Vec<Packet> {
+    let parts = |packet: &Packet| match data(packet) {
+        0 | 1 => vec![packet.clone()],
+        len => vec![part(packet, 0, len / 2), part(packet, len / 2, len - len / 2)],
+    };
+    all.iter().flat_map(parts).collect()
+}
+
+/// A network card joins neighbours, up to three: they come when the last of them comes, with the headers of the first.
+fn merged(all: &[Packet]) -> Vec<Packet> {
+    let mut out: Vec<Packet> = Vec::new();
+    let mut parts = 0;
+    for packet in all {
+        let continued = out.last().is_some_and(|last| {
+            let end = word(&last.octets, TCP + 4).wrapping_add(data(last));
+            data(last) > 0 && data(packet) > 0 && end == word(&packet.octets, TCP + 4)
+        });
+        parts = if continued && parts < 2 { parts + 1 } else { 0 };
+        match out.last_mut().filter(|_| parts > 0) {
+            Some(last) => *last = Packet { at: packet.at, ..part(last, 0, data(last) + data(packet)) },
+            None => out.push(packet.clone()),
+        }
+    }
+    out
+}
+
+#[test]
+fn what_is_joined_or_parted_on_the_way_arrived() {
+    let mut lost_packets = 0;
+    for number in 0..2 {
+        let outcome = run(Family::Corruption, number, Taking { snaplen: 96, holes: 0.0 });
+        let [first, second] = ends(&outcome);
+        let whole = joined(&first, &second);
+        for (name, other) in [("parted", halved(&second)), ("joined", merged(&second))] {
+            assert!(other.len().abs_diff(second.len()) * 10 > second.len());
+            let other = joined(&first, &other);
+            let lost = |joined: &Joined| -> HashSet<u64> {
+                joined.sent[0]
+                    .iter()
+                    .filter(|sent| ["lost", "damaged"].contains(&sent.fate.name()))
+                    .map(|sent| sent.number)
+                    .collect()
+            };
+            let (was, is) = (lost(&whole), lost(&other));
+            let wrong = was.symmetric_difference(&is).count();
+            let all = whole.sent[0].len();
+            lost_packets += was.len();
+            assert!(wrong * 200 <= all, "{}: {wrong} of {all}, {:?}", outcome.about, other.remarks);
+            // A record of several segments is parted where it is read.
+            let said = other.remarks.iter().any(|remark| remark.contains("in other segments"));
+            assert!(said || name == "joined", "{:?}", other.remarks);
+        }
+    }
+    assert!(lost_packets > 30, "{lost_packets}");
+}
+
 /// A part of the packets that does not begin with a handshake.
 #[test]
 fn short_captures_and_one_direction_state_how_little_they_know() {

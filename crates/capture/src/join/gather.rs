@@ -1,6 +1,6 @@
 //! What is kept of the packets of a capture to find them again in another.
 
-use crate::headers::Segment;
+use crate::headers::{Segment, MAX_SACK_BLOCKS};
 use crate::segments::Segments;
 use crate::source::Source;
 use crate::{records, CaptureError};
@@ -24,6 +24,12 @@ pub(super) struct Packet {
     pub number: u64,
     /// What is the same at both ends, in one number.
     pub key: u64,
+    /// What no change of its numbers changes: length, flags, timestamps and how SACK blocks lie to each other, in one number.
+    pub looks: u64,
+    /// Its record was several packets.
+    pub part: bool,
+    /// It has timestamps.
+    pub stamped: bool,
     /// One direction of a connection.
     pub flow: u32,
     /// Where its first octet is in the stream.
@@ -43,6 +49,10 @@ pub(super) struct Flow {
     pub to: SocketAddr,
     /// The other direction.
     pub back: Option<u32>,
+    /// Sequence number of its SYN, if that was captured.
+    pub first_seq: Option<u32>,
+    /// When its first packet was captured.
+    pub began: u64,
     /// The segment size that its sender announced.
     mss: Option<u16>,
     newest: Option<u64>,
@@ -86,7 +96,15 @@ impl File {
     fn take(&mut self, segment: &Segment, numbers: &mut HashMap<(SocketAddr, SocketAddr), u32>, limit: usize) {
         let back = numbers.get(&(segment.dst, segment.src)).copied();
         let flow = *numbers.entry((segment.src, segment.dst)).or_insert_with(|| {
-            self.flows.push(Flow { from: segment.src, to: segment.dst, back, mss: None, newest: None });
+            self.flows.push(Flow {
+                from: segment.src,
+                to: segment.dst,
+                back,
+                first_seq: None,
+                began: segment.at.as_nanos(),
+                mss: None,
+                newest: None,
+            });
             self.flows.len() as u32 - 1
         });
         if let Some(other) = back {
@@ -96,12 +114,18 @@ impl File {
         let known = &mut self.flows[flow as usize];
         if segment.flags.contains(Flags::SYN) {
             known.mss = segment.options.mss.or(known.mss);
+            known.first_seq.get_or_insert(segment.seq);
         }
         let start = known.newest.map_or((1 << 32) | u64::from(segment.seq), |newest| Seq(segment.seq).near(newest));
         known.newest = Some(known.newest.map_or(start, |newest| newest.max(start)));
         let announced = reverse_mss.into_iter().chain(known.mss).map(u32::from).min().unwrap_or(COMMON_MSS);
         let timestamps = if segment.options.timestamps.is_some() { TIMESTAMPS } else { 0 };
         let size = announced.saturating_sub(timestamps).max(1);
+        let blocks = segment.options.sack();
+        let mut sack = [(0, 0); MAX_SACK_BLOCKS];
+        for (slot, block) in sack.iter_mut().zip(blocks) {
+            *slot = (block.0.wrapping_sub(blocks[0].0), block.1.wrapping_sub(blocks[0].0));
+        }
         let mut done = 0;
         loop {
             if self.packets.len() == limit {
@@ -114,6 +138,9 @@ impl File {
                 at: segment.at.as_nanos(),
                 number: segment.number,
                 key: key(segment, seq, len),
+                looks: mixed(&(len, kept(segment), segment.options.timestamps, &sack[..blocks.len()])),
+                part: segment.len > size,
+                stamped: segment.options.timestamps.is_some(),
                 flow,
                 start: start + u64::from(done),
                 len,
@@ -132,9 +159,17 @@ impl File {
 
 /// What no address translator changes.
 fn key(segment: &Segment, seq: u32, len: u32) -> u64 {
-    // Which of the packets of a record carries PSH and FIN, the network card decides.
-    let kept = segment.flags.0 & (Flags::SYN.0 | Flags::RST.0 | Flags::ACK.0);
+    mixed(&(seq, segment.ack, len, kept(segment), segment.options.timestamps, segment.options.sack()))
+}
+
+/// Control bits but for those that the network card decides: which of the packets of a record carries PSH and FIN.
+fn kept(segment: &Segment) -> u8 {
+    segment.flags.0 & (Flags::SYN.0 | Flags::RST.0 | Flags::ACK.0)
+}
+
+/// All of it in one number.
+pub(super) fn mixed(what: &impl Hash) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
-    (seq, segment.ack, len, kept, segment.options.timestamps, segment.options.sack()).hash(&mut hasher);
+    what.hash(&mut hasher);
     hasher.finish()
 }

@@ -7,6 +7,8 @@
 pub mod agreement;
 pub mod clocks;
 mod gather;
+mod renumbered;
+mod resegmented;
 
 use crate::source::Source;
 use crate::CaptureError;
@@ -39,6 +41,13 @@ impl End {
         match self {
             Self::First => "first",
             Self::Second => "second",
+        }
+    }
+
+    const fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
         }
     }
 }
@@ -90,6 +99,8 @@ pub struct Pair {
     pub sender: End,
     /// Packets by which the two were found to be the same.
     pub packets: u64,
+    /// Something on the way has changed its sequence numbers or those that it acknowledges.
+    pub renumbered: bool,
 }
 
 impl Pair {
@@ -130,10 +141,11 @@ impl Joined {
 
 /// Joins two captures; of each, the first `limit` packets are kept.
 pub fn join(first: Source, second: Source, limit: usize) -> Result<Joined, CaptureError> {
-    let files = [File::read(first, limit)?, File::read(second, limit)?];
+    let mut files = [File::read(first, limit)?, File::read(second, limit)?];
+    let renumbered = renumbered::relate(&mut files);
     let mut matching = Matching::new(&files);
     let mut joined = Joined { remarks: files.iter().flat_map(|file| file.remarks.clone()).collect(), ..Joined::default() };
-    matching.directions(&mut joined);
+    matching.directions(&renumbered, &mut joined);
     let Some(clocks) = matching.clocks() else {
         joined.remarks.push("the two captures have no packet in common".to_owned());
         return Ok(joined);
@@ -144,7 +156,24 @@ pub fn join(first: Source, second: Source, limit: usize) -> Result<Joined, Captu
     joined.clocks = Some(clocks);
     matching.part_twins(&clocks);
     matching.damaged(&clocks);
-    joined.sent = [matching.fates(End::First, &clocks), matching.fates(End::Second, &clocks)];
+    let renumbered = joined.pairs.iter().filter(|pair| pair.renumbered).count();
+    if renumbered > 0 {
+        joined.remarks.push(format!(
+            "sequence numbers of {renumbered} flows differ between the captures: matched by what is the same from their SYNs on, by timestamps or by the order in which they were opened"
+        ));
+    }
+    let mut parted = 0;
+    joined.sent = [End::First, End::Second].map(|sender| {
+        let (sent, others) = matching.fates(sender, &clocks);
+        parted += others;
+        sent
+    });
+    if parted > 0 {
+        joined.remarks.push(format!(
+            "{parted} packets came in other segments than they left in: something on the way, or a network card, joins or parts them; \
+             their fates are told from their octets"
+        ));
+    }
     Ok(joined)
 }
 
@@ -203,7 +232,7 @@ impl<'a> Matching<'a> {
     }
 
     /// Finds which flows are the same, by the majority of their packets, and which way they go.
-    fn directions(&mut self, joined: &mut Joined) {
+    fn directions(&mut self, renumbered: &[u32], joined: &mut Joined) {
         let mut counts: HashMap<(u32, u32), u64> = HashMap::new();
         for (first, second) in self.pairs() {
             *counts.entry((self.packet(End::First, first).flow, self.packet(End::Second, second).flow)).or_default() += 1;
@@ -246,8 +275,8 @@ impl<'a> Matching<'a> {
             };
             self.flows.insert(first, (second, sender));
             let there = &self.files[1].flows[second as usize];
-            let packets = taken[&second];
-            joined.pairs.push(Pair { first: (flow.from, flow.to), second: (there.from, there.to), sender, packets });
+            let (packets, renumbered) = (taken[&second], renumbered.contains(&first));
+            joined.pairs.push(Pair { first: (flow.from, flow.to), second: (there.from, there.to), sender, packets, renumbered });
         }
         if unknown > 0 {
             joined.remarks.push(format!("{unknown} flows are in both captures, but do not tell which way they go"));
@@ -342,7 +371,7 @@ impl<'a> Matching<'a> {
             }
         }
         for sender in [End::First, End::Second] {
-            let receiver = if sender == End::First { End::Second } else { End::First };
+            let receiver = sender.other();
             let same: HashMap<u32, u32> = self
                 .flows
                 .iter()
@@ -376,9 +405,9 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// What became of the packets that `sender` saw leave.
-    fn fates(&self, sender: End, clocks: &Clocks) -> Vec<Sent> {
-        let receiver = if sender == End::First { End::Second } else { End::First };
+    /// What became of the packets that `sender` saw leave, and how many of them came in other segments.
+    fn fates(&self, sender: End, clocks: &Clocks) -> (Vec<Sent>, usize) {
+        let receiver = sender.other();
         let other = &self.files[receiver as usize];
         let same: HashMap<u32, u32> = self
             .flows
@@ -387,13 +416,15 @@ impl<'a> Matching<'a> {
             .map(|(first, (second, _))| if sender == End::First { (*first, *second) } else { (*second, *first) })
             .collect();
         let arrivals = Arrivals::of(other, same.values().copied());
+        let parted = self.resegmented(sender, &same, clocks);
         let mut longest = 0;
         let mut sent = Vec::new();
         for (number, packet) in self.files[sender as usize].packets.iter().enumerate() {
             if !same.contains_key(&packet.flow) {
                 continue;
             }
-            let fate = self.partner[sender as usize][number].map(|there| {
+            let partner = self.partner[sender as usize][number].or_else(|| parted.get(&(number as u32)).copied());
+            let fate = partner.map(|there| {
                 let partner = self.packet(receiver, there);
                 let (first, second) = if sender == End::First { (number as u32, there) } else { (there, number as u32) };
                 let delay_ns = self.delay(clocks, sender, first, second);
@@ -432,7 +463,7 @@ impl<'a> Matching<'a> {
             });
             Sent { number: packet.number, at_ns: packet.at, len: packet.len, fate }
         };
-        sent.into_iter().map(judge).collect()
+        (sent.into_iter().map(judge).collect(), parted.len())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::clocks::Clocks;
 use super::{End, Matching};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A segment with data that has no partner: where it is in the stream, and which it is.
 type Piece = (u64, u64, u32);
@@ -54,8 +54,8 @@ impl Matching<'_> {
     }
 
     /// Data without a partner, by flow, in the order of the stream.
-    fn pieces(&self, end: End, of: impl Fn(u32) -> bool) -> HashMap<u32, Vec<Piece>> {
-        let mut pieces: HashMap<u32, Vec<Piece>> = HashMap::new();
+    fn pieces(&self, end: End, of: impl Fn(u32) -> bool) -> BTreeMap<u32, Vec<Piece>> {
+        let mut pieces: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
         for (number, packet) in self.files[end as usize].packets.iter().enumerate() {
             if packet.len > 0 && !packet.damaged && self.partner[end as usize][number].is_none() && of(packet.flow) {
                 // Each file begins to count by itself.

@@ -119,7 +119,18 @@ impl<'de> de::Deserializer<'de> for &'de Located {
             },
             Value::Float(number) => visitor.visit_f64(*number),
             Value::String(text) => visitor.visit_borrowed_str(text),
-            Value::Array(items) => visitor.visit_seq(Items { items, position: 0 }),
+            Value::Array(items) => {
+                let mut list = Items { items, position: 0 };
+                visitor.visit_seq(&mut list).and_then(|value| {
+                    let taken = list.position;
+                    let wanted = format!("{taken} value{}", if taken == 1 { "" } else { "s" });
+                    if taken == items.len() {
+                        Ok(value)
+                    } else {
+                        Err(de::Error::invalid_length(items.len(), &wanted.as_str()))
+                    }
+                })
+            }
             Value::Table(fields) => visitor.visit_map(Fields { fields: fields.iter(), current: None }),
         }
         .map_err(|mut fault| {
@@ -178,7 +189,7 @@ struct Items<'de> {
     position: usize,
 }
 
-impl<'de> de::SeqAccess<'de> for Items<'de> {
+impl<'de> de::SeqAccess<'de> for &mut Items<'de> {
     type Error = Fault;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {

@@ -1,6 +1,6 @@
 //! A plan on all cores.
 
-use crate::control::{Control, Progress};
+use crate::control::{Cancel, Control, Progress};
 use crate::error::Error;
 use crate::key::{point_key, run_key};
 use crate::patterns::{digests, Files, LinkFiles};
@@ -37,7 +37,7 @@ const FLUSH_EVERY: Duration = Duration::from_secs(3);
 pub fn execute(plan: &Plan, options: &ExecuteOptions, control: &mut Control<'_>) -> Result<Tables, Error> {
     let started = Instant::now();
     let store = options.store.as_deref().map(Store::open).transpose()?;
-    let mut work = Work::prepare(plan, store)?;
+    let mut work = Work::prepare(plan, store, &control.cancel)?;
     let total = plan.total();
     let found = total - work.missing.len();
     control.tell(&Progress::of_sweep(found, total, found, started.elapsed()));
@@ -73,7 +73,7 @@ struct Work {
 }
 
 impl Work {
-    fn prepare(plan: &Plan, store: Option<Store>) -> Result<Self, Error> {
+    fn prepare(plan: &Plan, store: Option<Store>, cancel: &Cancel) -> Result<Self, Error> {
         let cache = Files::default();
         let mut work = Self {
             store,
@@ -85,6 +85,9 @@ impl Work {
             open: vec![0; plan.points.len()],
         };
         for (index, point) in plan.points.iter().enumerate() {
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
             let key = point_key(&point.scenario.canonical());
             let mut found = work.store.as_ref().map(|store| store.find(&key)).unwrap_or_default();
             for run in plan.runs.clone() {
@@ -117,7 +120,7 @@ impl Work {
         let threads = threads.unwrap_or_else(cores).clamp(1, jobs.len().max(1));
         let next = AtomicUsize::new(0);
         let (stop, around) = (control.cancel.clone(), control.around);
-        let failed = crate::control::Cancel::default();
+        let failed = Cancel::default();
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             for _ in 0..threads {

@@ -26,6 +26,32 @@ fn of_kind(name: &str, count: Option<u32>) -> Vec<String> {
     }
 }
 
+/// Connections of a scenario, at most. One takes some 6 kB before it carries data.
+const MOST_CONNECTIONS: u64 = 1_000_000;
+
+/// Rows of samples of a run, at most: some 100 octets each.
+pub(crate) const MOST_SAMPLES: u64 = 20_000_000;
+
+/// The shortest time between samples.
+const SHORTEST_SAMPLE: Duration = Duration::from_micros(1);
+
+/// What the flows of a scenario would cost is bounded before anything is written out.
+fn check_cost(flows: &[Flow]) -> Result<(), InputError> {
+    let mut all = 0_u64;
+    for (index, flow) in flows.iter().enumerate() {
+        let each = flow.striped.unwrap_or(1).max(1);
+        all = all.saturating_add(u64::from(flow.count).saturating_mul(u64::from(each)));
+        if all > MOST_CONNECTIONS {
+            let field = if each > flow.count { "striped" } else { "count" };
+            return Err(InputError::new(format!("that would be {all} connections, of some 6 kB each before they carry data"))
+                .at(format!("flow[{index}].{field}"))
+                .found(each.max(flow.count).to_string())
+                .allowed(format!("{MOST_CONNECTIONS} connections in all flows")));
+        }
+    }
+    Ok(())
+}
+
 const NETWORKS: &str = "[path], [dumbbell], [chain], or [[host]], [[router]] and [[link]]";
 
 impl Network {
@@ -33,6 +59,7 @@ impl Network {
     pub fn new(document: &Document, catalogue: &Catalogue) -> Result<Self, InputError> {
         let mut network =
             Self { nodes: Vec::new(), links: Vec::new(), middleboxes: Vec::new(), flows: Vec::new(), transfers: Vec::new() };
+        check_cost(&document.flow)?;
         let free = !(document.host.is_empty() && document.router.is_empty() && document.link.is_empty());
         match (&document.path, &document.dumbbell, &document.chain, free) {
             (Some(path), None, None, false) => network.path(path)?,
@@ -281,6 +308,7 @@ impl Network {
         let mut next_pair = 0;
         // How many flows have begun and ended at hosts of each kind.
         let mut taken = BTreeMap::new();
+        let reach = self.reach();
         for (index, flow) in document.flow.iter().enumerate() {
             let field = format!("flow[{index}]");
             self.flows.push(check_flow(flow, &field, catalogue)?);
@@ -317,7 +345,7 @@ impl Network {
                         .at(format!("{field}.to"))
                         .found(format!("\"{}\" at both ends", self.nodes[from].name)));
                 }
-                if !self.connected(from, to) {
+                if !reach.between(from, to) {
                     let (from, to) = (&self.nodes[from].name, &self.nodes[to].name);
                     return Err(InputError::new(format!("no link leads from `{from}` to `{to}`")).at(field));
                 }
@@ -348,10 +376,10 @@ impl Network {
     }
 
     fn nth(&self, side: &str, number: usize) -> usize {
-        let of_side = |node: &NetworkNode| node.host && node.name.starts_with(side);
-        let count = self.nodes.iter().filter(|node| of_side(node)).count();
-        let wanted = format!("{side}{}", number % count);
-        self.nodes.iter().position(|node| node.name == wanted).expect("a dumbbell has its hosts")
+        // All senders, two routers, all receivers.
+        let pairs = (self.nodes.len() - 2) / 2;
+        let first = if side == "sender" { 0 } else { pairs + 2 };
+        first + number % pairs
     }
 
     fn check_capture(&self, document: &Document, index: usize, capture: &Taken) -> Result<(), InputError> {
@@ -383,12 +411,32 @@ impl Network {
         Ok(())
     }
 
+    /// Rows of samples after `time`.
+    pub(crate) fn samples(&self, time: Duration, interval: Duration) -> u64 {
+        let each = self.transfers.len() as u64 + 2 * self.links.len() as u64;
+        (time.as_nanos() / interval.as_nanos().max(1) + 1).saturating_mul(each)
+    }
+
+    pub(crate) fn too_many_samples(&self, interval: Duration, rows: u64) -> InputError {
+        let cost = if rows > MOST_SAMPLES { format!("that would be {rows} rows of samples") } else { "too often".to_owned() };
+        InputError::new(cost)
+            .at("output.sample")
+            .found(format!("\"{} ns\"", interval.as_nanos()))
+            .allowed(format!("1 us or more, and {MOST_SAMPLES} rows in a run: one a flow and two a link each time"))
+    }
+
     fn check_output(&self, document: &Document) -> Result<(), InputError> {
         for (index, capture) in document.output.capture.iter().enumerate() {
             self.check_capture(document, index, &capture.taken())?;
         }
         if document.output.sample == Some(Duration::ZERO) {
             return Err(InputError::default().at("output.sample").found("\"0 s\"").allowed("a time above zero"));
+        }
+        if let Some(interval) = document.output.sample {
+            let given = document.scenario.duration.map_or(0, |duration| self.samples(duration, interval));
+            if interval < SHORTEST_SAMPLE || given > MOST_SAMPLES {
+                return Err(self.too_many_samples(interval, given));
+            }
         }
         if let Some((field, found, allowed)) = document.output.smoothness.unwrap_or_default().flaw() {
             return Err(InputError::default()

@@ -83,26 +83,42 @@ impl Network {
         })
     }
 
-    /// Whether packets find a way from host to host; hosts do not forward.
-    pub(crate) fn connected(&self, from: usize, to: usize) -> bool {
-        let mut reached = vec![false; self.nodes.len()];
-        reached[from] = true;
-        let mut open = vec![from];
-        while let Some(node) = open.pop() {
-            if node == to {
-                return true;
+    /// Which hosts packets find a way between; hosts do not forward.
+    pub(crate) fn reach(&self) -> Reach {
+        let mut neighbours = vec![Vec::new(); self.nodes.len()];
+        for link in &self.links {
+            for (here, there) in [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])] {
+                neighbours[here].push(there);
             }
-            if node != from && self.nodes[node].host {
-                continue;
-            }
-            for link in &self.links {
-                for (here, there) in [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])] {
-                    if here == node && !std::mem::replace(&mut reached[there], true) {
-                        open.push(there);
-                    }
+        }
+        let mut islands = vec![None; self.nodes.len()];
+        for start in (0..self.nodes.len()).filter(|&node| !self.nodes[node].host) {
+            let mut open = if islands[start].is_none() { vec![start] } else { Vec::new() };
+            while let Some(node) = open.pop() {
+                if !self.nodes[node].host && islands[node].replace(start).is_none() {
+                    open.extend(&neighbours[node]);
                 }
             }
         }
-        false
+        Reach { neighbours, islands }
+    }
+}
+
+/// Which hosts packets find a way between.
+pub(crate) struct Reach {
+    neighbours: Vec<Vec<usize>>,
+    /// For each router, one of those that it is joined with.
+    islands: Vec<Option<usize>>,
+}
+
+impl Reach {
+    /// Whether packets find a way between two hosts.
+    pub(crate) fn between(&self, from: usize, to: usize) -> bool {
+        let joined = |node: &usize| self.islands[*node].is_some_and(|island| self.touches(to, island));
+        self.neighbours[from].iter().any(|node| *node == to || joined(node))
+    }
+
+    fn touches(&self, host: usize, island: usize) -> bool {
+        self.neighbours[host].iter().any(|node| self.islands[*node] == Some(island))
     }
 }

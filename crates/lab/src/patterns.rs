@@ -32,13 +32,28 @@ pub(crate) struct Files {
 impl Files {
     /// The pattern in the file `path`.
     pub fn pattern(&self, path: &Path) -> Result<(Arc<Pattern>, blake3::Hash), InputError> {
-        self.patterns.get(path, "pattern", |bytes| Pattern::parse(bytes, path))
+        let (pattern, digest) = self.patterns.get(path, "pattern", |bytes| Pattern::parse(bytes, path))?;
+        check_ratio(&pattern, path)?;
+        Ok((pattern, digest))
     }
 
     /// The delivery trace in the file `path`.
     pub fn trace(&self, path: &Path) -> Result<(Arc<Trace>, blake3::Hash), InputError> {
         self.traces.get(path, "trace", |bytes| Trace::parse(bytes, path))
     }
+}
+
+/// Whether such a pattern can be drawn at the ratio that it says: within six standard deviations, and six bits.
+fn check_ratio(pattern: &Pattern, path: &Path) -> Result<(), InputError> {
+    let (ber, bits, count) = (pattern.ber(), pattern.total_bits(), pattern.offsets().len());
+    let expected = ber * bits as f64;
+    let spread = if ber > 0.0 { 6.0 * expected.sqrt() + 6.0 } else { 0.0 };
+    if (count as f64 - expected).abs() <= spread {
+        return Ok(());
+    }
+    Err(InputError::new(format!("{}: its `ber` is not that of its positions", path.display()))
+        .found(format!("{ber:?} with {count} of {bits} bits in error"))
+        .allowed(format!("about {:.3e}", count as f64 / bits.max(1) as f64)))
 }
 
 /// The contents of the files that one direction of a link names.

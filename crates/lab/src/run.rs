@@ -2,6 +2,7 @@
 
 use crate::control::{Control, Progress};
 use crate::error::{Error, InputError};
+use crate::expand::MOST_SAMPLES;
 use crate::extension::{has_failed, take_failure};
 use crate::flows::FlowConfig;
 use crate::format::Flow;
@@ -70,18 +71,25 @@ fn simulate_parts(
     let mut world = World::new(scenario, options, files)?;
     let until = Instant::ZERO + scenario.duration();
     let captures = std::mem::take(&mut world.captures);
+    let mut samples = 0;
     let outcome = world
         .simulation
         .run(&Limits { until: Some(until) }, |progress| {
             let by_time = progress.now.as_secs_f64() / until.as_secs_f64();
             let by_transfers = progress.transfers_over as f64 / progress.transfers.max(1) as f64;
-            if cancelled(by_time.max(by_transfers)) {
+            if let Some(interval) = scenario.document().output.sample {
+                samples = scenario.network().samples(Duration::from_nanos(progress.now.as_nanos()), interval);
+            }
+            if samples > MOST_SAMPLES || cancelled(by_time.max(by_transfers)) {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
             }
         })
         .map_err(|error| failed(scenario, options.run, error))?;
+    if let Some(interval) = scenario.document().output.sample.filter(|_| samples > MOST_SAMPLES) {
+        return Err(scenario.place(scenario.network().too_many_samples(interval, samples)).into());
+    }
     if outcome == RunOutcome::Cancelled {
         return Err(Error::Cancelled);
     }

@@ -218,6 +218,12 @@ pub(crate) fn read_tree(path: &Path) -> Result<(Located, PathBuf), Error> {
             let place = Place { origin: origin.as_str().into(), line: 0 };
             InputError { place, ..InputError::new("there is no such file") }.into()
         }
+        std::io::ErrorKind::IsADirectory | std::io::ErrorKind::InvalidData => {
+            let folder = source.kind() == std::io::ErrorKind::IsADirectory;
+            let place = Place { origin: origin.as_str().into(), line: 0 };
+            let problem = if folder { "this is a folder" } else { "this is no text in UTF-8" };
+            InputError { place, ..InputError::new(problem).allowed("a file in TOML or JSON") }.into()
+        }
         _ => Error::Read { path: path.to_owned(), source },
     })?;
     let tree = if path.extension().is_some_and(|e| e == "json") {

@@ -1,5 +1,6 @@
 //! A sweep: one scenario, changed along axes, each point run several times.
 
+use crate::control::Cancel;
 use crate::decode::decode;
 use crate::error::{nearest, Error, InputError, Place};
 use crate::scenario::{anchor, read_tree, Scenario};
@@ -7,7 +8,7 @@ use crate::tables;
 use crate::tree::{Located, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use whyloss_transport::quantity::{Rate, Size, Span};
@@ -88,6 +89,9 @@ pub struct Variant {
     #[serde(default)]
     pub set: BTreeMap<String, serde_json::Value>,
 }
+
+/// Runs of a sweep, at most: the results of all of them are held in memory, tens of kilobytes each.
+pub const MOST_RUNS: usize = 1_000_000;
 
 /// The JSON Schema of a sweep file.
 pub fn schema() -> serde_json::Value {
@@ -205,14 +209,16 @@ impl Sweep {
             fresh(&axis.name, &axes).map_err(|error| placed(error.at(format!("{field}.name"))))?;
             axes.push(axis);
         }
-        Ok(Self {
+        let sweep = Self {
             name: if header.name.is_empty() { default_name.to_owned() } else { header.name.clone() },
             description: header.description.clone(),
             base,
             axes,
             set: overrides(tree, folder),
             runs,
-        })
+        };
+        sweep.check().map_err(|error| placed(if error.field.is_empty() { error.at("sweep.runs") } else { error }))?;
+        Ok(sweep)
     }
 
     /// Adds an axis; its steps change fastest.
@@ -260,12 +266,18 @@ impl Sweep {
 
     /// Writes out all points and checks each of them.
     pub fn plan(&self) -> Result<Plan, Error> {
-        for (index, axis) in self.axes.iter().enumerate() {
-            fresh(&axis.name, &self.axes[..index]).map_err(|error| error.at("the name of an axis"))?;
-        }
+        self.plan_unless(&Cancel::default())
+    }
+
+    /// The same, until `cancel` says so.
+    pub fn plan_unless(&self, cancel: &Cancel) -> Result<Plan, Error> {
+        self.check()?;
         let count: usize = self.axes.iter().map(|axis| axis.steps.len()).product();
         let mut points = Vec::with_capacity(count);
         for index in 0..count {
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
             let mut rest = index;
             let mut steps: Vec<&AxisStep> = Vec::with_capacity(self.axes.len());
             for axis in self.axes.iter().rev() {
@@ -286,6 +298,42 @@ impl Sweep {
             points,
             runs: self.runs.clone(),
         })
+    }
+}
+
+impl Sweep {
+    /// Axes with names and steps of their own, and no more runs than can be held.
+    fn check(&self) -> Result<(), InputError> {
+        for (index, axis) in self.axes.iter().enumerate() {
+            fresh(&axis.name, &self.axes[..index]).map_err(|error| error.at("the name of an axis"))?;
+            axis.check(&format!("axis `{}`", axis.name))?;
+        }
+        if self.runs.is_empty() {
+            return Err(InputError::default().at("the runs of each point").found("0").allowed("1 or more"));
+        }
+        let points = self.axes.iter().fold(1_usize, |all, axis| all.saturating_mul(axis.steps.len()));
+        if points.saturating_mul(self.runs.len()) > MOST_RUNS {
+            return Err(InputError::new("too many runs: the results of all of them are held in memory")
+                .found(format!("{points} points of {} runs each", self.runs.len()))
+                .allowed(format!("{MOST_RUNS} runs")));
+        }
+        Ok(())
+    }
+}
+
+impl Axis {
+    fn check(&self, at: &str) -> Result<(), InputError> {
+        if self.steps.is_empty() {
+            return Err(InputError::new("an axis without values").at(at).allowed("at least one value"));
+        }
+        let mut seen = BTreeSet::new();
+        match self.steps.iter().find(|step| !seen.insert(step.label.to_string())) {
+            Some(twice) => Err(InputError::new("two steps of one name")
+                .at(at)
+                .found(twice.label.to_string())
+                .allowed("steps that tables can tell apart")),
+            None => Ok(()),
+        }
     }
 }
 
@@ -357,12 +405,11 @@ impl AxisDocument {
     }
 
     fn axis(&self, field: &str, steps: Vec<AxisStep>, at: &str) -> Result<Axis, InputError> {
-        if steps.is_empty() {
-            return Err(InputError::new("an axis without values").at(at).allowed("at least one value"));
-        }
         let last = field.rsplit('.').next().unwrap_or(field);
         let name = if self.name.is_empty() { last.to_owned() } else { self.name.clone() };
-        Ok(Axis { name, steps })
+        let axis = Axis { name, steps };
+        axis.check(at)?;
+        Ok(axis)
     }
 }
 

@@ -208,7 +208,7 @@ impl Located {
         let mut walked = String::new();
         let mut parent = String::new();
         for step in way {
-            node = step.enter(node, &mut walked).map_err(misplaced)?;
+            node = step.enter(node, &mut walked, &place).map_err(misplaced)?;
             if let Step::Field(name) = step {
                 parent.clone_from(name);
             }
@@ -223,7 +223,7 @@ impl Located {
                 }
                 fields.insert(name.clone(), value);
             }
-            (_, last) => *last.enter(node, &mut walked).map_err(misplaced)? = value,
+            (_, last) => *last.enter(node, &mut walked, &place).map_err(misplaced)? = value,
         }
         Ok(())
     }
@@ -238,8 +238,8 @@ enum Step {
 }
 
 impl Step {
-    fn enter<'a>(&self, node: &'a mut Located, walked: &mut String) -> Result<&'a mut Located, InputError> {
-        let place = node.place.clone();
+    /// The node below `node`; what is not there yet stands at `place`, where it is asked for.
+    fn enter<'a>(&self, node: &'a mut Located, walked: &mut String, place: &Place) -> Result<&'a mut Located, InputError> {
         match (self, &mut node.value) {
             (Self::Field(name), value @ (Value::Table(_) | Value::Null)) => {
                 if matches!(value, Value::Null) {
@@ -250,7 +250,7 @@ impl Step {
                     walked.push('.');
                 }
                 walked.push_str(name);
-                Ok(fields.entry(name.clone()).or_insert(Located { value: Value::Null, place }))
+                Ok(fields.entry(name.clone()).or_insert_with(|| Located { value: Value::Null, place: place.clone() }))
             }
             (Self::Index(index), Value::Array(items)) => {
                 let count = items.len();

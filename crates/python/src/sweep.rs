@@ -55,12 +55,12 @@ impl Sweep {
     }
 
     /// Only the points whose step on the axis `name` is called one of `labels`, each as JSON.
-    fn only(&self, name: String, labels: Vec<String>) -> PyResult<Self> {
+    fn only(&self, py: Python<'_>, name: String, labels: Vec<String>) -> PyResult<Self> {
         let labels = labels.iter().map(|label| value(label)).collect::<PyResult<_>>()?;
         let mut only = self.only.clone();
         only.push((name, labels));
         let narrowed = Self { sweep: self.sweep.clone(), only };
-        narrowed.plan()?;
+        narrowed.plan(py)?;
         Ok(narrowed)
     }
 
@@ -83,13 +83,13 @@ impl Sweep {
     }
 
     /// The scenario of each point.
-    fn scenarios(&self) -> PyResult<Vec<Scenario>> {
-        Ok(self.plan()?.points.into_iter().map(|point| Scenario::from(point.scenario)).collect())
+    fn scenarios(&self, py: Python<'_>) -> PyResult<Vec<Scenario>> {
+        Ok(self.plan(py)?.points.into_iter().map(|point| Scenario::from(point.scenario)).collect())
     }
 
     /// Number of runs of all points; an error if a point is no valid scenario.
-    fn total(&self) -> PyResult<usize> {
-        Ok(self.plan()?.total())
+    fn total(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.plan(py)?.total())
     }
 
     /// Runs what is not in the store yet, on `threads` threads.
@@ -101,7 +101,7 @@ impl Sweep {
         threads: Option<usize>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Results> {
-        let plan = self.plan()?;
+        let plan = self.plan(py)?;
         let options = ExecuteOptions { store, threads };
         interrupt::run(py, progress, |control| whyloss_lab::execute(&plan, &options, control)).map(Results::from)
     }
@@ -112,9 +112,11 @@ impl Sweep {
         Self { sweep, only: Vec::new() }
     }
 
-    fn plan(&self) -> PyResult<Plan> {
-        let plan =
-            self.sweep.plan().and_then(|plan| self.only.iter().try_fold(plan, |plan, (name, labels)| plan.only(name, labels)));
-        plan.map_err(|error| raise(&error))
+    /// All points; Ctrl-C is honoured meanwhile.
+    fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
+        interrupt::run(py, None, |control| {
+            let plan = self.sweep.plan_unless(&control.cancel)?;
+            self.only.iter().try_fold(plan, |plan, (name, labels)| plan.only(name, labels))
+        })
     }
 }

@@ -417,7 +417,7 @@ impl Network {
         (time.as_nanos() / interval.as_nanos().max(1) + 1).saturating_mul(each)
     }
 
-    pub(crate) fn too_many_samples(&self, interval: Duration, rows: u64) -> InputError {
+    pub(crate) fn too_many_samples(interval: Duration, rows: u64) -> InputError {
         let cost = if rows > MOST_SAMPLES { format!("that would be {rows} rows of samples") } else { "too often".to_owned() };
         InputError::new(cost)
             .at("output.sample")
@@ -435,7 +435,7 @@ impl Network {
         if let Some(interval) = document.output.sample {
             let given = document.scenario.duration.map_or(0, |duration| self.samples(duration, interval));
             if interval < SHORTEST_SAMPLE || given > MOST_SAMPLES {
-                return Err(self.too_many_samples(interval, given));
+                return Err(Self::too_many_samples(interval, given));
             }
         }
         if let Some((field, found, allowed)) = document.output.smoothness.unwrap_or_default().flaw() {

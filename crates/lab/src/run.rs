@@ -6,7 +6,7 @@ use crate::expand::MOST_SAMPLES;
 use crate::extension::{has_failed, take_failure};
 use crate::flows::FlowConfig;
 use crate::format::Flow;
-use crate::network::Transfer;
+use crate::network::{Network, Transfer};
 use crate::patterns::{Files, LinkFiles};
 use crate::scenario::Scenario;
 use crate::tables::{batches, Origin, Tables};
@@ -88,7 +88,7 @@ fn simulate_parts(
         })
         .map_err(|error| failed(scenario, options.run, error))?;
     if let Some(interval) = scenario.document().output.sample.filter(|_| samples > MOST_SAMPLES) {
-        return Err(scenario.place(scenario.network().too_many_samples(interval, samples)).into());
+        return Err(scenario.place(Network::too_many_samples(interval, samples)).into());
     }
     if outcome == RunOutcome::Cancelled {
         return Err(Error::Cancelled);

@@ -78,7 +78,7 @@ def test_two_variants_of_one_name_are_told_where_they_stand(whyloss: Call, small
     assert "s.toml:3: axis[0]: two steps of one name" in done.err
 
 
-@pytest.mark.parametrize("field", ["path.rte", "pth.rate", "path.forwrd.rate", "output.smple"])
+@pytest.mark.parametrize("field", ["path.rte", "pth.rate", "output.smple"])
 def test_a_misspelt_field_of_an_axis_is_told_where_it_stands(whyloss: Call, small: Path, field: str) -> None:
     (small.parent / "s.toml").write_text(f'[sweep]\nbase = "small.toml"\n[[axis]]\nfield = "{field}"\nvalues = [1]\n')
     done = whyloss("sweep", "s.toml")

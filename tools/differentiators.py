@@ -10,7 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from whyloss import Sweep, _native, files, scoring
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Canvas
+
+from whyloss import Sweep, _native, files, plots, scoring
 
 FOLDER = Path(__file__).parent.parent / "docs" / "differentiators"
 SWEEP = FOLDER / "benchmark" / "tradeoffs.toml"
@@ -29,6 +33,11 @@ Measured on {congestion} losses by congestion and {corruption} by corruption in 
 [benchmark](benchmark/README.md), with default parameters. Those that need help from the network or from options
 on data get none there and stay silent, which counts as congestion:
 """
+
+SEEN = """\
+What to see: how often each scores a loss by corruption above one by congestion. At 1 it always does, at 1/2 it guesses,
+left of that it points the wrong way. Hollow: without help from the network it said nothing."""
+COLOURS = {"sender": "#2f72b8", "receiver": "#d5622a"}
 
 
 def differentiators() -> list[_native.Description]:
@@ -62,8 +71,6 @@ def measure() -> None:
             "situations": {part.group[AXIS]: _numbers(part) for part in apart},
         }
         pictures.roc(apart, FOLDER / f"{name}.svg", name, lambda part: str(part.group[AXIS]))
-    drawn = sorted((score for score in pooled if score.tradeoff.defined), key=lambda score: -(score.tradeoff.auc or 0))
-    pictures.roc(drawn, FOLDER / "all.svg", "All situations together")
     files.write(MEASURED, json.dumps(document, indent=1) + "\n")
 
 
@@ -108,8 +115,8 @@ def _index(every: list[_native.Description], measured: dict[str, Any]) -> str:
     head = ["differentiator", "works at the", "what it does", "reference", "A_c", "A_w", "A_t", "area under the curve"]
     totals = next(iter(measured["differentiators"].values()))["all"]
     introduction = INTRODUCTION.format(runs=measured["runs"], **{key: totals[key] for key in scoring.TRUTHS[:2]})
-    picture = "![A_w over A_c of all differentiators](all.svg)"
-    text = ["# Loss differentiators", "", GENERATED, "", introduction, _table(head, rows), picture, ""]
+    picture = "![Area under the trade-off curve of each differentiator, with its interval, in order](all.svg)"
+    text = ["# Loss differentiators", "", GENERATED, "", picture, "", SEEN, "", introduction, _table(head, rows)]
     return "\n".join(text)
 
 
@@ -171,14 +178,37 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
+def ranking(path: Path) -> None:
+    """Draws the area under the curve of each, with its interval."""
+    every = json.loads(MEASURED.read_text(encoding="utf-8"))["differentiators"]
+    places = {part["name"]: dict(part["notes"])["place"] for part in differentiators()}
+    order = sorted(every, key=lambda name: (every[name]["all"]["auc"], name))
+    with mpl.rc_context(plots.STYLE):
+        canvas = Canvas(figsize=(6.4, 0.19 * len(order) + 0.8), layout="constrained")
+        FigureCanvasAgg(canvas)
+        axes = canvas.subplots()
+        for height, name in enumerate(order):
+            found = every[name]["all"]
+            colour, silent = COLOURS[places[name]], found["decided"] == 0
+            axes.plot(found["intervals"]["auc"], [height, height], color=colour, linewidth=1.5)
+            axes.plot(found["auc"], height, "o", color=colour, markersize=4.5, mfc="white" if silent else colour)
+        axes.axvline(0.5, color="#777777", linewidth=0.8, linestyle="--")
+        axes.set(yticks=range(len(order)), yticklabels=order, xlim=(0.4, 1.01), ylim=(-0.7, len(order) - 0.3))
+        axes.set_xlabel("Area under the trade-off curve")
+        for place, level in (("sender", 4.0), ("receiver", 2.6)):
+            axes.text(0.8, level, f"works at the {place}", color=COLOURS[place])
+        plots.export(canvas, path)
+
+
 def write() -> None:
-    """Writes all pages and takes away those of differentiators that are no more."""
+    """Writes all pages, draws their order, and takes away those of differentiators that are no more."""
     texts = pages()
     for old in FOLDER.glob("*.md"):
         if old not in texts:
             old.unlink()
     for path, text in texts.items():
         files.write(path, text)
+    ranking(FOLDER / "all.svg")
 
 
 if __name__ == "__main__":

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whyloss import files, plots
-from whyloss.figures import Curve, Figure, Style
+from whyloss.figures import Style
 from whyloss.harm import harm as taken
 from whyloss.scenario import Scenario
-from whyloss.stats import mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +30,6 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "what-to-use"
 #: Queue in packets by what it is in bandwidth-delay products (17 packets).
 QUEUES = {5: "5 packets", 17: "one bandwidth-delay product", 67: "four bandwidth-delay products"}
-#: As the figure has room for.
-SHORT = {5: "5 packets", 17: "1 BDP", 67: "4 BDP"}
 SHARES = (0, 1, 2, 5, 10, 15)
 EFFECTS = {"damage": "damaged", "erase": "erased"}
 CONTROLS = {
@@ -44,6 +41,11 @@ CONTROLS = {
     "wl_checksum": Style("#2f72b8", "circle"),
     "wl_checksum_delay": Style("#14365c", "square"),
 }
+#: What the picture shows.
+SEEN = (
+    "What to see: how far above CUBIC (grey) each control stays as losses grow. `wl_checksum` does where packets\n"
+    "arrive damaged and does not where they vanish; `wl_cubic_ld` and BBR do in both."
+)
 REPETITIONS = 3
 GENERATED = "<!-- Generated from measured.json: `python tools/what_to_use.py`. -->"
 #: The guide of which a part is written here: what stands between these lines.
@@ -178,49 +180,33 @@ def harm(measured: Measured, point: Point) -> float:
 
 
 def pictures(measured: Measured, folder: Path) -> None:
-    """One figure an effect and queue: goodput of one flow over the share of packets lost."""
+    """A panel a control and effect: goodput of one flow over the share of packets lost, with CUBIC's in grey."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
+    judged = [control for control in CONTROLS if control != "cubic"]
     with mpl.rc_context(plots.STYLE):
-        canvas = Canvas(figsize=(9.6, 5.6), layout="constrained")
+        canvas = Canvas(figsize=(9.6, 4.2), layout="constrained")
         FigureCanvasAgg(canvas)
-        axes = canvas.subplots(len(EFFECTS), len(QUEUES), sharex=True, sharey=True)
+        axes = canvas.subplots(len(EFFECTS), len(judged), sharex=True, sharey=True)
         for row, (effect, word) in zip(axes, EFFECTS.items(), strict=True):
-            for place, queue in zip(row, QUEUES, strict=True):
-                plots.draw(_panel(measured, effect, word, queue), place)
-        for place in axes[0]:
-            place.set_xlabel("")
-        for row in axes:
-            for place in row[1:]:
-                place.set_ylabel("")
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8)
-        plots.export(canvas, folder / "goodput.svg")
-
-
-def _panel(measured: Measured, effect: str, word: str, queue: int) -> Figure:
-    curves = tuple(
-        Curve(
-            control,
-            tuple(float(share) for share in SHARES),
-            tuple(
-                mean(measured.values(Point(control, effect, share, queue, False), "goodput_mbps")) for share in SHARES
-            ),
-            style,
+            for place, control in zip(row, judged, strict=True):
+                for queue, line in zip(QUEUES, ("dotted", "solid", "dashed"), strict=True):
+                    points = [Point(control, effect, share, queue, False) for share in SHARES]
+                    values = [measured.mean(point, "goodput_mbps") for point in points]
+                    place.plot(SHARES, values, color=CONTROLS[control].colour, linestyle=line, linewidth=1.4)
+                fair = [measured.mean(Point("cubic", effect, share, 17, False), "goodput_mbps") for share in SHARES]
+                place.plot(SHARES, fair, color="#aaaaaa", linewidth=1.4, zorder=1)
+                place.set(ylim=(0, 10), xticks=(0, 5, 10, 15))
+            row[0].set_ylabel(f"{word}\nGoodput (Mbit/s)")
+            row[0].text(14.6, fair[2], "CUBIC", color="#888888", fontsize=8, ha="right")
+        for place, control in zip(axes[0], judged, strict=True):
+            place.set_title(control, fontsize=9, loc="left", color=CONTROLS[control].colour)
+        canvas.supxlabel(
+            "Packets lost (%); queue of 5 packets dotted, 1 BDP solid, 4 BDP dashed; CUBIC with 1 BDP grey", fontsize=9
         )
-        for control, style in CONTROLS.items()
-    )
-    return Figure(
-        id="",
-        title=f"{word}, queue of {SHORT[queue]}",
-        caption="",
-        x_label="Packets lost (%)",
-        y_label="Goodput (Mbit/s)",
-        curves=curves,
-        y_limit=10,
-    )
+        plots.export(canvas, folder / "goodput.svg")
 
 
 def table(measured: Measured, effect: str, queue: int) -> list[str]:
@@ -256,6 +242,8 @@ def page(measured: Measured) -> str:
         f"{measured.repetitions()} a cell.",
         "",
         "![Goodput over the share of packets lost](goodput.svg)",
+        "",
+        SEEN,
     ]
     for queue, name in QUEUES.items():
         lines += ["", f"## Queue: {name}", ""]
@@ -275,6 +263,8 @@ def summary(measured: Measured) -> str:
         *table(measured, "damage", 17),
         "",
         "![Goodput of one flow over the share of packets damaged or erased](../what-to-use/goodput.svg)",
+        "",
+        SEEN,
     ]
     return "\n".join([BEGIN, "", *lines, "", END])
 

@@ -6,6 +6,7 @@ What computes is imported by the command: scipy takes longer than many a run.
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,10 +132,23 @@ def compare(
             stopped = True
     if found is not None:
         _tell(found, out, picture, as_json=as_json)
+        if not as_json:
+            say(f"a run to look at: {_look(scenario, link, [one.scheme for one in found.measured], sets)}")
     if stopped:
         say(f"stopped: finished runs are kept in {store}; the same command goes on from there")
         return INTERRUPTED
     return None
+
+
+def _look(scenario: Path | None, link: dict[str, Any], schemes: list[str], sets: tuple[str, ...]) -> str:
+    """The command that draws what happened in a run of this comparison."""
+    words = ["whyloss", "plot", *([] if scenario is None else [str(scenario)])]
+    for name, value in link.items():
+        words += [f"--{name}", f"{value:g}" if isinstance(value, float) else value]
+    for option, values in (("--scheme", schemes), ("--set", sets)):
+        for value in values:
+            words += [option, value]
+    return shlex.join(words)
 
 
 def _tell(found: Comparison, out: Path | None, picture: Path | None, *, as_json: bool) -> None:

@@ -46,6 +46,10 @@ class Progress:
     def elapsed_s(self) -> float: ...
     @property
     def left_s(self) -> float | None: ...
+    @property
+    def senders(self) -> list[tuple[str, int, int, int | None, int | None, int, int, int]]: ...
+    @property
+    def queues(self) -> list[tuple[int, int]]: ...
 
 @final
 class Table:
@@ -139,7 +143,11 @@ class Scenario:
     def duration_s(self) -> float: ...
     def agenda(self, run: int) -> list[PlannedTransfer]: ...
     def run(
-        self, run: int, captures: Path | None = None, progress: Callable[[Progress], object] | None = None
+        self,
+        run: int,
+        captures: Path | None = None,
+        progress: Callable[[Progress], object] | None = None,
+        pace: float | None = None,
     ) -> Results: ...
 
 @final

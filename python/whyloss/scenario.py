@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,7 @@ class Scenario:
         *,
         captures: str | PathLike[str] | None = None,
         progress: Callable[[_native.Progress], object] | None = None,
+        pace: float | None = None,
     ) -> Results:
         """Runs it once.
 
@@ -98,10 +100,14 @@ class Scenario:
             run: number of the run. Runs differ in their random numbers; the same run gives the same results on any
                 machine.
             captures: folder for the packet captures that the scenario asks for.
-            progress: is told how far the run is, about ten times a second.
+            progress: is told how far the run is, about ten times a second; with `output.sample`, also the senders and
+                the longest queue at each sample since the last time.
+            pace: so many simulated seconds a second at most, for whoever wants to look at it; it changes no result.
         """
+        if pace is not None and not 0 < pace < math.inf:
+            raise _native.InputError(f"found a pace of {pace}; allowed: simulated seconds a second, above 0")
         folder = None if captures is None else Path(captures)
-        return Results(self.native.run(run, folder, progress))
+        return Results(self.native.run(run, folder, progress, pace))
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are the same."""

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
+use whyloss_sim::{FlowSample, LinkSample};
 
 /// A flag that stops runs and sweeps, to be set from any thread or signal handler. Its clones are the same flag.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +57,17 @@ fn left(fraction: f64, elapsed: Duration) -> Option<Duration> {
     (fraction > 0.0).then(|| elapsed.mul_f64(((1.0 - fraction) / fraction).clamp(0.0, 1e9)))
 }
 
+/// What a run has sampled since somebody was told last.
+#[derive(Clone, Copy, Debug)]
+pub struct Sampled<'a> {
+    /// Names of all flows, by the index that samples have.
+    pub flows: &'a [String],
+    /// The senders.
+    pub senders: &'a [FlowSample],
+    /// The queues.
+    pub queues: &'a [LinkSample],
+}
+
 /// Who watches and who may stop.
 ///
 /// The callback is called on the thread that called [`run`](crate::run) or [`execute`](crate::execute()): after every run of a sweep, and
@@ -66,6 +78,10 @@ pub struct Control<'a> {
     pub cancel: Cancel,
     /// Is told how far the work is.
     pub progress: Option<&'a mut dyn FnMut(&Progress)>,
+    /// Is told, in a single run with `output.sample`, what has been sampled since it was told last.
+    pub samples: Option<&'a mut dyn FnMut(&Sampled<'_>)>,
+    /// So many simulated seconds a second at most, in a single run: for whoever wants to look at it.
+    pub pace: Option<f64>,
     /// Is called on each thread that a sweep starts, and has to call what it is given: for a language whose parts want a thread prepared.
     pub around: Option<fn(&mut (dyn FnMut() + Send))>,
 }
@@ -78,7 +94,7 @@ impl<'a> Control<'a> {
 
     /// Ends early when `cancel` says so, and tells `progress` how far the work is.
     pub fn watched(cancel: Cancel, progress: &'a mut dyn FnMut(&Progress)) -> Self {
-        Self { cancel, progress: Some(progress), around: None }
+        Self { cancel, progress: Some(progress), ..Self::default() }
     }
 
     pub(crate) fn tell(&mut self, progress: &Progress) {

@@ -47,7 +47,7 @@ mod whole_file;
 mod wires;
 mod workload;
 
-pub use control::{Cancel, Control, Progress};
+pub use control::{Cancel, Control, Progress, Sampled};
 pub use describe::{causes, describe, parts, profiles, schemes, Description};
 pub use error::{Error, InputError, Place};
 pub use execute::{execute, ExecuteOptions};

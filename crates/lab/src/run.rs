@@ -1,6 +1,6 @@
 //! One run: from a scenario to its tables.
 
-use crate::control::{Control, Progress};
+use crate::control::{Cancel, Control, Progress, Sampled};
 use crate::error::{Error, InputError};
 use crate::expand::MOST_SAMPLES;
 use crate::extension::{has_failed, take_failure};
@@ -38,10 +38,19 @@ pub fn run(scenario: &Scenario, options: &RunOptions, control: &mut Control<'_>)
     let started = time::Instant::now();
     let mut told = started;
     let cancel = control.cancel.clone();
-    let tables = simulate(scenario, options, &files, |fraction| {
+    let (mut senders, mut queues) = (0, 0);
+    let tables = simulate(scenario, options, &files, |now| {
         if told.elapsed() >= time::Duration::from_millis(100) {
             told = time::Instant::now();
-            control.tell(&Progress::within_one_run(fraction, started.elapsed()));
+            control.tell(&Progress::within_one_run(now.fraction, started.elapsed()));
+            if let Some(samples) = &mut control.samples {
+                let (new, waiting) = (&now.inside.flow_samples[senders..], &now.inside.link_samples[queues..]);
+                samples(&Sampled { flows: now.flows, senders: new, queues: waiting });
+                (senders, queues) = (now.inside.flow_samples.len(), now.inside.link_samples.len());
+            }
+        }
+        if let Some(pace) = control.pace {
+            keep_pace(started, now.inside.now.as_secs_f64() / pace, &cancel);
         }
         cancel.is_cancelled()
     })?;
@@ -49,16 +58,38 @@ pub fn run(scenario: &Scenario, options: &RunOptions, control: &mut Control<'_>)
     Ok(tables)
 }
 
-/// Simulates one run. `cancelled` is asked every few milliseconds with the fraction that is done.
+/// Waits until `due` seconds have passed since `started`, or somebody cancels.
+fn keep_pace(started: time::Instant, due: f64, cancel: &Cancel) {
+    const STEP: f64 = 0.05;
+    while !cancel.is_cancelled() {
+        let left = due - started.elapsed().as_secs_f64();
+        if left <= 0.0 {
+            return;
+        }
+        std::thread::sleep(time::Duration::from_secs_f64(left.min(STEP)));
+    }
+}
+
+/// How far a run is, and what is inside.
+pub(crate) struct Now<'a> {
+    /// What is done, in `[0, 1]`.
+    fraction: f64,
+    /// Names of all flows.
+    flows: &'a [String],
+    /// What the simulation says.
+    inside: &'a whyloss_sim::Progress<'a>,
+}
+
+/// Simulates one run. `cancelled` is asked every few milliseconds, and told how far it is.
 pub(crate) fn simulate(
     scenario: &Scenario,
     options: &RunOptions,
     files: &[LinkFiles],
-    mut cancelled: impl FnMut(f64) -> bool,
+    mut cancelled: impl FnMut(&Now<'_>) -> bool,
 ) -> Result<Tables, Error> {
     // What another run on this thread has left.
     drop(take_failure());
-    let result = simulate_parts(scenario, options, files, |fraction| has_failed() || cancelled(fraction));
+    let result = simulate_parts(scenario, options, files, |now| has_failed() || cancelled(now));
     take_failure().map_or(result, |failure| Err(Error::Part(Box::new(failure))))
 }
 
@@ -66,12 +97,13 @@ fn simulate_parts(
     scenario: &Scenario,
     options: &RunOptions,
     files: &[LinkFiles],
-    mut cancelled: impl FnMut(f64) -> bool,
+    mut cancelled: impl FnMut(&Now<'_>) -> bool,
 ) -> Result<Tables, Error> {
     let mut world = World::new(scenario, options, files)?;
     let until = Instant::ZERO + scenario.duration();
     let captures = std::mem::take(&mut world.captures);
     let mut samples = 0;
+    let flows = world.simulation.flow_names();
     let outcome = world
         .simulation
         .run(&Limits { until: Some(until) }, |progress| {
@@ -80,7 +112,8 @@ fn simulate_parts(
             if let Some(interval) = scenario.document().output.sample {
                 samples = scenario.network().samples(Duration::from_nanos(progress.now.as_nanos()), interval);
             }
-            if samples > MOST_SAMPLES || cancelled(by_time.max(by_transfers)) {
+            let now = Now { fraction: by_time.max(by_transfers), flows: &flows, inside: progress };
+            if samples > MOST_SAMPLES || cancelled(&now) {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())

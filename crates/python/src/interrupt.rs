@@ -6,10 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use whyloss_lab::{Cancel, Control, Error};
+use whyloss_lab::{Cancel, Control, Error, Sampled};
 
 /// How long Ctrl-C and progress wait at most.
 const TICK: Duration = Duration::from_millis(100);
+
+/// A sender at a moment: name of its flow, nanoseconds, window, slow-start threshold and smoothed round-trip time if there are such, octets
+/// delivered, losses and timeouts so far.
+type Sender = (String, u64, u64, Option<u64>, Option<u64>, u64, u64, u64);
 
 /// How far the work is.
 #[pyclass(frozen, get_all, module = "whyloss")]
@@ -27,6 +31,10 @@ pub struct Progress {
     elapsed_s: f64,
     /// Estimate of the seconds to the end; `None` as long as nothing is known.
     left_s: Option<f64>,
+    /// Of a single run with `output.sample`: the senders at each sample since the last time.
+    senders: Vec<Sender>,
+    /// Of such a run: nanoseconds, and packets in the longest queue then.
+    queues: Vec<(u64, u64)>,
 }
 
 impl From<&whyloss_lab::Progress> for Progress {
@@ -38,7 +46,41 @@ impl From<&whyloss_lab::Progress> for Progress {
             fraction: progress.fraction,
             elapsed_s: progress.elapsed.as_secs_f64(),
             left_s: progress.left.map(|left| left.as_secs_f64()),
+            senders: Vec::new(),
+            queues: Vec::new(),
         }
+    }
+}
+
+/// What is new since the watcher was told last.
+#[derive(Default)]
+struct News {
+    progress: Option<Progress>,
+    senders: Vec<Sender>,
+    queues: Vec<(u64, u64)>,
+}
+
+impl News {
+    fn add(&mut self, sampled: &Sampled<'_>) {
+        self.senders.extend(sampled.senders.iter().map(|sample| {
+            let threshold = Some(sample.ssthresh).filter(|octets| *octets < u64::MAX / 2);
+            let srtt = sample.srtt.map(|srtt| srtt.as_nanos());
+            let name = sampled.flows[sample.flow].clone();
+            (name, sample.at.as_nanos(), sample.cwnd, threshold, srtt, sample.octets_delivered, sample.losses, sample.timeouts)
+        }));
+        for sample in sampled.queues {
+            let at = sample.at.as_nanos();
+            match self.queues.last_mut().filter(|(last, _)| *last == at) {
+                Some((_, most)) => *most = (*most).max(sample.queue_packets),
+                None => self.queues.push((at, sample.queue_packets)),
+            }
+        }
+    }
+
+    /// The latest, with all that was sampled meanwhile.
+    fn take(&mut self) -> Option<Progress> {
+        let latest = self.progress.take()?;
+        Some(Progress { senders: std::mem::take(&mut self.senders), queues: std::mem::take(&mut self.queues), ..latest })
     }
 }
 
@@ -51,15 +93,18 @@ pub fn run<T: Send>(
     work: impl FnOnce(&mut Control<'_>) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let cancel = Cancel::default();
-    let news = Mutex::new(None);
+    let news = Mutex::new(News::default());
     let finished = AtomicBool::new(false);
     let listener = thread::current();
+    let watching = watcher.is_some();
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let work = || {
-                let mut note = |progress: &whyloss_lab::Progress| *lock(&news) = Some(Progress::from(progress));
+                let mut note = |progress: &whyloss_lab::Progress| lock(&news).progress = Some(Progress::from(progress));
+                let mut sampled = |sampled: &Sampled<'_>| lock(&news).add(sampled);
                 let watched = Control::watched(cancel.clone(), &mut note);
-                work(&mut Control { around: Some(known_to_python), ..watched })
+                let samples: Option<&mut dyn FnMut(&Sampled<'_>)> = if watching { Some(&mut sampled) } else { None };
+                work(&mut Control { around: Some(known_to_python), samples, ..watched })
             };
             let result = Python::attach(|py| py.detach(work));
             finished.store(true, Ordering::Release);

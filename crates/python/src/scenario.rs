@@ -7,7 +7,7 @@ use crate::table::Results;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
-use whyloss_lab::{RunOptions, Scenario as LabScenario, TcpTransfer};
+use whyloss_lab::{Control, RunOptions, Scenario as LabScenario, TcpTransfer};
 
 /// A network, what is sent over it, and what is written down: checked and complete. It never changes.
 #[pyclass(frozen, module = "whyloss._native")]
@@ -90,10 +90,21 @@ impl Scenario {
     }
 
     /// Runs number `run` of the scenario.
-    #[pyo3(signature = (run, captures = None, progress = None))]
-    fn run(&self, py: Python<'_>, run: u32, captures: Option<PathBuf>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Results> {
+    #[pyo3(signature = (run, captures = None, progress = None, pace = None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        run: u32,
+        captures: Option<PathBuf>,
+        progress: Option<&Bound<'_, PyAny>>,
+        pace: Option<f64>,
+    ) -> PyResult<Results> {
         let options = RunOptions { run, captures };
-        interrupt::run(py, progress, |control| whyloss_lab::run(&self.0, &options, control)).map(Results::from)
+        let work = |control: &mut Control<'_>| {
+            control.pace = pace;
+            whyloss_lab::run(&self.0, &options, control)
+        };
+        interrupt::run(py, progress, work).map(Results::from)
     }
 }
 

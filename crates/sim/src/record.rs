@@ -382,6 +382,10 @@ pub struct FlowSample {
     pub octets_delivered: u64,
     /// Octets of data that the sender has sent, retransmissions included.
     pub data_octets_sent: u64,
+    /// Segments that the sender has taken for lost.
+    pub losses: u64,
+    /// Retransmission timers that have expired.
+    pub timeouts: u64,
 }
 
 /// A queue at a moment.

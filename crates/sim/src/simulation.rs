@@ -6,7 +6,7 @@ use crate::events::Target;
 use crate::finish;
 use crate::hosts::Hosts;
 use crate::network::Network;
-use crate::record::{LinkSample, Records};
+use crate::record::{FlowSample, LinkSample, Records};
 use crate::smoothness::Bins;
 use std::ops::ControlFlow;
 use whyloss_transport::{Duration, Instant};
@@ -34,7 +34,7 @@ pub enum RunOutcome {
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct Progress<'a> {
     /// Time in the simulation.
     pub now: Instant,
     /// Events that the run has taken so far.
@@ -43,6 +43,10 @@ pub struct Progress {
     pub transfers_over: usize,
     /// Transfers that the run has, over or not.
     pub transfers: usize,
+    /// The senders at every sample so far.
+    pub flow_samples: &'a [FlowSample],
+    /// The queues at every sample so far.
+    pub link_samples: &'a [LinkSample],
 }
 
 /// A network in time.
@@ -75,7 +79,7 @@ impl Simulation {
     pub fn run(
         &mut self,
         limits: &Limits,
-        mut on_progress: impl FnMut(&Progress) -> ControlFlow<()>,
+        mut on_progress: impl FnMut(&Progress<'_>) -> ControlFlow<()>,
     ) -> Result<RunOutcome, RunError> {
         if limits.until.is_none() && self.hosts.flows.transfers == 0 {
             return Err(RunError::NeverEnds);
@@ -111,6 +115,8 @@ impl Simulation {
                 events: self.events,
                 transfers_over: self.hosts.flows.transfers_over,
                 transfers: self.hosts.flows.transfers,
+                flow_samples: &self.records.flow_samples,
+                link_samples: &self.records.link_samples,
             };
             if on_progress(&progress).is_break() {
                 break RunOutcome::Cancelled;
@@ -121,6 +127,11 @@ impl Simulation {
             watch.finish(self.net.now).map_err(|(name, source)| RunError::Capture { name, source })?;
         }
         Ok(outcome)
+    }
+
+    /// Names of all flows, by the index that records have.
+    pub fn flow_names(&self) -> Vec<String> {
+        self.hosts.flows.all.iter().map(|flow| flow.name.clone()).collect()
     }
 
     /// Handles events that are due before `horizon`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from whyloss.sweep import Sweep
 
 if TYPE_CHECKING:
     from whyloss.results import Results
+    from whyloss.scenario import Scenario
 
 __all__ = ["run", "sweep"]
 
@@ -26,6 +28,7 @@ __all__ = ["run", "sweep"]
         "whyloss run --rate 10Mbps --delay 20ms --loss 1% --scheme lda-eq     # a link without a file",
         "whyloss run examples/lossy-link.toml --set flow[0].scheme=newreno --set path.rate='384 kbps'",
         "whyloss run examples/pattern.toml --set path.forward.channel.pattern=my.bits",
+        "whyloss run examples/random-loss.toml --live             # watch it in the terminal",
         "whyloss run examples/dumbbell.toml --out out/dumbbell    # all tables as Parquet",
         "whyloss run examples/random-loss.toml --with examples/own_part.py --set flow[0].congestion=scalable",
         "whyloss describe path.queue                              # what a field means",
@@ -50,6 +53,13 @@ __all__ = ["run", "sweep"]
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for all tables (Parquet) and packet captures.",
 )
+@click.option("--live", is_flag=True, help="Draw windows, round trips, queue and goodput while it is simulated.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, max=1e9),
+    metavar="NUMBER",
+    help="With --live: simulated seconds a second, 0 for as many as there can be.  [default: it takes ten seconds]",
+)
 @as_json
 def run(
     scenario: Path | None,
@@ -59,6 +69,8 @@ def run(
     sets: tuple[str, ...],
     number: int,
     out: Path | None,
+    live: bool,
+    speed: float | None,
     as_json: bool,
 ) -> None:
     """Run a scenario once: who got what, what was lost and why.
@@ -72,8 +84,13 @@ def run(
         )
     ((_, world),) = with_schemes(choose(scenario, link, {"duration": duration}), schemes)
     chosen = world.with_arguments(list(sets))
-    with stopping(lambda: "a run that is not finished leaves nothing behind"), Watch(f"running {chosen.name}") as watch:
-        results = chosen.run(number, captures=out, progress=watch.follow)
+    if speed is not None and not live:
+        raise click.BadParameter("goes with --live only", param_hint="--speed")
+    if live and (as_json or not _can_draw()):
+        why = "not with --json" if as_json else "in a terminal that knows UTF-8"
+        raise click.BadParameter(f"draws; allowed: {why}", param_hint="--live")
+    with stopping(lambda: "a run that is not finished leaves nothing behind"):
+        results = _live(chosen, number, out, speed) if live else _run(chosen, number, out)
     if out is not None:
         results.save(out)
     if as_json:
@@ -93,6 +110,26 @@ def run(
         _show(results)
     if out is not None:
         say(f"tables: {out}")
+
+
+def _run(chosen: Scenario, number: int, out: Path | None) -> Results:
+    with Watch(f"running {chosen.name}") as watch:
+        return chosen.run(number, captures=out, progress=watch.follow)
+
+
+def _can_draw() -> bool:
+    return screen.is_terminal and (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def _live(chosen: Scenario, number: int, out: Path | None, speed: float | None) -> Results:
+    """Runs it while it is drawn."""
+    from whyloss.cli.live import LiveView, pace_of, sampled
+
+    watched = sampled(chosen)
+    with LiveView(watched, screen) as view:
+        results = watched.run(number, captures=out, progress=view.follow, pace=pace_of(watched, speed))
+        view.finish(results)
+    return results
 
 
 def _losses(results: Results) -> pl.DataFrame:

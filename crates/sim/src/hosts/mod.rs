@@ -200,7 +200,9 @@ impl Hosts {
     pub fn sample(&self, at: Instant, flow: FlowId) -> Option<FlowSample> {
         let octets_delivered = self.flows.all[flow.index()].octets;
         let end = EndpointId::of(flow, Way::Forward);
-        let data_octets_sent = self.stats(end).map_or(0, |stats| stats.data_octets_sent);
+        let stats = self.stats(end);
+        let [data_octets_sent, losses, timeouts] =
+            stats.map_or([0; 3], |stats| [stats.data_octets_sent, stats.losses, stats.timeouts]);
         let sample = |cwnd, ssthresh, srtt, pipe| FlowSample {
             at,
             flow: flow.index(),
@@ -210,6 +212,8 @@ impl Hosts {
             pipe,
             octets_delivered,
             data_octets_sent,
+            losses,
+            timeouts,
         };
         match &self.sockets[end.index()] {
             Socket::Tcp(socket) => {

@@ -64,7 +64,7 @@ impl News {
     fn add(&mut self, sampled: &Sampled<'_>) {
         self.senders.extend(sampled.senders.iter().map(|sample| {
             let threshold = Some(sample.ssthresh).filter(|octets| *octets < u64::MAX / 2);
-            let srtt = sample.srtt.map(|srtt| srtt.as_nanos());
+            let srtt = sample.srtt.map(whyloss_transport::Duration::as_nanos);
             let name = sampled.flows[sample.flow].clone();
             (name, sample.at.as_nanos(), sample.cwnd, threshold, srtt, sample.octets_delivered, sample.losses, sample.timeouts)
         }));

@@ -27,12 +27,14 @@ __all__ = ["sequence_plot", "series_plot"]
 _GAP = 0.09
 _WEIGHTS = {"window": 1.6, "rtt": 1.0, "queue": 1.0, "rate": 1.0, "delivered": 1.0, "sequence": 1.6}
 _PIXELS = 150
+#: From so many marks on they are smaller.
+_CROWD = 100
 
 
 def series_plot(shown: Series) -> dict[str, Any]:
     """Panels below each other that share their time."""
     weights = [_WEIGHTS[panel.kind] for panel in shown.panels]
-    gap = min(_GAP, 0.36 / len(weights))
+    gap = min(_GAP, 0.24 / len(weights))
     free = 1 - gap * (len(weights) - 1)
     traces: list[dict[str, Any]] = []
     layout: dict[str, Any] = {}
@@ -48,14 +50,15 @@ def series_plot(shown: Series) -> dict[str, Any]:
             "range": [0, highest],
         }
         if panel.title:
-            place = {"x": 0, "y": min(round(top, 4), 1), "xref": "paper", "yref": "paper", "yanchor": "bottom"}
+            place = {"x": 0, "y": min(round(top, 4), 1), "xref": "paper", "yref": "paper", "yanchor": "top"}
             titles.append({"text": f"<b>{_plain(panel.title)}</b>", "showarrow": False, "xanchor": "left", **place})
         traces += _expiries(panel, highest, axis)
         traces += [_line(line, panel, shown, size, axis) for line in panel.lines]
         traces += _decisions(panel, size, axis)
         top = bottom - gap
     last = "y" if len(weights) == 1 else f"y{len(weights)}"
-    layout["xaxis"] = {"title": {"text": "time (s)"}, "range": [shown.start, shown.end], "anchor": last}
+    title = {"text": "time (s)", "standoff": 8}
+    layout["xaxis"] = {"title": title, "range": [shown.start, shown.end], "anchor": last, "automargin": True}
     if titles:
         layout["annotations"] = titles
     return {"traces": traces, "layout": layout, "height": round(_PIXELS * sum(weights))}
@@ -124,8 +127,9 @@ def _decisions(panel: Panel, size: float, axis: str) -> list[dict[str, Any]]:
         words = "later loss of an episode" if did == "covered" else f"window {did}"
         name = f"{_of(panel)}{words}: {cause_label(cause)}, {shape(verdict)[2]}"
         look = _marker(cause, verdict, filled=did == "reduced")
-        if did == "covered":
+        if did == "covered" or len(panel.decisions) >= _CROWD:
             look["marker"]["size"] = 6
+            look["marker"]["line"]["width"] = min(look["marker"]["line"]["width"], 1)
         made.append(
             {
                 **look,

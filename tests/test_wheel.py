@@ -54,6 +54,12 @@ def test_a_wheel_works_on_its_own(wheel: Wheel, tmp_path: Path) -> None:
         "print(open('/proc/self/maps').read() if sys.platform == 'linux' else '')"
     )
     told = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    # What somebody types who has the wheel alone.
+    far = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    for words in (["examples", "error-rates"], ["sweep", "error-rates.toml"], ["init", "mine"], ["run", "mine.toml"]):
+        command = [sys.executable, "-c", "from whyloss.cli import main; main()", *words]
+        subprocess.run(command, cwd=tmp_path, env=far, capture_output=True, text=True, check=True)
+    assert not [name for name in names if "own-algorithm" in name]
     said = told.stdout
     assert str(tmp_path) in said
     assert "garcia2004" in said

@@ -26,6 +26,8 @@ from whyloss.cli import (
     report,
     runs,
     scores,
+    shell,
+    start,
     testbed,
     top,
     wire,
@@ -41,6 +43,7 @@ __all__ = ["main"]
     cls=Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     examples=[
+        "whyloss init my-link                    # a scenario to begin with: my-link.toml",
         "whyloss reproduce garcia2004 --quick    # a paper: its figures, and a verdict on each of its claims",
         "whyloss run SCENARIO.toml               # one scenario: who got what, what was lost and why",
         "whyloss compare --rate 10Mbps --loss 1% # is differentiation worth it on such a link?",
@@ -48,12 +51,14 @@ __all__ = ["main"]
         "sudo whyloss top                        # this machine: every TCP connection, and why it loses",
     ],
     sections={
+        "Begin": ["init", "examples"],
         "Simulate": ["run", "plot", "compare", "friendly", "sweep", "report"],
         "Look things up": ["schemes", "describe"],
         "Judge differentiators": ["score", "roc"],
         "Papers": ["papers", "reproduce"],
         "Captures": ["explain", "fit"],
         "Real packets (most need root)": ["link", "testbed", "emulate", "serve", "fetch", "kernel", "top", "demo"],
+        "This machine": ["cache", "completion"],
     },
 )
 @click.version_option(whyloss.__version__, "-V", "--version", prog_name="whyloss")
@@ -87,6 +92,10 @@ for command in (
     kernel.kernel,
     demo.demo,
     top.top,
+    start.init,
+    start.examples,
+    shell.cache,
+    shell.completion,
 ):
     app.add_command(command)
 

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from whyloss import _native
 from whyloss.cli.console import Command, as_json, row, screen, table, tell_json
-from whyloss.cli.options import with_option
+from whyloss.cli.options import complete_field, with_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,6 +71,12 @@ def _list(title: str, found: Iterable[_native.Description]) -> None:
     screen.print(listing)
 
 
+def _complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    described = [*_native.schemes(), *_native.parts(), *_native.profiles()]
+    names = sorted({one["name"] for one in described if one["name"].startswith(begun)})
+    return [*names, *complete_field(context, parameter, begun)]
+
+
 @click.command(
     cls=Command,
     examples=[
@@ -80,7 +86,7 @@ def _list(title: str, found: Iterable[_native.Description]) -> None:
         "whyloss describe flow.tcp.ack_policy     # and what may stand there",
     ],
 )
-@click.argument("name")
+@click.argument("name", shell_complete=_complete)
 @with_option
 @as_json
 def describe(name: str, as_json: bool) -> None:

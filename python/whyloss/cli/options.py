@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +13,7 @@ from whyloss import parts
 
 __all__ = [
     "SIMULATOR_ONLY",
+    "complete_field",
     "set_option",
     "store_option",
     "threads_option",
@@ -19,11 +22,41 @@ __all__ = [
     "without_option",
 ]
 
+
+def complete_field(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Paths of a scenario's fields for the shell, one step further than what is typed."""
+    from whyloss import _native
+
+    schema = _native.scenario_schema()
+    typed, dot, last = begun.rpartition(".")
+    node: dict[str, Any] = schema
+    for step in filter(None, re.split(r"[.\[]", typed)):
+        if not step.rstrip("]").isdigit():
+            node = _inside(schema, _inside(schema, node).get("properties", {}).get(step, {}))
+    found = sorted(name for name in _inside(schema, node).get("properties", {}) if name.startswith(last))
+    return [f"{typed}{dot}{name}" for name in found]
+
+
+def _inside(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    """What a field holds: behind references, alternatives with nothing, and lists."""
+    for _ in range(8):
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        elif "anyOf" in node:
+            node = next((one for one in node["anyOf"] if one.get("type") != "null"), {})
+        elif "items" in node:
+            node = node["items"]
+        else:
+            break
+    return node
+
+
 set_option = click.option(
     "--set",
     "sets",
     multiple=True,
     metavar="FIELD=VALUE",
+    shell_complete=complete_field,
     help="Another value for a field, such as path.rate='1 Mbps' or flow[0].scheme=cubic; can be given several times.",
 )
 

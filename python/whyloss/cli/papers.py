@@ -62,6 +62,12 @@ def _kept(paper: Paper, columns: list[Column]) -> Listing:
     return listing
 
 
+def _complete(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    from whyloss import papers as library
+
+    return [name for name in library.list_papers() if name.startswith(begun)]
+
+
 @click.command(
     cls=Command,
     examples=[
@@ -72,7 +78,7 @@ def _kept(paper: Paper, columns: list[Column]) -> Listing:
         "whyloss reproduce garcia2004 --on kernel --on engine --quick    # as root: real packets",
     ],
 )
-@click.argument("paper")
+@click.argument("paper", shell_complete=_complete)
 @click.option("--figure", "figures", multiple=True, metavar="N", help="Only this figure; can be given several times.")
 @click.option(
     "--reading",

@@ -168,3 +168,116 @@ def test_cache_shows_and_cleans_what_is_stored(tmp_path: Path, small: Path) -> N
     assert "removed 1 files" in typed(tmp_path, "cache", "--clean").err
     assert json.loads(typed(tmp_path, "cache", "--json").out)["files"] == 0
     assert (tmp_path / "out" / "store" / "mine.txt").exists()
+
+
+@pytest.fixture
+def kept(tmp_path: Path, small: Path) -> Path:
+    """The folder of a run with a capture, as `whyloss run --out` leaves it."""
+    (tmp_path / "captured.toml").write_text(small.read_text() + '[output]\ncapture = ["client"]\n')
+    assert typed(tmp_path, "run", "captured.toml", "--out", "kept").status == 0
+    return tmp_path / "kept"
+
+
+def test_what_a_run_leaves_is_noted_and_what_an_earlier_one_left_goes_away(kept: Path, small: Path) -> None:
+    subprocess.run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=kept, check=True)
+    assert len(list(kept.glob("*.pcapng"))) == 1
+    (kept / "my-own.pcapng").write_text("mine")
+    assert typed(kept.parent, "run", "captured.toml", "--out", "kept").status == 0
+    assert len(list(kept.glob("*.pcapng"))) == 2
+    assert typed(kept.parent, "run", small, "--out", "kept").status == 0
+    assert [path.name for path in kept.glob("*.pcapng")] == ["my-own.pcapng"]
+    subprocess.run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=kept, check=True)
+
+
+@pytest.mark.parametrize("command", ["score", "plot"])
+def test_a_flipped_bit_in_a_table_is_told(kept: Path, command: str) -> None:
+    for name in ("losses", "runs"):
+        table = kept / f"{name}.parquet"
+        octets = bytearray(table.read_bytes())
+        octets[len(octets) // 3] ^= 4
+        table.write_bytes(octets)
+    done = typed(kept.parent, command, "kept")
+    assert done.status == 2
+    assert "it is not as it was written" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_connection_that_gave_up_is_not_one_without_an_end(tmp_path: Path, small: Path) -> None:
+    text = small.read_text().replace('"2 %"', '"100 %"') + "[flow.tcp]\nmax_retransmissions = 1\n"
+    text = text.replace("seed = 3", 'seed = 3\nduration = "2000 s"')
+    (tmp_path / "dead.toml").write_text(text)
+    done = typed(tmp_path, "run", "dead.toml")
+    assert done.status == 0, done.err
+    assert "gave up" in done.out
+    (tmp_path / "endless.toml").write_text(
+        small.read_text().replace('size = "200 kB"', "").replace("seed = 3", 'duration = "1 s"')
+    )
+    assert "unfinished" in typed(tmp_path, "run", "endless.toml").out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "small.toml", "--run", "99999999999999999999999"], "0<=x<=4294967295"),
+        (["compare", "small.toml", "--seed", "99999999999999999999999"], ""),
+        (["run", "small.toml", "--out", ""], "found ''; allowed: a path"),
+        (["run", "small.toml", "--out="], "found ''; allowed: a path"),
+        (["friendly", "reno", "cubic", "--warm-up", "nan"], "found nan; allowed: a finite number"),
+        (["report", "damaged"], "is no record of a reproduction"),
+        (["run", "no\x1b[31mname.toml"], "no␛[31mname.toml: there is no such file"),
+        (["report", "no\x1b[31mname.toml"], "does not exist"),
+        (["run", "."], "this is a folder"),
+    ],
+)
+def test_bad_input_is_told_without_a_traceback(tmp_path: Path, small: Path, words: list[str], told: str) -> None:
+    assert small.parent == tmp_path
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "reproduction.json").write_text('{"readings": [{"figures": 3}]}')
+    done = typed(tmp_path, *words)
+    assert done.status == 2, done
+    assert told in " ".join(done.err.replace("│", " ").split())
+    assert "Traceback" not in done.err
+    assert "\x1b" not in done.err
+
+
+@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
+def test_output_in_any_encoding(tmp_path: Path, small: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "s.toml").write_text(f'[sweep]\nbase = "{small.name}"\nruns = 2\n')
+    done = typed(tmp_path, "sweep", "s.toml", **environment)
+    assert done.status == 0, done.err
+    assert re.search(r"[\d.]+ Mbps (\.\.\.|…) [\d.]+ Mbps", done.out), done.out
+    assert "\\u" not in done.out
+
+
+def test_no_colour_and_no_control_without_a_terminal_or_where_it_is_not_wanted(tmp_path: Path, small: Path) -> None:
+    for environment in ({}, {"NO_COLOR": "1", "FORCE_COLOR": ""}):
+        done = typed(tmp_path, "run", small, **environment)
+        assert "\x1b" not in done.out + done.err
+
+
+def test_a_scenario_comes_from_the_standard_input(tmp_path: Path, small: Path) -> None:
+    def piped(text: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([WHYLOSS, "run", "-", "--json"], cwd=tmp_path, input=text, capture_output=True, text=True)
+
+    done = piped(small.read_text())
+    assert json.loads(done.stdout)["transfers"][0]["octets_delivered"] == 200_000
+    wrong = piped("[pth]")
+    assert wrong.returncode == 2
+    assert "standard input:1: pth" in wrong.stderr
+
+
+def test_progress_without_a_terminal_is_lines_with_how_far_it_is(tmp_path: Path, small: Path) -> None:
+    (tmp_path / "s.toml").write_text(f'[sweep]\nbase = "{small.name}"\nruns = 300\n')
+    done = typed(tmp_path, "sweep", "s.toml", WHYLOSS_PROGRESS_S="0.05")
+    assert re.search(r"sweeping s: \d+ of 300 runs, \d+ % after \d+ s", done.err), done.err
+    assert "of 300 runs" not in typed(tmp_path, "sweep", "s.toml").err
+
+
+def test_a_picture_goes_to_a_folder_that_is_made_for_it(judged: Path, tmp_path: Path) -> None:
+    done = typed(judged, "roc", "who", "-o", tmp_path / "new" / "roc.svg")
+    assert done.status == 0, done.err
+    (tmp_path / "file").write_text("in the way")
+    failed = typed(judged, "roc", "who", "-o", tmp_path / "file" / "roc.svg")
+    assert failed.status == 1
+    assert "file: " in failed.err
+    assert "[Errno" not in failed.err

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from whyloss import _native
+from whyloss import _native, files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from os import PathLike
 
     import pandas as pd
@@ -164,10 +164,16 @@ class Results:
         """All tables."""
         return (self[name] for name in self.names)
 
-    def save(self, folder: str | PathLike[str]) -> Path:
-        """Writes one Parquet file a table into ``folder``; each file is whole or not there."""
-        self._native.write_parquet(Path(folder))
-        return Path(folder)
+    def save(self, folder: str | PathLike[str], also: Iterable[str] = ()) -> Path:
+        """Writes one Parquet file a table into ``folder``; each file is whole or not there.
+
+        ``SHA256SUMS`` says what belongs to the run: the tables, and the files ``also`` that lie there already. What it
+        named of an earlier run and is not written again goes away.
+        """
+        place = Path(folder)
+        self._native.write_parquet(place)
+        files.seal(place, [*(f"{name}.parquet" for name in self.names), *also])
+        return place
 
     def plot(self, what: Sequence[str] | None = None, **options: Any) -> Picture:
         """Draws the run: windows, round trips, queue and goodput over time, every loss and every timeout.

@@ -32,7 +32,7 @@ from whyloss.cli import (
     top,
     wire,
 )
-from whyloss.cli.console import INTERRUPTED, Group, complain, say
+from whyloss.cli.console import INTERRUPTED, SPELT, Group, complain, printable, say
 from whyloss.extras import hint
 from whyloss.pack import PackError
 
@@ -104,7 +104,7 @@ def main() -> NoReturn:
     """Runs the command and ends the process with its exit status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the terminal's encoding does not know shall not end the command.
-        sys.stdout.reconfigure(errors="backslashreplace")
+        sys.stdout.reconfigure(errors=SPELT)
     sys.exit(_run())
 
 
@@ -112,7 +112,9 @@ def _run() -> int:
     try:
         status = app.main(standalone_mode=False)
     except click.ClickException as mistake:
-        mistake.show()
+        told = io.StringIO()
+        mistake.show(told)
+        click.echo(printable(told.getvalue()), err=True, nl=False)
         return mistake.exit_code
     except (_native.InputError, _native.UnavailableError, PackError) as mistake:
         complain(str(mistake))
@@ -129,7 +131,14 @@ def _run() -> int:
             raise
         complain(brings)
         return 1
-    except (_native.WhylossError, OSError) as failure:
+    except OverflowError as mistake:
+        complain(f"a number is too large: {mistake}")
+        return 2
+    except OSError as failure:
+        where = f"{failure.filename}: " if failure.filename else ""
+        complain(f"{where}{failure.strerror or failure}")
+        return 1
+    except _native.WhylossError as failure:
         complain(str(failure))
         return 1
     return status if isinstance(status, int) else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,11 @@ from rich.progress import (
     SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
 from whyloss.cli.helping import Command, Group
-from whyloss.cli.listing import FILE_WIDTH, Printable, row, table
+from whyloss.cli.listing import FILE_WIDTH, SPELT, Printable, printable, row, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from whyloss import _native
 
 __all__ = [
+    "SPELT",
     "Command",
     "Group",
     "Watch",
     "as_json",
     "complain",
     "err",
+    "printable",
     "rate",
     "row",
     "say",
@@ -46,6 +48,8 @@ __all__ = [
 ]
 
 INTERRUPTED = 130
+#: Without a terminal, a line tells so often how far the work is.
+LINE_EVERY_S = float(os.environ.get("WHYLOSS_PROGRESS_S", "10"))
 
 # Lines of a pipe or file are not broken for a terminal that is not there.
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH
@@ -89,7 +93,7 @@ def _finite(value: Any) -> Any:
 def rate(bps: float) -> str:
     """A bit rate for people."""
     for unit, size in (("Gbps", 1e9), ("Mbps", 1e6), ("kbps", 1e3)):
-        if bps >= size:
+        if abs(bps) >= size:
             return f"{bps / size:.4g} {unit}"
     return f"{bps:.4g} bps"
 
@@ -107,14 +111,14 @@ class Watch:
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             TaskProgressColumn(),
-            TimeElapsedColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
             TextColumn("left"),
-            TimeRemainingColumn(),
             console=err,
             transient=True,
             disable=not err.is_terminal,
         )
         self._task = self._bars.add_task(what, total=None)
+        self._began = self._told = time.monotonic()
 
     def __enter__(self) -> Watch:
         """Shows the bar."""
@@ -138,6 +142,10 @@ class Watch:
             self._move(now.fraction, self.what)
 
     def _move(self, fraction: float, text: str) -> None:
+        now = time.monotonic()
+        if not err.is_terminal and now - self._told >= LINE_EVERY_S:
+            self._told = now
+            say(f"{text}, {100 * fraction:.0f} % after {now - self._began:.0f} s")
         self._bars.update(self._task, completed=fraction, total=1.0, description=text)
 
 

@@ -13,13 +13,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from whyloss.cli.console import Command, Watch, as_json, rate, row, say, screen, stopping, table, tell_json
-from whyloss.cli.options import set_option, store_option, threads_option, with_option
-from whyloss.scenario import Scenario
+from whyloss.cli.options import load_scenario, set_option, store_option, threads_option, with_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from whyloss.friendliness import Effect, Friendliness
+    from whyloss.scenario import Scenario
     from whyloss.stats import Estimate
 
 __all__ = ["friendly"]
@@ -56,7 +56,7 @@ def _world(name: str, metavar: str, text: str) -> Callable[[F], F]:
 @_world("loss", "SHARE", "Share of packets lost on the way to the receivers.  [default: 0 %]")
 @_world("duration", "TIME", "Simulated time.  [default: 100 s]")
 @_world("profile", "NAME", "Which TCP it is before the scheme.  [default: modern]")
-@click.option("--seed", type=click.IntRange(min=0), help="Other numbers, other random numbers.  [default: 1]")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Other numbers, other random numbers.  [default: 1]")
 @click.option(
     "--scenario",
     metavar="FILE.toml",
@@ -150,7 +150,7 @@ def _scenario(file: Path | None, given: dict[str, Any]) -> Scenario:
         raise click.BadParameter(
             f"is of the dumbbell that there is without --scenario; say it as --set {field}=…", param_hint=f"--{name}"
         )
-    return Scenario.load(file).replace({fields[name]: value for name, value in given.items()})
+    return load_scenario(file).replace({fields[name]: value for name, value in given.items()})
 
 
 def _file_name(kind: str) -> str:

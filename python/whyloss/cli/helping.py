@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +25,21 @@ class _Helpful(click.Command):
         super().__init__(*args, **kwargs)
         self.examples = examples
         self.also = also
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the arguments; a path that is empty and a number that is none are mistakes."""
+        files = [param for param in self.params if isinstance(param.type, click.Path)]
+        places = {name: param for param in files for name in param.opts if name.startswith("-")}
+        for before, here in zip(["", *args], args, strict=False):
+            param = places.get(before) if here == "" else places.get(here[:-1]) if here.endswith("=") else None
+            if param is not None:
+                raise click.BadParameter("found ''; allowed: a path", ctx, param)
+        rest = super().parse_args(ctx, args)
+        for param in self.params:
+            value = ctx.params.get(param.name or "")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise click.BadParameter(f"found {value}; allowed: a finite number", ctx, param)
+        return rest
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes all of it; the examples as they stand, so that they can be copied."""

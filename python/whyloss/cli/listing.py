@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, ConsoleRenderable, JustifyMethod, RenderResult
 
-__all__ = ["FILE_WIDTH", "Listing", "Printable", "printable", "row", "table"]
+__all__ = ["FILE_WIDTH", "SPELT", "Listing", "Printable", "printable", "row", "table"]
 
 #: A text that is broken into lines keeps this width, if it is not shorter anyway.
 _READABLE = 16
@@ -25,6 +26,22 @@ FILE_WIDTH = 160
 
 #: Characters that move the cursor, change colours or the direction of writing.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+#: How a stream writes what its encoding does not know, such as Latin-1 a minus: this name is for `errors`.
+SPELT = "whyloss-spelt"
+_SPELLINGS = {"…": "...", "–": "-", "−": "-", "—": "-", "±": "+-", "×": "x", "≥": ">=", "≤": "<=", "█": "#", "·": "."}
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    found = error.object[error.start : error.end]
+    known = (_SPELLINGS.get(sign) or sign.encode("ascii", "backslashreplace").decode("ascii") for sign in found)
+    return "".join(known), error.end
+
+
+codecs.register_error(SPELT, _spell)
 
 
 def printable(text: str) -> str:

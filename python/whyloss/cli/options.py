@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from whyloss import parts
+from whyloss.scenario import Scenario
 
 __all__ = [
+    "RUN_NUMBER",
     "SIMULATOR_ONLY",
     "complete_field",
+    "load_scenario",
     "set_option",
     "store_option",
     "threads_option",
@@ -21,6 +25,17 @@ __all__ = [
     "with_own_option",
     "without_option",
 ]
+
+
+#: Numbers that runs can have.
+RUN_NUMBER = click.IntRange(0, 2**32 - 1)
+
+
+def load_scenario(path: Path) -> Scenario:
+    """The scenario in a file; ``-`` is the standard input."""
+    if str(path) == "-":
+        return Scenario.parse(sys.stdin.read(), "standard input")
+    return Scenario.load(path)
 
 
 def complete_field(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whyloss import paths
-from whyloss.scenario import Scenario
+from whyloss.cli.options import load_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from whyloss.friendliness import Kind
+    from whyloss.scenario import Scenario
 
 __all__ = ["choose", "complete_scheme", "kinds_of", "link_options", "scheme_option", "with_schemes"]
 
@@ -83,7 +84,7 @@ def choose(file: Path | None, link: dict[str, Any], more: dict[str, Any] | None 
     """
     given = {**link, **{name: value for name, value in (more or {}).items() if value is not None}}
     if file is not None:
-        return paths.changed(Scenario.load(file), given)
+        return paths.changed(load_scenario(file), given)
     if not link:
         options = ", ".join(f"--{name}" for name, _, _ in _OPTIONS)
         raise click.UsageError(

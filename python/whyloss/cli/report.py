@@ -12,8 +12,7 @@ import click
 
 from whyloss import files
 from whyloss.cli.console import Command, Watch, stopping
-from whyloss.cli.options import set_option, with_option
-from whyloss.scenario import Scenario
+from whyloss.cli.options import load_scenario, set_option, with_option
 
 __all__ = ["report"]
 
@@ -26,7 +25,7 @@ __all__ = ["report"]
         "whyloss report out/garcia2004              # a reproduction",
     ],
 )
-@click.argument("source", metavar="DIR_OR_SCENARIO", type=click.Path(path_type=Path, exists=True))
+@click.argument("source", metavar="DIR_OR_SCENARIO", type=click.Path(path_type=Path, exists=True, allow_dash=True))
 @set_option
 @with_option
 def report(source: Path, sets: tuple[str, ...]) -> None:
@@ -46,7 +45,7 @@ def report(source: Path, sets: tuple[str, ...]) -> None:
     from whyloss import traces
     from whyloss.report import render_run
 
-    scenario = Scenario.load(source).with_arguments(list(sets))
+    scenario = load_scenario(source).with_arguments(list(sets))
     nothing = stopping(lambda: "a run that is not finished leaves nothing behind")
     with nothing, Watch(f"running {scenario.name}") as watch:
         run = traces.rerun(scenario, progress=watch.follow)
@@ -56,6 +55,8 @@ def report(source: Path, sets: tuple[str, ...]) -> None:
 
 
 def _of_reproduction(folder: Path) -> str:
+    import jinja2
+
     from whyloss.report import render
 
     record = folder / "reproduction.json"
@@ -63,7 +64,10 @@ def _of_reproduction(folder: Path) -> str:
         content = json.loads(record.read_text(encoding="utf-8"))
     except ValueError as mistake:
         raise click.BadParameter(f"{record} is not whole: {mistake}", param_hint="DIR") from mistake
-    return render(content, folder)
+    try:
+        return render(content, folder)
+    except (LookupError, TypeError, ValueError, AttributeError, jinja2.TemplateError) as mistake:
+        raise click.BadParameter(f"{record} is no record of a reproduction: {mistake!r}", param_hint="DIR") from mistake
 
 
 def _of_run(folder: Path) -> str:

@@ -10,7 +10,7 @@ import click
 import polars as pl
 
 from whyloss.cli.console import Command, Watch, as_json, rate, row, say, screen, stopping, table, tell_json
-from whyloss.cli.options import set_option, store_option, threads_option, with_option
+from whyloss.cli.options import RUN_NUMBER, set_option, store_option, threads_option, with_option
 from whyloss.cli.paths import choose, link_options, scheme_option, with_schemes
 from whyloss.sweep import Sweep
 
@@ -43,7 +43,7 @@ __all__ = ["run", "sweep"]
 @click.option(
     "--run",
     "number",
-    type=click.IntRange(min=0),
+    type=RUN_NUMBER,
     default=0,
     show_default=True,
     help="Number of the run: other numbers, other random errors.",
@@ -89,10 +89,11 @@ def run(
     if live and (as_json or not _can_draw()):
         why = "not with --json" if as_json else "in a terminal that knows UTF-8"
         raise click.BadParameter(f"draws; allowed: {why}", param_hint="--live")
+    before = _captures(out)
     with stopping(lambda: "a run that is not finished leaves nothing behind"):
         results = _live(chosen, number, out, speed) if live else _run(chosen, number, out)
     if out is not None:
-        results.save(out)
+        results.save(out, {name for name, made in _captures(out).items() if before.get(name) != made})
     if as_json:
         tell_json(
             {
@@ -132,6 +133,12 @@ def _live(chosen: Scenario, number: int, out: Path | None, speed: float | None) 
     return results
 
 
+def _captures(folder: Path | None) -> dict[str, tuple[int, int]]:
+    """The captures that lie in ``folder``, and what tells each from one that takes its place."""
+    found = [] if folder is None else [(path.name, path.stat()) for path in folder.glob("*.pcapng")]
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in found}
+
+
 def _losses(results: Results) -> pl.DataFrame:
     """Losses by what happened, what the sender made of it, and what it did."""
     by = ["flow", "true_cause", "verdict", "judgement"]
@@ -142,8 +149,10 @@ def _show(results: Results) -> None:
     counters = (
         results.flows.to_polars()
         .group_by("transfer")
-        .agg(pl.col("losses", "retransmissions", "reductions", "timeouts").sum())
-        .select("transfer", "losses", "retransmissions", "reductions", "timeouts")
+        .agg(
+            pl.col("losses", "retransmissions", "reductions", "timeouts").sum(),
+            pl.col("closing").filter(pl.col("closing") != "normal").first(),
+        )
     )
     listing = table("", "transfer", "scheme", ">goodput", ">took", ">losses", ">resent", ">reduced", ">timeouts")
     transfers = results.transfers.to_polars().join(counters, on="transfer", how="left", maintain_order="left")
@@ -181,9 +190,13 @@ def _show(results: Results) -> None:
         screen.print(listing)
 
 
+#: How a connection ended before its data had arrived.
+_ENDS = {"timed-out": "gave up", "reset": "was reset", "refused": "was refused", "aborted": "was aborted"}
+
+
 def _took(transfer: dict[str, Any]) -> str:
     if transfer["finished_ns"] is None:
-        return "unfinished"
+        return _ENDS.get(transfer["closing"], "unfinished")
     return f"{(transfer['finished_ns'] - transfer['start_ns']) / 1e9:.3f} s"
 
 

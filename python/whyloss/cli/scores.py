@@ -221,6 +221,7 @@ def roc(
     for one in found:
         if not one.tradeoff.defined:
             say(f"{one.differentiator}: left out, it judged losses of one class only")
+    output.parent.mkdir(parents=True, exist_ok=True)
     pictures.roc(drawn, output, title)
     click.echo(output)
     if reliability is not None:
@@ -228,6 +229,7 @@ def roc(
         kept: dict[str, Any] = {name: one for name, one in calibrations.items() if one is not None}
         if not kept:
             raise scoring.ScoringError(f"{judged.origin}: no scores from 0 to 1, so none can be probabilities")
+        reliability.parent.mkdir(parents=True, exist_ok=True)
         pictures.reliability(kept, reliability, title)
         click.echo(reliability)
 

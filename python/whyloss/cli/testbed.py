@@ -19,12 +19,13 @@ import click
 
 from whyloss import _native, files
 from whyloss.cli.console import Command, as_json, complain, rate, row, say, screen, table, tell_json
-from whyloss.cli.options import set_option, with_option
-from whyloss.scenario import Scenario
+from whyloss.cli.options import RUN_NUMBER, load_scenario, set_option, with_option
 from whyloss.testbed import MAX_P99_ERROR_US, Bridge, Testbed, flaws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from whyloss.scenario import Scenario
 
 __all__ = ["emulate", "testbed"]
 
@@ -122,7 +123,7 @@ def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
             "max_p99_error_us": bound,
             "realtime": realtime,
         }
-        chosen = with_middlebox(Scenario.load(scenario), middlebox).with_arguments(list(sets))
+        chosen = with_middlebox(load_scenario(scenario), middlebox).with_arguments(list(sets))
         return command(Emulation(chosen, number, out, as_json, wishes), **others)
 
     options = [
@@ -136,7 +137,7 @@ def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
         ),
         click.option(
             "--number",
-            type=click.IntRange(min=0),
+            type=RUN_NUMBER,
             default=0,
             show_default=True,
             help="Number of the run: other numbers, other random errors.",

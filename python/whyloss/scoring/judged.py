@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from whyloss import _native
+from whyloss import _native, files
 from whyloss.results import Results
 from whyloss.scoring.calibration import Calibration, calibration
 from whyloss.scoring.confusion import CONGESTION, CORRUPTION, NOTHING, UNKNOWN, VERDICTS, Confusion
@@ -317,6 +317,7 @@ def _tables(source: Source) -> tuple[pl.DataFrame, pl.DataFrame | None, str]:
 
 
 def _parquet(file: Path) -> pl.DataFrame:
+    files.check(file)
     try:
         return pl.read_parquet(file)
     except pl.exceptions.PolarsError as mistake:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from whyloss import _native
+from whyloss import _native, files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +58,7 @@ class Run:
         """Takes results, or a folder with one Parquet file a table. ``name`` is what messages and titles call it."""
         self.name = printable(name)
         self._source = source
+        self._checked: set[Path] = set()
         runs = self.rows("runs")
         if len(runs) != 1:
             raise TraceError(
@@ -87,6 +88,9 @@ class Run:
             if table == "segments":
                 return pl.DataFrame()
             raise TraceError(f"{printable(str(self._source))} holds no {table}.parquet; `whyloss run --out` writes one")
+        if file not in self._checked:
+            files.check(file)
+            self._checked.add(file)
         try:
             kept_rows = pl.scan_parquet(file).filter(*conditions)
             return (kept_rows if first is None else kept_rows.head(first)).collect()

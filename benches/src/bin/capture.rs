@@ -229,6 +229,7 @@ fn measure(arguments: &Arguments) -> io::Result<Vec<Entry>> {
     for (name, settings) in [
         ("1-connection", plain(1)),
         ("100-connections", plain(100)),
+        ("3000-connections", plain(3_000)),
         ("10000-connections", plain(10_000)),
         ("100-connections-pcapng", Settings { format: Format::Pcapng, ..plain(100) }),
         ("100-connections-cooked", Settings { format: Format::Cooked, ..plain(100) }),

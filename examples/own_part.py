@@ -1,6 +1,6 @@
 """Scalable TCP (Kelly 2003) as a part of one's own: beside the engine, without a change to it.
 
-Try:  whyloss run examples/random-loss.toml --with examples/own_part.py --set flow[0].congestion=scalable
+Try:  whyloss run examples/random-loss.toml --with examples/own_part.py --set 'flow[0].congestion=scalable'
 """
 
 from whyloss.parts import Ack, CongestionControl, Number, PathInfo, Window

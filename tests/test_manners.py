@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -9,13 +10,17 @@ import shutil
 import subprocess
 import tomllib
 from collections import Counter
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import click
 import jsonschema
 import pytest
+from click.testing import CliRunner
+from rich.console import Console
 
 from conftest import ROOT, WHYLOSS, Ended
+from whyloss.cli import kernel
 from whyloss.cli.app import app
 
 if TYPE_CHECKING:
@@ -281,3 +286,45 @@ def test_a_picture_goes_to_a_folder_that_is_made_for_it(judged: Path, tmp_path: 
     assert failed.status == 1
     assert "file: " in failed.err
     assert "[Errno" not in failed.err
+
+
+def test_commands_that_are_shown_can_be_typed_into_zsh() -> None:
+    """There, brackets without quotes are a pattern of file names."""
+    texts = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.*")]
+    shown = [path.read_text(encoding="utf-8") for path in texts if path.suffix in (".md", ".toml", ".py")]
+    shown += ["\n".join(getattr(command, "examples", ())) for _, command in commands()]
+    for text in shown:
+        assert not re.search(r"--set [a-z]+\[[^\s'\"]*=", text), re.findall(r".*--set [a-z]+\[.*", text)
+
+
+@pytest.mark.parametrize(("owner", "status"), [("me", 0), ("somebody", 2)])
+def test_what_another_loaded_into_the_kernel_stays_without_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str, status: int
+) -> None:
+    removed: list[str] = []
+    state = {"loaded": {"version": "0"}, "controls": [], "rules": [], "matches": True}
+
+    def unload() -> dict[str, Any]:
+        removed.append("all")
+        return {"controls": ["wl_veno"], "moved": 0, "kept": 0}
+
+    monkeypatch.setattr(kernel, "_native", SimpleNamespace(kernel_list=lambda: state, kernel_unload=unload))
+    monkeypatch.setattr(kernel, "LOADED_BY", tmp_path / "loaded-by")
+    monkeypatch.setenv("SUDO_USER", "me")
+    (tmp_path / "loaded-by").write_text(owner)
+    done = CliRunner().invoke(kernel.kernel, ["unload"])
+    assert (done.exit_code, bool(removed)) == (status, status == 0), done.output
+    assert status == 0 or "loaded by somebody" in done.output
+    assert CliRunner().invoke(kernel.kernel, ["unload", "--force"]).exit_code == 0
+
+
+def test_the_list_of_controls_names_what_is_in_the_kernel_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    controls = [
+        {"name": f"wl_{name}", "kernel_name": f"wl_{name}", "loaded": name == "veno"} for name in ("veno", "bic")
+    ]
+    state = {"loaded": {"version": "0"}, "controls": controls, "rules": [], "matches": True}
+    monkeypatch.setattr(kernel, "_native", SimpleNamespace(kernel_list=lambda: state))
+    monkeypatch.setattr(kernel, "screen", Console(width=80, file=(shown := io.StringIO())))
+    CliRunner().invoke(kernel.kernel, ["list"])
+    lines = {line.split()[0]: line.split()[1:] for line in shown.getvalue().splitlines() if line.startswith("wl_")}
+    assert lines == {"wl_veno": ["yes", "wl_veno"], "wl_bic": ["no", "–"]}

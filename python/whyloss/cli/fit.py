@@ -21,7 +21,7 @@ __all__ = ["fit"]
     examples=[
         "whyloss fit file.pcapng -o path.toml",
         "whyloss fit file.pcapng -o path.toml --scheme newreno --profile modern",
-        "whyloss run path.toml --set flow[0].scheme=bbr      # another sender on the same path",
+        "whyloss run path.toml --set 'flow[0].scheme=bbr'      # another sender on the same path",
     ],
 )
 @click.argument("files", metavar="CAPTURE...", nargs=-1, required=True, type=click.Path(path_type=Path))

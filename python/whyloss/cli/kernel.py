@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import sys
+from pathlib import Path
+
 import click
 
 from whyloss import _native
-from whyloss.cli.console import Command, Group, as_json, row, say, screen, table, tell_json
+from whyloss.cli.console import Command, Group, as_json, printable, row, say, screen, table, tell_json
 
 __all__ = ["kernel"]
 
 UNUSABLE = 2
+#: Who loaded the controls; it goes with the next start of the machine, as they do.
+LOADED_BY = Path("/run/whyloss/loaded-by")
+
+
+def _user() -> str:
+    """Who asks: whoever became root by sudo is still himself."""
+    return os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+
+
+def _loaded_by() -> str:
+    try:
+        return printable(LOADED_BY.read_text(errors="replace")[:100]) or "nobody that is noted"
+    except OSError:
+        return "another program"
 
 
 @click.group(
@@ -62,7 +81,11 @@ def load(names: tuple[str, ...], as_json: bool) -> None:
     `whyloss kernel use` chooses, or an application does (setsockopt TCP_CONGESTION). With wl_checksum among them, new
     connections of the machine offer an option in their SYN; name the others to load without it.
     """
+    before = _native.kernel_list()["loaded"]
     loaded = _native.kernel_load(list(names))
+    if not before:
+        LOADED_BY.parent.mkdir(parents=True, exist_ok=True)
+        LOADED_BY.write_text(_user())
     if as_json:
         tell_json(loaded)
         return
@@ -71,14 +94,23 @@ def load(names: tuple[str, ...], as_json: bool) -> None:
         say("new connections of this machine offer reports of damage now: a TCP option in the SYN, for wl_checksum")
 
 
-@kernel.command(cls=Command, examples=["whyloss kernel unload"])
+@kernel.command(
+    cls=Command, examples=["whyloss kernel unload", "whyloss kernel unload --force    # what another loaded"]
+)
+@click.option("--force", is_flag=True, help="Even what another user of this machine loaded, without a question.")
 @as_json
-def unload(as_json: bool) -> None:
+def unload(force: bool, as_json: bool) -> None:
     """Take everything out of the kernel again: controls, rules, counters.
 
     Open connections go on. Those that have one of the controls get the usual one of their network namespace.
     """
+    if not force and _native.kernel_list()["loaded"] and (owner := _loaded_by()) != _user():
+        told = f"the controls were loaded by {owner}, whose connections may use them"
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"{told}; --force takes them away")
+        click.confirm(f"{told}; take them away?", abort=True, err=True)
     removed = _native.kernel_unload()
+    LOADED_BY.unlink(missing_ok=True)
     if as_json:
         tell_json(removed)
         return
@@ -99,7 +131,8 @@ def list_(as_json: bool) -> None:
         return
     listing = table("Controls", "name", "loaded", "in the kernel")
     for control in found["controls"]:
-        row(listing, control["name"], "yes" if control["loaded"] else "no", control["kernel_name"])
+        there = control["kernel_name"] if control["loaded"] else "–"
+        row(listing, control["name"], "yes" if control["loaded"] else "no", there)
     screen.print(listing)
     if found["rules"]:
         listing = table("\nRules for new connections", "control", ">port", "remote addresses", "group", ">connections")

@@ -72,7 +72,7 @@ set_option = click.option(
     multiple=True,
     metavar="FIELD=VALUE",
     shell_complete=complete_field,
-    help="Another value for a field, such as path.rate='1 Mbps' or flow[0].scheme=cubic; can be given several times.",
+    help="Another value for a field, such as path.rate='1 Mbps' or 'flow[0].scheme=cubic'; can be given several times.",
 )
 
 store_option = click.option(

@@ -26,11 +26,11 @@ __all__ = ["run", "sweep"]
     examples=[
         "whyloss run examples/lossy-link.toml",
         "whyloss run --rate 10Mbps --delay 20ms --loss 1% --scheme lda-eq     # a link without a file",
-        "whyloss run examples/lossy-link.toml --set flow[0].scheme=newreno --set path.rate='384 kbps'",
+        "whyloss run examples/lossy-link.toml --set 'flow[0].scheme=newreno' --set path.rate='384 kbps'",
         "whyloss run examples/pattern.toml --set path.forward.channel.pattern=my.bits",
         "whyloss run examples/random-loss.toml --live             # watch it in the terminal",
         "whyloss run examples/dumbbell.toml --out out/dumbbell    # all tables as Parquet",
-        "whyloss run examples/random-loss.toml --with examples/own_part.py --set flow[0].congestion=scalable",
+        "whyloss run examples/random-loss.toml --with examples/own_part.py --set 'flow[0].congestion=scalable'",
         "whyloss describe path.queue                              # what a field means",
     ],
 )

@@ -422,7 +422,7 @@ ILLNESSES = {
     "congested": "dropped by a full queue",
     "lossy-radio": "damaged, not dropped",
     "policer": "dropped by a policer",
-    "bufferbloat": "that were sent again had arrived (1 timeout came too early)",
+    "bufferbloat": "that were sent again had arrived (2 timeouts came too early)",
     "receiver-limited": "the receiver's window limits it",
 }
 

@@ -58,6 +58,18 @@ pub struct Pace {
     pub jumps: u64,
     /// The most.
     pub largest: Duration,
+    doubted: Option<Doubted>,
+}
+
+/// A jump that may have been a wait on the way: how things stood before it.
+#[derive(Clone, Copy, Debug)]
+struct Doubted {
+    first: (u32, Instant),
+    latest: (u32, Instant),
+    largest: Duration,
+    /// Host's ticks a second.
+    rate: f64,
+    ahead: f64,
 }
 
 impl Pace {
@@ -73,12 +85,15 @@ impl Pace {
         if at < latest.1 || ticks > 1 << 31 {
             return;
         }
+        self.reconsider(timestamp, at);
+        let first = self.first.unwrap_or(first);
         let passed = at.since(latest.1);
         if passed > ENOUGH && latest.1.since(first.1) > ENOUGH {
             let rate = f64::from(latest.0.wrapping_sub(first.0)) / latest.1.since(first.1).as_secs_f64();
             let by_host = f64::from(ticks) / rate;
             let ahead = passed.as_secs_f64() - by_host;
             if rate > 0.0 && ahead > ENOUGH.as_secs_f64() + passed.as_secs_f64() / 10.0 {
+                self.doubted = Some(Doubted { first, latest, largest: self.largest, rate, ahead });
                 self.jumps += 1;
                 self.largest = self.largest.max(Duration::from_secs_f64(ahead));
                 // What comes now is measured with the new time.
@@ -86,6 +101,18 @@ impl Pace {
             }
         }
         self.latest = Some((timestamp, at));
+    }
+
+    /// A host whose timestamps catch up had not stood still: its packets were held back on the way.
+    fn reconsider(&mut self, timestamp: u32, at: Instant) {
+        let Some(doubted) = self.doubted else { return };
+        let by_host = f64::from(timestamp.wrapping_sub(doubted.latest.0)) / doubted.rate;
+        if at.since(doubted.latest.1).as_secs_f64() - by_host < doubted.ahead / 2.0 {
+            self.jumps -= 1;
+            self.largest = doubted.largest;
+            self.first = Some(doubted.first);
+            self.doubted = None;
+        }
     }
 }
 
@@ -117,5 +144,18 @@ mod tests {
         assert_eq!(pace.jumps, 0);
         pace.note(15_000, at(3_615_000_000));
         assert_eq!((pace.jumps, pace.largest.as_secs_f64().round()), (1, 3600.0));
+    }
+
+    #[test]
+    fn packets_that_were_held_back_are_no_jump() {
+        let mut pace = Pace::default();
+        for second in 0..5 {
+            pace.note(1000 * second, at(1_000_000 * u64::from(second)));
+        }
+        // The link stands still for five seconds; then comes what was sent before, and soon what is sent now.
+        pace.note(4_010, at(9_010_000));
+        assert_eq!(pace.jumps, 1, "it cannot be known yet");
+        pace.note(9_020, at(9_030_000));
+        assert_eq!((pace.jumps, pace.largest), (0, Duration::ZERO));
     }
 }

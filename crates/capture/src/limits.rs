@@ -313,11 +313,15 @@ impl Limits {
         if (self.drained && !held || unused) && !self.filled && !queued {
             return Limit::Application;
         }
-        if standing.is_queued() || self.flows(standing) {
-            return Limit::PathRate;
-        }
-        if self.filled {
+        // What a full window lets out comes evenly, too, and late answers of the receiver look like a queue: the path is full beyond the
+        // window only if there is a queue and it never runs empty.
+        let queued = standing.is_queued();
+        let busy = self.last.segments >= 8 && standing.trip.is_some_and(|trip| self.last.gap < trip / 4);
+        if self.filled && !(queued && busy) {
             return Limit::ReceiveWindow;
+        }
+        if queued || self.flows(standing) {
+            return Limit::PathRate;
         }
         if held {
             return Limit::SendBuffer;

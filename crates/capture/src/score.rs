@@ -279,13 +279,16 @@ impl Score {
         if self.truths == 0 {
             return vec!["no comments in it say what became of packets: there is nothing to compare with".to_owned()];
         }
-        let mut lines = vec![
+        let found = if self.sent_again == 0 {
+            // Emulators and test beds do not know what TCP sent again.
+            format!("the comments tell of no retransmissions; found were {}", self.false_finds)
+        } else {
             format!(
                 "{} of {} retransmissions found, {} taken for one that were none",
                 self.found, self.sent_again, self.false_finds
-            ),
-            format!("trigger right: {}", percent(self.trigger_accuracy())),
-        ];
+            )
+        };
+        let mut lines = vec![found, format!("trigger right: {}", percent(self.trigger_accuracy()))];
         lines.extend(pairs(&self.triggers));
         let ((needed, wrong), (unneeded, known)) = (self.needed, self.unneeded);
         lines.push(format!(

@@ -185,14 +185,23 @@ impl Taken {
         if self.holes == 0 && self.unseen_acks == 0 {
             return format!("{counters}; all data that was acknowledged is in it.");
         }
-        let acks = match self.unseen_acks {
-            0 => String::new(),
-            times => format!(", and {times} times a sender had an acknowledgement that is not in it"),
-        };
+        let mut gaps = Vec::new();
+        match self.holes {
+            0 => {}
+            1 => gaps.push(format!("a stretch of data ({} octets) was acknowledged though it never saw it", self.unseen_octets)),
+            holes => gaps.push(format!(
+                "{holes} stretches of data ({} octets) were acknowledged though it never saw them",
+                self.unseen_octets
+            )),
+        }
+        match self.unseen_acks {
+            0 => {}
+            1 => gaps.push("once a sender had an acknowledgement that is not in it".to_owned()),
+            times => gaps.push(format!("{times} times a sender had an acknowledgement that is not in it")),
+        }
         format!(
-            "{counters}; {} stretches of data ({} octets) were acknowledged though it never saw them{acks}. These are gaps of the capture, no \
-             losses, and have the cause `capture`; near them triggers are less sure.",
-            self.holes, self.unseen_octets
+            "{counters}; {}. These are gaps of the capture, no losses, and have the cause `capture`; near them triggers are less sure.",
+            gaps.join(", and ")
         )
     }
 

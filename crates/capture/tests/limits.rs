@@ -70,6 +70,16 @@ fn a_small_receive_window_limits() {
 }
 
 #[test]
+fn a_window_that_is_small_for_a_long_path_limits_though_data_comes_evenly() {
+    for place in 0..3 {
+        let mut plan = Plan::new(7, &Config::linux(), 3_000_000, place, ms(300));
+        plan.far().bottleneck = Some((20_000_000, 2000));
+        plan.receiver.receive_buffer = 200_000;
+        most(&plan, &[Limit::ReceiveWindow], 0.6);
+    }
+}
+
+#[test]
 fn a_small_send_buffer_limits() {
     for place in 0..3 {
         let mut plan = fast(place, 4_000_000);

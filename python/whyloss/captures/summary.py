@@ -24,10 +24,14 @@ _TIMED = ("retransmission-timer",)
 _MUCH = 0.2
 #: Fewer lost packets in a thousand are not worth the first sentence, unless time was lost with them.
 _RARE = 1e-3
+#: As few packets sent again, needed or not, are told after what limits the connection.
+_FEW = 2e-3
 #: Round trips that grew to so many times the shortest show a queue that is too long.
 _BLOATED = 4.0
 _LONG = 0.1
 _OCTETS_OF_A_SHORT_FLOW = 30_000
+#: Limits of what may be under way.
+_HELD = ("receive-window", "congestion-window", "send-buffer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +149,16 @@ def _told(carrying: pl.DataFrame, losses: pl.DataFrame) -> str:
     if first["duration_s"] > 0 and first["waited_s"] >= _MUCH * first["duration_s"]:
         waited = words.span(first["waited_s"], first["duration_s"])
         parts.append(f"{waited} went to {words.count(first['timeouts'], 'timeout')}")
-    fate = _fate(own, first)
-    if fate:
-        parts.append(fate)
+    fate, limit = _fate(own, first), ""
     if not len(own) and not len(lossy) and connections == 1:
-        parts.append("nothing was lost")
+        fate = "nothing was lost"
     if first["lost"] <= _RARE * first["segments"]:
-        parts.append(_limit(first))
+        limit = _limit(first)
     elif not first["lost"] or _queue(first):
-        parts.append(_queue(first).removeprefix("; "))
+        limit = _queue(first).removeprefix("; ")
+    # What limits it is the answer, unless packets that were sent again had a part in it.
+    few = 0 < len(own) <= _FEW * first["segments"]
+    parts += [limit, fate] if few else [fate, limit]
     return lead + "; ".join(part for part in parts if part) + "."
 
 
@@ -199,7 +204,15 @@ def _limit(flow: Mapping[str, Any]) -> str:
     if not flow["most_limit"]:
         return data
     limit = words.LIMITS.get(flow["most_limit"], flow["most_limit"])
-    return f"{limit} ({words.span(flow['most_time_s'], flow['duration_s'])}){_queue(flow)}"
+    return f"{limit}{_held(flow)} ({words.span(flow['most_time_s'], flow['duration_s'])}){_queue(flow)}"
+
+
+def _held(flow: Mapping[str, Any]) -> str:
+    """What passes in a round trip, if what is under way is what limits."""
+    if flow["most_limit"] not in _HELD or not flow["rtt_min_s"] or not flow["goodput_bps"] or _queue(flow):
+        return ""
+    octets = words.amount(flow["goodput_bps"] / 8 * flow["rtt_min_s"])
+    return f" to {octets} a round trip of {words.seconds(flow['rtt_min_s'])}"
 
 
 def _queue(flow: Mapping[str, Any]) -> str:

@@ -146,6 +146,8 @@ def test_a_known_path_is_found_again(kind: str) -> None:
     measured = TOOL.measure(TOOL.world(kind, 0), runs=3)
     assert abs(measured["rate_error"]) <= TOOL.RATE
     assert abs(measured["delay_error_s"]) <= TOOL.DELAY_S
+    assert measured["named"] is not False
+    assert (measured["discipline"] is not None) == (kind == "aqm")
     # What the true path gives with other random numbers differs, too.
     spread = abs(measured["own_ratio"] - 1)
     assert abs(measured["goodput_ratio"] - 1) <= TOOL.GOODPUT + spread

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from whyloss.captures.aqm import Discipline, discipline
 from whyloss.stats import LEVEL
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ ENOUGH = 20
 PARTS = 8
 #: Twice the logarithm of the likelihood ratio from which on losses follow the queue.
 CLEAR = 15.0
+#: How much worse a queue that drops early may explain round trips, and what is worth no word of it.
+WORSE, TINY_S = 1.05, 2e-5
 #: Share of the packets that come to a full queue and are accepted all the same, as the model of the queue is not exact.
 MISTAKEN = 0.02
 #: Neighbouring acknowledgements that a rate is taken over.
@@ -74,6 +77,8 @@ class Bottleneck:
     base_interval_s: tuple[float, float]
     #: None if no queue overflowed.
     queue: Queue | None
+    #: None if nothing shows that the queue drops before it is full.
+    discipline: Discipline | None
     #: The most packets that waited, and the most time that one took longer than the shortest.
     most_waiting: int
     longest_wait_s: float
@@ -127,6 +132,9 @@ def bottleneck(series: Series) -> Bottleneck:
                 (cost, rate, limit), line, nearest = tried, speed, spaced
     series = nearest
     refused = _refused(series, rate, limit)
+    found = _managed(series, timed, (rate, *spacings), cost, limit)
+    if found is not None:
+        (rate, managed), limit, refused = found, None, series.lost & ~series.open
     taken = ~refused
     departed = departures(series.time_s, series.packet_octets, taken, rate)
     waiting = _waiting(series.time_s, departed, taken)
@@ -146,6 +154,7 @@ def bottleneck(series: Series) -> Bottleneck:
         base_s=base,
         base_interval_s=_around(base, bases),
         queue=queue,
+        discipline=None if found is None else managed,
         most_waiting=int(waiting[taken].max()),
         longest_wait_s=float((departed - series.time_s)[taken].max()),
         residuals_s=residuals - base,
@@ -268,6 +277,30 @@ def _settle(series: Series, timed: Flags, rate: float) -> tuple[float, float, in
     return _cost(series, timed, ~_refused(series, rate, limit), rate), rate, limit
 
 
+def _managed(
+    series: Series, timed: Flags, rates: tuple[float, ...], cost: float, limit: int | None
+) -> tuple[float, Discipline] | None:
+    """The rate and the discipline of a queue that drops before it is full, if that is what the losses look like.
+
+    What it drops takes no time on the link: with all losses dropped in front of it, it must explain the round trips at
+    least as well. The search begins at ``rates``, of which the first is that of the limit.
+    """
+    taken = ~series.lost
+    before = min(
+        (_best_rate(series, timed, taken, rate) for rate in rates), key=lambda it: _cost(series, timed, taken, it)
+    )
+    left = _cost(series, timed, taken, before)
+    if left > cost * WORSE + TINY_S:
+        return None
+    found = discipline(series.time_s, series.packet_octets, series.lost, ~series.open, before)
+    if found is None or found.gain < CLEAR:
+        return None
+    # Where round trips do not decide, the losses do.
+    if left > cost / 2 and limit is not None and _gain(series, rates[0], limit) >= found.gain:
+        return None
+    return before, found
+
+
 def _refused(series: Series, rate: float, limit: int | None) -> Flags:
     """Which lost packets found ``limit`` waiting; those that did not filled the queue as those that arrived."""
     return _replay(series, rate, limit, len(series))[0]
@@ -319,19 +352,10 @@ def _limit(series: Series, rate: float) -> int | None:
     lost = series.lost[:LOOKED_AT]
     if not (lost & known).any():
         return None
-    without = float(_binomial(float((lost & known).sum()), float(known.sum())))
     time, octets = series.time_s[:LOOKED_AT], series.packet_octets[:LOOKED_AT]
 
     def gain(limit: int) -> float:
-        # A queue that drops at its tail refuses all that find it full; the model of it may be wrong by one packet now
-        # and then.
-        refused, against = _replay(series, rate, limit, LOOKED_AT)
-        count = float(refused.sum())
-        by_queue = count * math.log(1 - MISTAKEN) + against * math.log(MISTAKEN)
-        rest = float(known.sum()) - count - against
-        if rest <= 0:
-            return -math.inf
-        return 2 * (by_queue + float(_binomial(float((lost & known).sum()) - count, rest)) - without)
+        return _gain(series, rate, limit)
 
     taken = ~lost
     found = _waiting(time, departures(time, octets, taken, rate), taken)[lost & known]
@@ -352,6 +376,23 @@ def _limit(series: Series, rate: float) -> int | None:
                 gains[int(level)] = gain(int(level))
     best = max(gains, key=lambda level: gains[level])
     return best if gains[best] > CLEAR else None
+
+
+def _gain(series: Series, rate: float, limit: int) -> float:
+    """Twice the logarithm of the likelihood ratio of a queue limit to losses that know nothing of the queue.
+
+    A queue that drops at its tail refuses all that find it full; the model of it may be wrong by one packet now and
+    then.
+    """
+    known, lost = ~series.open[:LOOKED_AT], series.lost[:LOOKED_AT]
+    losses = float((lost & known).sum())
+    refused, against = _replay(series, rate, limit, LOOKED_AT)
+    count = float(refused.sum())
+    by_queue = count * math.log(1 - MISTAKEN) + against * math.log(MISTAKEN)
+    rest = float(known.sum()) - count - against
+    if rest <= 0:
+        return -math.inf
+    return 2 * (by_queue + float(_binomial(losses - count, rest)) - float(_binomial(losses, float(known.sum()))))
 
 
 def _binomial(count: NDArray[np.float64] | float, n: NDArray[np.float64] | float) -> NDArray[np.float64]:

@@ -63,6 +63,13 @@ def toml(fit: Any, *, scheme: str, profile: str) -> str:
         say.line("]")
     say.line("")
     say.line("[path.forward]")
+    if path.discipline is not None:
+        managed = path.discipline
+        of = {"target": f"{managed.target_s * 1e3:g} ms"}
+        if managed.interval_s is not None:
+            of["interval"] = f"{managed.interval_s * 1e3:g} ms"
+        say.comment(f"{int(path.refused.sum())} losses; twice the logarithm of the likelihood ratio {managed.gain:.0f}")
+        say.line(f"discipline = {inline({managed.kind: of})}")
     if fit.jitter is not None:
         shape = fit.jitter
         deviation = "" if shape.deviation_s is None else f', deviation = "{_time(shape.deviation_s)}"'

@@ -83,6 +83,7 @@ def _document(fitted: Fit, goodness: Goodness | None) -> dict[str, Any]:
         "delay_interval_s": fitted.delay_interval_s,
         "queue_packets": fitted.queue_packets,
         "queue_overflows": 0 if queue is None else queue.losses,
+        "discipline": None if path.discipline is None else path.discipline.kind,
         "process": fitted.process.kind,
         "processes": [
             {"kind": it.kind, "bic": it.bic, "parameters": it.parameters, "intervals": it.intervals}
@@ -121,6 +122,8 @@ def _show(fitted: Fit, goodness: Goodness | None) -> None:
     low, high = fitted.delay_interval_s
     row(listing, "delay, one way", f"{fitted.delay_s * 1e3:.2f} ms", f"{low * 1e3:.2f} to {high * 1e3:.2f} ms")
     seen = "no overflow seen" if path.queue is None else f"{path.queue.losses} overflows"
+    if path.discipline is not None:
+        row(listing, "managed queue", path.discipline.kind, f"{int(path.refused.sum())} drops")
     row(listing, "queue", f"{fitted.queue_packets} pkt", seen)
     row(listing, "losses", fitted.process.kind, f"{fitted.fates.losses} of {len(fitted.fates)} packets")
     for name, value in fitted.process.parameters.items():

@@ -26,7 +26,19 @@ DOCS = Path(__file__).parent.parent / "docs"
 PAGE, MEASURED = DOCS / "captures-fit.md", DOCS / "captures-fit.json"
 BLOCK = re.compile(r"(<!-- table: generated -->\n).*?(<!-- table: end -->)", re.DOTALL)
 #: How many scenarios of each kind.
-KINDS = {"bottleneck": 9, "random": 9, "bits": 8, "bursts": 8, "outages": 8, "jitter": 8, "aqm": 6}
+KINDS = {
+    "bottleneck": 9,
+    "random": 9,
+    "bits": 8,
+    "bursts": 8,
+    "outages": 8,
+    "jitter": 8,
+    "aqm": 6,
+    "varying": 6,
+    "others": 6,
+}
+#: Kinds without one rate.
+VARIES = ("varying", "others")
 #: The number of the first scenario that is reported. Those before it were looked at while this was made.
 FIRST = 200
 #: Runs of each fitted path, and of each true one with other random numbers.
@@ -52,6 +64,8 @@ class World:
     truth: dict[str, float]
     #: Other fields of the path.
     more: dict[str, Any]
+    #: Who else sends over it.
+    others: tuple[dict[str, Any], ...] = ()
 
     def scenario(self) -> Scenario:
         """What is run and captured."""
@@ -59,14 +73,16 @@ class World:
             "rate": f"{self.rate_bps:.0f} bps",
             "delay": f"{self.delay_s * 1e6:.0f} us",
             "queue": f"{self.queue} pkt",
-            "forward": {key: value for key, value in self.more.items() if key != "outage"},
+            "forward": {key: value for key, value in self.more.items() if key not in ("outage", "change")},
         }
         if self.channel:
             path["forward"]["channel"] = self.channel
         if "outage" in self.more:
             path["outage"] = self.more["outage"]
         flow: dict[str, Any] = {"scheme": self.scheme, "profile": self.profile, "size": f"{self.size} B"}
-        flows = [flow]
+        if "change" in self.more:
+            path["change"] = self.more["change"]
+        flows = [flow, *self.others]
         if self.kind == "bits":
             # Only packets of different lengths tell errors of bits from errors of packets.
             flows = [
@@ -91,6 +107,7 @@ def world(kind: str, number: int) -> World:
     channel: dict[str, Any] = {}
     truth: dict[str, float] = {}
     more: dict[str, Any] = {}
+    others: tuple[dict[str, Any], ...] = ()
     match kind:
         case "random":
             truth = {"loss": log(0.003, 0.03)}
@@ -111,6 +128,18 @@ def world(kind: str, number: int) -> World:
         case "aqm":
             # As long as Linux's are.
             more, queue = {"discipline": {["codel", "pie"][number % 2]: {}}}, 1000
+        case "varying":
+            # Another rate every now and then, as a cellular link has it, a tenth to the full one; long queues.
+            steps = [{"at": f"{0.4 * k:.1f} s", "rate": f"{rate * log(0.1, 1.0):.0f} bps"} for k in range(1, 2000)]
+            more, queue = {"change": steps}, 4 * queue
+        case "others":
+            # Somebody else takes half to nine tenths of the link for times that nobody knows before.
+            on_off = {
+                "burst": {"mean": "700 ms", "law": "exponential"},
+                "idle": {"mean": "700 ms", "law": "exponential"},
+            }
+            cbr = {"rate": f"{rate * float(rng.uniform(0.5, 0.9)):.0f} bps", "packet": "1000 B", **on_off}
+            others = ({"cbr": cbr},)
         case "jitter":
             law = ["uniform", "exponential"][number % 2]
             truth = {"jitter_s": log(1e-3, 8e-3)}
@@ -120,7 +149,7 @@ def world(kind: str, number: int) -> World:
                 truth["share"] = 0.005
         case _:
             pass
-    return World(kind, number, rate, delay, queue, scheme, profile, 12_000_000, channel, truth, more)
+    return World(kind, number, rate, delay, queue, scheme, profile, 12_000_000, channel, truth, more, others)
 
 
 def measure(made: World, *, runs: int = RUNS) -> dict[str, Any]:
@@ -148,11 +177,12 @@ def measure(made: World, *, runs: int = RUNS) -> dict[str, Any]:
         "number": made.number,
         "scheme": made.scheme,
         "rate_bps": made.rate_bps,
-        "rate_error": fitted.bottleneck.rate_bps / made.rate_bps - 1,
+        "rate_error": None if made.kind in VARIES else fitted.bottleneck.rate_bps / made.rate_bps - 1,
         "delay_error_s": fitted.delay_s - made.delay_s,
         "queue": made.queue,
         "queue_found": None if queue is None else queue.packets,
         "discipline": None if fitted.bottleneck.discipline is None else fitted.bottleneck.discipline.kind,
+        "trace": fitted.bottleneck.trace_s is not None,
         "process": fitted.process.kind,
         "losses": fitted.fates.losses,
         "named": named(made, fitted),
@@ -185,6 +215,8 @@ def named(made: World, fitted: Fit) -> bool | None:
             return process == ("gilbert-elliott" if "lost_bad" in made.truth else "gilbert")
         case "aqm":
             return discipline is not None and discipline.kind in made.more["discipline"]
+        case "varying" | "others":
+            return fitted.bottleneck.trace_s is not None
         case _:
             return None
 
@@ -204,7 +236,7 @@ def main(arguments: list[str]) -> None:
             for row in pool.map(_measured, work):
                 rows.append(row)
                 print(
-                    f"{row['kind']}-{row['number']}: rate {row['rate_error']:+.2%}, "
+                    f"{row['kind']}-{row['number']}: rate {row['rate_error'] or 0:+.2%}, "
                     f"delay {row['delay_error_s'] * 1e3:+.2f} ms, "
                     f"queue {row['queue_found']} of {row['queue']}, {row['discipline']} {row['process']}, "
                     f"{row['covered']}, "
@@ -232,7 +264,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         if not of:
             continue
         n = len(of)
-        rates = [abs(row["rate_error"]) for row in of]
+        rates = [abs(row["rate_error"]) for row in of if row["rate_error"] is not None]
         delays = [abs(row["delay_error_s"]) for row in of]
         goodputs = [abs(row["goodput_ratio"] - 1) for row in of]
         own = [abs(row["own_ratio"] - 1) for row in of]
@@ -242,8 +274,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         cells = (
             kind,
             n,
-            sum(x <= RATE for x in rates),
-            f"{max(rates):.2%}",
+            f"{sum(x <= RATE for x in rates)} of {len(rates)}" if rates else "",
+            f"{max(rates):.2%}" if rates else "",
             sum(x <= DELAY_S for x in delays),
             f"{max(delays) * 1e3:.2f}",
             f"{sum(names)} of {len(names)}" if names else "",

@@ -22,7 +22,7 @@ from whyloss.stats import LEVEL
 if TYPE_CHECKING:
     from whyloss.captures.series import Series
 
-__all__ = ["LOW", "Bottleneck", "Queue", "bottleneck", "departures"]
+__all__ = ["LOW", "Bottleneck", "Queue", "bottleneck", "departures", "overflow"]
 
 Times = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -90,6 +90,9 @@ class Bottleneck:
     waiting: NDArray[np.int64]
     #: Copies that the queue refused.
     refused: Flags
+    #: When the link could deliver so many octets, from the first packet on, if its rate varies.
+    trace_s: Times | None = None
+    trace_octets: int = 0
 
     @property
     def residual_spread_s(self) -> float:
@@ -141,12 +144,7 @@ def bottleneck(series: Series) -> Bottleneck:
     residuals = (series.acked_s - departed)[timed]
     base = _level(residuals)
     rates, bases = _parts(series, timed, taken, rate)
-    queue = None
-    if limit is not None:
-        full = taken & ~series.lost & (waiting >= limit)
-        count = int(refused.sum())
-        accepted = int(waiting[taken & ~series.lost].max())
-        queue = Queue(limit, accepted, int(waiting[refused].min()), count, count / (count + int(full.sum())))
+    queue = _queue(series, limit, refused, waiting)
     return Bottleneck(
         rate_bps=rate,
         line_bps=line,
@@ -275,6 +273,23 @@ def _settle(series: Series, timed: Flags, rate: float) -> tuple[float, float, in
         if limit == before:
             break
     return _cost(series, timed, ~_refused(series, rate, limit), rate), rate, limit
+
+
+def overflow(series: Series, rate_bps: float) -> tuple[Queue | None, Flags, NDArray[np.int64]]:
+    """The queue in front of a link of a known rate, which copies it refused, and how many each found waiting."""
+    limit = _limit(series, rate_bps)
+    refused = _refused(series, rate_bps, limit)
+    departed = departures(series.time_s, series.packet_octets, ~refused, rate_bps)
+    waiting = _waiting(series.time_s, departed, ~refused)
+    return _queue(series, limit, refused, waiting), refused, waiting
+
+
+def _queue(series: Series, limit: int | None, refused: Flags, waiting: NDArray[np.int64]) -> Queue | None:
+    if limit is None:
+        return None
+    arrived = ~refused & ~series.lost
+    count, full = int(refused.sum()), int((arrived & (waiting >= limit)).sum())
+    return Queue(limit, int(waiting[arrived].max()), int(waiting[refused].min()), count, count / (count + full))
 
 
 def _managed(

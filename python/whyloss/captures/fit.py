@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from whyloss.captures.bottleneck import Bottleneck, bottleneck
 from whyloss.captures.fates import Fates, Process, candidates
 from whyloss.captures.goodness import Goodness, compare, describe, simulate
 from whyloss.captures.variation import Jitter, Outage, Reordering, jitter, outages, reordering
+from whyloss.captures.varying import varying
 from whyloss.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -118,19 +120,35 @@ class Fit:
 
     def scenario(self, *, name: str = "fitted path") -> Scenario:
         """The scenario, checked."""
-        return Scenario.parse(self.text, name)
+        if self.bottleneck.trace_s is None:
+            return Scenario.parse(self.text, name)
+        # Runs read the trace from a file.
+        place = Path(_folder().name) / f"{id(self.series)}.trace"
+        place.write_text(scenarios.trace(self.bottleneck), encoding="utf-8")
+        return Scenario.parse(self.text.replace(f'"{scenarios.TRACE}"', f'"{place}"'), name)
 
     def save(self, path: str | PathLike[str], *, goodness: Goodness | None = None) -> Scenario:
         """Writes the scenario file, and loads it to see that it is one."""
         place = Path(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         said = "" if goodness is None else "".join(f"# {line}\n" for line in describe(goodness))
-        place.write_text(self.text + ("\n# Goodness of fit\n" + said if said else ""), encoding="utf-8")
+        text = self.text
+        if self.bottleneck.trace_s is not None:
+            beside = place.with_suffix(".trace")
+            beside.write_text(scenarios.trace(self.bottleneck), encoding="utf-8")
+            text = text.replace(f'"{scenarios.TRACE}"', f'"{beside.name}"')
+        place.write_text(text + ("\n# Goodness of fit\n" + said if said else ""), encoding="utf-8")
         return Scenario.load(place)
 
     def goodness(self, runs: int = 5, *, progress: Callable[[int], object] | None = None) -> Goodness:
         """Runs the fitted path and compares it with the capture, both seen at the sender."""
         return compare(self.series, simulate(self.scenario(), runs, progress=progress))
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Where traces lie while this program runs."""
+    return tempfile.TemporaryDirectory(prefix="whyloss-fit-")
 
 
 def fit(
@@ -160,10 +178,17 @@ def fit(
         remarks.append(f"{found.left_out} packets were left out to keep memory bounded")
     if found.place != "sender":
         remarks.append("not captured at the sender: what happened before the capture is not in the path")
-    try:
-        path = bottleneck(found)
-    except ValueError as error:
-        raise _native.InputError(f"{', '.join(names)}: {error}") from None
+    traced = varying(found)
+    if traced is not None:
+        path = traced
+        remarks.append(
+            "the rate varies, as that of a cellular link or of one that others use; one end cannot tell which"
+        )
+    else:
+        try:
+            path = bottleneck(found)
+        except ValueError as error:
+            raise _native.InputError(f"{', '.join(names)}: {error}") from None
     downs, down = outages(found, path)
     channel = np.flatnonzero(~path.refused & ~down & ~found.open)
     channel = channel[np.argsort(path.departed_s[channel], kind="stable")]

@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from whyloss.captures.fates import SAME
 from whyloss.stats import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from whyloss.captures.bottleneck import Bottleneck
     from whyloss.captures.series import Transfer
 
 __all__ = ["toml"]
 
+#: What a text calls the file with the delivery trace.
+TRACE = "fitted.trace"
 #: Connections that become flows of their own.
 FLOWS = 32
 #: A line to the bottleneck that was not seen takes no time: it has this rate, and is so many times as fast at least.
@@ -39,7 +44,12 @@ def toml(fit: Any, *, scheme: str, profile: str) -> str:
     say.line(f'duration = "{fit.longest_s:.0f} s"')
     say.line("")
     say.line("[path]")
-    say.value("rate", _rate(path.rate_bps), _interval(path.rate_interval_bps, _rate))
+    if path.trace_s is None:
+        say.value("rate", _rate(path.rate_bps), _interval(path.rate_interval_bps, _rate))
+    else:
+        low, high = path.rate_interval_bps
+        note = f"of what goes back; forth the trace, {_rate(low)} to {_rate(high)} in eight of ten tenths of a second"
+        say.value("rate", _rate(FASTER * path.rate_bps), note)
     say.value(
         "delay",
         _time(fit.delay_s),
@@ -63,6 +73,9 @@ def toml(fit: Any, *, scheme: str, profile: str) -> str:
         say.line("]")
     say.line("")
     say.line("[path.forward]")
+    if path.trace_s is not None:
+        say.line(f'trace = "{TRACE}"')
+        say.line(f'trace_octets = "{path.trace_octets} B"')
     if path.discipline is not None:
         managed = path.discipline
         of = {"target": f"{managed.target_s * 1e3:g} ms"}
@@ -84,6 +97,13 @@ def toml(fit: Any, *, scheme: str, profile: str) -> str:
     for transfer in sorted(series.transfers, key=lambda it: -it.octets)[:FLOWS]:
         _flow(say, fit, transfer, scheme, profile)
     return say.text
+
+
+def trace(path: Bottleneck) -> str:
+    """The delivery trace in mahimahi's format: whole milliseconds, one line for each opportunity."""
+    times = path.trace_s if path.trace_s is not None else np.zeros(0)
+    millis = np.maximum(np.round(times * 1e3), 1).astype(int)
+    return "".join(f"{milli}\n" for milli in millis)
 
 
 def _flow(say: _Lines, fit: Any, transfer: Transfer, scheme: str, profile: str) -> None:

@@ -52,7 +52,8 @@ def fit(
 ) -> None:
     """Fit a path to captures: a scenario whose simulation looks like what was captured at the sender.
 
-    Bottleneck, delay, queue, loss process, outages, jitter and reordering, each with its interval as a comment; then
+    Bottleneck, delay, queue, loss process, outages, jitter and reordering, each with its interval as a comment; a rate
+    that varies as a delivery trace beside the file. Then
     the fitted path is run, and compared with the capture.
     """
     # It brings scipy's optimizers, which other commands do not need.

@@ -55,8 +55,8 @@ SENDERS = (
     ),
     Sender("BBR", "version 1", {"scheme": "bbr", "profile": "linux"}),
     Sender(
-        "learned",
-        "CUBIC with our model",
+        "CUBIC+model",
+        "learned differentiator",
         {"scheme": "cubic", "profile": "linux", "differentiator": "learned", "reaction": "keep"},
     ),
 )
@@ -111,8 +111,10 @@ class WhatIf:
         if not self.certain:
             best = max(self.outcomes[1:], key=lambda it: it.goodput_bps.value)
             low, high = best.ratio.interval()
-            tried = f"{best.sender.name} {best.ratio.value:.2f} times its goodput ({low:.2f} to {high:.2f})"
-            return f"Nobody would surely have been faster than {first.sender.name}; {tried}."
+            tried = (
+                f"at best {best.sender.name} with {best.ratio.value:.2f} times its goodput ({low:.2f} to {high:.2f})"
+            )
+            return f"Nobody would surely have gained much over {first.sender.name}: {tried}."
         best, *others = self.certain
         low, high = best.ratio.interval()
         took, now = (self.octets * 8 / outcome.goodput_bps.value for outcome in (best, first))

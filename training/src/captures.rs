@@ -51,7 +51,16 @@ pub fn losses(family: Family, seed: u64, number: u32) -> String {
     let mut tap = |place: &'static str, node: NodeId| {
         let file = Shared::default();
         let (out, name) = (Box::new(file.clone()), place.to_owned());
-        world.builder.capture(CaptureSpec { name, node, link: None, snaplen: SNAPLEN, digits: 6, holes: 0.0, out });
+        world.builder.capture(CaptureSpec {
+            name,
+            node,
+            link: None,
+            behind_queue: false,
+            snaplen: SNAPLEN,
+            digits: 6,
+            holes: 0.0,
+            out,
+        });
         files.push((place, file));
     };
     let mut ends = Vec::new();

@@ -31,7 +31,7 @@ fn main() {
     for family in families {
         let mut scores = [Score::default(), Score::default(), Score::default()];
         for world in first..first + number {
-            let outcome = worlds::run(family, world, Taking { snaplen: 0, holes });
+            let outcome = worlds::run(family, world, Taking { holes, ..Taking::default() });
             for ((capture, sum), place) in outcome.captures.iter().zip(&mut scores).zip(PLACES) {
                 if let Some(folder) = after("--save") {
                     std::fs::create_dir_all(folder).expect("a folder");

@@ -163,7 +163,7 @@ fn changed_sequence_numbers_change_no_fate() {
     for family in [Family::Corruption, Family::DropTail, Family::Reordering, Family::Flows] {
         let mut stamped = 0;
         for number in 0..2 {
-            let outcome = run(family, number, Taking { snaplen: 96, holes: 0.0 });
+            let outcome = run(family, number, Taking { snaplen: 96, ..Taking::default() });
             let [first, second] = ends(&outcome);
             let second = by_another_clock(&second, 60_000_000_000, 20e-6);
             let plain = joined(&first, &second);
@@ -241,7 +241,7 @@ fn merged(all: &[Packet]) -> Vec<Packet> {
 fn what_is_joined_or_parted_on_the_way_arrived() {
     let mut lost_packets = 0;
     for number in 0..2 {
-        let outcome = run(Family::Corruption, number, Taking { snaplen: 96, holes: 0.0 });
+        let outcome = run(Family::Corruption, number, Taking { snaplen: 96, ..Taking::default() });
         let [first, second] = ends(&outcome);
         let whole = joined(&first, &second);
         for (name, other) in [("parted", halved(&second)), ("joined", merged(&second))] {

@@ -109,7 +109,7 @@ proptest! {
         holes in prop_oneof![Just(0.0), Just(0.01), Just(0.2)],
         snaplen in prop_oneof![Just(0_u32), Just(64), Just(96)],
     ) {
-        let outcome = run(Family::ALL[family], number, Taking { snaplen, holes });
+        let outcome = run(Family::ALL[family], number, Taking { snaplen, holes, ..Taking::default() });
         for (capture, place) in outcome.captures.iter().zip(PLACES) {
             let (analysis, score) = explain(capture);
             let about = format!("{} at the {place}, {holes} missed", outcome.about);

@@ -32,6 +32,26 @@ pub(crate) enum Line {
     Air(Hop),
 }
 
+impl Line {
+    /// The packet that is transmitted, and since when; on a plain wire the last one that came, and when its transmission begins.
+    pub fn transmission(&self) -> Option<(u64, &PacketId)> {
+        match self {
+            Self::Wire(wire) => wire.newest(),
+            Self::Varying(varying) => varying.transmission(),
+            Self::Air(_) => None,
+        }
+    }
+
+    /// Whether it is known of each packet when its transmission begins.
+    pub fn tells_transmissions(&self) -> bool {
+        match self {
+            Self::Wire(_) => true,
+            Self::Varying(varying) => varying.has_rate(),
+            Self::Air(_) => false,
+        }
+    }
+}
+
 /// Names the directions of links, in the order in which they are added: `a>b`, with a number if there is more than one such link.
 /// Random streams follow from these names.
 #[derive(Debug, Default)]

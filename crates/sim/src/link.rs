@@ -219,6 +219,11 @@ impl Wire {
         Some(gone.packet)
     }
 
+    /// The packet that came last, and when its transmission begins.
+    pub fn newest(&self) -> Option<(u64, &PacketId)> {
+        self.ring.back().map(|entry| (entry.start, &entry.packet))
+    }
+
     /// Takes the packet that arrives at the other end, and the one that will arrive next.
     #[inline]
     pub fn arrive(&mut self) -> Option<(Entry, Option<&Entry>)> {

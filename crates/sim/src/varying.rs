@@ -333,6 +333,14 @@ impl Varying {
         [service, dropped, arrival].into_iter().flatten().min().filter(|at| *at < u64::MAX)
     }
 
+    /// The packet that is transmitted, and since when.
+    pub const fn transmission(&self) -> Option<(u64, &PacketId)> {
+        match &self.state {
+            State::Busy { load, start, .. } => Some((*start, &load.packet)),
+            _ => None,
+        }
+    }
+
     /// Begins the next transmission at `now`.
     fn begin<G: PacketStore>(&mut self, parts: &mut Parts<'_, G>, now: u64) {
         self.state = State::Idle(now);

@@ -115,7 +115,16 @@ fn world(last: LinkSpec, scheme: &str) -> (Builder, [NodeId; 3]) {
 }
 
 fn spec(node: NodeId, out: &Shared) -> CaptureSpec {
-    CaptureSpec { name: "test".to_owned(), node, link: None, snaplen: 0, digits: 9, holes: 0.0, out: Box::new(out.clone()) }
+    CaptureSpec {
+        name: "test".to_owned(),
+        node,
+        link: None,
+        behind_queue: false,
+        snaplen: 0,
+        digits: 9,
+        holes: 0.0,
+        out: Box::new(out.clone()),
+    }
 }
 
 fn run(builder: Builder) -> Records {
@@ -289,4 +298,70 @@ fn wireshark_reads_what_is_captured() {
         assert_eq!(broken, row[2].contains("damaged by r>b"), "{row:?}");
     }
     assert_eq!(rows[0][1].split_once('.').map(|(_, fraction)| fraction.len()), Some(9), "nanoseconds");
+}
+
+/// A host whose own link is slow, captured in front of its queue and behind, and what came to the router.
+fn around_the_queue(first: LinkSpec) -> [Vec<Row>; 3] {
+    let mut builder = Builder::new(1, 0);
+    let [a, r, b] = [builder.host("a"), builder.router("r"), builder.host("b")];
+    let plain = |bps| link(bps, 1000, Errors::None, Effect::Erase);
+    builder.link(a, r, first, plain(100_000_000));
+    builder.link(r, b, plain(100_000_000), plain(100_000_000));
+    let end = || {
+        let mut config = Config::modern();
+        let parts = Selection::scheme("sack").build(&mut config).unwrap();
+        End { config, parts }
+    };
+    let (name, start, amount) = ("main".to_owned(), Instant::ZERO, Amount::Octets(1_000_000));
+    builder.tcp(TcpFlow { name, from: a, to: b, start, amount, sender: end(), receiver: end() });
+    let files = [Shared::default(), Shared::default(), Shared::default()];
+    builder.capture(spec(a, &files[0]));
+    builder.capture(CaptureSpec { behind_queue: true, ..spec(a, &files[1]) });
+    builder.capture(spec(r, &files[2]));
+    run(builder);
+    files.map(|file| file.read().0)
+}
+
+#[test]
+fn behind_its_queue_a_host_shows_what_was_transmitted_and_when() {
+    let bps = 5_000_000;
+    let plain = link(bps, 12, Errors::None, Effect::Erase);
+    let jitter = Some(Jitter::new(Duration::from_millis(2), JitterLaw::Uniform));
+    for first in [plain.clone(), LinkSpec { jitter, ..plain }] {
+        let varies = first.jitter.is_some();
+        let [front, behind, router] = around_the_queue(first);
+        let sent = |rows: &[Row]| -> Vec<Row> { rows.iter().filter(|row| row.is_of_sender()).cloned().collect() };
+        let others = |rows: &[Row]| rows.iter().filter(|row| !row.is_of_sender()).count();
+        assert_eq!(others(&front), others(&behind), "what comes in is the same");
+        assert!(behind.windows(2).all(|pair| pair[0].at <= pair[1].at), "in the order of time");
+        let (front, behind, router) = (sent(&front), sent(&behind), sent(&router));
+        // The queue refuses some: these are in front of it only, and the truth in the comments is the same for all others.
+        let is_refused = |row: &Row| row.comment.split(';').next().is_some_and(|fate| fate.ends_with("queue-full"));
+        let refused = front.iter().filter(|row| is_refused(row)).count();
+        assert!(refused > 3 && behind.len() == front.len() - refused, "{refused} of {}, {} behind", front.len(), behind.len());
+        assert!(!behind.iter().any(is_refused));
+        let passed: Vec<&Row> = front.iter().filter(|row| !is_refused(row)).collect();
+        assert!(passed.iter().zip(&behind).all(|(a, b)| a.octets == b.octets && a.comment == b.comment && a.at <= b.at));
+        assert!(passed.iter().zip(&behind).any(|(a, b)| b.at - a.at > 5_000_000), "some wait");
+        // One begins when the one before it has been transmitted.
+        let span = |row: &Row| u64::from(row.original_len) * 8 * 1_000_000_000 / bps;
+        assert!(behind.windows(2).all(|pair| pair[1].at + 1 >= pair[0].at + span(&pair[0])));
+        if !varies {
+            // The link takes 10 ms.
+            assert!(behind.iter().zip(&router).all(|(a, b)| b.at.abs_diff(a.at + span(a) + 10_000_000) <= 1));
+        }
+    }
+}
+
+#[test]
+fn a_queue_that_cannot_be_looked_behind_is_named() {
+    let refused = |change: &dyn Fn(CaptureSpec, [NodeId; 3]) -> CaptureSpec, at: usize| {
+        let (mut builder, nodes) = world(link(2_000_000, 20, Errors::None, Effect::Erase), "sack");
+        builder.capture(change(spec(nodes[at], &Shared::default()), nodes));
+        builder.build().err().map(|error| error.to_string())
+    };
+    let behind = |spec: CaptureSpec, _: [NodeId; 3]| CaptureSpec { behind_queue: true, ..spec };
+    assert_eq!(refused(&behind, 0), None);
+    let error = refused(&behind, 1).unwrap();
+    assert!(error.contains("behind_queue") && error.contains("a host"), "{error}");
 }

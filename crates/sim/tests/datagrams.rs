@@ -184,7 +184,16 @@ fn observers_change_nothing() {
     let (mut builder, a, _) = dumbbell_between(&errors, Effect::Damage);
     builder.sample_every(Duration::from_millis(7));
     let out = Box::new(file.clone());
-    builder.capture(CaptureSpec { name: "a".to_owned(), node: a, link: None, snaplen: 0, digits: 9, holes: 0.0, out });
+    builder.capture(CaptureSpec {
+        name: "a".to_owned(),
+        node: a,
+        link: None,
+        behind_queue: false,
+        snaplen: 0,
+        digits: 9,
+        holes: 0.0,
+        out,
+    });
     let mut watched = run(builder, 20);
     assert_eq!(watched.link_samples.len(), 6 * (20_000_u64.div_ceil(7)) as usize);
     assert!(file.0.lock().unwrap().len() > 2_500_000);

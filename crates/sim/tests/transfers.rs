@@ -135,7 +135,7 @@ fn observers_change_nothing() {
     builder.sample_every(Duration::from_millis(3));
     for node in nodes {
         let (name, out) = ("test".to_owned(), Box::new(io::sink()));
-        builder.capture(CaptureSpec { name, node, link: None, snaplen: 0, digits: 9, holes: 0.1, out });
+        builder.capture(CaptureSpec { name, node, link: None, behind_queue: false, snaplen: 0, digits: 9, holes: 0.1, out });
     }
     let (_, mut watched) = run(builder);
     assert!(watched.flow_samples.iter().any(|sample| sample.srtt.is_some() && sample.pipe > 0));

@@ -78,6 +78,8 @@ pub struct Taking {
     pub snaplen: u32,
     /// The share of packets that they miss.
     pub holes: f64,
+    /// Hosts see what they send behind the queues of their links, as on Linux.
+    pub behind_queue: bool,
 }
 
 /// What a world has left.
@@ -315,7 +317,8 @@ pub fn run(family: Family, number: u64, taking: Taking) -> Outcome {
     }
     let files = [(a, Shared::default()), (if early { left } else { right }, Shared::default()), (b, Shared::default())];
     for (place, (node, file)) in PLACES.iter().zip(&files) {
-        tap(&mut builder, place, *node, file, taking);
+        let behind_queue = taking.behind_queue && *place != PLACES[1];
+        tap(&mut builder, place, *node, file, Taking { behind_queue, ..taking });
     }
     let mut simulation = builder.build().unwrap_or_else(|error| panic!("{about}: {error}"));
     let limits = Limits { until: Some(Instant::ZERO + seconds(120.0)) };
@@ -324,7 +327,7 @@ pub fn run(family: Family, number: u64, taking: Taking) -> Outcome {
     Outcome { captures, records: simulation.into_records(), about }
 }
 
-fn tap(builder: &mut Builder, name: &str, node: NodeId, file: &Shared, Taking { snaplen, holes }: Taking) {
+fn tap(builder: &mut Builder, name: &str, node: NodeId, file: &Shared, Taking { snaplen, holes, behind_queue }: Taking) {
     let (name, out) = (name.to_owned(), Box::new(file.clone()));
-    builder.capture(CaptureSpec { name, node, link: None, snaplen, digits: 6, holes, out });
+    builder.capture(CaptureSpec { name, node, link: None, behind_queue, snaplen, digits: 6, holes, out });
 }

@@ -4,7 +4,7 @@ mod flows;
 
 use crate::address::{AssistedId, DirectionId, EndpointId, HostId, LinkId, NodeId, StationId, Way};
 use crate::build::{Air, Builder, FlowSpec, InputSpec, LineSpec, LinkEnds, NodeSpec};
-use crate::capture::{CaptureSpec, Taps, Vantage};
+use crate::capture::{CaptureSpec, Point, Taps, Vantage};
 use crate::channel::Channel;
 use crate::direction::{Direction, Line, LinkNames};
 use crate::error::BuildError;
@@ -301,14 +301,32 @@ impl Assembly {
             return Err(unfit(&item, "link", "none".to_owned(), "a link of the node at which it is taken"));
         }
         let is_host = self.host_ids.get(spec.node.index()).is_some_and(Option::is_some);
+        if spec.behind_queue && !is_host {
+            return Err(unfit(
+                &item,
+                "behind_queue",
+                "true at a router".to_owned(),
+                "a host; at a router name the link behind it",
+            ));
+        }
         let (mut names, mut vantages) = (Vec::new(), Vec::new());
         for (interface, (number, link)) in watched.into_iter().enumerate() {
             let out = if link.ends[0] == spec.node { Way::Forward } else { Way::Reverse };
             let direction = DirectionId::of(LinkId::new(number), out);
             names.push(self.link_names[direction.index()].clone());
-            vantages.push(Vantage { direction: direction.peer(), interface: interface as u32, inbound: true });
+            vantages.push(Vantage { direction: direction.peer(), interface: interface as u32, point: Point::Exit });
             if is_host || spec.link.is_some() {
-                vantages.push(Vantage { direction, interface: interface as u32, inbound: false });
+                let point = if spec.behind_queue { Point::Transmission } else { Point::Queue };
+                let behind = &self.net.directions[direction.index()];
+                // A queue that pushes packets out after it has taken them changes when others leave.
+                let tells =
+                    behind.line.tells_transmissions() && !(behind.manager.is_some() && matches!(behind.line, Line::Wire(_)));
+                if spec.behind_queue && !tells {
+                    let found = format!("true with the link {}", self.link_names[direction.index()]);
+                    let allowed = "links of a rate, that are no radio and whose queue is drop-tail or manages what leaves it";
+                    return Err(unfit(&item, "behind_queue", found, allowed));
+                }
+                vantages.push(Vantage { direction, interface: interface as u32, point });
             }
         }
         let names: Vec<_> = names.iter().map(String::as_str).collect();

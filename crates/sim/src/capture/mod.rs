@@ -12,4 +12,4 @@ pub use comment::{Damage, Fate, Note};
 pub use file::{Capture, Captured};
 pub(crate) use journeys::{Ended, Sending};
 pub use tap::CaptureSpec;
-pub(crate) use tap::{Seen, Taps, Vantage};
+pub(crate) use tap::{Point, Seen, Taps, Vantage};

@@ -24,6 +24,8 @@ pub struct CaptureSpec {
     /// The link of that node which it watches, in both directions. Without one a host has all its links watched; at a router packets are seen
     /// once, as they come to it.
     pub link: Option<LinkId>,
+    /// Packets that leave the host are seen when their transmission begins: behind the queue of their link, and not if it refuses them.
+    pub behind_queue: bool,
     /// Octets that are kept of each packet; 0: all.
     pub snaplen: u32,
     /// Decimal digits of a second in its times: 6 for microseconds; 9 at most.
@@ -34,14 +36,24 @@ pub struct CaptureSpec {
     pub out: Box<dyn Write + Send>,
 }
 
+/// Where on a direction of a link a packet is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Point {
+    /// Where it comes to the queue.
+    Queue,
+    /// Where its transmission begins.
+    Transmission,
+    /// Where it comes out.
+    Exit,
+}
+
 /// A direction of a link at which a capture watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Vantage {
     pub direction: DirectionId,
     /// The number of its interface in the capture.
     pub interface: u32,
-    /// Packets are seen where they come out of the direction; else before they go into its queue.
-    pub inbound: bool,
+    pub point: Point,
 }
 
 /// What a capture sees of a packet.
@@ -83,9 +95,10 @@ struct Tap {
 pub(crate) struct Taps {
     journeys: Journeys,
     all: Vec<Tap>,
-    /// For each direction, captures and their interfaces that see what comes out of it, and what goes in.
-    exits: Vec<Vec<(usize, u32)>>,
-    entrances: Vec<Vec<(usize, u32)>>,
+    /// For each point, and there for each direction, captures and their interfaces that see what passes.
+    watching: [Vec<Vec<(usize, u32)>>; 3],
+    /// For each direction, when the transmission began that was seen last.
+    begun: Vec<u64>,
     /// Names of the directions.
     links: Vec<String>,
     /// Why the packet that leaves next was sent again.
@@ -95,9 +108,9 @@ pub(crate) struct Taps {
 impl Taps {
     /// No capture yet, in a network with so many endpoints and with directions of these names.
     pub fn new(links: Vec<String>) -> Self {
-        let none = vec![Vec::new(); links.len()];
-        let journeys = Journeys::default();
-        Self { journeys, all: Vec::new(), exits: none.clone(), entrances: none, links, announced: None }
+        let watching = std::array::from_fn(|_| vec![Vec::new(); links.len()]);
+        let begun = vec![u64::MAX; links.len()];
+        Self { journeys: Journeys::default(), all: Vec::new(), watching, begun, links, announced: None }
     }
 
     /// The network has so many endpoints.
@@ -110,8 +123,8 @@ impl Taps {
         let CaptureSpec { name, snaplen, digits, holes, out, .. } = spec;
         let file = Capture::new(name, interfaces, snaplen, digits, out)?;
         for vantage in vantages {
-            let side = if vantage.inbound { &mut self.exits } else { &mut self.entrances };
-            side[vantage.direction.index()].push((self.all.len(), vantage.interface));
+            let point = &mut self.watching[vantage.point as usize];
+            point[vantage.direction.index()].push((self.all.len(), vantage.interface));
         }
         let counts = vec![(0, 0); interfaces.len()];
         self.all.push(Tap { file, snaplen, holes, stream, counts, held: VecDeque::new(), held_octets: 0 });
@@ -144,21 +157,26 @@ impl Taps {
         }
     }
 
-    /// Whether anybody sees what comes out of a direction, or goes into it.
-    pub fn watches(&self, direction: DirectionId, inbound: bool) -> bool {
-        !self.at(direction, inbound).is_empty()
+    /// Whether anybody sees what passes there.
+    pub fn watches(&self, direction: DirectionId, point: Point) -> bool {
+        !self.at(direction, point).is_empty()
     }
 
-    fn at(&self, direction: DirectionId, inbound: bool) -> &[(usize, u32)] {
-        &(if inbound { &self.exits } else { &self.entrances })[direction.index()]
+    /// A transmission began at `at`. Returns whether it is another one than the last.
+    pub fn begins(&mut self, direction: DirectionId, at: u64) -> bool {
+        std::mem::replace(&mut self.begun[direction.index()], at) != at
+    }
+
+    fn at(&self, direction: DirectionId, point: Point) -> &[(usize, u32)] {
+        &self.watching[point as usize][direction.index()]
     }
 
     /// A packet passes.
-    pub fn see(&mut self, direction: DirectionId, inbound: bool, seen: &Seen) {
-        for index in 0..self.at(direction, inbound).len() {
-            let (tap, interface) = self.at(direction, inbound)[index];
+    pub fn see(&mut self, direction: DirectionId, point: Point, seen: &Seen) {
+        for index in 0..self.at(direction, point).len() {
+            let (tap, interface) = self.at(direction, point)[index];
             let Self { journeys, all, links, .. } = self;
-            all[tap].see(journeys, links, interface, inbound, seen);
+            all[tap].see(journeys, links, interface, point == Point::Exit, seen);
         }
     }
 
@@ -192,7 +210,9 @@ impl Tap {
         journeys.hold(seen.journey);
         self.held_octets += kept;
         let seen = Seen { octets, damage, ..*seen };
-        self.held.push_back(Held { interface, inbound, original_len: len as u32, seen });
+        // One that waits in a queue is known before it passes.
+        let place = self.held.iter().rposition(|held| held.seen.at <= seen.at).map_or(0, |last| last + 1);
+        self.held.insert(place, Held { interface, inbound, original_len: len as u32, seen });
         while self.held.len() > MAX_HELD || self.held_octets > MAX_HELD_OCTETS {
             self.write_oldest(journeys, links, false);
         }

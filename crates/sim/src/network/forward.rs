@@ -2,6 +2,7 @@
 
 use super::{Network, Place};
 use crate::address::{DirectionId, EndpointId, HostId, Way};
+use crate::capture::Point;
 use crate::channel::ChannelOutcome;
 use crate::direction::{Direction, Line};
 use crate::events::{Event, Target};
@@ -91,7 +92,7 @@ impl Network {
     #[allow(clippy::inline_always, reason = "each packet comes here at each hop, and there is little to do")]
     fn enqueue_at<const URGENT: bool>(&mut self, direction: DirectionId, load: Load) -> bool {
         if self.watch.is_some() {
-            self.watch_pass(direction, false, &load.packet);
+            self.watch_pass(direction, Point::Queue, &load.packet);
         }
         let mut link = &mut self.directions[direction.index()];
         link.note_offer(load.octets);
@@ -121,7 +122,12 @@ impl Network {
             Line::Air(_) => self.enqueue_air(direction, load, URGENT),
         };
         match taken {
-            Ok(()) => true,
+            Ok(()) => {
+                if self.watch.is_some() {
+                    self.watch_transmission(direction);
+                }
+                true
+            }
             Err(QueueFull(load)) => {
                 self.drop_from_queue(direction, load.packet, Cause::QueueFull);
                 false
@@ -214,7 +220,11 @@ impl Network {
             return None;
         }
         varying.armed = u64::MAX;
-        let arrived = match link.step(self.now, &mut self.packets) {
+        let step = link.step(self.now, &mut self.packets);
+        if self.watch.is_some() {
+            self.watch_transmission(direction);
+        }
+        let arrived = match step {
             Some(Step::Crossed(crossed)) => self.arrive_varying(direction, crossed),
             Some(Step::Dropped { load, cause, .. }) => {
                 self.drop_from_queue(direction, load.packet, cause);
@@ -275,7 +285,7 @@ impl Network {
     fn forward(&mut self, direction: DirectionId, load: Load) -> Option<PacketId> {
         let Load { mut packet, mut host, octets } = load;
         if self.watch.is_some() {
-            self.watch_pass(direction, true, &packet);
+            self.watch_pass(direction, Point::Exit, &packet);
         }
         let traffic = &mut self.directions[direction.index()].traffic;
         traffic.delivered += 1;

@@ -2,7 +2,7 @@
 
 use super::{Network, Protocol};
 use crate::address::{DirectionId, EndpointId};
-use crate::capture::{Ended, Seen, Sending};
+use crate::capture::{Ended, Point, Seen, Sending};
 use crate::packet::PacketId;
 use whyloss_transport::segment::Flags;
 
@@ -38,23 +38,42 @@ impl Network {
         watch.ended(self.packets.get(id).journey, self.now, how);
     }
 
-    /// A packet comes out of a link direction, or goes to its queue.
+    /// A packet passes there.
     #[cold]
-    pub(super) fn watch_pass(&mut self, direction: DirectionId, inbound: bool, id: &PacketId) {
-        if !self.watch.as_ref().is_some_and(|watch| watch.watches(direction, inbound)) {
+    pub(super) fn watch_pass(&mut self, direction: DirectionId, point: Point, id: &PacketId) {
+        if self.watch.as_ref().is_some_and(|watch| watch.watches(direction, point)) {
+            let seen = self.seen(id, self.now);
+            if let Some(watch) = &mut self.watch {
+                watch.see(direction, point, &seen);
+            }
+        }
+    }
+
+    /// Something has happened in a link direction after which it may transmit another packet, now or as far as that is decided.
+    #[cold]
+    pub(super) fn watch_transmission(&mut self, direction: DirectionId) {
+        if !self.watch.as_ref().is_some_and(|watch| watch.watches(direction, Point::Transmission)) {
             return;
         }
+        let Some((at, id)) = self.directions[direction.index()].line.transmission() else { return };
+        let seen = self.seen(id, at);
+        if let Some(watch) = &mut self.watch {
+            if watch.begins(direction, at) {
+                watch.see(direction, Point::Transmission, &seen);
+            }
+        }
+    }
+
+    /// A packet as it is, at `at`.
+    fn seen(&self, id: &PacketId, at: u64) -> Seen {
         let octets = self.octets(id);
         let packet = self.packets.get(id);
         let damage = packet.raw.as_ref().and_then(|raw| {
             let pairs = || raw.original.iter().zip(&raw.octets).enumerate();
             let bits = pairs().map(|(_, (before, now))| (before ^ now).count_ones()).sum();
-            let (at, (before, now)) = pairs().find(|(_, (before, now))| before != now)?;
-            Some((raw.direction, bits, at as u32 * 8 + (before ^ now).leading_zeros()))
+            let (first, (before, now)) = pairs().find(|(_, (before, now))| before != now)?;
+            Some((raw.direction, bits, first as u32 * 8 + (before ^ now).leading_zeros()))
         });
-        let seen = Seen { at: self.now, journey: packet.journey, octets, damage };
-        if let Some(watch) = &mut self.watch {
-            watch.see(direction, inbound, &seen);
-        }
+        Seen { at, journey: packet.journey, octets, damage }
     }
 }

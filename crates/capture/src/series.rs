@@ -5,7 +5,7 @@
 
 use crate::connections::{Connection, Connections, Observer, Side};
 use crate::error::CaptureError;
-use crate::half::{Kind, Retransmission};
+use crate::half::{Kind, Retransmission, Unneeded};
 use crate::headers::Segment;
 use crate::place::Place;
 use crate::records::Record;
@@ -186,8 +186,11 @@ impl Open {
         Seq(seq).near(self.nxt)
     }
 
-    /// Parts the stretch around a position there.
+    /// Parts the stretch around a position there; of too many, whole ones are taken.
     fn split(&mut self, position: u64) {
+        if self.stretches.len() >= MAX_STRETCHES {
+            return;
+        }
         let around = self.stretches.range_mut(..position).next_back().filter(|(_, stretch)| stretch.end > position);
         if let Some((_, stretch)) = around {
             let rest = *stretch;
@@ -427,7 +430,10 @@ impl Observer for Recorder {
     fn on_retransmission(&mut self, connection: u64, side: Side, sent: Retransmission) {
         let rows = self.again.remove(&sent.number).unwrap_or_default();
         match sent.before {
-            Some(_) if sent.unneeded.is_some() => rows.for_each(|row| unneeded(&mut self.series.copies, row)),
+            // Of what lay behind a gap, the acknowledgement that filled the gap says what is known: nothing of the later copy.
+            Some(_) if sent.unneeded.is_some_and(|shown| shown != Unneeded::Behind) => {
+                rows.for_each(|row| unneeded(&mut self.series.copies, row));
+            }
             Some(_) => {}
             None if self.is_full() => self.series.left_out += 1,
             None => {
@@ -538,5 +544,20 @@ impl Series {
     pub fn ways(&self) -> RecordBatch {
         let began = self.began.unwrap_or(Instant::ZERO);
         batch(Ways::batch(self.ways.iter().map(|row| (row, began))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn acknowledgements_of_single_octets_part_no_more_than_there_is_room_for() {
+        let mut open = Open::default();
+        open.stretches.insert(0, Stretch { end: 1 << 20, row: 0, before: None });
+        for position in 0..MAX_STRETCHES as u64 + 100 {
+            open.take(2 * position + 1, 2 * position + 2);
+        }
+        assert!((MAX_STRETCHES - 2..=MAX_STRETCHES).contains(&open.stretches.len()), "{}", open.stretches.len());
     }
 }

@@ -328,3 +328,12 @@ def test_the_list_of_controls_names_what_is_in_the_kernel_alone(monkeypatch: pyt
     CliRunner().invoke(kernel.kernel, ["list"])
     lines = {line.split()[0]: line.split()[1:] for line in shown.getvalue().splitlines() if line.startswith("wl_")}
     assert lines == {"wl_veno": ["yes", "wl_veno"], "wl_bic": ["no", "–"]}
+
+
+def test_a_long_list_is_shortened_and_says_how_to_see_all(tmp_path: Path, small: Path) -> None:
+    (tmp_path / "many.toml").write_text(small.read_text().replace('size = "200 kB"', 'size = "2 kB"\ncount = 100'))
+    shown = typed(tmp_path, "run", "many.toml")
+    assert shown.status == 0, shown.err
+    assert len(re.findall(r"^flow0\.\d+ +newreno", shown.out, re.M)) == 40
+    assert "… and 60 more; --json and --out have all" in shown.out
+    assert len(json.loads(typed(tmp_path, "run", "many.toml", "--json").out)["transfers"]) == 100

@@ -77,6 +77,7 @@ class Listing:
         self.headings = [column.removeprefix(">") for column in columns]
         self.numeric = [column.startswith(">") for column in columns]
         self.rows: list[list[Text]] = []
+        self.rest = ""
 
     def add(self, cells: Sequence[object]) -> None:
         """Adds a row of texts, or of what becomes text."""
@@ -84,6 +85,13 @@ class Listing:
         if len(texts) != len(self.headings):
             raise ValueError(f"a row of {len(texts)} cells for {len(self.headings)} columns")
         self.rows.append(texts)
+
+    def shortened(self, how: str, most: int = 40) -> Listing:
+        """With ``most`` rows, and a line that says how many there are more and ``how`` to see all."""
+        if len(self.rows) > most:
+            self.rest = f"… and {len(self.rows) - most} more; {how}"
+            del self.rows[most:]
+        return self
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draws it in the width that there is."""
@@ -99,6 +107,8 @@ class Listing:
             if position:
                 yield Text("")
             yield from console.render(self._drawn(block, room), options.update(width=room, no_wrap=False))
+        if self.rest:
+            yield Text(self.rest, style="dim")
 
     def _blocks(self, room: int) -> list[list[int]]:
         """Columns that stand beside each other; those after the first block with the rows' names again.

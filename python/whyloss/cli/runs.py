@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "sweep"]
 
+#: How to see all rows of a table that is shortened.
+ALL = "--json and --out have all"
+
 
 @click.command(
     cls=Command,
@@ -165,7 +168,7 @@ def _show(results: Results) -> None:
             _took(line),
             *(line[name] for name in ("losses", "retransmissions", "reductions", "timeouts")),
         )
-    screen.print(listing)
+    screen.print(listing.shortened(ALL))
     protocols = results.protocols.to_polars()
     if 1 < len(protocols) < len(transfers):
         listing = table("\nWhat each scheme got", "scheme", ">transfers", ">goodput", ">mean", ">fairness")
@@ -173,13 +176,13 @@ def _show(results: Results) -> None:
             goodputs = (rate(line[f"{name}_goodput_bps"]) for name in ("protocol", "mean"))
             fairness = "" if line["fairness"] is None else f"{line['fairness']:.3f}"
             row(listing, line["scheme"], line["transfers"], *goodputs, fairness)
-        screen.print(listing)
+        screen.print(listing.shortened(ALL))
     losses = _losses(results)
     if len(losses):
         listing = table("\nWhat was lost, and what the sender made of it", *losses.columns[:-1], ">losses")
         for cells in losses.iter_rows():
             row(listing, *cells)
-        screen.print(listing)
+        screen.print(listing.shortened(ALL))
     if len(boxes := results.middleboxes.to_polars()):
         counted = (">seen", ">stopped", ">sent", ">flows", ">memory")
         listing = table("\nWhat routers did", "router", "link", "kind", *counted)
@@ -187,7 +190,7 @@ def _show(results: Results) -> None:
             counts = (line[f"segments_{name}"] for name in ("seen", "suppressed", "sent"))
             memory = f"{line['peak_octets']} B"
             row(listing, line["router"], line["link"], line["kind"], *counts, line["peak_flows"], memory)
-        screen.print(listing)
+        screen.print(listing.shortened(ALL))
 
 
 #: How a connection ended before its data had arrived.
@@ -244,7 +247,7 @@ def sweep(file: Path, sets: tuple[str, ...], out: Path | None, store: Path, thre
             interval = f"{rate(point['low'])} … {rate(point['high'])}" if point["n"] > 1 else "one run"
             axes = (point[axis] for axis in chosen.axes)
             row(listing, *axes, point["transfer"], point["n"], rate(point["goodput_bps"]), interval)
-        screen.print(listing)
+        screen.print(listing.shortened(ALL))
     say(f"tables: {folder}")
 
 

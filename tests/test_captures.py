@@ -20,6 +20,7 @@ import time
 import zlib
 from importlib.resources import files
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import polars as pl
 import pytest
@@ -487,6 +488,19 @@ def test_a_click_on_a_loss_tells_its_evidence(lossy: Path, tmp_path: Path) -> No
     assert f"sent again as packet {loss['repair']} " in aside
     assert html.escape(loss["evidence"].split("; ")[0], quote=False) in aside
     assert 'class="ladder"' in aside
+
+
+def test_there_is_a_diagram_without_javascript(lossy: Path, tmp_path: Path) -> None:
+    explained = captures.explain(lossy)
+    page = explained.page(tmp_path / "why.html").read_text(encoding="utf-8")
+    (drawn,) = re.findall(r'<div class="stands">(<svg .*?</svg>)</div>', page)
+    root = ElementTree.fromstring(drawn)
+    assert len(root.findall("circle")) == len(explained.losses)
+    data, line = (path.attrib["d"] for path in root.findall("path"))
+    # A bar for each column of pixels that has data, whatever the number of segments.
+    assert 50 < data.count("M") <= 1000
+    assert 50 < line.count("L") <= 1000
+    assert len(drawn) < 100_000
 
 
 def test_what_is_readable_of_a_cut_capture_is_annotated_and_drawn(whyloss: Call, lossy: Path, tmp_path: Path) -> None:

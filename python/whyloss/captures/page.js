@@ -262,9 +262,9 @@ class Diagram {
     const d = this.data, high = 1.1 * this.top(d.rtt_t, d.rtt), base = this.flow.rtt_min || 0;
     const y = this.frame(c, area, 0, high, "round trip, and the queue in it (ms)", (value, step) => told(value * 1e3, step * 1e3));
     this.clipped(c, area, () => {
-      const floor = new Float64Array(d.rtt_t.length).fill(base);
+      this.floor ??= new Float64Array(d.rtt_t.length).fill(base);
       c.globalAlpha = 0.35;
-      this.bars(c, area, y, d.rtt_t, floor, d.rtt, "#d55e00", 1, 0);
+      this.bars(c, area, y, d.rtt_t, this.floor, d.rtt, "#d55e00", 1, 0);
       c.globalAlpha = 1;
       this.bars(c, area, y, d.rtt_t, d.rtt, d.rtt, this.look.ink, 2);
       c.fillStyle = "#009e73";

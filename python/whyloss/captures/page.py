@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from whyloss import _native
 from whyloss.captures import words
+from whyloss.captures.still import still
 from whyloss.captures.summary import ARRIVED, summarise
 from whyloss.report.html import rate
 
@@ -37,7 +38,9 @@ def page(explained: Explained, details: Detailed) -> str:
     summary = summarise(explained)
     chosen = summary.worst.filter(pl.col("connection").is_in(details.connections) & (pl.col("octets") > 0))
     flows = [_flow(explained, details, flow) for flow in chosen.to_dicts()]
-    plain = [{name: value for name, value in flow.items() if name not in ("notes", "limits")} for flow in flows]
+    plain = [
+        {name: value for name, value in flow.items() if name not in ("notes", "limits", "still")} for flow in flows
+    ]
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_text), autoescape=True, undefined=jinja2.StrictUndefined
     )
@@ -118,14 +121,18 @@ def _flow(explained: Explained, details: Detailed, flow: dict[str, Any]) -> dict
     if details.left_out:
         notes.append(f"{details.left_out:,} segments are not drawn: there are too many.")
     times = [part.to_numpy() for part in (sent["time_s"], acks["time_s"]) if len(part)]
+    began = min((float(part[0]) for part in times), default=0.0)
+    ended = max((float(part[-1]) for part in times), default=1.0)
+    marked = [_loss(loss) for loss in losses.head(MOST_MARKED).to_dicts()]
     return {
         "sender": flow["sender"],
         "receiver": flow["receiver"],
         "place": flow["place"],
         "rtt_min": flow["rtt_min_s"],
-        "start": min((float(part[0]) for part in times), default=0.0),
-        "end": max((float(part[-1]) for part in times), default=1.0),
-        "losses": [_loss(loss) for loss in losses.head(MOST_MARKED).to_dicts()],
+        "start": began,
+        "end": ended,
+        "losses": marked,
+        "still": Markup(still(arrays, marked, tones(), (began, ended))),
         "notes": notes,
         "limits": [(name, words.seconds(time)) for name, time in spent.select("limit", "time_s").iter_rows()],
         "arrays": [(name, kind, len(values)) for name, (kind, values) in arrays.items()],

@@ -23,6 +23,7 @@ function sharp(canvas, width, height) {
 }
 
 function live(canvas, diagram, aside) {
+  canvas.parentElement.querySelector(".stands").hidden = true;
   let waiting = false;
   const draw = () => {
     if (waiting) return;

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from whyloss import _native
 from whyloss.captures import words
 from whyloss.captures.still import still
-from whyloss.captures.summary import ARRIVED, summarise
+from whyloss.captures.summary import ARRIVED, cells, summarise
 from whyloss.report.html import rate
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def page(explained: Explained, details: Detailed) -> str:
         about=summary.about,
         remarks=explained.facts["remarks"],
         heads=[*_HEADS, "timeouts", "waited for them", "mostly", "limited by"],
-        worst=[_row(flow) for flow in summary.worst.head(_WORST).to_dicts()],
+        worst=[cells(flow, rate) for flow in summary.worst.head(_WORST).to_dicts()],
         more=max(len(summary.worst) - _WORST, 0),
         causes=[{**row, "words": words.cause(row["cause"])} for row in summary.causes.to_dicts()],
         flows=flows,
@@ -67,22 +67,6 @@ def tones() -> dict[str, str]:
     line = _text("page.js").partition("const CAUSES = {")[2].partition("};")[0]
     pairs = [pair.split(":") for pair in line.replace("\n", " ").split(",") if ":" in pair]
     return {name.strip(' "'): tone.strip(' "') for name, tone in pairs}
-
-
-def _row(flow: dict[str, Any]) -> list[str]:
-    return [
-        str(flow["connection"]),
-        flow["sender"],
-        flow["receiver"],
-        flow["place"],
-        words.amount(flow["acknowledged_octets"]),
-        "" if flow["goodput_bps"] is None else rate(flow["goodput_bps"]),
-        "" if flow["rtt_min_s"] is None else words.seconds(flow["rtt_min_s"]),
-        *(str(flow[name] or "") for name in ("lost", "retransmissions", "timeouts")),
-        words.seconds(flow["waited_s"]) if flow["waited_s"] else "",
-        words.cause(flow["cause"]) if flow["cause"] else "",
-        flow["most_limit"] or "",
-    ]
 
 
 def _flow(explained: Explained, details: Detailed, flow: dict[str, Any]) -> dict[str, Any]:

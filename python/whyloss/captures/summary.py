@@ -10,11 +10,11 @@ import polars as pl
 from whyloss.captures import words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from whyloss.captures.shape import Explained
 
-__all__ = ["ARRIVED", "Summary", "flows", "summarise"]
+__all__ = ["ARRIVED", "Summary", "cells", "flows", "summarise"]
 
 #: Causes of repairs of packets that were not lost.
 ARRIVED = ("reordering", "spurious-timeout", "ack-loss", "capture")
@@ -97,6 +97,23 @@ def flows(explained: Explained) -> pl.DataFrame:
     )
     order = ["waited_s", "lost", "retransmissions", "acknowledged_octets", "connection"]
     return found.sort(order, descending=[True, True, True, True, False])
+
+
+def cells(flow: Mapping[str, Any], rate: Callable[[float], str]) -> list[str]:
+    """A row of :func:`flows` in words, for a table; ``rate`` tells a bit rate."""
+    return [
+        str(flow["connection"]),
+        flow["sender"],
+        flow["receiver"],
+        flow["place"],
+        words.amount(flow["acknowledged_octets"]),
+        "" if flow["goodput_bps"] is None else rate(flow["goodput_bps"]),
+        "" if flow["rtt_min_s"] is None else words.seconds(flow["rtt_min_s"]),
+        *(str(flow[name] or "") for name in ("lost", "retransmissions", "timeouts")),
+        words.seconds(flow["waited_s"]) if flow["waited_s"] else "",
+        words.cause(flow["cause"]) if flow["cause"] else "",
+        flow["most_limit"] or "",
+    ]
 
 
 def _causes(losses: pl.DataFrame) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from whyloss import captures
 from whyloss._native import InputError
 from whyloss.captures import words
 from whyloss.captures.pump import Pump
-from whyloss.captures.summary import flows
+from whyloss.captures.summary import cells, flows
 from whyloss.cli.console import INTERRUPTED, Command, as_json, err, rate, row, say, screen, table, tell_json
 
 if TYPE_CHECKING:
@@ -345,20 +345,7 @@ def _listing(title: str, found: pl.DataFrame) -> Any:
     columns = (">no.", "sender", "receiver", "seen from", ">data", ">goodput", ">rtt min", ">lost", ">resent")
     listing = table(title, *columns, ">timeouts", ">waited", "mostly", "limited by")
     for flow in found.to_dicts():
-        row(
-            listing,
-            flow["connection"],
-            flow["sender"],
-            flow["receiver"],
-            flow["place"],
-            words.amount(flow["acknowledged_octets"]),
-            "" if flow["goodput_bps"] is None else rate(flow["goodput_bps"]),
-            "" if flow["rtt_min_s"] is None else words.seconds(flow["rtt_min_s"]),
-            *(flow[name] or "" for name in ("lost", "retransmissions", "timeouts")),
-            words.seconds(flow["waited_s"]) if flow["waited_s"] else "",
-            words.cause(flow["cause"]) if flow["cause"] else "",
-            flow["most_limit"] or "",
-        )
+        row(listing, *cells(flow, rate))
     return listing
 
 

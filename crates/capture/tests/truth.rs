@@ -122,3 +122,27 @@ proptest! {
         }
     }
 }
+
+/// As Linux takes captures: behind the queues of the hosts.
+#[test]
+fn behind_the_queues_of_hosts_verdicts_are_as_right() {
+    for place in [0, 2] {
+        let [mut front, mut behind] = [Score::default(), Score::default()];
+        for family in [Family::DropTail, Family::Corruption, Family::Bursts, Family::Reordering, Family::Mixed] {
+            for number in 0..3 {
+                for (sum, behind_queue) in [(&mut front, false), (&mut behind, true)] {
+                    let outcome = run(family, number, Taking { behind_queue, ..Taking::default() });
+                    let (analysis, score) = explain(&outcome.captures[place]);
+                    check_rows(&outcome.about, &analysis, &score);
+                    if place == 0 {
+                        check_at_sender(&outcome, &analysis);
+                    }
+                    sum.add(&score);
+                }
+            }
+        }
+        let shares = |score: &Score| [score.trigger_accuracy(), score.need_accuracy(), score.mean_accuracy()].map(Option::unwrap);
+        assert_eq!(front.sent_again, behind.sent_again);
+        assert!(shares(&front).iter().zip(shares(&behind)).all(|(front, behind)| behind > front - 0.01));
+    }
+}

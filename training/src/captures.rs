@@ -13,7 +13,7 @@ use whyloss_capture::connections::Side;
 use whyloss_capture::evidence::Evidence;
 use whyloss_capture::report::Loss;
 use whyloss_capture::source::Source;
-use whyloss_sim::{CaptureSpec, Limits, LossRow, NodeId, Records, Truth};
+use whyloss_sim::{CaptureSpec, Cause as Lost, Limits, LossRow, NodeId, Records, Truth};
 use whyloss_transport::tcp::Judgement;
 use whyloss_transport::{Duration, Instant};
 
@@ -137,6 +137,8 @@ fn line(
     (loss, known): (&Loss, &Evidence),
 ) {
     let (corruption, cause) = match row.truth {
+        // Neither of the two that the model tells apart.
+        Truth::Lost(cause @ Lost::LinkDown) => ("", cause.name()),
         Truth::Lost(cause) => (if cause.is_congestion() { "0" } else { "1" }, cause.name()),
         other => ("", other.name()),
     };

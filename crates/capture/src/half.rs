@@ -9,6 +9,7 @@ use crate::sender::{Report, Sender};
 pub use crate::trigger::Trigger;
 use crate::trigger::{Clues, DUPLICATES};
 use crate::trips::Trips;
+use crate::unseen::Unseen;
 use std::collections::VecDeque;
 use whyloss_transport::segment::Flags;
 use whyloss_transport::time::{Duration, Instant};
@@ -18,6 +19,8 @@ use whyloss_transport::Seq;
 const ROOM: u64 = 1 << 32;
 /// Retransmissions whose need is not settled.
 const MAX_PENDING: usize = 4096;
+/// Segments that may be missing before a damaged one; if it seems to be more, the damage is in its sequence number.
+pub const MAX_BEFORE_DAMAGED: u64 = 32;
 /// A sender and its host take so long at most from an acknowledgement to what it asks for, unless they were seen to be slower.
 const PROMPT: Duration = Duration::from_millis(2);
 
@@ -234,6 +237,7 @@ pub struct Half {
     window: Option<u64>,
     scale: Option<u8>,
     episode: Option<Episode>,
+    unseen: Unseen,
     /// What the sender knew to be acknowledged when its timer last expired.
     expired: Option<u64>,
     /// The same of its latest tail loss probe.
@@ -288,7 +292,8 @@ impl Half {
         if segment.is_damaged() {
             // What its headers say may be the damage. Only what repeats a place that fits is believed.
             self.counts.damaged += 1;
-            if start > self.nxt + (1 << 24) || end + (1 << 24) < self.una {
+            let most = self.nxt + MAX_BEFORE_DAMAGED * u64::from(self.mss);
+            if start > most || end + (1 << 24) < self.una {
                 return Kind::New;
             }
         }
@@ -308,7 +313,14 @@ impl Half {
                 self.counts.probes += 1;
                 return kind;
             }
-            Kind::New => self.anew(segment.at, start),
+            Kind::New => {
+                self.anew(segment.at, start);
+                let goes_on =
+                    segment.len == self.mss && !segment.flags.contains(Flags::PSH) && !segment.flags.contains(Flags::FIN);
+                let trip = self.trips.smoothed().unwrap_or(PROMPT);
+                let timestamp = segment.options.timestamps.map(|(value, _)| value);
+                self.unseen.on_new(segment.at, u64::from(segment.len), goes_on, timestamp, trip);
+            }
         }
         self.put(segment, start, end);
         kind
@@ -538,7 +550,11 @@ impl Half {
     fn kind(&self, segment: &Segment, start: u64, end: u64, syn: bool) -> Kind {
         if start >= self.nxt {
             let probe = self.window == Some(0) && segment.len == 1 && start == self.una && self.nxt == self.una;
-            return if probe { Kind::WindowProbe } else { Kind::New };
+            return match self.repairs_unseen(segment, start) {
+                _ if probe => Kind::WindowProbe,
+                Some(trigger) => Kind::Retransmission(trigger),
+                None => Kind::New,
+            };
         }
         if syn {
             return Kind::Retransmission(Trigger::Handshake);
@@ -555,6 +571,30 @@ impl Half {
             None if end > self.una && self.is_late(segment, end) => Kind::OutOfOrder,
             _ => Kind::Retransmission(self.clues(segment, start, end, seen).trigger()),
         }
+    }
+
+    /// Nothing came for a whole timeout, though the sender is behind the place where what it sent was lost.
+    fn is_paused(&self, at: Instant) -> bool {
+        self.trips.reaction() > PROMPT
+            && self.trips.samples() > 0
+            && self.unseen.ended_at(self.sent_at)
+            && since(at, self.sent_at) >= self.trips.timeout()
+    }
+
+    /// Why data that looks new repairs what never came to the capture, if it does.
+    fn repairs_unseen(&self, segment: &Segment, start: u64) -> Option<Trigger> {
+        if start > self.nxt || segment.flags.contains(Flags::SYN) || segment.len == 0 {
+            return None;
+        }
+        let expired = self.episode.is_some_and(|episode| episode.by_timeout);
+        if expired && self.unseen.covers(start) {
+            return Some(Trigger::AfterTimeout);
+        }
+        let all_arrived = self.una == self.nxt && self.window.is_some_and(|window| window >= u64::from(self.mss));
+        (self.is_paused(segment.at)
+            && all_arrived
+            && self.unseen.stopped(self.mss, segment.at, segment.options.timestamps.map(|(value, _)| value)))
+        .then_some(Trigger::Timeout)
     }
 
     /// The packet that was seen is here again, and was not sent again.
@@ -654,8 +694,10 @@ impl Half {
         let end = start + u64::from(segment.seq_len());
         let seen = self.pieces.seen(start, end).copied();
         let previous = self.previous(end, seen.as_ref());
+        let end_of_flight =
+            if trigger.is_expiry() && self.is_paused(segment.at) { self.unseen.on_expiry(start, self.nxt) } else { self.nxt };
         let begins = Episode {
-            end: self.nxt,
+            end: end_of_flight,
             began: segment.at,
             by_timeout: trigger.is_expiry(),
             repairs: 0,

@@ -42,5 +42,6 @@ pub mod taken;
 pub mod trigger;
 pub mod trips;
 pub mod truth;
+pub mod unseen;
 
 pub use error::{CaptureError, Remark};

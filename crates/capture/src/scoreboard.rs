@@ -5,7 +5,7 @@
 //! so that delays are whole round trips wherever the capture was taken: a queue before the capture shows in the first part, one behind it in
 //! the second.
 
-use crate::half::{Kind, Trigger};
+use crate::half::{Kind, Trigger, MAX_BEFORE_DAMAGED};
 use crate::headers::Segment;
 use std::collections::VecDeque;
 use whyloss_transport::path::{self, Ack, Loss, Path, Sent};
@@ -234,6 +234,9 @@ impl Scoreboard {
         // What lies between was sent and did not come to the capture; it left between its neighbours.
         let full = u64::from(self.path.mss.max(1));
         let missing = (start - self.path.nxt).div_ceil(full);
+        if segment.is_damaged() && missing > MAX_BEFORE_DAMAGED {
+            return;
+        }
         if missing <= (MAX_PIECES - self.pieces.len().min(MAX_PIECES)) as u64 {
             let after = self.newest.map_or(segment.at, |newest| newest.min(segment.at));
             let before = self.pieces.back().map_or(piece.left, |last| last.left.min(piece.left));
@@ -263,6 +266,15 @@ impl Scoreboard {
         witness.on_sent(&sent, &piece);
     }
 
+    /// What is repaired never came to the capture, nor anything behind it: it left within a round trip of what came last.
+    fn on_unseen(&mut self, segment: &Segment, start: u64, end: u64, witness: &mut impl Witness) {
+        let after = self.newest.map_or(segment.at, |newest| newest.min(segment.at));
+        let at = (after + self.path.srtt.unwrap_or_default()).min(segment.at);
+        let piece = self.piece_of(segment, start, end);
+        self.path.nxt = start;
+        self.push(Piece { number: None, at, after, left: self.left(after), damaged: false, ..piece }, witness);
+    }
+
     fn next_order(&mut self) -> u64 {
         self.sent += 1;
         self.sent
@@ -270,6 +282,9 @@ impl Scoreboard {
 
     fn on_again(&mut self, segment: &Segment, (start, end): (u64, u64), trigger: Trigger, witness: &mut impl Witness) {
         let trigger = path::Trigger::from(trigger);
+        if end > self.path.nxt {
+            self.on_unseen(segment, start.max(self.path.nxt), end, witness);
+        }
         self.split(start);
         self.split(end);
         let from = self.pieces.partition_point(|piece| piece.end <= start);

@@ -30,6 +30,8 @@ pub struct Blackout {
     /// The longest pause of the acknowledgements around them: the last one before it, and the first one behind it or how long it had lasted when
     /// the sender repaired.
     pause: Option<(Instant, Instant)>,
+    /// The capture did not see them.
+    unseen: bool,
     /// Octets were under way before the first one, so that acknowledgements were to come.
     awaited: bool,
 }
@@ -100,12 +102,17 @@ impl Blackouts {
             left: piece.left,
             count: 1,
             again: piece.transmission,
+            unseen: piece.number.is_none(),
             pause: around.max_by_key(|(from, to)| to.since(*from)),
             awaited: piece.flight > piece.end - piece.start,
         };
         // It may close what lay between two rows.
         for _ in 0..2 {
-            let touches = |other: &Blackout| other.orders.1 + 1 == row.orders.0 || row.orders.1 + 1 == other.orders.0;
+            let touches = |other: &Blackout| {
+                let adjacent = other.orders.1 + 1 == row.orders.0 || row.orders.1 + 1 == other.orders.0;
+                // What was lost in one pause before the capture is known one repair after the other.
+                adjacent || row.unseen && other.unseen && other.passed.0 == row.passed.0
+            };
             let recent = self.rows.len().saturating_sub(MAX_RECENT);
             let Some(index) = self.rows.range(recent..).position(touches) else { break };
             if let Some(other) = self.rows.remove(recent + index) {

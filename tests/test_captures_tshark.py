@@ -53,9 +53,14 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Any:
         pytest.skip("tshark is not installed")
     folder: Path = tmp_path_factory.mktemp("beside")
     (folder / "copies.toml").write_text(SCENARIO)
-    subprocess.run([WHYLOSS, "run", folder / "copies.toml", "--out", folder], check=True, capture_output=True)
-    (copies,) = folder.glob("*.pcapng")
-    return tool().compare([copies, ROOT / "examples" / "captures" / "congested.pcapng.zst"])
+    command: list[str | Path] = [WHYLOSS, "run", folder / "copies.toml", "--out", folder / "copies"]
+    subprocess.run(command, check=True, capture_output=True)
+    congested = (ROOT / "examples" / "captures" / "congested.toml").read_text(encoding="utf-8")
+    (folder / "congested.toml").write_text(f'{congested}count = 2\n[output]\ncapture = ["server"]\n')
+    command = [WHYLOSS, "run", folder / "congested.toml", "--out", folder / "congested"]
+    subprocess.run(command, check=True, capture_output=True)
+    return tool().compare(sorted(folder.glob("*/*.pcapng")))
+    return tool().compare(sorted(folder.glob("*.pcapng")))
 
 
 def test_the_same_segments_are_compared(compared: Any) -> None:

@@ -2,12 +2,17 @@
 //!
 //! Positions in the stream are numbers of 64 bits whose low 32 bits are those of the header.
 
+mod classify;
+mod news;
+
+pub use crate::trigger::Trigger;
+pub use news::{Counts, Hole, Kind, News, Retransmission, Unanswered, Unneeded};
+
 use crate::headers::{Segment, MAX_SACK_BLOCKS};
 use crate::limits::{Limits, Sent, Stall, Standing};
-use crate::pieces::{Arrived, Piece, Pieces, Sending};
+use crate::pieces::{Arrived, Pieces, Sending};
 use crate::sender::{Report, Sender};
-pub use crate::trigger::Trigger;
-use crate::trigger::{Clues, DUPLICATES};
+use crate::trigger::DUPLICATES;
 use crate::trips::Trips;
 use crate::unseen::Unseen;
 use std::collections::VecDeque;
@@ -23,142 +28,6 @@ const MAX_PENDING: usize = 4096;
 pub const MAX_BEFORE_DAMAGED: u64 = 32;
 /// A sender and its host take so long at most from an acknowledgement to what it asks for, unless they were seen to be slower.
 const PROMPT: Duration = Duration::from_millis(2);
-
-/// What shows that a retransmission was not needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Unneeded {
-    /// The receiver says that it got it twice (RFC 2883).
-    Dsack,
-    /// The acknowledgement echoes the timestamp of the original (RFC 3522).
-    Echo,
-    /// The acknowledgement came sooner than a round trip after it.
-    TooSoon,
-    /// Its data had been acknowledged before it passed the capture.
-    Acknowledged,
-    /// The acknowledgement of a repair before it took its data in: the receiver had it already, and could not say so without SACK.
-    Behind,
-}
-
-impl Unneeded {
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Dsack => "d-sack",
-            Self::Echo => "timestamp",
-            Self::TooSoon => "too-soon",
-            Self::Acknowledged => "acknowledged",
-            Self::Behind => "behind-gap",
-        }
-    }
-}
-
-/// What a data segment was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// New data, or nothing that takes sequence space.
-    New,
-    /// Sent again.
-    Retransmission(Trigger),
-    /// It was overtaken: sent once, and late.
-    OutOfOrder,
-    /// The same packet again: doubled by the network or by the capture.
-    Duplicate,
-    /// An octet before the window, that the peer may answer.
-    KeepAlive,
-    /// An octet beyond a closed window.
-    WindowProbe,
-}
-
-impl Kind {
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Retransmission(_) => "retransmission",
-            Self::OutOfOrder => "out-of-order",
-            Self::Duplicate => "duplicate",
-            Self::KeepAlive => "keep-alive",
-            Self::WindowProbe => "window-probe",
-        }
-    }
-}
-
-/// A segment that was sent again.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Retransmission {
-    /// The number of its record.
-    pub number: u64,
-    /// When it was captured.
-    pub at: Instant,
-    /// Position of its first octet.
-    pub start: u64,
-    /// Position at which the capture begins to know the stream.
-    pub first: u64,
-    /// Octets.
-    pub len: u32,
-    /// Why.
-    pub trigger: Trigger,
-    /// The record of the transmission before it; `None` if that never came to the capture.
-    pub before: Option<u64>,
-    /// Time since that, or since the gap showed.
-    pub after: Duration,
-    /// Duplicate acknowledgements that had come.
-    pub duplicates: u32,
-    /// Octets above it that were selectively acknowledged.
-    pub sacked: u64,
-    /// What shows that it was not needed; `None` if nothing does.
-    pub unneeded: Option<Unneeded>,
-    /// The transmission before it came to the capture, but damaged.
-    pub damaged: bool,
-    timestamp: Option<u32>,
-    before_timestamp: Option<u32>,
-    acknowledged: bool,
-}
-
-/// A stretch of data that was acknowledged, though it never came to the capture.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hole {
-    /// Position of its first octet.
-    pub start: u64,
-    /// Position at which the capture begins to know the stream.
-    pub first: u64,
-    /// Octets.
-    pub len: u64,
-    /// The record that acknowledged it.
-    pub number: u64,
-    /// When that was captured.
-    pub at: Instant,
-}
-
-/// A segment that was neither acknowledged nor sent again, though there was time for it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Unanswered {
-    /// Position of its first octet.
-    pub start: u64,
-    /// Position at which the capture begins to know the stream.
-    pub first: u64,
-    /// Octets.
-    pub len: u64,
-    /// The record of its latest transmission.
-    pub number: u64,
-    /// When that was captured.
-    pub at: Instant,
-    /// For how long nothing came.
-    pub waited: Duration,
-}
-
-/// What becomes known of a direction.
-#[derive(Clone, Debug, PartialEq)]
-pub enum News {
-    /// All that will be known of a retransmission.
-    Retransmission(Retransmission),
-    /// The capture has missed something.
-    Hole(Hole),
-    /// Something was left unanswered.
-    Unanswered(Unanswered),
-    /// Nothing went on for a while.
-    Stall(Stall),
-}
 
 /// A recovery.
 #[derive(Clone, Copy, Debug)]
@@ -177,39 +46,6 @@ struct Episode {
     /// After a timeout new data was sent instead of repairs (F-RTO, RFC 5682), when this was acknowledged. If more is then, the timeout was
     /// spurious.
     tested: Option<u64>,
-}
-
-/// Counts of one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Segments with data.
-    pub segments: u64,
-    /// Octets of data in them.
-    pub octets: u64,
-    /// Segments that were sent again.
-    pub retransmissions: u64,
-    /// Those for which something shows that they were not needed.
-    pub unneeded: u64,
-    /// Segments that were overtaken.
-    pub out_of_order: u64,
-    /// Packets that came twice.
-    pub duplicates: u64,
-    /// Segments that arrived damaged at the capture.
-    pub damaged: u64,
-    /// Octets that were acknowledged, though the capture did not see them.
-    pub unseen_octets: u64,
-    /// Stretches of such octets.
-    pub holes: u64,
-    /// Acknowledgements that the sender had and the capture has not, as timestamps tell; of several in a row one is counted.
-    pub unseen_acks: u64,
-    /// Segments that were neither acknowledged nor sent again, though there was time for it.
-    pub unanswered: u64,
-    /// Keep-alives and probes of a closed window.
-    pub probes: u64,
-    /// Segments marked "congestion experienced".
-    pub marked: u64,
-    /// Times at which the peer's window was closed.
-    pub closed_windows: u64,
 }
 
 /// One direction of a connection's data.
@@ -315,8 +151,11 @@ impl Half {
             }
             Kind::New => {
                 self.anew(segment.at, start);
-                let goes_on =
-                    segment.len == self.mss && !segment.flags.contains(Flags::PSH) && !segment.flags.contains(Flags::FIN);
+                let has_room = self.window.is_none_or(|window| end + u64::from(self.mss) <= self.una + window);
+                let goes_on = segment.len == self.mss
+                    && has_room
+                    && !segment.flags.contains(Flags::PSH)
+                    && !segment.flags.contains(Flags::FIN);
                 let trip = self.trips.smoothed().unwrap_or(PROMPT);
                 let timestamp = segment.options.timestamps.map(|(value, _)| value);
                 self.unseen.on_new(segment.at, u64::from(segment.len), goes_on, timestamp, trip);
@@ -544,149 +383,6 @@ impl Half {
     /// The position of a sequence number, near what is under way.
     fn position(&self, seq: u32) -> u64 {
         Seq(seq).near(self.nxt)
-    }
-
-    /// What a segment with data is.
-    fn kind(&self, segment: &Segment, start: u64, end: u64, syn: bool) -> Kind {
-        if start >= self.nxt {
-            let probe = self.window == Some(0) && segment.len == 1 && start == self.una && self.nxt == self.una;
-            return match self.repairs_unseen(segment, start) {
-                _ if probe => Kind::WindowProbe,
-                Some(trigger) => Kind::Retransmission(trigger),
-                None => Kind::New,
-            };
-        }
-        if syn {
-            return Kind::Retransmission(Trigger::Handshake);
-        }
-        if segment.len <= 1 && end <= self.una && end + 1 >= self.una && self.una == self.nxt {
-            return Kind::KeepAlive;
-        }
-        if segment.len == 1 && self.window == Some(0) {
-            return Kind::WindowProbe;
-        }
-        let seen = self.pieces.seen(start, end);
-        match seen {
-            Some(piece) if self.is_same_packet(segment, &piece.last) => Kind::Duplicate,
-            None if end > self.una && self.is_late(segment, end) => Kind::OutOfOrder,
-            _ => Kind::Retransmission(self.clues(segment, start, end, seen).trigger()),
-        }
-    }
-
-    /// Nothing came for a whole timeout, though the sender is behind the place where what it sent was lost.
-    fn is_paused(&self, at: Instant) -> bool {
-        self.trips.reaction() > PROMPT
-            && self.trips.samples() > 0
-            && self.unseen.ended_at(self.sent_at)
-            && since(at, self.sent_at) >= self.trips.timeout()
-    }
-
-    /// Why data that looks new repairs what never came to the capture, if it does.
-    fn repairs_unseen(&self, segment: &Segment, start: u64) -> Option<Trigger> {
-        if start > self.nxt || segment.flags.contains(Flags::SYN) || segment.len == 0 {
-            return None;
-        }
-        let expired = self.episode.is_some_and(|episode| episode.by_timeout);
-        if expired && self.unseen.covers(start) {
-            return Some(Trigger::AfterTimeout);
-        }
-        let all_arrived = self.una == self.nxt && self.window.is_some_and(|window| window >= u64::from(self.mss));
-        (self.is_paused(segment.at)
-            && all_arrived
-            && self.unseen.stopped(self.mss, segment.at, segment.options.timestamps.map(|(value, _)| value)))
-        .then_some(Trigger::Timeout)
-    }
-
-    /// The packet that was seen is here again, and was not sent again.
-    fn is_same_packet(&self, segment: &Segment, last: &Sending) -> bool {
-        if segment.options.timestamps.map(|(value, _)| value) != last.timestamp {
-            return false;
-        }
-        match (segment.ip_id, last.ip_id) {
-            (Some(this), Some(that)) if this != that => return false,
-            _ => {}
-        }
-        // Nothing is sent again before a round trip is over, nor, if nothing else tells, doubled later than at once.
-        let alike = segment.options.timestamps.is_some() || segment.ip_id.is_some_and(|id| id != 0);
-        let trip =
-            self.trips.shortest().map_or(Duration::from_millis(100), |right| right + self.trips.left().unwrap_or_default());
-        let most = if alike { trip * 3 / 4 } else { PROMPT.min(trip / 2) };
-        since(segment.at, last.at) < most
-    }
-
-    /// What fills a gap was sent before what showed the gap.
-    fn is_late(&self, segment: &Segment, end: u64) -> bool {
-        let Some(after) = self.pieces.once_from(end) else { return false };
-        let lag = since(segment.at, after.last.at);
-        if let (Some(this), Some(that)) = (segment.ip_id, after.last.ip_id) {
-            let ahead = that.wrapping_sub(this);
-            if ahead != 0 && ahead < 1000 {
-                return true;
-            }
-            if this.wrapping_sub(that) < 1000 && this != that {
-                return false;
-            }
-        }
-        if let (Some((this, _)), Some(that)) = (segment.options.timestamps, after.last.timestamp) {
-            // A sender's clock does not go back. If both left within one of its ticks, other evidence has to decide.
-            if this != that {
-                return Seq(this).precedes(Seq(that));
-            }
-        }
-        // What is asked for comes a reaction after the first that showed the gap.
-        match self.trips.left() {
-            Some(left) if left > PROMPT => lag < left - left / 8,
-            _ => self.duplicates < DUPLICATES && self.pieces.sacked_above(end) < u64::from(DUPLICATES * self.mss),
-        }
-    }
-
-    /// When what is sent again was sent before, or, if that never came to the capture, when the gap showed.
-    fn previous(&self, end: u64, seen: Option<&Piece>) -> Instant {
-        seen.map(|piece| piece.last.at).or_else(|| self.pieces.from(end).map(|piece| piece.last.at)).unwrap_or(self.una_at)
-    }
-
-    fn clues(&self, segment: &Segment, start: u64, end: u64, seen: Option<&Piece>) -> Clues {
-        let (sender, trips) = (&self.sender, &self.trips);
-        let reaction = trips.reaction();
-        let heard = sender.heard + reaction;
-        let varies = (trips.reaction_varies() * 4).min(trips.smoothed().unwrap_or_default() / 4);
-        let blur = PROMPT.max(reaction / 4).max(varies);
-        // Where the way to the sender is the smaller part, or timestamps measure it, it is known well.
-        let near = segment.options.timestamps.is_some() || trips.shortest().is_some_and(|right| right > reaction);
-        let started = (sender.una_at + reaction).max(seen.map_or(Instant::ZERO, |piece| piece.last.at));
-        Clues {
-            head: start <= sender.una,
-            tail: end >= self.nxt,
-            duplicates: sender.duplicates,
-            sacked: sender.sacked > 0,
-            // At a receiver what is seen for the first time may be a repair already.
-            repeated: self
-                .episode
-                .is_some_and(|episode| start < episode.end && seen.is_some_and(|piece| piece.last.at >= episode.began)),
-            overtaken: seen.is_none_or(|piece| sender.delivered > piece.last.at),
-            overtaken_now: seen.is_some_and(|piece| sender.delivered > piece.last.at && sender.delivered_before <= piece.last.at),
-            stale: near
-                && sender.sacked == 0
-                && sender.duplicates > DUPLICATES
-                && since(segment.at, sender.third_at + reaction) > blur
-                && since(segment.at, heard) > blur,
-            waited: since(segment.at, started),
-            quiet: since(segment.at, heard),
-            idle: since(segment.at, heard.max(self.sent_at)),
-            blur,
-            trip: trips.smoothed(),
-            timeout: trips.timeout(),
-            // What the sender can no longer repair it began to repair before it heard that it need not.
-            recovery: self
-                .episode
-                .filter(|episode| {
-                    start < episode.end && (start >= sender.una || since(segment.at, episode.latest) < trips.timeout())
-                })
-                .map(|episode| episode.by_timeout),
-            expired: self.expired == Some(sender.una),
-            probes: !self.sends_no_probes && self.sack != [Some(false); 2] && !self.sack.contains(&Some(false)),
-            probed: self.probed == Some(sender.una),
-        }
     }
 
     /// A segment is sent again.

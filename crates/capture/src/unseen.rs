@@ -15,7 +15,7 @@ pub struct Unseen {
     octets: (u64, u64),
     /// When new data came last.
     newest: Instant,
-    /// The newest segment was of full length, and its sender had more.
+    /// The newest segment was of full length, and its sender had more and was allowed to send it.
     goes_on: bool,
     /// The first timestamp of the sender that was seen and the newest, and when they were.
     clock: Option<[(Instant, u32); 2]>,
@@ -24,7 +24,7 @@ pub struct Unseen {
 }
 
 impl Unseen {
-    /// New data came: of full length, and without a sign that it is the last for a while, if it `goes_on`.
+    /// New data came: of full length, and without a sign that it is the last for a while or fills the receive window, if it `goes_on`.
     pub fn on_new(&mut self, at: Instant, octets: u64, goes_on: bool, timestamp: Option<u32>, trip: Duration) {
         if let Some(value) = timestamp {
             self.clock = Some([self.clock.map_or((at, value), |[first, _]| first), (at, value)]);

@@ -331,5 +331,6 @@ fn other_clocks_tell_the_same() {
             agreement.add(&whole, &is, (1, u64::MAX));
         }
     }
-    agreement.check("a clock that is set", [0.97, 0.95, 0.9, 0.85]);
+    // Ten seconds forward look like a timeout, after which repairs are expected.
+    agreement.check("a clock that is set", [0.93, 0.95, 0.9, 0.85]);
 }

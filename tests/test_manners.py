@@ -117,7 +117,7 @@ def test_init_writes_what_runs_and_what_editors_check_it_by(tmp_path: Path) -> N
 
 def test_examples_are_listed_and_copied_with_what_they_name(tmp_path: Path) -> None:
     listed = json.loads(typed(tmp_path, "examples", "--json").out)
-    assert {one["name"] for one in listed} >= {"lossy-link", "error-rates", "pattern", "own_part", "policer"}
+    assert {one["name"] for one in listed} >= {"lossy-link", "error-rates", "pattern", "own_part", "random-loss"}
     assert all(10 < len(one["about"]) < 200 for one in listed), listed
     assert "lossy-link" in typed(tmp_path, "examples").out
     for name, files in (("pattern", {"pattern.bits"}), ("error-rates", {"lossy-link.toml", "sweep.schema.json"})):

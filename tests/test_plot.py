@@ -308,6 +308,7 @@ def test_a_folder_without_what_is_needed_says_which_setting_fills_it(whyloss: Ca
         assert setting in done.err
     for option in (["--set", "path.rate=1 Mbps"], ["--run", "3"]):
         assert "goes with a scenario" in whyloss("plot", "bare", *option).err
+    (lossy.parent / "bare" / "SHA256SUMS").unlink()
     pl.DataFrame({"a": [1]}).write_parquet(lossy.parent / "bare" / "runs.parquet")
     assert "not a table of runs: it has no column" in whyloss("plot", "bare").err
     (lossy.parent / "bare" / "runs.parquet").write_bytes(b"PAR1 and nothing")
@@ -320,6 +321,7 @@ def test_a_folder_of_many_runs_is_refused(lossy: Path, tmp_path: Path) -> None:
     results = Scenario.load(lossy).run()
     results.save(tmp_path / "many")
     runs = pl.read_parquet(tmp_path / "many" / "runs.parquet")
+    (tmp_path / "many" / "SHA256SUMS").unlink()
     pl.concat([runs, runs]).write_parquet(tmp_path / "many" / "runs.parquet")
     with pytest.raises(traces.TraceError, match="holds 2 runs, and a figure shows one"):
         traces.open_run(tmp_path / "many")

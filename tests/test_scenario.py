@@ -92,7 +92,10 @@ def test_results_are_saved_as_parquet(small: Path, tmp_path: Path) -> None:
     results = wl.Scenario.load(small).run()
     results.save(tmp_path / "out")
     assert pl.read_parquet(tmp_path / "out" / "losses.parquet").equals(results.losses.to_polars())
-    assert sorted(p.stem for p in (tmp_path / "out").iterdir()) == sorted(results.names)
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "SHA256SUMS",
+        *(f"{name}.parquet" for name in results.names),
+    }
 
 
 def test_objects_show_themselves(small: Path) -> None:

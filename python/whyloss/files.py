@@ -59,7 +59,10 @@ def check(path: Path) -> None:
     """
     noted = _noted(path.parent).get(path.name)
     if noted is not None and path.is_file() and _sum(path) != noted:
-        raise InputError(f"{path}: it is not as it was written: its SHA-256 is not the one in {SUMS}")
+        raise InputError(
+            f"{path}: it is not as it was written: its SHA-256 is not the one in {SUMS}; "
+            "delete that file if the change is yours"
+        )
 
 
 def _noted(folder: Path) -> dict[str, str]:

@@ -79,7 +79,7 @@ ILLNESSES: dict[str, tuple[str, Any, str]] = {
 }
 
 
-#: About half of what Linux loses by chance is taken for congestion: a little more than half, or a little less.
+#: Of what Linux loses by chance here, 19 to 69 % is taken for congestion: more, or less, than half.
 DOUBTFUL = pytest.mark.xfail(strict=False, reason="losses by chance are taken for congestion too often")
 
 

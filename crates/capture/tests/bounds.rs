@@ -154,6 +154,22 @@ fn a_packet_with_damaged_addresses_opens_no_connection() {
 }
 
 #[test]
+fn a_damaged_sequence_number_moves_nothing() {
+    let made = traffic::Settings { packets: 4000, loss: 0.01, snap: 2000, ..traffic::Settings::default() };
+    let true_one = analysed(made, &Settings::default());
+    // One segment with data seems to lie 2^24 octets further on.
+    let damaged = analysed_file(changed(made, |number, ip| {
+        if number == 1500 {
+            assert_eq!(ip.len(), 1500, "it has data");
+            ip[24] ^= 1;
+        }
+    }));
+    let (is, was) = (damaged.flows[0].counts, true_one.flows[0].counts);
+    assert_eq!(is.damaged, 1);
+    assert!(is.retransmissions.abs_diff(was.retransmissions) <= 1, "{} for {}", is.retransmissions, was.retransmissions);
+}
+
+#[test]
 fn captures_cut_anywhere_are_read_up_to_there_or_refused() {
     let settings = Settings { workers: 1, ..Settings::default() };
     let read = |name: &str, octets: &[u8]| {

@@ -149,6 +149,10 @@ impl Down {
         }
         let behind = self.kept.range(una + 1..).count() as u64;
         let Some(missing) = self.kept.get_mut(&una).filter(|kept| duplicate && !kept.senders) else { return (true, None) };
+        // The receiver refuses what is kept, perhaps for its timestamp. The sender has to hear what is missing.
+        if missing.repairs >= settings.repairs && missing.timeouts >= settings.timeouts {
+            return (true, None);
+        }
         self.duplicates += 1;
         if self.expected > 0 {
             self.expected -= 1;

@@ -176,6 +176,19 @@ fn what_nothing_follows_is_repaired_by_the_timer_a_bounded_number_of_times() {
 }
 
 #[test]
+fn what_it_has_given_up_it_does_not_hide() {
+    // The mobile host refuses what is kept, so it asks for the same again and again.
+    let mut station = Station::begun(Settings { timeouts: 2, ..Settings::default() });
+    assert_eq!(station.up(ack(2)), (true, vec![]));
+    assert_eq!(station.up(ack(2)), (false, vec![2]));
+    assert_eq!((station.expire(), station.expire()), (vec![2], vec![2]));
+    assert_eq!(station.due(), None);
+    let again: Vec<Outcome> = (0..4).map(|_| station.up(ack(2))).collect();
+    assert!(again.contains(&(false, vec![2])), "its second repair: {again:?}");
+    assert_eq!(again.last(), Some(&(true, vec![])), "the sender hears: {again:?}");
+}
+
+#[test]
 fn a_crowded_queue_leaves_the_loss_to_congestion_control() {
     let mut station = Station::begun(Settings::default());
     station.cross(Side::Fixed, true, data(10));

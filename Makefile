@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
 # Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python cores soak soak-capture bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs model model-captures lock wheel clean distclean
+.PHONY: help setup demo test test-rust test-python cores soak soak-capture bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs model model-captures lock sdist wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -150,6 +150,9 @@ model-captures: ## Train the model that judges captures anew (some minutes), and
 
 wheel: $(VENV)/.installed ## Build a wheel for distribution in dist/
 	$(BIN)/maturin build --release --locked $(KERNEL_MODULE) --out dist
+
+sdist: $(VENV)/.installed ## Pack what a build of the package needs, in dist/
+	$(BIN)/maturin sdist --out dist
 
 lock: $(VENV)/.installed ## Pin the newest Python packages that pyproject.toml admits
 	$(BIN)/python -m pip install --quiet uv

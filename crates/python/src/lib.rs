@@ -6,11 +6,8 @@
 // PyO3 hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
 
-mod bridge;
-mod bulk;
 mod catalogue;
 mod convert;
-mod emulation;
 mod error;
 mod explain;
 mod interrupt;
@@ -18,22 +15,18 @@ mod kernel;
 mod observer;
 mod pattern;
 mod plugin;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+mod real;
 mod scenario;
 mod sweep;
 mod table;
-mod testbed;
 mod views;
-mod wire;
 
 use pyo3::prelude::*;
 
 /// What `import whyloss` stands on.
 #[pymodule]
 mod _native {
-    #[pymodule_export]
-    use super::bridge::Bridge;
-    #[pymodule_export]
-    use super::bulk::BulkTransfer;
     #[pymodule_export]
     use super::catalogue::{causes, describe, parts, profiles, scenario_schema, schemes, sweep_schema};
     #[pymodule_export]
@@ -57,19 +50,17 @@ mod _native {
     #[pymodule_export]
     use super::plugin::add_part;
     #[pymodule_export]
+    use super::real::{Bed, Bridge, BulkTransfer, WireHost};
+    #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::sweep::Sweep;
     #[pymodule_export]
     use super::table::{table_names, Results, Table};
     #[pymodule_export]
-    use super::testbed::Bed;
-    #[pymodule_export]
     use super::views::{
         Ack, AfterTimeout, Assessment, Loss, PathInfo, Response, Sent, Timeout, TimeoutResponse, Verdict, Window,
     };
-    #[pymodule_export]
-    use super::wire::WireHost;
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,6 +1,6 @@
 //! A link between two TUN devices for Python.
 
-use crate::emulation::{refuse, Emulation, Wishes};
+use super::emulation::{refuse, Emulation, Wishes};
 use crate::error::{raise, InputError, UnavailableError, WhylossError};
 use crate::scenario::Scenario;
 use crate::table::Table;

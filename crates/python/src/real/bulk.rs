@@ -1,8 +1,8 @@
 //! Transfers between two hosts of the engine in a test bed.
 
+use super::testbed::Bed;
 use crate::error::{raise, WhylossError};
 use crate::scenario::Scenario;
-use crate::testbed::Bed;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::net::SocketAddr;

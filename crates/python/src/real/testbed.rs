@@ -1,6 +1,6 @@
 //! Test beds for Python: the wires of a scenario between real hosts.
 
-use crate::emulation::{refuse as refuse_link, Emulation, Wishes};
+use super::emulation::{refuse as refuse_link, Emulation, Wishes};
 use crate::error::{raise, InputError, UnavailableError, WhylossError};
 use crate::scenario::Scenario;
 use crate::table::Table;

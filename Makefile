@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
 # Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python cores soak soak-capture bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs model model-captures lock sdist wheel clean distclean
+.PHONY: help setup demo test test-rust test-python worlds cores soak soak-capture bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs model model-captures lock sdist wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 CARGO ?= cargo
 FUZZ_SECONDS ?= 30
 SOAK_ROUNDS ?= 1000
+WORLDS ?= 10
 SOAK_PACKETS ?= 200000000
 SOAK_SNAP ?= 96
 
@@ -46,6 +47,13 @@ test-rust:
 
 test-python: build
 	$(BIN)/python -m pytest
+
+worlds: ## Run the property tests in WORLDS sets of random worlds, others each time; what it prints repeats a set
+	@for round in $$(seq $(WORLDS)); do seed=$${PROPTEST_RNG_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
+	echo "worlds: set $$round of $(WORLDS); to repeat it: PROPTEST_RNG_SEED=$$seed make worlds WORLDS=1"; \
+	PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --locked -p whyloss-transport --lib && \
+	PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --locked -p whyloss-testkit --test worlds --test networks --test timeouts --test recovery --test dccp --test ring && \
+	PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --locked -p whyloss-capture --test truth --test join --test bounds --test limits || exit 1; done
 
 cores: ## Compare the kernel controls' integer cores with the engine on a million random connections each
 	WHYLOSS_SEQUENCES=1000000 $(CARGO) test --locked -p whyloss-kernel --test cores -- --nocapture

@@ -18,7 +18,13 @@ PREFIX = "wl_"
 
 
 def available() -> set[str]:
-    """The congestion controls that connections can be given now."""
+    """The congestion controls that connections can be given now.
+
+    Raises:
+        whyloss.UnavailableError: this is not Linux.
+    """
+    if not _AVAILABLE.exists():
+        raise _native.UnavailableError("there are no congestion controls to choose from: that needs Linux")
     return set(_AVAILABLE.read_text(encoding="ascii").split())
 
 

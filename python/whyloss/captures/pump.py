@@ -10,6 +10,8 @@ import threading
 from contextlib import ExitStack
 from pathlib import Path
 
+from whyloss import _native
+
 __all__ = ["KEPT", "STDIN", "Pump"]
 
 #: What messages call it.
@@ -25,6 +27,10 @@ class Pump:
 
     def __init__(self, source: int = 0, *, keep: bool = False, at_most: int = KEPT) -> None:
         """Reads ``source``. With ``keep``, the first ``at_most`` octets are kept in a temporary file."""
+        if not hasattr(select, "poll"):
+            raise _native.UnavailableError(
+                "this system cannot explain a capture while it comes: save it, and name its file"
+            )
         self._source = source
         self._room = at_most if keep else 0
         self._end = ExitStack()

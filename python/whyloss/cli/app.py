@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 from typing import NoReturn
 
@@ -37,6 +36,9 @@ from whyloss.extras import hint
 from whyloss.pack import PackError
 
 __all__ = ["main"]
+
+#: Nobody reads the output: as if SIGPIPE, which is not known everywhere, had ended it.
+UNREAD = 128 + 13
 
 
 @click.group(
@@ -125,7 +127,7 @@ def _run() -> int:
     except BrokenPipeError:
         # The reader has seen enough (`whyloss schemes | head`): nobody is left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        return UNREAD
     except ModuleNotFoundError as missing:
         if (brings := hint(missing)) is None:
             raise

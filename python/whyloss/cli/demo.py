@@ -21,7 +21,7 @@ _LINK_MBPS = 10.0
 _BAR = 30
 
 
-@click.group(cls=Group, examples=["whyloss demo kernel"])
+@click.group(cls=Group, linux="TUN devices, network namespaces and BPF", examples=["whyloss demo kernel"])
 def demo() -> None:
     """See it work, in network namespaces that vanish afterwards."""
 

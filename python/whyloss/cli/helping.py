@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from whyloss import _native
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["STATUSES", "Command", "Group"]
+__all__ = ["STATUSES", "Command", "Group", "ask_for_linux"]
 
 #: What every command's exit status means.
 STATUSES = ("0 done", "1 failed", "2 bad input", "130 interrupted", "141 nobody reads the output")
 
 
+def ask_for_linux(command: str, why: str) -> None:
+    """Raises what says that ``command`` works on Linux alone, anywhere else; ``why`` says what it needs of it."""
+    if not sys.platform.startswith("linux"):
+        raise _native.UnavailableError(
+            f"`{command}` needs Linux, for {why}; simulations, papers and captures work here too"
+        )
+
+
 class _Helpful(click.Command):
     """Whose help begins with examples and ends with what the exit status means."""
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), also: Sequence[str] = (), **kwargs: Any) -> None:
-        """Takes the examples, and exit statuses of its own, beside what every command takes."""
+    def __init__(
+        self, *args: Any, examples: Sequence[str] = (), also: Sequence[str] = (), linux: str = "", **kwargs: Any
+    ) -> None:
+        """Takes the examples, exit statuses of its own and what it needs Linux for, beside what every command takes."""
         super().__init__(*args, **kwargs)
+        self.linux = linux
         self.examples = examples
         self.also = also
 
@@ -64,6 +78,15 @@ class _Helpful(click.Command):
 
 class Command(_Helpful):
     """A command."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carries it out, where it can be; what a group needs its commands need, too."""
+        up: click.Context | None = ctx
+        while up is not None:
+            if why := getattr(up.command, "linux", ""):
+                ask_for_linux(ctx.command_path, why)
+            up = up.parent
+        return super().invoke(ctx)
 
 
 class Group(_Helpful, click.Group):

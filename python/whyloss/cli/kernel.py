@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import sys
 from pathlib import Path
 
@@ -21,6 +20,8 @@ LOADED_BY = Path("/run/whyloss/loaded-by")
 
 def _user() -> str:
     """Who asks: whoever became root by sudo is still himself."""
+    import pwd  # Windows has none
+
     return os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
 
 
@@ -33,6 +34,7 @@ def _loaded_by() -> str:
 
 @click.group(
     cls=Group,
+    linux="congestion controls in BPF",
     examples=[
         "whyloss kernel check                       # can this kernel do it?",
         "whyloss kernel load                        # load the congestion controls",

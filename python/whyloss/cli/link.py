@@ -20,6 +20,7 @@ _MISSING = 127
 
 @click.command(
     cls=Command,
+    linux="TUN devices and network namespaces",
     context_settings={"ignore_unknown_options": False},
     examples=[
         "whyloss link 20ms 10Mbps --loss 1% -- curl -o /dev/null https://example.org/file",

@@ -12,6 +12,7 @@ import click
 from rich.text import Text
 
 from whyloss.cli.console import Command, Watch, as_json, row, say, screen, stopping, table, tell_json
+from whyloss.cli.helping import ask_for_linux
 from whyloss.cli.options import SIMULATOR_ONLY, store_option, with_own_option
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ def reproduce(
     """
     from whyloss import papers as library
 
+    if on:
+        ask_for_linux("whyloss reproduce --on", "TUN devices and network namespaces")
     chosen = library.load(paper)
     if readings and all_readings:
         raise click.BadParameter("give either --reading or --all-readings", param_hint="--reading")

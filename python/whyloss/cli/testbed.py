@@ -177,6 +177,7 @@ def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
 
 @click.command(
     cls=Command,
+    linux="TUN devices and network namespaces",
     examples=[
         "whyloss testbed examples/lossy-link.toml                           # a shell on the first host",
         "whyloss testbed path.toml --start client='iperf3 -s' --run server='iperf3 -c client -t 10'",
@@ -283,6 +284,7 @@ def _with_keys() -> None:
 
 @click.command(
     cls=Command,
+    linux="TUN devices and network namespaces",
     examples=[
         "whyloss emulate examples/lossy-link.toml --tun left --tun right     # until Ctrl-C",
         "whyloss emulate path.toml --tun left --tun right --duration 60 --out out/link",

@@ -62,6 +62,7 @@ def _endpoint(_: click.Context, __: click.Parameter, value: str | None) -> tuple
 
 @click.command(
     cls=Command,
+    linux="what its kernel tells by BPF",
     examples=[
         "whyloss top                                   # everything",
         "whyloss top --sort retransmits --port 443",

@@ -87,6 +87,7 @@ def host_options(tun: str, address: str) -> Callable[[Callable[..., None]], Call
 
 @click.command(
     cls=Command,
+    linux="TUN devices",
     examples=[
         "whyloss serve FILE                                     # then, beside it: curl -O http://198.18.1.2/FILE",
         "whyloss serve FOLDER --scheme checksum-ld --port 8000",
@@ -125,6 +126,7 @@ def serve(path: Path, port: int, limit: int | None, as_json: bool, shadows: tupl
 
 @click.command(
     cls=Command,
+    linux="TUN devices",
     examples=[
         "whyloss fetch http://198.18.2.1:8000/FILE        # from a server of this machine's kernel",
         "whyloss fetch http://198.18.1.2/FILE -o copy     # from `whyloss serve`, with IP forwarding on",

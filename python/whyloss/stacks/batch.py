@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import platform
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class Job:
             "scenario": self.scenario.native.digest(self.run),
             "on": self.on,
             "controls": dict(self.controls),
-            "kernel": [os.uname().release, os.uname().version],
+            "kernel": [platform.release(), platform.version()],
             "build": build(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]

@@ -7,7 +7,9 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tomllib
 from collections import Counter
 from types import SimpleNamespace
@@ -21,7 +23,7 @@ from rich.console import Console
 
 from conftest import ROOT, WHYLOSS, Ended
 from whyloss.cli import kernel
-from whyloss.cli.app import app
+from whyloss.cli.app import app, main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -140,6 +142,10 @@ def test_examples_are_listed_and_copied_with_what_they_name(tmp_path: Path) -> N
         ("describe cubi", "cubic"),
         ("describe path.que", "path.queue"),
         ("examples lossy-l", "lossy-link"),
+        ("compare --beside cub", "cubic"),
+        ("friendly newren", "newreno"),
+        ("kernel load wl_ven", "wl_veno"),
+        ("kernel use wl_ven", "wl_veno"),
         ("comp", "completion"),
     ],
 )
@@ -269,6 +275,84 @@ def test_a_scenario_comes_from_the_standard_input(tmp_path: Path, small: Path) -
     wrong = piped("[pth]")
     assert wrong.returncode == 2
     assert "standard input:1: pth" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (("plot", "-", "--to", "0.5"), "out/scenario/series.svg"),
+        (("compare", "-", "--scheme", "sack", "--max-runs", "2", "--plot", "c.svg"), "c.svg"),
+        (("friendly", "sack", "cubic", "--scenario", "-", "--runs", "2"), "out/store"),
+        (("sweep", "-"), "out/sweep/runs.parquet"),
+    ],
+)
+def test_other_commands_take_the_standard_input_too(
+    tmp_path: Path, small: Path, words: tuple[str, ...], file: str
+) -> None:
+    text = f'[sweep]\nbase = "{small.name}"\nruns = 2\n' if words[0] == "sweep" else small.read_text()
+    done = subprocess.run([WHYLOSS, *words], cwd=tmp_path, input=text, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / file).exists()
+    wrong = subprocess.run([WHYLOSS, *words], cwd=tmp_path, input="[pth]", capture_output=True, text=True, timeout=60)
+    assert wrong.returncode == 2
+    assert "standard input:1: pth" in wrong.stderr
+
+
+def test_a_panic_is_one_sentence_that_says_what_to_report() -> None:
+    code = "from whyloss import _native; from whyloss.cli import app; app.app.main = {}; app.main()"
+    panics = "lambda **_: _native.panic('slot 3\\x1b is free')"
+    done = subprocess.run([sys.executable, "-c", code.format(panics)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    (told,) = done.stderr.splitlines()
+    assert told.startswith("error: this is a mistake in whyloss ")
+    assert "slot 3  is free (crates/python/src/panic.rs:" in told
+    assert "please report this line" in told
+    assert "github.com/whyloss/whyloss/issues" in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plot", "--rate", "100Mbps", "--set", "scenario.duration=2000 s"),
+        ("compare", "--rate", "100Mbps", "--loss", "1%", "--duration", "2000 s"),
+        ("report", "long.toml"),
+    ],
+)
+def test_ctrl_c_ends_a_command_within_a_moment(tmp_path: Path, small: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "long.toml").write_text(
+        small.read_text().replace('size = "200 kB"', "").replace("seed = 3", 'duration = "2000000 s"')
+    )
+    process = subprocess.Popen(
+        [WHYLOSS, *words],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "WHYLOSS_PROGRESS_S": "0.05"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    with process:
+        assert process.stderr is not None
+        begun = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert " % after " in begun
+    assert process.returncode == 130, err
+    assert "stopped" in err
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_while_a_picture_is_drawn(tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("whyloss.traces.draw_series", interrupted)
+    monkeypatch.setattr(sys, "argv", ["whyloss", "plot", str(small), "-o", "x.svg"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert not (tmp_path / "x.svg").exists()
 
 
 def test_progress_without_a_terminal_is_lines_with_how_far_it_is(tmp_path: Path, small: Path) -> None:

@@ -57,6 +57,11 @@ class Sweep:
         return cls._of(_native.Sweep.load(Path(path)))
 
     @classmethod
+    def parse(cls, text: str, origin: str = "sweep", folder: str | PathLike[str] = "") -> Sweep:
+        """Reads a sweep from TOML text; messages call it ``origin``. Relative paths in it start at ``folder``."""
+        return cls._of(_native.Sweep.from_toml(text, origin, Path(folder)))
+
+    @classmethod
     def _of(cls, native: _native.Sweep) -> Sweep:
         made = cls.__new__(cls)
         made._native = native

@@ -13,6 +13,7 @@ mod explain;
 mod interrupt;
 mod kernel;
 mod observer;
+mod panic;
 mod pattern;
 mod plugin;
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
@@ -22,11 +23,13 @@ mod sweep;
 mod table;
 mod views;
 
-use pyo3::prelude::*;
+use pyo3::pymodule;
 
 /// What `import whyloss` stands on.
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::catalogue::{causes, describe, parts, profiles, scenario_schema, schemes, sweep_schema};
     #[pymodule_export]
@@ -46,6 +49,8 @@ mod _native {
     #[pymodule_export]
     use super::observer::Observer;
     #[pymodule_export]
+    use super::panic::panic;
+    #[pymodule_export]
     use super::pattern::write_pattern;
     #[pymodule_export]
     use super::plugin::add_part;
@@ -64,4 +69,13 @@ mod _native {
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    use pyo3::panic::PanicException;
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::panic::explain_panics();
+        Ok(())
+    }
 }

@@ -25,6 +25,12 @@ impl Sweep {
         LabSweep::load(path).map(Self::of).map_err(|error| raise(&error))
     }
 
+    /// Reads a sweep from TOML text; relative paths in it start at `folder`.
+    #[staticmethod]
+    fn from_toml(text: &str, origin: &str, folder: PathBuf) -> PyResult<Self> {
+        LabSweep::from_toml(text, origin, folder).map(Self::of).map_err(|error| raise(&error))
+    }
+
     /// A scenario run `runs` times.
     #[staticmethod]
     fn repeat(scenario: &Scenario, runs: u32) -> Self {

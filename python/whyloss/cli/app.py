@@ -124,6 +124,9 @@ def _run() -> int:
     except (KeyboardInterrupt, click.Abort):
         say("stopped")
         return INTERRUPTED
+    except _native.PanicException:
+        # What to report was told when it happened.
+        return 1
     except BrokenPipeError:
         # The reader has seen enough (`whyloss schemes | head`): nobody is left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

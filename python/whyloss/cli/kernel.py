@@ -73,8 +73,14 @@ def check(context: click.Context, as_json: bool) -> None:
     context.exit(0 if report["ready"] else UNUSABLE)
 
 
+def _complete(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Names of our controls for the shell."""
+    names = {name for name in _native.kernel_schemes().values() if name.startswith("wl_")}
+    return sorted(name for name in names if name.startswith(begun))
+
+
 @kernel.command(cls=Command, examples=["whyloss kernel load", "whyloss kernel load wl_veno wl_checksum"])
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_complete)
 @as_json
 def load(names: tuple[str, ...], as_json: bool) -> None:
     """Load congestion controls into the kernel, all if none is named.
@@ -160,7 +166,7 @@ def list_(as_json: bool) -> None:
         "whyloss kernel use --remove --port 443",
     ],
 )
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_complete)
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),

@@ -12,12 +12,14 @@ import click
 
 from whyloss import parts
 from whyloss.scenario import Scenario
+from whyloss.sweep import Sweep
 
 __all__ = [
     "RUN_NUMBER",
     "SIMULATOR_ONLY",
     "complete_field",
     "load_scenario",
+    "load_sweep",
     "set_option",
     "store_option",
     "threads_option",
@@ -36,6 +38,13 @@ def load_scenario(path: Path) -> Scenario:
     if str(path) == "-":
         return Scenario.parse(sys.stdin.read(), "standard input")
     return Scenario.load(path)
+
+
+def load_sweep(path: Path) -> Sweep:
+    """The sweep in a file; ``-`` is the standard input, in which relative paths start at the working folder."""
+    if str(path) == "-":
+        return Sweep.parse(sys.stdin.read(), "standard input")
+    return Sweep.load(path)
 
 
 def complete_field(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:

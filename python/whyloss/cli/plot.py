@@ -164,6 +164,8 @@ def plot(
 
 def _place(sources: tuple[Path, ...], runs: Sequence[Run]) -> Path:
     if len(sources) == 1:
+        if str(sources[0]) == "-":
+            return Path("out") / runs[0].name
         return sources[0] if sources[0].is_dir() else Path("out") / sources[0].stem
     return Path("out") / ("path" if not sources else "-".join(run.name for run in runs))
 

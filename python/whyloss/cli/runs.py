@@ -10,13 +10,13 @@ import click
 import polars as pl
 
 from whyloss.cli.console import Command, Watch, as_json, rate, row, say, screen, stopping, table, tell_json
-from whyloss.cli.options import RUN_NUMBER, set_option, store_option, threads_option, with_option
+from whyloss.cli.options import RUN_NUMBER, load_sweep, set_option, store_option, threads_option, with_option
 from whyloss.cli.paths import choose, link_options, scheme_option, with_schemes
-from whyloss.sweep import Sweep
 
 if TYPE_CHECKING:
     from whyloss.results import Results
     from whyloss.scenario import Scenario
+    from whyloss.sweep import Sweep
 
 __all__ = ["run", "sweep"]
 
@@ -228,7 +228,7 @@ def sweep(file: Path, sets: tuple[str, ...], out: Path | None, store: Path, thre
     Finished runs are kept. Stop it with Ctrl-C, and the same command goes on where it was; change the sweep, and only
     what is new is computed.
     """
-    chosen = Sweep.load(file).with_arguments(list(sets))
+    chosen = load_sweep(file).with_arguments(list(sets))
     folder = out or Path("out") / chosen.name
     watch = Watch(f"sweeping {chosen.name}")
 

@@ -74,6 +74,8 @@ mod _native {
     use pyo3::panic::PanicException;
 
     #[pymodule_init]
+    // PyO3 wants a result.
+    #[allow(clippy::unnecessary_wraps)]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::panic::explain_panics();
         Ok(())

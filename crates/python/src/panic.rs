@@ -14,7 +14,11 @@ pub fn explain_panics() {
 }
 
 fn sentence(panic: &PanicHookInfo<'_>) -> String {
-    let words = panic.payload_as_str().unwrap_or("no words").replace(char::is_control, " ");
+    let words = panic.payload().downcast_ref::<&str>().copied();
+    let words = words
+        .or_else(|| panic.payload().downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no words")
+        .replace(char::is_control, " ");
     let place = panic.location().map_or_else(String::new, Location::to_string);
     format!(
         "error: this is a mistake in whyloss {}, not in your input: {words} ({place}); please report this line, the command and the \

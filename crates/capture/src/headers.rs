@@ -61,24 +61,24 @@ impl Options {
                 }
                 _ => {}
             }
-            let Some(len) = rest.first().map(|len| usize::from(*len)).filter(|len| (2..=octets.len()).contains(len)) else {
-                break;
-            };
-            let value = &octets[2..len];
-            match (kind, value.len()) {
-                (2, 2) => options.mss = Some(u16::from_be_bytes([value[0], value[1]])),
-                // RFC 7323, 2.3: more than 14 counts as 14.
-                (3, 1) => options.window_scale = Some(value[0].min(14)),
-                (4, 0) => options.sack_permitted = true,
+            let Some(len) = rest.first().map(|len| usize::from(*len)).filter(|len| *len >= 2) else { break };
+            let value = &octets[2..len.min(octets.len())];
+            match (kind, len - 2) {
+                // `tcpdump -i any -s 96` cuts the third block off. The first one is the newest (RFC 2018, 4) and says most.
                 (5, 8 | 16 | 24 | 32) => {
                     let blocks = value.chunks_exact(8).map(|block| (word(block, 0), word(block, 4)));
                     options.sack.iter_mut().zip(blocks).for_each(|(slot, block)| *slot = block);
                     options.sack_blocks = (value.len() / 8) as u8;
                 }
+                _ if value.len() < len - 2 => break,
+                (2, 2) => options.mss = Some(u16::from_be_bytes([value[0], value[1]])),
+                // RFC 7323, 2.3: more than 14 counts as 14.
+                (3, 1) => options.window_scale = Some(value[0].min(14)),
+                (4, 0) => options.sack_permitted = true,
                 (8, 8) => options.timestamps = Some((word(value, 0), word(value, 4))),
                 _ => {}
             }
-            octets = &octets[len..];
+            octets = octets.get(len..).unwrap_or_default();
         }
         options
     }
@@ -213,5 +213,17 @@ pub(crate) mod tests {
             checksum: Checksum::Unknown,
             bad_frame: false,
         }
+    }
+
+    #[test]
+    fn of_selective_acknowledgements_that_are_cut_those_remain_that_were_captured() {
+        let mut octets = vec![8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 5, 26];
+        (10..16_u32).for_each(|edge| octets.extend(edge.to_be_bytes()));
+        assert_eq!(Options::read(&octets).sack(), [(10, 11), (12, 13), (14, 15)]);
+        // Behind Linux' cooked header this is where 96 octets end.
+        assert_eq!(Options::read(&octets[..32]).sack(), [(10, 11), (12, 13)]);
+        assert_eq!(Options::read(&octets[..19]).sack(), []);
+        let timestamps_cut = Options::read(&octets[..9]);
+        assert_eq!(timestamps_cut.timestamps, None);
     }
 }

@@ -22,7 +22,8 @@ KERNEL_MODULE = $(shell tools/kernel-part kernel)
 # A crate outside of the workspace, as an outsider's would be.
 OWN := --manifest-path examples/own-algorithm/Cargo.toml
 
-PUBLISHED := whyloss-transport whyloss-sim whyloss-tables whyloss-lab
+LIBRARIES := whyloss-transport whyloss-sim whyloss-tables whyloss-lab
+PUBLISHED := $(LIBRARIES) whyloss-net whyloss-tun
 
 NATIVE_SOURCES := $(shell find $(addprefix crates/,transport sim tables lab net kernel capture python) -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]') Cargo.toml Cargo.lock pyproject.toml
 
@@ -108,7 +109,7 @@ package: ## Build the crates that outsiders use as they would be published, and 
 
 audit: ## Known faults in what we depend on, and changes that break users since the last release; needs cargo-deny and cargo-semver-checks
 	$(CARGO) deny --locked check
-	$(CARGO) semver-checks --baseline-rev $$(cat .semver-baseline) $(foreach crate,$(PUBLISHED),--package $(crate))
+	$(CARGO) semver-checks --baseline-rev $$(cat .semver-baseline) $(foreach crate,$(LIBRARIES),--package $(crate))
 
 format: | .ready ## Format all code
 	$(CARGO) fmt --all

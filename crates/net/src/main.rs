@@ -1,4 +1,4 @@
-//! `whyloss-tun`: the engine on a TUN device, for tests: bulk data both ways, and a proxy. Users have `whyloss serve` and `whyloss fetch`.
+//! `whyloss-peer`: the engine on a TUN device, for tests: bulk data both ways, and a proxy. Users have `whyloss-tun`.
 
 use clap::{Args, Parser, Subcommand};
 use serde_json::{json, Value};
@@ -117,7 +117,7 @@ fn main() -> ExitCode {
             ExitCode::from(u8::from(!complete))
         }
         Err(failure) => {
-            eprintln!("whyloss-tun: {failure}");
+            eprintln!("whyloss-peer: {failure}");
             ExitCode::from(2)
         }
     }

@@ -31,11 +31,12 @@ pub fn prepare(priority: Option<u8>) -> Scheduling {
 
 #[allow(unsafe_code)]
 fn set_fifo(priority: u8) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
+    // The kernel's `sched_param`. Its own call, because musl's function refuses everything.
+    let parameters = libc::c_int::from(priority);
     // Children shall not inherit it.
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the parameters live for the duration of the call; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+    match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameters) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tables", &[]),
     ("lab", &["transport", "sim", "tables"]),
     ("net", &["transport", "sim"]),
+    ("tun", &["transport", "net"]),
     ("kernel", &["transport", "sim"]),
     ("capture", &["transport", "tables"]),
     ("python", &["transport", "sim", "tables", "lab", "net", "kernel", "capture"]),

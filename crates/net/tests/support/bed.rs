@@ -89,7 +89,7 @@ impl Bed {
         Some(Self { peer, near, relay: Relay::start(a, b, impairments, seed) })
     }
 
-    /// Starts `whyloss-tun` on our side of the path with `arguments` (separated by blanks) and waits until it has taken its device.
+    /// Starts `whyloss-peer` on our side of the path with `arguments` (separated by blanks) and waits until it has taken its device.
     pub fn engine(&self, arguments: &str) -> Engine {
         Engine::start(&self.near, Family::engine, arguments)
     }
@@ -110,7 +110,7 @@ fn has_carrier(device: &str) -> bool {
     String::from_utf8_lossy(&output.stdout).contains("LOWER_UP")
 }
 
-/// A running `whyloss-tun`; killed when dropped.
+/// A running `whyloss-peer`; killed when dropped.
 #[derive(Debug)]
 pub struct Engine {
     child: Child,
@@ -119,18 +119,18 @@ pub struct Engine {
 impl Engine {
     fn start(namespace: &Namespace, address: fn(Family) -> IpAddr, arguments: &str) -> Self {
         let child = namespace.run(|| {
-            Command::new(env!("CARGO_BIN_EXE_whyloss-tun"))
+            Command::new(env!("CARGO_BIN_EXE_whyloss-peer"))
                 .args(["--tun", "engine", "--timeout", "50"])
                 .args(["--address", &address(Family::V4).to_string(), "--address", &address(Family::V6).to_string()])
                 .args(arguments.split_whitespace())
                 .stdout(Stdio::piped())
                 .spawn()
-                .expect("whyloss-tun can be started")
+                .expect("whyloss-peer can be started")
         });
         let mut engine = Self { child };
         let start = Instant::now();
         while !namespace.run(|| has_carrier("engine")) {
-            assert!(start.elapsed() < PATIENCE, "whyloss-tun does not take its device");
+            assert!(start.elapsed() < PATIENCE, "whyloss-peer does not take its device");
             if engine.child.try_wait().expect("a child of ours").is_some() {
                 break;
             }
@@ -144,7 +144,7 @@ impl Engine {
         let mut text = String::new();
         self.child.stdout.take().expect("its output is ours").read_to_string(&mut text).expect("text");
         let status = self.child.wait().expect("a child of ours");
-        let report = serde_json::from_str(&text).unwrap_or_else(|error| panic!("whyloss-tun ({status}) said {text:?}: {error}"));
+        let report = serde_json::from_str(&text).unwrap_or_else(|error| panic!("whyloss-peer ({status}) said {text:?}: {error}"));
         (report, status.success())
     }
 }

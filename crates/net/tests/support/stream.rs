@@ -66,7 +66,7 @@ pub fn exchange(stream: TcpStream, data: &[u8], order: CloseOrder) -> io::Result
     outcome
 }
 
-/// The first `count` octets of the engine's synthetic stream, which `whyloss-tun --send-octets` sends.
+/// The first `count` octets of the engine's synthetic stream, which `whyloss-peer --send-octets` sends.
 pub fn synthetic(count: usize) -> Vec<u8> {
     (0..count as u64).map(whyloss_transport::segment::synthetic_octet).collect()
 }

@@ -1,39 +1,22 @@
 "use strict";
-// The time-sequence diagram of a captured connection: drawn from typed arrays, however many segments there are. What shares a column of
-// pixels is drawn as one bar from its lowest to its highest octet, so that the work for a picture does not grow beyond one pass over what
-// is in sight.
+if (typeof module !== "undefined") Object.assign(globalThis, require("./levels.js"));
+// The time-sequence diagram of a captured connection. What shares a column of pixels is drawn as one bar from its lowest to its highest
+// octet, which levels.js knows without reading what is in between: the work for a picture grows with its width, not with the segments.
 
 const CAUSES = {
   congestion: "#d55e00", policer: "#e69f00", corruption: "#0072b2", "link-down": "#7a52b8", receiver: "#8a6d3b",
   reordering: "#009e73", "spurious-timeout": "#56b4e9", "ack-loss": "#cc79a7", capture: "#7a8492", unknown: "#7a8492",
 };
 const ARRIVED = new Set(["reordering", "spurious-timeout", "ack-loss", "capture"]);
-// Segments in sight up to which each is drawn by itself.
-const SINGLE = 4000;
+// What is in sight is drawn one by one up to this many for each column of pixels.
+const SINGLE = 2;
+// Marks of one cause that share a square of so many pixels, half of a mark, are one.
+const CELL = 4;
+// A dashed curve: pixels drawn, of pixels.
+const DASH = [4, 7];
 const PANELS = [
   { name: "sequence", weight: 5 }, { name: "trips", weight: 1.6 }, { name: "flight", weight: 1.6 },
 ];
-
-// The first index whose value is not below `value`.
-function lowerBound(values, value) {
-  let low = 0, high = values.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (values[middle] < value) low = middle + 1; else high = middle;
-  }
-  return low;
-}
-
-// For each column of pixels the lowest and the highest of what lies in it: [columns with something, lows, highs].
-function columns(times, lows, highs, from, to, start, scale, width) {
-  const low = new Float64Array(width).fill(Infinity), high = new Float64Array(width).fill(-Infinity);
-  for (let at = from; at < to; at++) {
-    const x = Math.min(width - 1, Math.max(0, ((times[at] - start) * scale) | 0));
-    if (lows[at] < low[x]) low[x] = lows[at];
-    if (highs[at] > high[x]) high[x] = highs[at];
-  }
-  return { low, high };
-}
 
 // Ticks at 1, 2 or 5 times a power of ten.
 function ticks(low, high, most) {
@@ -49,25 +32,19 @@ function told(value, step) {
   return value.toFixed(digits);
 }
 
-// Arrays out of one buffer, as the page's list names them.
-function unpack(buffer, list) {
-  const kinds = { f8: Float64Array, f4: Float32Array, u4: Uint32Array, u1: Uint8Array };
-  const arrays = {};
-  let at = 0;
-  for (const [name, kind, count] of list) {
-    const Kind = kinds[kind];
-    arrays[name] = new Kind(buffer, at, count);
-    at += Math.ceil((count * Kind.BYTES_PER_ELEMENT) / 8) * 8;
-  }
-  return arrays;
-}
-
 class Diagram {
-  constructor(flow, arrays, look) {
+  constructor(flow, columns, look) {
+    const d = columns;
     this.flow = flow;
-    this.data = arrays;
+    this.data = d;
     this.look = look;
-    this.ends = arrays.sent_end;
+    this.sent = new Series(d.sent_t, d.sent_start, d.sent_end);
+    this.blocks = new Series(d.sack_t, d.sack_start, d.sack_end);
+    this.ack = new Series(d.ack_t, d.ack);
+    this.edge = new Series(d.ack_t, d.ack_edge);
+    this.rtt = new Series(d.rtt_t, d.rtt);
+    this.outstanding = new Series(d.rtt_t, d.flight);
+    this.window = new Series(d.rtt_t, d.window);
     this.whole = [flow.start, Math.max(flow.end, flow.start + 1e-6)];
     this.view = [...this.whole];
     this.hits = [];
@@ -138,55 +115,48 @@ class Diagram {
     }
   }
 
-  // Bars from `lows` to `highs`, single ones or one for each column.
-  bars(c, area, y, times, lows, highs, tone, thick, single = SINGLE) {
-    const from = lowerBound(times, this.view[0]), to = lowerBound(times, this.view[1]);
+  // Bars from low to high, or up from `floor`: one for each thing, or, where that would be too many, one for each column of pixels.
+  bars(c, area, y, series, tone, thick, floor = null) {
+    const [from, to] = series.between(...this.view), [lows, highs] = series.levels[0], width = Math.ceil(area.width);
     c.fillStyle = tone;
-    if (to - from <= single) {
-      for (let at = from; at < to; at++) {
-        const bottom = y(lows[at]);
-        c.fillRect(this.x(times[at]) - thick / 2, Math.min(bottom - 1, y(highs[at])), thick, Math.max(1, bottom - y(highs[at])));
-      }
-      return;
-    }
-    const width = Math.ceil(area.width), { low, high } = columns(times, lows, highs, from, to, this.view[0], this.scale, width);
-    for (let x = 0; x < width; x++) {
-      if (low[x] <= high[x]) c.fillRect(area.left + x, y(high[x]), 1, Math.max(1, y(low[x]) - y(high[x])));
+    // What goes up from a floor is an area: a bar reaches to the next, if that is near.
+    const wide = (at) => (floor === null ? thick : Math.max(1, Math.min(8, (series.times[at + 1] - series.times[at] || 0) * this.scale)));
+    const bar = (x, wide, low, high) => {
+      const top = y(high), bottom = y(floor ?? low);
+      c.fillRect(x, Math.min(bottom - 1, top), wide, Math.max(1, bottom - top));
+    };
+    if (to - from <= SINGLE * width) {
+      for (let at = from; at < to; at++) bar(this.x(series.times[at]) - (floor === null ? thick / 2 : 0), wide(at), lows[at], highs[at]);
+    } else {
+      series.columns(this.view[0], this.scale, width, (x, first, end) => bar(area.left + x, 1, ...series.extent(first, end)));
     }
   }
 
-  // A curve in steps; where points share a column, the span of them.
-  steps(c, area, y, times, values, tone, dashes = []) {
-    let from = Math.max(0, lowerBound(times, this.view[0]) - 1);
-    const to = Math.min(times.length, lowerBound(times, this.view[1]) + 1);
-    if (to <= from) return;
-    c.strokeStyle = tone;
-    c.lineWidth = 1.3;
-    c.setLineDash(dashes);
-    c.beginPath();
-    let column = NaN, low = 0, high = 0, last = y(values[from]);
-    c.moveTo(Math.max(area.left, this.x(times[from])), last);
-    // What one column holds is one upright stroke.
-    const leave = () => {
-      if (low < high) { c.lineTo(column, low); c.lineTo(column, high); c.lineTo(column, last); }
-    };
-    for (; from < to; from++) {
-      const x = Math.min(area.left + area.width, Math.max(area.left, this.x(times[from]))), place = y(values[from]);
-      if (Math.floor(x) === column) {
-        if (place < low) low = place;
-        if (place > high) high = place;
-      } else {
-        leave();
-        c.lineTo(x, last);
-        c.lineTo(x, place);
-        column = Math.floor(x); low = high = place;
+  // A curve in steps; of what shares a column of pixels, the span.
+  steps(c, area, y, series, tone, dashed = false) {
+    const [values] = series.levels[0], width = Math.ceil(area.width), thick = 1.3, [drawn, period] = DASH;
+    const before = lowerBound(series.times, this.view[0]) - 1;
+    let last = before < 0 ? null : y(values[before]), begun = 0;
+    c.fillStyle = tone;
+    const level = (end) => {
+      if (last === null) return;
+      if (!dashed) { c.fillRect(area.left + begun, last - thick / 2, end - begun, thick); return; }
+      for (let dash = begun - (begun % period); dash < end; dash += period) {
+        const left = Math.max(dash, begun), right = Math.min(dash + drawn, end);
+        if (left < right) c.fillRect(area.left + left, last - thick / 2, right - left, thick);
       }
-      last = place;
-    }
-    leave();
-    c.lineTo(Math.min(area.left + area.width, this.x(this.view[1])), last);
-    c.stroke();
-    c.setLineDash([]);
+    };
+    series.columns(this.view[0], this.scale, width, (x, from, to) => {
+      if (x > begun) level(x);
+      const [low, high] = series.extent(from, to), top = Math.min(y(high), last ?? Infinity), bottom = Math.max(y(low), last ?? -Infinity);
+      // Between dashes only what is high is drawn.
+      if (!dashed || x % period < drawn || bottom - top > 2 * period) {
+        c.fillRect(area.left + x, top - thick / 2, thick, bottom - top + thick);
+      }
+      last = y(values[to - 1]);
+      begun = x;
+    });
+    level(width);
   }
 
   clipped(c, area, draw) {
@@ -198,33 +168,24 @@ class Diagram {
     c.restore();
   }
 
-  // Lowest and highest octet in sight, of data and acknowledgements.
+  // Lowest and highest octet in sight: of data, or else of acknowledgements.
   range() {
-    const d = this.data;
-    let low = Infinity, high = -Infinity;
-    const take = (times, lows, highs) => {
-      const from = lowerBound(times, this.view[0]), to = lowerBound(times, this.view[1]);
-      for (let at = from; at < to; at++) {
-        if (lows[at] < low) low = lows[at];
-        if (highs[at] > high) high = highs[at];
-      }
-    };
-    take(d.sent_t, d.sent_start, d.sent_end);
-    if (high < low) take(d.ack_t, d.ack, d.ack);
+    let [low, high] = this.sent.extent(...this.sent.between(...this.view));
+    if (high < low) [low, high] = this.ack.extent(...this.ack.between(...this.view));
     if (high < low) return [0, 1];
     const room = Math.max((high - low) * 0.06, 1000);
     return [low - room, high + room];
   }
 
   sequence(c, area) {
-    const d = this.data, [low, high] = this.range();
+    const [low, high] = this.range();
     const unit = high - low > 5e6 || high > 5e7 ? [1e6, "MB"] : high - low > 5e3 ? [1e3, "kB"] : [1, "octets"];
     const y = this.frame(c, area, low, high, `position in the stream (${unit[1]})`, (value, step) => told(value / unit[0], step / unit[0]));
     this.clipped(c, area, () => {
-      this.steps(c, area, y, d.ack_t, d.ack_edge, this.look.soft, [4, 3]);
-      this.bars(c, area, y, d.sack_t, d.sack_start, d.sack_end, "#b9a3d6", 2);
-      this.bars(c, area, y, d.sent_t, d.sent_start, d.sent_end, this.look.ink, 2);
-      this.steps(c, area, y, d.ack_t, d.ack, "#4a86b8");
+      this.steps(c, area, y, this.edge, this.look.soft, true);
+      this.bars(c, area, y, this.blocks, "#b9a3d6", 2);
+      this.bars(c, area, y, this.sent, this.look.ink, 2);
+      this.steps(c, area, y, this.ack, "#4a86b8");
       this.marks(c, y);
     });
   }
@@ -236,9 +197,9 @@ class Diagram {
       const loss = losses[number], tone = CAUSES[loss.cause] || CAUSES.unknown, height = y(loss.offset + loss.octets / 2);
       for (const [time, filled] of [[loss.time, true], [loss.repaired, false]]) {
         if (time === null || time < this.view[0] || time > this.view[1]) continue;
-        const x = this.x(time), cell = `${filled}${x | 0},${height | 0}`;
+        const x = this.x(time), cell = `${tone}${filled}${(x / CELL) | 0},${(height / CELL) | 0}`;
         this.hits.push([x, height, number]);
-        if (drawn.has(cell)) continue;
+        if (drawn.has(cell) && number !== this.chosen) continue;
         drawn.add(cell);
         const size = number === this.chosen ? 7 : 4.5;
         c.beginPath();
@@ -250,34 +211,31 @@ class Diagram {
     }
   }
 
-  // What lies in sight of a series, or two ends for an empty one.
-  top(times, values) {
-    const from = Math.max(0, lowerBound(times, this.view[0]) - 1), to = lowerBound(times, this.view[1]);
-    let high = 0;
-    for (let at = from; at < to; at++) if (values[at] > high) high = values[at];
-    return high || 1e-3;
+  // The highest in sight of a curve, with the step that leads into it.
+  top(series) {
+    const [from, to] = series.between(...this.view);
+    return Math.max(series.extent(Math.max(0, from - 1), to)[1], 0);
   }
 
   trips(c, area) {
-    const d = this.data, high = 1.1 * this.top(d.rtt_t, d.rtt), base = this.flow.rtt_min || 0;
+    const high = 1.1 * (this.top(this.rtt) || 1e-3), base = this.flow.rtt_min || 0;
     const y = this.frame(c, area, 0, high, "round trip, and the queue in it (ms)", (value, step) => told(value * 1e3, step * 1e3));
     this.clipped(c, area, () => {
-      this.floor ??= new Float64Array(d.rtt_t.length).fill(base);
       c.globalAlpha = 0.35;
-      this.bars(c, area, y, d.rtt_t, this.floor, d.rtt, "#d55e00", 1, 0);
+      this.bars(c, area, y, this.rtt, "#d55e00", 1, base);
       c.globalAlpha = 1;
-      this.bars(c, area, y, d.rtt_t, d.rtt, d.rtt, this.look.ink, 2);
+      this.bars(c, area, y, this.rtt, this.look.ink, 2);
       c.fillStyle = "#009e73";
       if (base) c.fillRect(area.left, y(base), area.width, 1);
     });
   }
 
   flight(c, area) {
-    const d = this.data, high = 1.1 * Math.max(this.top(d.rtt_t, d.flight), 1);
-    const y = this.frame(c, area, 0, high, "under way, and the receiver's window (kB)", (value, step) => told(value / 1e3, step / 1e3));
+    const high = 1.1 * Math.max(this.top(this.outstanding), 1);
+    const y = this.frame(c, area, 0, high, "under way, receiver's window (kB)", (value, step) => told(value / 1e3, step / 1e3));
     this.clipped(c, area, () => {
-      this.steps(c, area, y, d.rtt_t, d.flight, this.look.ink);
-      this.steps(c, area, y, d.rtt_t, d.window, this.look.soft, [4, 3]);
+      this.steps(c, area, y, this.outstanding, this.look.ink);
+      this.steps(c, area, y, this.window, this.look.soft, true);
     });
   }
 
@@ -323,7 +281,8 @@ class Diagram {
 }
 
 function drawLadder(c, rows, look, width, names) {
-  const step = 15, left = Math.min(230, width * 0.36), right = width - left, height = 34 + rows.length * step + 12;
+  // A narrow screen has room for numbers of packets and no more.
+  const narrow = width < 560, step = 15, left = narrow ? 60 : Math.min(230, width * 0.36), right = width - left, height = 34 + rows.length * step + 12;
   const place = new Map();
   // Time runs evenly from event to event: what happens is seen, however long nothing does.
   const events = [...new Set(rows.flatMap((row) => [row.sent, row.ended]))].sort((one, other) => one - other);
@@ -332,9 +291,9 @@ function drawLadder(c, rows, look, width, names) {
   c.font = look.font;
   c.fillStyle = look.ink;
   c.textBaseline = "top";
-  for (const [x, name] of [[left, names[0]], [right, names[1]]]) {
-    c.textAlign = "center";
-    c.fillText(name, x, 4);
+  for (const [x, name, side, edge] of [[left, names[0], "left", 0], [right, names[1], "right", width]]) {
+    c.textAlign = narrow ? side : "center";
+    c.fillText(name, narrow ? edge : x, 4);
     c.fillRect(x, 22, 1, height - 26);
   }
   const taken = { true: -Infinity, false: -Infinity };
@@ -359,14 +318,16 @@ function drawLadder(c, rows, look, width, names) {
       c.fill();
     }
     if (start - taken[row.forward] < 12 && !row.tone) continue;
-    taken[row.forward] = start;
+    // The words of a loss are always there, below what they would hide.
+    const line = Math.max(start, taken[row.forward] + 12);
+    taken[row.forward] = line;
     c.textAlign = row.forward ? "right" : "left";
     c.textBaseline = "middle";
     c.fillStyle = row.tone || look.ink;
-    const time = row.time.toFixed(4);
-    c.fillText(row.forward ? `${time}  ${row.label}` : `${row.label}  ${time}`, from + (row.forward ? -6 : 6), start);
+    const time = row.time.toFixed(4), words = row.forward ? `${time}  ${row.label}` : `${row.label}  ${time}`;
+    c.fillText(narrow ? row.label.split(":")[0] : words, from + (row.forward ? -6 : 6), line);
   }
   return height;
 }
 
-if (typeof module !== "undefined") module.exports = { Diagram, columns, drawLadder, lowerBound, ticks, unpack };
+if (typeof module !== "undefined") module.exports = { Diagram, drawLadder, ticks };

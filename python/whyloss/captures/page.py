@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
     from whyloss.captures.shape import Detailed, Explained
 
-__all__ = ["MOST_MARKED", "page", "tones"]
+__all__ = ["MOST_MARKED", "packed", "page", "tones"]
 
 #: Losses of a connection that its diagram marks; the tables have all.
 MOST_MARKED = 5000
 _WORST = 25
 _HEADS = ("no.", "sender", "receiver", "seen from", "data", "goodput", "shortest round trip", "lost", "sent again")
-_KINDS = {"f8": np.float64, "f4": np.float32, "u4": np.uint32}
+#: Of a column with times: what a second is counted in.
+_NS = 1_000_000_000
 
 
 def page(explained: Explained, details: Detailed) -> str:
@@ -39,7 +40,8 @@ def page(explained: Explained, details: Detailed) -> str:
     chosen = summary.worst.filter(pl.col("connection").is_in(details.connections) & (pl.col("octets") > 0))
     flows = [_flow(explained, details, flow) for flow in chosen.to_dicts()]
     plain = [
-        {name: value for name, value in flow.items() if name not in ("notes", "limits", "still")} for flow in flows
+        {name: value for name, value in flow.items() if name not in ("notes", "limits", "still", "octets")}
+        for flow in flows
     ]
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_text), autoescape=True, undefined=jinja2.StrictUndefined
@@ -57,7 +59,7 @@ def page(explained: Explained, details: Detailed) -> str:
         legend=[(name, words.cause(name), tone, name in ARRIVED) for name, tone in tones().items()],
         whyloss=_native.VERSION,
         style=Markup(resources.files("whyloss.report").joinpath("report.css").read_text(encoding="utf-8")),
-        script=Markup(_text("page.js") + _text("start.js")),
+        script=Markup(_text("levels.js") + _text("page.js") + _text("start.js")),
         flows_json=Markup(json.dumps(plain, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")),
     )
 
@@ -78,25 +80,26 @@ def _flow(explained: Explained, details: Detailed, flow: dict[str, Any]) -> dict
     sent = segments.filter(own & (pl.col("octets") > 0) & pl.col("offset_octets").is_not_null()).sort("time_s")
     acks = segments.filter(own.not_() & pl.col("ack_octets").is_not_null()).sort("time_s")
     blocks = _blocks(acks)
-    start = sent["offset_octets"].cast(pl.Float64).to_numpy()
-    ack = acks["ack_octets"].cum_max().cast(pl.Float64).to_numpy()
-    arrays = {
-        "sent_t": ("f8", sent["time_s"].to_numpy()),
-        "sent_start": ("f8", start),
-        "sent_end": ("f8", start + sent["octets"].cast(pl.Float64).to_numpy()),
-        "sent_packet": ("u4", sent["packet"].to_numpy()),
-        "ack_t": ("f8", acks["time_s"].to_numpy()),
-        "ack": ("f8", ack),
-        "ack_edge": ("f8", ack + acks["window_octets"].fill_null(0).cast(pl.Float64).to_numpy()),
-        "ack_packet": ("u4", acks["packet"].to_numpy()),
-        "sack_t": ("f8", blocks[:, 0]),
-        "sack_start": ("f8", blocks[:, 1]),
-        "sack_end": ("f8", blocks[:, 2]),
-        "rtt_t": ("f8", samples["time_s"].to_numpy()),
-        "rtt": ("f4", samples["rtt_s"].to_numpy()),
-        "flight": ("f4", samples["outstanding_octets"].to_numpy()),
-        "window": ("f4", samples["window_octets"].fill_null(0).to_numpy()),
+    start = sent["offset_octets"].cast(pl.Int64).to_numpy()
+    ack = acks["ack_octets"].cum_max().cast(pl.Int64).to_numpy()
+    columns = {
+        "sent_t": sent["time_s"].to_numpy(),
+        "sent_start": start,
+        "sent_end": start + sent["octets"].cast(pl.Int64).to_numpy(),
+        "sent_packet": sent["packet"].to_numpy(),
+        "ack_t": acks["time_s"].to_numpy(),
+        "ack": ack,
+        "ack_edge": ack + acks["window_octets"].fill_null(0).cast(pl.Int64).to_numpy(),
+        "ack_packet": acks["packet"].to_numpy(),
+        "sack_t": blocks[:, 0],
+        "sack_start": blocks[:, 1].astype(np.int64),
+        "sack_end": blocks[:, 2].astype(np.int64),
+        "rtt_t": samples["time_s"].to_numpy(),
+        "rtt": samples["rtt_s"].to_numpy(),
+        "flight": samples["outstanding_octets"].to_numpy(),
+        "window": samples["window_octets"].fill_null(0).to_numpy(),
     }
+    octets, listed = packed(columns)
     spent = explained["limits"].to_polars().filter(same & own).sort("time_s", descending=True)
     losses = explained.losses.to_polars().filter(same & own).sort("time_s")
     notes = []
@@ -116,11 +119,11 @@ def _flow(explained: Explained, details: Detailed, flow: dict[str, Any]) -> dict
         "start": began,
         "end": ended,
         "losses": marked,
-        "still": Markup(still(arrays, marked, tones(), (began, ended))),
+        "still": Markup(still(columns, marked, tones(), (began, ended))),
         "notes": notes,
         "limits": [(name, words.seconds(time)) for name, time in spent.select("limit", "time_s").iter_rows()],
-        "arrays": [(name, kind, len(values)) for name, (kind, values) in arrays.items()],
-        "octets": _packed(arrays),
+        "columns": listed,
+        "octets": octets,
     }
 
 
@@ -152,13 +155,21 @@ def _blocks(acks: pl.DataFrame) -> NDArray[np.float64]:
     return np.array(rows, dtype=np.float64).reshape(-1, 3)
 
 
-def _packed(arrays: dict[str, tuple[str, NDArray[Any]]]) -> str:
-    """All arrays one after the other, each from a multiple of eight octets on, compressed, as text."""
-    octets = bytearray()
-    for kind, values in arrays.values():
-        octets += np.ascontiguousarray(values, dtype=np.dtype(_KINDS[kind]).newbyteorder("<")).tobytes()
-        octets += bytes(-len(octets) % 8)
-    return base64.b64encode(zlib.compress(bytes(octets), 6)).decode("ascii")
+def packed(columns: dict[str, NDArray[Any]]) -> tuple[str, list[tuple[str, int, int, int]]]:
+    """All columns one after the other, compressed, as text, and the list by which ``levels.js`` unpacks them.
+
+    Times become nanoseconds. Of whole numbers the differences are small, and their upper octets, side by side, alike.
+    """
+    octets, listed = [], []
+    for name, values in columns.items():
+        counted = _NS if values.dtype == np.float64 else 1
+        whole = np.rint(values * counted).astype(np.int64) if counted == _NS else values.astype(np.int64)
+        steps = np.diff(whole, prepend=0)
+        folded = (steps << 1) ^ (steps >> 63)
+        planes = (int(folded.max(initial=0)).bit_length() + 7) // 8
+        octets.append(folded.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :planes].T.tobytes())
+        listed.append((name, len(values), planes, counted))
+    return base64.b64encode(zlib.compress(b"".join(octets), 6)).decode("ascii"), listed
 
 
 def _text(name: str) -> str:

@@ -6,16 +6,20 @@ const look = () => ({
   font: `12px ${getComputedStyle(document.body).fontFamily}`,
 });
 
-async function arrays(flow) {
-  const octets = Uint8Array.from(atob(flow.octets), (letter) => letter.charCodeAt(0));
+async function columns(number) {
+  const held = document.getElementById(`octets-${number}`), text = atob(held.textContent), octets = new Uint8Array(text.length);
+  for (let at = 0; at < octets.length; at++) octets[at] = text.charCodeAt(at);
+  held.remove();
   const stream = new Blob([octets]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return unpack(await new Response(stream).arrayBuffer(), flow.arrays);
+  return unpack(await new Response(stream).arrayBuffer(), flows[number].columns);
 }
 
 function sharp(canvas, width, height) {
   const dots = window.devicePixelRatio || 1;
-  canvas.width = Math.round(width * dots);
-  canvas.height = Math.round(height * dots);
+  const wide = Math.round(width * dots), high = Math.round(height * dots);
+  // To set a size, even the same, makes a new picture.
+  if (canvas.width !== wide) canvas.width = wide;
+  if (canvas.height !== high) canvas.height = high;
   canvas.style.height = `${height}px`;
   const c = canvas.getContext("2d");
   c.setTransform(dots, 0, 0, dots, 0, 0);
@@ -33,6 +37,7 @@ function live(canvas, diagram, aside) {
       diagram.look = look();
       const width = canvas.clientWidth, height = Math.max(420, Math.min(680, innerHeight * 0.75));
       diagram.draw(sharp(canvas, width, height), width, height);
+      if (!performance.getEntriesByName("diagram").length) performance.mark("diagram");
     });
   };
   const time = (event) => diagram.view[0] + (event.offsetX - diagram.box.left) / diagram.scale;
@@ -112,8 +117,8 @@ const watcher = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
     if (!isIntersecting) continue;
     watcher.unobserve(target);
-    const flow = flows[Number(target.dataset.flow)];
-    arrays(flow).then((found) => live(target, new Diagram(flow, found, look()), target.parentElement.querySelector("aside")));
+    const number = Number(target.dataset.flow), aside = target.parentElement.querySelector("aside");
+    columns(number).then((found) => live(target, new Diagram(flows[number], found, look()), aside));
   }
 }, { rootMargin: "400px" });
 document.querySelectorAll("canvas.sequence").forEach((canvas) => watcher.observe(canvas));

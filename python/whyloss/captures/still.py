@@ -19,14 +19,14 @@ _MARKED = 400
 
 
 def still(
-    arrays: Mapping[str, tuple[str, NDArray[Any]]],
+    columns: Mapping[str, NDArray[Any]],
     losses: Sequence[Mapping[str, Any]],
     tones: Mapping[str, str],
     span: tuple[float, float],
 ) -> str:
     """Data, acknowledgements and losses over time; one bar for what shares a column of pixels."""
     sent_t, start, end, ack_t, ack = (
-        arrays[name][1].astype(float) for name in ("sent_t", "sent_start", "sent_end", "ack_t", "ack")
+        columns[name].astype(float) for name in ("sent_t", "sent_start", "sent_end", "ack_t", "ack")
     )
     if not len(sent_t):
         return ""

@@ -153,8 +153,9 @@ seen a loss; and the figures of a family that it is trained on come from a secon
 median of those that keep A_c at 95 % in each training family; no held-out family had a say.
 
 Counted are decisions on the first loss of an episode; losses found by the retransmission timer are left out. *A_t at A_c >= 95 %* is
-(A_w + A_c) / 2 at the threshold that serves this family best among those that keep A_c at 95 %: for ours and for each of the published ones
-alike, so it compares what their scores know, not where their authors put the threshold. The last columns are what the threshold above really gives.
+(A_w + A_c) / 2 at the threshold that serves this family best among those that keep A_c at 95 %. It is the same for ours and for each of the
+published ones. So it compares what their scores know, not where their authors put the threshold. The last columns are what the threshold above
+really gives.
 
 | family | losses | corrupted | area | A_t at A_c >= 95 % | best published | its A_t | more | A_w | A_c |
 | --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |

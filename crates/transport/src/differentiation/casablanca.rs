@@ -16,7 +16,7 @@ pub(super) const PART: Part<dyn GapDifferentiator> = Part {
         threshold: "n: the larger, the higher A_w = 1 - 1/n and the lower A_c, because fewer packets are there for a queue to drop first. any_in: \
                     one missing \"in\" suffices",
         fails: "Queues that do not drop by precedence; overflows that take more than the \"out\" packets in the queue; senders that cut the stream \
-                into segments of different sizes. Without a queue that prefers marks the drops of a flow can still be in step with them: when slow start \
+                into segments of different sizes. Without a queue that prefers marks the drops of a flow can still be in step with them. When slow start \
                 overflows a queue, an acknowledgement of two segments lets four out, of which the queue takes two, and with n = 4 every gap of two \
                 lies at the same place of the pattern. A lone flow over a plain queue had 73 % of its drops taken for congestion with n = 4, 47 % \
                 with n = 5, and 7 % with every segment acknowledged at once (2 Mbit/s, 20 packets of queue, 1 % loss; 1,146 drops in 20 runs).",

@@ -43,6 +43,13 @@ def test_it_runs(notebook: Path, tmp_path: Path) -> None:
         assert goodput["lda-eq"] > 2 * goodput["cubic"]
         assert wrong["lda-eq"] < 20 < 50 < min(wrong["cubic"], wrong["bbr"])
 
+    if notebook.stem == "capture":
+        found = {(row["said"], row["truth"]): row["count"] for row in tables["truth"]}
+        for cause in ("congestion", "corruption"):
+            of = sum(count for (_, truth), count in found.items() if truth == cause)
+            assert of > 50
+            assert found[cause, cause] > 0.7 * of
+
 
 def test_there_is_one() -> None:
     assert NOTEBOOKS

@@ -279,7 +279,7 @@ How many were lost together is not shown to the model. In a trial with 12 worlds
 As no world, place and cause has more than so many losses here, the causes are more even than they are in the worlds. A probability means what it
 says at such odds; on a path where one cause is far rarer than the other, it leans too far to the rare one.
 
-The simulator has no policers, no hand-offs and no receivers that drop; what is said of these causes rests on rules
+The worlds have no policers, no hand-offs and no receivers that drop; what is said of these causes rests on rules
 (`crates/capture/src/causes/rules.rs`) with unit tests, and has no measured accuracy. The same holds for `reordering`, `spurious-timeout`
 and `ack-loss`, for `link-down`, and for `unknown`. Losses that were never repaired have no evidence beyond themselves.
 """

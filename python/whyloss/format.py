@@ -710,6 +710,25 @@ class Playback:
 
 
 @dataclass(kw_only=True)
+class Policer:
+    """
+    A policer in front of the queue of a link: a single rate and two colours, of which red is dropped (RFC 2697 without an excess burst).
+
+    Tokens come at `rate` until there are `burst` of them, and a packet that passes takes one for each of its octets. One that finds
+    fewer is dropped and takes none. The bucket is full when the run begins.
+    """
+
+    burst: Size
+    """
+    Octets that may pass at once: the depth of the bucket (committed burst size). One below the length of a packet never lets it pass.
+    """
+    rate: Rate
+    """
+    Bit rate over all octets of the IP packets that it lets pass (committed information rate).
+    """
+
+
+@dataclass(kw_only=True)
 class Red:
     """
     The parameters of RED; where nothing is said those of ns-2 from 2001 to 2002.
@@ -1652,6 +1671,10 @@ class Direction:
     Whether packets may overtake each other by `jitter` or by a change of the delay. If they may not, one that would arrive too
     soon arrives together with the one before it. What `reorder` picks overtakes all the same.
     """
+    policer: Policer | None = None
+    """
+    A token bucket in front of the queue that drops what exceeds it.
+    """
     queue: Capacity | None = None
     """
     How much waits in front of the link before packets are dropped at the tail. The packet in transmission is not counted.
@@ -1769,6 +1792,11 @@ class Link:
     soon arrives together with the one before it. What `reorder` picks overtakes all the same.
     If nothing is said they may not.
     """
+    policer: Policer | None = None
+    """
+    A token bucket in front of the queue that drops what exceeds it.
+    None if nothing is said.
+    """
     queue: Capacity | None = None
     """
     How much waits in front of the link before packets are dropped at the tail. The packet in transmission is not counted.
@@ -1854,6 +1882,11 @@ class Links:
     Whether packets may overtake each other by `jitter` or by a change of the delay. If they may not, one that would arrive too
     soon arrives together with the one before it. What `reorder` picks overtakes all the same.
     If nothing is said they may not.
+    """
+    policer: Policer | None = None
+    """
+    A token bucket in front of the queue that drops what exceeds it.
+    None if nothing is said.
     """
     queue: Capacity | None = None
     """
@@ -1942,6 +1975,11 @@ class Path:
     soon arrives together with the one before it. What `reorder` picks overtakes all the same.
     If nothing is said they may not.
     """
+    policer: Policer | None = None
+    """
+    A token bucket in front of the queue that drops what exceeds it.
+    None if nothing is said.
+    """
     queue: Capacity | None = None
     """
     How much waits in front of the link before packets are dropped at the tail. The packet in transmission is not counted.
@@ -2023,6 +2061,11 @@ class Shape:
     Whether packets may overtake each other by `jitter` or by a change of the delay. If they may not, one that would arrive too
     soon arrives together with the one before it. What `reorder` picks overtakes all the same.
     If nothing is said they may not.
+    """
+    policer: Policer | None = None
+    """
+    A token bucket in front of the queue that drops what exceeds it.
+    None if nothing is said.
     """
     queue: Capacity | None = None
     """

@@ -169,8 +169,6 @@ impl Score {
         let probability = said.of(likeliest);
         if likeliest != Cause::Unknown {
             let right = match truth {
-                // The simulator's policers are queues: who says policer says congestion.
-                Was::Lost(Cause::Congestion) => matches!(likeliest, Cause::Congestion | Cause::Policer),
                 Was::Lost(cause) => likeliest == cause,
                 Was::Arrived => likeliest.arrived(),
             };
@@ -178,7 +176,7 @@ impl Score {
             (*all, *hits, *sum) = (*all + 1, *hits + u64::from(right), *sum + probability);
         }
         let class = match truth {
-            Was::Lost(Cause::Congestion) => 0,
+            Was::Lost(Cause::Congestion | Cause::Policer) => 0,
             Was::Lost(Cause::Corruption) => 1,
             _ => return,
         };

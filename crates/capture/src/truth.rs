@@ -99,6 +99,7 @@ fn time(text: &str) -> Option<Instant> {
 fn cause(name: &str) -> Option<Cause> {
     Some(match name {
         "queue-full" | "aqm" | "collision" => Cause::Congestion,
+        "policer" => Cause::Policer,
         "link-down" => Cause::LinkDown,
         "erased" | "ip-header-damaged" | "transport-header-damaged" | "payload-damaged" | "no-flow" | "no-route" => {
             Cause::Corruption
@@ -156,7 +157,7 @@ mod tests {
                     match (fate, truth.fate) {
                         (Some(Noted::Lost { at, .. }), Fate::Lost(read, cause)) => {
                             assert_eq!(read.as_nanos(), at);
-                            assert!(matches!(cause, Cause::Congestion | Cause::Corruption | Cause::LinkDown));
+                            assert!(matches!(cause, Cause::Congestion | Cause::Policer | Cause::Corruption | Cause::LinkDown));
                         }
                         (Some(Noted::Delivered { at }), Fate::Delivered(read))
                         | (Some(Noted::Suppressed { at } | Noted::Refused { at }), Fate::Taken(read)) => {

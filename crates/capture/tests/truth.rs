@@ -158,3 +158,22 @@ fn behind_the_queues_of_hosts_verdicts_are_as_right() {
         assert!(shares(&front).iter().zip(shares(&behind)).all(|(front, behind)| behind > front - 0.01));
     }
 }
+
+#[test]
+fn what_a_policer_dropped_is_compared_with_what_is_said_of_policers() {
+    let mut score = Score::default();
+    for number in 0..6 {
+        let outcome = run(Family::Policed, number, Taking::default());
+        score.add(&explain(&outcome.captures[0]).1);
+    }
+    let of = |said: &dyn Fn(&str) -> bool| -> u64 {
+        score.causes.iter().filter(|((truth, was), _)| *truth == "policer" && said(was)).map(|(_, count)| count).sum()
+    };
+    let (all, named) = (of(&|_| true), of(&|said| said == "policer"));
+    assert!(all > 500 && named > 0, "{:?}", score.causes);
+    let wrongly: u64 =
+        score.causes.iter().filter(|((truth, said), _)| *said == "policer" && *truth != "policer").map(|(_, n)| n).sum();
+    assert_eq!(wrongly, 0, "{:?}", score.causes);
+    let (congestion, corruption) = score.accuracies();
+    assert!(congestion.is_some() && corruption.is_none(), "what a policer drops counts as congestion");
+}

@@ -13,7 +13,7 @@ use whyloss_net::emulate::{Audit, Bounds, Chunk, Options, PacketFate, Record, St
 use whyloss_net::namespace::{missing_capability, Namespace};
 use whyloss_net::{Emulator, Tun};
 use whyloss_sim::{
-    AtEnd, Cause, Channel, ChannelSpec, Discipline, Effect, Errors, FqCoDel, LinkSpec, Pattern, QueueLimit, Trace,
+    AtEnd, Cause, Channel, ChannelSpec, Discipline, Effect, Errors, FqCoDel, LinkSpec, Pattern, Policer, QueueLimit, Trace,
 };
 use whyloss_transport::{self as transport, BitRate};
 
@@ -214,6 +214,24 @@ fn queues_mark_what_is_capable() {
     // With a wrong checksum the kernel would have thrown them away.
     far.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     assert_eq!(std::iter::from_fn(|| far.recv(&mut [0; 1000]).ok()).count(), 20);
+}
+
+#[test]
+fn a_policer_drops_real_packets_that_exceed_it() {
+    // A token bucket of ten packets that fills by one in a second.
+    let there = hop("a>b", 8_000_000, 0, QueueLimit::Unlimited, ChannelSpec::default());
+    let policer = Some(Policer { rate: BitRate::from_bps(8000), burst: 10_500 });
+    let there = Stretch { spec: LinkSpec { policer, ..there.spec }, ..there };
+    let Some(bed) = Bed::new([vec![there], vec![clean("b>a")]], 1, Bounds::default()) else { return };
+    let near = bed.near.run(|| UdpSocket::bind("10.7.0.1:4000")).unwrap();
+    for _ in 0..30 {
+        near.send_to(&[0; 972], "10.7.0.2:4000").unwrap();
+    }
+    let (audit, records) = bed.finish(30);
+    let lost = records.iter().filter(|record| record.fate == PacketFate::Lost(Cause::Policer)).count();
+    assert_eq!(records.iter().filter(|record| record.fate == PacketFate::Delivered).count() + lost, 30);
+    assert!((18..=20).contains(&lost), "{lost}: all but ten, or a little more if this took its time");
+    assert_eq!(audit[0].hops[0].dropped, [("policer", lost as u64)]);
 }
 
 #[test]

@@ -161,8 +161,8 @@ impl Crossing {
             dropped.push_back((id, now, cause));
         };
         displaced.drain(..).for_each(|id| lose(id, Cause::QueueFull));
-        if !admitted {
-            lose(load.packet, Cause::Aqm);
+        if let Err(cause) = admitted {
+            lose(load.packet, cause);
             return;
         }
         let Direction { traffic, channel, manager, line, .. } = direction;

@@ -6,9 +6,11 @@ use crate::hop::Hop;
 use crate::link::{Load, Wire};
 use crate::meter::Meter;
 use crate::packet::{PacketId, PacketStore};
+use crate::policer::Bucket;
 use crate::queue::{Decision, Found, Manager};
 use crate::shape::LinkSpec;
 use crate::traffic::Traffic;
+use crate::truth::Cause;
 use crate::varying::{Parts, Step, Varying};
 use std::collections::{HashSet, VecDeque};
 
@@ -20,6 +22,8 @@ pub(crate) struct Direction {
     pub line: Line,
     /// How often its channel damages or erases, if someone wants to know.
     pub meter: Option<Box<Meter>>,
+    /// What has to let a packet pass before it comes to the queue.
+    pub policer: Option<Box<Bucket>>,
     /// What its queue does beside dropping at the tail.
     pub manager: Option<Box<Manager>>,
 }
@@ -90,7 +94,8 @@ impl Direction {
         let channel = Channel::new(&spec.channel, seed, run, &item).map_err(|error| BuildError::of_channel(&item, error))?;
         let line =
             if varying { Line::Varying(Box::new(Varying::new(spec, seed, run, name)?)) } else { Line::Wire(Wire::new(spec)) };
-        Ok(Self { manager: manager.map(Box::new), ..Self::new(channel, line) })
+        let policer = spec.policer.as_ref().map(|policer| Box::new(Bucket::new(policer)));
+        Ok(Self { policer, manager: manager.map(Box::new), ..Self::new(channel, line) })
     }
 
     /// A packet of so many octets comes.
@@ -101,7 +106,12 @@ impl Direction {
 
     /// A direction that nothing has crossed yet.
     pub fn new(channel: Channel, line: Line) -> Self {
-        Self { traffic: Traffic::default(), channel, line, meter: None, manager: None }
+        Self { traffic: Traffic::default(), channel, line, meter: None, policer: None, manager: None }
+    }
+
+    /// Whether anything decides on packets before they come to the queue.
+    pub const fn is_guarded(&self) -> bool {
+        self.policer.is_some() || self.manager.is_some()
     }
 
     /// Packets and octets that wait at `now`. A packet whose transmission starts at this very moment does not wait any more.
@@ -147,28 +157,40 @@ impl Direction {
         }
     }
 
-    /// Lets the manager of the queue decide on a packet that comes to it at `now`. Returns whether the packet goes on to the queue;
-    /// if not, it is to be dropped with [`Cause::Aqm`](crate::Cause::Aqm). Those in `displaced` have made room for it and are to be
-    /// dropped with [`Cause::QueueFull`](crate::Cause::QueueFull).
-    pub fn admit(&mut self, now: u64, load: &Load, packets: &mut impl PacketStore, displaced: &mut VecDeque<PacketId>) -> bool {
+    /// Lets the policer and the manager of the queue decide on a packet that comes to it at `now`. The packet goes on to the queue,
+    /// or is to be dropped by the cause that is returned. Those in `displaced` have made room for it and are to be dropped with
+    /// [`Cause::QueueFull`].
+    pub fn admit(
+        &mut self,
+        now: u64,
+        load: &Load,
+        packets: &mut impl PacketStore,
+        displaced: &mut VecDeque<PacketId>,
+    ) -> Result<(), Cause> {
+        if self.policer.as_mut().is_some_and(|bucket| !bucket.passes(now, load.octets)) {
+            return Err(Cause::Policer);
+        }
+        if self.manager.is_none() {
+            return Ok(());
+        }
         self.advance(now, packets);
         let (packets_waiting, octets) = self.waiting(now);
         let (idle, full) = (self.idle_octets(now), !self.has_room(now, load.octets));
-        let Some(manager) = &mut self.manager else { return true };
+        let Some(manager) = &mut self.manager else { return Ok(()) };
         match manager.decide(&Found { now, length: load.octets, packets: packets_waiting, octets, idle, full }) {
-            Decision::Pass => true,
+            Decision::Pass => Ok(()),
             Decision::Mark => {
                 packets.mark(&load.packet);
-                true
+                Ok(())
             }
-            Decision::MarkOrDrop => packets.mark(&load.packet),
-            Decision::Drop => false,
+            Decision::MarkOrDrop if packets.mark(&load.packet) => Ok(()),
+            Decision::MarkOrDrop | Decision::Drop => Err(Cause::Aqm),
             Decision::Displace => {
                 while !packets.is_out(&load.packet) && !self.has_room(now, load.octets) {
                     let Some(id) = self.displace(now, |id| packets.is_out(id)) else { break };
                     displaced.push_back(id);
                 }
-                true
+                Ok(())
             }
         }
     }

@@ -27,6 +27,7 @@ mod outage;
 mod pacing;
 mod packet;
 mod playback;
+mod policer;
 mod queue;
 mod radio;
 mod random;
@@ -60,6 +61,7 @@ pub use moves::Move;
 pub use outage::{Downtime, Outage, Turns, WhileDown};
 pub use pacing::{Bursts, Pacing, Rhythm};
 pub use playback::{Playback, PlaybackCounts};
+pub use policer::Policer;
 pub use queue::{AdaptiveRed, CoDel, DelayEstimate, Discipline, FqCoDel, Pie, Red, Warn};
 pub use radio::{ChannelScope, Locking, RadioSpec};
 pub use record::{

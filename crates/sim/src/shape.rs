@@ -3,6 +3,7 @@
 use crate::channel::ChannelSpec;
 use crate::error::Flaw;
 use crate::outage::Outage;
+use crate::policer::Policer;
 use crate::spread::{Jitter, Reorder};
 use crate::trace::Trace;
 use std::sync::Arc;
@@ -27,6 +28,9 @@ macro_rules! with_link_fields {
             /// How much waits in front of the link before packets are dropped at the tail. The packet in transmission is not counted.
             [" If nothing is said it is `\"100 pkt\"`."]
             queue: $crate::QueueLimit => $crate::QueueLimit = $crate::QueueLimit::Unlimited,
+            /// A token bucket in front of the queue that drops what exceeds it.
+            [" None if nothing is said."]
+            policer: $crate::Policer => Option<$crate::Policer> = None,
             /// What the queue does beside dropping at the tail.
             [" Nothing if nothing is said."]
             discipline: $crate::Discipline => Option<$crate::Discipline> = None,
@@ -67,7 +71,7 @@ macro_rules! with_link_fields {
 /// Defines [`LinkSpec`], and beside it what a file can say of it.
 macro_rules! direction {
     (() $($(#[doc = $doc:literal])* [$($unsaid:literal)?] $field:ident: $given:ty => $type:ty = $default:expr,)*) => {
-        /// One direction of a link: queue, then transmitter, then channel, then propagation.
+        /// One direction of a link: policer, then queue, then transmitter, then channel, then propagation.
         ///
         /// `C` is what says what the link does to packets, and `T` when it delivers: the thing itself, or what a file says of it.
         #[derive(Clone, Debug, PartialEq)]
@@ -121,11 +125,12 @@ with_link_fields!(direction!() C, T);
 impl<C, T> LinkSpec<C, T> {
     /// The same with other ways to say what the link does to packets, and when it delivers.
     pub fn map<D, U>(&self, channel: impl Fn(&C) -> D, trace: impl FnOnce(&T) -> Option<U>) -> LinkSpec<D, U> {
-        let Self { rate, delay, queue, discipline, trace_octets, jitter, overtaking, reorder, duplicate, .. } = *self;
+        let Self { rate, delay, queue, policer, discipline, trace_octets, jitter, overtaking, reorder, duplicate, .. } = *self;
         LinkSpec {
             rate,
             delay,
             queue,
+            policer,
             discipline,
             channel: channel(&self.channel),
             trace: self.trace.as_ref().and_then(trace),
@@ -297,7 +302,8 @@ impl<C: Default + PartialEq, T> LinkSpec<C, T> {
         if !(0.0..=1.0).contains(&self.duplicate) {
             return Some(("duplicate", self.duplicate.to_string(), "a number from 0 to 1"));
         }
-        let own = self.jitter.as_ref().and_then(Jitter::flaw);
+        let own = self.policer.as_ref().and_then(Policer::flaw);
+        let own = own.or_else(|| self.jitter.as_ref().and_then(Jitter::flaw));
         let own = own.or_else(|| self.reorder.as_ref().and_then(Reorder::flaw));
         let own = own.or_else(|| self.outage.iter().find_map(Outage::flaw));
         if own.is_some() {
@@ -341,6 +347,7 @@ mod tests {
     fn what_only_has_the_old_fields_is_plain() {
         assert!(plain().is_plain());
         assert!(LinkSpec { overtaking: true, queue: QueueLimit::Packets(3), ..plain() }.is_plain(), "nothing overtakes on it");
+        assert!(LinkSpec { policer: Some(Policer { rate: BitRate::from_bps(1), burst: 1 }), ..plain() }.is_plain());
         assert!(LinkSpec { discipline: Some(Discipline::Biased), ..plain() }.is_plain());
         assert!(!LinkSpec { discipline: Some(Discipline::CoDel(CoDel::default())), ..plain() }.is_plain());
         assert!(!LinkSpec { duplicate: 0.1, ..plain() }.is_plain());
@@ -357,11 +364,13 @@ mod tests {
         let jitter = Some(Jitter::new(Duration::ZERO, JitterLaw::Uniform));
         let reorder = Some(Reorder::late(1.5, Duration::from_millis(1)));
         let outage = Outage::once(Instant::ZERO, Duration::ZERO);
+        let policer = Some(Policer { rate: BitRate::from_bps(1), burst: 0 });
         for (spec, field) in [
             (LinkSpec { rate: BitRate::from_bps(0), ..plain() }, "rate"),
             (LinkSpec { queue: QueueLimit::Packets(0), ..plain() }, "queue"),
             (LinkSpec { trace: Trace::new(&[1]).map(Arc::new), trace_octets: 0, ..plain() }, "trace_octets"),
             (LinkSpec { duplicate: f64::NAN, ..plain() }, "duplicate"),
+            (LinkSpec { policer, ..plain() }, "policer.burst"),
             (LinkSpec { jitter, ..plain() }, "jitter.mean"),
             (LinkSpec { reorder, ..plain() }, "reorder.share"),
             (LinkSpec { outage: vec![outage], ..plain() }, "outage.lasts"),

@@ -27,11 +27,13 @@ pub enum Cause {
     Aqm,
     /// The link was down while it was transmitted (an outage or a hand-off).
     LinkDown,
+    /// A policer had no tokens for it.
+    Policer,
 }
 
 impl Cause {
     /// All causes, in the order of their columns.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::QueueFull,
         Self::Erased,
         Self::IpHeaderDamaged,
@@ -42,6 +44,7 @@ impl Cause {
         Self::Collision,
         Self::Aqm,
         Self::LinkDown,
+        Self::Policer,
     ];
 
     /// The name in tables.
@@ -57,6 +60,7 @@ impl Cause {
             Self::Collision => "collision",
             Self::Aqm => "aqm",
             Self::LinkDown => "link-down",
+            Self::Policer => "policer",
         }
     }
 
@@ -69,11 +73,16 @@ impl Cause {
         }
     }
 
-    /// Whether the loss says that the network was overloaded: a queue, or stations that contend for the air (our reading; counted
-    /// apart, so that anyone can read it otherwise). Every other cause says that a channel disturbed the packet; a link that was down
+    /// Whether the loss says that the network was overloaded: a queue, a policer (it was sent faster than it may), or stations
+    /// that contend for the air (our reading; counted apart, so that anyone can read it otherwise). Every other cause says that a channel disturbed the packet; a link that was down
     /// counts there too: nobody was overloaded, and to send less would not have saved the packet.
     pub const fn is_congestion(self) -> bool {
-        matches!(self, Self::QueueFull | Self::Aqm | Self::Collision)
+        matches!(self, Self::QueueFull | Self::Aqm | Self::Policer | Self::Collision)
+    }
+
+    /// Whether it was dropped before it was transmitted.
+    pub const fn is_refusal(self) -> bool {
+        matches!(self, Self::QueueFull | Self::Aqm | Self::Policer)
     }
 }
 
@@ -144,6 +153,6 @@ mod tests {
             (0..=index).for_each(|_| counts.add(cause));
         }
         assert!(counts.iter().enumerate().all(|(index, (_, count))| count == index as u64 + 1));
-        assert_eq!(counts.total(), 55);
+        assert_eq!(counts.total(), 66);
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use whyloss_sim::{
     AdaptiveRed, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, Crossing, Discipline, Effect, Errors, Limits, LinkId,
-    LinkNames, LinkSpec, Packet, QueueLimit, Records, Red, Rhythm, Step, Warn,
+    LinkNames, LinkSpec, Packet, Policer, QueueLimit, Records, Red, Rhythm, Step, Warn,
 };
 use whyloss_transport::segment::{Dscp, Ecn};
 use whyloss_transport::{BitRate, Duration, Instant};
@@ -71,11 +71,17 @@ fn the_same_packets_meet_the_same_fate_as_in_the_simulator() {
     let red = Discipline::Red(Red { weight: 0.05, ..Red::default() });
     let octets = Discipline::Red(Red { weight: 0.05, bytes: true, queue_in_bytes: true, wait: false, ..Red::default() });
     let adaptive = Discipline::AdaptiveRed(AdaptiveRed::default());
+    let policed = |queue| LinkSpec {
+        policer: Some(Policer { rate: BitRate::from_bps(3_400_000), burst: 20_000 }),
+        ..spec(queue, Errors::Packets { probability: 0.01 }, Effect::Erase)
+    };
     for (spec, discipline, causes) in [
         (spec(queue, Errors::None, Effect::Erase), None, &[Cause::QueueFull][..]),
         (spec(queue, Errors::Packets { probability: 0.01 }, Effect::Erase), None, &[Cause::QueueFull, Cause::Erased]),
         (spec(QueueLimit::Octets(9000), gilbert, Effect::Erase), None, &[Cause::QueueFull, Cause::Erased]),
         (spec(QueueLimit::Unlimited, Errors::Bits { ber: 1e-5 }, Effect::Erase), Some(red), &[Cause::Aqm, Cause::Erased]),
+        (policed(queue), None, &[Cause::Policer, Cause::Erased]),
+        (policed(QueueLimit::Unlimited), Some(red), &[Cause::Policer, Cause::Erased]),
         (spec(queue, Errors::None, Effect::Erase), Some(octets), &[Cause::Aqm]),
         (spec(queue, Errors::None, Effect::Erase), Some(adaptive), &[Cause::Aqm]),
     ] {

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use whyloss_sim::{
     AdaptiveRed, Amount, Arrival, Builder, Cause, CbrFlow, Change, ChannelSpec, CoDel, Crossing, DelayEstimate, Discipline,
-    Effect, End, Errors, FqCoDel, Jitter, JitterLaw, Limits, LinkNames, LinkSpec, LogSpec, Outage, Packet, Pie, QueueLimit,
-    Records, Red, Reorder, Rhythm, Spell, TcpFlow, Trace, Truth, Way, WhileDown,
+    Effect, End, Errors, FqCoDel, Jitter, JitterLaw, Limits, LinkNames, LinkSpec, LogSpec, Outage, Packet, Pie, Policer,
+    QueueLimit, Records, Red, Reorder, Rhythm, Spell, TcpFlow, Trace, Truth, Way, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::segment::{Dscp, Ecn};
@@ -399,10 +399,16 @@ fn any_link() -> impl Strategy<Value = LinkSpec> {
         (jitter, any::<bool>(), reorder, 0.0..0.5),
         prop::collection::vec(outage, 0..3),
         prop::collection::vec(change, 0..4),
-        discipline,
+        (discipline, prop::option::of((100_u64..5000, 1_u64..20_000))),
     )
         .prop_map(
-            |((kbps, delay, queue, channel, trace), (jitter, overtaking, reorder, duplicate), outage, change, discipline)| {
+            |(
+                (kbps, delay, queue, channel, trace),
+                (jitter, overtaking, reorder, duplicate),
+                outage,
+                change,
+                (discipline, policer),
+            )| {
                 let mut from = 0;
                 let change = change.into_iter().map(|(gap, kbps, delay, queue, channel)| {
                     from += gap;
@@ -424,6 +430,7 @@ fn any_link() -> impl Strategy<Value = LinkSpec> {
                     rate,
                     delay,
                     queue,
+                    policer: policer.map(|(kbps, burst)| Policer { rate: BitRate::from_bps(kbps * 1000), burst }),
                     discipline,
                     channel,
                     trace,

@@ -172,11 +172,12 @@ def _reduced(results: Results, labels: Sequence[str], there: Worlds) -> pl.DataF
     timeouts = flows.filter(ours).group_by(key).agg(pl.col("timeouts").sum().cast(pl.Float64))
     # Little's law: how many wait in the mean, over how many come in a second.
     waited = pl.col("mean_queue_packets") * pl.col("ended_at_ns") / 1e9
-    passed = pl.col("offered_packets").cast(pl.Float64) - pl.col("dropped_queue")
+    refused = pl.col("dropped_queue") + pl.col("dropped_policer")
+    passed = pl.col("offered_packets").cast(pl.Float64) - refused
     queueing = (
         results.links.to_polars()
         .join(ended, on=key)
-        .filter(pl.col("offered_packets") > pl.col("dropped_queue"))
+        .filter(pl.col("offered_packets") > refused)
         .group_by(key)
         .agg((waited / passed).max().alias("queueing_s"))
     )

@@ -46,6 +46,7 @@ LINES: dict[str, tuple[str, Any, float]] = {
 CAUSES: dict[str, tuple[str, str]] = {
     "queue-full": ("#d55e00", "queue full"),
     "aqm": ("#e69f00", "dropped by AQM"),
+    "policer": ("#a6761d", "dropped by a policer"),
     "collision": ("#cc79a7", "collision"),
     "erased": ("#0072b2", "erased"),
     "payload-damaged": ("#56b4e9", "payload damaged"),

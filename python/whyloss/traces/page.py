@@ -42,6 +42,7 @@ _OF_LINKS = (
     "delivered_packets",
     "damaged_packets",
     "dropped_queue",
+    "dropped_policer",
     "dropped_erased",
     "dropped_down",
     "max_queue_packets",

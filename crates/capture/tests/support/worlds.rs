@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use whyloss_sim::{
     Amount, Builder, CaptureSpec, CbrFlow, ChannelSpec, CoDel, Discipline, Effect, End, Errors, Jitter, JitterLaw, Limits,
-    LinkSpec, NodeId, Outage, Pie, QueueLimit, Records, Reorder, Rhythm, Spell, Step, TcpFlow, WhileDown,
+    LinkSpec, NodeId, Outage, Pie, Policer, QueueLimit, Records, Reorder, Rhythm, Spell, Step, TcpFlow, WhileDown,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::tcp::Config;
@@ -45,10 +45,12 @@ pub enum Family {
     Duplication,
     /// A small queue and random errors.
     Mixed,
+    /// A token bucket polices what comes to the bottleneck; it is none of [`ALL`](Self::ALL).
+    Policed,
 }
 
 impl Family {
-    /// All of them.
+    /// All that learned causes are measured on.
     pub const ALL: [Self; 15] = [
         Self::DropTail,
         Self::Aqm,
@@ -266,6 +268,11 @@ pub fn run(family: Family, number: u64, taking: Taking) -> Outcome {
         Family::Asymmetric => {
             reverse.rate = BitRate::from_bps((rate / dice.between(60.0, 200.0)) as u64);
             reverse.queue = QueueLimit::Packets(20);
+        }
+        Family::Policed => {
+            let share = dice.between(0.3, 0.8);
+            let burst = (rate * share / 8.0 * dice.between(0.05, 0.4)).max(20_000.0) as u64;
+            forward.policer = Some(Policer { rate: BitRate::from_bps((rate * share) as u64), burst });
         }
         Family::Duplication => last.duplicate = dice.between(0.002, 0.05),
         _ => {}

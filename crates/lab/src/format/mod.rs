@@ -15,7 +15,7 @@ pub use flow::{Flow, Traffic};
 pub use topology::{Access, Direction, Dumbbell, Host, Link, Links, Move, Path, Router, Shape};
 pub use whyloss_sim::{
     AdaptiveRed, AtEnd, ChannelScope, CoDel, DelayEstimate, Discipline, Effect, FqCoDel, Jitter, JitterLaw, Locking,
-    MiddleboxKind, Outage, Pie, Red, Reorder, Smoothness, Spacing, Warn, Web, WhileDown,
+    MiddleboxKind, Outage, Pie, Policer, Red, Reorder, Smoothness, Spacing, Warn, Web, WhileDown,
 };
 pub use whyloss_transport::kit::Value as Parameter;
 pub use whyloss_transport::tcp::{AckPolicy, FastRecovery as Recovery, Granularity, Overrides as Tcp, ReportResponse};

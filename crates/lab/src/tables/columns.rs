@@ -194,6 +194,11 @@ const fn queued(dropped: &CauseCounts) -> u64 {
     dropped.get(Cause::QueueFull) + dropped.get(Cause::Aqm)
 }
 
+/// Packets that channels took, or that were lost while a link was down.
+fn other(dropped: &CauseCounts) -> u64 {
+    dropped.total() - queued(dropped) - dropped.get(Cause::Policer) - dropped.get(Cause::Collision)
+}
+
 /// Name of the class of what really happened; `None` if the segment was not lost.
 pub const fn class(truth: Truth) -> Option<&'static str> {
     match truth {
@@ -240,6 +245,7 @@ table! {
         packets_inserted: always u64 = r.item.packets.inserted, "Of the packets sent, those that a middlebox sent in the name of an endpoint.";
         packets_dropped: always u64 = r.item.packets.dropped.total(), "Packets that did not arrive, by any cause.";
         packets_dropped_queue: always u64 = queued(&r.item.packets.dropped), "Packets that a queue dropped.";
+        packets_dropped_policer: always u64 = r.item.packets.dropped.get(Cause::Policer), "Packets for which a policer had no tokens.";
         packets_dropped_collision: always u64 = r.item.packets.dropped.get(Cause::Collision), "Packets that a radio station gave up after its retry limit.";
     }
 }
@@ -326,11 +332,13 @@ table! {
         receiver_snacks_sent: maybe u64 = r.receiver(|s| s.snacks_sent), "Selective negative acknowledgements sent, each with one hole or several.";
         receiver_snack_holes: maybe u64 = r.receiver(|s| s.snack_holes_sent), "Holes that these asked for; one that is asked for again counts again.";
         forward_dropped_queue: always u64 = queued(&r.item.forward.dropped), "Packets from sender to receiver that a queue dropped.";
+        forward_dropped_policer: always u64 = r.item.forward.dropped.get(Cause::Policer), "Packets from sender to receiver for which a policer had no tokens.";
         forward_dropped_collision: always u64 = r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a radio station gave up after its retry limit.";
-        forward_dropped_other: always u64 = r.item.forward.dropped.total() - queued(&r.item.forward.dropped) - r.item.forward.dropped.get(Cause::Collision), "Packets from sender to receiver that a channel took, or that were lost while a link was down.";
+        forward_dropped_other: always u64 = other(&r.item.forward.dropped), "Packets from sender to receiver that a channel took, or that were lost while a link was down.";
         reverse_dropped_queue: always u64 = queued(&r.item.reverse.dropped), "Packets from receiver to sender that a queue dropped.";
+        reverse_dropped_policer: always u64 = r.item.reverse.dropped.get(Cause::Policer), "Packets from receiver to sender for which a policer had no tokens.";
         reverse_dropped_collision: always u64 = r.item.reverse.dropped.get(Cause::Collision), "Packets from receiver to sender that a radio station gave up after its retry limit.";
-        reverse_dropped_other: always u64 = r.item.reverse.dropped.total() - queued(&r.item.reverse.dropped) - r.item.reverse.dropped.get(Cause::Collision), "Packets from receiver to sender that a channel took, or that were lost while a link was down.";
+        reverse_dropped_other: always u64 = other(&r.item.reverse.dropped), "Packets from receiver to sender that a channel took, or that were lost while a link was down.";
     }
 }
 
@@ -346,7 +354,7 @@ table! {
         sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When that transmission left.";
         trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `snack` (the receiver asked for it), `tail-probe`, `timeout`.";
         episode: always u32 = r.item.record.episode, "Number of the recovery episode, from 0 in each flow; the rows of an episode come in the order in which they were noticed.";
-        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`, `aqm` (a queue dropped it before it was full), `link-down` (it was transmitted while the link was down); `arrived` if the sender was wrong; `suppressed` if a middlebox took it out of the way, because its receiver had no need of it; `in-flight` if still under way at the end.";
+        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`, `aqm` (a queue dropped it before it was full), `link-down` (it was transmitted while the link was down), `policer` (a token bucket was empty); `arrived` if the sender was wrong; `suppressed` if a middlebox took it out of the way, because its receiver had no need of it; `in-flight` if still under way at the end.";
         true_class: maybe text = class(r.item.truth), "`congestion` or `corruption`; null if the segment was not lost.";
         dropped_at_ns: maybe u64 = r.item.dropped.map(|(at, _, _)| at.as_nanos()), "When it was really lost.";
         dropped_link: maybe text = r.item.dropped.map(|(_, link, _)| r.of.link(link)), "Link on which it was lost.";
@@ -461,6 +469,7 @@ table! {
         damaged_packets: always u64 = r.item.damaged, "Packets that the channel damaged.";
         duplicated_packets: always u64 = r.item.duplicated, "Packets that came to the other end twice. Offered + duplicated = delivered + dropped + in flight.";
         dropped_queue: always u64 = queued(&r.item.dropped), "Packets that the queue dropped.";
+        dropped_policer: always u64 = r.item.dropped.get(Cause::Policer), "Packets for which the policer had no tokens.";
         dropped_erased: always u64 = r.item.dropped.get(Cause::Erased), "Packets that the channel erased, or whose every attempt noise spoiled.";
         dropped_collision: always u64 = r.item.dropped.get(Cause::Collision), "Packets that a radio station gave up after its retry limit.";
         dropped_down: always u64 = r.item.dropped.get(Cause::LinkDown), "Packets that were transmitted while the link was down.";

@@ -8,7 +8,7 @@ use whyloss_lab::arrow_array::Array as _;
 use whyloss_lab::{run, Control, RunOptions, Scenario, Tables};
 use whyloss_sim::{
     AdaptiveRed, Change, ChannelSpec, DelayEstimate, Discipline, Downtime, Errors, FqCoDel, Jitter, JitterLaw, LinkSpec, Outage,
-    Pie, QueueLimit, Red, Reorder, Spell, WhileDown,
+    Pie, Policer, QueueLimit, Red, Reorder, Spell, WhileDown,
 };
 use whyloss_transport::{BitRate, Duration, Instant};
 
@@ -100,8 +100,48 @@ fn disciplines_reach_the_link() {
 }
 
 #[test]
+fn policers_reach_the_link() {
+    let [there, back] =
+        wire(&format!("[path]\nrate = '9 Mbps'\nforward.policer = {{ rate = '2 Mbps', burst = '60 kB' }}\n{FLOW}"));
+    assert_eq!(there.policer, Some(Policer { rate: BitRate::from_bps(2_000_000), burst: 60_000 }));
+    assert_eq!(back.policer, None);
+}
+
+#[test]
+fn what_a_policer_drops_has_its_cause_and_the_rest_its_rate() {
+    let text = "[scenario]\nduration = '20 s'\n[path]\nrate = '50 Mbps'\ndelay = '10 ms'\n\
+                forward.policer = { rate = '4 Mbps', burst = '40 kB' }\n[[flow]]\n";
+    let tables = results(&Scenario::from_toml(text, "policed").unwrap());
+    let policed = count(&tables, "dropped_policer");
+    assert!(policed > 20, "{policed}");
+    assert_eq!(count(&tables, "dropped_queue"), 0);
+    let gone = count(&tables, "delivered_packets") + count(&tables, "in_flight_packets");
+    assert_eq!(count(&tables, "offered_packets"), gone + policed);
+    // What passes is at most depth and rate, and more than half of it is used.
+    let octets = count(&tables, "delivered_octets");
+    assert!((5_000_000..=10_040_000).contains(&octets), "{octets}");
+    for (table, column, expected) in [
+        (&tables.flows, "forward_dropped_policer", policed),
+        (&tables.flows, "forward_dropped_queue", 0),
+        (&tables.flows, "forward_dropped_other", 0),
+        (&tables.runs, "packets_dropped_policer", policed),
+    ] {
+        assert_eq!(table.column_by_name(column).unwrap().as_primitive::<UInt64Type>().value(0), expected, "{column}");
+    }
+    let row = |name: &str| tables.losses.column_by_name(name).unwrap().as_string::<i32>().clone();
+    let (causes, classes) = (row("true_cause"), row("true_class"));
+    let of: Vec<_> = (0..causes.len()).filter(|&row| causes.value(row) == "policer").collect();
+    assert!(of.len() > 20 && of.iter().all(|&row| classes.value(row) == "congestion"));
+}
+
+#[test]
 fn mistakes_are_named() {
     for (fields, message) in [
+        (
+            "forward.policer = { rate = '1 Mbps', burst = '2 GiB' }",
+            "path.forward.policer.burst: found 2147483648 B; allowed: 1 B to 1 GiB",
+        ),
+        ("policer = { rate = '1 Mbps' }", "path.policer.burst: missing"),
         (
             "jitter = { mean = '1 ms', law = 'normal' }",
             "path.jitter.deviation: missing; allowed: a time above zero, at most the mean",

@@ -123,7 +123,7 @@ pub struct HopAudit {
 impl HopAudit {
     pub(super) fn new(name: &str, rate_bps: Option<u64>, expected_error_share: Option<f64>, counts: &CrossingCounts) -> Self {
         let crossed = counts.delivered + counts.dropped.get(Cause::Erased);
-        let refused_by_queue = counts.dropped.get(Cause::QueueFull) + counts.dropped.get(Cause::Aqm);
+        let refused_by_queue = counts.dropped.iter().filter(|(cause, _)| cause.is_refusal()).map(|(_, count)| count).sum::<u64>();
         let spoilt = counts.damaged + counts.dropped.get(Cause::Erased);
         Self {
             name: name.to_owned(),

@@ -96,9 +96,9 @@ impl Network {
         }
         let mut link = &mut self.directions[direction.index()];
         link.note_offer(load.octets);
-        if link.manager.is_some() {
-            if !self.admit(direction, &load) {
-                self.drop_from_queue(direction, load.packet, Cause::Aqm);
+        if link.is_guarded() {
+            if let Err(cause) = self.admit(direction, &load) {
+                self.drop_from_queue(direction, load.packet, cause);
                 return false;
             }
             link = &mut self.directions[direction.index()];
@@ -135,9 +135,10 @@ impl Network {
         }
     }
 
-    /// What manages a queue decides on a packet that comes to it, and on those that make room for it. Returns whether it goes on.
+    /// What stands before a queue or manages it decides on a packet that comes, and on those that make room for it. The packet goes on,
+    /// or is dropped by the cause that is returned.
     #[inline(never)]
-    fn admit(&mut self, direction: DirectionId, load: &Load) -> bool {
+    fn admit(&mut self, direction: DirectionId, load: &Load) -> Result<(), Cause> {
         let Self { now, directions, packets, displaced, .. } = self;
         let admitted = directions[direction.index()].admit(*now, load, packets, displaced);
         while let Some(id) = self.displaced.pop_front() {
@@ -174,7 +175,7 @@ impl Network {
         }
     }
 
-    /// A queue drops a packet.
+    /// A queue, or what stands before it, drops a packet.
     #[cold]
     fn drop_from_queue(&mut self, direction: DirectionId, packet: PacketId, cause: Cause) {
         if let Place::Assisted(router) = self.places[direction.peer().index()] {

@@ -324,7 +324,7 @@ impl Direction {
                         record.left = record.due;
                         record.fate = PacketFate::Lost(cause);
                         if let Some(gate) = self.gate.as_ref().filter(|gate| gate.side == Side::Fixed && gate.before == hop) {
-                            if matches!(cause, Cause::QueueFull | Cause::Aqm) {
+                            if cause.is_refusal() {
                                 gate.station.dropped(octets);
                             }
                         }

@@ -421,3 +421,31 @@ def test_a_long_list_is_shortened_and_says_how_to_see_all(tmp_path: Path, small:
     assert len(re.findall(r"^flow0\.\d+ +newreno", shown.out, re.M)) == 40
     assert "… and 60 more; --json and --out have all" in shown.out
     assert len(json.loads(typed(tmp_path, "run", "many.toml", "--json").out)["transfers"]) == 100
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("width", [60, 80])
+def test_every_help_fits_a_narrow_terminal_of_any_encoding(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    for names, command in commands():
+        shown = io.TextIOWrapper(octets := io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", shown)
+        monkeypatch.setattr(sys, "argv", ["whyloss", *names, "--help"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown.flush()
+        told = octets.getvalue().decode(encoding)
+        assert ended.value.code == 0, names
+        assert "\x1b" not in told
+        assert "\\u" not in told
+        assert "\\x" not in told
+        # Examples stand as they are typed.
+        rest = told[told.index("Usage:") :]
+        assert max(map(len, rest.splitlines())) <= width, (
+            names,
+            [line for line in rest.splitlines() if len(line) > width],
+        )
+        assert command.name in told

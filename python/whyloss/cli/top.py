@@ -75,7 +75,15 @@ def _endpoint(_: click.Context, __: click.Parameter, value: str | None) -> tuple
 @click.option("--prefix", "prefixes", type=PrefixType(), multiple=True, help="Only this prefix, of either end.")
 @click.option("--cgroup", callback=_group, metavar="GROUP", help="Only this control group and those below it.")
 @click.option("--control", "controls", multiple=True, metavar="NAME", help="Only this congestion control.")
-@click.option("--sort", "sort_key", type=click.Choice(list(SORT_KEYS)), default="out", show_default=True)
+@click.option(
+    "--sort",
+    "sort_key",
+    metavar="COLUMN",
+    type=click.Choice(list(SORT_KEYS)),
+    default="out",
+    show_default=True,
+    help=f"One of {', '.join(SORT_KEYS)}.",
+)
 @click.option("--reverse", is_flag=True, help="The other way round.")
 @click.option("--interval", type=click.FloatRange(min=0.1, max=3600), default=2, show_default=True, help="In seconds.")
 @click.option("--once", is_flag=True, help="Look for one interval, print it and end.")

@@ -92,6 +92,7 @@ class Time(click.ParamType[int]):
 @click.option("--width", type=click.FloatRange(60, 400), default=160, show_default=True, help="Millimetres.")
 @scheme_option("Scheme of the first flow; several are drawn over each other. With a scenario or a link.")
 @link_options
+@click.option("--duration", metavar="TIME", help="Simulated time.  [default: what the scenario says; of a link 60 s]")
 @set_option
 @with_option
 @click.option(
@@ -110,6 +111,7 @@ def plot(
     width: float,
     schemes: tuple[str, ...],
     link: dict[str, Any],
+    duration: str | None,
     sets: tuple[str, ...],
     number: int | None,
     as_json: bool,
@@ -142,7 +144,7 @@ def plot(
     span = traces.Span(start, end)
     wanted = tuple(name.strip() for name in what.split(",")) if what is not None else None
     needed = traces.tables_of(wanted or traces.DEFAULT) if kind == "series" else {"segments"}
-    runs = _runs(sources, schemes, link, sets, number, needed, span)
+    runs = _runs(sources, schemes, link, duration, sets, number, needed, span)
     if len(flows) > 1 and (kind != "series" or len(runs) > 1):
         of = f"--as {kind}" if kind != "series" else "several runs"
         raise click.BadParameter(f"one flow goes with {of}; found {len(flows)}", param_hint="--flow")
@@ -174,6 +176,7 @@ def _runs(
     sources: tuple[Path, ...],
     schemes: tuple[str, ...],
     link: dict[str, Any],
+    duration: str | None,
     sets: tuple[str, ...],
     number: int | None,
     needed: Collection[str],
@@ -185,12 +188,12 @@ def _runs(
     for source in sources or (None,):
         if source is not None and source.is_dir():
             given = {"--set": sets, "--scheme": schemes, "--run": number is not None}
-            given |= {f"--{name}": True for name in link}
+            given |= {"--duration": duration is not None, **{f"--{name}": True for name in link}}
             for option in (option for option, there in given.items() if there):
                 raise click.BadParameter("goes with a scenario; RUN is the folder of a finished run", param_hint=option)
             found.append(traces.open_run(source))
             continue
-        scenario = choose(source, link).with_arguments(list(sets))
+        scenario = choose(source, link, {"duration": duration}).with_arguments(list(sets))
         several = len(schemes) > 1
         for label, one in with_schemes(scenario, schemes):
             found.append(_run(one, label if several else scenario.name, number or 0, needed, span))

@@ -573,10 +573,13 @@ def test_there_is_a_diagram_without_javascript(lossy: Path, tmp_path: Path) -> N
     (drawn,) = re.findall(r'<div class="stands">(<svg .*?</svg>)</div>', page)
     root = ElementTree.fromstring(drawn)
     assert len(root.findall("circle")) == len(explained.losses)
-    data, line = (path.attrib["d"] for path in root.findall("path"))
+    drawings = [path.attrib["d"] for path in root.findall("path") if path.get("stroke") != "var(--grid)"]
+    data, line, trips, flight = drawings
     # A bar for each column of pixels that has data, whatever the number of segments.
     assert 50 < data.count("M") <= 1000
     assert 50 < line.count("L") <= 1000
+    assert 50 < trips.count("M") <= 1000
+    assert 50 < flight.count("L") <= 1000
     assert len(drawn) < 100_000
 
 

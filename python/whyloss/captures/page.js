@@ -64,6 +64,8 @@ class Diagram {
 
   reset() { this.view = [...this.whole]; }
 
+  get all() { return this.view[0] <= this.whole[0] && this.view[1] >= this.whole[1]; }
+
   // Draws everything into a canvas' context of `width` by `height` pixels.
   draw(c, width, height) {
     const left = 64, right = 10, foot = 22, head = 6, gap = 16;

@@ -1,6 +1,7 @@
 // Brings the diagrams to life: unpacks them when they come near the screen, zooms, pans, and tells of each loss.
 const flows = JSON.parse(document.getElementById("flows").textContent);
-const styled = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const root = document.documentElement;
+const styled = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 const look = () => ({
   ink: styled("--ink"), soft: styled("--soft"), grid: styled("--grid"), paper: styled("--paper"),
   font: `12px ${getComputedStyle(document.body).fontFamily}`,
@@ -27,16 +28,21 @@ function sharp(canvas, width, height) {
 }
 
 function live(canvas, diagram, aside) {
-  canvas.parentElement.querySelector(".stands").hidden = true;
   let waiting = false;
+  const now = () => {
+    diagram.look = look();
+    const width = canvas.clientWidth, height = Math.max(420, Math.min(680, innerHeight * 0.75));
+    // Nothing is drawn for what is not shown.
+    if (width) diagram.draw(sharp(canvas, width, height), width, height);
+    canvas.parentElement.classList.toggle("zoomed", !diagram.all);
+  };
   const draw = () => {
     if (waiting) return;
     waiting = true;
     requestAnimationFrame(() => {
       waiting = false;
-      diagram.look = look();
-      const width = canvas.clientWidth, height = Math.max(420, Math.min(680, innerHeight * 0.75));
-      diagram.draw(sharp(canvas, width, height), width, height);
+      now();
+      canvas.parentElement.querySelector(".stands").hidden = true;
       if (!performance.getEntriesByName("diagram").length) performance.mark("diagram");
     });
   };
@@ -93,7 +99,8 @@ function live(canvas, diagram, aside) {
   }));
   new ResizeObserver(draw).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  addEventListener("beforeprint", draw);
+  addEventListener("beforeprint", () => { root.classList.add("printing"); now(); });
+  addEventListener("afterprint", () => { root.classList.remove("printing"); now(); });
   draw();
 }
 

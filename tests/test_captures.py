@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import fcntl
 import gzip
 import html
+import io
 import json
 import os
 import pty
@@ -25,9 +27,11 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 
 from conftest import ROOT, WHYLOSS, Ended
 from whyloss import captures
+from whyloss.captures import live
 from whyloss.captures.page import packed
 
 if TYPE_CHECKING:
@@ -605,3 +609,20 @@ def test_a_big_endian_capture_in_microseconds_keeps_its_times(whyloss: Call, tmp
     assert before.facts["began_ns"] == after.facts["began_ns"] == 1_000_000 * 10**9
     assert before.facts["cut"] == after.facts["cut"] == 3
     assert before.connections.to_polars().equals(after.connections.to_polars())
+
+
+@pytest.mark.parametrize("width", [76, 80])
+@pytest.mark.parametrize("end", ["10.177.100.{}:36834", "[fd77:7768:796c:1000:2000:3000:4000:{}]:36834"])
+def test_the_live_view_cuts_no_address_and_no_number(width: int, end: str) -> None:
+    ends = {name: pl.lit(end.format(number)) for number, name in enumerate(("sender", "receiver"), 101)}
+    counts = {name: pl.lit(12345) for name in ("lost", "retransmissions", "timeouts")}
+    told = captures.explain(ROOT / "examples" / "captures" / "lossy-radio.pcapng.zst").summary
+    summary = dataclasses.replace(told, worst=told.worst.with_columns(**ends, **counts))
+    Console(file=(shown := io.StringIO()), width=width).print(live._worst(summary))
+    text = shown.getvalue()
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    assert text.count("12345") == 3
+    column = re.sub(r"\s", "", "".join(line[: line.find("  ")] for line in text.splitlines()[1:]))
+    for number in (101, 102):
+        assert end.format(number) in column

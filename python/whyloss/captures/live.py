@@ -30,6 +30,8 @@ __all__ = ["View"]
 _LEAST_S = 1.0
 _SHARE = 5.0
 _SHOWN = 20
+#: Columns of an IPv4 address with its port; a longer address takes two lines where there is little room.
+_ADDRESS = 23
 
 
 class View(App[None]):
@@ -94,15 +96,20 @@ class View(App[None]):
 
 
 def _worst(summary: Summary) -> Table:
-    made = Table("sender", "receiver", box=None, pad_edge=False, header_style="dim")
-    for name in ("data", "lost", "sent again", "timeouts"):
-        made.add_column(name, justify="right")
-    made.add_column("mostly")
-    made.add_column("limited by")
-    for flow in summary.worst.head(_SHOWN).to_dicts():
+    flows = summary.worst.head(_SHOWN).to_dicts()
+    longest = max((len(flow[name]) + 2 for flow in flows for name in ("sender", "receiver")), default=0)
+    made = Table(box=None, pad_edge=False, header_style="dim")
+    # Where there is no room, words and long addresses are broken; nothing is cut.
+    made.add_column("sender, → receiver", overflow="fold", no_wrap=longest <= _ADDRESS)
+    for name in ("data", "lost", "resent", "timeouts"):
+        made.add_column(name, justify="right", no_wrap=True)
+    made.add_column("mostly", overflow="fold")
+    made.add_column("limited by", overflow="fold")
+    for flow in flows:
         counts = (str(flow[name] or "") for name in ("lost", "retransmissions", "timeouts"))
         cause = words.cause(flow["cause"]) if flow["cause"] else ""
-        cells = (flow["sender"], flow["receiver"], words.amount(flow["acknowledged_octets"]), *counts, cause)
+        ends = f"{flow['sender']}\n→ {flow['receiver']}"
+        cells = (ends, words.amount(flow["acknowledged_octets"]), *counts, cause)
         made.add_row(*map(Text, (*cells, flow["most_limit"] or "")))
     return made
 

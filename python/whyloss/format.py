@@ -185,6 +185,11 @@ class Taken:
     The host or router at which it is taken. At a host packets pass when they leave it, before they come to the queue of their link, and when
     they arrive, damaged or not. At a router they are seen once, as they come to it.
     """
+    behind_queue: bool | None = None
+    """
+    What leaves the host is seen when its transmission begins, behind the queue of its link, as on Linux; what that queue refuses is not seen.
+    Not at a router, nor over a radio, a link with a trace, or a queue that pushes out what it has taken.
+    """
     file: str | None = None
     """
     What its file is called, behind the name of the scenario and the number of the run: `at`, and `link` behind it, if nothing is said.

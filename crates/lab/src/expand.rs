@@ -397,6 +397,10 @@ impl Network {
             let allowed = "a power of ten from \"1 ns\" to \"1 s\"";
             return Err(InputError::default().at(field(".resolution")).found(format!("\"{resolution}\"")).allowed(allowed));
         }
+        if capture.behind_queue && !self.nodes[node].host {
+            let error = InputError::default().at(field(".behind_queue")).found("true at a router");
+            return Err(error.allowed("a host; at a router name the link behind it"));
+        }
         if let Some(holes) = capture.holes.filter(|holes| holes.0 >= 1.0) {
             return Err(InputError::default().at(field(".holes")).found(holes.0.to_string()).allowed("less than 1"));
         }

@@ -225,7 +225,7 @@ impl World {
                     name,
                     node: nodes[node],
                     link: taken.link.as_ref().map(|link| links[number(link)]),
-                    behind_queue: false,
+                    behind_queue: taken.behind_queue,
                     snaplen: taken.snaplen.unwrap_or(0),
                     digits: taken.digits().expect("captures are checked"),
                     holes: taken.holes.map_or(0.0, |holes| holes.0),

@@ -28,6 +28,10 @@ pub struct Taken {
     /// One link of that node, by its name: what comes to the node over it is seen, and what leaves over it, before it comes to its queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
+    /// What leaves the host is seen when its transmission begins, behind the queue of its link, as on Linux; what that queue refuses is not seen.
+    /// Not at a router, nor over a radio, a link with a trace, or a queue that pushes out what it has taken.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub behind_queue: bool,
     /// What its file is called, behind the name of the scenario and the number of the run: `at`, and `link` behind it, if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,

@@ -174,6 +174,7 @@ fn scenarios() {
         ("a capture at a link that is elsewhere", path("[output]\ncapture = [{ at = 'server', link = 'path' }]")),
         ("a capture of nothing", path("[output]\ncapture = [{ at = 'server', snaplen = 0 }]")),
         ("a capture with odd times", path("[output]\ncapture = [{ at = 'server', resolution = '3 us' }]")),
+        ("a capture behind the queue of a router", path("[output]\ncapture = [{ at = 'emulator', behind_queue = true }]")),
         ("a capture that misses everything", path("[output]\ncapture = [{ at = 'server', holes = 1 }]")),
         ("two captures in one file", path("[output]\ncapture = ['server', { at = 'client', file = 'server' }]")),
         ("a capture in another folder", path("[output]\ncapture = [{ at = 'server', file = '../x' }]")),

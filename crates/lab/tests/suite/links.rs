@@ -349,3 +349,23 @@ fn every_scheme_meets_the_same_hand_offs_in_both_directions() {
     let [others, _] = struck("westwood");
     assert!(there.symmetric_difference(&others).count() < 8, "{there:?} {others:?}");
 }
+
+#[test]
+fn a_capture_behind_the_queue_does_not_show_what_the_queue_refused() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("behind-queue");
+    let text = "[scenario]\nduration = '5 s'\n[[host]]\nname = 'a'\n[[host]]\nname = 'b'\n\
+                [[link]]\nbetween = ['a', 'b']\nrate = '2 Mbps'\ndelay = '20 ms'\nqueue = '5 pkt'\n\
+                [output]\ncapture = ['a', { at = 'a', behind_queue = true, file = 'behind' }]\n\
+                [[flow]]\nfrom = 'a'\nto = 'b'\n";
+    let scenario = Scenario::from_toml(text, "t").unwrap();
+    let options = RunOptions { captures: Some(folder.clone()), ..RunOptions::default() };
+    let tables = run(&scenario, &options, &mut Control::default()).unwrap();
+    let refused = tables.links.column_by_name("dropped_queue").unwrap().as_primitive::<UInt64Type>().value(0);
+    // Comments stand in the file as they are; `repairs: queue-full` is none of these.
+    let lost = |file: &str| {
+        let octets = std::fs::read(folder.join(file)).unwrap();
+        octets.windows(15).filter(|part| part == b"a>b: queue-full").count() as u64
+    };
+    assert!(refused > 10, "{refused}");
+    assert_eq!((lost("scenario-0-a.pcapng"), lost("scenario-0-behind.pcapng")), (refused, 0));
+}

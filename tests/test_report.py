@@ -7,11 +7,14 @@ import json
 import re
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Canvas
 from PIL import Image
 
 from whyloss import Scenario, plots, records, report, traces
@@ -111,6 +114,29 @@ def test_pictures_are_the_same_bytes_for_the_same_data(figure: Figure, tmp_path:
     assert first == again
     assert first[0].startswith(b"<?xml")
     assert first[1].startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("line", [False, True], ids=["things", "quantity"])
+def test_names_of_positions_are_level_and_apart(line: bool) -> None:
+    names = tuple(f"name {number}" if line else f"a scheme with a long name {number}" for number in range(7))
+    ys = tuple(mean([float(number), number + 1.0]) for number in range(7))
+    curve = Curve("all", tuple(map(float, range(7))), ys, Style("#2f72b8", "square", line=line))
+    canvas = Canvas(figsize=(5.6, 3.7), layout="constrained")
+    FigureCanvasAgg(canvas)
+    axes = canvas.add_subplot()
+    plots.draw(Figure("4", "T", "", "", "Goodput (kbps)", (curve,), x_ticks=names), axes)
+    canvas.draw_without_rendering()
+    labels = axes.get_xticklabels() if line else axes.get_yticklabels()
+    assert tuple(label.get_text() for label in labels) == names
+    assert {label.get_rotation() for label in labels} == {0}
+    boxes = [label.get_window_extent() for label in labels]
+    assert not any(one.overlaps(other) for one, other in pairwise(boxes))
+    assert (axes.get_ylabel() if line else axes.get_xlabel()) == "Goodput (kbps)"
+    bars: Any = axes.containers[0]
+    points = bars.lines[0].get_xydata()
+    assert [tuple(point) for point in points] == [
+        (x, y.value) if line else (y.value, x) for x, y in zip(curve.x, ys, strict=True)
+    ]
 
 
 def test_report_needs_nothing_from_outside() -> None:

@@ -134,17 +134,22 @@ class Spread:
 
 
 def panels(figures: Sequence[Figure], size: tuple[float, float], path: Path) -> None:
-    """Draws figures beside and below each other, two in a row, each with its own legend."""
+    """Draws figures beside and below each other, two in a row, each with its own legend, or things with one for all."""
     with mpl.rc_context(plots.STYLE):
         canvas = Canvas(figsize=size, layout="constrained")
         FigureCanvasAgg(canvas)
-        axes = canvas.subplots((len(figures) + 1) // 2, 2, sharey=True)
+        aside = any(map(plots.beside, figures))
+        axes = canvas.subplots((len(figures) + 1) // 2, 2, sharex=aside, sharey=not aside)
         for figure, place in zip(figures, axes.flat, strict=True):
             plots.draw(figure, place)
-            if len(figure.curves) > 1:
+            if len(figure.curves) > 1 and not aside:
                 place.legend(fontsize=7)
         for row in axes:
             row[1].set_ylabel("")
+        if aside:
+            canvas.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
+            for place in axes[:-1].flat:
+                place.set_xlabel("")
         plots.export(canvas, path)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from whyloss.figures import Curve, Figure
 
-__all__ = ["STYLE", "draw", "export", "save"]
+__all__ = ["STYLE", "beside", "draw", "export", "save"]
 
 #: The settings that all pictures share.
 # matplotlib types the names of its settings one by one; a plain dict is not one of them.
@@ -42,7 +42,9 @@ _SMALL = 1e-3
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Writes ``stem.svg`` and ``stem.png`` and returns their paths."""
     with mpl.rc_context(STYLE):
-        canvas = Canvas(figsize=(5.6, 3.7), layout="constrained")
+        # As high as its names need.
+        height = max(3.7, 1.6 + 0.22 * len(figure.x_ticks)) if beside(figure) else 3.7
+        canvas = Canvas(figsize=(5.6, height), layout="constrained")
         FigureCanvasAgg(canvas)
         draw(figure, canvas.add_subplot())
         # More than three names do not fit beside each other.
@@ -66,24 +68,39 @@ def export(canvas: Canvas, path: Path) -> None:
 
 
 def draw(figure: Figure, axes: Axes) -> None:
-    """Draws ``figure`` into ``axes``: points with their intervals, joined by lines; without a legend."""
+    """Draws ``figure`` into ``axes``: points with their intervals, joined by lines; without a legend.
+
+    Things that no line joins stand at the side, one below the other, where their names can be read; the values then go
+    to the right.
+    """
+    aside = beside(figure)
     for curve in figure.measured():
-        _curve(curve, axes)
+        _curve(curve, axes, aside)
     axes.set_title(figure.title, fontsize=10, loc="left")
-    axes.set_xlabel(figure.x_label)
-    axes.set_ylabel(figure.y_label)
+    labels = (figure.y_label, figure.x_label) if aside else (figure.x_label, figure.y_label)
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
     if figure.y_from_zero:
-        axes.set_ylim(0, None if figure.y_limit is None else figure.y_limit * _MARGIN)
+        limit = None if figure.y_limit is None else figure.y_limit * _MARGIN
+        (axes.set_xlim if aside else axes.set_ylim)(0, limit)
     axes.set_axisbelow(True)
-    if figure.x_ticks:
-        axes.set_xticks(range(len(figure.x_ticks)), figure.x_ticks, fontsize=8, rotation=30, ha="right")
+    if aside:
+        axes.set_yticks(range(len(figure.x_ticks)), figure.x_ticks, fontsize=8)
+        axes.set_ylim(len(figure.x_ticks) - 0.5, -0.5)
+    elif figure.x_ticks:
+        axes.set_xticks(range(len(figure.x_ticks)), figure.x_ticks, fontsize=8)
     else:
         small = max((abs(x) for curve in figure.measured() for x in curve.x), default=0) < _SMALL
         limits = (-6, -6) if small else (-3, 4)
         axes.ticklabel_format(axis="x", style="sci", scilimits=limits, useMathText=True)
 
 
-def _curve(curve: Curve, axes: Axes) -> None:
+def beside(figure: Figure) -> bool:
+    """Whether the names of a figure's positions stand at its side."""
+    return bool(figure.x_ticks) and not any(curve.style.line for curve in figure.measured())
+
+
+def _curve(curve: Curve, axes: Axes, beside: bool) -> None:
     values = [estimate.value for estimate in curve.y]
     intervals = [estimate.interval() for estimate in curve.y]
     # A single run has no interval: the point stands without a bar.
@@ -91,10 +108,12 @@ def _curve(curve: Curve, axes: Axes) -> None:
         [value - low if low > float("-inf") else 0.0 for value, (low, _) in zip(values, intervals, strict=True)],
         [high - value if high < float("inf") else 0.0 for value, (_, high) in zip(values, intervals, strict=True)],
     ]
+    across, up = (values, curve.x) if beside else (curve.x, values)
     axes.errorbar(
-        curve.x,
-        values,
-        yerr=bars,
+        across,
+        up,
+        xerr=bars if beside else None,
+        yerr=None if beside else bars,
         label=curve.label,
         color=curve.style.colour,
         marker=_MARKERS[curve.style.marker],

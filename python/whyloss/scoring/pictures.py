@@ -56,7 +56,9 @@ def roc(scores: Sequence[Score], path: Path, title: str = "", name: Callable[[Sc
                 _curve(axes, score, name(score), _look(position))
         axes.set_xlabel("A_c: congestion losses judged right, %")
         axes.set_ylabel("A_w: corruption losses judged right, %")
-        _finish(canvas, axes, len(scores))
+        _finish(
+            canvas, axes, len(scores), "dot: as it ran; number: area under the curve (1 always right, 0.5 by chance)"
+        )
         export(canvas, path)
 
 
@@ -76,7 +78,7 @@ def reliability(calibrations: Mapping[str, Calibration], path: Path, title: str 
             )
         axes.set_xlabel("score, %")
         axes.set_ylabel("losses with it that were corruption, %")
-        _finish(canvas, axes, len(calibrations))
+        _finish(canvas, axes, len(calibrations), "on the diagonal, a score is the probability that it says")
         export(canvas, path)
 
 
@@ -104,9 +106,10 @@ def _square(entries: int, title: str) -> tuple[Canvas, Axes]:
     return canvas, axes
 
 
-def _finish(canvas: Canvas, axes: Axes, entries: int) -> None:
+def _finish(canvas: Canvas, axes: Axes, entries: int, words: str) -> None:
     axes.set_xlim(0, 101)
     axes.set_ylim(0, 101)
     axes.set_aspect("equal")
     axes.set_axisbelow(True)
-    canvas.legend(loc="outside lower center", ncols=min(2, max(entries, 1)), fontsize=8)
+    columns = min(2, max(entries, 1))
+    canvas.legend(loc="outside lower center", ncols=columns, fontsize=8, title=words, title_fontsize=8)

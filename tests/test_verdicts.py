@@ -1,5 +1,6 @@
 """The verdicts that are kept with a paper, and the tables made of them."""
 
+import dataclasses
 import importlib.util
 import json
 import shutil
@@ -54,6 +55,19 @@ def test_verdicts_are_kept_and_found_again(pack: Pack) -> None:
     assert (first.count(Verdict.REPRODUCED), second.count(Verdict.NOT_REPRODUCED)) == (12, 12)
     assert first.claims["GB-1"]["measured"] == 1.2346
     assert [(row["what"], row["measured"]) for row in second.behaviour] == [("y", -1.0)]
+
+
+def test_the_interval_that_decides_is_kept_with_its_level(pack: Pack) -> None:
+    one = found(pack, "behaviour", 1.0)
+    strict = dataclasses.replace(one.claims[0], level=1 - 0.05 / 40_000)
+    one = dataclasses.replace(one, claims=(strict, *one.claims[1:]))
+    readings = tuple(dataclasses.replace(one, reading=pack.reading(name)) for name in ("pre-registered", "behaviour"))
+    verdicts.keep(readings, 30, pack.folder / verdicts.FILE)
+    first, second, *_ = (verdicts.columns(pack)[0].claims[claim.id] for claim in one.claims)
+    assert (first["low"], first["high"]) == (pytest.approx(strict.low, rel=1e-4), pytest.approx(strict.high, rel=1e-4))
+    assert first["high"] > second["high"]
+    assert " at 99.99988 %; n = 3" in tool()._cell(first, numbers=True)
+    assert " at " not in tool()._cell(second, numbers=True)
 
 
 def test_only_a_whole_run_is_kept(pack: Pack) -> None:

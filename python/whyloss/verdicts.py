@@ -61,8 +61,9 @@ def keep(found: tuple[Found, ...], repetitions: int, path: Path) -> None:
 
 
 def _plain(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    values = ((name, row[name]) for name in names)
-    return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in values}
+    # A level is kept whole: five digits make certainty of one among 100,000 comparisons.
+    values = ((name, row[name], isinstance(row[name], float) and name != "level") for name in names)
+    return {name: float(f"{value:.5g}") if rounded else value for name, value, rounded in values}
 
 
 def load(pack: Pack) -> dict[str, Any] | None:

@@ -8,12 +8,13 @@ mod news;
 pub use crate::trigger::Trigger;
 pub use news::{Counts, Hole, Kind, News, Retransmission, Unanswered, Unneeded};
 
+use crate::departures::Departures;
 use crate::headers::{Segment, MAX_SACK_BLOCKS};
 use crate::limits::{Limits, Sent, Stall, Standing};
 use crate::pieces::{Arrived, Pieces, Sending};
 use crate::sender::{Report, Sender};
 use crate::trigger::DUPLICATES;
-use crate::trips::Trips;
+use crate::trips::{Reaction, Trips};
 use crate::unseen::Unseen;
 use std::collections::VecDeque;
 use whyloss_transport::segment::Flags;
@@ -36,6 +37,10 @@ struct Episode {
     end: u64,
     began: Instant,
     by_timeout: bool,
+    /// What was acknowledged when it began, as the sender knew it.
+    una: u64,
+    /// Where what was sent again in it ends.
+    reached: u64,
     /// Segments sent again in it, and when the latest was.
     repairs: u32,
     latest: Instant,
@@ -60,6 +65,11 @@ pub struct Half {
     nxt: u64,
     /// When the newest segment was captured.
     sent_at: Instant,
+    /// When the segment before the one at hand left, and that one.
+    left: [Instant; 2],
+    departures: Departures,
+    /// The sender's retransmission timeout when it last heard of progress.
+    timer: Option<Duration>,
     pieces: Pieces,
     sender: Sender,
     /// When the newest transmission was captured that is known to have arrived.
@@ -73,6 +83,8 @@ pub struct Half {
     window: Option<u64>,
     scale: Option<u8>,
     episode: Option<Episode>,
+    /// One that the sender may have taken back, as it was unneeded; not every sender does.
+    withdrawn: Option<Episode>,
     unseen: Unseen,
     /// What the sender knew to be acknowledged when its timer last expired.
     expired: Option<u64>,
@@ -207,6 +219,16 @@ impl Half {
         }
     }
 
+    /// The time from an acknowledgement to what it lets out, without the queue before the capture if timestamps show that.
+    fn own_reaction(&self) -> &Reaction {
+        let known = self.departures.tick().is_some() && self.departures.reaction.least().is_some();
+        if known {
+            &self.departures.reaction
+        } else {
+            self.trips.to_answer()
+        }
+    }
+
     /// What the sender knows by now.
     fn learn(&mut self, segment: &Segment) {
         let echo = segment.options.timestamps.map(|(_, echo)| echo).filter(|_| segment.flags.contains(Flags::ACK));
@@ -216,13 +238,23 @@ impl Half {
                 self.peer_timestamp = Some(echo);
             }
         }
-        self.sender.sends(segment.at, echo, &self.trips);
+        let timestamp = segment.options.timestamps.map(|(value, _)| value).filter(|_| !segment.is_damaged());
+        if let Some(value) = timestamp {
+            self.departures.on_segment(segment.at, value);
+        }
+        self.left = [self.left[1], self.departures.of(segment.at, timestamp)];
+        let una = self.sender.una;
+        let reaction = *self.own_reaction();
+        self.sender.sends(self.left[1], echo, &reaction);
+        if self.sender.una > una {
+            self.timer = Some(self.trips.timeout());
+        }
         if self.episode.is_some_and(|episode| {
             let undone = episode.undone.is_some_and(|undone| self.sender.heard >= undone);
             // After a timeout not every sender takes the repair back: only one that then sends something new has done so.
             episode.tested.is_some_and(|tested| self.sender.una > tested || undone) || undone && !episode.by_timeout
         }) {
-            self.episode = None;
+            self.withdrawn = self.episode.take().filter(|episode| !episode.by_timeout);
         }
     }
 
@@ -231,6 +263,7 @@ impl Half {
         self.pieces.remote = (self.trips.reaction() > PROMPT).then(|| self.trips.timeout());
         if let Some(fresh) = self.sender.fresh.filter(|_| self.sender.una < start) {
             self.trips.on_reaction(since(at, fresh));
+            self.departures.reaction.add(since(self.left[1], fresh));
         }
         if let Some(episode) = self.episode.as_mut().filter(|episode| episode.by_timeout && episode.repairs == 1) {
             // Who believes in the loss of the rest repairs it before it sends anything new.
@@ -396,6 +429,8 @@ impl Half {
             end: end_of_flight,
             began: segment.at,
             by_timeout: trigger.is_expiry(),
+            una: self.sender.una,
+            reached: end,
             repairs: 0,
             latest: segment.at,
             unneeded: 0,
@@ -406,6 +441,7 @@ impl Half {
             Trigger::Fast => {
                 if self.sender.duplicates == DUPLICATES {
                     self.trips.on_reaction(since(segment.at, self.sender.third_at));
+                    self.departures.reaction.add(since(self.left[1], self.sender.third_at));
                 }
                 self.episode = Some(begins);
             }
@@ -418,11 +454,19 @@ impl Half {
                 self.expired = Some(self.sender.una);
                 self.episode = Some(begins);
             }
+            Trigger::Recovery if self.episode.is_none_or(|episode| start >= episode.end) => {
+                let goes_on = self.withdrawn.take().filter(|episode| start < episode.end);
+                self.episode = Some(goes_on.map_or(begins, |episode| Episode { undone: None, ..episode }));
+            }
+            Trigger::AfterTimeout if self.episode.is_none_or(|episode| start >= episode.end) => {
+                self.episode = Some(Episode { by_timeout: true, ..begins });
+            }
             Trigger::TailProbe => self.probed = Some(self.sender.una),
             _ => {}
         }
         if let Some(episode) = &mut self.episode {
             episode.repairs += 1;
+            episode.reached = episode.reached.max(end);
             episode.latest = segment.at;
             episode.tested = None;
         }

@@ -12,6 +12,7 @@ pub mod causes;
 pub mod clock;
 pub mod connections;
 mod cut;
+pub mod departures;
 pub mod detail;
 mod error;
 pub mod evidence;

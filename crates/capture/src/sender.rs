@@ -1,6 +1,6 @@
 //! What a sender knew when it sent a segment: acknowledgements that a capture shows reach it later.
 
-use crate::trips::Trips;
+use crate::trips::Reaction;
 use std::collections::VecDeque;
 use whyloss_transport::time::{Duration, Instant};
 use whyloss_transport::Seq;
@@ -88,10 +88,10 @@ impl Sender {
 
     /// The sender sends at `at`, and echoes the timestamp `echo`: it has received what came up to that, or, without timestamps, what passed a
     /// reaction ago.
-    pub fn sends(&mut self, at: Instant, echo: Option<u32>, trips: &Trips) {
+    pub fn sends(&mut self, at: Instant, echo: Option<u32>, reaction: &Reaction) {
         self.fresh = None;
         self.delivered_before = self.delivered;
-        let (least, usual) = (trips.left().unwrap_or_default(), trips.reaction());
+        let (least, usual) = (reaction.least().unwrap_or_default(), reaction.usual());
         while let Some(front) = self.coming.front() {
             let age = if at >= front.at { at.since(front.at) } else { Duration::ZERO };
             let received = match (front.timestamp, echo) {

@@ -26,6 +26,48 @@ impl Smoothed {
     }
 }
 
+/// How long a sender takes from an acknowledgement in the capture to what it lets out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reaction {
+    /// The shortest is taken, as applications wait.
+    least: Option<Duration>,
+    /// The same, smoothed, of acknowledgements that let something out at once.
+    usual: Option<Smoothed>,
+}
+
+impl Reaction {
+    /// The sender answered an acknowledgement after `trip`.
+    pub fn on_left(&mut self, trip: Duration) {
+        self.least = Some(self.least.map_or(trip, |least| least.min(trip)));
+    }
+
+    /// The sender sent something `trip` after an acknowledgement that very likely let it out.
+    pub fn add(&mut self, trip: Duration) {
+        /// A sender whose application waits reacts later; that is no round trip.
+        const MOST: u64 = 4;
+        if self.usual.is_none() || trip <= self.usual() * MOST + Duration::from_millis(1) {
+            Smoothed::add(&mut self.usual, trip);
+            self.on_left(trip);
+        }
+    }
+
+    /// The shortest.
+    pub fn least(&self) -> Option<Duration> {
+        self.least
+    }
+
+    /// The usual one.
+    pub fn usual(&self) -> Duration {
+        let least = self.least.unwrap_or_default();
+        self.usual.map_or(least, |usual| usual.value.max(least))
+    }
+
+    /// By how much that varies.
+    pub fn varies(&self) -> Duration {
+        self.usual.map_or_else(Duration::default, |usual| usual.deviation)
+    }
+}
+
 /// Round trips of one direction's data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trips {
@@ -34,10 +76,8 @@ pub struct Trips {
     shortest: Option<Duration>,
     longest: Duration,
     latest: Option<Duration>,
-    /// From an acknowledgement to what it lets out; the shortest is taken, as applications wait.
-    left: Option<Duration>,
-    /// The same, smoothed, of acknowledgements that let something out at once.
-    reaction: Option<Smoothed>,
+    /// From an acknowledgement to what it lets out.
+    left: Reaction,
     /// An acknowledgement whose echo is awaited: its timestamp, and when it was captured.
     awaited: Option<(u32, Instant)>,
     samples: u64,
@@ -55,18 +95,12 @@ impl Trips {
 
     /// The sender answered an acknowledgement after `trip`.
     pub fn on_left(&mut self, trip: Duration) {
-        self.left = Some(self.left.map_or(trip, |left| left.min(trip)));
+        self.left.on_left(trip);
     }
 
     /// The sender sent something `trip` after an acknowledgement that very likely let it out.
     pub fn on_reaction(&mut self, trip: Duration) {
-        /// A sender whose application waits reacts later; that is no round trip.
-        const MOST: u64 = 4;
-        let usual = self.reaction();
-        if self.reaction.is_none() || trip <= usual * MOST + Duration::from_millis(1) {
-            Smoothed::add(&mut self.reaction, trip);
-            self.on_left(trip);
-        }
+        self.left.add(trip);
     }
 
     /// An acknowledgement with this timestamp came; what echoes it tells the left part.
@@ -94,20 +128,24 @@ impl Trips {
         self.shortest
     }
 
+    /// The time from an acknowledgement to what it lets out.
+    pub fn to_answer(&self) -> &Reaction {
+        &self.left
+    }
+
     /// The shortest time from an acknowledgement to what it let out.
     pub fn left(&self) -> Option<Duration> {
-        self.left
+        self.left.least()
     }
 
     /// The usual time from an acknowledgement to what it lets out.
     pub fn reaction(&self) -> Duration {
-        let least = self.left.unwrap_or_default();
-        self.reaction.map_or(least, |reaction| reaction.value.max(least))
+        self.left.usual()
     }
 
     /// By how much that varies.
     pub fn reaction_varies(&self) -> Duration {
-        self.reaction.map_or_else(Duration::default, |reaction| reaction.deviation)
+        self.left.varies()
     }
 
     /// The longest time from data to its acknowledgement.

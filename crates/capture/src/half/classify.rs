@@ -1,6 +1,6 @@
 //! What a segment with data is, and what its sender knew when it sent it.
 
-use super::{since, Half, PROMPT};
+use super::{since, Episode, Half, PROMPT};
 use crate::half::{Kind, Trigger};
 use crate::headers::Segment;
 use crate::pieces::{Piece, Sending};
@@ -111,42 +111,59 @@ impl Half {
 
     pub(super) fn clues(&self, segment: &Segment, start: u64, end: u64, seen: Option<&Piece>) -> Clues {
         let (sender, trips) = (&self.sender, &self.trips);
-        let reaction = trips.reaction();
+        // All by the sender's clock, if its timestamps show that: a queue before the capture is no time for which it waited.
+        let (departures, left) = (&self.departures, self.left[1]);
+        let own = self.own_reaction();
+        let reaction = own.usual();
         let heard = sender.heard + reaction;
-        let varies = (trips.reaction_varies() * 4).min(trips.smoothed().unwrap_or_default() / 4);
-        let blur = PROMPT.max(reaction / 4).max(varies);
+        let varies = (own.varies() * 4).min(trips.smoothed().unwrap_or_default() / 4);
+        let tick = departures.tick().map_or(Duration::ZERO, |tick| if left < segment.at { tick * 2 } else { Duration::ZERO });
+        let blur = PROMPT.max(reaction / 4).max(varies).max(tick);
         // Where the way to the sender is the smaller part, or timestamps measure it, it is known well.
         let near = segment.options.timestamps.is_some() || trips.shortest().is_some_and(|right| right > reaction);
-        let started = (sender.una_at + reaction).max(seen.map_or(Instant::ZERO, |piece| piece.last.at));
+        let before = seen.map_or(Instant::ZERO, |piece| departures.of(piece.last.at, piece.last.timestamp));
+        let started = (sender.una_at + reaction).max(before);
+        let within = |episode: &&Episode| start < episode.end;
+        let episode = self.episode.as_ref().filter(within);
+        // Who goes up after a timeout through what is acknowledged by now has not heard of that.
+        let unheard = episode.is_some_and(|episode| episode.by_timeout && start < sender.una && start >= episode.reached);
+        let head = start <= sender.una && !unheard;
+        // Repairs go upwards: what lies below one was repaired, be it that the capture saw it or not.
+        let passed = head && episode.is_some_and(|episode| end <= episode.reached);
         Clues {
-            head: start <= sender.una,
+            head,
+            passed,
             tail: end >= self.nxt,
             duplicates: sender.duplicates,
             sacked: sender.sacked > 0,
-            // At a receiver what is seen for the first time may be a repair already.
-            repeated: self
-                .episode
-                .is_some_and(|episode| start < episode.end && seen.is_some_and(|piece| piece.last.at >= episode.began)),
+            repeated: episode.is_some_and(|episode| {
+                passed && !episode.by_timeout && sender.una == episode.una
+                    || seen.is_some_and(|piece| piece.last.at >= episode.began)
+            }),
             overtaken: seen.is_none_or(|piece| sender.delivered > piece.last.at),
             overtaken_now: seen.is_some_and(|piece| sender.delivered > piece.last.at && sender.delivered_before <= piece.last.at),
             stale: near
                 && sender.sacked == 0
                 && sender.duplicates > DUPLICATES
-                && since(segment.at, sender.third_at + reaction) > blur
-                && since(segment.at, heard) > blur,
-            waited: since(segment.at, started),
-            quiet: since(segment.at, heard),
-            idle: since(segment.at, heard.max(self.sent_at)),
+                && since(left, sender.third_at + reaction) > blur
+                && since(left, heard) > blur,
+            waited: since(left, started),
+            quiet: since(left, heard),
+            idle: since(left, heard.max(self.left[0])),
             blur,
             trip: trips.smoothed(),
-            timeout: trips.timeout(),
+            timeout: self.timer.map_or(trips.timeout(), |timer| timer.min(trips.timeout())),
+            behind: start < sender.una,
             // What the sender can no longer repair it began to repair before it heard that it need not.
-            recovery: self
-                .episode
-                .filter(|episode| {
-                    start < episode.end && (start >= sender.una || since(segment.at, episode.latest) < trips.timeout())
-                })
+            recovery: episode
+                .filter(|episode| start >= sender.una || since(segment.at, episode.latest) < trips.timeout())
                 .map(|episode| episode.by_timeout),
+            withdrawn: !self.tells && self.withdrawn.is_some_and(|episode| start < episode.end),
+            skipped: !head
+                && sender.sacked > 0
+                && reaction > PROMPT
+                && self.pieces.seen(sender.una, sender.una + 1).is_none_or(|piece| !piece.again),
+            silent: since(left, self.left[0]),
             expired: self.expired == Some(sender.una),
             probes: !self.sends_no_probes && self.sack != [Some(false); 2] && !self.sack.contains(&Some(false)),
             probed: self.probed == Some(sender.una),

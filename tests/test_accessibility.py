@@ -177,6 +177,18 @@ def test_figures_are_there_without_scripts(browser: Browser, files: dict[str, Pa
             assert has_drawing(picture, box), (name, box)
 
 
+def test_a_table_is_behind_each_figure(pages: dict[str, str]) -> None:
+    for name, page in pages.items():
+        figures = re.findall(
+            r"<figure.*?</figure>", re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL), re.DOTALL
+        )
+        assert figures, name
+        for figure in figures:
+            (rows,) = re.findall(r"<details.*?<tbody>(.*?)</tbody>", figure, re.DOTALL)
+            assert len(re.findall(r"<tr>.*?\d.*?</tr>", rows, re.DOTALL)) >= 1, name
+    assert re.search(r"<th scope=\"row\">congestion window</th><td>window \(kB\)</td><td>\d+</td>", pages["drawn.html"])
+
+
 @needs_browser
 def test_paper_has_the_figures_that_nobody_has_scrolled_to(browser: Browser, files: dict[str, Path]) -> None:
     for name, path in files.items():

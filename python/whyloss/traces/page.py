@@ -98,18 +98,34 @@ def _sequence(run: Run, flow: str) -> dict[str, Any]:
 def figure(made: Series | TimeSequence) -> dict[str, Any]:
     """A figure as plotly takes it, with its title, what to see in it, and a picture of it."""
     if isinstance(made, Series):
-        return {
-            "title": "Windows, round trips, queues and rates",
-            "caption": _OF_SERIES,
-            **series_plot(made),
-            **_still(draw_series, made),
-        }
-    return {
-        "title": "Time-sequence diagram",
-        "caption": _OF_SEQUENCE,
-        **sequence_plot(made),
-        **_still(draw_sequence, made),
-    }
+        plot = series_plot(made)
+        title, caption, still = "Windows, round trips, queues and rates", _OF_SERIES, _still(draw_series, made)
+    else:
+        plot = sequence_plot(made)
+        title, caption, still = "Time-sequence diagram", _OF_SEQUENCE, _still(draw_sequence, made)
+    return {"title": title, "caption": caption, "numbers": _numbers(plot), **plot, **still}
+
+
+def _numbers(plot: dict[str, Any]) -> list[dict[str, Any]]:
+    """What each curve and each kind of mark of a plot shows, for a table behind it."""
+    rows = []
+    for trace in plot["traces"]:
+        axis = "yaxis" + trace.get("yaxis", "y")[1:]
+        points = [(x, y) for x, y in zip(trace["x"], trace["y"], strict=True) if x is not None and y is not None]
+        if points:
+            values = [y for _, y in points]
+            rows.append(
+                {
+                    "name": trace["name"],
+                    "axis": plot["layout"][axis]["title"]["text"],
+                    "points": len(points),
+                    "from_s": points[0][0],
+                    "to_s": points[-1][0],
+                    "low": min(values),
+                    "high": max(values),
+                }
+            )
+    return rows
 
 
 def _still(draw: Callable[[Any, Path, float], None], made: Any) -> dict[str, str]:

@@ -47,7 +47,8 @@ test-rust:
 	$(CARGO) test $(OWN) --target-dir $(or $(CARGO_TARGET_DIR),target) --locked
 
 test-python: build
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m 'not realtime' --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m realtime
 
 worlds: ## Run the property tests in WORLDS sets of random worlds, others each time; what it prints repeats a set
 	@for round in $$(seq $(WORLDS)); do seed=$${PROPTEST_RNG_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \

@@ -293,6 +293,7 @@ def test_the_command_writes_the_scenario(
     assert Scenario.load(out).name == "path"
 
 
+@pytest.mark.realtime
 def test_the_fitted_path_carries_as_much_of_linux_on_emulated_links(tmp_path: Path) -> None:
     path = {"rate": "5 Mbps", "delay": "15 ms", "queue": "40 pkt", "forward": {"channel": {"loss": 0.004}}}
     flow = {"scheme": "cubic", "profile": "linux", "size": "4 MB"}

@@ -22,6 +22,8 @@ from whyloss import _native
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.realtime
+
 
 def _linux() -> Any:
     spec = importlib.util.spec_from_file_location("linux_transfers", ROOT / "examples" / "captures" / "linux.py")

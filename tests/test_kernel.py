@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from conftest import Ended
 
+pytestmark = pytest.mark.realtime
+
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 BUILT = bool(_native.kernel_counters())
 

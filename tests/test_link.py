@@ -19,6 +19,8 @@ from whyloss import _native, behind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.realtime
+
 COMMAND = str(Path(sys.executable).with_name("whyloss"))
 OCTETS = 1_500_000
 #: Fetches what the server has, and says how long that took and how long a first octet.

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from conftest import Ended
 
+pytestmark = pytest.mark.realtime
+
 TEXT = """
 scenario.duration = "8 s"
 scenario.seed = 5

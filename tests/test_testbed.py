@@ -20,6 +20,8 @@ from whyloss.testbed import Bridge, InvalidRunError, Testbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.realtime
 PATH = """
 [scenario]
 seed = 5

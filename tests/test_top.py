@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from conftest import Ended
 
+pytestmark = pytest.mark.realtime
+
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs/top.schema.json").read_text())
 CAUSES = ("unknown", "congestion", "corruption", "spurious")
 

@@ -17,6 +17,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.realtime
+
 WHYLOSS = [sys.executable, "-c", "from whyloss.cli import main; main()"]
 PATIENCE_S = 30
 

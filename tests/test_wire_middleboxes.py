@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from conftest import Ended
 
+pytestmark = pytest.mark.realtime
+
 EXAMPLE = ROOT / "examples/base-station.toml"
 OCTETS = 1_500_000
 

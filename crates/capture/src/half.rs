@@ -220,12 +220,13 @@ impl Half {
     }
 
     /// The time from an acknowledgement to what it lets out, without the queue before the capture if timestamps show that.
-    fn own_reaction(&self) -> &Reaction {
-        let known = self.departures.tick().is_some() && self.departures.reaction.least().is_some();
-        if known {
-            &self.departures.reaction
+    fn own_reaction(&self) -> Reaction {
+        let (own, seen) = (self.departures.reaction, *self.trips.to_answer());
+        // Handshakes and echoes tell the shortest where hardly anything was let out at once.
+        if self.departures.tick().is_some() && own.least().is_some() {
+            own.at_most(&seen)
         } else {
-            self.trips.to_answer()
+            seen
         }
     }
 
@@ -244,7 +245,7 @@ impl Half {
         }
         self.left = [self.left[1], self.departures.of(segment.at, timestamp)];
         let una = self.sender.una;
-        let reaction = *self.own_reaction();
+        let reaction = self.own_reaction();
         self.sender.sends(self.left[1], echo, &reaction);
         if self.sender.una > una {
             self.timer = Some(self.trips.timeout());

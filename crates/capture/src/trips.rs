@@ -56,6 +56,13 @@ impl Reaction {
         self.least
     }
 
+    /// The same, with the shortest of another if that is shorter.
+    #[must_use]
+    pub fn at_most(mut self, other: &Self) -> Self {
+        self.least = self.least.into_iter().chain(other.least).min();
+        self
+    }
+
     /// The usual one.
     pub fn usual(&self) -> Duration {
         let least = self.least.unwrap_or_default();

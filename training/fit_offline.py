@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,16 +23,23 @@ import pyarrow.csv
 from trees import SEED, Bools, Floats, best, logistic, platt, raw, reliability, train, write
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import lightgbm
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "crates/capture/src/causes/learned/model.rs"
+DOWN = ROOT / "crates/capture/src/causes/learned/down.rs"
 REPORT = ROOT / "training/report_offline.json"
 PAGE = ROOT / "docs/captures-accuracy.md"
 PLACES = ("sender", "middle", "receiver")
 #: Columns before the features.
 FIRST_FEATURE = 14
 TREES, LEAVES, RATE = 120, 24, 0.1
+#: Those of the model that tells losses on links that were down from others.
+DOWN_TREES, DOWN_LEAVES = 60, 16
+#: Features of the row of losses that a loss is in: for that model only.
+ROW = "row"
 #: How much better than the live differentiator it has to be.
 MARGIN = 0.10
 #: How far a probability may be from the frequency.
@@ -39,6 +48,12 @@ CALIBRATED = 0.05
 MOST = 200
 #: What a damaged copy in the capture says.
 CERTAIN = 0.999
+
+
+def at_once(task: Callable[[str], None], families: list[str]) -> None:
+    """Does something for each family, on all processors."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(task, families))
 
 
 @dataclass(frozen=True)
@@ -63,7 +78,7 @@ def read(path: Path) -> Losses:
     """Reads the table that ``whyloss-training --captures`` wrote."""
     strings = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
     table = pyarrow.csv.read_csv(path, convert_options=strings)
-    names = table.column_names[FIRST_FEATURE:]
+    names = [name for name in table.column_names[FIRST_FEATURE:] if not name.startswith(ROW)]
 
     def column(name: str) -> npt.NDArray[Any]:
         return table[name].to_numpy()
@@ -91,9 +106,9 @@ def read(path: Path) -> Losses:
     )
 
 
-def thinned(table: pyarrow.Table, rows: Bools) -> Bools:
+def thinned(table: pyarrow.Table, rows: Bools, by: str = "corruption") -> Bools:
     """Which of ``rows`` remain when no world, place and cause has more than ``MOST``."""
-    columns = (np.array(table[name].to_pylist()).astype(str) for name in ("family", "world", "place", "corruption"))
+    columns = (np.array(table[name].to_pylist()).astype(str) for name in ("family", "world", "place", by))
     groups: dict[tuple[str, ...], list[int]] = {}
     for index, key in enumerate(zip(*columns, strict=True)):
         if rows[index]:
@@ -167,6 +182,70 @@ def assess(losses: Losses, rows: Bools, probability: Floats) -> dict[str, Any]:
         "miscalibration": miscalibration(probability[rows], truth, flat),
         "reliability": reliability(probability[rows], truth, flat, least=50),
     }
+
+
+@dataclass(frozen=True)
+class Outages:
+    """Losses of all causes, for the model that tells which of them happened while a link was down."""
+
+    family: npt.NDArray[np.str_]
+    down: Bools
+    #: How many losses each one stands for, each family and place the same in all.
+    weight: Floats
+    features: npt.NDArray[np.float32]
+
+
+def read_outages(path: Path) -> Outages:
+    """Reads the same table for that model."""
+    table = pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True))
+    cause = np.array(table["cause"].to_pylist()).astype(str)
+    family = np.array(table["family"].to_pylist()).astype(str)
+    down = cause == "link-down"
+    lost = down | np.isfinite(table["corruption"].to_numpy().astype(np.float64))
+    rows = lost & ~table["unneeded"].to_numpy().astype(bool) & ~table["damaged"].to_numpy().astype(bool)
+    kept = thinned(table, rows, "cause")
+    groups = np.char.add(
+        np.char.add(family, table["world"].to_numpy().astype(str)), np.array(table["place"].to_pylist()).astype(str)
+    )
+    groups = np.char.add(groups, cause)
+    _, inverse = np.unique(groups, return_inverse=True)
+    weight = np.bincount(inverse[rows], minlength=inverse.max() + 1) / np.maximum(
+        np.bincount(inverse[kept], minlength=inverse.max() + 1), 1
+    )
+    weight = weight[inverse]
+    for name in np.unique(family):
+        own = kept & (family == name)
+        weight[own] /= max(weight[own].sum(), 1)
+    names = table.column_names[FIRST_FEATURE:]
+    features = np.stack([table[name].to_numpy().astype(np.float32) for name in names], axis=1)[kept]
+    return Outages(family[kept], down[kept], weight[kept] / weight[kept].mean(), features)
+
+
+def fit_outages(of: Outages, rows: Bools) -> lightgbm.LGBMClassifier:
+    """Trains on the given rows."""
+    return train(of.features[rows], of.down[rows], of.weight[rows], DOWN_TREES, DOWN_LEAVES, RATE)
+
+
+def outages(of: Outages) -> tuple[lightgbm.LGBMClassifier, tuple[float, float], dict[str, Any]]:
+    """The model of all families, its calibration, and what models that had not seen a family made of that."""
+    families = list(dict.fromkeys(of.family.tolist()))
+    score = np.zeros(len(of.family))
+
+    def unseen(family: str) -> None:
+        own = of.family == family
+        score[own] = raw(fit_outages(of, ~own), of.features[own])
+
+    at_once(unseen, families)
+    line = platt(score, of.down, of.weight)
+    said = logistic(line[0] * score + line[1]) > 0.5
+    rows = {}
+    for family in families:
+        own = of.family == family
+        total, called, right = (
+            float(of.weight[own & which].sum() / of.weight[own].sum()) for which in (of.down, said, of.down & said)
+        )
+        rows[family] = {"losses": int(own.sum()), "down": total, "called": called, "right": right}
+    return fit_outages(of, np.ones(len(of.family), dtype=bool)), line, rows
 
 
 HEAD = """# How far to trust causes in captures
@@ -266,8 +345,25 @@ def page(report: dict[str, Any]) -> str:
     text += f"\nOf {report['arrived']} transmissions that were taken for lost though they arrived, {report['arrived_noticed']} show it in the captures.\n"
     text += "\nWhat the trees look at most: "
     text += ", ".join(f"`{name}` {share:.0%}" for name, share in list(report["importance"].items())[:12]) + ".\n"
+    text += DOWN_HEAD
+    for name, row in report["outages"].items():
+        if row["down"] > 0 or row["called"] >= 0.001:
+            found = f"{row['right'] / row['down']:.0%}" if row["down"] > 0 else ""
+            right = f"{row['right'] / row['called']:.0%}" if row["called"] > 0 else ""
+            text += f"| {name} | {row['losses']} | {row['down']:.1%} | {row['called']:.1%} | {found} | {right} |\n"
     text += TAIL
     return text
+
+
+DOWN_HEAD = """
+## Links that were down
+
+Another model of trees judges first whether a link was down; it sees the row of losses that a loss is in, too. These figures, too, come from models that had
+seen nothing of a family, and count losses as often as the worlds have them. Families in which fewer than one loss of a thousand is called so are left out.
+
+| family | losses | while down | called so | found | right |
+| --- | ---: | ---: | ---: | ---: | ---: |
+"""
 
 
 TAIL = """
@@ -279,9 +375,9 @@ How many were lost together is not shown to the model. In a trial with 12 worlds
 As no world, place and cause has more than so many losses here, the causes are more even than they are in the worlds. A probability means what it
 says at such odds; on a path where one cause is far rarer than the other, it leans too far to the rare one.
 
-The worlds have no policers, no hand-offs and no receivers that drop; what is said of these causes rests on rules
-(`crates/capture/src/causes/rules.rs`) with unit tests, and has no measured accuracy. The same holds for `reordering`, `spurious-timeout`
-and `ack-loss`, for `link-down`, and for `unknown`. Losses that were never repaired have no evidence beyond themselves.
+These worlds have no policers, no hand-offs and no receivers that drop; what is said of these causes rests on rules
+(`crates/capture/src/causes/rules.rs`) with unit tests. The same holds for `reordering`, `spurious-timeout`
+and `ack-loss`, and for `unknown`. Losses that were never repaired have no evidence beyond themselves.
 """
 
 
@@ -308,12 +404,16 @@ def main() -> None:
         PAGE.write_text(page(json.loads(REPORT.read_text())))
         return
     losses = read(arguments.losses)
+    down, down_line, down_rows = outages(of := read_outages(arguments.losses))
     families = list(dict.fromkeys(losses.family.tolist()))
     everything = np.ones(len(losses.family), dtype=bool)
     score = np.zeros(len(everything))
-    for family in families:
+
+    def unseen(family: str) -> None:
         own = losses.family == family
         score[own] = raw(fit(losses, ~own), losses.features[own])
+
+    at_once(unseen, families)
     probability = np.zeros(len(everything))
     for family in families:
         own = losses.family == family
@@ -347,6 +447,7 @@ def main() -> None:
         "by_place": {place: dict(zip(families, parts, strict=True)) for place, parts in per_place.items()},
         "calibration": miscalibration(probability, losses.corruption, natural),
         "reliability": reliability(probability, losses.corruption, natural, least=50),
+        "outages": down_rows,
         "arrived": losses.arrived,
         "arrived_noticed": losses.arrived_noticed,
         "importance": {
@@ -357,12 +458,16 @@ def main() -> None:
     print(rows_of(report["families"]))
     print(rows_of(report["asked"]))
     print(rows_of(report["places"]))
+    print(down_rows)
     print("calibration", report["calibration"], report["reliability"])
     print("importance", dict(list(report["importance"].items())[:20]))
     if not arguments.dry:
         note = f"{TREES} trees of up to {LEAVES} leaves, {len(everything)} losses of the families {', '.join(sorted(families))}."
         chosen = np.random.default_rng(SEED).choice(len(everything), 40, replace=False)
         write(model, MODEL, "fit_offline.py", note, {}, line, losses.features[np.sort(chosen)])
+        note = f"{DOWN_TREES} trees of up to {DOWN_LEAVES} leaves: whether a link was down. {len(of.family)} losses of the same families."
+        chosen = np.random.default_rng(SEED).choice(len(of.family), 40, replace=False)
+        write(down, DOWN, "fit_offline.py", note, {}, down_line, of.features[np.sort(chosen)], "ALL")
         REPORT.write_text(json.dumps(report, indent=1) + "\n")
         PAGE.write_text(page(report))
 

@@ -102,10 +102,12 @@ def write(
     constants: dict[str, str],
     line: tuple[float, float],
     examples: Features,
+    size: str = "COUNT",
 ) -> None:
     """Writes the model as a Rust table, with what it says of some examples for a test.
 
-    ``constants`` are further ones, such as ``"VERSION: u32"``, and their values; ``line`` is what :func:`platt` found.
+    ``constants`` are further ones, such as ``"VERSION: u32"``, and their values; ``line`` is what :func:`platt` found, ``size``
+    the name of the number of features.
     """
     slope, intercept = line
     said = logistic(slope * raw(model, examples) + intercept)
@@ -166,7 +168,7 @@ def write(
         "#[cfg(test)]",
         "#[rustfmt::skip]",
     ]
-    lines += ["pub(super) static EXAMPLES: &[([f32; super::COUNT], f64)] = &["]
+    lines += [f"pub(super) static EXAMPLES: &[([f32; super::{size}], f64)] = &["]
     lines += [
         f"    ([{', '.join(map(number, row))}], {p!r}),"
         for row, p in zip(examples.tolist(), said.tolist(), strict=True)

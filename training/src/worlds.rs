@@ -54,6 +54,8 @@ pub enum Family {
     LostAnswers,
     /// A queue that is managed, and delays that vary.
     Managed,
+    /// Short transfers one after another, on hosts whose delays vary: most of each is its slow start.
+    Transfers,
 }
 
 impl Family {
@@ -97,6 +99,7 @@ impl Family {
         Self::Overtaking,
         Self::LostAnswers,
         Self::Managed,
+        Self::Transfers,
     ];
 
     /// Its name in the table.
@@ -122,6 +125,7 @@ impl Family {
             Self::Overtaking => "overtaking",
             Self::LostAnswers => "lost-answers",
             Self::Managed => "managed",
+            Self::Transfers => "transfers",
         }
     }
 }
@@ -266,6 +270,14 @@ fn plan(family: Family, dice: &mut Dice) -> Plan {
         Family::ShortQueues => plan.queue = 0.0,
         Family::Asymmetric => plan.back = Some(dice.scale(0.02, 0.1)),
         Family::Noisy => plan.overhead = Duration::from_secs_f64(dice.scale(0.0005, 0.01)),
+        Family::Transfers => {
+            plan.rate = dice.scale(3e6, 150e6);
+            plan.delay = dice.scale(0.002, 0.06);
+            plan.queue = dice.scale(0.2, 6.0);
+            plan.flows = dice.between(4, 12);
+            plan.overhead = Duration::from_secs_f64(dice.scale(10e-6, 300e-6));
+            plan.errors = if dice.unit() < 0.3 { Errors::None } else { Errors::Packets { probability: dice.scale(0.003, 0.04) } };
+        }
         Family::Outages | Family::Fades | Family::Pauses | Family::Overtaking | Family::LostAnswers | Family::Managed => {
             if family != Family::Fades && dice.unit() < 0.7 {
                 plan.errors = Errors::None;
@@ -322,13 +334,14 @@ fn habits(family: Family, dice: &mut Dice, delay: f64, (forward, back): (&mut Li
     }
 }
 
-/// Adds a flow with parts and profile by chance; `watch` may add listeners to its sender.
+/// Adds a flow with parts and profile by chance; `watch` may add listeners to its sender. `short`: it has an end, and begins after so many seconds.
 fn flow(
     builder: &mut Site,
     dice: &mut Dice,
     name: &str,
     (from, to): (NodeId, NodeId),
     watch: Option<&mut impl FnMut(&mut Parts)>,
+    short: Option<f64>,
 ) {
     let scheme = dice.pick(&["newreno", "sack", "sack", "cubic", "cubic"]);
     let profile = dice.pick(&["modern", "modern", "linux"]);
@@ -351,9 +364,10 @@ fn flow(
     if let Some(watch) = watch {
         watch(&mut sender.parts);
     }
-    let start = Instant::ZERO + Duration::from_secs_f64(2.0 * dice.unit());
+    let start = Instant::ZERO + Duration::from_secs_f64(short.unwrap_or(0.0) + 2.0 * dice.unit());
+    let amount = if short.is_some() { Amount::Octets(dice.scale(2e5, 8e6) as u64) } else { Amount::Unlimited };
     builder.flows.push((from, to));
-    builder.tcp(TcpFlow { name: name.to_owned(), from, to, start, amount: Amount::Unlimited, sender, receiver });
+    builder.tcp(TcpFlow { name: name.to_owned(), from, to, start, amount, sender, receiver });
 }
 
 /// A chain of stations; errors strike above the MAC, which would repair them.
@@ -370,7 +384,7 @@ fn radio(builder: &mut Site, dice: &mut Dice, mut watch: impl FnMut(&mut Parts))
     let (first, end) = (nodes[0], nodes[hops as usize]);
     builder.input(end, Way::Forward, ChannelSpec { errors, effect: Effect::Erase });
     for n in 0..dice.between(1, 6) {
-        flow(builder, dice, &format!("f{n}"), (first, end), Some(&mut watch));
+        flow(builder, dice, &format!("f{n}"), (first, end), Some(&mut watch), None);
     }
 }
 
@@ -401,7 +415,7 @@ fn cell(builder: &mut Site, dice: &mut Dice, mut watch: impl FnMut(&mut Parts)) 
         if down {
             builder.input(host, Way::Forward, ChannelSpec { errors, effect: Effect::Erase });
         }
-        flow(builder, dice, &format!("f{n}"), ends, Some(&mut watch));
+        flow(builder, dice, &format!("f{n}"), ends, Some(&mut watch), None);
     }
 }
 
@@ -468,10 +482,14 @@ pub fn build(family: Family, seed: u64, number: u32, shadows: &[&'static str], m
     for n in 0..plan.flows as usize + across.len() {
         let own = n < plan.flows as usize;
         let (from, to) = if own { (routers[0], last) } else { across[n - plan.flows as usize] };
-        let (a, b) = ends(&mut builder, &mut dice, &format!("f{n}"), from, to, own && !lossy_bottleneck);
+        // Short transfers are all between the same two.
+        let again = if family == Family::Transfers { builder.flows.first().copied() } else { None };
+        let new = |builder: &mut Site, dice: &mut Dice| ends(builder, dice, &format!("f{n}"), from, to, own && !lossy_bottleneck);
+        let (a, b) = again.unwrap_or_else(|| new(&mut builder, &mut dice));
         // Of many flows a few are enough to watch.
-        let observed = own && n < 6;
-        flow(&mut builder, &mut dice, &format!("f{n}"), (a, b), observed.then_some(&mut watch));
+        let observed = own && (n < 6 || family == Family::Transfers);
+        let short = (family == Family::Transfers).then_some(4.0 * n as f64);
+        flow(&mut builder, &mut dice, &format!("f{n}"), (a, b), observed.then_some(&mut watch), short);
     }
     if plan.datagrams > 0.0 {
         let (a, b) = ends(&mut builder, &mut dice, "cbr", routers[0], last, false);

@@ -1,6 +1,7 @@
 //! What a capture shows around each suspected loss, in numbers: before it, and what a live sender cannot know, after it.
 
 pub mod blackouts;
+mod ranks;
 
 use crate::connections::Place;
 use crate::half::{Kind, Retransmission, Trigger, Unneeded};
@@ -10,6 +11,8 @@ use crate::replay::{Panel, Says};
 use crate::rounds::Rounds;
 use crate::scoreboard::{Piece, Scoreboard, Witness};
 use blackouts::{Blackout, Blackouts};
+use ranks::Order;
+pub use ranks::Ranks;
 use std::collections::VecDeque;
 use whyloss_transport::differentiation::learned::features::{Features, COUNT};
 use whyloss_transport::path::{Ack, Loss, Sent};
@@ -32,6 +35,9 @@ const NOTHING_KNOWN: Duration = Duration::from_millis(100);
 const MAX_SILENCES: usize = 16;
 /// Holes in the row of arrivals that are remembered.
 const MAX_HOLES: usize = 64;
+
+/// Where the delays before the drops of a policer stand among all at most, in the mean: those before the drops of a full queue are among the longest.
+const LATER: f64 = 0.85;
 
 /// Segments after which the room that a direction takes is counted again.
 const RECOUNT: u64 = 16;
@@ -72,6 +78,8 @@ pub struct Evidence {
     /// Losses for each packet that met about as long a delay, and those for each that met a much shorter one, over losses for each packet of all
     /// (the loss itself aside): damage is the same at any delay, a full queue is not.
     pub hazards: Option<(f64, f64)>,
+    /// Where the round trip stands among those of all packets, and where those before the other losses do.
+    pub ranks: Option<Ranks>,
     /// The share of the direction's other losses before which the round trip was longer.
     pub longer_elsewhere: Option<f64>,
     /// Octets outstanding when it was sent.
@@ -435,6 +443,11 @@ impl Watch {
     fn policer(&mut self) -> Option<Policer> {
         let shortest = self.shortest?;
         let late = median(self.compared.iter().map(|compared| compared.trip - shortest))?;
+        // Without a queue a loss is no later than anything else.
+        let rank = Order::of(&self.ordinary.kept)?.mean(self.compared.iter().map(|compared| compared.trip))?;
+        if rank > LATER {
+            return None;
+        }
         self.policer.verdict(Duration::from_secs_f64(late.max(0.0)))
     }
 
@@ -498,6 +511,8 @@ impl Watch {
                 fuller: (fuller as u32, quiet().count() as u32),
                 usual: median(others().map(|compared| compared.trip)),
                 hazards: before.and_then(|before| self.hazards(before)),
+                ranks: before
+                    .and_then(|own| Some(Order::of(&self.ordinary.kept)?.ranks(own, others().map(|compared| compared.trip)))),
                 around: noticed.around,
                 longer_elsewhere: longer.filter(|_| compared > 0).map(|longer| longer as f64 / compared as f64),
                 flight: piece.flight,

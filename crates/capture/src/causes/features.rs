@@ -9,7 +9,7 @@ use crate::evidence::Evidence;
 use whyloss_transport::differentiation::learned::features as live;
 
 /// Numbers of this module's own.
-const OWN: usize = 42;
+const OWN: usize = 46;
 /// Numbers in a vector: these, then those of the live learned differentiator.
 pub const COUNT: usize = OWN + live::COUNT;
 /// Numbers of the row of losses that a loss is in.
@@ -60,6 +60,10 @@ const OWN_NAMES: [&str; OWN] = [
     "surroundings_high",
     "others_close",
     "segments_of_range",
+    "rank",
+    "mean_rank",
+    "quarter_rank",
+    "losses_compared",
 ];
 
 const ROW_NAMES: [&str; ROW] = ["row", "row_expected", "row_again", "row_silence", "row_onset", "row_of_flight"];
@@ -118,6 +122,7 @@ pub fn vector(evidence: &Evidence) -> [f32; COUNT] {
     let room = |trip: f64| plateau.map(|plateau| ((longest - trip).max(0.0) * plateau / f64::from(e.mss.max(1))).ln_1p());
     let hazard = |of: fn((f64, f64)) -> f64| or(e.hazards.map(|hazards| of(hazards).max(1e-4).ln()));
     let by_hazards = |(here, below): (f64, f64)| (below / here.max(1e-9)).min(1.0);
+    let others = e.ranks.and_then(|ranks| ranks.others);
     let own: [f64; OWN] = [
         or(fullness(e)),
         or(after.and_then(|after| between(after, e.range))),
@@ -161,6 +166,10 @@ pub fn vector(evidence: &Evidence) -> [f32; COUNT] {
         or(between(e.around.1, e.range)),
         f64::from(e.others_close),
         or(room(shortest)),
+        or(e.ranks.map(|ranks| ranks.own)),
+        or(others.map(|others| others.mean)),
+        or(others.map(|others| others.quarter)),
+        or(others.map(|others| (others.losses as f64).ln())),
     ];
     let mut all = [NONE as f32; COUNT];
     for (slot, value) in all.iter_mut().zip(own) {

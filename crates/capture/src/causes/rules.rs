@@ -1,4 +1,4 @@
-//! How probable each cause is: what shows by itself and the rarer causes by rules, corruption against congestion as [`learned`].
+//! How probable each cause is: what shows by itself and the rarer causes by rules, links that were down and corruption against congestion as [`learned`].
 
 use super::{blackout_expected, by_timer, fullness, learned};
 use crate::cause::{Cause, Probabilities};
@@ -13,7 +13,9 @@ pub fn probabilities(evidence: &Evidence) -> Probabilities {
     if let Some(unneeded) = evidence.unneeded {
         return Probabilities::from_weights(arrived(evidence, unneeded));
     }
-    let silent = silent(evidence);
+    // Without a history of acknowledgements there is nothing that the models know of.
+    let modelled = evidence.live.is_some();
+    let silent = if modelled { learned::link_down(evidence) } else { silent(evidence) };
     let mut weights = Vec::with_capacity(8);
     let mut left = 1.0;
     let mut take = |cause, share: f64| {
@@ -31,8 +33,7 @@ pub fn probabilities(evidence: &Evidence) -> Probabilities {
         take(Cause::Policer, policer.empty.clamp(0.0, 0.98));
     }
     take(Cause::Unknown, ignorance(evidence));
-    // Without a history of acknowledgements there is nothing that the model knows of.
-    let corruption = if evidence.live.is_some() { learned::corruption(evidence) } else { corruption(evidence) };
+    let corruption = if modelled { learned::corruption(evidence) } else { corruption(evidence) };
     weights.extend([(Cause::Corruption, left * corruption), (Cause::Congestion, left * (1.0 - corruption))]);
     Probabilities::from_weights(weights)
 }

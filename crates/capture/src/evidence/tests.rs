@@ -19,6 +19,7 @@ pub(crate) fn plain() -> Evidence {
         fuller: (10, 40),
         usual: None,
         hazards: None,
+        ranks: None,
         around: (0.02, 0.06),
         longer_elsewhere: None,
         flight: 40 * 1448,

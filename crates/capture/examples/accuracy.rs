@@ -64,6 +64,10 @@ fn main() {
     }
     print("all", "", &all);
     all.lines().iter().for_each(|line| println!("{line}"));
+    println!(
+        "of {} holes and losses before the capture, {} holes are taken for losses, {} repairs of losses are not found",
+        all.told_apart, all.holes_as_losses, all.losses_as_holes
+    );
     println!("\ncause, at each place: how many of its losses are found, and how many that are called so are of it");
     for cause in Cause::ALL {
         let row: Vec<String> = places.iter().filter_map(|place| found(place, cause)).collect();

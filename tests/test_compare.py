@@ -189,6 +189,8 @@ def test_ctrl_c_tells_what_is_known_and_the_same_command_goes_on(tmp_path: Path)
         (["--rate", "1Mbps", "--loss", "150%"], "loss"),
         (["--rate", "1Mbps", "--burst", "4"], "without --loss or --damaged"),
         (["--rate", "1Mbps", "--loss", "80%", "--burst", "2"], "a share below b / (b + 1)"),
+        (["--policer", "fast"], "--policer: found 'fast'; allowed: a rate, or a rate and a depth, such as '4Mbps'"),
+        (["--policer", "4Mbps,deep"], "--policer: found '4Mbps,deep'"),
         (["--rate", "1Mbps", "--scheme", "cubik"], "there is no scheme `cubik` (did you mean `cubic`?)"),
         (["--rate", "1Mbps", "--scheme", "cubic", "--scheme", "cubic"], "allowed: 1 to 12, each once"),
         (["--rate", "1Mbps", "--beside", "nobody"], "there is no scheme `nobody`"),
@@ -216,6 +218,16 @@ def test_run_takes_a_link_and_a_scheme(whyloss: Call, small: Path) -> None:
     of_file = whyloss("run", small, "--rate", "100kbps", "--json")
     assert of_file.json["transfers"][0]["goodput_bps"] <= 1e5
     assert whyloss("run", small, "--scheme", "cubic", "--scheme", "sack").status == 2
+
+
+def test_a_policer_lets_pass_its_rate_and_drops_the_rest(whyloss: Call, small: Path) -> None:
+    done = whyloss("run", "--policer", "2Mbps,30kB", "--duration", "20 s", "--scheme", "sack", "--json")
+    assert 0.5e6 < done.json["transfers"][0]["goodput_bps"] <= 2e6
+    assert {row["true_cause"] for row in done.json["losses"]} == {"policer"}
+    # A file's own link takes it as well; without a depth it holds 100 ms.
+    given = paths.changed(wl.Scenario.load(small), {"policer": "2 Mbps"}).to_dict()["path"]["forward"]["policer"]
+    assert given == {"rate": "2 Mbps", "burst": "25 kB"}
+    assert "a policer of 4 Mbps and 50 kB" in paths.told(paths.path(policer="4Mbps"))
 
 
 def test_bursts_lose_the_share_and_come_in_the_length_that_was_asked_for() -> None:

@@ -60,7 +60,7 @@ NEED_LINUX = {
 }
 WORK = [
     "run --rate 10Mbps --delay 20ms --duration 1s",
-    "explain examples/captures/policer.pcap.zst",
+    "explain examples/captures/policer.pcapng.zst",
     "schemes",
     "top --help",
     "kernel load --help",

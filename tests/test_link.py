@@ -105,6 +105,16 @@ def test_losses_are_where_they_were_asked_for(port: int) -> None:
     assert erased[up["name"]] == 0
 
 
+@pytest.mark.parametrize(("direction", "least", "most"), [("down", 1.0, 6.0), ("up", 0.1, 0.9)])
+def test_a_policer_holds_a_program_to_its_rate(port: int, direction: str, least: float, most: float) -> None:
+    """8 Mbit/s take 1.5 s for what 100 Mbit/s carry in 0.12 s; upwards there are only acknowledgements."""
+    policed = ("2ms", "100Mbps", "--policer", "8Mbps,30kB", "--direction", direction)
+    done = call(*policed, "--", sys.executable, "-c", FETCH, str(port))
+    assert done.returncode == 7, done.stderr
+    assert "a policer of 8 Mbps and 30 kB" in done.stderr
+    assert least < float(done.stdout.split()[2]) < most
+
+
 def test_status_and_signals_of_the_program_are_passed_on() -> None:
     assert call("1ms", "100Mbps", "--quiet", "--", "sh", "-c", "exit 9").returncode == 9
     assert call("1ms", "100Mbps", "--", "sh", "-c", "kill -TERM $$").returncode == 128 + 15

@@ -1,9 +1,8 @@
 """Makes the captures of this folder, what ``whyloss explain`` says of them, and the pictures of docs/explain-tour.md.
 
-``make.py [NAME…]`` has Linux' TCP carry data over emulated links: needs root, editcap (of Wireshark) and zstd, that of
-the policer tcpdump. ``make.py --said [NAME…]`` keeps the captures and writes texts and pictures again. Pictures need
-chromium.
-Those of the emulator have comments that tell what became of each packet, and are cut to 96 octets a packet.
+``make.py [NAME…]`` has Linux' TCP carry data over emulated links: needs root, editcap (of Wireshark) and zstd.
+``make.py --said [NAME…]`` keeps the captures and writes texts and pictures again. Pictures need chromium.
+Each has comments that tell what became of each packet, and is cut to 96 octets a packet.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ TRANSFERS = {
     # Without CUBIC's early end of slow start, which would leave the queue short for many seconds.
     "bufferbloat": Transfer(1.2e6, control="reno", receive_buffer=100_000),
     "receiver-limited": Transfer(1.2e6, receive_buffer=20_000),
+    "policer": Transfer(2.5e6),
 }
 
 
@@ -45,19 +45,15 @@ BLANK = 15_000
 def take(name: str) -> None:
     """Makes a capture anew."""
     with tempfile.TemporaryDirectory() as folder:
-        raw = Path(folder, f"{name}.pcap")
-        if name == "policer":
-            subprocess.run([sys.executable, HERE / "policer.py", raw], check=True)
-        else:
-            captured(HERE / f"{name}.toml", TRANSFERS[name], truth=Path(folder, "path.pcapng"))
-            raw = raw.with_suffix(".pcapng")
-            subprocess.run(["editcap", "-s", "96", Path(folder, "path-server.pcapng"), raw], check=True)
+        raw = Path(folder, f"{name}.pcapng")
+        captured(HERE / f"{name}.toml", TRANSFERS[name], truth=Path(folder, "path.pcapng"))
+        subprocess.run(["editcap", "-s", "96", Path(folder, "path-server.pcapng"), raw], check=True)
         subprocess.run(["zstd", "-19", "--quiet", "--force", raw, "-o", HERE / f"{raw.name}.zst"], check=True)
 
 
 def say(name: str) -> None:
     """Writes what is said of a capture, and draws it."""
-    (kept,) = HERE.glob(f"{name}.pcap*.zst")
+    kept = HERE / f"{name}.pcapng.zst"
     told = subprocess.run(
         [WHYLOSS, "explain", kept.name],
         cwd=HERE,
@@ -95,9 +91,9 @@ def main() -> None:
     """Makes those that are named, all if none are."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--said", action="store_true", help="keep the captures")
-    parser.add_argument("names", nargs="*", choices=[[], "policer", *TRANSFERS], metavar="NAME")
+    parser.add_argument("names", nargs="*", choices=[[], *TRANSFERS], metavar="NAME")
     chosen = parser.parse_args()
-    for name in chosen.names or ["policer", *TRANSFERS]:
+    for name in chosen.names or TRANSFERS:
         if not chosen.said:
             take(name)
         say(name)

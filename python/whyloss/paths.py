@@ -11,7 +11,19 @@ from whyloss.scenario import Scenario
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DELAY", "DURATION", "KIND", "RATE", "changed", "channel", "onto", "path", "quantity", "told", "with_flow"]
+__all__ = [
+    "DELAY",
+    "DURATION",
+    "KIND",
+    "RATE",
+    "changed",
+    "channel",
+    "onto",
+    "path",
+    "quantity",
+    "told",
+    "with_flow",
+]
 
 RATE = "10 Mbps"
 DELAY = "20 ms"
@@ -19,6 +31,8 @@ DURATION = "60 s"
 SEED = 1
 #: Octets of a full packet, by which a queue is counted where nothing is said.
 PACKET = 1500
+#: Seconds at its rate that fill the bucket of a policer where nothing is said of its depth.
+FILLED = 0.1
 _UNITS = {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 #: Where the link of a scenario stands that has one which all packets cross.
 _PLACES = ("path", "dumbbell.bottleneck")
@@ -37,6 +51,7 @@ def path(
     loss: str | float | None = None,
     damaged: str | float | None = None,
     burst: float = 1.0,
+    policer: str | None = None,
     duration: str = DURATION,
     seed: int = SEED,
     flow: Mapping[str, object] | None = None,
@@ -54,6 +69,9 @@ def path(
         loss: share of the packets that are lost in the direction of the data, whatever the queue does.
         damaged: share of them that arrive with flipped bits instead.
         burst: how many packets in a row are lost, or damaged, in the mean (Gilbert 1960); 1: each by itself.
+        policer: the rate of a token bucket that drops what exceeds it in the direction of the data, and after a comma
+            its depth: ``"4 Mbps, 60 kB"``. Where no depth is said, it is what the rate carries in 100 ms, and ten full
+            packets at least.
         duration: simulated time.
         seed: all random numbers follow from it and the number of the run.
         flow: fields of the flow, such as ``{"scheme": "cubic", "size": "10 MB"}``; CUBIC without end if nothing is
@@ -69,8 +87,11 @@ def path(
         "flow": [dict(flow or {"scheme": "cubic"})],
     }
     found = channel(loss=loss, damaged=damaged, burst=burst)
-    if found:
-        link["forward"] = {"channel": found}
+    forward: dict[str, object] = {"channel": found} if found else {}
+    if policer is not None:
+        forward["policer"] = _policer(policer)
+    if forward:
+        link["forward"] = forward
     known = Scenario(document).to_dict()["path"]
     bits = quantity(known["rate"])
     packets = round(bits * 2 * quantity(known["delay"]) / (8 * PACKET))
@@ -115,6 +136,22 @@ def channel(
     }
 
 
+def _policer(given: str) -> dict[str, object]:
+    """A policer as a scenario says it, from its rate and, after a comma, its depth."""
+    rate, _, burst = (part.strip() for part in given.partition(","))
+    link: dict[str, Any] = {"rate": RATE, "delay": DELAY, "queue": "1 pkt"}
+    link["forward"] = {"policer": {"rate": rate, "burst": burst or "1 kB"}}
+    try:
+        known = Scenario({"scenario": {"duration": DURATION}, "path": link, "flow": [{}]}).to_dict()
+    except _native.InputError as error:
+        msg = f"--policer: found {given!r}; allowed: a rate, or a rate and a depth, such as '4Mbps' or '4Mbps,60kB'"
+        raise _native.InputError(msg) from error
+    made: dict[str, object] = dict(known["path"]["forward"]["policer"])
+    if not burst:
+        made["burst"] = f"{max(round(quantity(str(made['rate'])) / 8 * FILLED), 10 * PACKET)} B"
+    return made
+
+
 def _share(name: str, given: str | float) -> float:
     """A share as a number."""
     text = str(given).strip()
@@ -140,15 +177,18 @@ def changed(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:
         f"scenario.{name}": given[name] for name in ("duration", "seed") if given.get(name) is not None
     }
     errors = {name: given[name] for name in ("loss", "damaged", "burst") if given.get(name) is not None}
-    if errors or any(given.get(name) is not None for name in _OF_LINK):
+    names = [name for name in (*_OF_LINK, "loss", "damaged", "burst", "policer") if given.get(name) is not None]
+    if names:
         place = next((place for place in _PLACES if _at(document, place) is not None), None)
         if place is None:
-            names = ", ".join(f"--{name}" for name in (*_OF_LINK, *errors) if given.get(name) is not None)
-            msg = f"{scenario.name}: {names}: the scenario has no [path] and no [dumbbell]; say it with --set link[…]"
+            options = ", ".join(f"--{name}" for name in names)
+            msg = f"{scenario.name}: {options}: the scenario has no [path] and no [dumbbell]; say it with --set link[…]"
             raise _native.InputError(msg)
         fields |= {f"{place}.{name}": given[name] for name in _OF_LINK if given.get(name) is not None}
         if errors:
             fields[f"{place}.forward.channel"] = channel(**errors)
+        if given.get("policer") is not None:
+            fields[f"{place}.forward.policer"] = _policer(given["policer"])
     return scenario.replace(fields) if fields else scenario
 
 
@@ -202,21 +242,27 @@ def told(scenario: Scenario) -> str:
     link: dict[str, Any] = next((found for place in _PLACES if (found := _at(document, place)) is not None), {})
     if not {"rate", "delay", "queue"} <= {name for name, value in link.items() if value is not None}:
         return scenario.name
-    found = (link.get("forward") or {}).get("channel") or {}
-    markov, loss = found.get("markov"), found.get("loss")
+    ways = [_ill(link.get(way) or {}) for way in ("forward", "reverse")]
+    ills = [*ways[0], *(f"{ill} on the way back" for ill in ways[1])]
+    return ", ".join([f"{link['rate']}, {link['delay']} each way, queue of {link['queue']}", *ills])
+
+
+def _ill(way: Mapping[str, Any]) -> list[str]:
+    """What happens to packets in one direction of a link, beside its queue."""
+    found, policer = way.get("channel") or {}, way.get("policer")
+    said = [f"a policer of {policer['rate']} and {policer['burst']}"] if policer else []
+    markov, loss, ber = found.get("markov"), found.get("loss"), found.get("ber")
     what = "damaged" if found.get("effect") == "damage" else "lost"
     if loss:
         # As the engine writes it: a number, or text.
         share = loss if isinstance(loss, str) else f"{100 * loss:g} %"
-        errors = f", {share} of the packets {what}"
+        said.append(f"{share} of the packets {what}")
     elif markov:
         bad, good = (1 - float(_number(markov[name])) for name in ("stay_bad", "stay_good"))
-        errors = f", {100 * good / (good + bad):.3g} % of the packets {what} in bursts of {1 / bad:.3g}"
-    elif found.get("ber"):
-        errors = f", bit error rate {found['ber']:g}" if isinstance(found["ber"], float) else ", bit errors"
-    else:
-        errors = ""
-    return f"{link['rate']}, {link['delay']} each way, queue of {link['queue']}{errors}"
+        said.append(f"{100 * good / (good + bad):.3g} % of the packets {what} in bursts of {1 / bad:.3g}")
+    elif ber:
+        said.append(f"bit error rate {ber:g}" if isinstance(ber, float) else "bit errors")
+    return said
 
 
 def _number(value: object) -> float:

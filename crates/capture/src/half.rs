@@ -29,6 +29,8 @@ const MAX_PENDING: usize = 4096;
 pub const MAX_BEFORE_DAMAGED: u64 = 32;
 /// A sender and its host take so long at most from an acknowledgement to what it asks for, unless they were seen to be slower.
 const PROMPT: Duration = Duration::from_millis(2);
+/// What is recorded on one processor may stand before what happened so much earlier on another.
+const SWAPPED: Duration = Duration::from_millis(1);
 
 /// A recovery.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +102,8 @@ pub struct Half {
     pub(crate) latest: Instant,
     /// The newest timestamp of the peer.
     peer_timestamp: Option<u32>,
+    /// When the sender echoed a timestamp that nothing seen until then had, and which.
+    unseen_ack: Option<(Instant, u32)>,
     pending: VecDeque<Retransmission>,
     /// Those of them whose data is not yet acknowledged.
     unacknowledged: usize,
@@ -236,6 +240,7 @@ impl Half {
         if let (Some(echo), Some(newest)) = (echo, self.peer_timestamp) {
             if Seq(newest).precedes(Seq(echo)) && !segment.is_damaged() {
                 self.counts.unseen_acks += 1;
+                self.unseen_ack = Some((segment.at, echo));
                 self.peer_timestamp = Some(echo);
             }
         }
@@ -290,6 +295,10 @@ impl Half {
             self.announced[1] = segment.options.mss;
         }
         let timestamp = segment.options.timestamps.map(|(value, _)| value);
+        let swapped = |(at, echo): &mut (Instant, u32)| Some(*echo) == timestamp && segment.at <= *at + SWAPPED;
+        if self.unseen_ack.take_if(swapped).is_some() {
+            self.counts.unseen_acks -= 1;
+        }
         if let Some(value) = timestamp.filter(|value| self.peer_timestamp.is_none_or(|newest| Seq(newest).precedes(Seq(*value))))
         {
             self.peer_timestamp = Some(value);

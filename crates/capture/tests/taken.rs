@@ -89,6 +89,29 @@ fn what_the_network_doubles_now_and_then_is_left_in() {
     assert!(connection.doubles.taken_out <= 1);
 }
 
+/// Acknowledgements that the sender of this capture had and that are not in it.
+fn unseen_acks(mut segments: Vec<Segment>) -> u64 {
+    segments.sort_by_key(|segment| segment.at);
+    let seen = follow(&segments);
+    [Side::Client, Side::Server].map(|side| seen.ended[0].half(side).counts.unseen_acks).iter().sum()
+}
+
+#[test]
+fn an_acknowledgement_recorded_after_what_it_let_out_was_seen() {
+    let plan = plan(4, 0);
+    let segments = run(&plan).segments;
+    let server = segments.iter().find(|segment| segment.len > 0).map(|data| data.src).unwrap();
+    assert_eq!(unseen_acks(segments.clone()), 0);
+    let late = |by| {
+        segments
+            .iter()
+            .map(move |segment| Segment { at: segment.at + if segment.src == server { Duration::ZERO } else { by }, ..*segment })
+    };
+    assert_eq!(unseen_acks(late(Duration::from_micros(300)).collect()), 0);
+    // It would have to be later than records are out of order.
+    assert!(unseen_acks(late(Duration::from_millis(5)).collect()) > 20);
+}
+
 /// Stretches of the stream that arrived though no record has them, in octets.
 fn unseen(captured: &Captured) -> Vec<bool> {
     let mut state = vec![(false, false); 600_000];

@@ -38,11 +38,14 @@ _MISSING = 127
     "--burst", type=click.FloatRange(min=1), metavar="PACKETS", help="So many in a row, in the mean.  [default: 1]"
 )
 @click.option(
+    "--policer", metavar="RATE[,DEPTH]", help="A token bucket drops what exceeds it.  [default depth: 100 ms]"
+)
+@click.option(
     "--direction",
     type=click.Choice(("down", "up", "both")),
     default="down",
     show_default=True,
-    help="Where packets are lost: on the way to the program, from it, or both.",
+    help="Where packets are lost, or policed: on the way to the program, from it, or both.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Other numbers, other errors.")
 @click.option("--quiet", is_flag=True, help="Say nothing but what the program says.")
@@ -59,11 +62,12 @@ def link(delay: str, rate: str, command: tuple[str, ...], direction: str, quiet:
     scenario = paths.path(rate=rate, delay=delay, **{name: value for name, value in given.items() if value is not None})
     if direction != "down":
         document = scenario.to_dict()
-        channel = document["path"].get("forward", {}).pop("channel", None)
-        if channel is not None:
-            document["path"].setdefault("reverse", {})["channel"] = channel
-            if direction == "both":
-                document["path"]["forward"]["channel"] = channel
+        forward = document["path"].get("forward", {})
+        for field in ("channel", "policer"):
+            if (found := forward.pop(field, None)) is not None:
+                document["path"].setdefault("reverse", {})[field] = found
+                if direction == "both":
+                    forward[field] = found
         scenario = type(scenario)(document)
     with Link(scenario) as made:
         if not quiet:
@@ -79,8 +83,8 @@ def link(delay: str, rate: str, command: tuple[str, ...], direction: str, quiet:
             return _MISSING
         finally:
             signal.signal(signal.SIGINT, kept)
-        found = flaws(made.bridge.audit())
-    for flaw in found if not quiet else ():
+        inexact = flaws(made.bridge.audit())
+    for flaw in inexact if not quiet else ():
         say(f"the link was not exact: {flaw}")
     return status if status >= 0 else 128 - status
 

@@ -25,6 +25,7 @@ _OPTIONS = (
     ("queue", "LENGTH", "What waits in front of it, such as 50pkt or 64kB.  [default: one bandwidth-delay product]"),
     ("loss", "SHARE", "Share of the packets lost on the way to the receiver, such as 1%."),
     ("damaged", "SHARE", "Share of them that arrive with flipped bits instead of being lost."),
+    ("policer", "RATE[,DEPTH]", "A token bucket drops what exceeds it, such as 4Mbps,60kB.  [default depth: 100 ms]"),
 )
 
 

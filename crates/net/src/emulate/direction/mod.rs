@@ -355,9 +355,10 @@ impl Direction {
     /// Writes a packet to the other device; gives the time after that.
     fn hand_on(&mut self, slot: u32) -> io::Result<Instant> {
         let Slot { octets, record, .. } = &mut self.slots[slot as usize];
+        // A device may deliver the packet, and let the answer out, before it returns.
+        record.left = self.clock.now().as_nanos();
         let taken = self.egress.send(octets)?;
         let now = self.clock.now();
-        record.left = now.as_nanos();
         if taken {
             self.sent += 1;
             self.sent_octets += u64::from(record.octets);

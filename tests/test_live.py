@@ -35,12 +35,14 @@ def scenario() -> wl.Scenario:
 def test_samples_come_once_while_a_paced_run_goes_on(scenario: wl.Scenario) -> None:
     senders: list[Any] = []
     queues: list[Any] = []
+    told: list[Any] = []
     calls: list[float] = []
 
     def follow(progress: wl.Progress) -> None:
         calls.append(time.monotonic())
         senders.extend(progress.senders)
         queues.extend(progress.queues)
+        told.append((time.monotonic(), progress.losses))
 
     began = time.monotonic()
     paced = scenario.run(progress=follow, pace=4)
@@ -55,6 +57,12 @@ def test_samples_come_once_while_a_paced_run_goes_on(scenario: wl.Scenario) -> N
     assert len(senders) > 0.8 * len(rows)
     losses = plain.losses.to_polars()
     assert senders[-1][6] == (losses["at_ns"] < senders[-1][1]).sum() > 5
+    # Each loss that was noticed came with what really happened, most of them long before the run was over.
+    known = [loss for _, news in told for loss in news]
+    assert known == losses.select("flow", "at_ns", "true_class").rows()[: len(known)]
+    assert len(known) >= len(losses) - 3
+    assert {"corruption", "congestion"} <= {true for _, _, true in known}
+    assert sum(len(news) for at, news in told if at - began < 0.6) > 3
     held = dict(plain.queues.to_polars().group_by("at_ns").agg(pl.col("queue_packets").max()).iter_rows())
     assert all(held[at] == packets for at, packets in queues)
 
@@ -75,14 +83,20 @@ def test_pictures_fit_the_terminal(scenario: wl.Scenario, width: int, height: in
         file=out, width=width, height=height, force_terminal=True, color_system="256", legacy_windows=False
     )
     view = LiveView(scenario, console)
-    results = scenario.run(progress=lambda progress: view.add(progress.senders, progress.queues))
+
+    def follow(progress: wl.Progress) -> None:
+        view.add(progress.senders, progress.queues, progress.losses)
+
+    results = scenario.run(progress=follow, pace=8)
     console.print(view)
     growing = plain(out)
     lines = growing.splitlines()
     assert max(map(len, lines)) <= width
     assert len(lines) <= height
     assert "window (kB)" in growing
-    assert "loss noticed" in growing
+    # Losses have their true causes while the run goes on.
+    assert "corruption loss" in growing
+    assert growing.partition("SRTT")[0].partition("┌")[2].count("o") > 3
     assert ("goodput (Mbps)" in growing) == (height >= 24)
     assert ("longest queue" in growing) == (height >= 40)
     view.finish(results)

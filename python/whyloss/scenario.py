@@ -100,8 +100,8 @@ class Scenario:
             run: number of the run. Runs differ in their random numbers; the same run gives the same results on any
                 machine.
             captures: folder for the packet captures that the scenario asks for.
-            progress: is told how far the run is, about ten times a second; with `output.sample`, also the senders and
-                the longest queue at each sample since the last time.
+            progress: is told how far the run is, about ten times a second, and the losses whose true cause has become
+                known since the last time; with `output.sample`, also the senders and the longest queue at each sample.
             pace: so many simulated seconds a second at most, for whoever wants to look at it; it changes no result.
         """
         if pace is not None and not 0 < pace < math.inf:

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
-use whyloss_sim::{FlowSample, LinkSample};
+use whyloss_sim::{FlowSample, LinkSample, NoticedLoss};
 
 /// A flag that stops runs and sweeps, to be set from any thread or signal handler. Its clones are the same flag.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ fn left(fraction: f64, elapsed: Duration) -> Option<Duration> {
     (fraction > 0.0).then(|| elapsed.mul_f64(((1.0 - fraction) / fraction).clamp(0.0, 1e9)))
 }
 
-/// What a run has sampled since somebody was told last.
+/// What a run has sampled, and what it lost, since somebody was told last.
 #[derive(Clone, Copy, Debug)]
 pub struct Sampled<'a> {
     /// Names of all flows, by the index that samples have.
@@ -66,6 +66,8 @@ pub struct Sampled<'a> {
     pub senders: &'a [FlowSample],
     /// The queues.
     pub queues: &'a [LinkSample],
+    /// The losses that senders noticed and whose truth has become known.
+    pub losses: &'a [NoticedLoss],
 }
 
 /// Who watches and who may stop.
@@ -78,7 +80,7 @@ pub struct Control<'a> {
     pub cancel: Cancel,
     /// Is told how far the work is.
     pub progress: Option<&'a mut dyn FnMut(&Progress)>,
-    /// Is told, in a single run with `output.sample`, what has been sampled since it was told last.
+    /// Is told, in a single run, what has been sampled (with `output.sample`) and lost since it was told last.
     pub samples: Option<&'a mut dyn FnMut(&Sampled<'_>)>,
     /// So many simulated seconds a second at most, in a single run: for whoever wants to look at it.
     pub pace: Option<f64>,

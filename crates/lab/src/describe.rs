@@ -4,7 +4,6 @@ use crate::error::{nearest, Error, InputError};
 use crate::extension::known;
 use crate::format::schema;
 use crate::sweep::schema as sweep_schema;
-use crate::tables::class;
 use serde::Serialize;
 use serde_json::Value as Json;
 use whyloss_sim::{middlebox, Cause, Truth};
@@ -49,7 +48,7 @@ pub struct Threshold {
 
 /// What may stand in `true_cause` of a loss that happened, with its `true_class`.
 pub fn causes() -> Vec<(&'static str, &'static str)> {
-    Cause::ALL.iter().filter_map(|&cause| Some((cause.name(), class(Truth::Lost(cause))?))).collect()
+    Cause::ALL.iter().filter_map(|&cause| Some((cause.name(), Truth::Lost(cause).class()?))).collect()
 }
 
 /// Descriptions of all schemes, those of extensions included.

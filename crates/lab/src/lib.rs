@@ -61,6 +61,6 @@ pub use scenario::Scenario;
 pub use sweep::{schema as sweep_schema, Axis, AxisStep, Plan, Point, Sweep};
 pub use tables::Tables;
 pub use tree::{Located, Value};
-pub use whyloss_sim::Stretch;
+pub use whyloss_sim::{NoticedLoss, Stretch};
 pub use wires::{Direction, Wires};
 pub use workload::TcpTransfer;

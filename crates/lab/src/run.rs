@@ -15,8 +15,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time;
 use whyloss_sim::{
-    Amount, BuildError, Builder, CaptureSpec, CbrFlow, DatagramFlow, End, Limits, LogSpec, NodeId, Pacing, RunError, RunOutcome,
-    Simulation, StripedTransfer, Supply, TcpFlow, Way, WholeFile,
+    Amount, BuildError, Builder, CaptureSpec, CbrFlow, DatagramFlow, End, Limits, LogSpec, LossWatch, NodeId, Pacing, RunError,
+    RunOutcome, Simulation, StripedTransfer, Supply, TcpFlow, Way, WholeFile,
 };
 use whyloss_transport::scheme::{Catalogue, Row};
 use whyloss_transport::{Config, Duration, Instant};
@@ -38,14 +38,14 @@ pub fn run(scenario: &Scenario, options: &RunOptions, control: &mut Control<'_>)
     let started = time::Instant::now();
     let mut told = started;
     let cancel = control.cancel.clone();
-    let (mut senders, mut queues) = (0, 0);
+    let (mut senders, mut queues, mut losses) = (0, 0, LossWatch::default());
     let tables = simulate(scenario, options, &files, |now| {
         if told.elapsed() >= time::Duration::from_millis(100) {
             told = time::Instant::now();
             control.tell(&Progress::within_one_run(now.fraction, started.elapsed()));
             if let Some(samples) = &mut control.samples {
                 let (new, waiting) = (&now.inside.flow_samples[senders..], &now.inside.link_samples[queues..]);
-                samples(&Sampled { flows: now.flows, senders: new, queues: waiting });
+                samples(&Sampled { flows: now.flows, senders: new, queues: waiting, losses: &now.inside.losses(&mut losses) });
                 (senders, queues) = (now.inside.flow_samples.len(), now.inside.link_samples.len());
             }
         }

@@ -15,6 +15,10 @@ const TICK: Duration = Duration::from_millis(100);
 /// delivered, losses and timeouts so far.
 type Sender = (String, u64, u64, Option<u64>, Option<u64>, u64, u64, u64);
 
+/// A loss that a sender noticed: name of its flow, nanoseconds, and what really happened: "congestion", "corruption", or `None` if the segment
+/// was not lost.
+type Loss = (String, u64, Option<&'static str>);
+
 /// How far the work is.
 #[pyclass(frozen, get_all, module = "whyloss")]
 #[derive(Clone)]
@@ -35,6 +39,8 @@ pub struct Progress {
     senders: Vec<Sender>,
     /// Of such a run: nanoseconds, and packets in the longest queue then.
     queues: Vec<(u64, u64)>,
+    /// Of a single run: the losses whose true cause has become known since the last time.
+    losses: Vec<Loss>,
 }
 
 impl From<&whyloss_lab::Progress> for Progress {
@@ -48,6 +54,7 @@ impl From<&whyloss_lab::Progress> for Progress {
             left_s: progress.left.map(|left| left.as_secs_f64()),
             senders: Vec::new(),
             queues: Vec::new(),
+            losses: Vec::new(),
         }
     }
 }
@@ -58,6 +65,7 @@ struct News {
     progress: Option<Progress>,
     senders: Vec<Sender>,
     queues: Vec<(u64, u64)>,
+    losses: Vec<Loss>,
 }
 
 impl News {
@@ -75,12 +83,15 @@ impl News {
                 None => self.queues.push((at, sample.queue_packets)),
             }
         }
+        let of = |loss: &whyloss_lab::NoticedLoss| (sampled.flows[loss.flow].clone(), loss.at.as_nanos(), loss.truth.class());
+        self.losses.extend(sampled.losses.iter().map(of));
     }
 
     /// The latest, with all that was sampled meanwhile.
     fn take(&mut self) -> Option<Progress> {
         let latest = self.progress.take()?;
-        Some(Progress { senders: std::mem::take(&mut self.senders), queues: std::mem::take(&mut self.queues), ..latest })
+        let (senders, queues) = (std::mem::take(&mut self.senders), std::mem::take(&mut self.queues));
+        Some(Progress { senders, queues, losses: std::mem::take(&mut self.losses), ..latest })
     }
 }
 

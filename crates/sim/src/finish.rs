@@ -3,14 +3,14 @@
 use crate::address::{DirectionId, EndpointId, FileId, FlowId, NodeId, Way};
 use crate::direction::Line;
 use crate::error::RunError;
+use crate::fates::Fates;
 use crate::hosts::{FileState, Hosts};
 use crate::middlebox::{Attached, Counts};
-use crate::network::{Copies, Network};
+use crate::network::Network;
 use crate::packet::SentData;
-use crate::record::{DropRecord, FlowRecord, LinkRecord, LossRow, MiddleboxRecord, Records, StripedRecord, TimeoutRow};
+use crate::record::{FlowRecord, LinkRecord, LossRow, MiddleboxRecord, Records, StripedRecord, TimeoutRow};
 use crate::smoothness::Bins;
-use crate::truth::Truth;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use whyloss_transport::differentiation::{self, Verdict};
 use whyloss_transport::tcp::{GapRecord, LossRecord};
 use whyloss_transport::{Duration, Instant};
@@ -55,7 +55,7 @@ pub(crate) fn fill(records: &mut Records, mut net: Network, mut hosts: Hosts, bi
     let losses = std::mem::take(&mut hosts.flows.losses);
     let timeouts = std::mem::take(&mut hosts.flows.timeouts);
     let gaps = GapIndex::new(std::mem::take(&mut hosts.flows.gaps));
-    let fates = Fates::new(&net);
+    let fates = Fates::of(&net);
     records.losses = losses.into_iter().map(|(flow, record)| loss(flow, record, &hosts, &gaps, &fates)).collect();
     let with_truth = |row: TimeoutRow| {
         let (flow, offset, sent_at) = (FlowId::new(row.flow), row.record.offset, row.record.sent_at);
@@ -190,47 +190,6 @@ impl GapIndex {
         match gap {
             Some(gap) => record.shadows.extend_from_slice(&gap.verdicts),
             None => record.shadows.extend(std::iter::repeat_n(unknown, judges)),
-        }
-    }
-}
-
-/// What became of every transmission of data that did not simply arrive.
-struct Fates<'a> {
-    /// The last copy that was lost, and how many were.
-    dropped: HashMap<SentData, (&'a DropRecord, u32)>,
-    under_way: HashSet<SentData>,
-    suppressed: &'a HashSet<SentData>,
-    copies: &'a HashMap<SentData, Copies>,
-}
-
-impl<'a> Fates<'a> {
-    fn new(net: &'a Network) -> Self {
-        let mut dropped = HashMap::new();
-        for drop in net.drops.iter().filter(|drop| drop.way == Way::Forward && drop.len > 0) {
-            let transmission = SentData { flow: FlowId::new(drop.flow), offset: drop.offset, sent_at: drop.sent_at };
-            let entry = dropped.entry(transmission).or_insert((drop, 0));
-            *entry = (drop, entry.1 + 1);
-        }
-        let under_way = net.under_way().map(|id| {
-            let packet = net.packets.get(id);
-            SentData { flow: packet.origin.flow(), offset: net.data(id).0, sent_at: packet.sent_at }
-        });
-        Self { dropped, under_way: under_way.collect(), suppressed: &net.suppressed, copies: &net.copies }
-    }
-
-    /// The loss of a transmission, of its last copy if there were several; `None` while there is one that was not lost.
-    fn drop(&self, transmission: &SentData) -> Option<&'a DropRecord> {
-        let (drop, lost) = *self.dropped.get(transmission)?;
-        let made = self.copies.get(transmission).map_or(1, |copies| copies.made);
-        (lost >= made).then_some(drop)
-    }
-
-    fn truth(&self, transmission: &SentData) -> Truth {
-        match self.drop(transmission) {
-            Some(drop) => Truth::Lost(drop.cause),
-            None if self.under_way.contains(transmission) => Truth::InFlight,
-            None if self.suppressed.contains(transmission) => Truth::Suppressed,
-            None => Truth::Arrived,
         }
     }
 }

@@ -14,6 +14,7 @@ mod crossing;
 mod direction;
 mod error;
 mod events;
+mod fates;
 mod finish;
 mod hop;
 mod hosts;
@@ -56,6 +57,7 @@ pub use channel::{AtEnd, Channel, ChannelOutcome, ChannelSpec, Effect, Errors, P
 pub use crossing::{Arrival, Crossing, CrossingCounts, Packet, Passage};
 pub use direction::LinkNames;
 pub use error::{BuildError, ChannelError, Flaw, RunError};
+pub use fates::{LossWatch, NoticedLoss};
 pub use middlebox::{Middlebox, MiddleboxKind};
 pub use moves::Move;
 pub use outage::{Downtime, Outage, Turns, WhileDown};

@@ -3,12 +3,14 @@
 use crate::address::{DirectionId, EndpointId, FlowId, Way};
 use crate::error::RunError;
 use crate::events::Target;
+use crate::fates::{LossWatch, NoticedLoss};
 use crate::finish;
 use crate::hosts::Hosts;
 use crate::network::Network;
 use crate::record::{FlowSample, LinkSample, Records};
 use crate::smoothness::Bins;
 use std::ops::ControlFlow;
+use whyloss_transport::tcp::LossRecord;
 use whyloss_transport::{Duration, Instant};
 
 /// Events between two reports of progress.
@@ -33,7 +35,7 @@ pub enum RunOutcome {
 }
 
 /// How far a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// Time in the simulation.
     pub now: Instant,
@@ -47,6 +49,17 @@ pub struct Progress<'a> {
     pub flow_samples: &'a [FlowSample],
     /// The queues at every sample so far.
     pub link_samples: &'a [LinkSample],
+    net: &'a Network,
+    /// What senders took for lost so far.
+    losses: &'a [(FlowId, LossRecord)],
+}
+
+impl Progress<'_> {
+    /// The losses that senders noticed and whose truth has become known since `watch`, which follows this run alone, was asked last. A
+    /// transmission that is still under way comes when it has ended.
+    pub fn losses(&self, watch: &mut LossWatch) -> Vec<NoticedLoss> {
+        watch.news(self.net, self.losses)
+    }
 }
 
 /// A network in time.
@@ -117,6 +130,8 @@ impl Simulation {
                 transfers: self.hosts.flows.transfers,
                 flow_samples: &self.records.flow_samples,
                 link_samples: &self.records.link_samples,
+                net: &self.net,
+                losses: &self.hosts.flows.losses,
             };
             if on_progress(&progress).is_break() {
                 break RunOutcome::Cancelled;

@@ -139,6 +139,15 @@ impl Truth {
             Self::Suppressed => "suppressed",
         }
     }
+
+    /// "congestion" or "corruption"; `None` if the transmission was not lost.
+    pub const fn class(self) -> Option<&'static str> {
+        match self {
+            Self::Lost(cause) if cause.is_congestion() => Some("congestion"),
+            Self::Lost(_) => Some("corruption"),
+            Self::Arrived | Self::InFlight | Self::Suppressed => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::io;
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Amount, Builder, CaptureSpec, Cause, ChannelSpec, Effect, End, Errors, Limits, LinkId, LinkSpec, LogSpec, NodeId, QueueLimit,
-    Records, RunOutcome, StripedTransfer, TcpFlow, Truth, Way,
+    Amount, Builder, CaptureSpec, Cause, ChannelSpec, Effect, End, Errors, Limits, LinkId, LinkSpec, LogSpec, LossWatch, NodeId,
+    Progress, QueueLimit, Records, Reorder, RunOutcome, StripedTransfer, TcpFlow, Truth, Way,
 };
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::tcp::{Closing, Config};
@@ -121,6 +121,45 @@ fn damage_reaches_the_receiver_that_can_report_it() {
 fn damage_works_over_ipv6_too() {
     let records = complete("newreno", Errors::Bits { ber: 5e-6 }, Effect::Damage, |config| config.ip_header = 40);
     assert!(records.flows[0].forward.dropped.get(Cause::PayloadDamaged) > 20);
+}
+
+#[test]
+fn true_causes_are_known_while_the_run_goes_on() {
+    let (mut builder, a, b) = (Builder::new(1, 7), "a", "b");
+    let (a, b) = (builder.host(a), builder.host(b));
+    let errors = Errors::Packets { probability: 0.02 };
+    // Some come so late that the sender takes them for lost while they are still under way.
+    let late = Some(Reorder::late(0.02, Duration::from_millis(60)));
+    builder.link(
+        a,
+        b,
+        LinkSpec { reorder: late, ..link(2_000_000, 20, errors, Effect::Erase) },
+        link(2_000_000, 20, Errors::None, Effect::Erase),
+    );
+    builder.tcp(transfer("newreno", a, b, |_| {}));
+    builder.sample_every(Duration::from_millis(1));
+    let mut simulation = builder.build().unwrap();
+    let (mut watch, mut told, mut longest) = (LossWatch::default(), Vec::new(), Duration::ZERO);
+    let limits = Limits { until: Some(Instant::from_nanos(600_000_000_000)) };
+    let mut look = |progress: &Progress<'_>| {
+        let news = progress.losses(&mut watch);
+        longest = news.iter().map(|loss| progress.now.since(loss.at)).fold(longest, Duration::max);
+        told.extend(news.iter().map(|loss| (loss.at, loss.truth)));
+        ControlFlow::Continue(())
+    };
+    simulation.run(&limits, &mut look).unwrap();
+    let last = told.iter().map(|(at, _)| *at).max().unwrap();
+    let losses = simulation.into_records().losses;
+    let mut known: Vec<_> = losses.iter().map(|loss| (loss.record.at, loss.truth)).filter(|(at, _)| *at <= last).collect();
+    assert!(losses.len() - known.len() <= 2, "{} of {}", known.len(), losses.len());
+    for truth in [Truth::Lost(Cause::Erased), Truth::Lost(Cause::QueueFull), Truth::Arrived] {
+        assert!(known.iter().filter(|(_, found)| *found == truth).count() >= 2, "{truth:?}");
+    }
+    // One that was under way waits until it has arrived; nobody is told what may still change.
+    assert!(longest > Duration::from_millis(10) && longest < Duration::from_millis(200), "{longest:?}");
+    known.sort_unstable_by_key(|(at, truth)| (*at, truth.name()));
+    told.sort_unstable_by_key(|(at, truth)| (*at, truth.name()));
+    assert_eq!(told, known);
 }
 
 #[test]

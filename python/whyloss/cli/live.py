@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ MOST_POINTS = 2000
 _LASTS_S = 10.0
 #: Terminal colours of lines, in the order of flows.
 _LINES = (33, 208, 36, 175)
-_CORRUPTION, _CONGESTION, _LOSS, _TIMEOUT = 45, 202, 196, 196
+_CORRUPTION, _CONGESTION, _TIMEOUT = 45, 202, 196
 #: Lines of a panel with its axis, at least, and the share of the screen that the panel of windows has.
 _LEAST, _SHARE = 6, 0.42
 #: More losses a column than this stand above the window, not on it.
@@ -79,7 +80,7 @@ class _Flow:
     cwnd: _Line = field(default_factory=_Line)
     srtt: _Line = field(default_factory=_Line)
     goodput: _Line = field(default_factory=_Line)
-    losses: _Line = field(default_factory=_Line)
+    marks: list[tuple[float, float, str]] = field(default_factory=list)
     timeouts: _Line = field(default_factory=_Line)
     lost: int = 0
     expired: int = 0
@@ -97,7 +98,7 @@ class LiveView:
         self.now = 0.0
         self.flows: dict[str, _Flow] = {}
         self.queue = _Line()
-        self.causes: list[tuple[float, float, str]] | None = None
+        self.over = False
         self._bin = self.length / 60 if self.fixed else 0.25
         self._live = Live(self, console=console, auto_refresh=False, vertical_overflow="crop")
 
@@ -114,16 +115,17 @@ class LiveView:
 
     def follow(self, progress: _native.Progress) -> None:
         """Takes what was sampled since the last time, and draws."""
-        self.add(progress.senders, progress.queues)
+        self.add(progress.senders, progress.queues, progress.losses)
         self._live.refresh()
 
     def add(
         self,
         senders: Sequence[tuple[str, int, int, int | None, int | None, int, int, int]],
         queues: Sequence[tuple[int, int]],
+        losses: Sequence[tuple[str, int, str | None]] = (),
     ) -> None:
-        """Takes samples."""
-        for name, at_ns, cwnd, _, srtt, delivered, losses, timeouts in senders:
+        """Takes samples, and losses with their true causes."""
+        for name, at_ns, cwnd, _, srtt, delivered, lost, timeouts in senders:
             at = at_ns / _PER_S
             self.now = max(self.now, at)
             if name not in self.flows:
@@ -138,20 +140,26 @@ class LiveView:
             if at - began >= self._bin:
                 flow.goodput.add(at, (delivered - had) * 8 / (at - began) / 1e6)
                 flow.since = (at, delivered)
-            if losses > flow.lost:
-                flow.losses.add(at, cwnd / 1e3)
             if timeouts > flow.expired:
                 flow.timeouts.add(at, 0.0)
-            flow.lost, flow.expired = losses, timeouts
+            flow.lost, flow.expired = lost, timeouts
         for at_ns, packets in queues:
             self.queue.add(at_ns / _PER_S, packets)
+        for name, at_ns, true in losses:
+            if name in self.flows and true is not None:
+                flow, at = self.flows[name], at_ns / _PER_S
+                flow.marks.append((at, _at(flow.cwnd, at), true))
+                if len(flow.marks) > MOST_POINTS:
+                    del flow.marks[::2]
 
     def finish(self, results: Results) -> None:
-        """Draws the whole run, with each loss by its true cause, which is known now."""
+        """Draws the whole run, with what came after the last look at it."""
         shown, self.flows, self.queue, self.now = list(self.flows), {}, _Line(), 0.0
         names = ("flow", "at_ns", "cwnd_octets", "ssthresh_octets", "srtt_ns", "octets_delivered")
         rows = results.samples.to_polars().select(names).iter_rows()
-        self.add([(*row, 0, 0) for row in rows if not shown or row[0] in shown], [])
+        senders = [(*row, 0, 0) for row in rows if not shown or row[0] in shown]
+        losses = results.losses.to_polars().select("flow", "at_ns", "true_class").rows()
+        self.add(senders, [], losses)
         waiting = results.queues.to_polars().group_by("at_ns", maintain_order=True)
         self.add([], waiting.agg(pl.col("queue_packets").max()).rows())
         self.now = float(results.runs["ended_at_ns"][0]) / _PER_S
@@ -161,12 +169,7 @@ class LiveView:
         for name, at_ns in results.timeouts.to_polars().select("flow", "at_ns").iter_rows():
             if name in self.flows:
                 self.flows[name].timeouts.add(at_ns / _PER_S, 0.0)
-        losses = results.losses.to_polars().select("flow", "at_ns", "true_class").iter_rows()
-        samples = {name: list(zip(flow.cwnd.x, flow.cwnd.y, strict=True)) for name, flow in self.flows.items()}
-        self.causes = []
-        for name, at_ns, true in losses:
-            if name in samples and true is not None:
-                self.causes.append((at_ns / _PER_S, _at(samples[name], at_ns / _PER_S), true))
+        self.over = True
         self._live.refresh()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -199,7 +202,7 @@ class LiveView:
         lost, expired = (sum(getattr(flow, name) for flow in self.flows.values()) for name in ("lost", "expired"))
         goodputs = [flow.goodput.y[-1] * 1e6 for flow in self.flows.values() if flow.goodput.y]
         now = f"{self.now:.2f} of {self.length:g} s" if self.fixed else f"{self.now:.2f} s"
-        got = f", {rate(sum(goodputs))} now" if goodputs and self.causes is None else ""
+        got = f", {rate(sum(goodputs))} now" if goodputs and not self.over else ""
         return f"{self.name}: {now}, {lost} losses, {expired} timeouts{got}"
 
     def _panel(self, title: str, lines: list[tuple[str, _Line, int]], width: int, height: int, *, marks: bool) -> str:
@@ -226,14 +229,11 @@ class LiveView:
         for flow in self.flows.values():
             for at in flow.timeouts.x:
                 plotext.vline(at, color=_TIMEOUT)
-        if self.causes is None:
-            kinds = [("x", _LOSS, [p for f in self.flows.values() for p in zip(f.losses.x, f.losses.y, strict=True)])]
-        else:
-            looks = (("corruption", "o", _CORRUPTION), ("congestion", "#", _CONGESTION))
-            kinds = [
-                (symbol, tone, [(at, cwnd) for at, cwnd, cause in self.causes if cause == true])
-                for true, symbol, tone in looks
-            ]
+        looks = (("corruption", "o", _CORRUPTION), ("congestion", "#", _CONGESTION))
+        kinds = [
+            (symbol, tone, [mark[:2] for flow in self.flows.values() for mark in flow.marks if mark[2] == true])
+            for true, symbol, tone in looks
+        ]
         crowded = sum(len(found) for _, _, found in kinds) > width * _CROWD
         for number, (symbol, tone, found) in enumerate(kinds):
             if found:
@@ -243,18 +243,12 @@ class LiveView:
 
     def _legend(self) -> str:
         bar = f"{_tone('|', _TIMEOUT)} timeout"
-        if self.causes is None:
-            return f"{_tone('x', _LOSS)} loss noticed   {bar}   (true causes when the run is over)"
         return f"{_tone('o', _CORRUPTION)} corruption loss   {_tone('#', _CONGESTION)} congestion loss   {bar}"
 
 
-def _at(points: list[tuple[float, float]], when: float) -> float:
+def _at(line: _Line, when: float) -> float:
     """The last value before a moment."""
-    low, high = 0, len(points)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if points[middle][0] <= when else (low, middle)
-    return points[max(low - 1, 0)][1] if points else 0.0
+    return line.y[max(bisect_right(line.x, when) - 1, 0)] if line.x else 0.0
 
 
 def _tone(text: str, colour: int) -> str:

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use whyloss_sim::{
     Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, MiddleboxRecord,
-    PacketRecord, PageCounts, PlaybackCounts, Records, RunOutcome, TimeoutRow, Truth,
+    PacketRecord, PageCounts, PlaybackCounts, Records, RunOutcome, TimeoutRow,
 };
 use whyloss_tables::{table, Column};
 use whyloss_transport::tcp::{Closing, Judgement, Stats};
@@ -199,15 +199,6 @@ fn other(dropped: &CauseCounts) -> u64 {
     dropped.total() - queued(dropped) - dropped.get(Cause::Policer) - dropped.get(Cause::Collision)
 }
 
-/// Name of the class of what really happened; `None` if the segment was not lost.
-pub const fn class(truth: Truth) -> Option<&'static str> {
-    match truth {
-        Truth::Lost(cause) if cause.is_congestion() => Some("congestion"),
-        Truth::Lost(_) => Some("corruption"),
-        Truth::Arrived | Truth::InFlight | Truth::Suppressed => None,
-    }
-}
-
 impl Row<'_, FlowRecord> {
     fn sender(&self, counter: fn(&Stats) -> u64) -> Option<u64> {
         self.item.sender.as_ref().map(counter)
@@ -355,7 +346,7 @@ table! {
         trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `snack` (the receiver asked for it), `tail-probe`, `timeout`.";
         episode: always u32 = r.item.record.episode, "Number of the recovery episode, from 0 in each flow; the rows of an episode come in the order in which they were noticed.";
         true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`, `aqm` (a queue dropped it before it was full), `link-down` (it was transmitted while the link was down), `policer` (a token bucket was empty); `arrived` if the sender was wrong; `suppressed` if a middlebox took it out of the way, because its receiver had no need of it; `in-flight` if still under way at the end.";
-        true_class: maybe text = class(r.item.truth), "`congestion` or `corruption`; null if the segment was not lost.";
+        true_class: maybe text = r.item.truth.class(), "`congestion` or `corruption`; null if the segment was not lost.";
         dropped_at_ns: maybe u64 = r.item.dropped.map(|(at, _, _)| at.as_nanos()), "When it was really lost.";
         dropped_link: maybe text = r.item.dropped.map(|(_, link, _)| r.of.link(link)), "Link on which it was lost.";
         verdict: always text = r.item.record.verdict.cause.name(), "Verdict of the ruling differentiator: `congestion`, `corruption`, `unknown`.";
@@ -380,7 +371,7 @@ table! {
         assessed_ns: maybe u64 = r.item.assessed.map(Instant::as_nanos), "When it had made up its mind; null if undecided.";
         sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When the first outstanding segment last left.";
         true_cause: always text = r.item.truth.name(), "What really happened to that transmission; see `true_cause` of `losses`.";
-        true_class: maybe text = class(r.item.truth), "`congestion` or `corruption`; null if it was not lost.";
+        true_class: maybe text = r.item.truth.class(), "`congestion` or `corruption`; null if it was not lost.";
     }
 }
 

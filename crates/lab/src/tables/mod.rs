@@ -14,4 +14,4 @@ pub use packets::{batch as packets, PacketFate, PacketRow, PacketWriter};
 pub use set::{Tables, NAMES};
 pub use whyloss_tables::stream;
 
-pub(crate) use columns::{all as columns, batches, class, Origin};
+pub(crate) use columns::{all as columns, batches, Origin};

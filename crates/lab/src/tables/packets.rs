@@ -1,6 +1,5 @@
 //! What became of each packet on an emulated link.
 
-use super::columns::class;
 use crate::error::Error;
 use arrow_array::RecordBatch;
 use parquet::arrow::ArrowWriter;
@@ -78,7 +77,7 @@ table! {
         queue_octets: always u64 = r.found.1, "Their octets.";
         fate: always text = r.fate.name, "`delivered`, `damaged` (handed on with bits flipped), `lost`, `refused` (handed on, but not taken by the kernel), `suppressed` (a middlebox ended its journey: no loss) or `under-way` at the end.";
         cause: maybe text = r.fate.cause.map(Cause::name), "Why it was lost, or where it is damaged: `queue-full`, `aqm`, `policer`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, …";
-        true_cause: maybe text = r.fate.cause.and_then(|cause| class(Truth::Lost(cause))), "The cause in the terms of differentiation: `congestion` or `corruption`.";
+        true_cause: maybe text = r.fate.cause.and_then(|cause| Truth::Lost(cause).class()), "The cause in the terms of differentiation: `congestion` or `corruption`.";
         middlebox: maybe text = r.agent.map(|agent| agent.0), "The middlebox that made, changed or suppressed it.";
         inserted: always flag = r.agent.is_some_and(|agent| agent.1), "The middlebox made it, in the name of its source address.";
         marked: always flag = r.marked, "A queue set \"congestion experienced\" and mended the IP checksum.";

@@ -43,6 +43,7 @@ def test_the_base_installation_is_enough_for(words: list[str], effect: str) -> N
 @pytest.mark.parametrize(
     ("words", "extra"),
     [
+        (["sweep", "examples/error-rates.toml", "--on", "dask://127.0.0.1:1"], "cluster"),
         (["plot", "examples/lossy-link.toml"], "plot"),
         (["explain", "examples/captures/lossy-radio.pcapng.zst", "--html", "never.html"], "report"),
         (["top", "--prometheus", "127.0.0.1:0"], "top"),
@@ -61,7 +62,7 @@ def test_every_package_of_an_extra_is_known() -> None:
     of_package = metadata.packages_distributions()
     modules = {name for name in EXTRAS for package in of_package[name] if package}
     assert modules == set(EXTRAS)
-    for extra in ("plot", "report", "top"):
+    for extra in ("cluster", "plot", "report", "top"):
         wanted = {text.split(">")[0].split("[")[0] for text in project["optional-dependencies"][extra]} - {"whyloss"}
         brought = {of_package[module][0] for module, brings in EXTRAS.items() if brings == extra}
         assert {name.lower().replace("_", "-") for name in brought} == {name.lower() for name in wanted}

@@ -225,6 +225,7 @@ ROLES: dict[type[Part], str] = {
 }
 
 _added = 0
+_files: dict[str, str] = {}
 
 
 def add_part(part: type[Part]) -> None:
@@ -282,7 +283,13 @@ def add_file(path: str | PathLike[str]) -> list[str]:
         except InputError as mistake:
             msg = f"{file}: {part.__qualname__}: {mistake}"
             raise InputError(msg) from None
+    _files[str(file.absolute())] = text
     return [part.name for part in parts]
+
+
+def added_files() -> dict[str, str]:
+    """The texts of the files whose parts this process has added, by their paths: for a process elsewhere."""
+    return dict(_files)
 
 
 def _add(part: type[Part], role: type[Part], file: str, text: str) -> None:

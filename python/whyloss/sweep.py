@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
+    from distributed import Client
+
 __all__ = ["Sweep"]
 
 
@@ -125,10 +127,12 @@ class Sweep:
 
     def run(
         self,
+        client: Client | None = None,
         *,
         store: str | PathLike[str] | None = None,
         threads: int | None = None,
         progress: bool | Callable[[_native.Progress], object] | None = None,
+        note: Callable[[str], None] | None = None,
     ) -> Results:
         """Runs all points.
 
@@ -136,16 +140,28 @@ class Sweep:
         from there.
 
         Args:
+            client: a client of a Dask cluster (``distributed.Client``), whose workers compute; this machine's cores if
+                nothing is said. The results are the same. It needs the extra ``cluster``.
             store: folder in which finished runs are kept and found again; nothing is kept without it.
             threads: runs at a time; one for each core if nothing is said. It changes no result.
             progress: is told how far the sweep is, about ten times a second; ``True`` draws a bar in notebooks and
                 terminals.
+            note: is told in words what a cluster does beside: workers that are refused, runs that fail. The logger
+                ``whyloss.cluster`` is, if nothing is said.
+
+        Raises:
+            whyloss.WhylossError: a run failed. Of several machines, all others are computed first, and the message
+                names all that failed, with their seeds.
         """
+        if progress is True:
+            with _bar() as follow:
+                return self.run(client, store=store, threads=threads, progress=follow, note=note)
         folder = None if store is None else Path(store)
-        if progress is not True:
+        if client is None:
             return Results(self._native.run(folder, threads, progress or None))
-        with _bar() as follow:
-            return Results(self._native.run(folder, threads, follow))
+        from whyloss import cluster
+
+        return Results(cluster.run(self._native, client, store=folder, progress=progress or None, note=note))
 
     def __repr__(self) -> str:
         """Its name, axes and size."""

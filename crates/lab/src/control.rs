@@ -45,8 +45,9 @@ impl Progress {
         Self { done, total: 1, found: 0, fraction, elapsed, left: left(fraction, elapsed) }
     }
 
-    pub(crate) fn of_sweep(done: usize, total: usize, found: usize, elapsed: Duration) -> Self {
-        let (computed, to_compute) = (done - found, total - found);
+    /// Of a sweep: `done` of `total` runs, `found` of them in the store.
+    pub fn of_sweep(done: usize, total: usize, found: usize, elapsed: Duration) -> Self {
+        let (computed, to_compute) = (done.saturating_sub(found), total.saturating_sub(found));
         let computed_fraction = if to_compute == 0 { 1.0 } else { computed as f64 / to_compute as f64 };
         let fraction = if total == 0 { 1.0 } else { done as f64 / total as f64 };
         Self { done, total, found, fraction, elapsed, left: left(computed_fraction, elapsed) }

@@ -13,7 +13,7 @@ use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt32Array
 use arrow_schema::{DataType, Field};
 use blake3::Hash;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
@@ -47,6 +47,29 @@ pub fn execute(plan: &Plan, options: &ExecuteOptions, control: &mut Control<'_>)
     result.and(kept)?;
     control.tell(&Progress::of_sweep(total, total, found, started.elapsed()));
     Ok(assemble(plan, work.results.iter().map(|tables| tables.as_ref().expect("every run is done"))))
+}
+
+/// The runs of `plan` that are not in the store: the number of the point, the first run and how many follow each other.
+pub fn missing(plan: &Plan, store: &Path, cancel: &Cancel) -> Result<Vec<(u32, u32, u32)>, Error> {
+    let (store, cache) = (Store::open(store)?, Files::default());
+    let mut stretches: Vec<(u32, u32, u32)> = Vec::new();
+    for point in &plan.points {
+        if cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let key = point_key(&point.scenario.canonical());
+        let kept = store.keys(&key);
+        for run in plan.runs.clone() {
+            if kept.contains(&run_key(&key, run, &digests(&point.scenario.files(run, &cache)?))) {
+                continue;
+            }
+            match stretches.last_mut() {
+                Some((index, first, count)) if *index == point.index && *first + *count == run => *count += 1,
+                _ => stretches.push((point.index, run, 1)),
+            }
+        }
+    }
+    Ok(stretches)
 }
 
 /// A run that has to be computed.

@@ -117,6 +117,11 @@ impl Scenario {
         Self::new(tree, self.base.clone(), &self.name)
     }
 
+    /// Where its relative paths start.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.base
+    }
+
     /// The name that its file gives it.
     pub fn name(&self) -> &str {
         &self.name

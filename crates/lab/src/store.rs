@@ -11,8 +11,9 @@ use crate::whole_file::{write_whole, TEMPORARY};
 use arrow_array::RecordBatch;
 use blake3::Hash;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::io::Cursor;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -60,13 +61,26 @@ impl Store {
     /// The runs of `point` that are there, by key.
     pub fn find(&self, point: &Hash) -> HashMap<Hash, Tables> {
         let mut found = HashMap::new();
-        let prefix = &point.to_hex()[..32];
-        for entry in std::fs::read_dir(self.folder(point)).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with(prefix) {
-                found.extend(std::fs::read(entry.path()).ok().and_then(|bytes| read_part(&bytes)).into_iter().flatten());
-            }
+        for path in self.parts(point) {
+            found.extend(std::fs::read(path).ok().and_then(|bytes| read_part(&bytes)).into_iter().flatten());
         }
         found
+    }
+
+    /// The keys of the runs of `point` that are there, by what the parts say of themselves: a part that was spoilt is noticed when it is read.
+    pub fn keys(&self, point: &Hash) -> HashSet<Hash> {
+        let mut found = HashSet::new();
+        for path in self.parts(point) {
+            let header = File::open(path).ok().and_then(|file| read_header(&mut BufReader::new(file)));
+            found.extend(header.into_iter().flat_map(|header| header.runs).filter_map(|run| Hash::from_hex(run.key).ok()));
+        }
+        found
+    }
+
+    fn parts(&self, point: &Hash) -> impl Iterator<Item = PathBuf> {
+        let prefix = point.to_hex()[..32].to_owned();
+        let entries = std::fs::read_dir(self.folder(point)).into_iter().flatten().flatten();
+        entries.filter(move |entry| entry.file_name().to_string_lossy().starts_with(&prefix)).map(|entry| entry.path())
     }
 
     /// Keeps runs of `point`.
@@ -107,6 +121,16 @@ fn part_bytes(runs: &[(Hash, &Tables)]) -> Vec<u8> {
     let digest = blake3::hash(&bytes);
     bytes.extend_from_slice(digest.as_bytes());
     bytes
+}
+
+/// What a part says of itself, or nothing if it is none.
+fn read_header(part: &mut impl Read) -> Option<Header> {
+    let (mut magic, mut length) = ([0; MAGIC.len()], [0; 8]);
+    part.read_exact(&mut magic).ok().filter(|()| magic == *MAGIC)?;
+    part.read_exact(&mut length).ok()?;
+    let mut header = Vec::new();
+    part.take(u64::from_le_bytes(length)).read_to_end(&mut header).ok()?;
+    serde_json::from_slice(&header).ok()
 }
 
 /// The runs of a part, or nothing if it is not whole.

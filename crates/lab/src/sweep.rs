@@ -103,12 +103,12 @@ pub fn schema() -> serde_json::Value {
 /// A scenario, changed along axes, each point run several times.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    name: String,
-    description: String,
-    base: Scenario,
-    axes: Vec<Axis>,
-    set: Vec<(String, Located)>,
-    runs: Range<u32>,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) base: Scenario,
+    pub(crate) axes: Vec<Axis>,
+    pub(crate) set: Vec<(String, Located)>,
+    pub(crate) runs: Range<u32>,
 }
 
 /// A dimension of a sweep.
@@ -278,19 +278,7 @@ impl Sweep {
             if cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let mut rest = index;
-            let mut steps: Vec<&AxisStep> = Vec::with_capacity(self.axes.len());
-            for axis in self.axes.iter().rev() {
-                steps.push(&axis.steps[rest % axis.steps.len()]);
-                rest /= axis.steps.len();
-            }
-            steps.reverse();
-            let labels: Vec<Value> = steps.iter().map(|step| step.label.clone()).collect();
-            let names: Vec<_> = self.axes.iter().map(|axis| axis.name.as_str()).zip(&labels).collect();
-            let all = self.set.iter().chain(steps.iter().flat_map(|step| &step.set));
-            let scenario = self.base.with_nodes(all.map(|(field, value)| (field.as_str(), fill_in(value.clone(), &names))))?;
-            scenario.check_something_is_sent()?;
-            points.push(Point { index: index as u32, labels, scenario });
+            points.push(self.point(index)?);
         }
         Ok(Plan {
             name: self.name.clone(),
@@ -298,6 +286,23 @@ impl Sweep {
             points,
             runs: self.runs.clone(),
         })
+    }
+
+    /// Writes out the point number `index`, counted over all axes, and checks it.
+    pub fn point(&self, index: usize) -> Result<Point, Error> {
+        let mut rest = index;
+        let mut steps: Vec<&AxisStep> = Vec::with_capacity(self.axes.len());
+        for axis in self.axes.iter().rev() {
+            steps.push(&axis.steps[rest % axis.steps.len()]);
+            rest /= axis.steps.len();
+        }
+        steps.reverse();
+        let labels: Vec<Value> = steps.iter().map(|step| step.label.clone()).collect();
+        let names: Vec<_> = self.axes.iter().map(|axis| axis.name.as_str()).zip(&labels).collect();
+        let all = self.set.iter().chain(steps.iter().flat_map(|step| &step.set));
+        let scenario = self.base.with_nodes(all.map(|(field, value)| (field.as_str(), fill_in(value.clone(), &names))))?;
+        scenario.check_something_is_sent()?;
+        Ok(Point { index: index as u32, labels, scenario })
     }
 }
 

@@ -59,6 +59,16 @@ impl From<&whyloss_lab::Progress> for Progress {
     }
 }
 
+#[pymethods]
+impl Progress {
+    /// Of a sweep that is computed elsewhere: `done` of `total` runs, `found` of them in the store, after so many seconds.
+    #[new]
+    fn new(done: usize, total: usize, found: usize, elapsed_s: f64) -> Self {
+        let elapsed = Duration::try_from_secs_f64(elapsed_s).unwrap_or_default();
+        Self::from(&whyloss_lab::Progress::of_sweep(done, total, found, elapsed))
+    }
+}
+
 /// What is new since the watcher was told last.
 #[derive(Default)]
 struct News {

@@ -71,6 +71,9 @@ mod _native {
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
+    const ENGINE: &str = whyloss_lab::ENGINE;
+
+    #[pymodule_export]
     use pyo3::panic::PanicException;
 
     #[pymodule_init]

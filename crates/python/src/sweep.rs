@@ -1,20 +1,21 @@
 //! Sweeps for Python.
 
-use crate::convert::{node, value};
+use crate::convert::{json, node, value};
 use crate::error::raise;
 use crate::interrupt;
 use crate::scenario::Scenario;
 use crate::table::Results;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use whyloss_lab::{Axis, AxisStep, ExecuteOptions, Plan, Sweep as LabSweep};
+use whyloss_lab::{Axis, AxisStep, ExecuteOptions, Located, Plan, Sweep as LabSweep, Value};
 
 /// A scenario, changed along axes, each point run several times. It never changes.
 #[pyclass(frozen, module = "whyloss._native")]
 pub struct Sweep {
     sweep: LabSweep,
     /// Axis and labels that the points are restricted to.
-    only: Vec<(String, Vec<whyloss_lab::Value>)>,
+    only: Vec<(String, Vec<Value>)>,
 }
 
 #[pymethods]
@@ -96,6 +97,38 @@ impl Sweep {
     /// Number of runs of all points; an error if a point is no valid scenario.
     fn total(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.plan(py)?.total())
+    }
+
+    /// Everything that it is made of, as JSON; [`Sweep::from_recipe`] takes it back anywhere.
+    fn to_recipe(&self) -> String {
+        let labels = |labels: &[Value]| labels.iter().map(|label| Located::new(label.clone(), "").to_json()).collect();
+        let only: Vec<(&str, Vec<serde_json::Value>)> =
+            self.only.iter().map(|(axis, only)| (axis.as_str(), labels(only))).collect();
+        serde_json::json!({ "sweep": self.sweep.to_recipe(), "only": only }).to_string()
+    }
+
+    /// The sweep that was written down as `text`; messages call it `origin`.
+    #[staticmethod]
+    fn from_recipe(text: &str, origin: &str) -> PyResult<Self> {
+        let whole = json(text)?;
+        let sweep = LabSweep::from_recipe(&whole["sweep"], origin).map_err(|error| raise(&error))?;
+        let only: Vec<(String, Vec<serde_json::Value>)> =
+            serde_json::from_value(whole["only"].clone()).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let values =
+            |labels: Vec<serde_json::Value>| labels.iter().map(|label| Located::from_json(label, origin).value).collect();
+        Ok(Self { sweep, only: only.into_iter().map(|(axis, labels)| (axis, values(labels))).collect() })
+    }
+
+    /// The point number `index`, counted over all axes, alone: a sweep without axes.
+    fn point(&self, index: usize) -> PyResult<Self> {
+        let point = self.sweep.point(index).map_err(|error| raise(&error))?;
+        Ok(Self::of(LabSweep::repeat(point.scenario, 1)))
+    }
+
+    /// The runs that are not in `store`: number of the point, first run, how many follow each other.
+    fn missing(&self, py: Python<'_>, store: PathBuf) -> PyResult<Vec<(u32, u32, u32)>> {
+        let plan = self.plan(py)?;
+        interrupt::run(py, None, |control| whyloss_lab::missing(&plan, &store, &control.cancel))
     }
 
     /// Runs what is not in the store yet, on `threads` threads.

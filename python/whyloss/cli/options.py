@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import re
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,12 +15,19 @@ from whyloss import parts
 from whyloss.scenario import Scenario
 from whyloss.sweep import Sweep
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from distributed import Client
+
 __all__ = [
     "RUN_NUMBER",
     "SIMULATOR_ONLY",
+    "cluster",
     "complete_field",
     "load_scenario",
     "load_sweep",
+    "on_option",
     "set_option",
     "store_option",
     "threads_option",
@@ -97,6 +105,25 @@ store_option = click.option(
 threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Runs at a time. [default: one for each core]"
 )
+
+#: Where a sweep is computed.
+on_option = click.option(
+    "--on",
+    metavar="dask://HOST:PORT",
+    help="Compute on the workers of the Dask cluster with this scheduler.  [default: the cores of this machine]",
+)
+
+
+@contextmanager
+def cluster(on: str | None) -> Iterator[Client | None]:
+    """The cluster that ``--on`` names, if it does."""
+    if on is None:
+        yield None
+        return
+    from whyloss.cluster import connect
+
+    with connect(on) as client:
+        yield client
 
 
 def _add(_context: click.Context, _option: click.Parameter, files: tuple[Path, ...]) -> tuple[Path, ...]:

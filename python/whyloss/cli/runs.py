@@ -10,7 +10,16 @@ import click
 import polars as pl
 
 from whyloss.cli.console import Command, Watch, as_json, rate, row, say, screen, stopping, table, tell_json
-from whyloss.cli.options import RUN_NUMBER, load_sweep, set_option, store_option, threads_option, with_option
+from whyloss.cli.options import (
+    RUN_NUMBER,
+    cluster,
+    load_sweep,
+    on_option,
+    set_option,
+    store_option,
+    threads_option,
+    with_option,
+)
 from whyloss.cli.paths import choose, link_options, scheme_option, with_schemes
 
 if TYPE_CHECKING:
@@ -209,6 +218,7 @@ def _took(transfer: dict[str, Any]) -> str:
         "whyloss sweep examples/error-rates.toml",
         "whyloss sweep examples/error-rates.toml --set path.rate='384 kbps' --out out/slow",
         "whyloss sweep examples/error-rates.toml --json | jq '.points[0]'",
+        "whyloss sweep examples/error-rates.toml --on dask://HOST:8786    # on the workers of a Dask cluster",
     ],
 )
 @click.argument("file", metavar="SWEEP.toml", type=click.Path(path_type=Path))
@@ -221,9 +231,18 @@ def _took(transfer: dict[str, Any]) -> str:
 )
 @store_option
 @threads_option
+@on_option
 @as_json
-def sweep(file: Path, sets: tuple[str, ...], out: Path | None, store: Path, threads: int | None, as_json: bool) -> None:
-    """Run a scenario at every point of a sweep, on all cores.
+def sweep(
+    file: Path,
+    sets: tuple[str, ...],
+    out: Path | None,
+    store: Path,
+    threads: int | None,
+    on: str | None,
+    as_json: bool,
+) -> None:
+    """Run a scenario at every point of a sweep, on all cores, or with --on on the machines of a cluster.
 
     Finished runs are kept. Stop it with Ctrl-C, and the same command goes on where it was; change the sweep, and only
     what is new is computed.
@@ -235,8 +254,8 @@ def sweep(file: Path, sets: tuple[str, ...], out: Path | None, store: Path, thre
     def kept() -> str:
         return f"{watch.done} of {watch.total} runs are kept in {store}; the same command goes on from there"
 
-    with stopping(kept), watch:
-        results = chosen.run(store=store, threads=threads, progress=watch.follow)
+    with stopping(kept), cluster(on) as client, watch:
+        results = chosen.run(client, store=store, threads=threads, progress=watch.follow, note=say)
     results.save(folder)
     points = _points(chosen, results)
     if as_json:

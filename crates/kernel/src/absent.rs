@@ -4,7 +4,15 @@ use crate::{Error, Result};
 use std::path::Path;
 
 /// No programs can be held without the kernel part.
-pub use std::convert::Infallible as Held;
+#[derive(Debug)]
+pub enum Held {}
+
+impl Held {
+    /// Never asked.
+    pub fn is_there(&self) -> bool {
+        match *self {}
+    }
+}
 
 /// Refused: [`Error::NotBuilt`].
 pub fn check() -> Result<()> {
@@ -22,7 +30,17 @@ pub fn hold(_controls: &[String]) -> Result<Held> {
 }
 
 /// Refused: [`Error::NotBuilt`].
-pub fn unload() -> Result<()> {
+pub fn lend(_controls: &[String]) -> Result<Held> {
+    Err(Error::NotBuilt)
+}
+
+/// Refused: [`Error::NotBuilt`].
+pub fn consequences_of_unload() -> Result<()> {
+    Err(Error::NotBuilt)
+}
+
+/// Refused: [`Error::NotBuilt`].
+pub fn unload(_force: bool) -> Result<()> {
     Err(Error::NotBuilt)
 }
 

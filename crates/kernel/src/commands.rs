@@ -1,8 +1,10 @@
 //! What the subcommands of `whyloss kernel` do, on the place that the environment names, wherever they are called.
 
 use crate::check::Item;
+use crate::consequences::{self, Consequences};
 use crate::installed::{known, About, Installed};
 use crate::mount_namespace::in_lasting;
+use crate::owner::Owner;
 use crate::place::Place;
 use crate::select::{Match, Rule};
 use crate::stat::Stat;
@@ -39,8 +41,12 @@ pub struct Change {
 /// What there is and what of it is loaded.
 #[derive(Debug, Clone, Serialize)]
 pub struct Listing {
-    /// Who loaded; `None` if nothing is loaded.
+    /// Which package loaded; `None` if nothing is loaded.
     pub loaded: Option<About>,
+    /// Who loaded; `None` if nothing is loaded, or by a version that noted nobody.
+    pub owner: Option<Owner>,
+    /// Whether the process that loaded still runs; with it goes what it loaded until it exits.
+    pub owner_runs: bool,
     /// Whether it is what this package would load.
     pub matches: bool,
     /// All controls of the package, by name.
@@ -60,6 +66,8 @@ pub struct Row {
     pub kernel_name: String,
     /// Whether it is loaded.
     pub loaded: bool,
+    /// How many open connections have it, in all network namespaces.
+    pub connections: usize,
 }
 
 /// `whyloss kernel check`: looks at kernel, rights and mounts; changes nothing.
@@ -83,15 +91,30 @@ pub fn load(controls: &[String]) -> Result<Change> {
     })
 }
 
-/// As `whyloss kernel load`, for as long as what it gives lives.
+/// As `whyloss kernel load`, for as long as what it gives lives, and for this process alone.
 pub fn hold(controls: &[String]) -> Result<Held> {
     in_lasting(|| loading::hold(&Place::default(), controls))
 }
 
-/// `whyloss kernel unload`: takes out what any version has loaded at the place.
-pub fn unload() -> Result<Change> {
+/// `whyloss kernel load --until-exit`: as `whyloss kernel load`, for as long as what it gives lives.
+pub fn lend(controls: &[String]) -> Result<Held> {
+    in_lasting(|| loading::lend(&Place::default(), controls))
+}
+
+/// What `whyloss kernel unload` would change, for whom.
+pub fn consequences_of_unload() -> Result<Consequences> {
+    in_lasting(|| consequences::of_unload(&Place::default()))
+}
+
+/// `whyloss kernel unload`: takes out what any version has loaded at the place. Without `force` refused where another user loaded it, or
+/// another process that still runs.
+pub fn unload(force: bool) -> Result<Change> {
     in_lasting(|| {
         let place = Place::default();
+        let owner = if force { None } else { Installed::any(&place)?.owner };
+        if let Some(owner) = owner.filter(Owner::is_another) {
+            return Err(Error::OfAnother(owner.to_string()));
+        }
         let programs = crate::place::names(&place.mounted_on().join("links"));
         let removed = loading::unload(&place)?;
         Ok(Change {
@@ -116,9 +139,12 @@ pub fn list() -> Result<Listing> {
         let present = installed.as_ref().map(Installed::controls).unwrap_or_default();
         let controls = known(&place)?.into_iter();
         let matches = installed.as_ref().is_some_and(|installed| installed.about == About::own());
+        let open = installed.as_ref().filter(|_| matches).map(consequences::connections).transpose()?.unwrap_or_default();
+        let owner = installed.as_ref().and_then(|installed| installed.owner.clone());
         Ok(Listing {
             controls: controls
                 .map(|control| Row {
+                    connections: open.iter().filter(|connection| connection.control == control.kernel_name).count(),
                     loaded: present.contains(&control.kernel_name),
                     name: control.name,
                     kernel_name: control.kernel_name,
@@ -127,6 +153,8 @@ pub fn list() -> Result<Listing> {
             programs: installed.as_ref().map(Installed::programs).unwrap_or_default(),
             rules: installed.as_ref().filter(|_| matches).map_or_else(|| Ok(Vec::new()), select::list)?,
             loaded: installed.map(|installed| installed.about),
+            owner_runs: owner.as_ref().is_some_and(Owner::runs),
+            owner,
             matches,
         })
     })

@@ -26,8 +26,10 @@ pub enum Error {
     #[error("{0}")]
     Input(String),
     /// Something is loaded already.
-    #[error("loaded already: {controls} (whyloss {version}); `whyloss kernel unload` takes it out")]
+    #[error("loaded already by {by}: {controls} (whyloss {version}); `whyloss kernel unload` takes it out")]
     AlreadyLoaded {
+        /// Who loaded them.
+        by: String,
         /// The names of the controls.
         controls: String,
         /// The version of the package that loaded them.
@@ -36,6 +38,9 @@ pub enum Error {
     /// No programs of ours are loaded.
     #[error("nothing is loaded; `whyloss kernel load` does it")]
     NotLoaded,
+    /// What is to be taken out belongs to somebody else.
+    #[error("the controls were loaded by {0}; `whyloss kernel unload --force` takes them out all the same")]
+    OfAnother(String),
     /// Somebody has made one of the controls the usual one.
     #[error(
         "{0} is the system's default control: give it another first, as with `sysctl -w net.ipv4.tcp_congestion_control=cubic`"
@@ -80,7 +85,10 @@ pub enum Error {
 impl Error {
     /// Whether the command could not have succeeded on this machine or with these arguments, as opposed to having failed.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::NotBuilt | Self::NotHere(_) | Self::NoObject(_) | Self::NoControl { .. } | Self::Input(_))
+        matches!(
+            self,
+            Self::NotBuilt | Self::NotHere(_) | Self::NoObject(_) | Self::NoControl { .. } | Self::Input(_) | Self::OfAnother(_)
+        )
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is loaded at a place, and by which package.
 
 use crate::object::{self, said, Control, DIGEST, OBJECTS};
+use crate::owner::Owner;
 use crate::place::{names, Lock, Place};
 use crate::{check, Error, Result};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
@@ -26,30 +27,51 @@ impl About {
 
     /// Leaves a note of it in the BPF file system `root`.
     pub(crate) fn pin(&self, root: &Path) -> Result<()> {
-        let mut options = libbpf_rs::libbpf_sys::bpf_map_create_opts::default();
-        options.sz = std::mem::size_of_val(&options) as _;
-        said("saying what is loaded", || {
-            let mut map = MapHandle::create(MapType::Array, Some("wl_about"), 4, 2 * TEXT as u32, 1, &options)?;
-            let mut value = [0; 2 * TEXT];
-            for (text, field) in [&self.version, &self.digest].into_iter().zip(value.chunks_mut(TEXT)) {
-                field[..text.len().min(TEXT)].copy_from_slice(&text.as_bytes()[..text.len().min(TEXT)]);
-            }
-            map.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY)?;
-            map.freeze()?;
-            map.pin(root.join("about"))
-        })
+        let mut value = [0; 2 * TEXT];
+        for (text, field) in [&self.version, &self.digest].into_iter().zip(value.chunks_mut(TEXT)) {
+            field[..text.len().min(TEXT)].copy_from_slice(&text.as_bytes()[..text.len().min(TEXT)]);
+        }
+        note(root, "about", &value)
     }
 
     /// The note in the BPF file system `root`, if there is one.
     pub(crate) fn read(root: &Path) -> Option<Self> {
-        let map = MapHandle::from_pinned_path(root.join("about")).ok()?;
-        let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-        let text = |at: usize| {
-            let field = value.get(at..at + TEXT).unwrap_or_default();
-            String::from_utf8_lossy(field).trim_end_matches('\0').to_owned()
-        };
+        let value = noted(root, "about")?;
+        let text = |at: usize| text(value.get(at..at + TEXT).unwrap_or_default());
         Some(Self { version: text(0), digest: text(TEXT) })
     }
+}
+
+/// Leaves a note of who loads in the BPF file system `root`.
+pub(crate) fn pin_owner(root: &Path, owner: &Owner) -> Result<()> {
+    note(root, "owner", owner.to_note().as_bytes())
+}
+
+/// Who loaded what is in the BPF file system `root`; `None` if a version did that noted nobody.
+pub(crate) fn owner(root: &Path) -> Option<Owner> {
+    Owner::from_note(&text(&noted(root, "owner")?))
+}
+
+/// Leaves octets under a name in a BPF file system, which takes maps, links and programs: in a map of one value.
+fn note(root: &Path, name: &str, octets: &[u8]) -> Result<()> {
+    let mut options = libbpf_rs::libbpf_sys::bpf_map_create_opts::default();
+    options.sz = std::mem::size_of_val(&options) as _;
+    said("saying what is loaded", || {
+        let map_name = format!("wl_{name}");
+        let mut map = MapHandle::create(MapType::Array, Some(&map_name), 4, octets.len() as u32, 1, &options)?;
+        map.update(&0_u32.to_ne_bytes(), octets, MapFlags::ANY)?;
+        map.freeze()?;
+        map.pin(root.join(name))
+    })
+}
+
+fn noted(root: &Path, name: &str) -> Option<Vec<u8>> {
+    let map = MapHandle::from_pinned_path(root.join(name)).ok()?;
+    map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()?
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8_lossy(octets).trim_end_matches('\0').to_owned()
 }
 
 /// The programs that are loaded at a place.
@@ -61,6 +83,8 @@ pub struct Installed {
     pub root: PathBuf,
     /// What was noted of them when they were loaded.
     pub about: About,
+    /// Who loaded them; `None` if a version did that noted nobody.
+    pub owner: Option<Owner>,
 }
 
 impl Installed {
@@ -73,7 +97,8 @@ impl Installed {
             lock.tidy();
             return Err(Error::NotLoaded);
         };
-        Ok(Self { lock, root, about })
+        let owner = owner(&root);
+        Ok(Self { lock, root, about, owner })
     }
 
     /// What is loaded at `place`, which must be what this package loads.

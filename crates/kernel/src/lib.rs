@@ -9,6 +9,8 @@ pub mod cgroup;
 pub mod check;
 #[cfg_attr(not(feature = "bpf"), path = "absent.rs")]
 pub mod commands;
+#[cfg(feature = "bpf")]
+pub mod consequences;
 pub mod controls;
 #[cfg(feature = "cores")]
 pub mod cores;
@@ -21,6 +23,8 @@ pub mod load;
 mod mount_namespace;
 #[cfg(feature = "bpf")]
 pub mod object;
+#[cfg(feature = "bpf")]
+pub mod owner;
 #[cfg(feature = "bpf")]
 pub mod place;
 #[cfg(feature = "bpf")]

@@ -4,15 +4,16 @@
 //!
 //! | name | is |
 //! | --- | --- |
-//! | `about` | a map that says which package loaded, see [`crate::installed`] |
+//! | `about`, `owner` | maps that say which package and who loaded, see [`crate::installed`] |
 //! | `controls/NAME` | the link that keeps a control registered |
 //! | `links/NAME` | the link that keeps another program attached |
 //! | `maps/wl_NAME` | a map |
 //! | `use/CGROUP/` | rules of one control group, see [`crate::select`] |
 
 use crate::cgroup::{Cgroups, NO_CGROUPS};
-use crate::installed::{known, About};
+use crate::installed::{self, known, About};
 use crate::object::{said, Loaded, Options, OBJECTS};
+use crate::owner::Owner;
 use crate::place::{names, remove, subfolder, Draft, Lock, Place};
 use crate::reassign::Reassignment;
 use crate::{check, select, Error, Result};
@@ -53,6 +54,26 @@ pub fn hold(place: &Place, wanted: &[String]) -> Result<Held> {
     held
 }
 
+/// As [`hold`], but where all other commands find it, as if it were loaded: until what this gives goes.
+pub fn lend(place: &Place, wanted: &[String]) -> Result<Held> {
+    let lock = prepare(place, wanted)?;
+    let lent = assemble(place, wanted).and_then(|held| {
+        held.draft.lend(&lock)?;
+        Ok(held)
+    });
+    if lent.is_err() {
+        lock.tidy();
+    }
+    lent
+}
+
+impl Held {
+    /// Whether nobody has unloaded it meanwhile.
+    pub fn is_there(&self) -> bool {
+        self.draft.root().join("about").exists()
+    }
+}
+
 /// Sees to it that nothing is loaded at the place, and that there is what is wanted.
 fn prepare(place: &Place, wanted: &[String]) -> Result<Lock> {
     check::loadable()?;
@@ -66,7 +87,8 @@ fn prepare(place: &Place, wanted: &[String]) -> Result<Lock> {
     let lock = place.lock()?;
     if let Some(about) = About::read(&place.mounted_on()) {
         let controls = names(&place.mounted_on().join("controls")).join(", ");
-        return Err(Error::AlreadyLoaded { controls, version: about.version });
+        let by = installed::owner(&place.mounted_on()).map_or_else(|| "another version".to_owned(), |owner| owner.to_string());
+        return Err(Error::AlreadyLoaded { by, controls, version: about.version });
     }
     if place.is_mounted() {
         // Not by a `load` that we know.
@@ -120,6 +142,7 @@ fn assemble(place: &Place, wanted: &[String]) -> Result<Held> {
         }
     }
     About::own().pin(&root)?;
+    installed::pin_owner(&root, &Owner::this())?;
     names.sort();
     Ok(Held { controls: names, draft })
 }
@@ -199,6 +222,7 @@ fn unmount_all(lock: &Lock) -> Result<()> {
 
 fn remove_all(root: &Path) -> Result<()> {
     remove(&root.join("about"))?;
+    remove(&root.join("owner"))?;
     for cgroup in names(&root.join("use")) {
         select::detach(root, &cgroup)?;
     }

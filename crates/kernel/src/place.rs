@@ -3,6 +3,9 @@
 //! A BPF object lives as long as something refers to it: a descriptor, or a name in a BPF file system. All names are made in a BPF file
 //! system of our own that is not mounted yet and that only our descriptor holds. Mounting it is one call, and only then the programs
 //! outlive the process: a loader that is killed before leaves nothing, one that is killed after leaves everything.
+//!
+//! What is to go with its process is not mounted. A symbolic link leads to the process's descriptor instead, so that others find it; it leads
+//! nowhere when the process has ended.
 
 use crate::{Error, Result};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
@@ -42,16 +45,23 @@ impl Default for Place {
 }
 
 impl Place {
-    /// The folder that the BPF file system is mounted on.
+    /// The folder that the BPF file system is mounted on, or a link to one that goes with its process.
     pub fn mounted_on(&self) -> PathBuf {
         self.folder.join("bpf")
     }
 
-    /// Whether a BPF file system is mounted there.
+    /// Whether a BPF file system is mounted there, or lent by a process that runs.
     pub fn is_mounted(&self) -> bool {
+        // Where a link leads after its process has ended and another has the number, it is not for us.
+        let is_bpf = rustix::fs::statfs(self.mounted_on()).is_ok_and(|found| found.f_type == BPF_FS_MAGIC);
         let above = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
         let (outside, inside) = (above(&self.folder), above(&self.mounted_on()));
-        inside.is_some() && inside != outside
+        is_bpf && inside.is_some() && inside != outside
+    }
+
+    /// Whether it is lent: a link, wherever it leads.
+    fn is_lent(&self) -> bool {
+        fs::symlink_metadata(self.mounted_on()).is_ok_and(|found| found.is_symlink())
     }
 
     /// Waits until no other command changes the place, and keeps others out until the lock goes.
@@ -75,6 +85,9 @@ impl Place {
     }
 }
 
+/// The type of BPF file systems (`BPF_FS_MAGIC` of linux/magic.h).
+const BPF_FS_MAGIC: rustix::fs::FsWord = 0xcafe_4a11;
+
 /// The right to change a [`Place`]. It ends with the process, however that ends.
 #[derive(Debug)]
 pub struct Lock {
@@ -91,10 +104,16 @@ impl Lock {
     /// Takes the empty folders away, and with them what other mount namespaces have mounted there.
     pub fn tidy(&self) {
         if !self.place.is_mounted() {
-            // Whatever stands in the way is not ours.
-            let _ = fs::remove_dir(self.place.mounted_on());
+            self.clear();
             let _ = fs::remove_dir(&self.place.folder);
         }
+    }
+
+    /// Takes away what leads nowhere: an empty folder, or a link to what has gone with its process. Whatever else stands in the way is not
+    /// ours.
+    fn clear(&self) {
+        let on = self.place.mounted_on();
+        let _ = if self.place.is_lent() { fs::remove_file(on) } else { fs::remove_dir(on) };
     }
 
     /// Unmounts the BPF file system: what only its names keep alive is gone. Gives the file system, for what a copy of the mount in
@@ -103,7 +122,11 @@ impl Lock {
         let on = self.place.mounted_on();
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
         let root = rustix::fs::open(&on, flags, Mode::empty()).map_err(|error| failed("opening", &on, &error.into()))?;
-        rustix::mount::unmount(&on, UnmountFlags::DETACH).map_err(|error| failed("unmounting", &on, &error.into()))?;
+        if self.place.is_lent() {
+            fs::remove_file(&on).map_err(|error| failed("removing", &on, &error))?;
+        } else {
+            rustix::mount::unmount(&on, UnmountFlags::DETACH).map_err(|error| failed("unmounting", &on, &error.into()))?;
+        }
         Ok(Unmounted { root })
     }
 }
@@ -149,11 +172,22 @@ impl Draft {
 
     /// Mounts it: from now on what is in it outlives the process.
     pub fn publish(self, lock: &Lock) -> Result<()> {
+        lock.clear();
         let on = lock.place.mounted_on();
         fs::create_dir_all(&on).map_err(|error| failed("making", &on, &error))?;
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         rustix::mount::move_mount(&self.mount, "", rustix::fs::CWD, &on, flags)
             .map_err(|error| failed("mounting a BPF file system on", &on, &error.into()))
+    }
+
+    /// Lets others find it for as long as this value lives.
+    pub fn lend(&self, lock: &Lock) -> Result<()> {
+        lock.clear();
+        let on = lock.place.mounted_on();
+        // The number that processes see who see this folder: this process may have others.
+        let here = fs::read_link("/proc/self").map_err(|error| failed("reading", Path::new("/proc/self"), &error))?;
+        let descriptor = Path::new("/proc").join(here).join("fd").join(self.mount.as_raw_fd().to_string());
+        std::os::unix::fs::symlink(descriptor, &on).map_err(|error| failed("making", &on, &error))
     }
 }
 

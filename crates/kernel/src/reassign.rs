@@ -7,7 +7,7 @@ use libbpf_rs::{Iter, MapHandle};
 use rustix::thread::{move_into_link_name_space, LinkNameSpaceType};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
@@ -44,8 +44,7 @@ impl Reassignment {
         let inside = || -> Result<usize> {
             let failed = |source| Error::Io { doing: doing.to_owned(), source };
             // An iterator sees the namespace of the thread that makes it.
-            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
-                .map_err(|error| failed(error.into()))?;
+            enter(namespace).map_err(failed)?;
             let mut moved = Vec::new();
             for program in self.program.object.progs_mut() {
                 let link = said(doing, || program.attach())?;
@@ -58,8 +57,13 @@ impl Reassignment {
     }
 }
 
+/// Brings this thread into a network namespace.
+pub(crate) fn enter(namespace: &File) -> io::Result<()> {
+    Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
+}
+
 /// The network namespace of the number `id`, if any process or descriptor leads to it.
-fn namespace(id: u32) -> Option<File> {
+pub(crate) fn namespace(id: u32) -> Option<File> {
     let name = format!("net:[{id}]");
     let leads_there = |path: PathBuf| (fs::read_link(&path).ok()?.to_str()? == name).then(|| File::open(path).ok()).flatten();
     let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());

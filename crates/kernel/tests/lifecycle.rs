@@ -5,15 +5,21 @@ mod support;
 
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
 use libbpf_rs::{Link, MapCore as _, MapHandle};
+use std::collections::BTreeSet;
 use std::io::Read as _;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-use support::{available, can_load, job_of_child, private_place, repetitions, soon, start_child, start_child_under};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use support::traffic::{connect_from, control_of, set_control};
+use support::{
+    available, can_load, job_of_child, private_place, repetitions, soon, start_child, start_child_under, within, Loaded,
+};
 use whyloss_kernel::installed::Installed;
 use whyloss_kernel::place::{names, Place};
-use whyloss_kernel::Error;
-use whyloss_kernel::{commands, load, select};
+use whyloss_kernel::select::Match;
+use whyloss_kernel::{check, commands, consequences, load, select, Error};
+use whyloss_net::namespace::Namespace;
 
 /// Not a test: what [`start_child`] starts.
 #[test]
@@ -24,9 +30,17 @@ fn child() {
         ["load", ref controls @ ..] => drop(load::load(&Place::default(), &owned(controls)).expect("loads")),
         ["unload"] => drop(load::unload(&Place::default()).expect("unloads")),
         ["command", "load", ref controls @ ..] => drop(commands::load(&owned(controls)).expect("loads")),
+        ["lend", ref controls @ ..] => {
+            let _lent = load::lend(&Place::default(), &owned(controls)).expect("loads");
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        ["command", "unload", "politely"] => {
+            let refused = commands::unload(false).expect_err("it is another's");
+            assert!(refused.is_refusal() && refused.to_string().contains("--force"), "{refused}");
+        }
         ["command", "list"] => assert!(commands::list().expect("lists").loaded.is_some()),
         ["command", "use", control] => commands::choose(Some(control), Some(1), None, None).expect("a rule"),
-        ["command", "unload"] => drop(commands::unload().expect("unloads")),
+        ["command", "unload"] => drop(commands::unload(false).expect("unloads")),
         _ => {}
     }
 }
@@ -65,6 +79,96 @@ fn load_outlives_the_loader_and_unload_leaves_nothing() {
     let removed = load::unload(&place).expect("unloads");
     assert_eq!((removed.controls.len(), removed.moved, removed.kept), (names.len(), 0, 0));
     assert!(is_clean(&place));
+}
+
+#[test]
+fn who_loads_is_noted_and_need_not_be_asked() {
+    if !can_load() {
+        return;
+    }
+    let place = private_place("l7_");
+    let begin = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let mut loader = start_child("load wl_newreno", &place);
+    let number = loader.id();
+    assert!(loader.wait().expect("ends").success());
+    let owner = Installed::own(&place).expect("is loaded").owner.expect("is noted");
+    assert_eq!((owner.uid, owner.process), (nix::unistd::getuid().as_raw(), number));
+    assert!(owner.command.contains("--exact child") && owner.loaded_at >= begin, "{owner:?}");
+    // It has ended, and nobody else can speak for what it loaded.
+    assert!(!owner.runs() && !owner.is_another());
+    let again = load::load(&place, &[]).expect_err("loaded already").to_string();
+    assert!(again.starts_with(&format!("loaded already by {}", owner.user)) && again.contains("has ended"), "{again}");
+    assert!(start_child("command unload", &place).wait().expect("ends").success());
+    assert!(is_clean(&place));
+}
+
+#[test]
+fn what_is_lent_is_seen_by_all_and_goes_with_its_process() {
+    if !can_load() {
+        return;
+    }
+    let place = private_place("l8_");
+    for forced in [false, true] {
+        let mut lender = start_child("lend wl_newreno", &place);
+        let there = within(Duration::from_secs(10), || Installed::own(&place).is_ok());
+        assert!(there, "what is lent is not seen");
+        let installed = Installed::own(&place).expect("is loaded");
+        assert_eq!(installed.controls(), ["l8_newreno"]);
+        assert!(installed.owner.as_ref().is_some_and(|owner| owner.process == lender.id() && owner.is_another()));
+        drop(installed);
+        assert!(matches!(load::load(&place, &[]), Err(Error::AlreadyLoaded { .. })));
+        for job in ["list", "use wl_newreno", "unload politely"] {
+            assert!(start_child(&format!("command {job}"), &place).wait().expect("ends").success(), "{job}");
+        }
+        assert_eq!(select::list(&Installed::own(&place).expect("is loaded")).expect("rules").len(), 1);
+        if forced {
+            load::unload(&place).expect("unloads");
+            assert!(is_clean(&place), "with the process that lent it");
+            assert!(lender.try_wait().expect("asked").is_none(), "the process that lent it has been ended");
+        }
+        lender.kill().expect("is killed");
+        lender.wait().expect("ends");
+        assert!(matches!(Installed::own(&place), Err(Error::NotLoaded)));
+        assert!(is_clean(&place), "forced: {forced}");
+    }
+    // The number of a process that has ended may be another's, and so the descriptor.
+    std::fs::create_dir_all(&place.folder).expect("a folder");
+    std::os::unix::fs::symlink("/proc/self/root", place.mounted_on()).expect("a link");
+    assert!(matches!(load::unload(&place), Err(Error::NotLoaded)));
+    assert!(is_clean(&place));
+}
+
+#[test]
+fn what_unloading_changes_is_said_before() {
+    let Some(loaded) = Loaded::new("l9_", &["wl_newreno", "wl_veno"]) else { return };
+    let place = &loaded.place;
+    select::add(place, "wl_veno", &Match { port: Some(59_998), prefix: None }, None).expect("a rule");
+    let before = consequences::of_unload(place).expect("can be told");
+    assert!(!before.of_another);
+    assert_eq!(before.controls, ["l9_newreno", "l9_veno"]);
+    assert_eq!((before.rules.len(), before.connections), (1, Some(Vec::new())));
+
+    // Two connections, of four ends, in a namespace with another usual control; one end of ours in this one.
+    let inside = Namespace::new().expect("a namespace");
+    inside.sysctl("ipv4/tcp_congestion_control", "reno").expect("reno");
+    let listener = inside.run(|| TcpListener::bind("127.0.0.1:0")).expect("a port");
+    let to = listener.local_addr().expect("bound");
+    let there = ["l9_newreno", "l9_newreno", "l9_veno"].map(|control| connect_from(&inside, to, control));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let here = TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
+    set_control(&here, "l9_veno").expect("is loaded");
+    let shares = consequences::of_unload(place).expect("can be told").connections.expect("can be counted");
+    let found: BTreeSet<_> = shares
+        .iter()
+        .map(|share| (share.own_namespace, share.control.as_str(), share.connections, share.becomes.clone()))
+        .collect();
+    let reno = || Some("reno".to_owned());
+    let expected = [(false, "l9_newreno", 2, reno()), (false, "l9_veno", 1, reno()), (true, "l9_veno", 1, check::usual())];
+    assert_eq!(found, expected.into(), "{shares:?}");
+    let removed = load::unload(place).expect("unloads");
+    assert_eq!((removed.moved, removed.kept), (4, 0));
+    assert_eq!(there.each_ref().map(control_of), ["reno"; 3]);
+    assert_eq!(Some(control_of(&here)), check::usual());
 }
 
 #[test]

@@ -33,16 +33,24 @@ pub fn kernel_load(py: Python<'_>, controls: Vec<String>) -> PyResult<Bound<'_, 
     done(py, move || commands::load(&controls))
 }
 
-/// Controls that are loaded for as long as the object lives, or until `close`, and go with the process however that ends.
+/// Controls that are loaded for as long as the object lives, or until `close`, and go with the process however that ends. No other command
+/// sees them unless they are lent.
 #[pyclass(frozen)]
 pub struct KernelHeld(Mutex<Option<commands::Held>>);
 
 #[pymethods]
 impl KernelHeld {
     #[new]
-    fn new(py: Python<'_>, controls: Vec<String>) -> PyResult<Self> {
-        let held = py.detach(move || commands::hold(&controls)).map_err(|error| raise(&error))?;
+    #[pyo3(signature = (controls, lend=false))]
+    fn new(py: Python<'_>, controls: Vec<String>, lend: bool) -> PyResult<Self> {
+        let load = move || if lend { commands::lend(&controls) } else { commands::hold(&controls) };
+        let held = py.detach(load).map_err(|error| raise(&error))?;
         Ok(Self(Mutex::new(Some(held))))
+    }
+
+    /// Whether they are there: others can unload what is lent.
+    fn is_there(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(commands::Held::is_there)
     }
 
     /// Takes them out of the kernel.
@@ -51,10 +59,17 @@ impl KernelHeld {
     }
 }
 
-/// Takes all programs of ours out of the kernel.
+/// Takes all programs of ours out of the kernel; those of another user, or of another process that runs, only by force.
 #[pyfunction]
-pub fn kernel_unload(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    done(py, commands::unload)
+#[pyo3(signature = (force=false))]
+pub fn kernel_unload(py: Python<'_>, force: bool) -> PyResult<Bound<'_, PyAny>> {
+    done(py, move || commands::unload(force))
+}
+
+/// What taking them out would change, for whom.
+#[pyfunction]
+pub fn kernel_consequences(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    done(py, commands::consequences_of_unload)
 }
 
 /// What there is and what of it is loaded.

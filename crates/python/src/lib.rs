@@ -43,8 +43,8 @@ mod _native {
     use super::interrupt::Progress;
     #[pymodule_export]
     use super::kernel::{
-        kernel_check, kernel_counters, kernel_list, kernel_load, kernel_report_counters, kernel_schemes, kernel_stat,
-        kernel_take_back, kernel_unload, kernel_use, KernelHeld,
+        kernel_check, kernel_consequences, kernel_counters, kernel_list, kernel_load, kernel_report_counters, kernel_schemes,
+        kernel_stat, kernel_take_back, kernel_unload, kernel_use, KernelHeld,
     };
     #[pymodule_export]
     use super::observer::Observer;

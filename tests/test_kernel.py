@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -12,9 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
+from conftest import ROOT, WHYLOSS
 from whyloss import WhylossError, _native, kernel
 from whyloss.cli import main
+from whyloss.cli.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +45,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         pytest.skip("; ".join(lacking))
     yield folder
     if folder.exists():
-        _native.kernel_unload()
+        _native.kernel_unload(force=True)
 
 
 def controls() -> list[str]:
@@ -225,3 +229,66 @@ def test_loaded_holds_what_is_missing_and_leaves_what_is_there(place: Path) -> N
             pass
         assert controls() == ["py_veno"]
     assert not place.exists()
+
+
+@needs_kernel_part
+@pytest.mark.parametrize("end", ["terminated", "killed", "unloaded"])
+def test_what_is_loaded_until_exit_goes_with_the_command(whyloss: Callable[..., Ended], place: Path, end: str) -> None:
+    command = [str(WHYLOSS), "kernel", "load", "wl_veno", "--until-exit"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as loader:
+        assert loader.stderr is not None
+        assert loader.stderr.readline().startswith("loaded py_veno until this command ends")
+        found = whyloss("kernel", "list", "--json").json
+        assert [row["name"] for row in found["controls"] if row["loaded"]] == ["wl_veno"]
+        assert (found["owner"]["process"], found["owner_runs"]) == (loader.pid, True)
+        assert "--until-exit" in found["owner"]["command"]
+        assert whyloss("kernel", "use", "wl_veno", "--port", "59997").status == 0
+        if end == "unloaded":
+            refused = whyloss("kernel", "unload")
+            assert refused.status == 2
+            assert "`whyloss kernel unload --force` takes them out" in refused.err
+            assert "1 rules of `use` go" in refused.err
+            assert controls() == ["py_veno"]
+            assert whyloss("kernel", "unload", "--force").status == 0
+            assert loader.wait(5) == 0
+            assert "another command has taken them out" in loader.stderr.read()
+        elif end == "terminated":
+            loader.terminate()
+            assert loader.wait(10) == 0
+            assert "removed py_veno" in loader.stderr.read()
+            assert not place.exists()
+        else:
+            loader.kill()
+    until = time.monotonic() + 20
+    while controls() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert controls() == []
+    assert "nothing is loaded" in whyloss("kernel", "unload").err
+    assert not place.exists()
+
+
+@needs_kernel_part
+@pytest.mark.usefixtures("place")
+def test_list_counts_the_connections_of_each_control(whyloss: Callable[..., Ended]) -> None:
+    whyloss("kernel", "load", "wl_veno", "wl_newreno")
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"py_veno")
+        found = whyloss("kernel", "list", "--json").json
+    counts = {row["kernel_name"]: row["connections"] for row in found["controls"] if row["loaded"]}
+    assert counts == {"py_veno": 1, "py_newreno": 0}
+
+
+def test_the_unit_of_systemd_is_one(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is missing (systemd)")
+    unit = (ROOT / "examples" / "systemd" / "whyloss-kernel.service").read_text()
+    installed = tmp_path / "whyloss-kernel.service"
+    installed.write_text(unit.replace("/usr/local/bin/whyloss", str(WHYLOSS)))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", installed], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for line in (line for line in unit.splitlines() if line.startswith("Exec")):
+        words = line.partition("=")[2].split()
+        assert words[:2] == ["/usr/local/bin/whyloss", "kernel"]
+        assert CliRunner().invoke(app, [*words[1:], "--help"]).exit_code == 0

@@ -22,6 +22,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from conftest import ROOT, WHYLOSS, Ended
+from whyloss import InputError
 from whyloss.cli import kernel
 from whyloss.cli.app import app, main
 
@@ -381,37 +382,65 @@ def test_commands_that_are_shown_can_be_typed_into_zsh() -> None:
         assert not re.search(r"--set [a-z]+\[[^\s'\"]*=", text), re.findall(r".*--set [a-z]+\[.*", text)
 
 
-@pytest.mark.parametrize(("owner", "status"), [("me", 0), ("somebody", 2)])
-def test_what_another_loaded_into_the_kernel_stays_without_force(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str, status: int
-) -> None:
-    removed: list[str] = []
-    state = {"loaded": {"version": "0"}, "controls": [], "rules": [], "matches": True}
+OWNER = {"user": "anna", "uid": 1000, "process": 4711, "command": "whyloss kernel load", "loaded_at": 1_800_000_000}
 
-    def unload() -> dict[str, Any]:
-        removed.append("all")
+
+@pytest.mark.parametrize(
+    ("of_another", "answer", "status"), [(False, None, 0), (True, None, 2), (True, "n\n", 1), (True, "y\n", 0)]
+)
+def test_what_another_loaded_into_the_kernel_stays_without_force_or_an_answer(
+    monkeypatch: pytest.MonkeyPatch, of_another: bool, answer: str | None, status: int
+) -> None:
+    removed: list[bool] = []
+    share = {"control": "wl_veno", "network_namespace": 7, "own_namespace": False, "connections": 3, "becomes": "bbr"}
+    before = {"owner": OWNER, "of_another": of_another, "controls": ["wl_veno"], "rules": [{}], "connections": [share]}
+
+    def unload(*, force: bool) -> dict[str, Any]:
+        if of_another and not force:
+            raise InputError("loaded by anna; --force")
+        removed.append(force)
         return {"controls": ["wl_veno"], "moved": 0, "kept": 0}
 
-    monkeypatch.setattr(kernel, "_native", SimpleNamespace(kernel_list=lambda: state, kernel_unload=unload))
-    monkeypatch.setattr(kernel, "LOADED_BY", tmp_path / "loaded-by")
-    monkeypatch.setenv("SUDO_USER", "me")
-    (tmp_path / "loaded-by").write_text(owner)
-    done = CliRunner().invoke(kernel.kernel, ["unload"])
-    assert (done.exit_code, bool(removed)) == (status, status == 0), done.output
-    assert status == 0 or "loaded by somebody" in done.output
+    native = SimpleNamespace(kernel_consequences=lambda: before, kernel_unload=unload)
+    monkeypatch.setattr(kernel, "_native", native)
+    # The runner puts its own input there for the time of the call.
+    monkeypatch.setattr(kernel, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: answer is not None)))
+    told: list[str] = []
+    monkeypatch.setattr(kernel, "say", told.append)
+    done = CliRunner().invoke(kernel.kernel, ["unload"], input=answer)
+    assert bool(removed) == (status == 0), done.output
+    if isinstance(done.exception, InputError):
+        assert status == 2
+    else:
+        assert done.exit_code == status, done.output
+    assert told[0].startswith("loaded by anna with `whyloss kernel load` (process 4711) at 2027-01-1")
+    assert told[1:3] == [
+        "1 rules of `use` go",
+        "open connections in the network namespace 7 with wl_veno: 3 get bbr",
+    ]
     assert CliRunner().invoke(kernel.kernel, ["unload", "--force"]).exit_code == 0
 
 
 def test_the_list_of_controls_names_what_is_in_the_kernel_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     controls = [
-        {"name": f"wl_{name}", "kernel_name": f"wl_{name}", "loaded": name == "veno"} for name in ("veno", "bic")
+        {"name": f"wl_{name}", "kernel_name": f"wl_{name}", "loaded": name == "veno", "connections": 2}
+        for name in ("veno", "bic")
     ]
-    state = {"loaded": {"version": "0"}, "controls": controls, "rules": [], "matches": True}
+    state = {
+        "loaded": {"version": "0"},
+        "owner": OWNER,
+        "owner_runs": True,
+        "controls": controls,
+        "rules": [],
+        "matches": True,
+    }
     monkeypatch.setattr(kernel, "_native", SimpleNamespace(kernel_list=lambda: state))
     monkeypatch.setattr(kernel, "screen", Console(width=80, file=(shown := io.StringIO())))
     CliRunner().invoke(kernel.kernel, ["list"])
     lines = {line.split()[0]: line.split()[1:] for line in shown.getvalue().splitlines() if line.startswith("wl_")}
-    assert lines == {"wl_veno": ["yes", "wl_veno"], "wl_bic": ["no", "–"]}
+    assert lines == {"wl_veno": ["yes", "wl_veno", "2"], "wl_bic": ["no", "–", "–"]}
+    assert "Loaded by anna with `whyloss kernel load` (process 4711)" in shown.getvalue()
+    assert "which still runs" in shown.getvalue()
 
 
 def test_a_long_list_is_shortened_and_says_how_to_see_all(tmp_path: Path, small: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import datetime
+import signal
 import sys
-from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,22 +15,13 @@ from whyloss.cli.console import Command, Group, as_json, printable, row, say, sc
 __all__ = ["kernel"]
 
 UNUSABLE = 2
-#: Who loaded the controls; it goes with the next start of the machine, as they do.
-LOADED_BY = Path("/run/whyloss/loaded-by")
 
 
-def _user() -> str:
-    """Who asks: whoever became root by sudo is still himself."""
-    import pwd  # Windows has none
-
-    return os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
-
-
-def _loaded_by() -> str:
-    try:
-        return printable(LOADED_BY.read_text(errors="replace")[:100]) or "nobody that is noted"
-    except OSError:
-        return "another program"
+def _who(owner: dict[str, Any] | None) -> str:
+    if owner is None:
+        return "another version, which does not say for whom"
+    at = datetime.datetime.fromtimestamp(owner["loaded_at"]).astimezone().isoformat(" ", "seconds")
+    return f"{printable(owner['user'])} with `{printable(owner['command'])}` (process {owner['process']}) at {at}"
 
 
 @click.group(
@@ -79,27 +71,63 @@ def _complete(_context: click.Context, _parameter: click.Parameter, begun: str) 
     return sorted(name for name in names if name.startswith(begun))
 
 
-@kernel.command(cls=Command, examples=["whyloss kernel load", "whyloss kernel load wl_veno wl_checksum"])
+@kernel.command(
+    cls=Command,
+    examples=[
+        "whyloss kernel load",
+        "whyloss kernel load wl_veno wl_checksum",
+        "whyloss kernel load --until-exit    # gone at Ctrl-C",
+    ],
+)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_complete)
+@click.option("--until-exit", is_flag=True, help="Stay, and take them along when this command ends, however it ends.")
 @as_json
-def load(names: tuple[str, ...], as_json: bool) -> None:
+def load(names: tuple[str, ...], until_exit: bool, as_json: bool) -> None:
     """Load congestion controls into the kernel, all if none is named.
 
     They stay until `whyloss kernel unload` or a reboot; no process has to run. No connection takes one by itself:
     `whyloss kernel use` chooses, or an application does (setsockopt TCP_CONGESTION). With wl_checksum among them, new
     connections of the machine offer an option in their SYN; name the others to load without it.
     """
-    before = _native.kernel_list()["loaded"]
+    if until_exit:
+        _stay(list(names), as_json)
+        return
     loaded = _native.kernel_load(list(names))
-    if not before:
-        LOADED_BY.parent.mkdir(parents=True, exist_ok=True)
-        LOADED_BY.write_text(_user())
     if as_json:
         tell_json(loaded)
         return
     say(f"loaded {', '.join(loaded['controls'])}; kept by a BPF file system on {loaded['mounted_on']}")
-    if "wl_options" in loaded["programs"]:
+    _tell_of_options(loaded["programs"])
+
+
+def _tell_of_options(programs: list[str]) -> None:
+    if "wl_options" in programs:
         say("new connections of this machine offer reports of damage now: a TCP option in the SYN, for wl_checksum")
+
+
+def _stay(names: list[str], as_json: bool) -> None:
+    """Loads for as long as this process runs. The kernel takes the programs away if it is killed."""
+    ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    # From here on one of them waits until it is asked for: nothing is done by halves.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    held = _native.KernelHeld(names, lend=True)
+    listing = _native.kernel_list()
+    if as_json:
+        tell_json(listing)
+        sys.stdout.flush()
+    else:
+        loaded = [control["kernel_name"] for control in listing["controls"] if control["loaded"]]
+        say(f"loaded {', '.join(loaded)} until this command ends   (Ctrl-C ends it)")
+        _tell_of_options(listing["programs"])
+    while held.is_there():
+        if signal.sigtimedwait(ends, 0.2) is not None:
+            removed = _native.kernel_unload()
+            if not as_json:
+                _tell_of_removal(removed)
+            break
+    else:
+        say("another command has taken them out of the kernel")
+    held.close()
 
 
 @kernel.command(
@@ -110,18 +138,39 @@ def load(names: tuple[str, ...], as_json: bool) -> None:
 def unload(force: bool, as_json: bool) -> None:
     """Take everything out of the kernel again: controls, rules, counters.
 
-    Open connections go on. Those that have one of the controls get the usual one of their network namespace.
+    Open connections go on. Those that have one of the controls get the usual one of their network namespace. What will
+    change is said before; what another user loaded, or another process that still runs, goes only after a question.
     """
-    if not force and _native.kernel_list()["loaded"] and (owner := _loaded_by()) != _user():
-        told = f"the controls were loaded by {owner}, whose connections may use them"
-        if not sys.stdin.isatty():
-            raise click.UsageError(f"{told}; --force takes them away")
-        click.confirm(f"{told}; take them away?", abort=True, err=True)
-    removed = _native.kernel_unload()
-    LOADED_BY.unlink(missing_ok=True)
+    before = _native.kernel_consequences()
+    asks = before["of_another"] and not force
+    if asks or not as_json:
+        for line in _consequences(before):
+            say(line)
+    if asks and sys.stdin.isatty():
+        click.confirm("Others may count on them. Take them out?", abort=True, err=True)
+        force = True
+    removed = _native.kernel_unload(force=force)
     if as_json:
         tell_json(removed)
-        return
+    else:
+        _tell_of_removal(removed)
+
+
+def _consequences(before: dict[str, Any]) -> list[str]:
+    """What `unload` is about to change, a line for each thing."""
+    lines = [f"loaded by {_who(before['owner'])}"]
+    if rules := len(before["rules"]):
+        lines.append(f"{rules} rules of `use` go")
+    if before["connections"] is None:
+        lines.append("another version's open connections cannot be counted; they go on with the usual control")
+    for share in before["connections"] or []:
+        where = "" if share["own_namespace"] else f" in the network namespace {share['network_namespace']}"
+        becomes = f"get {share['becomes']}" if share["becomes"] else "cannot be reached and keep it until they end"
+        lines.append(f"open connections{where} with {share['control']}: {share['connections']} {becomes}")
+    return lines
+
+
+def _tell_of_removal(removed: dict[str, Any]) -> None:
     say(f"removed {', '.join(removed['controls'])}")
     if removed["moved"]:
         say(f"{removed['moved']} open connections had one of them and go on with the usual control")
@@ -132,16 +181,19 @@ def unload(force: bool, as_json: bool) -> None:
 @kernel.command("list", cls=Command, examples=["whyloss kernel list", "whyloss kernel list --json"])
 @as_json
 def list_(as_json: bool) -> None:
-    """List the controls, which of them are loaded, and the rules of `use`."""
+    """List the controls, which of them are loaded, by whom, how many connections have them, and the rules of `use`."""
     found = _native.kernel_list()
     if as_json:
         tell_json(found)
         return
-    listing = table("Controls", "name", "loaded", "in the kernel")
+    listing = table("Controls", "name", "loaded", "in the kernel", ">connections")
     for control in found["controls"]:
-        there = control["kernel_name"] if control["loaded"] else "–"
-        row(listing, control["name"], "yes" if control["loaded"] else "no", there)
+        there = (control["kernel_name"], control["connections"]) if control["loaded"] else ("–", "–")
+        row(listing, control["name"], "yes" if control["loaded"] else "no", *there)
     screen.print(listing)
+    if found["loaded"]:
+        running = ", which still runs" if found["owner_runs"] else ""
+        screen.print(f"\nLoaded by {_who(found['owner'])}{running}", markup=False)
     if found["rules"]:
         listing = table("\nRules for new connections", "control", ">port", "remote addresses", "group", ">connections")
         for rule in found["rules"]:

@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
 # Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python worlds cores soak soak-capture bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs model model-captures lock sdist wheel clean distclean
+.PHONY: help setup demo test test-rust test-python worlds cores reporting soak soak-capture bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs model model-captures lock sdist wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -59,6 +59,9 @@ worlds: ## Run the property tests in WORLDS sets of random worlds, others each t
 
 cores: ## Compare the kernel controls' integer cores with the engine on a million random connections each
 	WHYLOSS_SEQUENCES=1000000 $(CARGO) test --locked -p whyloss-kernel --test cores -- --nocapture
+
+reporting: ## Measure how many damaged segments are reported to wl_checksum's sender, and how soon, over emulated links; needs root
+	$(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test reporting -- --ignored --nocapture
 
 soak-capture: ## Read a capture of SOAK_PACKETS packets through a pipe, with memory that must stay flat; SOAK_SNAP=1514 keeps them whole
 	$(CARGO) build --release --locked -p whyloss-bench --bin capture

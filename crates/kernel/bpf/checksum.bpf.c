@@ -8,4 +8,5 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "checksum/state.h"
 #include "checksum/damaged.h"
 #include "checksum/options.h"
+#include "checksum/room.h"
 #include "checksum/control.h"

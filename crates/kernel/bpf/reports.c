@@ -7,6 +7,7 @@
 #include "core/delay.h"
 #include "core/accepted.h"
 #include "core/kept.h"
+#include "core/room.h"
 
 void wl_host_options_read(struct wl_options *options, const u8 *octets, u32 len, u32 ack)
 {
@@ -24,6 +25,17 @@ u32 wl_host_report_write(u8 *octets, const struct wl_report *report)
 void wl_host_compact_write(u8 *octets, const struct wl_report *report, u32 ack)
 {
 	wl_compact_write(octets, report, ack);
+}
+
+int wl_host_room_make(u8 *octets, u32 len, const u8 *report, u32 size)
+{
+	u8 scan[WL_OCTETS] = { 0 };
+	int made;
+
+	memcpy(scan, octets, wl_min(len, WL_OPTIONS_MAX));
+	made = wl_room_make(scan, len, report, size);
+	memcpy(octets, scan, wl_min(len, WL_OPTIONS_MAX));
+	return made;
 }
 
 u64 wl_host_siphash(u64 k0, u64 k1, u64 word)
@@ -45,7 +57,6 @@ void wl_host_sender_init(struct wl_host_sender *sender, u64 key, int nonces)
 {
 	memset(sender, 0, sizeof(*sender));
 	sender->sent.key = (struct wl_key){ key, ~key };
-	sender->sent.most = 1;
 	sender->accepted.nonces = nonces;
 	wl_budget_init(&sender->accepted.budget);
 }

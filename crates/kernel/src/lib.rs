@@ -18,6 +18,8 @@ mod error;
 #[cfg(feature = "bpf")]
 pub mod installed;
 #[cfg(feature = "bpf")]
+pub mod interfaces;
+#[cfg(feature = "bpf")]
 pub mod load;
 #[cfg(feature = "bpf")]
 mod mount_namespace;

@@ -7,6 +7,7 @@
 //! | `about`, `owner` | maps that say which package and who loaded, see [`crate::installed`] |
 //! | `controls/NAME` | the link that keeps a control registered |
 //! | `links/NAME` | the link that keeps another program attached |
+//! | `programs/NAME`, `interfaces/NAMESPACE-INDEX` | a program for interfaces, and the links that keep it attached, see [`crate::interfaces`] |
 //! | `maps/wl_NAME` | a map |
 //! | `use/CGROUP/` | rules of one control group, see [`crate::select`] |
 
@@ -16,7 +17,7 @@ use crate::object::{said, Loaded, Options, OBJECTS};
 use crate::owner::Owner;
 use crate::place::{names, remove, subfolder, Draft, Lock, Place};
 use crate::reassign::Reassignment;
-use crate::{check, select, Error, Result};
+use crate::{check, interfaces, select, Error, Result};
 use libbpf_rs::{Link, ProgramType};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
@@ -140,6 +141,7 @@ fn assemble(place: &Place, wanted: &[String]) -> Result<Held> {
             let path = if path.is_absolute() { path.clone() } else { links.join(&path) };
             said(&format!("naming {}", path.display()), || link.pin(&path))?;
         }
+        interfaces::keep(&root, &mut loaded)?;
     }
     About::own().pin(&root)?;
     installed::pin_owner(&root, &Owner::this())?;
@@ -226,7 +228,7 @@ fn remove_all(root: &Path) -> Result<()> {
     for cgroup in names(&root.join("use")) {
         select::detach(root, &cgroup)?;
     }
-    for folder in ["links", "controls"] {
+    for folder in ["interfaces", "links", "controls"] {
         for name in names(&root.join(folder)) {
             let path = root.join(folder).join(name);
             if let Ok(link) = Link::open(&path) {
@@ -236,10 +238,12 @@ fn remove_all(root: &Path) -> Result<()> {
             remove(&path)?;
         }
     }
-    for name in names(&root.join("maps")) {
-        remove(&root.join("maps").join(name))?;
+    for folder in ["programs", "maps"] {
+        for name in names(&root.join(folder)) {
+            remove(&root.join(folder).join(name))?;
+        }
     }
-    for folder in ["use", "links", "controls", "maps"] {
+    for folder in ["use", "interfaces", "links", "controls", "programs", "maps"] {
         remove(&root.join(folder))?;
     }
     Ok(())

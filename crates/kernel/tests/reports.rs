@@ -37,6 +37,7 @@ extern "C" {
     fn wl_host_options_read(options: *mut Read, octets: *const u8, len: u32, ack: u32);
     fn wl_host_report_write(octets: *mut u8, report: *const Report) -> u32;
     fn wl_host_compact_write(octets: *mut u8, report: *const Report, ack: u32);
+    fn wl_host_room_make(octets: *mut u8, len: u32, report: *const u8, size: u32) -> i32;
     fn wl_host_siphash(k0: u64, k1: u64, word: u64) -> u64;
     static wl_host_sender_size: usize;
     fn wl_host_sender_init(sender: *mut u64, key: u64, nonces: i32);
@@ -183,6 +184,57 @@ fn the_engine_reads_what_the_core_writes() {
 }
 
 #[test]
+fn the_last_sack_blocks_give_way_to_a_report() {
+    let report = Report { seq: 7_000_000, echo: 0x1234_5678, echoed: u32::MAX, counted: 1, confirmed: 1, ..Report::default() };
+    let ack = 6_900_000;
+    let forms = [written_compact(&report, ack), written(&report)];
+    for stamped in [false, true] {
+        for blocks in 1..=4_u32 {
+            let sack: Vec<u8> = (0..2 * blocks).flat_map(|edge| (8_000_000 + edge * 5000).to_be_bytes()).collect();
+            let mut octets = if stamped { vec![1, 1, 8, 10, 0, 1, 2, 3, 4, 5, 6, 7] } else { Vec::new() };
+            octets.extend([1, 1, 5, 2 + sack.len() as u8]);
+            octets.extend(sack);
+            for form in &forms {
+                let (mut changed, give) = ([0xEE; 64], form.len().div_ceil(8) as u32);
+                changed[..octets.len()].copy_from_slice(&octets);
+                let mut padded = form.clone();
+                padded.resize(16, 0);
+                // SAFETY: the function reads and writes no more than 40 octets, and reads 16 of the report.
+                let made = unsafe {
+                    wl_host_room_make(changed.as_mut_ptr(), octets.len() as u32, padded.as_ptr(), form.len() as u32) != 0
+                };
+                let fits = octets.len() <= 40 && blocks > give;
+                assert_eq!(made, fits, "{blocks} blocks, {} octets", form.len());
+                assert_eq!(changed[octets.len()..], [0xEE; 64][octets.len()..], "no longer than before");
+                if !made {
+                    assert_eq!(changed[..octets.len()], octets);
+                    continue;
+                }
+                let (told, flaw) = Options::parse(&bytes::Bytes::copy_from_slice(&changed[..octets.len()]), false);
+                assert!(flaw.is_none(), "{flaw:?}");
+                let (before, _) = Options::parse(&bytes::Bytes::copy_from_slice(&octets), false);
+                let left = (blocks - give) as usize;
+                assert_eq!(told.sack.as_slice(), &before.sack.as_slice()[..left], "the latest blocks");
+                assert_eq!(told.timestamps, before.timestamps);
+                let alone = Options::parse(&bytes::Bytes::copy_from_slice(form), false).0;
+                assert_eq!(told.rare.as_ref().and_then(|rare| rare.report), alone.rare.as_ref().and_then(|rare| rare.report));
+            }
+        }
+    }
+    // Nothing that is not laid out like that is touched.
+    let mut random = Pcg64Mcg::seed_from_u64(9);
+    for _ in 0..20_000 {
+        let mut octets = [0; 40];
+        random.fill(&mut octets);
+        octets[0] |= 2;
+        let before = octets;
+        // SAFETY: as above.
+        assert_eq!(unsafe { wl_host_room_make(octets.as_mut_ptr(), 40, [0; 16].as_ptr(), 8) }, 0);
+        assert_eq!(octets, before);
+    }
+}
+
+#[test]
 #[allow(deprecated)]
 fn nonces_are_siphash_2_4() {
     let mut random = Pcg64Mcg::seed_from_u64(3);
@@ -204,12 +256,11 @@ enum Belief {
     Marked,
     Unproven,
     Wrong,
-    Spent,
     Limited,
     Distrusted,
 }
 
-use Belief::{Believed, Distrusted, Limited, Marked, Repeated, Spent, Stale, Unproven, Wrong};
+use Belief::{Believed, Distrusted, Limited, Marked, Repeated, Stale, Unproven, Wrong};
 
 /// A sender with data outstanding.
 struct Sender {
@@ -236,8 +287,15 @@ impl Sender {
         unsafe { wl_host_sender_send(self.state.as_mut_ptr(), seq, len, MSS, i32::from(again)) }
     }
 
+    fn transmit_new(&mut self, len: u32) -> u32 {
+        let seq = self.nxt;
+        self.nxt = seq.wrapping_add(len);
+        // SAFETY: see `new`.
+        unsafe { wl_host_sender_send(self.state.as_mut_ptr(), seq, len, MSS, 0) }
+    }
+
     fn report(&mut self, report: &Report) -> Belief {
-        let all = [Believed, Repeated, Stale, Marked, Unproven, Wrong, Spent, Limited, Distrusted];
+        let all = [Believed, Repeated, Stale, Marked, Unproven, Wrong, Limited, Distrusted];
         // SAFETY: see `new`.
         all[unsafe { wl_host_sender_report(self.state.as_mut_ptr(), report, self.una, self.nxt) } as usize]
     }
@@ -297,12 +355,45 @@ fn a_report_is_believed_once_and_with_the_nonce_of_that_transmission() {
 }
 
 #[test]
-fn segments_handed_down_at_once_share_a_nonce_that_excuses_one_of_them() {
+fn segments_handed_down_at_once_share_a_nonce_that_excuses_each_of_them_and_no_other() {
     let mut sender = Sender::new();
     let nonce = sender.transmit(0, 8 * MSS);
+    let next = sender.transmit(8 * MSS, 3 * MSS);
     assert_eq!(sender.told(5 * MSS, nonce), Believed);
-    assert_eq!(sender.told(6 * MSS, nonce), Spent);
+    assert_eq!(sender.told(6 * MSS, nonce), Believed);
+    assert_eq!(sender.told(5 * MSS, nonce), Repeated);
+    assert_eq!(sender.told(10 * MSS, next), Believed);
+    // Sent again together, with a nonce of their own.
+    let again = sender.transmit(5 * MSS, 2 * MSS);
+    assert_eq!(sender.told(6 * MSS, again), Believed);
     assert_eq!(sender.told(5 * MSS + 1, nonce), Wrong, "no segment begins there");
+    assert_eq!(sender.told(8 * MSS, nonce), Wrong, "of the packet behind it");
+    assert_eq!(sender.told(7 * MSS, again), Wrong, "as long as the first was, but it had two");
+}
+
+#[test]
+fn the_nonces_of_the_latest_packets_are_known() {
+    let mut sender = Sender::new();
+    // Around the end of the sequence numbers, in packets of two to five segments.
+    sender.una = 0_u32.wrapping_sub(2000 * MSS);
+    sender.nxt = sender.una;
+    let packets: Vec<_> = (0..1000)
+        .map(|n| {
+            let (seq, segments) = (sender.nxt, 2 + n % 4);
+            (seq, segments, sender.transmit_new(segments * MSS))
+        })
+        .collect();
+    let (forgotten, known) = packets.split_at(packets.len() - 512);
+    for &(seq, segments, nonce) in known {
+        for segment in 0..segments {
+            sender.delivered(100, 100);
+            assert_eq!(sender.told(seq.wrapping_add(segment * MSS), nonce), Believed, "segment {segment} of {segments}");
+        }
+    }
+    let &(seq, _, nonce) = forgotten.last().expect("one that is forgotten");
+    sender.delivered(100, 100);
+    assert_eq!(sender.told(seq.wrapping_add(MSS), nonce), Wrong);
+    assert_eq!(sender.told(seq, nonce), Believed, "what begins a packet needs no memory");
 }
 
 #[test]
@@ -333,13 +424,13 @@ fn reports_are_limited_to_a_share_of_the_segments() {
     let believed = |sender: &mut Sender, from: usize| {
         (from..from + 50).filter(|&n| sender.told(n as u32 * MSS, nonces[n]) == Believed).count()
     };
-    assert_eq!(believed(&mut sender, 0), 16, "to begin with");
+    assert_eq!(believed(&mut sender, 0), 32, "to begin with");
     sender.delivered(20, 10);
     assert_eq!(believed(&mut sender, 50), 5, "a quarter of what was delivered");
     sender.delivered(1000, 10);
-    assert_eq!(believed(&mut sender, 100), 16, "no more than 16 are saved up");
-    sender.delivered(1000, 120);
-    assert_eq!(believed(&mut sender, 150), 30, "or a quarter of a window");
+    assert_eq!(believed(&mut sender, 100), 32, "no more than 32 are saved up");
+    sender.delivered(1000, 160);
+    assert_eq!(believed(&mut sender, 150), 40, "or a quarter of a window");
     assert_eq!(sender.counts()[3], 0, "nothing of it was sent again: the receiver has it");
     sender.transmit(150 * MSS, MSS);
     sender.delivered(255, 10);
@@ -413,11 +504,11 @@ use Change::{Reduced, Restored, Same};
 
 const CHANGES: [Change; 3] = [Same, Reduced, Restored];
 
-/// A sender with 200 segments under way, and their nonces.
+/// A sender with 300 segments under way, and their nonces.
 fn busy() -> (Sender, Vec<u32>) {
     let mut sender = Sender::new();
-    let nonces = (0..200).map(|n| sender.transmit(n * MSS, MSS)).collect();
-    sender.delivered(200, 200);
+    let nonces = (0..300).map(|n| sender.transmit(n * MSS, MSS)).collect();
+    sender.delivered(300, 300);
     (sender, nonces)
 }
 
@@ -540,7 +631,7 @@ fn a_loss_is_not_forgotten_among_many() {
     let mut kept = Kept::new();
     kept.begin(&sender, 40, true);
     sender.transmit(0, MSS);
-    for n in 1..=64 {
+    for n in 1..=256 {
         sender.delivered(10, 40);
         assert_eq!(sender.told(n * MSS, nonces[n as usize]), Believed);
         sender.transmit(n * MSS, MSS);

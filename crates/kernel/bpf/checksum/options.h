@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
-// The options: agreed on by the SYNs, nonces on data, reports on acknowledgements without data. All of it runs with the socket locked.
+// The options: agreed on by the SYNs, nonces on data, reports on what leaves with room for them. All of it runs with the socket locked.
 
 #define WL_SYN 0x02
 #define WL_ACK 0x10
 // SYNs that were sent in vain, from which on they go without our option: something on the way may not like it.
 #define WL_SYN_RETRIES 2
+// How often SACK blocks give way to a report: the acknowledgement that carries it can be lost.
+#define WL_URGENT 2
 
 static __always_inline void wl_remote_of(struct bpf_sock_ops *ops, __be32 *remote)
 {
@@ -89,7 +91,6 @@ __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 	if (!agreed)
 		goto plain;
 	wl_ends_of(ops, &agreed->ends);
-	wl_budget_init(&agreed->receiver.budget);
 	fresh->netns = bpf_get_netns_cookie(ops);
 	fresh->owner = bpf_get_socket_cookie(ops);
 	fresh->next = tp->rcv_nxt;
@@ -145,29 +146,67 @@ static __always_inline void wl_view_of(struct wl_view *view, struct tcp_sock *tp
 	wl_view_sort(view);
 }
 
-// Takes what the tracepoint has queued.
-static __always_inline void wl_drain(struct wl_flow *flow, struct wl_receiver *receiver, const struct wl_view *view)
+struct wl_drain {
+	struct wl_flow *flow;
+	struct wl_receiver *receiver;
+	const struct wl_view *view;
+};
+
+WL_STEP wl_drain_step(u32 round, struct wl_drain *drain)
 {
-	u32 i;
+	u32 head = drain->flow->head;
+	struct wl_slot *slot = &drain->flow->slot[head % WL_SLOTS];
+	struct wl_damage damage = {};
 
-	for (i = 0; i < WL_SLOTS; i++) {
-		u32 head = flow->head;
-		struct wl_slot *slot = &flow->slot[head % WL_SLOTS];
-		struct wl_damage damage = {};
-
-		if (head == flow->tail || slot->ticket != head + 1)
-			return;
-		damage.seq = slot->seq;
-		damage.echo = slot->echo;
-		damage.at = slot->at;
-		damage.echoed = slot->echoed;
-		damage.congested = slot->congested;
-		flow->head = head + 1;
-		wl_receiver_damage(receiver, view, &damage);
-	}
+	if (head == drain->flow->tail || slot->ticket != head + 1)
+		return 1;
+	damage.seq = slot->seq;
+	damage.echo = slot->echo;
+	damage.at = slot->at;
+	damage.echoed = slot->echoed;
+	damage.congested = slot->congested;
+	drain->flow->head = head + 1;
+	if (!wl_receiver_damage(drain->receiver, drain->view, &damage))
+		wl_report_add(wl_reports_overrun, 1);
+	return 0;
 }
 
-// How much room an acknowledgement without data is to have for a report.
+// What the connection has to report, with what the tracepoint has queued since; NULL if nothing was ever damaged.
+static __always_inline struct wl_receiver *wl_receiver_of(struct bpf_sock *sk, struct tcp_sock *tp, struct wl_agreed *agreed,
+							   struct wl_flow *flow, const struct wl_view *view)
+{
+	struct wl_receiver *receiver;
+	s32 intact;
+
+	if (!flow->tail)
+		return NULL;
+	receiver = bpf_sk_storage_get(&wl_receivers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!receiver)
+		return NULL;
+	if (!receiver->begun)
+		wl_receiver_begin(receiver);
+	receiver->reserved = receiver->squeezed = 0;
+	// The kernel counts most segments before it looks at their checksums.
+	intact = tp->data_segs_in - flow->damaged - agreed->segments;
+	if (intact > 0) {
+		wl_budget_earn(&receiver->budget, intact, WL_PENDING_BUDGET);
+		agreed->segments += intact;
+	}
+	if (flow->head != flow->tail) {
+		struct wl_drain drain = { flow, receiver, view };
+
+		WL_LOOP(WL_SLOTS, wl_drain_step, &drain);
+	}
+	return receiver;
+}
+
+// Whether SACK blocks are to give way to the report that was chosen.
+static __always_inline int wl_is_urgent(const struct wl_receiver *receiver)
+{
+	return receiver->damage[receiver->chosen % WL_PENDING].reports < WL_URGENT;
+}
+
+// How much room a segment is to have for a report.
 __noinline int wl_reserve_report(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -177,8 +216,6 @@ __noinline int wl_reserve_report(struct bpf_sock_ops *ops)
 	struct wl_flow *flow;
 	struct tcp_sock *tp;
 	struct wl_view view;
-	u32 chosen;
-	s32 intact;
 
 	if (!sk)
 		return 0;
@@ -186,26 +223,16 @@ __noinline int wl_reserve_report(struct bpf_sock_ops *ops)
 	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
 	if (!tp || !agreed)
 		return 0;
-	receiver = &agreed->receiver;
-	receiver->reserved = 0;
 	flow = bpf_map_lookup_elem(&wl_flows, &agreed->ends);
 	if (!flow)
 		return 0;
 	wl_view_of(&view, tp);
 	flow->next = view.next;
 	flow->window = view.window;
-	// The kernel counts most segments before it looks at their checksums.
-	intact = tp->data_segs_in - flow->damaged - agreed->segments;
-	if (intact > 0) {
-		wl_budget_earn(&receiver->budget, intact, 0);
-		agreed->segments += intact;
-	}
-	if (flow->head != flow->tail)
-		wl_drain(flow, receiver, &view);
-	chosen = wl_receiver_choose(receiver, &view);
-	if (chosen >= WL_PENDING)
+	receiver = wl_receiver_of(sk, tp, agreed, flow, &view);
+	if (!receiver || !wl_receiver_choose(receiver, &view))
 		return 0;
-	wl_receiver_report(receiver, &view, chosen, &report);
+	wl_receiver_report(receiver, &view, receiver->chosen, &report);
 	receiver->compact = 0;
 	if (!bpf_reserve_hdr_opt(ops, report.echoed ? WL_ECHO_LEN : WL_POSITION_LEN, 0)) {
 		receiver->reserved = 1;
@@ -216,21 +243,47 @@ __noinline int wl_reserve_report(struct bpf_sock_ops *ops)
 		receiver->compact = 1;
 	} else {
 		wl_report_add(wl_reports_no_room, 1);
+		// What was told before is told again where there is room.
+		receiver->squeezed = !ops->skb_len && wl_is_urgent(receiver);
 	}
 	return 0;
 }
 
-static __always_inline void wl_store_report(struct bpf_sock_ops *ops, struct wl_agreed *agreed, struct tcp_sock *tp)
+// A report was put into what leaves.
+static __always_inline void wl_did_report(struct wl_damage *damage, const struct tcp_sock *tp, u32 now, int compact)
 {
-	struct wl_receiver *receiver = &agreed->receiver;
-	struct wl_damage *damage = &receiver->damage[receiver->chosen % WL_PENDING];
+	u32 waited = now - damage->at;
+
+	if (compact)
+		wl_report_add(wl_reports_compact, 1);
+	if (damage->reports) {
+		wl_report_add(wl_reports_repeated, 1);
+	} else {
+		wl_report_add(wl_reports_reported, 1);
+		wl_report_add(wl_reports_late_us, waited);
+		if (waited > tp->rcv_rtt_est.rtt_us >> 3)
+			wl_report_add(wl_reports_late, 1);
+	}
+	if (damage->reports < 255)
+		damage->reports++;
+}
+
+__noinline int wl_store_report(struct bpf_sock_ops *ops)
+{
 	u8 option[WL_ECHO_LEN + 1] = {};
+	struct wl_receiver *receiver;
 	struct wl_report report;
 	struct wl_view view;
-	u32 len = WL_COMPACT_LEN, waited;
+	struct tcp_sock *tp;
+	struct bpf_sock *sk = ops->sk;
+	u32 len = WL_COMPACT_LEN;
 
-	if (!receiver->reserved)
-		return;
+	if (!sk)
+		return 0;
+	receiver = bpf_sk_storage_get(&wl_receivers, sk, 0, 0);
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!receiver || !tp || !receiver->reserved)
+		return 0;
 	receiver->reserved = 0;
 	wl_view_of(&view, tp);
 	wl_receiver_report(receiver, &view, receiver->chosen, &report);
@@ -238,19 +291,9 @@ static __always_inline void wl_store_report(struct bpf_sock_ops *ops, struct wl_
 		wl_compact_write(option, &report, view.next);
 	else
 		len = wl_report_write(option, &report);
-	if (bpf_store_hdr_opt(ops, option, len, 0))
-		return;
-	if (receiver->compact)
-		wl_report_add(wl_reports_compact, 1);
-	if (damage->reports) {
-		wl_report_add(wl_reports_repeated, 1);
-	} else {
-		waited = view.now - damage->at;
-		wl_report_add(wl_reports_reported, 1);
-		wl_report_add(wl_reports_late_us, waited);
-	}
-	if (damage->reports < 255)
-		damage->reports++;
+	if (!bpf_store_hdr_opt(ops, option, len, 0))
+		wl_did_report(&receiver->damage[receiver->chosen % WL_PENDING], tp, view.now, receiver->compact);
+	return 0;
 }
 
 // Makes room for *reports permitted*.
@@ -270,7 +313,7 @@ __noinline int wl_header_length(struct bpf_sock_ops *ops)
 	struct bpf_sock *sk;
 	struct wl_agreed *agreed;
 	struct tcp_sock *tp;
-	int of_full_segment = ops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS, data;
+	int of_full_segment = ops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS;
 
 	if (!ops->is_fullsock) {
 		// A SYN-ACK: answers the SYN. One with a cookie is for a SYN that nobody will remember.
@@ -290,17 +333,19 @@ __noinline int wl_header_length(struct bpf_sock_ops *ops)
 	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
 	if (!agreed)
 		return 0;
-	data = of_full_segment || ops->skb_len;
-	if (data) {
+	if (of_full_segment || ops->skb_len) {
 		struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 
-		if (!sender || wl_vain_without(&sender->vain))
+		if (sender && !wl_vain_without(&sender->vain)) {
+			if (!(ops->bpf_sock_ops_cb_flags & BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG))
+				wl_flags(ops, BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG, 0);
+			// Without nonces it is filled with no-operations: only who writes headers sees what is sent again.
+			bpf_reserve_hdr_opt(ops, sender->accepted.nonces ? WL_NONCE_LEN : WL_PERMITTED_LEN, 0);
+		}
+		// A full segment has no room for a report: one that is longer than what was told of its header would not fit the path.
+		tp = bpf_skc_to_tcp_sock(sk);
+		if (of_full_segment || !tp || ops->skb_len + WL_OPTIONS_MAX > tp->mss_cache)
 			return 0;
-		if (!(ops->bpf_sock_ops_cb_flags & BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG))
-			wl_flags(ops, BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG, 0);
-		// Without nonces it is filled with no-operations: only who writes headers sees what is sent again.
-		bpf_reserve_hdr_opt(ops, sender->accepted.nonces ? WL_NONCE_LEN : WL_PERMITTED_LEN, 0);
-		return 0;
 	}
 	return wl_reserve_report(ops);
 }
@@ -334,13 +379,9 @@ __noinline int wl_header_write(struct bpf_sock_ops *ops)
 	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
 	if (!agreed)
 		return 0;
-	if (ops->skb_len <= header) {
-		wl_store_report(ops, agreed, tp);
-		return 0;
-	}
 	sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
-	if (!sender)
-		return 0;
+	if (!sender || ops->skb_len <= header)
+		return wl_store_report(ops);
 	mss = tp->mss_cache + tp->tcp_header_len - header;
 	again = wl_after(tp->snd_nxt, seq);
 	if (again)
@@ -349,21 +390,20 @@ __noinline int wl_header_write(struct bpf_sock_ops *ops)
 	// A tail loss probe repairs nothing as far as is known, and after a timeout everything is sent again.
 	if (again && BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_Recovery)
 		wl_repair_begin(&sender->sent, explained);
-	if (!sender->accepted.nonces)
-		return 0;
-	wl_nonce_write(option, nonce);
-	if (!bpf_store_hdr_opt(ops, option, WL_NONCE_LEN, 0))
-		wl_report_add(wl_reports_nonces, 1);
-	return 0;
+	if (sender->accepted.nonces) {
+		wl_nonce_write(option, nonce);
+		if (!bpf_store_hdr_opt(ops, option, WL_NONCE_LEN, 0))
+			wl_report_add(wl_reports_nonces, 1);
+	}
+	return wl_store_report(ops);
 }
 
 static __always_inline void wl_count_belief(struct bpf_sock *sk, enum wl_belief belief)
 {
-	// In the order of enum wl_belief.
-	static const u8 counters[] = { wl_reports_believed, wl_reports_known,	wl_reports_stale,   wl_reports_marked,	  wl_reports_unproven,
-				       wl_reports_wrong,    wl_reports_spent, wl_reports_limited, wl_reports_distrusted };
-
-	wl_report_add(counters[belief % sizeof(counters)], 1);
+	// Counters stand in the order of enum wl_belief.
+	_Static_assert(wl_reports_stale == wl_reports_believed + WL_STALE, "the same order");
+	_Static_assert(wl_reports_distrusted == wl_reports_believed + WL_DISTRUSTED, "the same order");
+	wl_report_add(wl_reports_believed + belief, 1);
 	if (belief == WL_BELIEVED)
 		wl_count((struct sock *)sk, wl_counts_heard);
 	else if (belief > WL_STALE)

@@ -6,10 +6,12 @@
 #include "core/damage.h"
 #include "core/accepted.h"
 #include "core/kept.h"
+#include "core/room.h"
 #include "core/vain.h"
 
 #define WL_FLOWS 65536
-#define WL_SLOTS 16
+// Damaged segments of a connection between two of its acknowledgements.
+#define WL_SLOTS 64
 
 // Both ends of a connection as a packet of the peer names them; IPv4 addresses are mapped into IPv6.
 struct wl_ends {
@@ -60,8 +62,7 @@ struct {
 // A socket that agreed on reports, as the receiver of data.
 struct wl_agreed {
 	struct wl_ends ends;
-	u32 segments; // data segments that had arrived intact when the last acknowledgement left
-	struct wl_receiver receiver;
+	u32 segments; // data segments that had arrived intact when the last acknowledgement with damage before it left
 };
 
 struct {
@@ -71,7 +72,15 @@ struct {
 	__type(value, struct wl_agreed);
 } wl_agreements SEC(".maps");
 
-// The same, as the sender of data, once it has one of our controls.
+// What it has to report, once a segment came damaged.
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct wl_receiver);
+} wl_receivers SEC(".maps");
+
+// The same socket, as the sender of data, once it has one of our controls.
 struct wl_sender {
 	struct wl_sent sent;
 	struct wl_accepted accepted;
@@ -168,7 +177,9 @@ struct {
 	X(reported, "damaged segments reported")                                                  \
 	X(repeated, "reports sent again")                                                         \
 	X(compact, "reports sent in the compact form")                                            \
-	X(no_room, "acknowledgements without room for a report")                                  \
+	X(no_room, "acknowledgements that `sockops` found no room in for a report")               \
+	X(made_room, "acknowledgements in which SACK blocks gave way to a report")               \
+	X(late, "damaged segments first reported more than a round trip after they came")         \
 	X(late_us, "microseconds between damage and its first report, in all")                    \
 	X(nonces, "segments sent with a nonce")                                                   \
 	X(vanished, "connections that gave up nonces: segments with them vanish on the way")       \
@@ -179,7 +190,6 @@ struct {
 	X(marked, "reports of segments that were marked CE")                                      \
 	X(unproven, "reports without an echo, or of an unconfirmed position")                     \
 	X(wrong, "reports with an echo of no transmission")                                       \
-	X(spent, "reports with an echo that had excused another segment")                         \
 	X(limited, "reports beyond the rate limit")                                               \
 	X(distrusted, "reports of receivers that are not believed any more")
 
@@ -225,7 +235,6 @@ static __always_inline void wl_take_reports(void *sk)
 		return;
 	sender->sent.key.k0 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
 	sender->sent.key.k1 = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
-	sender->sent.most = 1;
 	sender->accepted.nonces = !wl_is_plain();
 	wl_budget_init(&sender->accepted.budget);
 }

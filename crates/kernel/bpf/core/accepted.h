@@ -8,10 +8,11 @@
 #include "core/option.h"
 #include "core/repair.h"
 
-#define WL_ACCEPTED 64
+#define WL_ACCEPTED 256
 // Wrong echoes that are forgiven: these, and one for so many right ones, because damage can hit the nonce itself.
 #define WL_ACCEPTED_WRONG 2
 #define WL_ACCEPTED_RIGHT 32
+#define WL_ACCEPTED_REPEATED 4
 // Segments without a report after which a path is taken for one that damages none.
 #define WL_ACCEPTED_LATELY 256
 
@@ -22,7 +23,6 @@ enum wl_belief {
 	WL_MARKED, // congestion wins over corruption
 	WL_UNPROVEN, // no position, or no echo where one is asked for
 	WL_WRONG, // the echo is of no transmission of that segment
-	WL_SPENT, // the echo has excused another segment
 	WL_LIMITED, // too many
 	WL_DISTRUSTED, // too many wrong echoes before
 };
@@ -37,8 +37,8 @@ struct wl_accepted {
 	u32 total; // believed so far
 	u32 repaired; // of these, whose segments were sent again
 	u32 wrong;
-	u32 wrong_seq[2]; // the latest wrong report in the full and in the compact form, and its echo:
-	u32 wrong_echo[2]; // a receiver repeats what damage has made wrong, and a guess made again is no other guess
+	u32 wrong_seq[WL_ACCEPTED_REPEATED]; // the latest wrong reports, and what a compact one has of their echoes:
+	u32 wrong_echo[WL_ACCEPTED_REPEATED]; // a receiver repeats what damage has made wrong, and a guess made again is no other guess
 	u32 since; // segments delivered since one of those segments was sent again, or a report of it came afterwards
 	struct wl_budget budget;
 	u8 count; // that the latest report told
@@ -74,8 +74,7 @@ struct wl_look {
 	const struct wl_accepted *accepted;
 	u32 seq;
 	u32 nonce; // 0 fits any
-	u32 known; // reports of this segment with this nonce
-	u32 spent; // of another segment with this nonce
+	u32 known; // it was reported with this nonce
 };
 
 WL_STEP wl_look_step(u32 round, struct wl_look *look)
@@ -84,22 +83,19 @@ WL_STEP wl_look_step(u32 round, struct wl_look *look)
 
 	if (round >= look->accepted->total)
 		return 1;
-	if (!look->nonce || one->nonce == look->nonce) {
-		if (one->seq == look->seq)
-			look->known++;
-		else
-			look->spent++;
-	}
-	return 0;
+	if (one->seq != look->seq || (look->nonce && one->nonce != look->nonce))
+		return 0;
+	look->known = 1;
+	return 1;
 }
 
 // Whether a transmission of the segment at `seq` was reported; that with `nonce`, unless it is 0.
 WL_CORE int wl_accepted_has(const struct wl_accepted *accepted, u32 seq, u32 nonce)
 {
-	struct wl_look look = { accepted, seq, nonce, 0, 0 };
+	struct wl_look look = { accepted, seq, nonce, 0 };
 
 	WL_LOOP(WL_ACCEPTED, wl_look_step, &look);
-	return look.known > 0;
+	return look.known;
 }
 
 struct wl_repair {
@@ -134,12 +130,25 @@ WL_CORE u32 wl_accepted_repair(struct wl_accepted *accepted, u32 seq, u32 len)
 	return repair.explained;
 }
 
+// A report had a wrong echo, of which these are the last bits.
+WL_CORE void wl_accepted_refuse(struct wl_accepted *accepted, u32 seq, u32 echo)
+{
+	u32 i, at;
+
+	for (i = 0; i < WL_ACCEPTED_REPEATED; i++)
+		if (i < accepted->wrong && accepted->wrong_seq[i] == seq && accepted->wrong_echo[i] == echo)
+			return;
+	at = accepted->wrong++ % WL_ACCEPTED_REPEATED;
+	accepted->wrong_seq[at] = seq;
+	accepted->wrong_echo[at] = echo;
+}
+
 WL_CORE enum wl_belief wl_accept_report(struct wl_accepted *accepted, struct wl_sent *sent, const struct wl_report *report,
 				       const struct wl_outstanding *at)
 {
 	struct wl_transmission which = { 0 };
 	int late = report->seq - at->una >= at->nxt - at->una, stepped = report->counted && report->count != accepted->count;
-	struct wl_look look = { accepted, report->seq, 0, 0, 0 };
+	struct wl_look look = { accepted, report->seq, 0, 0 };
 	u32 repaired;
 
 	if (wl_accepted_distrusted(accepted))
@@ -158,12 +167,7 @@ WL_CORE enum wl_belief wl_accept_report(struct wl_accepted *accepted, struct wl_
 		if (late && !which.followed)
 			return WL_STALE;
 		if (!which.found) {
-			u32 form = report->echoed != 0xFFFFFFFF;
-
-			if (!accepted->wrong || accepted->wrong_seq[form] != report->seq || accepted->wrong_echo[form] != report->echo)
-				accepted->wrong++;
-			accepted->wrong_seq[form] = report->seq;
-			accepted->wrong_echo[form] = report->echo;
+			wl_accepted_refuse(accepted, report->seq, report->echo & WL_COMPACT_ECHO);
 			return WL_WRONG;
 		}
 		look.nonce = which.nonce;
@@ -172,8 +176,6 @@ WL_CORE enum wl_belief wl_accept_report(struct wl_accepted *accepted, struct wl_
 	// Without nonces only a step of the count tells new damage to a segment from a repeated report of the old.
 	if (look.known && (accepted->nonces || !stepped))
 		return WL_REPEATED;
-	if (look.spent && accepted->nonces)
-		return WL_SPENT;
 	if (!wl_budget_spend(&accepted->budget))
 		return WL_LIMITED;
 	repaired = which.followed;

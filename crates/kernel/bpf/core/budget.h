@@ -6,10 +6,10 @@
 
 #include "core/event.h"
 
-// Segments that are worth a report, and segments kept at least: 16 reports. With one segment in ten damaged, fewer than one report in a
-// million meets an empty budget; with one in five, every report does in the end.
+// Segments that are worth a report, and segments kept at least: 32 reports, because bursts damage some dozen segments in a row. With one segment in
+// five damaged, every report meets an empty budget in the end.
 #define WL_BUDGET_SEGMENTS 4
-#define WL_BUDGET_KEPT 64
+#define WL_BUDGET_KEPT 128
 
 struct wl_budget {
 	u32 segments;

@@ -8,8 +8,11 @@
 #include "core/loop.h"
 #include "core/option.h"
 
-// Damaged segments that wait to be reported, or that are reported again until their data has arrived.
-#define WL_PENDING 16
+// Damaged segments that wait to be reported, or that are reported again until their data has arrived: as many as a window of some thousand
+// segments has of them.
+#define WL_PENDING 512
+// Segments that arrived intact whose right to a report is kept: a quarter as many reports.
+#define WL_PENDING_BUDGET 512
 #define WL_BLOCKS 4
 // A segment that is not longer can be an acknowledgement without data, whatever its damaged data offset says.
 #define WL_LONGEST_HEADER 60
@@ -33,7 +36,7 @@ struct wl_damage {
 	u32 seq;
 	u32 echo;
 	u32 at; // when it arrived, in microseconds
-	u8 used;
+	u8 used; // until its data has arrived
 	u8 echoed;
 	u8 congested;
 	u8 placed;
@@ -42,7 +45,11 @@ struct wl_damage {
 
 struct wl_receiver {
 	struct wl_budget budget;
-	u32 chosen; // the damage whose report has room reserved
+	u32 head; // number of the oldest damage
+	u32 tail; // number of the next; each has the place of its number modulo WL_PENDING
+	u32 chosen; // number of the damage whose report has room reserved
+	u8 begun;
+	u8 squeezed; // an acknowledgement is on its way out that had no room for it
 	u8 compact; // and in which form
 	u8 reserved;
 	u8 count;
@@ -132,50 +139,59 @@ WL_CORE int wl_arrived(const struct wl_view *view, u32 seq)
 	return view->next - 1 - seq < span || (seq - view->next < view->window && !wl_missing(view, seq));
 }
 
+// The first damage is about to be noted.
+WL_CORE void wl_receiver_begin(struct wl_receiver *receiver)
+{
+	receiver->begun = 1;
+	wl_budget_init(&receiver->budget);
+}
+
 struct wl_place {
 	const struct wl_receiver *receiver;
 	const struct wl_damage *damage;
-	u32 free; // a place for it; WL_PENDING if there is none
+	u32 known; // it is noted already
 };
 
 WL_STEP wl_place_step(u32 round, struct wl_place *place)
 {
-	const struct wl_damage *other = &place->receiver->damage[round % WL_PENDING];
+	const struct wl_damage *other = &place->receiver->damage[(place->receiver->head + round) % WL_PENDING];
 
-	if (!other->used) {
-		place->free = round;
+	if (round >= place->receiver->tail - place->receiver->head)
+		return 1;
+	// Another echo is another damage, so that a forged copy cannot displace the genuine one.
+	if (!other->used || other->seq != place->damage->seq || other->echo != place->damage->echo)
 		return 0;
-	}
-	// An echo is only replaced by itself, so that a forged copy cannot displace the genuine one.
-	if (other->seq != place->damage->seq || other->echo != place->damage->echo)
-		return 0;
-	place->free = WL_PENDING;
+	place->known = 1;
 	return 1;
 }
 
-// Takes note of a damaged segment. What lies outside the window is not kept; nor is what there is no room for, nor what has arrived, unless the
-// sender can tell by an echo that it was damaged before: SACK blocks can have left no room for its report until then.
+// Takes note of a damaged segment; returns whether there was room for it. What lies outside the window is not kept; nor is what has arrived, unless
+// the sender can tell by an echo that it was damaged before: SACK blocks can have left no room for its report until then.
 WL_CORE int wl_receiver_damage(struct wl_receiver *receiver, const struct wl_view *view, const struct wl_damage *damage)
 {
-	struct wl_place place = { receiver, damage, WL_PENDING };
+	struct wl_place place = { receiver, damage, 0 };
 	struct wl_damage *free;
 
 	if (!wl_missing(view, damage->seq) && !(damage->echoed && wl_arrived(view, damage->seq)))
-		return 0;
+		return 1;
 	WL_LOOP(WL_PENDING, wl_place_step, &place);
-	if (place.free >= WL_PENDING)
+	if (place.known)
+		return 1;
+	if (receiver->tail - receiver->head >= WL_PENDING)
 		return 0;
-	free = &receiver->damage[place.free % WL_PENDING];
+	free = &receiver->damage[receiver->tail % WL_PENDING];
 	*free = *damage;
 	free->used = 1;
 	free->placed = 0;
 	free->reports = 0;
+	receiver->tail++;
 	return 1;
 }
 
 struct wl_choice {
 	struct wl_receiver *receiver;
 	const struct wl_view *view;
+	u32 from;
 	u32 best;
 	u32 least;
 };
@@ -183,11 +199,16 @@ struct wl_choice {
 WL_STEP wl_choice_step(u32 round, struct wl_choice *choice)
 {
 	struct wl_receiver *receiver = choice->receiver;
-	struct wl_damage *damage = &receiver->damage[round % WL_PENDING];
+	u32 number = choice->from + round;
+	struct wl_damage *damage = &receiver->damage[number % WL_PENDING];
 	int missing;
 
-	if (!damage->used)
+	if (number == receiver->tail)
+		return 1;
+	if (!damage->used) {
+		receiver->head += receiver->head == number;
 		return 0;
+	}
 	missing = wl_missing(choice->view, damage->seq);
 	if (!missing && (damage->reports || !damage->echoed || !wl_arrived(choice->view, damage->seq))) {
 		damage->used = 0;
@@ -207,20 +228,21 @@ WL_STEP wl_choice_step(u32 round, struct wl_choice *choice)
 	}
 	if (damage->reports < choice->least) {
 		choice->least = damage->reports;
-		choice->best = round;
+		choice->best = number;
 	}
-	return 0;
+	// Nothing is more urgent than the oldest that was never reported.
+	return !damage->reports;
 }
 
-// Chooses what the next acknowledgement reports: what was reported least often. Forgets what has arrived and was reported. Returns WL_PENDING if there is
-// nothing to tell.
-WL_CORE u32 wl_receiver_choose(struct wl_receiver *receiver, const struct wl_view *view)
+// Chooses what the next acknowledgement reports: what was reported least often, of these the oldest. Forgets what has arrived and was reported. Returns
+// whether there is anything to tell.
+WL_CORE int wl_receiver_choose(struct wl_receiver *receiver, const struct wl_view *view)
 {
-	struct wl_choice choice = { receiver, view, WL_PENDING, 256 };
+	struct wl_choice choice = { receiver, view, receiver->head, 0, 256 };
 
 	WL_LOOP(WL_PENDING, wl_choice_step, &choice);
 	receiver->chosen = choice.best;
-	return choice.best;
+	return choice.least < 256;
 }
 
 WL_CORE void wl_receiver_report(const struct wl_receiver *receiver, const struct wl_view *view, u32 chosen, struct wl_report *report)

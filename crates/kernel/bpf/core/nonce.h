@@ -2,16 +2,19 @@
 // What a report has to echo: a value of each transmission that only who received it can know. It is computed from a secret of the
 // connection, so that nothing has to be kept for first transmissions; retransmissions are numbered and the latest are remembered.
 //
-// With segmentation offload (GSO) the kernel sends several segments as one packet and copies its options into each: they share the nonce of the first. A
-// reported segment is therefore looked for up to `most` segments behind the beginning of its transmission.
+// With segmentation offload (GSO) the kernel sends several segments as one packet and copies its options into each: they share the nonce of the first,
+// and each of them that was damaged is reported with it. The sender remembers where its latest such packets began and ended, so that a nonce is good
+// for the segments of its packet and for no other.
 #ifndef WHYLOSS_CORE_NONCE_H
 #define WHYLOSS_CORE_NONCE_H
 
 #include "core/loop.h"
 
-#define WL_AGAIN 64
-// Segments of one GSO packet at most: 64 KiB in segments of an Ethernet frame, and one.
-#define WL_TOGETHER 46
+#define WL_AGAIN 256
+// Packets of several segments, transmitted for the first time, that are remembered, and the steps to find one of them: a power of two and its
+// logarithm.
+#define WL_BURSTS 512
+#define WL_BURST_STEPS 9
 
 struct wl_key {
 	u64 k0;
@@ -21,20 +24,28 @@ struct wl_key {
 struct wl_again {
 	u32 seq;
 	u32 end;
+	u32 mss; // data of each of its segments but the last
 	u32 number; // of the retransmission on its connection, from 1; 0 marks an empty place
 	u32 open; // losses repaired by it that nobody has explained (see repair.h)
 	u32 at; // when, on the connection's clock
 };
 
-// The latest retransmissions.
+// A packet of several segments.
+struct wl_burst {
+	u32 seq;
+	u32 end;
+	u32 mss;
+};
+
+// The latest transmissions.
 struct wl_sent {
 	struct wl_key key;
 	u32 number;
-	u32 most; // largest GSO packet so far, in segments
-	u32 mss; // data of a segment, lately
+	u32 bursts; // packets of several segments so far, first transmissions
 	u32 clock; // time in which reports could come, in microseconds
 	u32 forgotten; // number of the latest retransmission that gave up its place with losses open; 0 if there is none
 	struct wl_again again[WL_AGAIN];
+	struct wl_burst burst[WL_BURSTS]; // in order
 };
 
 WL_CORE u64 wl_rotate(u64 x, u32 by)
@@ -98,16 +109,17 @@ WL_CORE u32 wl_sent_nonce(struct wl_sent *sent, u32 seq, u32 len, u32 mss, int a
 {
 	struct wl_again *place;
 
-	sent->mss = mss;
-	sent->most = wl_min(wl_max(sent->most, wl_together(len, mss)), WL_TOGETHER);
-	if (!again)
+	if (!again) {
+		if (len > mss)
+			sent->burst[sent->bursts++ % WL_BURSTS] = (struct wl_burst){ seq, seq + len, mss };
 		return wl_nonce(&sent->key, seq, 0);
+	}
 	if (!++sent->number)
 		sent->number = 1;
 	place = &sent->again[sent->number % WL_AGAIN];
 	if (place->open)
 		sent->forgotten = place->number;
-	*place = (struct wl_again){ seq, seq + len, sent->number, 0, 0 };
+	*place = (struct wl_again){ seq, seq + len, mss, sent->number, 0, 0 };
 	return wl_nonce(&sent->key, seq, sent->number);
 }
 
@@ -130,17 +142,56 @@ struct wl_seek {
 	struct wl_transmission found; // with the nonce that is looked for
 };
 
-WL_STEP wl_seek_first(u32 round, struct wl_seek *seek)
-{
-	u32 start = seek->seq - round * seek->sent->mss, nonce;
+// A look for the packet that carried an octet first, between two numbers of packets.
+struct wl_halves {
+	const struct wl_sent *sent;
+	u32 seq;
+	u32 low; // begins no later
+	u32 high; // begins later, or is still to come
+};
 
-	if (round >= seek->sent->most)
+WL_STEP wl_halves_step(u32 round, struct wl_halves *halves)
+{
+	u32 middle = halves->low + (halves->high - halves->low) / 2;
+
+	if (middle == halves->low)
 		return 1;
-	nonce = wl_nonce(&seek->sent->key, start, 0);
-	if ((nonce ^ seek->echo) & seek->echoed)
-		return 0;
-	seek->found = (struct wl_transmission){ nonce, start, 0, 1, 0 };
-	return 1;
+	if (wl_after(halves->sent->burst[middle % WL_BURSTS].seq, halves->seq))
+		halves->high = middle;
+	else
+		halves->low = middle;
+	return 0;
+}
+
+// Whether a segment of `mss` begins at `seq` in what reaches from `start` to `end`.
+WL_CORE int wl_begins(u32 seq, u32 start, u32 end, u32 mss)
+{
+	return seq - start < end - start && (seq == start || (mss && !((seq - start) % mss)));
+}
+
+// The first transmission of the segment at `seq`, if it is remembered and fits the echo.
+WL_CORE void wl_seek_first(struct wl_seek *seek)
+{
+	const struct wl_sent *sent = seek->sent;
+	struct wl_halves halves = { sent, seek->seq, sent->bursts - wl_min(sent->bursts, WL_BURSTS), sent->bursts };
+	const struct wl_burst *burst;
+	u32 nonce;
+
+	// It begins its packet.
+	nonce = wl_nonce(&sent->key, seek->seq, 0);
+	if (!((nonce ^ seek->echo) & seek->echoed)) {
+		seek->found = (struct wl_transmission){ nonce, seek->seq, 0, 1, 0 };
+		return;
+	}
+	if (!sent->bursts)
+		return;
+	WL_LOOP(WL_BURST_STEPS, wl_halves_step, &halves);
+	burst = &sent->burst[halves.low % WL_BURSTS];
+	if (!wl_begins(seek->seq, burst->seq, burst->end, burst->mss))
+		return;
+	nonce = wl_nonce(&sent->key, burst->seq, 0);
+	if (!((nonce ^ seek->echo) & seek->echoed))
+		seek->found = (struct wl_transmission){ nonce, burst->seq, 0, 1, 0 };
 }
 
 WL_STEP wl_seek_again(u32 round, struct wl_seek *seek)
@@ -154,7 +205,7 @@ WL_STEP wl_seek_again(u32 round, struct wl_seek *seek)
 		seek->latest = again->number;
 		seek->start = again->seq;
 	}
-	if (!seek->echoed || seek->found.found)
+	if (!seek->echoed || seek->found.found || !wl_begins(seek->seq, again->seq, again->end, again->mss))
 		return 0;
 	nonce = wl_nonce(&seek->sent->key, again->seq, again->number);
 	if (!((nonce ^ seek->echo) & seek->echoed))
@@ -178,7 +229,7 @@ WL_CORE struct wl_transmission wl_sent_find(const struct wl_sent *sent, u32 seq,
 {
 	struct wl_seek seek = { sent, seq, echo, echoed, 0, 0, { 0 } };
 
-	WL_LOOP(WL_TOGETHER, wl_seek_first, &seek);
+	wl_seek_first(&seek);
 	WL_LOOP(WL_AGAIN, wl_seek_again, &seek);
 	seek.found.followed = seek.found.found && seek.latest != seek.found.number;
 	return seek.found;

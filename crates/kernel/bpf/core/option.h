@@ -209,6 +209,12 @@ WL_CORE int wl_compact_fits(const struct wl_report *report, u32 ack)
 	return report->confirmed && report->seq - ack < WL_COMPACT_OFFSETS;
 }
 
+// Whether it says enough: without the nonce its ten bits would be a guess.
+WL_CORE int wl_compact_serves(const struct wl_report *report, u32 ack)
+{
+	return report->echoed && wl_compact_fits(report, ack);
+}
+
 WL_CORE void wl_compact_write(u8 *octets, const struct wl_report *report, u32 ack)
 {
 	wl_put_head(octets, WL_COMPACT_LEN);

@@ -10,7 +10,7 @@
 WL_CORE void wl_repair_begin(struct wl_sent *sent, u32 explained)
 {
 	struct wl_again *again = &sent->again[sent->number % WL_AGAIN];
-	u32 segments = wl_together(again->end - again->seq, sent->mss);
+	u32 segments = wl_together(again->end - again->seq, again->mss);
 
 	again->open = segments > explained ? segments - explained : 0;
 	again->at = sent->clock;
@@ -56,10 +56,13 @@ struct wl_open {
 
 WL_STEP wl_open_step(u32 round, struct wl_open *open)
 {
-	const struct wl_again *again = &open->sent->again[round % WL_AGAIN];
+	// From the latest on.
+	const struct wl_again *again = &open->sent->again[(open->sent->number - round) % WL_AGAIN];
 	u32 waited = open->sent->clock - again->at;
 
-	if (!again->open || !wl_after(again->number, open->after))
+	if (!wl_after(again->number, open->after))
+		return 1;
+	if (!again->open)
 		return 0;
 	open->count += again->open;
 	open->longest = wl_max(open->longest, waited);

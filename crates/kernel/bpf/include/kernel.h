@@ -195,6 +195,9 @@ struct tcp_sock {
 	u32 delivered_ce;
 	u32 app_limited;
 	u32 rcv_wnd;
+	struct {
+		u32 rtt_us;
+	} rcv_rtt_est;
 	struct tcp_options_received rx_opt;
 	u32 max_packets_out;
 	u64 bytes_acked;

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from distributed import Client, LocalCluster
@@ -13,7 +19,6 @@ from whyloss.cluster import RunsFailed, connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from conftest import Ended
 
@@ -137,3 +142,87 @@ def test_an_address_where_nobody_answers_is_named() -> None:
         connect("dask://127.0.0.1:1", timeout_s=0.2),
     ):
         pass
+
+
+def longer(small: Path, runs: int) -> wl.Sweep:
+    """Each run takes some hundredths of a second, so that there is a middle."""
+    return wl.Sweep(wl.Scenario.load(small).replace({"flow[0].size": "4 MB"}), runs=runs).vary(
+        "path.rate", ["5 Mbps", "10 Mbps"]
+    )
+
+
+def test_workers_killed_in_the_middle_change_nothing(small: Path, client: Client) -> None:
+    alive = list(client.run(os.getpid).values())
+    killed: list[int] = []
+
+    def kill(now: wl.Progress) -> None:
+        if alive and now.done > 4 * (1 + len(killed)):
+            killed.append(alive.pop())
+            os.kill(killed[-1], signal.SIGKILL)
+
+    results = longer(small, 30).run(client, progress=kill)
+    assert len(killed) == 2
+    assert results.digests() == longer(small, 30).run().digests()
+
+
+def test_an_interrupted_sweep_leaves_nothing_on_the_cluster_and_goes_on(
+    small: Path, tmp_path: Path, client: Client
+) -> None:
+    def interrupt(now: wl.Progress) -> None:
+        if now.done >= 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        longer(small, 20).run(client, store=tmp_path / "store", progress=interrupt)
+    assert not any("whyloss" in name for names in client.run(plugins).values() for name in names)
+    seen: list[wl.Progress] = []
+    results = longer(small, 20).run(client, store=tmp_path / "store", progress=seen.append)
+    assert 3 <= seen[-1].found < 40
+    assert results.digests() == longer(small, 20).run().digests()
+
+
+def plugins(dask_worker: Any) -> list[str]:
+    return list(dask_worker.plugins)
+
+
+def dask(*words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [Path(sys.executable).parent / "dask", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+@pytest.mark.realtime
+def test_a_scheduler_that_is_killed_and_comes_back_is_waited_for(small: Path, tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    began: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        began.append(
+            dask("scheduler", "--host", "127.0.0.1", "--port", str(port), "--dashboard-address", "127.0.0.1:0")
+        )
+        began.append(
+            dask("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", str(tmp_path / "dask"))
+        )
+
+    def again(now: wl.Progress) -> None:
+        if now.done >= 3 and len(began) == 2:
+            for process in began:
+                process.kill()
+                process.wait()
+            start()
+
+    notes: list[str] = []
+    start()
+    try:
+        with Client(address, timeout=20, set_as_default=False) as client:
+            results = longer(small, 20).run(client, progress=again, note=notes.append)
+    finally:
+        for process in began:
+            process.kill()
+            process.wait()
+    assert len(began) == 4
+    assert "the scheduler is back" in notes
+    assert results.digests() == longer(small, 20).run().digests()

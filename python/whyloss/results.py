@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["Picture", "Results", "Table", "drawers"]
+__all__ = ["INPUTS", "Picture", "Results", "Table", "drawers"]
+
+#: What a folder of results says of itself: what was run, with digests of that and of every table.
+INPUTS = "inputs.json"
 
 
 class Picture(Protocol):
@@ -88,11 +92,12 @@ class Results:
     varied.
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("_inputs", "_native")
 
-    def __init__(self, native: _native.Results) -> None:
-        """Wraps results of the extension module."""
+    def __init__(self, native: _native.Results, inputs: Callable[[], _native.Sweep] | None = None) -> None:
+        """Wraps results of the extension module; ``inputs`` makes the sweep that they are of."""
         self._native = native
+        self._inputs = inputs
 
     @property
     def runs(self) -> Table:
@@ -168,12 +173,33 @@ class Results:
         """Writes one Parquet file a table into ``folder``; each file is whole or not there.
 
         ``SHA256SUMS`` says what belongs to the run: the tables, and the files ``also`` that lie there already. What it
-        named of an earlier run and is not written again goes away.
+        named of an earlier run and is not written again goes away. ``inputs.json`` says what was run, with a digest of
+        it and of the rows of each table: ``whyloss verify`` runs it again.
         """
         place = Path(folder)
-        self._native.write_parquet(place)
-        files.seal(place, [*(f"{name}.parquet" for name in self.names), *also])
+        said = self._said()
+        self._native.write_parquet(place, [("whyloss.inputs", said["inputs"])] if said else [])
+        if said:
+            files.write(place / INPUTS, json.dumps(said, indent=1) + "\n")
+        files.seal(place, [*(f"{name}.parquet" for name in self.names), *([INPUTS] if said else []), *also])
         return place
+
+    def digests(self) -> dict[str, str]:
+        """A digest of the rows of each table: the same wherever the same rows come out, however they are packed."""
+        return {name: self._native.table(name).digest() for name in self.names}
+
+    def _said(self) -> dict[str, Any]:
+        """What was run, and what came out of it; nothing if nobody knows."""
+        if self._inputs is None:
+            return {}
+        sweep = self._inputs()
+        return {
+            "whyloss": _native.VERSION,
+            "engine": _native.ENGINE,
+            "inputs": sweep.inputs(),
+            "rows": self.digests(),
+            "recipe": json.loads(sweep.to_recipe()),
+        }
 
     def plot(self, what: Sequence[str] | None = None, **options: Any) -> Picture:
         """Draws the run: windows, round trips, queue and goodput over time, every loss and every timeout.

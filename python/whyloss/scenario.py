@@ -107,7 +107,8 @@ class Scenario:
         if pace is not None and not 0 < pace < math.inf:
             raise _native.InputError(f"found a pace of {pace}; allowed: simulated seconds a second, above 0")
         folder = None if captures is None else Path(captures)
-        return Results(self.native.run(run, folder, progress, pace))
+        inputs = _native.Sweep.repeat(self.native, 1).with_runs(run, 1)
+        return Results(self.native.run(run, folder, progress, pace), lambda: inputs)
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are the same."""

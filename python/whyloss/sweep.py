@@ -93,6 +93,10 @@ class Sweep:
         """Keeps the points whose step on ``axis`` is called one of ``labels``."""
         return self._of(self._native.only(axis, [json.dumps(label) for label in labels]))
 
+    def at(self, points: Iterable[int]) -> Sweep:
+        """Keeps the points with these numbers, as the column ``point`` of its tables has them."""
+        return self._of(self._native.at(set(points)))
+
     def with_runs(self, count: int, first: int = 0) -> Sweep:
         """The sweep with ``count`` runs of each point, numbered from ``first``."""
         return self._of(self._native.with_runs(first, count))
@@ -115,6 +119,16 @@ class Sweep:
     def axes(self) -> list[str]:
         """Names of its axes, which are columns of its tables."""
         return self._native.axes
+
+    @property
+    def first_run(self) -> int:
+        """Number of the first run of each point."""
+        return self._native.first_run
+
+    @property
+    def native(self) -> _native.Sweep:
+        """What the extension module has of it."""
+        return self._native
 
     @property
     def scenarios(self) -> list[Scenario]:
@@ -158,10 +172,11 @@ class Sweep:
                 return self.run(client, store=store, threads=threads, progress=follow, note=note)
         folder = None if store is None else Path(store)
         if client is None:
-            return Results(self._native.run(folder, threads, progress or None))
+            return Results(self._native.run(folder, threads, progress or None), lambda: self._native)
         from whyloss import cluster
 
-        return Results(cluster.run(self._native, client, store=folder, progress=progress or None, note=note))
+        native = cluster.run(self._native, client, store=folder, progress=progress or None, note=note)
+        return Results(native, lambda: self._native)
 
     def __repr__(self) -> str:
         """Its name, axes and size."""

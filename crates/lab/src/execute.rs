@@ -49,6 +49,25 @@ pub fn execute(plan: &Plan, options: &ExecuteOptions, control: &mut Control<'_>)
     Ok(assemble(plan, work.results.iter().map(|tables| tables.as_ref().expect("every run is done"))))
 }
 
+/// A digest of everything that decides the tables of `plan`: the keys of all runs, in order, and the names of points.
+pub fn inputs_digest(plan: &Plan, cancel: &Cancel) -> Result<String, Error> {
+    let cache = Files::default();
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(plan.axes.join("\n").as_bytes());
+    for point in &plan.points {
+        if cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let labels: Vec<String> = point.labels.iter().map(Value::to_string).collect();
+        hasher.update(format!("\n{} {}\n", point.index, labels.join("\n")).as_bytes());
+        let key = point_key(&point.scenario.canonical());
+        for run in plan.runs.clone() {
+            hasher.update(run_key(&key, run, &digests(&point.scenario.files(run, &cache)?)).as_bytes());
+        }
+    }
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
 /// The runs of `plan` that are not in the store: the number of the point, the first run and how many follow each other.
 pub fn missing(plan: &Plan, store: &Path, cancel: &Cancel) -> Result<Vec<(u32, u32, u32)>, Error> {
     let (store, cache) = (Store::open(store)?, Files::default());

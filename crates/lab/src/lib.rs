@@ -9,7 +9,7 @@
 //!
 //! let plan = Sweep::load("sweep.toml")?.plan()?;
 //! let options = ExecuteOptions { store: Some("store".into()), threads: None };
-//! execute(&plan, &options, &mut Control::default())?.write_parquet("out")?;
+//! execute(&plan, &options, &mut Control::default())?.write_parquet("out", &[])?;
 //! # Ok::<(), whyloss_lab::Error>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -51,7 +51,7 @@ mod workload;
 pub use control::{Cancel, Control, Progress, Sampled};
 pub use describe::{causes, describe, parts, profiles, schemes, Description};
 pub use error::{Error, InputError, Place};
-pub use execute::{execute, missing, ExecuteOptions};
+pub use execute::{execute, inputs_digest, missing, ExecuteOptions};
 pub use extension::{extend, fail, has_failed, PartFailure};
 pub use format::schema;
 pub use key::ENGINE;

@@ -7,6 +7,7 @@ use crate::scenario::Scenario;
 use crate::table::Results;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use whyloss_lab::{Axis, AxisStep, ExecuteOptions, Located, Plan, Sweep as LabSweep, Value};
 
@@ -16,6 +17,8 @@ pub struct Sweep {
     sweep: LabSweep,
     /// Axis and labels that the points are restricted to.
     only: Vec<(String, Vec<Value>)>,
+    /// Numbers of the points that it is restricted to, if it is.
+    at: Option<BTreeSet<u32>>,
 }
 
 #[pymethods]
@@ -47,18 +50,22 @@ impl Sweep {
                 Ok(AxisStep { label: value(&label)?, set })
             })
             .collect::<PyResult<_>>()?;
-        Ok(Self { sweep: self.sweep.clone().with_axis(Axis { name, steps }), only: self.only.clone() })
+        Ok(Self { sweep: self.sweep.clone().with_axis(Axis { name, steps }), only: self.only.clone(), at: self.at.clone() })
     }
 
     /// The sweep over a changed base, by overrides as on the command line, each `FIELD=VALUE`.
     fn with_arguments(&self, arguments: Vec<String>) -> PyResult<Self> {
         let sweep = arguments.iter().try_fold(self.sweep.clone(), |sweep, argument| sweep.with_argument(argument));
-        Ok(Self { sweep: sweep.map_err(|error| raise(&error))?, only: self.only.clone() })
+        Ok(Self { sweep: sweep.map_err(|error| raise(&error))?, only: self.only.clone(), at: self.at.clone() })
     }
 
     /// The sweep with the runs `first` to `first + count - 1` of each point.
     fn with_runs(&self, first: u32, count: u32) -> Self {
-        Self { sweep: self.sweep.clone().with_runs(first..first.saturating_add(count)), only: self.only.clone() }
+        Self {
+            sweep: self.sweep.clone().with_runs(first..first.saturating_add(count)),
+            only: self.only.clone(),
+            at: self.at.clone(),
+        }
     }
 
     /// Only the points whose step on the axis `name` is called one of `labels`, each as JSON.
@@ -66,9 +73,14 @@ impl Sweep {
         let labels = labels.iter().map(|label| value(label)).collect::<PyResult<_>>()?;
         let mut only = self.only.clone();
         only.push((name, labels));
-        let narrowed = Self { sweep: self.sweep.clone(), only };
+        let narrowed = Self { sweep: self.sweep.clone(), only, at: self.at.clone() };
         narrowed.plan(py)?;
         Ok(narrowed)
+    }
+
+    /// Only the points with these numbers, counted over all axes.
+    fn at(&self, points: BTreeSet<u32>) -> Self {
+        Self { sweep: self.sweep.clone(), only: self.only.clone(), at: Some(points) }
     }
 
     /// Name of the sweep.
@@ -81,6 +93,12 @@ impl Sweep {
     #[getter]
     fn description(&self) -> &str {
         self.sweep.description()
+    }
+
+    /// Number of the first run of each point.
+    #[getter]
+    fn first_run(&self) -> u32 {
+        self.sweep.runs().start
     }
 
     /// Names of its axes.
@@ -104,7 +122,7 @@ impl Sweep {
         let labels = |labels: &[Value]| labels.iter().map(|label| Located::new(label.clone(), "").to_json()).collect();
         let only: Vec<(&str, Vec<serde_json::Value>)> =
             self.only.iter().map(|(axis, only)| (axis.as_str(), labels(only))).collect();
-        serde_json::json!({ "sweep": self.sweep.to_recipe(), "only": only }).to_string()
+        serde_json::json!({ "sweep": self.sweep.to_recipe(), "only": only, "at": self.at }).to_string()
     }
 
     /// The sweep that was written down as `text`; messages call it `origin`.
@@ -114,15 +132,27 @@ impl Sweep {
         let sweep = LabSweep::from_recipe(&whole["sweep"], origin).map_err(|error| raise(&error))?;
         let only: Vec<(String, Vec<serde_json::Value>)> =
             serde_json::from_value(whole["only"].clone()).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let at = serde_json::from_value(whole["at"].clone()).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let values =
             |labels: Vec<serde_json::Value>| labels.iter().map(|label| Located::from_json(label, origin).value).collect();
-        Ok(Self { sweep, only: only.into_iter().map(|(axis, labels)| (axis, values(labels))).collect() })
+        Ok(Self { sweep, only: only.into_iter().map(|(axis, labels)| (axis, values(labels))).collect(), at })
     }
 
     /// The point number `index`, counted over all axes, alone: a sweep without axes.
     fn point(&self, index: usize) -> PyResult<Self> {
         let point = self.sweep.point(index).map_err(|error| raise(&error))?;
         Ok(Self::of(LabSweep::repeat(point.scenario, 1)))
+    }
+
+    /// Numbers of its points, counted over all axes.
+    fn points(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        Ok(self.plan(py)?.points.iter().map(|point| point.index).collect())
+    }
+
+    /// A digest of everything that decides its tables.
+    fn inputs(&self, py: Python<'_>) -> PyResult<String> {
+        let plan = self.plan(py)?;
+        interrupt::run(py, None, |control| whyloss_lab::inputs_digest(&plan, &control.cancel))
     }
 
     /// The runs that are not in `store`: number of the point, first run, how many follow each other.
@@ -148,14 +178,18 @@ impl Sweep {
 
 impl Sweep {
     fn of(sweep: LabSweep) -> Self {
-        Self { sweep, only: Vec::new() }
+        Self { sweep, only: Vec::new(), at: None }
     }
 
     /// All points; Ctrl-C is honoured meanwhile.
     fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
         interrupt::run(py, None, |control| {
             let plan = self.sweep.plan_unless(&control.cancel)?;
-            self.only.iter().try_fold(plan, |plan, (name, labels)| plan.only(name, labels))
+            let mut plan = self.only.iter().try_fold(plan, |plan, (name, labels)| plan.only(name, labels))?;
+            if let Some(at) = &self.at {
+                plan.points.retain(|point| at.contains(&point.index));
+            }
+            Ok(plan)
         })
     }
 }

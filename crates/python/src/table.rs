@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::path::PathBuf;
 use std::sync::Arc;
-use whyloss_lab::tables::{stream, RecordBatch, Tables, NAMES};
+use whyloss_lab::tables::{rows_digest, stream, RecordBatch, Tables, NAMES};
 
 /// The tables of one run or of many.
 #[pyclass(frozen, module = "whyloss._native")]
@@ -20,6 +20,12 @@ pub struct Table(RecordBatch);
 #[pyfunction]
 pub fn table_names() -> Vec<&'static str> {
     NAMES.to_vec()
+}
+
+/// The digest of the rows of the table in a Parquet file of ours.
+#[pyfunction]
+pub fn file_digest(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    py.detach(|| whyloss_lab::tables::file_digest(&path)).map_err(|error| raise(&error))
 }
 
 impl From<RecordBatch> for Table {
@@ -41,9 +47,10 @@ impl Results {
         self.0.get(name).cloned().map(Table).ok_or_else(|| PyKeyError::new_err(name.to_owned()))
     }
 
-    /// Writes one Parquet file a table into `folder`.
-    fn write_parquet(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
-        py.detach(|| self.0.write_parquet(folder)).map_err(|error| raise(&error))
+    /// Writes one Parquet file a table into `folder`, each with `notes` in its metadata.
+    fn write_parquet(&self, py: Python<'_>, folder: PathBuf, notes: Vec<(String, String)>) -> PyResult<()> {
+        let notes: Vec<(&str, &str)> = notes.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        py.detach(|| self.0.write_parquet(folder, &notes)).map_err(|error| raise(&error))
     }
 }
 
@@ -65,6 +72,11 @@ impl Table {
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.0.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// The digest of its rows.
+    fn digest(&self, py: Python<'_>) -> String {
+        py.detach(|| rows_digest(&self.0))
     }
 
     /// Number of its rows.

@@ -54,7 +54,7 @@ UNREAD = 128 + 13
     ],
     sections={
         "Begin": ["init", "examples"],
-        "Simulate": ["run", "plot", "compare", "friendly", "sweep", "report"],
+        "Simulate": ["run", "plot", "compare", "friendly", "sweep", "verify", "report"],
         "Look things up": ["schemes", "describe"],
         "Judge differentiators": ["score", "roc"],
         "Papers": ["papers", "reproduce"],
@@ -74,6 +74,7 @@ def app() -> None:
 for command in (
     runs.run,
     runs.sweep,
+    runs.verify,
     compare.compare,
     friendly.friendly,
     plot.plot,

@@ -88,8 +88,9 @@ def run(
             if progress is not None:
                 progress(_native.Progress(found + campaign.done, total, found, time.monotonic() - began))
 
+        tell()
         if batches.runs:
             campaign.run(tell)
         if campaign.failures:
             raise RunsFailed(campaign.failures)
-        return sweep.run(folder, None, progress)
+        return sweep.run(folder, None, None)

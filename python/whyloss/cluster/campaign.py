@@ -6,6 +6,7 @@ import hashlib
 import math
 import queue
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,7 @@ class Campaign:
         self._out: dict[Future[Done], tuple[Piece, ...]] = {}
         self._deaths: dict[tuple[int, int], int] = {}
         self._refused: dict[str, Told] = {}
+        self._ready: set[str] = set()
 
     def run(self, tell: Callable[[], None]) -> None:
         """Computes everything. ``tell`` is called about ten times a second.
@@ -94,15 +96,31 @@ class Campaign:
         out, self._out = list(self._out), {}
         if self.client.status != "running":
             return
-        self.client.unsubscribe_topic(TOPIC)
-        self.client.cancel(out, force=True)
-        self.client.unregister_worker_plugin(self.name)
+        # A worker that dies at this very moment has nothing to be told any more.
+        with suppress(OSError):
+            self.client.unsubscribe_topic(TOPIC)
+            self.client.cancel(out, force=True)
+            self.client.unregister_worker_plugin(self.name)
 
-    def _threads(self) -> int:
+    def _look(self) -> int:
         """Threads of the workers that are ready."""
         offered = resource(self.name)
-        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        return sum(worker["nthreads"] for worker in workers if offered in worker.get("resources", {}))
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].items()
+        ready = {name: worker["nthreads"] for name, worker in workers if offered in worker.get("resources", {})}
+        if ready:
+            if self._ready.isdisjoint(ready):
+                # Batches for which there was no worker at all are not given to those that get ready later.
+                self._recall()
+            self._ready = set(ready)
+        return sum(ready.values())
+
+    def _recall(self) -> None:
+        """Takes all batches back that are out."""
+        out, self._out = self._out, {}
+        for pieces in out.values():
+            self.batches.back(pieces)
+        if out:
+            self.client.cancel(list(out), force=True)
 
     def _loop(self, tell: Callable[[], None]) -> None:
         looked, threads, waiting = -math.inf, 0, time.monotonic()
@@ -110,7 +128,7 @@ class Campaign:
             if self.client.status != "running":
                 self._await_scheduler()
             if time.monotonic() - looked >= 1 or not threads:
-                looked, threads = time.monotonic(), self._threads()
+                looked, threads = time.monotonic(), self._look()
             if threads:
                 waiting = time.monotonic()
             else:

@@ -4,11 +4,13 @@
 //! in the names of columns. Tables of a sweep have one more column for each axis, right after `run`.
 
 mod columns;
+mod digest;
 mod docs;
 mod packets;
 mod set;
 
 pub use arrow_array::RecordBatch;
+pub use digest::{file_digest, rows_digest, RowsDigest};
 pub use docs::{markdown, packets_markdown};
 pub use packets::{batch as packets, PacketFate, PacketRow, PacketWriter};
 pub use set::{Tables, NAMES};

@@ -1,9 +1,12 @@
 //! All tables together: joined, written, cut.
 
+use super::digest::rows_digest;
 use crate::error::Error;
+use crate::key::ENGINE;
 use crate::whole_file::write_whole;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
+use parquet::file::metadata::KeyValue;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -76,12 +79,13 @@ impl Tables {
         self.all().into_iter().find(|(own, _)| *own == name).map(|(_, table)| table)
     }
 
-    /// Writes one Parquet file a table into the folder `dir`, which is made if need be. Each file is whole or not there.
-    pub fn write_parquet(&self, dir: impl AsRef<Path>) -> Result<(), Error> {
+    /// Writes one Parquet file a table into the folder `dir`, which is made if need be. Each file is whole or not there, and says in its
+    /// metadata what engine made it, what the digest of its rows is, and what else is in `notes`.
+    pub fn write_parquet(&self, dir: impl AsRef<Path>, notes: &[(&str, &str)]) -> Result<(), Error> {
         let dir = dir.as_ref();
         std::fs::create_dir_all(dir).map_err(|source| Error::Write { path: dir.to_owned(), source })?;
         for (name, table) in self.all() {
-            write_whole(&dir.join(format!("{name}.parquet")), &parquet_bytes(table))?;
+            write_whole(&dir.join(format!("{name}.parquet")), &parquet_bytes(table, notes))?;
         }
         Ok(())
     }
@@ -163,10 +167,14 @@ fn widen(batch: &RecordBatch, schema: &SchemaRef) -> RecordBatch {
     RecordBatch::try_new(schema.clone(), arrays).expect("missing columns are nullable")
 }
 
-fn parquet_bytes(table: &RecordBatch) -> Vec<u8> {
+fn parquet_bytes(table: &RecordBatch, notes: &[(&str, &str)]) -> Vec<u8> {
+    let rows = rows_digest(table);
+    let own = [("whyloss.engine", ENGINE), ("whyloss.rows", &*rows)];
+    let said = own.iter().chain(notes).map(|(key, value)| KeyValue::new((*key).to_owned(), (*value).to_owned())).collect();
     let properties = parquet::file::properties::WriterProperties::builder()
         .set_compression(parquet::basic::Compression::SNAPPY)
         .set_created_by(format!("whyloss {}", env!("CARGO_PKG_VERSION")))
+        .set_key_value_metadata(Some(said))
         .build();
     let mut bytes = Vec::new();
     let mut writer = parquet::arrow::ArrowWriter::try_new(&mut bytes, table.schema(), Some(properties)).expect("plain columns");

@@ -261,7 +261,7 @@ fn a_store_that_cannot_be_written_is_named() {
 fn tables_become_parquet_files() {
     let folder = tempfile::tempdir().unwrap();
     let (tables, _) = watched(&plan(), &options(None, 2));
-    tables.write_parquet(folder.path().join("out")).unwrap();
+    tables.write_parquet(folder.path().join("out"), &[("whyloss.inputs", "0")]).unwrap();
     let names = files(&folder.path().join("out"));
     let mut expected = whyloss_lab::tables::NAMES.map(|name| format!("{name}.parquet"));
     expected.sort();

@@ -1,0 +1,69 @@
+"""Results that are run again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import whyloss as wl
+from whyloss.verifying import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import Ended
+
+
+@pytest.fixture
+def swept(small: Path, tmp_path: Path) -> Path:
+    """Points of different columns: a shadow listens at one of them only."""
+    sweep = wl.Sweep(wl.Scenario.load(small), runs=3).variants(
+        "variant", {"one": {}, "two": {"flow[0].shadows": ["veno"]}}
+    )
+    return sweep.vary("path.rate", ["500 kbps", "1 Mbps"]).run().save(tmp_path / "swept")
+
+
+def test_the_same_rows_come_out_of_a_sweep_and_of_a_run(swept: Path, small: Path, tmp_path: Path) -> None:
+    sample, everything = verify(swept, runs=4), verify(swept, runs=None)
+    assert (sample.runs, sample.again, sample.differences) == (12, 4, ())
+    assert (everything.again, everything.differences) == (12, ())
+    single = wl.Scenario.load(small).run(7).save(tmp_path / "single")
+    assert verify(single).same
+
+
+def test_threads_stores_and_files_change_no_digest(small: Path, tmp_path: Path) -> None:
+    sweep = wl.Sweep(wl.Scenario.load(small), runs=4)
+    one, two = sweep.run(threads=1), sweep.run(threads=2, store=tmp_path / "store")
+    assert one.digests() == two.digests() == sweep.run(store=tmp_path / "store").digests()
+    folder = one.save(tmp_path / "out")
+    from whyloss import _native
+
+    assert {name: _native.file_digest(folder / f"{name}.parquet") for name in one.names} == one.digests()
+    assert one.digests()["flows"] != sweep.with_runs(3).run().digests()["flows"]
+
+
+def test_a_row_that_has_changed_is_found_by_its_digest_and_by_its_run(swept: Path) -> None:
+    path = swept / "flows.parquet"
+    rows = pl.read_parquet(path)
+    rows.with_columns(
+        pl.when(pl.col("run") == 1).then(0).otherwise("retransmissions").cast(pl.UInt64).alias("retransmissions")
+    ).write_parquet(path, compression="snappy")
+    found = verify(swept, runs=11).differences
+    assert found[0] == "flows: its rows are not those that were written"
+    assert any(said.startswith("flows: point ") and ", run 1: other rows came out" in said for said in found)
+
+
+def test_the_command_says_whether_they_are_the_same(swept: Path, tmp_path: Path, whyloss: Callable[..., Ended]) -> None:
+    same = whyloss("verify", swept, "--runs", "3", "--json")
+    assert (same.status, same.json["same"], same.json["again"]) == (0, True, 3)
+    said = json.loads((swept / "inputs.json").read_text())
+    said["recipe"]["sweep"]["scenario"]["scenario"]["seed"] = 4
+    (swept / "inputs.json").write_text(json.dumps(said))
+    other = whyloss("verify", swept)
+    assert (other.status, "NOT the same" in other.out) == (1, True)
+    nothing = whyloss("verify", tmp_path / "nothing")
+    assert (nothing.status, "there is no such file" in nothing.err) == (2, True)

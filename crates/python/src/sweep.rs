@@ -14,7 +14,7 @@ use whyloss_lab::{Axis, AxisStep, ExecuteOptions, Located, Plan, Sweep as LabSwe
 /// A scenario, changed along axes, each point run several times. It never changes.
 #[pyclass(frozen, module = "whyloss._native")]
 pub struct Sweep {
-    sweep: LabSweep,
+    whole: LabSweep,
     /// Axis and labels that the points are restricted to.
     only: Vec<(String, Vec<Value>)>,
     /// Numbers of the points that it is restricted to, if it is.
@@ -50,19 +50,19 @@ impl Sweep {
                 Ok(AxisStep { label: value(&label)?, set })
             })
             .collect::<PyResult<_>>()?;
-        Ok(Self { sweep: self.sweep.clone().with_axis(Axis { name, steps }), only: self.only.clone(), at: self.at.clone() })
+        Ok(Self { whole: self.whole.clone().with_axis(Axis { name, steps }), only: self.only.clone(), at: self.at.clone() })
     }
 
     /// The sweep over a changed base, by overrides as on the command line, each `FIELD=VALUE`.
     fn with_arguments(&self, arguments: Vec<String>) -> PyResult<Self> {
-        let sweep = arguments.iter().try_fold(self.sweep.clone(), |sweep, argument| sweep.with_argument(argument));
-        Ok(Self { sweep: sweep.map_err(|error| raise(&error))?, only: self.only.clone(), at: self.at.clone() })
+        let sweep = arguments.iter().try_fold(self.whole.clone(), |sweep, argument| sweep.with_argument(argument));
+        Ok(Self { whole: sweep.map_err(|error| raise(&error))?, only: self.only.clone(), at: self.at.clone() })
     }
 
     /// The sweep with the runs `first` to `first + count - 1` of each point.
     fn with_runs(&self, first: u32, count: u32) -> Self {
         Self {
-            sweep: self.sweep.clone().with_runs(first..first.saturating_add(count)),
+            whole: self.whole.clone().with_runs(first..first.saturating_add(count)),
             only: self.only.clone(),
             at: self.at.clone(),
         }
@@ -73,38 +73,38 @@ impl Sweep {
         let labels = labels.iter().map(|label| value(label)).collect::<PyResult<_>>()?;
         let mut only = self.only.clone();
         only.push((name, labels));
-        let narrowed = Self { sweep: self.sweep.clone(), only, at: self.at.clone() };
+        let narrowed = Self { whole: self.whole.clone(), only, at: self.at.clone() };
         narrowed.plan(py)?;
         Ok(narrowed)
     }
 
     /// Only the points with these numbers, counted over all axes.
     fn at(&self, points: BTreeSet<u32>) -> Self {
-        Self { sweep: self.sweep.clone(), only: self.only.clone(), at: Some(points) }
+        Self { whole: self.whole.clone(), only: self.only.clone(), at: Some(points) }
     }
 
     /// Name of the sweep.
     #[getter]
     fn name(&self) -> &str {
-        self.sweep.name()
+        self.whole.name()
     }
 
     /// What it is for.
     #[getter]
     fn description(&self) -> &str {
-        self.sweep.description()
+        self.whole.description()
     }
 
     /// Number of the first run of each point.
     #[getter]
     fn first_run(&self) -> u32 {
-        self.sweep.runs().start
+        self.whole.runs().start
     }
 
     /// Names of its axes.
     #[getter]
     fn axes(&self) -> Vec<String> {
-        self.sweep.axes().iter().map(|axis| axis.name.clone()).collect()
+        self.whole.axes().iter().map(|axis| axis.name.clone()).collect()
     }
 
     /// The scenario of each point.
@@ -122,7 +122,7 @@ impl Sweep {
         let labels = |labels: &[Value]| labels.iter().map(|label| Located::new(label.clone(), "").to_json()).collect();
         let only: Vec<(&str, Vec<serde_json::Value>)> =
             self.only.iter().map(|(axis, only)| (axis.as_str(), labels(only))).collect();
-        serde_json::json!({ "sweep": self.sweep.to_recipe(), "only": only, "at": self.at }).to_string()
+        serde_json::json!({ "sweep": self.whole.to_recipe(), "only": only, "at": self.at }).to_string()
     }
 
     /// The sweep that was written down as `text`; messages call it `origin`.
@@ -135,12 +135,12 @@ impl Sweep {
         let at = serde_json::from_value(whole["at"].clone()).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let values =
             |labels: Vec<serde_json::Value>| labels.iter().map(|label| Located::from_json(label, origin).value).collect();
-        Ok(Self { sweep, only: only.into_iter().map(|(axis, labels)| (axis, values(labels))).collect(), at })
+        Ok(Self { whole: sweep, only: only.into_iter().map(|(axis, labels)| (axis, values(labels))).collect(), at })
     }
 
     /// The point number `index`, counted over all axes, alone: a sweep without axes.
     fn point(&self, index: usize) -> PyResult<Self> {
-        let point = self.sweep.point(index).map_err(|error| raise(&error))?;
+        let point = self.whole.point(index).map_err(|error| raise(&error))?;
         Ok(Self::of(LabSweep::repeat(point.scenario, 1)))
     }
 
@@ -178,13 +178,13 @@ impl Sweep {
 
 impl Sweep {
     fn of(sweep: LabSweep) -> Self {
-        Self { sweep, only: Vec::new(), at: None }
+        Self { whole: sweep, only: Vec::new(), at: None }
     }
 
     /// All points; Ctrl-C is honoured meanwhile.
     fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
         interrupt::run(py, None, |control| {
-            let plan = self.sweep.plan_unless(&control.cancel)?;
+            let plan = self.whole.plan_unless(&control.cancel)?;
             let mut plan = self.only.iter().try_fold(plan, |plan, (name, labels)| plan.only(name, labels))?;
             if let Some(at) = &self.at {
                 plan.points.retain(|point| at.contains(&point.index));

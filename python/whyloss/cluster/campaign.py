@@ -35,6 +35,8 @@ DEATHS = 3
 #: Seconds without any worker that could compute, after which it is said.
 PATIENCE_S = 10.0
 TICK_S = 0.1
+#: Seconds that a result may take to come, at first: it doubles with each that did not.
+RESULT_S = 5.0
 
 
 @dataclass
@@ -62,6 +64,7 @@ class Campaign:
         self._deaths: dict[tuple[int, int], int] = {}
         self._refused: dict[str, Told] = {}
         self._ready: set[str] = set()
+        self._patience = RESULT_S
 
     def run(self, tell: Callable[[], None]) -> None:
         """Computes everything. ``tell`` is called about ten times a second.
@@ -162,9 +165,10 @@ class Campaign:
     def _take(self, future: Future[Done], pieces: tuple[Piece, ...]) -> None:
         if future.status == "finished":
             try:
-                self._keep(future.result(timeout=60), pieces)
+                self._keep(future.result(timeout=self._patience), pieces)
             except (OSError, TimeoutError):
-                # The worker died before it could hand over what it had computed.
+                # The worker died before it could hand over what it had computed, or it has much to hand over.
+                self._patience *= 2
                 self.batches.back(pieces)
         elif future.status == "error":
             error = future.exception()

@@ -61,7 +61,7 @@ cores: ## Compare the kernel controls' integer cores with the engine on a millio
 	WHYLOSS_SEQUENCES=1000000 $(CARGO) test --locked -p whyloss-kernel --test cores -- --nocapture
 
 reporting: ## Measure how many damaged segments are reported to wl_checksum's sender, and how soon, over emulated links; needs root
-	$(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test reporting -- --ignored --nocapture
+	$(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test reporting --test peers -- --ignored --nocapture
 
 soak-capture: ## Read a capture of SOAK_PACKETS packets through a pipe, with memory that must stay flat; SOAK_SNAP=1514 keeps them whole
 	$(CARGO) build --release --locked -p whyloss-bench --bin capture

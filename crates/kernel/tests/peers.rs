@@ -11,7 +11,7 @@ use support::middlebox::bed;
 use support::path::{transfer, Link};
 use support::traffic::connect_from;
 use support::Loaded;
-use whyloss_kernel::stat::stat;
+use whyloss_kernel::stat::{stat, Counts};
 use whyloss_net::digest::Tally;
 use whyloss_net::exchange::{CloseOrder, Exchange, ExchangeOutcome, Synthetic};
 use whyloss_net::{Host, Tun};
@@ -66,20 +66,12 @@ impl io::Write for Adding<'_> {
     }
 }
 
-#[test]
-fn engine_and_kernel_understand_each_others_reports() {
-    let Some(loaded) = Loaded::new("p1_", &["wl_checksum"]) else { return };
-    let channel = ChannelSpec { errors: Errors::Packets { probability: 0.03 }, effect: Effect::Damage };
-    let link = Link { channel, ..Link::default() };
-    let reno = transfer("reno", &link, Duration::from_secs(4)).mbps();
-    let reports = || stat(&loaded.place).expect("counts").reports;
-
-    // The kernel sends, the engine reports.
-    let before = reports();
-    let beds = bed(&link);
+/// The kernel sends to the engine over `link`; gives the goodput in Mbit/s.
+fn kernel_to_engine(loaded: &Loaded, link: &Link) -> (f64, ExchangeOutcome, Counts) {
+    let beds = bed(link);
     let (tun, address) = beds.add_guest(1, 1).expect("a device");
     let to = SocketAddr::new(address, PORT);
-    let (outcome, counts) = thread::scope(|scope| {
+    thread::scope(|scope| {
         let receiver = scope.spawn(move || {
             engine(tun, address, |host| {
                 let listener = Listener { config: config(), selection: hardened(), backlog: 1 };
@@ -92,10 +84,45 @@ fn engine_and_kernel_understand_each_others_reports() {
         io::copy(&mut Synthetic::new(OCTETS), &mut socket).expect("sends");
         socket.shutdown(Shutdown::Write).expect("closes");
         assert_eq!(socket.read(&mut [0]).expect("the end"), 0);
-        (receiver.join().expect("an engine"), stat(&loaded.place).expect("counts").controls["p1_checksum"].clone())
-    });
+        let outcome = receiver.join().expect("an engine");
+        let counts = stat(&loaded.place).expect("counts").controls["p1_checksum"].clone();
+        (goodput(&outcome.received, &outcome), outcome, counts)
+    })
+}
+
+/// A link of 10 Mbit/s and 20 ms that damages this share of what the sender sends.
+fn damaging(probability: f64) -> Link {
+    let channel = ChannelSpec { errors: Errors::Packets { probability }, effect: Effect::Damage };
+    Link { channel, ..Link::default() }
+}
+
+#[test]
+#[ignore = "takes half a minute; run by `make reporting`"]
+fn what_the_engine_reports_at_more_damage() {
+    let Some(loaded) = Loaded::new("p1_", &["wl_checksum"]) else { return };
+    for probability in [0.01, 0.03, 0.05, 0.1, 0.14] {
+        let before = stat(&loaded.place).expect("counts").reports;
+        let (mbps, outcome, _) = kernel_to_engine(&loaded, &damaging(probability));
+        let after = stat(&loaded.place).expect("counts").reports;
+        let (damaged, believed) = (outcome.stats.damaged_received, after["believed"] - before["believed"]);
+        println!("{probability}: {mbps:.2} Mbit/s, {damaged} damaged, {believed} reports believed");
+        let told: Vec<_> =
+            after.iter().map(|(name, count)| (name, count - before[name])).filter(|(_, count)| *count > 0).collect();
+        println!("{told:?}");
+    }
+}
+
+#[test]
+fn engine_and_kernel_understand_each_others_reports() {
+    let Some(loaded) = Loaded::new("p1_", &["wl_checksum"]) else { return };
+    let link = damaging(0.03);
+    let reno = transfer("reno", &link, Duration::from_secs(4)).mbps();
+    let reports = || stat(&loaded.place).expect("counts").reports;
+
+    // The kernel sends, the engine reports.
+    let before = reports();
+    let (mbps, outcome, counts) = kernel_to_engine(&loaded, &link);
     let (stats, after) = (outcome.stats, reports());
-    let mbps = goodput(&outcome.received, &outcome);
     println!("kernel to engine: {mbps:.2} Mbit/s, Reno {reno:.2}; {stats:?}; {counts:?}");
     assert!(after["agreed"] > before["agreed"], "{after:?}");
     assert!(stats.damaged_received > 30 && stats.reports_sent > 30, "{stats:?}");
@@ -103,7 +130,6 @@ fn engine_and_kernel_understand_each_others_reports() {
     assert!(2 * (after["believed"] - before["believed"]) > stats.damaged_received, "{after:?}, {stats:?}");
     assert!(counts["heard"] > 30 && 2 * counts["kept"] > counts["losses"], "{counts:?}");
     assert!(mbps > 1.5 * reno, "{mbps} Mbit/s, Reno {reno}");
-    drop(beds);
 
     // The engine sends, the kernel reports.
     let before = reports();

@@ -45,6 +45,11 @@ impl Seen {
 
 /// Sends over `link` for `time`, in both directions if `duplex`, with SACK blocks that give way to reports or not.
 fn measure(loaded: &Loaded, link: &Link, duplex: bool, makes_room: bool, time: Duration) -> Seen {
+    measure_over(false, loaded, link, duplex, makes_room, time)
+}
+
+/// As [`measure`], over IPv6 or IPv4.
+fn measure_over(ipv6: bool, loaded: &Loaded, link: &Link, duplex: bool, makes_room: bool, time: Duration) -> Seen {
     let before = stat(&loaded.place).expect("counts").reports;
     let beds = bed(link);
     if makes_room {
@@ -53,7 +58,7 @@ fn measure(loaded: &Loaded, link: &Link, duplex: bool, makes_room: bool, time: D
             assert_eq!(attached.len(), 1, "{attached:?}");
         }
     }
-    let to = (beds.plan().address(1, false), 5201).into();
+    let to = (beds.plan().address(1, ipv6), 5201).into();
     let control = format!("{}checksum", loaded.place.prefix);
     let (near, far) = connect_across((beds.namespace(0), beds.namespace(1)), to, &control);
     if duplex {
@@ -119,6 +124,18 @@ fn sack_blocks_give_way_to_reports_where_the_program_is_attached() {
     // What the SACK blocks of all acknowledgements leave no room for gets it.
     assert!(with.counts["made_room"] > 3, "{with:?}");
     assert!(with.in_time() > 0.9, "{with:?}");
+}
+
+#[test]
+fn acknowledgements_that_were_changed_arrive_intact_over_ipv6_too() {
+    let Some(loaded) = Loaded::new("r4_", &["wl_checksum"]) else { return };
+    let link = path(10, 20, Errors::Packets { probability: 0.05 }, false);
+    let seen = measure_over(true, &loaded, &link, false, true, Duration::from_millis(1300));
+    println!("{:.1} %, {seen:?}", 100.0 * seen.in_time());
+    let counts = &seen.counts;
+    // A checksum that does not hold would be one more damaged segment, and its report would be lost.
+    assert!(counts["made_room"] > 3 && seen.believed() > 0.8, "{seen:?}");
+    assert!(seen.damaged() > 20 && counts["foreign"] + counts["outside"] < seen.damaged() / 2, "{seen:?}");
 }
 
 #[test]

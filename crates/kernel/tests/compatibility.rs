@@ -1,0 +1,310 @@
+//! `wl_checksum` beside what else connections meet: offloads and large packets, options that want the same place, SYN cookies, address
+//! translation, and applications that set options or hand sockets on. Between hosts on a virtual Ethernet, as containers have it.
+#![cfg(feature = "bpf")]
+
+mod support;
+
+use libbpf_rs::{MapCore as _, MapHandle};
+use nix::libc;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::process::{Command, Stdio};
+use support::traffic::{carry, connect_from, control_of, set_control, Group};
+use support::{skip, Loaded};
+use whyloss_kernel::select::{self, Match};
+use whyloss_kernel::stat::{stat, Connection, Counts};
+use whyloss_net::namespace::Namespace;
+
+/// Hosts in a row, each with a virtual Ethernet to the next. The last has the address [`SERVER`].
+struct Hosts(Vec<Namespace>);
+
+const SERVER: &str = "10.77.9.2";
+
+impl Hosts {
+    /// Two hosts.
+    fn pair(mtu: u32) -> Self {
+        let hosts = [Namespace::new(), Namespace::new()].map(|host| host.expect("a namespace"));
+        wire(&hosts[0], "10.77.9.1/24", &hosts[1], "10.77.9.2/24", mtu);
+        Self(hosts.into())
+    }
+
+    /// Two hosts with one between them that translates the first one's address.
+    fn behind_translation() -> io::Result<Self> {
+        let hosts = [Namespace::new()?, Namespace::new()?, Namespace::new()?];
+        wire(&hosts[0], "10.77.8.1/24", &hosts[1], "10.77.8.2/24", 1500);
+        wire(&hosts[1], "10.77.9.1/24", &hosts[2], "10.77.9.2/24", 1500);
+        hosts[0].ip("route add default via 10.77.8.2")?;
+        hosts[1].sysctl("ipv4/ip_forward", "1")?;
+        let rules = "table ip t { chain c { type nat hook postrouting priority 100; ip saddr 10.77.8.0/24 masquerade; }; }";
+        let status = hosts[1].run(|| Command::new("nft").arg(rules).stderr(Stdio::null()).status())?;
+        if !status.success() {
+            return Err(io::Error::other("nft cannot translate addresses here"));
+        }
+        Ok(Self(hosts.into()))
+    }
+
+    fn client(&self) -> &Namespace {
+        &self.0[0]
+    }
+
+    fn server(&self) -> &Namespace {
+        self.0.last().expect("hosts")
+    }
+
+    fn listen(&self, port: u16) -> (TcpListener, SocketAddr) {
+        let to = SocketAddr::new(SERVER.parse().expect("an address"), port);
+        (self.server().run(|| TcpListener::bind(to)).expect("a port"), to)
+    }
+}
+
+/// Puts a virtual Ethernet between two hosts.
+fn wire(one: &Namespace, address: &str, other: &Namespace, other_address: &str, mtu: u32) {
+    let netns = format!("/proc/{}/fd/{}", std::process::id(), other.as_fd().as_raw_fd());
+    let near = address.rsplit_once('.').map(|(net, _)| net.replace('.', "_")).expect("an IPv4 address");
+    let commands = format!(
+        "link add v{near} mtu {mtu} type veth peer name w{near} mtu {mtu} netns {netns}\n\
+         address add {address} dev v{near}\nlink set v{near} up"
+    );
+    one.ip(&commands).expect("a virtual Ethernet");
+    other.ip(&format!("address add {other_address} dev w{near}\nlink set w{near} up")).expect("its other end");
+}
+
+const CONTROL: &str = "c1_checksum";
+
+fn load() -> Option<Loaded> {
+    Loaded::new("c1_", &["wl_checksum", "wl_checksum_delay"])
+}
+
+fn reports(loaded: &Loaded) -> Counts {
+    stat(&loaded.place).expect("counts").reports
+}
+
+/// By how much a count has grown. The machine may have other connections: never less than those of the test.
+fn grown(loaded: &Loaded, before: &Counts, name: &str) -> u64 {
+    reports(loaded)[name] - before[name]
+}
+
+/// How many ends of open connections of these hosts have agreed on reports.
+fn agreed(loaded: &Loaded) -> usize {
+    let map = MapHandle::from_pinned_path(loaded.place.mounted_on().join("maps/wl_flows")).expect("a map");
+    let of_hosts = |key: &Vec<u8>| {
+        let remote = key.first_chunk::<16>().map(|octets| Ipv6Addr::from(*octets).to_canonical());
+        matches!(remote, Some(IpAddr::V4(address)) if matches!(address.octets(), [10, 77, 8 | 9, _]))
+    };
+    map.keys().filter(of_hosts).count()
+}
+
+fn own(loaded: &Loaded, socket: &TcpStream) -> Option<Connection> {
+    let local = socket.local_addr().expect("an address");
+    stat(&loaded.place).expect("counts").connections.into_iter().find(|connection| connection.local == local)
+}
+
+#[test]
+fn with_offloads_and_large_packets_all_arrives_and_no_loss_is_seen() {
+    let Some(loaded) = load() else { return };
+    for (mtu, port) in [(1500, 6001), (9000, 6002)] {
+        let hosts = Hosts::pair(mtu);
+        for (control, port) in [(CONTROL, port), ("c1_checksum_del", port + 10)] {
+            let before = reports(&loaded);
+            let (listener, to) = hosts.listen(port);
+            let sender = connect_from(hosts.client(), to, control);
+            let receiver = listener.accept().expect("accepts").0;
+            carry((&sender, &receiver), 20_000_000);
+            let found = own(&loaded, &sender).expect("is listed");
+            // Time stamps and the nonce lie in each segment.
+            assert!((mtu - 70..=mtu - 52).contains(&found.mss_bytes), "{mtu}: {found:?}");
+            assert_eq!((found.counts["losses"], found.counts["timeouts"]), (0, 0), "{control} at {mtu}: {found:?}");
+            assert!(agreed(&loaded) >= 2 && grown(&loaded, &before, "nonces") > 100);
+            // Packets of many segments leave as one, with one nonce.
+            let (segments, nonces) = (20_000_000 / u64::from(found.mss_bytes), grown(&loaded, &before, "nonces"));
+            println!("{control}, MTU {mtu}: {segments} segments, {nonces} nonces");
+            assert!(mtu > 1500 || nonces < segments, "{control}: nothing left in large packets");
+        }
+    }
+}
+
+#[test]
+fn data_in_the_syn_and_the_offer_of_reports_go_together() {
+    let Some(loaded) = load() else { return };
+    let hosts = Hosts::pair(1500);
+    for host in &hosts.0 {
+        host.sysctl("ipv4/tcp_fastopen", "3").expect("TCP Fast Open");
+    }
+    let (listener, to) = hosts.listen(6101);
+    set_option(&listener, libc::TCP_FASTOPEN, 16);
+    for round in 0..3 {
+        let opened = hosts.client().run(|| {
+            let socket = socket(libc::IPPROTO_TCP);
+            set_control(&socket, CONTROL).expect("is loaded");
+            // The connection is opened by the first write.
+            set_option(&socket, libc::TCP_FASTOPEN_CONNECT, 1);
+            nix::sys::socket::connect(socket.as_raw_fd(), &nix::sys::socket::SockaddrStorage::from(to)).expect("connects");
+            TcpStream::from(socket)
+        });
+        (&opened).write_all(b"early").expect("sends");
+        let accepted = listener.accept().expect("accepts").0;
+        let mut early = [0; 5];
+        (&accepted).read_exact(&mut early).expect("receives");
+        assert_eq!(&early, b"early");
+        carry((&opened, &accepted), 1_000_000);
+        carry((&accepted, &opened), 100_000);
+        // Known since the first connection: the cookie, which the next SYN carries beside the offer.
+        assert_eq!(tcp_options(&opened) & SYN_DATA != 0, round > 0, "round {round}");
+        assert_eq!((control_of(&opened).as_str(), agreed(&loaded) >= 2), (CONTROL, true), "round {round}");
+    }
+}
+
+#[test]
+fn where_the_server_keeps_no_syn_the_connection_is_plain_tcp() {
+    let Some(loaded) = load() else { return };
+    let hosts = Hosts::pair(1500);
+    // Cookies for every connection, whether or not there is a flood.
+    hosts.server().sysctl("ipv4/tcp_syncookies", "2").expect("SYN cookies");
+    let (listener, to) = hosts.listen(6201);
+    set_control(&listener, CONTROL).expect("is loaded");
+    let connected = connect_from(hosts.client(), to, CONTROL);
+    let accepted = listener.accept().expect("accepts").0;
+    carry((&connected, &accepted), 2_000_000);
+    carry((&accepted, &connected), 2_000_000);
+    let both = [&connected, &accepted].map(|socket| own(&loaded, socket).expect("is listed"));
+    assert_eq!(agreed(&loaded), 0, "an end believes that the other has agreed");
+    assert!(both.iter().all(|end| end.counts["losses"] == 0), "{both:?}");
+}
+
+#[test]
+fn translated_addresses_change_nothing() {
+    let Some(loaded) = load() else { return };
+    let hosts = match Hosts::behind_translation() {
+        Ok(hosts) => hosts,
+        Err(reason) => return skip(&reason.to_string()),
+    };
+    let (listener, to) = hosts.listen(6301);
+    let before = reports(&loaded);
+    let connected = connect_from(hosts.client(), to, CONTROL);
+    let accepted = listener.accept().expect("accepts").0;
+    assert_ne!(accepted.peer_addr().expect("a peer").ip(), connected.local_addr().expect("an address").ip());
+    carry((&connected, &accepted), 2_000_000);
+    carry((&accepted, &connected), 2_000_000);
+    assert_eq!(agreed(&loaded), 2);
+    assert!(grown(&loaded, &before, "nonces") > 10);
+}
+
+#[test]
+fn a_small_segment_size_of_the_application_holds() {
+    let Some(loaded) = load() else { return };
+    let hosts = Hosts::pair(1500);
+    let (listener, to) = hosts.listen(6401);
+    let connected = hosts.client().run(|| {
+        let socket = socket(libc::IPPROTO_TCP);
+        set_control(&socket, CONTROL).expect("is loaded");
+        set_option(&socket, libc::TCP_MAXSEG, 536);
+        nix::sys::socket::connect(socket.as_raw_fd(), &nix::sys::socket::SockaddrStorage::from(to)).expect("connects");
+        TcpStream::from(socket)
+    });
+    let accepted = listener.accept().expect("accepts").0;
+    carry((&connected, &accepted), 2_000_000);
+    carry((&accepted, &connected), 2_000_000);
+    let found = own(&loaded, &connected).expect("is listed");
+    assert!((450..=524).contains(&found.mss_bytes), "{found:?}");
+    assert_eq!(found.counts["losses"], 0, "{found:?}");
+    assert_eq!(agreed(&loaded), 2);
+}
+
+/// A socket that another process inherits keeps control, agreement and counts; whose group that process is in does not matter.
+#[test]
+fn a_socket_in_other_hands_keeps_its_control() {
+    let Some(loaded) = load() else { return };
+    let hosts = Hosts::pair(1500);
+    let group = Group::enter("c1_");
+    let (listener, to) = hosts.listen(6501);
+    select::add(&loaded.place, "wl_checksum", &Match { port: Some(6501), prefix: None }, Some(&group.folder)).expect("a rule");
+    let connected = hosts.client().run(|| TcpStream::connect(to)).expect("connects");
+    drop(group);
+    let accepted = listener.accept().expect("accepts").0;
+    assert_eq!(control_of(&connected), CONTROL);
+    let ends = || File::from(connected.as_fd().try_clone_to_owned().expect("a descriptor"));
+    let mut echo = Command::new("cat").stdin(ends()).stdout(ends()).spawn().expect("cat");
+    let before = own(&loaded, &connected).expect("is listed");
+    drop(connected);
+    carry((&accepted, &accepted), 1_000_000);
+    let after = stat(&loaded.place).expect("counts").connections;
+    let after = after.into_iter().find(|connection| connection.cookie == before.cookie).expect("is listed still");
+    assert!(after.control == CONTROL && after.acked_bytes >= before.acked_bytes + 1_000_000, "{after:?}");
+    drop(accepted);
+    echo.wait().expect("ends");
+}
+
+/// Of connections of several paths (MPTCP) each path is a connection of its own with a control.
+#[test]
+fn multipath_connections_carry_data() {
+    const MPTCP: i32 = 262;
+    let Some(loaded) = load() else { return };
+    let hosts = Hosts::pair(1500);
+    if hosts.client().sysctl("mptcp/enabled", "1").is_err() || hosts.server().sysctl("mptcp/enabled", "1").is_err() {
+        return skip("this kernel has no MPTCP");
+    }
+    let to = SocketAddr::new(SERVER.parse().expect("an address"), 6601);
+    let address = nix::sys::socket::SockaddrStorage::from(to);
+    let group = Group::enter("c1m_");
+    select::add(&loaded.place, "wl_checksum", &Match { port: Some(6601), prefix: None }, Some(&group.folder)).expect("a rule");
+    let listener = hosts.server().run(|| {
+        let socket = socket(MPTCP);
+        nix::sys::socket::bind(socket.as_raw_fd(), &address).expect("a port");
+        nix::sys::socket::listen(&socket, nix::sys::socket::Backlog::new(4).expect("few")).expect("listens");
+        TcpListener::from(socket)
+    });
+    let before = reports(&loaded);
+    let connected = hosts.client().run(|| {
+        let socket = socket(MPTCP);
+        nix::sys::socket::connect(socket.as_raw_fd(), &address).expect("connects");
+        TcpStream::from(socket)
+    });
+    let accepted = listener.accept().expect("accepts").0;
+    carry((&connected, &accepted), 2_000_000);
+    carry((&accepted, &connected), 2_000_000);
+    let paths = stat(&loaded.place).expect("counts").connections;
+    let paths: Vec<_> = paths.iter().filter(|path| path.control == CONTROL && path.acked_bytes >= 2_000_000).collect();
+    assert_eq!((paths.len(), agreed(&loaded)), (2, 2), "one path has two ends, which agree");
+    // The kernel's own options fill the header: no room for a nonce, and so no report counts.
+    println!("{} nonces", grown(&loaded, &before, "nonces"));
+    let multipath = hosts.server().run(|| std::fs::read_to_string("/proc/thread-self/net/netstat")).expect("counters");
+    let mut lines = multipath.lines().filter_map(|line| line.strip_prefix("MPTcpExt: "));
+    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let count = |name: &str| names.split(' ').zip(values.split(' ')).find(|pair| pair.0 == name).map(|pair| pair.1);
+    assert_eq!(count("MPCapableACKRX"), Some("1"), "it has fallen back to TCP: {names} {values}");
+    assert!(paths.iter().all(|path| path.counts["losses"] == 0), "{paths:?}");
+}
+
+fn socket(protocol: i32) -> OwnedFd {
+    // SAFETY: a system call without pointers; what it gives is ours alone.
+    unsafe {
+        let number = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, protocol);
+        assert!(number >= 0, "{}", io::Error::last_os_error());
+        OwnedFd::from_raw_fd(number)
+    }
+}
+
+fn set_option(socket: &impl std::os::fd::AsRawFd, option: i32, value: i32) {
+    let length = std::mem::size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the value lives during the call, and its length is given.
+    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, (&raw const value).cast(), length) };
+    assert_eq!(done, 0, "{}", io::Error::last_os_error());
+}
+
+/// `TCPI_OPT_SYN_DATA` of linux/tcp.h: the peer has taken the data in the SYN.
+const SYN_DATA: u8 = 32;
+
+/// `tcpi_options`.
+fn tcp_options(socket: &TcpStream) -> u8 {
+    // The options are the sixth octet of `struct tcp_info` (linux/tcp.h).
+    let mut info = [0_u8; 8];
+    let mut length = info.len() as libc::socklen_t;
+    // SAFETY: the kernel writes no more than `length` octets.
+    let done = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut length)
+    };
+    assert_eq!(done, 0, "{}", io::Error::last_os_error());
+    info[5]
+}

@@ -40,6 +40,8 @@ fn main() {
         std::fs::write(out.join(table), counters(&sources.join(header))).expect("OUT_DIR can be written");
     }
     std::fs::write(out.join("objects.rs"), list).expect("OUT_DIR can be written");
+    // For the test that compiles them for another machine.
+    println!("cargo::rustc-env=WHYLOSS_BPF_HEADERS={}", path_of("DEP_BPF_INCLUDE").display());
     println!("cargo::rustc-env=WHYLOSS_BPF_DIGEST={}", &digest.finalize().to_hex()[..32]);
 }
 

@@ -3,7 +3,9 @@
 
 mod support;
 
-use support::{available, can_load};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use support::{available, can_load, skip};
 use whyloss_kernel::controls::CONTROLS;
 use whyloss_kernel::object::{controls, Loaded, Options, OBJECTS, PREFIX};
 
@@ -65,4 +67,32 @@ fn one_control_of_many_loads_alone() {
     let mut loaded = Loaded::new("controls", &options).expect("loads");
     let _link = loaded.register("wl_veno").expect("registers");
     assert_eq!(available("v3_"), ["v3_veno"]);
+}
+
+/// Programs know the kernel's structures by name only, so that an object fits any machine of 64 bits whose octets lie in the same order.
+#[test]
+fn objects_for_another_architecture_have_the_same_code() {
+    let clang = std::env::var("BPF_CLANG").unwrap_or_else(|_| "clang".to_owned());
+    if Command::new(&clang).arg("--version").stdout(Stdio::null()).status().is_err() {
+        return skip("clang is missing");
+    }
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
+    let includes = Path::new("/usr/include").join(format!("{}-linux-gnu", std::env::consts::ARCH));
+    let compiled = |source: &str, architecture: &str| {
+        let output = Command::new(&clang)
+            .args(["-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g", "-Wno-unused-parameter"])
+            .arg(format!("-D__TARGET_ARCH_{architecture}"))
+            .args(["-c", "-o", "-", "-I", "include", "-I", ".", "-isystem", env!("WHYLOSS_BPF_HEADERS"), "-idirafter"])
+            .arg(&includes)
+            .arg(format!("{source}.bpf.c"))
+            .current_dir(&sources)
+            .output()
+            .expect("clang");
+        assert!(output.status.success(), "{source}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    for object in OBJECTS {
+        let [here, there] = ["x86", "arm64"].map(|architecture| compiled(object.name, architecture));
+        assert!(here.starts_with(b"\x7fELF") && here == there, "{} differs", object.name);
+    }
 }

@@ -1,5 +1,6 @@
 //! How the congestion window moves. One file an algorithm.
 
+mod auto;
 mod bbr;
 mod cubic;
 mod gaimd;
@@ -20,6 +21,7 @@ mod westwood;
 mod westwood_plus;
 mod wtcp;
 
+pub use auto::Auto;
 pub use bbr::v1::Bbr;
 pub use bbr::v3::Bbr3;
 pub use cubic::Cubic;
@@ -88,6 +90,9 @@ pub trait CongestionControl: fmt::Debug + Send {
 
     /// A segment is taken for lost, and no verdict excuses it. Told to those that go by a model, before the acknowledgement that showed it.
     fn on_lost(&mut self, _window: &Window, _lost: &LostSegment, _path: &Path) {}
+
+    /// `octets` are taken for lost that a verdict excuses. Told to those that go by a model, as [`on_lost`](Self::on_lost).
+    fn on_excused(&mut self, _octets: u64) {}
 
     /// The engine notes the window, in case what follows proves wrong: note what [`on_undo`](Self::on_undo) will need. Called once
     /// before the reductions of an episode, of which there may be several.
@@ -229,6 +234,7 @@ pub static TABLE: &[Part<dyn CongestionControl>] = &[
     santa_cruz::PART,
     westwood::PART,
     westwood_plus::PART,
+    auto::PART,
     bbr::v1::PART,
     bbr::v3::PART,
     wtcp::PART,

@@ -31,6 +31,11 @@ impl Extent {
         self.sum.checked_div(self.count).unwrap_or(0)
     }
 
+    /// How many numbers there are.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Adds a number.
     pub fn insert(&mut self, number: u64) {
         self.insert_low(number);

@@ -141,6 +141,22 @@ pub static SCHEMES: &[Scheme] = &[
         ..PLAIN
     },
     Scheme {
+        name: "auto",
+        summary: "One control for any path: a small queue, losses judged by reports and by delay, and CUBIC's rules beside others.",
+        reference: "own; after Garcia & Brunstrom 2004 and RFC 9438",
+        congestion: "auto",
+        differentiator: "reported",
+        reaction: "keep",
+        timeout: "aware",
+        receiver: "checksum",
+        parameters: &[
+            ("checksum", "hardened", Preset::Flag(true)),
+            ("reported", "evidence", Preset::Word("seq-confirmed")),
+            ("reported", "nonce", Preset::Flag(true)),
+        ],
+        ..PLAIN
+    },
+    Scheme {
         name: "bbr",
         summary: "BBR version 1 as in Linux: measures bandwidth and shortest round trip and sends at the one for the time of the other.",
         reference: "Cardwell et al. 2016",

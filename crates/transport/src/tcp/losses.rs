@@ -93,11 +93,15 @@ impl Endpoint {
         self.tell_losses(judged);
     }
 
-    /// Tells a congestion control that goes by a model of losses that are not taken for corruption.
+    /// Tells a congestion control that goes by a model of losses: those that are taken for corruption, and those that are not.
     fn tell_model(&mut self, judged: &Judged) {
         let Some(rates) = &mut self.snd.rates else { return };
-        for (index, _) in judged.iter().filter(|(_, record)| record.verdict.cause != Cause::Corruption) {
+        for (index, record) in judged {
             let sent = self.snd.board.get(*index);
+            if record.verdict.cause == Cause::Corruption {
+                self.parts.congestion.on_excused(u64::from(sent.data_len()));
+                continue;
+            }
             if let Some(lost) = rates.on_lost(sent.start, sent.start + u64::from(sent.data_len())) {
                 self.parts.congestion.on_lost(&self.window, &lost, &self.path);
             }

@@ -1,0 +1,97 @@
+//! `auto` by what it does: how much of a link it carries whatever befalls the packets, how long its queue is, what it leaves to CUBIC.
+
+mod common;
+
+use common::Bulk;
+use std::ops::ControlFlow;
+use whyloss_sim::{Amount, Builder, Effect, End, Limits, LinkSpec, QueueLimit, Records, TcpFlow};
+use whyloss_transport::scheme::Selection;
+use whyloss_transport::{BitRate, Config, Duration, Instant};
+
+/// Payload and headers of a full segment with timestamps.
+const SHARE: f64 = 1448.0 / 1500.0;
+
+fn bulk(scheme: &str, mbps: u64, rtt_ms: u64, queue: u32, loss: f64) -> Bulk {
+    Bulk {
+        config: Config { receive_buffer: 64 << 20, send_buffer: 64 << 20, ..Config::linux() },
+        selection: Selection::scheme(scheme),
+        rate: BitRate::from_bps(mbps * 1_000_000),
+        rtt: Duration::from_millis(rtt_ms),
+        queue,
+        loss,
+        lasts: Duration::from_secs(10) + Duration::from_millis(50 * rtt_ms),
+    }
+}
+
+/// Packets that a path holds.
+fn product(mbps: u64, rtt_ms: u64) -> f64 {
+    (mbps * rtt_ms) as f64 * 1000.0 / 12_000.0
+}
+
+/// The share of the link that is carried, and what waits on average in milliseconds.
+fn carried(of: &Bulk, effect: Effect) -> (f64, f64) {
+    let records = of.records(0, |link| link.channel.effect = effect);
+    let rate = of.rate.as_bps() as f64;
+    (records.flows[0].goodput_bps / (rate * SHARE), records.links[0].mean_queue_packets * 12e6 / rate)
+}
+
+#[test]
+fn alone_it_fills_a_path_and_keeps_its_queue_short() {
+    for (mbps, rtt_ms) in [(10, 10), (10, 50), (100, 50), (100, 200)] {
+        let queue = ((4.0 * product(mbps, rtt_ms)) as u32).max(20);
+        let (share, waiting) = carried(&bulk("auto", mbps, rtt_ms, queue, 0.0), Effect::Erase);
+        assert!(share > 0.9, "{mbps} Mbit/s, {rtt_ms} ms: {share}");
+        assert!(waiting < 7.0, "{mbps} Mbit/s, {rtt_ms} ms: {waiting} ms");
+    }
+}
+
+#[test]
+fn damage_and_erasure_cost_little_more_than_what_they_take() {
+    for effect in [Effect::Damage, Effect::Erase] {
+        for (mbps, rtt_ms, loss, least) in
+            [(10, 20, 0.01, 0.9), (100, 50, 0.01, 0.85), (10, 20, 0.05, 0.8), (100, 50, 0.05, 0.75)]
+        {
+            let queue = product(mbps, rtt_ms) as u32;
+            let share = |scheme| carried(&bulk(scheme, mbps, rtt_ms, queue, loss), effect).0;
+            let (ours, cubic) = (share("auto"), share("cubic"));
+            assert!(ours > least && cubic < 0.8, "{effect:?}, {mbps} Mbit/s, {rtt_ms} ms, {loss}: {ours} beside {cubic}");
+        }
+    }
+}
+
+/// What CUBIC gets beside `scheme`, in bit/s.
+fn cubic_beside(scheme: &str, mbps: u64, rtt_ms: u64, queue: u32) -> f64 {
+    let of = bulk(scheme, mbps, rtt_ms, queue, 0.0);
+    let mut builder = Builder::new(5, 0);
+    let (from, to) = (builder.host("from"), builder.host("to"));
+    let way = || LinkSpec { rate: of.rate, delay: of.rtt / 2, queue: QueueLimit::Packets(queue), ..LinkSpec::default() };
+    builder.link(from, to, way(), way());
+    for (n, name) in [scheme, "cubic"].iter().enumerate() {
+        let end = || {
+            let mut config = of.config.clone();
+            let parts = Selection::scheme(name).build(&mut config).unwrap();
+            End { config, parts }
+        };
+        builder.tcp(TcpFlow {
+            name: format!("{name} {n}"),
+            from,
+            to,
+            start: Instant::ZERO + Duration::from_millis(150 * n as u64),
+            amount: Amount::Unlimited,
+            sender: end(),
+            receiver: end(),
+        });
+    }
+    let mut simulation = builder.build().unwrap();
+    simulation.run(&Limits { until: Some(Instant::ZERO + Duration::from_secs(40)) }, |_| ControlFlow::Continue(())).unwrap();
+    let records: Records = simulation.into_records();
+    records.flows[1].goodput_bps
+}
+
+#[test]
+fn a_neighbour_with_cubic_keeps_its_share() {
+    for (mbps, rtt_ms, queue) in [(10, 20, 17), (10, 20, 67), (10, 50, 42)] {
+        let (fair, ours) = (cubic_beside("cubic", mbps, rtt_ms, queue), cubic_beside("auto", mbps, rtt_ms, queue));
+        assert!(ours > 0.8 * fair, "{mbps} Mbit/s, {rtt_ms} ms, {queue}: {ours}, {fair} beside CUBIC");
+    }
+}

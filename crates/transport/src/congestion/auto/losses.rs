@@ -1,0 +1,84 @@
+//! Which losses speak for congestion.
+
+/// Share of what is sent that, lost in a round, is congestion whatever the delay says, and the octets lost from which on it counts.
+const TOO_MANY: f64 = 0.3;
+const MANY_OCTETS: u64 = 12_000;
+/// What a round leaves of the counts of the rounds before.
+const KEEPS: f64 = 7.0 / 8.0;
+
+/// Octets of the latest rounds.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    allowance: f64,
+    delivered: f64,
+    explained: f64,
+    /// Not explained, and the queue was not full.
+    stray: f64,
+    /// Unexplained losses forgiven because others were explained.
+    forgiven: f64,
+    round_delivered: u64,
+    round_lost: u64,
+    /// A loss at a full queue awaits its answer.
+    due: bool,
+    /// Losses by corruption and rounds with congestion since a reduction.
+    corruptions: u32,
+}
+
+impl Losses {
+    pub fn new(allowance: f64) -> Self {
+        Self { allowance, ..Self::default() }
+    }
+
+    pub fn on_delivered(&mut self, octets: u64) {
+        self.delivered += octets as f64;
+        self.round_delivered += octets;
+    }
+
+    pub fn on_excused(&mut self, octets: u64) {
+        self.explained += octets as f64;
+        self.corruptions = self.corruptions.saturating_add(1);
+    }
+
+    /// Lost without explanation; `full`: while the queue was full.
+    pub fn on_lost(&mut self, octets: u64, full: bool) {
+        self.round_lost += octets;
+        if full && self.forgiven + octets as f64 > self.explained * self.allowance {
+            self.due = true;
+            return;
+        }
+        if full {
+            self.forgiven += octets as f64;
+        } else {
+            self.stray += octets as f64;
+        }
+        self.corruptions = self.corruptions.saturating_add(1);
+    }
+
+    /// Whether the window has to answer now; `open`: what was answered before is repaired.
+    pub fn congested(&self, open: bool) -> bool {
+        let many =
+            self.round_lost > MANY_OCTETS && self.round_lost as f64 > TOO_MANY * (self.round_lost + self.round_delivered) as f64;
+        open && (self.due || many)
+    }
+
+    pub fn answered(&mut self) {
+        (self.due, self.round_lost, self.corruptions) = (false, 0, 0);
+    }
+
+    pub fn end_round(&mut self) {
+        for count in [&mut self.delivered, &mut self.explained, &mut self.stray, &mut self.forgiven] {
+            *count *= KEEPS;
+        }
+        (self.round_delivered, self.round_lost) = (0, 0);
+    }
+
+    /// Octets corrupted for each that is delivered.
+    pub fn corrupted_share(&self) -> f64 {
+        ((self.explained + self.stray) / self.delivered.max(1.0)).min(1.0)
+    }
+
+    /// Corruption has struck more often than congestion since the latest reduction.
+    pub fn corruption_prevails(&self) -> bool {
+        self.corruptions > 1
+    }
+}

@@ -1,0 +1,363 @@
+//! One control for any path: a small queue of its own where it is alone, CUBIC's rules where others compete, and a window that falls
+//! only for losses that come when the queue is full.
+
+mod losses;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+use super::{CongestionControl, Cubic, Window};
+use crate::estimate::Recent;
+use crate::kit::{Build, Notes, Part};
+use crate::path::{Ack, LostSegment, Path, Sent};
+use crate::settings;
+use crate::time::Duration;
+use losses::Losses;
+use queue::Queue;
+
+pub(super) const PART: Part<dyn CongestionControl> = Part {
+    name: "auto",
+    summary: "Keeps a small queue where it is alone, competes by CUBIC's rules where it is not, and heeds losses that come when the queue is full.",
+    reference: "own; after FAST (Wei et al. 2006), Copa (Arun & Balakrishnan 2018), LDA_EQ and RFC 9438",
+    notes: Notes {
+        idea: "Delay tells how much of the window waits, so the window needs no loss to stop growing. A loss is a sign of congestion if it comes when the \
+               queue is as long as it ever gets, and a sign of corruption if it comes at any other time.",
+        formula: "alone: W = W (base + target) / least delay of the round, target = clamp(base / 8, 0.5 ms, 4 ms), or 1.5 segments; a loss is congestion if the \
+                  delay around it is above (mean + max) / 2 of 16 rounds; then W = 0.7 W, and no less than rate x base where corruption is more frequent",
+        threshold: "",
+        fails: "Where the queue holds a segment or two, delay says nothing: most losses then pass for corruption until a quarter of what is sent is lost.",
+        errata: "",
+    },
+    ..Part::of::<Settings>()
+};
+
+settings! {
+    /// What can be set.
+    pub struct Settings {
+        /// The queue that is aimed at, as a share of the least delay.
+        share: f64 = 0.125, 0.001..=1.0;
+        /// The least and the most that this may come to, in seconds.
+        least: f64 = 0.0005, 0.0..=1.0;
+        most: f64 = 0.004, 0.0001..=1.0;
+        /// Segments of its own that the queue may always hold.
+        segments: f64 = 1.5, 1.0..=100.0;
+        /// Unexplained losses that are forgiven, as a share of those that were explained lately.
+        allowance: f64 = 0.05, 0.0..=1.0;
+        /// Seconds after which the least delay is forgotten.
+        history: f64 = 30.0, 1.0..=3600.0;
+    }
+}
+
+impl Build<dyn CongestionControl> for Settings {
+    fn build(self) -> Box<dyn CongestionControl> {
+        Box::new(Auto::new(self))
+    }
+}
+
+/// Cuts in a row that shortened the queue by less than half of what they should have, after which it competes, and rounds of competing after which it
+/// looks whether it still has to.
+const PRESSED: u32 = 3;
+const LOOK: u32 = 128;
+/// The part of the window that every other round adds while there is no queue, at first and at most: each time it doubles. The round between shows what
+/// came of it.
+const STEP: f64 = 1.0 / 16.0;
+const MOST_STEP: f64 = 0.5;
+/// The window does not grow beyond so many times what the rate fills.
+const AHEAD: f64 = 1.25;
+/// The window falls to no less at once because of delay.
+const FALL: f64 = 0.5;
+/// Segments below which delay does not cut: with one, delayed acknowledgements would be taken for a queue.
+const LEAST: u64 = 2;
+/// Pace over window a round trip, in slow start and later.
+const FAST_PACE: f64 = 2.0;
+const PACE: f64 = 1.1;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    /// The queue is its own. Cuts in a row that hardly shortened it, and the delay that the latest one should have brought.
+    Alone { pressed: u32, cut: Option<Cut> },
+    /// It is others': rounds of competing.
+    Competing { rounds: u32 },
+}
+
+/// The window was cut to shorten the queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cut {
+    /// A least delay above this says that it did little.
+    more_than: Duration,
+    /// A round has passed since, so that its effect can be seen.
+    settled: bool,
+}
+
+const ALONE: Mode = Mode::Alone { pressed: 0, cut: None };
+
+/// A window in two modes; see the module.
+#[derive(Debug)]
+pub struct Auto {
+    settings: Settings,
+    cubic: Cubic,
+    mode: Mode,
+    /// The queue was short in the latest round.
+    room: bool,
+    queue: Queue,
+    losses: Losses,
+    /// Delivery rates of the latest rounds, in octets a second.
+    rates: Recent<2>,
+    /// `SND.NXT` when the round began: it ends when that is acknowledged.
+    until: u64,
+    /// Of the window, while there is no queue.
+    step: f64,
+    /// The latest round ended with growth.
+    grown: bool,
+    /// It was a loss to congestion that ended growth, on a path where corruption is rare: the window grows as CUBIC's.
+    careful: bool,
+    /// What is below this position was lost to the congestion that was answered.
+    answered: u64,
+    /// The window when it last stopped to compete.
+    competed: u64,
+    rate: u64,
+    /// The window before a reduction, should it prove wrong.
+    saved: u64,
+}
+
+impl Auto {
+    fn new(settings: Settings) -> Self {
+        Self {
+            cubic: Cubic::new(0.4, 0.7, true, false),
+            mode: ALONE,
+            room: true,
+            queue: Queue::new(Duration::from_secs_f64(settings.history)),
+            losses: Losses::new(settings.allowance),
+            rates: Recent::default(),
+            until: 0,
+            step: STEP,
+            grown: false,
+            careful: false,
+            answered: 0,
+            competed: 0,
+            rate: 0,
+            saved: 0,
+            settings,
+        }
+    }
+
+    /// The time that a segment takes at the rate delivered.
+    fn segment_time(&self, mss: u32) -> Duration {
+        let rate = self.rates.extent().max();
+        if rate == 0 {
+            return Duration::ZERO;
+        }
+        Duration::from_secs_f64(f64::from(mss) / rate as f64)
+    }
+
+    /// The queue that is aimed at.
+    fn target(&self, base: Duration, mss: u32) -> Duration {
+        let Settings { share, least, most, segments, .. } = self.settings;
+        let time = (base.as_secs_f64() * share).clamp(least, most.max(least));
+        Duration::from_secs_f64(time).max(self.segment_time(mss).mul_f64(segments))
+    }
+
+    /// What fills the path at the rate at which segments cross it, those damaged behind it included.
+    fn path_fill(&self, base: Duration) -> u64 {
+        (self.rates.extent().max() as f64 * base.as_secs_f64() * (1.0 + self.losses.corrupted_share())) as u64
+    }
+
+    /// The window grows as CUBIC's.
+    fn careful(&self) -> bool {
+        self.careful && !self.losses.corruption_prevails()
+    }
+
+    /// The window is a function of the delay.
+    fn steer(&mut self, window: &mut Window, ack: &Ack, least: Duration, base: Duration) {
+        let Mode::Alone { pressed, cut } = self.mode else { return };
+        let target = self.target(base, window.mss());
+        let careful = self.careful();
+        let waiting = least.saturating_sub(base);
+        let factor = ((base + target).as_secs_f64() / least.as_secs_f64()).clamp(FALL, 1.0);
+        self.room = waiting < target / 2;
+        if window.in_slow_start() {
+            return;
+        }
+        if self.room {
+            self.mode = ALONE;
+            self.grown = !self.grown && ack.window_limited && !careful;
+            if self.grown {
+                // As far as the rate follows.
+                let most = self.path_fill(base + target) as f64 * AHEAD;
+                window.grow((window.cwnd() as f64 * self.step).min(most - window.cwnd() as f64).max(0.0));
+                self.step = (self.step * 2.0).min(MOST_STEP);
+            }
+            return;
+        }
+        self.step = STEP;
+        if waiting <= target.mul_f64(1.25) {
+            self.mode = ALONE;
+            return;
+        }
+        let pressed = match cut {
+            Some(cut) if !cut.settled => {
+                self.mode = Mode::Alone { pressed, cut: Some(Cut { settled: true, ..cut }) };
+                return;
+            }
+            Some(cut) if least > cut.more_than => pressed + 1,
+            Some(_) => {
+                // The queue is its own: delay ends growth here, so that losses need not.
+                self.careful = false;
+                0
+            }
+            None => 0,
+        };
+        if pressed == 0 {
+            self.competed = window.cwnd();
+        }
+        if pressed >= PRESSED {
+            self.mode = Mode::Competing { rounds: 0 };
+            // Back to what it had, by slow start.
+            window.set_ssthresh(self.competed.max(window.cwnd()));
+            return;
+        }
+        // Whole segments: a cut by less changes nothing that could be seen.
+        let mss = u64::from(window.mss());
+        let aimed = ((window.cwnd() as f64 * factor) as u64).min(window.cwnd().saturating_sub(mss)).max(LEAST * mss);
+        let aimed = (aimed - aimed % mss).min(window.cwnd());
+        let expected = least.mul_f64(aimed as f64 / window.cwnd() as f64);
+        self.mode = Mode::Alone { pressed, cut: Some(Cut { more_than: (least + expected) / 2, settled: false }) };
+        window.set_cwnd(aimed);
+        window.set_ssthresh(window.cwnd());
+        self.cubic.on_timeout(window, ack.path);
+    }
+
+    /// The queue stands, so slow start is over: what fills the path is known by now.
+    fn end_slow_start(&mut self, window: &mut Window) {
+        let (Some(least), Some(base)) = (self.queue.standing(), self.queue.base()) else { return };
+        let target = self.target(base, window.mss());
+        if !window.in_slow_start() || least.saturating_sub(base) < target / 2 || self.mode != ALONE {
+            return;
+        }
+        self.competed = window.cwnd();
+        let factor = (base + target).as_secs_f64() / least.max(base + target).as_secs_f64();
+        window.set_cwnd((window.cwnd() as f64 * factor) as u64);
+        window.set_ssthresh(window.cwnd());
+    }
+
+    fn end_round(&mut self, window: &mut Window, ack: &Ack) {
+        self.until = ack.path.nxt;
+        let (least, base) = (self.queue.end_round(), self.queue.base());
+        self.losses.end_round();
+        self.rates.advance();
+        let (Some(least), Some(base)) = (least, base) else { return };
+        match &mut self.mode {
+            Mode::Alone { .. } => self.steer(window, ack, least, base),
+            Mode::Competing { rounds } => {
+                *rounds += 1;
+                let over = *rounds >= LOOK;
+                if over || least.saturating_sub(base) < self.target(base, window.mss()) / 4 {
+                    self.mode = ALONE;
+                }
+            }
+        }
+    }
+
+    /// Losses speak for congestion.
+    fn reduce(&mut self, window: &mut Window, path: &Path) {
+        self.answered = path.nxt;
+        self.saved = window.cwnd();
+        let climbing = window.in_slow_start();
+        let threshold = self.cubic.threshold(window, path);
+        let fill = self.queue.base().map_or(0, |base| self.path_fill(base));
+        let alone = matches!(self.mode, Mode::Alone { .. });
+        let holds = alone && self.losses.corruption_prevails();
+        let floor = if climbing || holds { fill } else { 0 };
+        let target = threshold.max(floor).min(window.cwnd());
+        window.set_ssthresh(target);
+        window.set_cwnd(target);
+        self.losses.answered();
+        (self.careful, self.step) = (!holds, STEP);
+    }
+
+    fn set_pace(&mut self, window: &Window, path: &Path) {
+        let gain = if window.in_slow_start() { FAST_PACE } else { PACE };
+        let trip = path.srtt.unwrap_or(Duration::from_millis(1)).max(Duration::from_micros(1));
+        self.rate = (window.cwnd() as f64 * gain / trip.as_secs_f64()) as u64;
+    }
+}
+
+impl CongestionControl for Auto {
+    fn is_model_based(&self) -> bool {
+        true
+    }
+
+    fn separation(&self, octets: u32) -> Option<Duration> {
+        (self.rate > 0).then(|| Duration::from_nanos((f64::from(octets) * 1e9 / self.rate as f64) as u64))
+    }
+
+    fn on_established(&mut self, window: &mut Window, path: &Path) {
+        self.until = path.nxt;
+        self.set_pace(window, path);
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        self.cubic.on_sent(sent);
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        let path = ack.path;
+        if let Some(sample) = ack.sample.filter(|sample| !sample.app_limited || sample.rate > self.rates.extent().max()) {
+            self.rates.insert(sample.rate);
+        }
+        self.queue.on_ack(ack);
+        self.losses.on_delivered(ack.delivered);
+        if self.losses.congested(path.una >= self.answered) {
+            self.reduce(window, path);
+        }
+        let grows = window.in_slow_start() || matches!(self.mode, Mode::Competing { .. }) || self.room && self.careful();
+        if grows {
+            self.cubic.on_ack(window, &Ack { in_recovery: false, acked: ack.delivered, ..*ack });
+        }
+        self.end_slow_start(window);
+        if path.una >= self.until {
+            self.end_round(window, ack);
+        }
+        self.set_pace(window, path);
+    }
+
+    fn on_lost(&mut self, window: &Window, lost: &LostSegment, _path: &Path) {
+        if lost.start >= self.answered {
+            let unit = self.segment_time(window.mss());
+            let full = self.queue.on_lost(unit);
+            self.losses.on_lost(lost.octets, full);
+        }
+    }
+
+    fn on_excused(&mut self, octets: u64) {
+        self.losses.on_excused(octets);
+    }
+
+    fn save(&mut self) {
+        self.cubic.save();
+    }
+
+    /// Losses were judged one by one.
+    fn threshold(&mut self, window: &Window, _path: &Path) -> u64 {
+        window.cwnd()
+    }
+
+    fn timeout_threshold(&mut self, window: &Window, path: &Path) -> u64 {
+        self.saved = window.cwnd();
+        let threshold = self.cubic.threshold(window, path);
+        threshold.max(self.queue.base().map_or(0, |base| self.path_fill(base))).min(window.cwnd())
+    }
+
+    fn on_timeout(&mut self, window: &mut Window, path: &Path) {
+        self.cubic.on_timeout(window, path);
+        self.answered = path.nxt;
+        self.losses.answered();
+        self.set_pace(window, path);
+    }
+
+    fn on_undo(&mut self, window: &mut Window, path: &Path) {
+        self.cubic.on_undo(window, path);
+        window.set_cwnd(window.cwnd().max(self.saved));
+        self.set_pace(window, path);
+    }
+}

@@ -1,0 +1,93 @@
+//! What delay and losses tell, by hand.
+
+use super::losses::Losses;
+use super::queue::Queue;
+use crate::path::{Ack, Path};
+use crate::segment::Options;
+use crate::time::{Duration, Instant};
+
+fn told(queue: &mut Queue, delays_ms: &[u64]) {
+    let options = Options::default();
+    for &ms in delays_ms {
+        let path = Path { now: Instant::ZERO + Duration::from_secs(1), ..Path::default() };
+        queue.on_ack(&Ack { delay: Some(Duration::from_millis(ms)), ..Ack::new(&path, &options) });
+    }
+}
+
+const UNIT: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_loss_at_a_full_queue_speaks_for_congestion_and_one_at_an_empty_queue_does_not() {
+    let mut queue = Queue::new(Duration::from_secs(30));
+    assert!(queue.on_lost(UNIT), "nothing is known: it yields");
+    told(&mut queue, &[20; 20]);
+    told(&mut queue, &[40; 20]);
+    // The mean is 30, the longest 40: full from 35 on.
+    assert!(queue.on_lost(UNIT));
+    told(&mut queue, &[34; 8]);
+    assert!(!queue.on_lost(UNIT));
+    told(&mut queue, &[37; 8]);
+    assert!(queue.on_lost(UNIT));
+    assert!(!queue.on_lost(UNIT * 9), "17 ms are less than two segments of 9 ms");
+}
+
+#[test]
+fn losses_that_come_at_any_queue_are_not_believed_when_one_meets_a_full_one() {
+    let mut queue = Queue::new(Duration::from_secs(30));
+    told(&mut queue, &[20; 40]);
+    told(&mut queue, &[40; 40]);
+    for _ in 0..8 {
+        told(&mut queue, &[30; 8]);
+        assert!(!queue.on_lost(UNIT), "at the mean");
+    }
+    told(&mut queue, &[40; 8]);
+    assert!(!queue.on_lost(UNIT), "one of nine says little");
+    assert!((0..9).any(|_| queue.on_lost(UNIT)), "(7/8)^9 = 0.3: ten in a row do");
+}
+
+#[test]
+fn a_round_has_its_least_delay_and_eight_samples_show_what_stands() {
+    let mut queue = Queue::new(Duration::from_secs(30));
+    told(&mut queue, &[30, 20, 40]);
+    assert_eq!((queue.standing(), queue.end_round(), queue.end_round()), (None, Some(Duration::from_millis(20)), None));
+    told(&mut queue, &[50, 40, 60, 50, 50, 50, 50, 50]);
+    assert_eq!((queue.standing(), queue.base()), (Some(Duration::from_millis(40)), Some(Duration::from_millis(20))));
+}
+
+#[test]
+fn unexplained_losses_are_forgiven_up_to_a_twentieth_of_those_explained() {
+    let mut losses = Losses::new(0.05);
+    losses.on_delivered(1_000_000);
+    (0..40).for_each(|_| losses.on_excused(1000));
+    losses.on_lost(1000, true);
+    losses.on_lost(1000, true);
+    assert!(!losses.congested(true), "2000 of 40,000");
+    assert!(losses.corruption_prevails());
+    losses.on_lost(1000, true);
+    assert!(losses.congested(true) && !losses.congested(false), "but not before the answer before has had its effect");
+    losses.answered();
+    assert!(!losses.congested(true) && !losses.corruption_prevails());
+}
+
+#[test]
+fn a_third_of_a_round_lost_is_congestion_whatever_the_delay() {
+    let mut losses = Losses::new(0.05);
+    losses.on_delivered(70_000);
+    losses.on_lost(30_000, false);
+    assert!(!losses.congested(true), "30 % and no more");
+    losses.on_lost(1000, false);
+    assert!(losses.congested(true));
+    losses.end_round();
+    losses.on_delivered(1000);
+    losses.on_lost(11_000, false);
+    assert!(!losses.congested(true), "a few segments say nothing");
+}
+
+#[test]
+fn what_is_corrupted_counts_as_carried() {
+    let mut losses = Losses::new(0.05);
+    losses.on_delivered(80_000);
+    losses.on_excused(15_000);
+    losses.on_lost(5000, false);
+    assert!((losses.corrupted_share() - 0.25).abs() < 1e-9);
+}

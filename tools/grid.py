@@ -1,0 +1,377 @@
+"""Measures every control on every path of a grid in the simulator, and says where `auto` misses its targets.
+
+``--measure`` runs what out/grid-whole.json does not have yet (hours) and writes it there as it goes, so that an
+interrupted one goes on where it was; without it the result of what was measured before is shown. ``--again CONTROL`` measures a
+control anew. ``--coarse`` takes a small part of the grid, of which out/grid.json keeps the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whyloss import files
+from whyloss.harm import harm
+from whyloss.scenario import Scenario
+from whyloss.sweep import Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+ROOT = Path(__file__).parent.parent
+
+#: What each control is made of in the engine; names are the kernel's where it has the same.
+CONTROLS: dict[str, dict[str, object]] = {
+    "cubic": {"scheme": "cubic"},
+    "bbr": {"scheme": "bbr"},
+    "wl_cubic_ld": {"congestion": "cubic", "differentiator": "lda-eq", "reaction": "keep", "timeout": "aware"},
+    "wl_checksum": {"scheme": "checksum-ld-hardened", "timeout": "aware"},
+    "auto": {"scheme": "auto"},
+    "auto-alone": {"scheme": "auto", "receiver": "plain"},
+}
+OURS = "auto"
+
+#: Mbit/s, round trips in ms, queues in bandwidth-delay products (5 packets at least), per cent.
+RATES = (1, 10, 100, 1000)
+TRIPS = (5, 20, 50, 200)
+QUEUES = (0.0, 0.5, 1.0, 4.0)
+SHARES = (0.1, 1.0, 5.0, 10.0)
+EFFECTS = {"damage": "damaged", "erase": "erased"}
+PATTERNS = ("single", "bursts")
+COARSE = ((1, 50), (10, 20), (100, 50), (100, 200), (1000, 5))
+#: Octets of a packet on the wire, packets of a mean burst of errors.
+PACKET = 1500
+BURST = 8
+#: Runs of those that send one object or one page, and of all others.
+SHORT_RUNS, LONG_RUNS = 40, 2
+#: Packets of a run without end, where sixty round trips do not take more.
+MOST_PACKETS = 150_000
+OBJECT, PAGE_OBJECTS, PAGE_OBJECT = "1 MB", 6, "64 kB"
+KINDS = ("one", "five", "beside", "object", "page")
+
+BASE = """
+[scenario]
+description = "A control on one path of the grid"
+seed = 2026
+duration = "10 s"
+[path]
+rate = "10 Mbps"
+delay = "10 ms"
+queue = "17 pkt"
+access.rate = "10 Gbps"
+[[flow]]
+profile = "linux"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a control is measured."""
+
+    rate: int
+    trip: int
+    queue: float
+    effect: str
+    share: float
+    pattern: str
+
+    @property
+    def product(self) -> float:
+        """What the path holds without a queue, in packets."""
+        return self.rate * 1e3 * self.trip / 8 / PACKET
+
+    @property
+    def packets(self) -> int:
+        """What its queue holds."""
+        return max(5, round(self.queue * self.product))
+
+    @property
+    def seconds(self) -> float:
+        """How long a flow without end is watched."""
+        enough = MOST_PACKETS * 8 * PACKET / (self.rate * 1e6)
+        return max(min(20, enough), 60 * self.trip / 1000)
+
+    def fields(self, kind: str, control: str) -> dict[str, object]:
+        """What a scenario has otherwise than the base."""
+        buffer = f"{max(6e6, 8 * PACKET * (self.product + self.packets)):.0f} B"
+        tcp = {"receive_buffer": buffer, "send_buffer": buffer}
+        own = {"profile": "linux", "name": "judged", "tcp": tcp, **CONTROLS[control]}
+        other = {"profile": "linux", "name": "neighbour", "tcp": tcp, "scheme": "cubic"}
+        seconds = self.seconds
+        flows: list[dict[str, object]]
+        match kind:
+            case "one":
+                flows = [own]
+            case "five":
+                flows = [{**own, "count": 5, "start_spread": "200 ms"}]
+            case "beside":
+                flows = [{**own, "start_spread": "200 ms"}, {**other, "start_spread": "200 ms"}]
+                seconds *= 2
+            case "object":
+                flows, seconds = [{**own, "size": OBJECT}], 120
+            case _:
+                flows, seconds = [{**own, "size": PAGE_OBJECT, "count": PAGE_OBJECTS}], 120
+        fields: dict[str, object] = {
+            "scenario.duration": f"{seconds} s",
+            "path.rate": f"{self.rate} Mbps",
+            "path.delay": f"{self.trip / 2} ms",
+            "path.queue": f"{self.packets} pkt",
+            "flow": flows,
+        }
+        if self.share:
+            fields["path.forward.channel"] = {"effect": self.effect, **self.errors()}
+        return fields
+
+    def errors(self) -> dict[str, object]:
+        """The channel's."""
+        if self.pattern == "single":
+            return {"loss": self.share / 100}
+        share = self.share / 100
+        return {"markov": {"stay_good": 1 - share / (1 - share) / BURST, "stay_bad": 1 - 1 / BURST}}
+
+
+def paths(coarse: bool) -> Iterator[Place]:
+    """All; small queues that come to the same are one."""
+    pairs: Iterable[tuple[int, int]] = COARSE if coarse else [(rate, trip) for rate in RATES for trip in TRIPS]
+    for rate, trip in pairs:
+        seen = set()
+        for queue in QUEUES:
+            clean = Place(rate, trip, queue, "damage", 0, "single")
+            if clean.packets in seen:
+                continue
+            seen.add(clean.packets)
+            yield clean
+            for effect in EFFECTS:
+                for pattern in PATTERNS:
+                    for share in SHARES:
+                        path = Place(rate, trip, queue, effect, share, pattern)
+                        few = share in (1.0, 5.0) if pattern == "single" else share == 1.0
+                        if not coarse or few:
+                            yield path
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a control did on a path: one value a run."""
+
+    goodput: list[float]
+    """In bit/s, of all flows judged."""
+    waiting: list[float]
+    """Mean delay in the queue, in ms."""
+    others: list[float]
+    """Goodput of the neighbour, in bit/s."""
+    times: list[float]
+    """Until everything had arrived, in ms; infinite if it had not."""
+
+
+Key = tuple[Place, str, str]
+#: Cells that are measured between two writes of the record.
+PART = 40
+
+
+class Record:
+    """What was measured, in a file that is written after each part."""
+
+    def __init__(self, file: Path) -> None:
+        """Reads what is there."""
+        self.file = file
+        self.cells: dict[Key, Cell] = {}
+        rows = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+        for *path, kind, control, goodput, waiting, others, times in rows:
+            self.cells[Place(*path), kind, control] = Cell(goodput, waiting, others, times)
+
+    def write(self) -> None:
+        """Keeps it."""
+        rows = [
+            [
+                p.rate,
+                p.trip,
+                p.queue,
+                p.effect,
+                p.share,
+                p.pattern,
+                kind,
+                control,
+                c.goodput,
+                c.waiting,
+                c.others,
+                c.times,
+            ]
+            for (p, kind, control), c in self.cells.items()
+        ]
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        files.write(self.file, "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+
+    def measure(self, keys: Sequence[Key], runs: dict[str, int], threads: int | None) -> None:
+        """Runs what is not there."""
+        for kind in KINDS:
+            wanted = [key for key in keys if key[1] == kind and key not in self.cells]
+            for begin in range(0, len(wanted), PART):
+                part = wanted[begin : begin + PART]
+                variants = {f"{n}": path.fields(kind, control) for n, (path, _, control) in enumerate(part)}
+                sweep = Sweep(Scenario.parse(BASE), runs=runs[kind]).variants("cell", variants)
+                self.cells |= reduced(part, sweep.run(threads=threads))
+                self.write()
+
+
+def reduced(part: Sequence[Key], results: Any) -> dict[Key, Cell]:
+    """Cells of what was run."""
+    columns = ["cell", "run", "transfer", "octets_delivered", "goodput_bps", "start_ns", "finished_ns", "octets"]
+    transfers: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in results.transfers.to_polars().select(columns).iter_rows(named=True):
+        transfers[int(row["cell"]), row["run"]].append(row)
+    waits: dict[int, list[float]] = defaultdict(list)
+    for row in results.links.to_polars().iter_rows(named=True):
+        if row["link"] == "path" and row["direction"] == "forward":
+            path = part[int(row["cell"])][0]
+            waits[int(row["cell"])].append(row["mean_queue_octets"] * 8e-3 / path.rate)
+    found = {}
+    for n, key in enumerate(part):
+        mine = [transfers[pair] for pair in sorted(transfers) if pair[0] == n]
+        judged = [[row for row in rows if row["transfer"].startswith("judged")] for rows in mine]
+        others = [[row for row in rows if row["transfer"].startswith("neighbour")] for rows in mine]
+        found[key] = Cell(
+            [sum(row["goodput_bps"] for row in rows) for rows in judged],
+            waits[n],
+            [sum(row["goodput_bps"] for row in rows) for rows in others],
+            [max(_time(row) for row in rows) for rows in judged],
+        )
+    return found
+
+
+def _time(row: dict[str, Any]) -> float:
+    return float("inf") if row["finished_ns"] is None else (row["finished_ns"] - row["start_ns"]) / 1e6
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest that so many do not exceed."""
+    return sorted(values)[max(0, -int(-share * len(values) // 1) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a target asks of a control on a path, and what it got."""
+
+    target: str
+    value: float
+    bound: float
+    met: bool
+
+
+def verdicts(cells: dict[Key, Cell], path: Place, ours: str) -> Iterator[Verdict]:
+    """By each target for which there are cells."""
+
+    def mean(kind: str, control: str, of: Callable[[Cell], list[float]]) -> float:
+        return statistics.fmean(of(cells[path, kind, control]))
+
+    for kind in ("one", "five"):
+        if (path, kind, ours) not in cells:
+            continue
+        rate, bbr, cubic = (mean(kind, control, lambda cell: cell.goodput) for control in (ours, "bbr", "cubic"))
+        bound = 0.98 * cubic
+        if path.share and path.effect == "damage":
+            bound = 0.98 * max(bbr, cubic)
+        elif path.share and path.share <= 2:
+            bound = max(bound, 0.95 * bbr)
+        yield Verdict(f"goodput, {kind}", rate / bound, 1, rate >= bound)
+        wait, longest = (mean(kind, control, lambda cell: cell.waiting) for control in (ours, "bbr"))
+        bound = max(longest / 2, 5)
+        yield Verdict(f"queue, {kind}", wait / bound, 1, wait <= bound)
+    if (path, "beside", ours) in cells:
+        among = cells[path, "beside", "cubic"].others
+        taken, bbr = (harm(cells[path, "beside", control].others, among).value for control in (ours, "bbr"))
+        # Where BBR itself takes next to nothing, half of it is noise.
+        bound = max(bbr / 2, 0.02) if path.share else 0.1
+        yield Verdict("harm", taken, bound, taken <= bound)
+    for kind in ("object", "page"):
+        if (path, kind, ours) not in cells:
+            continue
+        for name, share in (("median", 0.5), ("p99", 0.99)):
+            time, bbr = (percentile(cells[path, kind, control].times, share) for control in (ours, "bbr"))
+            yield Verdict(f"{kind}, {name}", time / bbr, 1, time <= bbr * 1.005)
+
+
+AXES: dict[str, Callable[[Place], str]] = {
+    "rate": lambda path: f"{path.rate} Mbit/s",
+    "round trip": lambda path: f"{path.trip} ms",
+    "queue": lambda path: f"{path.queue:g} BDP" if path.queue else "5 packets",
+    "errors": lambda path: f"{path.share:g} % {EFFECTS[path.effect]}" if path.share else "none",
+    "pattern": lambda path: path.pattern,
+}
+
+
+def summary(cells: dict[Key, Cell], ours: str) -> list[str]:
+    """Cells that meet each target, by what is varied."""
+    found = [
+        (path, verdict) for path in dict.fromkeys(key[0] for key in cells) for verdict in verdicts(cells, path, ours)
+    ]
+    targets = list(dict.fromkeys(verdict.target for _, verdict in found))
+    lines = [f"| {ours}: met of all | " + " | ".join(targets) + " |", "|---|" + "---:|" * len(targets)]
+    groups: list[tuple[str, Callable[[Place], str]]] = [("all", lambda _: "all"), *AXES.items()]
+    for axis, label in groups:
+        for value in dict.fromkeys(label(path) for path, _ in found):
+            row = []
+            for target in targets:
+                own = [v.met for path, v in found if v.target == target and label(path) == value]
+                row.append(f"{sum(own)}/{len(own)}")
+            lines.append(f"| {axis}: {value} | " + " | ".join(row) + " |")
+    return lines
+
+
+def worst(cells: dict[Key, Cell], ours: str, count: int) -> list[str]:
+    """The cells that miss by the most, for each target."""
+    lines = []
+    found = [
+        (path, verdict) for path in dict.fromkeys(key[0] for key in cells) for verdict in verdicts(cells, path, ours)
+    ]
+    for target in dict.fromkeys(verdict.target for _, verdict in found):
+        missed = [(path, v) for path, v in found if v.target == target and not v.met]
+        low = target.startswith("goodput")
+        missed.sort(key=lambda pair: (pair[1].value - pair[1].bound) * (1 if low else -1))
+        for path, v in missed[:count]:
+            lines.append(f"{target:18s} {v.value:6.2f} (bound {v.bound:.2f})  {name(path)}")
+    return lines
+
+
+def name(path: Place) -> str:
+    """In words."""
+    return ", ".join(label(path) for label in AXES.values())
+
+
+def main() -> None:
+    """Measures if asked to, and tells."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--measure", action="store_true", help="run what the record does not have")
+    parser.add_argument("--coarse", action="store_true", help="a small part of the grid")
+    parser.add_argument(
+        "--again", action="append", default=[], choices=list(CONTROLS), help="measure this control anew"
+    )
+    parser.add_argument("--only", action="append", choices=list(CONTROLS), help="judge this control")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="measure this kind")
+    parser.add_argument("--worst", type=int, default=8, help="cells to show for each target")
+    parser.add_argument("--threads", type=int, help="runs at a time")
+    chosen = parser.parse_args()
+    judged = chosen.only or [OURS]
+    controls = list(dict.fromkeys(["cubic", "bbr", *judged]))
+    record = Record(ROOT / "out" / "grid.json" if chosen.coarse else ROOT / "out" / "grid-whole.json")
+    if chosen.measure:
+        keys = [(p, k, c) for p in paths(chosen.coarse) for k in chosen.kind or KINDS for c in controls]
+        record.cells = {
+            key: cell for key, cell in record.cells.items() if key[2] not in chosen.again or key not in keys
+        }
+        few = {kind: 1 if kind in KINDS[:3] else 10 for kind in KINDS}
+        many = {kind: LONG_RUNS if kind in KINDS[:3] else SHORT_RUNS for kind in KINDS}
+        record.measure(keys, few if chosen.coarse else many, chosen.threads)
+    for control in judged:
+        cells = {key: cell for key, cell in record.cells.items() if (key[0], key[1], control) in record.cells}
+        print("\n".join(summary(cells, control)))
+        print("\n".join(worst(cells, control, chosen.worst)))
+
+
+if __name__ == "__main__":
+    main()

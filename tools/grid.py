@@ -1,8 +1,8 @@
 """Measures every control on every path of a grid in the simulator, and says where `auto` misses its targets.
 
 ``--measure`` runs what out/grid-whole.json does not have yet (hours) and writes it there as it goes, so that an
-interrupted one goes on where it was; without it the result of what was measured before is shown. ``--again CONTROL`` measures a
-control anew. ``--coarse`` takes a small part of the grid, of which out/grid.json keeps the results.
+interrupted one goes on where it was; without it the result of what was measured before is shown. ``--again CONTROL``
+measures a control anew. ``--coarse`` takes a small part of the grid, of which out/grid.json keeps the results.
 """
 
 from __future__ import annotations

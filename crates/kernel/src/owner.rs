@@ -34,12 +34,14 @@ impl Owner {
         let words = fs::read("/proc/self/cmdline").unwrap_or_default();
         let words: Vec<_> = words.split(|&octet| octet == 0).map(String::from_utf8_lossy).collect();
         let command = words.join(" ");
+        let ends = command.char_indices().map(|(at, letter)| at + letter.len_utf8());
+        let end = ends.take_while(|&end| end <= COMMAND).last().unwrap_or(0);
         Self {
             user,
             uid,
             process,
             began: began(process).unwrap_or(0),
-            command: command[..command.floor_char_boundary(COMMAND)].trim_end().to_owned(),
+            command: command[..end].trim_end().to_owned(),
             loaded_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
         }
     }

@@ -160,6 +160,41 @@ def test_shells_complete_names_and_fields(tmp_path: Path, words: str, expected: 
     assert expected in [line.partition(",")[2] for line in told.out.splitlines()]
 
 
+#: Types a line up to a tab into a shell that has taken the script, and prints what stands there then.
+_TYPED = {
+    "fish": 'whyloss completion fish | source; complete -C "whyloss {words}"',
+    "zsh": r"""
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell 'PS1=; autoload -U compinit; compinit -u -D; eval "$(whyloss completion zsh)"; echo re""ady'
+zpty -r shell seen '*ready*'
+zpty -n -w shell $'whyloss {words}\t'
+zpty -r shell seen '*{expected}*'
+print -r -- "$seen"
+zpty -d shell
+""",
+}
+
+
+@pytest.mark.parametrize("shell", ["fish", "zsh"])
+@pytest.mark.parametrize(("words", "expected"), [("reproduce garc", "garcia2004"), ("describe path.que", "path.queue")])
+def test_a_shell_completes_what_is_typed(tmp_path: Path, shell: str, words: str, expected: str) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    done = subprocess.run(
+        [program, *(["-f"] if shell == "zsh" else []), "-c", _TYPED[shell].format(words=words, expected=expected)],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path), "PATH": f"{WHYLOSS.parent}:{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert expected in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_a_script_that_the_shell_takes(tmp_path: Path, shell: str) -> None:
     done = typed(tmp_path, "completion", shell)

@@ -37,6 +37,9 @@ on data get none there and stay silent, which counts as congestion:
 SEEN = """\
 What to see: how often each scores a loss by corruption above one by congestion. At 1 it always does, at 1/2 it guesses,
 left of that it points the wrong way. Hollow: without help from the network it said nothing."""
+CURVES = """\
+What to see: the nearer a curve comes to the upper right corner, the better; on the dotted diagonal it guesses. The dot
+is where it runs by default, the number the area under the curve: 1 is always right, 0.5 by chance."""
 COLOURS = {"sender": "#2f72b8", "receiver": "#d5622a"}
 
 
@@ -148,7 +151,7 @@ def _page(part: _native.Description, measured: dict[str, Any] | None) -> str:
     undecided = 1 - (measured["all"]["decided"] or 0)
     if undecided > 0:
         where += f" {100 * undecided:.1f} % of the losses got no verdict, which counts as congestion."
-    text += [_table(head, rows), f"![A_w over A_c of {part['name']}]({part['name']}.svg)", "", where, ""]
+    text += [_table(head, rows), f"![A_w over A_c of {part['name']}]({part['name']}.svg)", "", CURVES, "", where, ""]
     return "\n".join(text)
 
 

@@ -84,7 +84,9 @@ def _gain_at_each_rate(data: Measurements) -> Iterator[Test]:
     for rate, delay in ALONE:
         for ber in _harsh(data.xs("ld", rate=rate, delay=delay)):
             ld, normal = (data.sample(series, ber, rate=rate, delay=delay) for series in ("ld", "normal"))
-            yield Comparison(f"ld − normal: {_at(rate, delay, ber)}", mean(ld - normal), ABOVE_ZERO, "kbps")
+            yield Comparison(
+                f"differentiating − normal: {_at(rate, delay, ber)}", mean(ld - normal), ABOVE_ZERO, "kbps"
+            )
 
 
 def _gain_grows(data: Measurements) -> Iterator[Test]:
@@ -96,7 +98,7 @@ def _gain_grows(data: Measurements) -> Iterator[Test]:
             if ber >= HARSH:
                 points = itertools.product((ber, before), ("ld", "normal"))
                 samples = [data.sample(series, x, rate=rate, delay=delay) for x, series in points]
-                what = f"growth of ld / normal from BER {before:.2g}: {_at(rate, delay, ber)}"
+                what = f"growth of differentiating / normal from BER {before:.2g}: {_at(rate, delay, ber)}"
                 yield Comparison(what, function_of_means(growth, samples), ABOVE_ZERO)
 
 
@@ -162,15 +164,17 @@ def small_buffer(data: Measurements) -> Test:
             what = f"{series}: change by a buffer of 20 packets / link rate, BER {ber:.2g}"
             little.append(Comparison(what, mean(change), Region(-LITTLE, LITTLE)))
         loss[series] = -np.mean(changes, axis=0)
-    somewhat = Comparison("ld: mean loss over all BER / link rate", mean(loss["ld"]), ABOVE_ZERO)
+    somewhat = Comparison("differentiating: mean loss over all BER / link rate", mean(loss["ld"]), ABOVE_ZERO)
     most = Comparison(
-        "loss of ld − loss of normal, mean over all BER / link rate", mean(loss["ld"] - loss["normal"]), ABOVE_ZERO
+        "loss of differentiating − loss of normal, mean over all BER / link rate",
+        mean(loss["ld"] - loss["normal"]),
+        ABOVE_ZERO,
     )
     return every([*little, somewhat, most])
 
 
 def gain_of_multiple_connections(data: Measurements) -> Test:
-    """GB-5: several connections gain much where errors limit one, less at 64 kbps; sometimes they beat one ld flow."""
+    """GB-5: several connections gain much where errors limit one, less at 64 kbps; sometimes they beat one that differentiates."""
     gain, lesser, better = [], [], []
     for rate, delay in ALONE:
         for ber in data.xs("multiple", rate=rate, delay=delay):
@@ -178,7 +182,7 @@ def gain_of_multiple_connections(data: Measurements) -> Test:
                 data.sample(series, ber, rate=rate, delay=delay) for series in ("multiple", "normal", "ld")
             )
             at = _at(rate, delay, ber)
-            better.append(Comparison(f"multiple − ld: {at}", mean(multiple - ld), ABOVE_ZERO, "kbps"))
+            better.append(Comparison(f"multiple − differentiating: {at}", mean(multiple - ld), ABOVE_ZERO, "kbps"))
             if ber < HARSH:
                 continue
             gain.append(Comparison(f"multiple / normal: {at}", _ratio(multiple, normal), Region(low=CONSIDERABLE)))
@@ -191,7 +195,7 @@ def gain_of_multiple_connections(data: Measurements) -> Test:
 
 
 def early_lead_of_multiple_connections(data: Measurements) -> Test:
-    """GB-6: at small error rates several connections beat one ld flow, by more the longer the delay."""
+    """GB-6: at small error rates several connections beat one that differentiates, by more the longer the delay."""
 
     def lead(rate: str, delay: str, ber: float) -> Sample:
         multiple, ld = (data.sample(series, ber, rate=rate, delay=delay) for series in ("multiple", "ld"))
@@ -200,7 +204,7 @@ def early_lead_of_multiple_connections(data: Measurements) -> Test:
     tests = []
     for rate, delay in ALONE:
         for ber in _mild(data.xs("multiple", rate=rate, delay=delay)):
-            what = f"(multiple − ld) / link rate: {_at(rate, delay, ber)}"
+            what = f"(multiple − differentiating) / link rate: {_at(rate, delay, ber)}"
             tests.append(Comparison(what, mean(lead(rate, delay, ber)), ABOVE_ZERO))
     for (rate, short), (same, long) in itertools.pairwise(ALONE):
         if rate != same:
@@ -223,14 +227,14 @@ def initial_window(data: Measurements) -> Test:
 
 
 def who_gains_with_errors(data: Measurements) -> Test:
-    """GB-8: on the shared 1 Mbps link normal flows fall with the error rate and the ld flow rises."""
+    """GB-8: on the shared 1 Mbps link normal flows fall with the error rate and the loss-differentiating flow rises."""
     cell = {"rate": "1 Mbps", "delay": "10 ms"}
     tests = []
     for series, name, expected in (
         ("single-vs-normal", "single normal flow", BELOW_ZERO),
         ("others-vs-normal", "four normal flows beside a normal flow", BELOW_ZERO),
-        ("others-vs-ld", "four normal flows beside an ld flow", BELOW_ZERO),
-        ("single-vs-ld", "ld flow", ABOVE_ZERO),
+        ("others-vs-ld", "four normal flows beside a loss-differentiating flow", BELOW_ZERO),
+        ("single-vs-ld", "loss-differentiating flow", ABOVE_ZERO),
     ):
         rates = np.array(data.xs(series, **cell))
         samples = np.array([data.sample(series, ber, **cell) for ber in rates])
@@ -244,7 +248,7 @@ def who_gains_with_errors(data: Measurements) -> Test:
 
 
 def cost_to_the_others(data: Measurements) -> Test:
-    """GB-9: the ld flow takes up to 35 % from the normal flows at 384 kbps and 10 ms, and less elsewhere."""
+    """GB-9: the differentiating flow takes up to 35 % from the normal flows at 384 kbps and 10 ms, and less elsewhere."""
 
     def reduction(rate: str, delay: str) -> dict[float, list[Sample]]:
         rates = data.xs("others-vs-ld", rate=rate, delay=delay)
@@ -358,7 +362,7 @@ def unfairness_of_multiple_connections(data: Measurements) -> Test:
 def left_by_errors(data: Measurements) -> Iterator[Comparison]:
     """What the highest error rate leaves of the error-free throughput."""
     for rate, delay in (("1 Mbps", "10 ms"), ("384 kbps", "10 ms"), ("64 kbps", "10 ms")):
-        for series, name in (("ld", "ld flow"), ("normal", "normal flow")):
+        for series, name in (("ld", "loss-differentiating flow"), ("normal", "normal flow")):
             xs = data.xs(series, rate=rate, delay=delay)
             harsh, clean = (data.sample(series, ber, rate=rate, delay=delay) for ber in (xs[-1], NONE))
             what = f"{name}: throughput at the highest BER / at none, {_at(rate, delay)}"
@@ -370,13 +374,13 @@ def relative_benefit(data: Measurements) -> Iterator[Comparison]:
     rate, delay = "1 Mbps", "10 ms"
     for ber in data.xs("ld", rate=rate, delay=delay):
         ld, normal = (data.sample(series, ber, rate=rate, delay=delay) for series in ("ld", "normal"))
-        yield Comparison(f"ld / normal: {_at(rate, delay, ber)}", _ratio(ld, normal), Region())
+        yield Comparison(f"differentiating / normal: {_at(rate, delay, ber)}", _ratio(ld, normal), Region())
 
 
 def overflows(data: Measurements) -> Iterator[Comparison]:
     """What a buffer of 20 packets loses where errors matter."""
     rate, delay = "1 Mbps", "10 ms"
-    for series, name in (("ld-20", "ld flow"), ("normal-20", "normal flow")):
+    for series, name in (("ld-20", "loss-differentiating flow"), ("normal-20", "normal flow")):
         lost = [
             data.sample(series, ber, "queue_drops", rate=rate, delay=delay)
             for ber in _harsh(data.xs(series, rate=rate, delay=delay))

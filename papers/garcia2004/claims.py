@@ -174,7 +174,7 @@ def small_buffer(data: Measurements) -> Test:
 
 
 def gain_of_multiple_connections(data: Measurements) -> Test:
-    """GB-5: several connections gain much where errors limit one, less at 64 kbps; sometimes they beat one that differentiates."""
+    """GB-5: connections gain where errors limit one, less at 64 kbps; sometimes they beat one that differentiates."""
     gain, lesser, better = [], [], []
     for rate, delay in ALONE:
         for ber in data.xs("multiple", rate=rate, delay=delay):
@@ -248,7 +248,7 @@ def who_gains_with_errors(data: Measurements) -> Test:
 
 
 def cost_to_the_others(data: Measurements) -> Test:
-    """GB-9: the differentiating flow takes up to 35 % from the normal flows at 384 kbps and 10 ms, and less elsewhere."""
+    """GB-9: the differentiating flow takes up to 35 % from normal flows at 384 kbps and 10 ms, and less elsewhere."""
 
     def reduction(rate: str, delay: str) -> dict[float, list[Sample]]:
         rates = data.xs("others-vs-ld", rate=rate, delay=delay)

@@ -185,7 +185,7 @@ def test_ctrl_c_tells_what_is_known_and_the_same_command_goes_on(tmp_path: Path)
     ("arguments", "message"),
     [
         ([], "name a scenario file, or say what the link is like with --rate"),
-        (["--rate", "10"], "path.rate"),
+        (["--rate", "10"], "--rate: found"),
         (["--rate", "1Mbps", "--loss", "150%"], "loss"),
         (["--rate", "1Mbps", "--burst", "4"], "without --loss or --damaged"),
         (["--rate", "1Mbps", "--loss", "80%", "--burst", "2"], "a share below b / (b + 1)"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from collections import Counter
 from types import SimpleNamespace
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import jsonschema
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
@@ -25,10 +28,12 @@ from conftest import ROOT, WHYLOSS, Ended
 from whyloss import InputError
 from whyloss.cli import kernel
 from whyloss.cli.app import app, main
+from whyloss.scoring import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+    from types import FrameType
 
     Call = Callable[..., Ended]
 
@@ -259,7 +264,7 @@ def test_a_connection_that_gave_up_is_not_one_without_an_end(tmp_path: Path, sma
     (tmp_path / "endless.toml").write_text(
         small.read_text().replace('size = "200 kB"', "").replace("seed = 3", 'duration = "1 s"')
     )
-    assert "unfinished" in typed(tmp_path, "run", "endless.toml").out
+    assert "open-ended" in typed(tmp_path, "run", "endless.toml").out
 
 
 @pytest.mark.parametrize(
@@ -352,9 +357,10 @@ def test_a_panic_is_one_sentence_that_says_what_to_report() -> None:
         ("plot", "--rate", "100Mbps", "--duration", "2000 s"),
         ("compare", "--rate", "100Mbps", "--loss", "1%", "--duration", "2000 s"),
         ("report", "long.toml"),
+        ("fit", ROOT / "examples" / "captures" / "policer.pcapng.zst", "-o", "path.toml", "--runs", "1000000"),
     ],
 )
-def test_ctrl_c_ends_a_command_within_a_moment(tmp_path: Path, small: Path, words: tuple[str, ...]) -> None:
+def test_ctrl_c_ends_a_command_within_a_moment(tmp_path: Path, small: Path, words: tuple[str | Path, ...]) -> None:
     (tmp_path / "long.toml").write_text(
         small.read_text().replace('size = "200 kB"', "").replace("seed = 3", 'duration = "2000000 s"')
     )
@@ -370,12 +376,41 @@ def test_ctrl_c_ends_a_command_within_a_moment(tmp_path: Path, small: Path, word
     with process:
         assert process.stderr is not None
         begun = process.stderr.readline()
+        asked = time.monotonic()
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
+    # A second at most; the machine may be busy with other tests.
+    assert time.monotonic() - asked < 5
     assert " % after " in begun
     assert process.returncode == 130, err
     assert "stopped" in err
     assert "Traceback" not in err
+    assert not (tmp_path / "path.toml").exists()
+
+
+def test_no_step_of_a_long_bootstrap_makes_ctrl_c_wait() -> None:
+    """Between two steps the interpreter hears signals; the draws do not depend on the steps."""
+    clusters, steps = 30, 0
+    rng = np.random.default_rng(7)
+    losses = 500
+    scores, cluster = rng.random(losses), rng.integers(0, clusters, losses)
+    corruption = rng.random(losses) < scores
+    few = Resampling(clusters, 50, seed=1)
+
+    def follow(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal steps
+        steps += event == "call" and frame.f_code.co_name == "_sums"
+
+    sys.setprofile(follow)
+    try:
+        many = Resampling(clusters, 20_000, seed=1)
+        areas = many.areas(scores, corruption, cluster)
+    finally:
+        sys.setprofile(None)
+    assert np.array_equal(many.weights[:50], few.weights)
+    assert np.allclose(areas[:50], few.areas(scores, corruption, cluster))
+    assert areas.shape == (20_000,)
+    assert steps == 2 * math.ceil(20_000 / 1024)
 
 
 def test_ctrl_c_while_a_picture_is_drawn(tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -485,6 +520,112 @@ def test_a_long_list_is_shortened_and_says_how_to_see_all(tmp_path: Path, small:
     assert len(re.findall(r"^flow0\.\d+ +newreno", shown.out, re.M)) == 40
     assert "… and 60 more; --json and --out have all" in shown.out
     assert len(json.loads(typed(tmp_path, "run", "many.toml", "--json").out)["transfers"]) == 100
+
+
+#: Commands that need root, a network or another machine, or print what is not for people.
+_APART = {"link", "testbed", "emulate", "serve", "fetch", "kernel", "top", "demo", "completion"}
+_WALK = """
+import sys
+from whyloss.cli import main
+for words in [line.split() for line in sys.argv[1].splitlines()]:
+    sys.argv = ["whyloss", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        for stream in (sys.stdout, sys.stderr):
+            print(f"<{words[0]}> {ended.code}", file=stream, flush=True)
+"""
+
+
+def walked(folder: Path, lines: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Commands in one process, which is started once; after each stand its name and its exit status."""
+    return subprocess.run(
+        [sys.executable, "-c", _WALK, lines],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=90,
+        check=False,
+    )
+
+
+#: What is typed, and what must be told.
+_MISTAKES = [
+    ("plot --rate 10 --delay 20ms", '--rate: found "10"; .* \\(did you mean `10Mbps`\\?\\)'),
+    ("run --rate 10Mbps --delay 20", '--delay: found "20"; .* \\(did you mean `20ms`\\?\\)'),
+    ("compare --rate 10Mbps --loss 1", '--loss: found "1"; .* \\(did you mean `1%`\\?\\)'),
+    ("run --loss 150%", '--loss: found "150%"; allowed: '),
+    ("run --rate 1Mbps --queue 100ms", '--queue: found "100ms"; allowed: at least '),
+    ("run link.toml --rate fast", '--rate: found "fast"; allowed: a bit rate'),
+    ("run link", "link: there is no such file \\(did you mean `link.toml`\\?\\)"),
+    ("run other.toml", "other.toml: there is no such file; `whyloss init` writes a scenario"),
+    ("plot cubic --rate 1Mbps", "cubic: there is no such file; a scheme is named by --scheme cubic"),
+    ("compare link.toml cubic bbr", "Schemes are named by options: --scheme cubic --scheme bbr"),
+    ("run --rate 1Mbps --scheme CUBIC", "no scheme `CUBIC` \\(did you mean `cubic`\\?\\)"),
+    ("plot --rate 1Mbps --scheme cubic,bbr", "named by itself: --scheme cubic --scheme bbr"),
+    ("--rate 1Mbps run", "It goes behind a command: run, "),
+    ("sweep link.toml", "this is a scenario, not a sweep; `whyloss run link.toml` runs it"),
+    ("run sweep.toml", "this is a sweep, not a scenario; `whyloss sweep sweep.toml` runs it"),
+    ("plot link.toml --duration 1s -o away/x.svg", "^error: away/x.svg: "),
+    ("run link.toml --set path.rat=5Mbps", "path.rat: unknown field \\(did you mean `rate`\\?\\)"),
+    ("explain empty.pcap", "empty.pcap: the file is empty; a capture begins with"),
+    ("fit header.pcap -o x.toml", "header.pcap: found no TCP data that was acknowledged"),
+    ("explain link.toml", "link.toml: begins with .*; allowed is pcap or pcapng"),
+    ("plott", "Did you mean 'plot'"),
+]
+
+
+def test_plausible_mistakes_are_told_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text('[sweep]\nbase = "link.toml"\nruns = 2\n')
+    (tmp_path / "empty.pcap").touch()
+    (tmp_path / "header.pcap").write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
+    (tmp_path / "away").symlink_to("/proc")
+    done = walked(tmp_path, "\n".join(["init link", *(words for words, _ in _MISTAKES)]))
+    _, *ended = re.split(r"^<\S+> (.*)\n", done.stderr.decode(), flags=re.M)
+    assert ended[0] == "0"
+    assert len(ended) == 2 * len(_MISTAKES) + 2
+    for (words, told), err, status in zip(_MISTAKES, ended[1:-1:2], ended[2::2], strict=True):
+        assert status in ("1", "2"), (words, err)
+        assert re.search(told, err), (words, err)
+        assert "Traceback" not in err, words
+        assert ".part" not in err, words
+
+
+def test_what_every_command_shows_fits_a_narrow_terminal_of_latin_1(tmp_path: Path) -> None:
+    link = "--rate 2Mbps --loss 1% --duration 2s"
+    capture = next((ROOT / "examples" / "captures").glob("policer.pcapng*"))
+    lines = f"""init link
+        examples
+        examples error-rates
+        run link.toml --duration 6s --queue 10pkt --set flow[0].shadows=["veno","spike"] --out out/one
+        plot {link} --scheme cubic --scheme lda-eq
+        compare {link} --max-runs 2
+        friendly cubic newreno --runs 2 --duration 2s
+        sweep sweep.toml
+        report out/one
+        schemes
+        describe lda-eq
+        describe path.queue
+        score out/one
+        roc out/one -o roc.svg
+        papers
+        reproduce garcia2004 --figure 8 --quick --reading pre-registered
+        explain {capture}
+        fit {capture} -o fitted.toml --runs 1
+        cache"""
+    (tmp_path / "sweep.toml").write_text('[sweep]\nbase = "link.toml"\nruns = 2\n[set]\nscenario.duration = "1 s"\n')
+    latin = {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    done = walked(tmp_path, lines, COLUMNS="60", NO_COLOR="1", **latin)
+    shown = done.stdout.decode("latin-1")
+    ended = dict(re.findall(r"^<(\w+)> (.*)$", shown, re.M))
+    assert set(ended) == set(app.commands) - _APART
+    assert set(ended.values()) == {"0"}, (ended, done.stderr.decode("latin-1")[-2000:])
+    assert b"\x1b" not in done.stdout + done.stderr
+    # Tables fit, as a terminal would break them anywhere; a sentence may go on below.
+    wide = [line for line in shown.splitlines() if len(line) > 60 and len(re.findall(r"\S {2,}(?=\S)", line)) > 2]
+    assert not wide, wide
+    assert "?" * 3 not in shown
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])

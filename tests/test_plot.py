@@ -268,7 +268,7 @@ def test_series_show_the_flows_that_are_asked_for(whyloss: Call, tmp_path: Path)
         (["lossy.toml", "--scheme", "cubic", "--scheme", "sack", "--as", "sequence"], "one run goes with --as"),
         ([], "name a scenario file, or say what the link is like with --rate"),
         (["--loss", "1%", "--damaged", "1%"], "allowed: one of them"),
-        (["--rate", "fast"], "path.rate"),
+        (["--rate", "fast"], "--rate: found"),
         (["--burst", "4"], "without --loss or --damaged"),
         (["lossy.toml", "--width", "20"], "--width"),
         (["lossy.toml", "--set", "path.rte=1 Mbps"], "did you mean `rate`?"),

@@ -30,6 +30,11 @@ def aside(path: Path) -> Iterator[Path]:
     try:
         yield part
         part.replace(path)
+    except OSError as failure:
+        # Who reads of it knows the name that was asked for.
+        if failure.filename in (part, str(part)):
+            failure.filename = str(path)
+        raise
     finally:
         part.unlink(missing_ok=True)
 

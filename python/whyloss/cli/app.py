@@ -48,6 +48,7 @@ UNREAD = 128 + 13
         "whyloss init my-link                    # a scenario to begin with: my-link.toml",
         "whyloss reproduce garcia2004 --quick    # a paper: its figures, and a verdict on each of its claims",
         "whyloss run SCENARIO.toml               # one scenario: who got what, what was lost and why",
+        "whyloss plot --rate 10Mbps --loss 1%    # windows on such a link, and each loss by its true cause",
         "whyloss compare --rate 10Mbps --loss 1% # is differentiation worth it on such a link?",
         "whyloss explain FILE.pcapng             # a capture: why each lost packet was lost",
         "sudo whyloss top                        # this machine: every TCP connection, and why it loses",

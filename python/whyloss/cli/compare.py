@@ -6,7 +6,6 @@ What computes is imported by the command: scipy takes longer than many a run.
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import click
 
 from whyloss.cli.console import INTERRUPTED, Command, Watch, as_json, rate, row, say, screen, table, tell_json
 from whyloss.cli.options import set_option, store_option, threads_option, with_option
-from whyloss.cli.paths import choose, complete_scheme, link_options, scheme_option
+from whyloss.cli.paths import choose, complete_scheme, link_options, retyped, scheme_option
 
 if TYPE_CHECKING:
     from whyloss.comparison import Comparison, Measured
@@ -133,22 +132,11 @@ def compare(
     if found is not None:
         _tell(found, out, picture, as_json=as_json)
         if not as_json:
-            say(f"a run to look at: {_look(scenario, link, [one.scheme for one in found.measured], sets)}")
+            say(f"a run to look at: {retyped('plot', scenario, link, [one.scheme for one in found.measured], sets)}")
     if stopped:
         say(f"stopped: finished runs are kept in {store}; the same command goes on from there")
         return INTERRUPTED
     return None
-
-
-def _look(scenario: Path | None, link: dict[str, Any], schemes: list[str], sets: tuple[str, ...]) -> str:
-    """The command that draws what happened in a run of this comparison."""
-    words = ["whyloss", "plot", *([] if scenario is None else [str(scenario)])]
-    for name, value in link.items():
-        words += [f"--{name}", f"{value:g}" if isinstance(value, float) else value]
-    for option, values in (("--scheme", schemes), ("--set", sets)):
-        for value in values:
-            words += [option, value]
-    return shlex.join(words)
 
 
 def _tell(found: Comparison, out: Path | None, picture: Path | None, *, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["STATUSES", "Command", "Group", "ask_for_linux"]
 
+#: What click says of words that a command has no place for.
+_EXTRA = re.compile(r"unexpected extra arguments? \((.+)\)")
 #: What every command's exit status means.
 STATUSES = ("0 done", "1 failed", "2 bad input", "130 interrupted", "141 nobody reads the output")
 
@@ -48,12 +51,32 @@ class _Helpful(click.Command):
             param = places.get(before) if here == "" else places.get(here[:-1]) if here.endswith("=") else None
             if param is not None:
                 raise click.BadParameter("found ''; allowed: a path", ctx, param)
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.UsageError as mistake:
+            if meant := self._meant(mistake):
+                raise click.UsageError(mistake.format_message() + meant, ctx) from None
+            raise
         for param in self.params:
             value = ctx.params.get(param.name or "")
             if isinstance(value, float) and not math.isfinite(value):
                 raise click.BadParameter(f"found {value}; allowed: a finite number", ctx, param)
         return rest
+
+    def _meant(self, mistake: click.UsageError) -> str:
+        """Where that could have stood which stands in the wrong place."""
+        if isinstance(mistake, click.NoSuchOption) and isinstance(self, click.Group):
+            option = mistake.option_name
+            found = [name for name, one in self.commands.items() if any(option in param.opts for param in one.params)]
+            return f" It goes behind a command: {', '.join(found)}." if found else ""
+        extra = _EXTRA.search(mistake.message)
+        schemes = {one["name"] for one in _native.schemes()} if extra and self._takes("--scheme") else set()
+        if extra and schemes.issuperset(extra[1].split()):
+            return f". Schemes are named by options: {' '.join(f'--scheme {name}' for name in extra[1].split())}"
+        return ""
+
+    def _takes(self, option: str) -> bool:
+        return any(option in param.opts for param in self.params)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes all of it; the examples as they stand, so that they can be copied."""

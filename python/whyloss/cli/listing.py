@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import sys
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -189,5 +190,6 @@ def table(title: str, *columns: str) -> Listing:
 
 
 def row(into: Listing, *cells: object) -> None:
-    """Adds a row of plain text."""
-    into.add(cells)
+    """Adds a row of plain text, spelt as the output will spell it: how wide it is decides how the table is laid out."""
+    known = sys.stdout.encoding or "utf-8"
+    into.add([cell.encode(known, SPELT).decode(known) if isinstance(cell, str) else cell for cell in cells])

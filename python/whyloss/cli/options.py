@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import re
 import sys
+import tomllib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from whyloss import parts
+from whyloss import _native, parts
 from whyloss.scenario import Scenario
 from whyloss.sweep import Sweep
 
@@ -45,20 +46,48 @@ def load_scenario(path: Path) -> Scenario:
     """The scenario in a file; ``-`` is the standard input."""
     if str(path) == "-":
         return Scenario.parse(sys.stdin.read(), "standard input")
-    return Scenario.load(path)
+    if not path.exists():
+        raise _native.InputError(f"{path}: there is no such file{_meant(path)}")
+    with _told_apart(path, "sweep"):
+        return Scenario.load(path)
 
 
 def load_sweep(path: Path) -> Sweep:
     """The sweep in a file; ``-`` is the standard input, in which relative paths start at the working folder."""
     if str(path) == "-":
         return Sweep.parse(sys.stdin.read(), "standard input")
-    return Sweep.load(path)
+    with _told_apart(path, "run"):
+        return Sweep.load(path)
+
+
+def _meant(path: Path) -> str:
+    """What the name of a file that is not there could have meant."""
+    if (ending := path.with_name(f"{path.name}.toml")).is_file():
+        return f" (did you mean `{ending}`?)"
+    if path.name in {one["name"] for one in _native.schemes()}:
+        return f"; a scheme is named by --scheme {path.name}"
+    return "; `whyloss init` writes a scenario to begin with, `whyloss examples` copies one"
+
+
+@contextmanager
+def _told_apart(path: Path, other: str) -> Iterator[None]:
+    """Says of a file that fails because it is of the kind that the command ``other`` takes that it is one."""
+    try:
+        yield
+    except _native.InputError as mistake:
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise mistake from None
+        if ("sweep" in tables) == (other == "sweep") and {"sweep", "flow"} & tables.keys():
+            kind, wanted = ("sweep", "scenario") if other == "sweep" else ("scenario", "sweep")
+            msg = f"{path}: this is a {kind}, not a {wanted}; `whyloss {other} {path}` runs it"
+            raise _native.InputError(msg) from None
+        raise
 
 
 def complete_field(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
     """Paths of a scenario's fields for the shell, one step further than what is typed."""
-    from whyloss import _native
-
     schema = _native.scenario_schema()
     typed, dot, last = begun.rpartition(".")
     node: dict[str, Any] = schema

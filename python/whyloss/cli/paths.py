@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import functools
+import shlex
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from whyloss import paths
+from whyloss import _native, paths
 from whyloss.cli.options import load_scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from whyloss.friendliness import Kind
     from whyloss.scenario import Scenario
 
-__all__ = ["choose", "complete_scheme", "kinds_of", "link_options", "scheme_option", "with_schemes"]
+__all__ = [
+    "as_typed",
+    "choose",
+    "complete_scheme",
+    "kinds_of",
+    "link_options",
+    "retyped",
+    "scheme_option",
+    "with_schemes",
+]
 
 _OPTIONS = (
     ("rate", "RATE", f"Bit rate of the link, such as 10Mbps.  [default: {paths.RATE}]"),
@@ -85,14 +96,49 @@ def choose(file: Path | None, link: dict[str, Any], more: dict[str, Any] | None 
     """
     given = {**link, **{name: value for name, value in (more or {}).items() if value is not None}}
     if file is not None:
-        return paths.changed(load_scenario(file), given)
+        loaded = load_scenario(file)
+        with as_typed(given):
+            return paths.changed(loaded, given)
     if not link:
         options = ", ".join(f"--{name}" for name, _, _ in _OPTIONS)
         raise click.UsageError(
             f"there is nothing to run: name a scenario file, or say what the link is like with {options}, "
             "as in --rate 10Mbps --delay 20ms --loss 1%"
         )
-    return paths.path(**given)
+    with as_typed(given):
+        return paths.path(**given)
+
+
+#: What a number without a unit was probably meant in.
+_UNITS = {"rate": "Mbps", "delay": "ms", "queue": "pkt", "loss": "%", "damaged": "%", "duration": "s"}
+
+
+@contextmanager
+def as_typed(given: Mapping[str, Any]) -> Iterator[None]:
+    """Names the option that was typed, not the field of the scenario that it is for, in what is said of its value."""
+    try:
+        yield
+    except _native.InputError as mistake:
+        for name, value in given.items():
+            _, found, rest = str(mistake).partition(f'found "{value}"')
+            if found:
+                bare = str(value).replace(".", "", 1).isdigit() and name in _UNITS
+                meant = f" (did you mean `{value}{_UNITS[name]}`?)" if bare else ""
+                raise _native.InputError(f"--{name}: {found}{rest}{meant}") from None
+        raise
+
+
+def retyped(
+    command: str, scenario: Path | None, link: Mapping[str, Any], schemes: Sequence[str], sets: Sequence[str]
+) -> str:
+    """Another command of the same scenario or link."""
+    words = ["whyloss", command, *([] if scenario is None else [str(scenario)])]
+    for name, value in link.items():
+        words += [f"--{name}", f"{value:g}" if isinstance(value, float) else value]
+    for option, values in (("--scheme", schemes), ("--set", sets)):
+        for value in values:
+            words += [option, value]
+    return shlex.join(words)
 
 
 def with_schemes(scenario: Scenario, schemes: tuple[str, ...]) -> list[tuple[str, Scenario]]:

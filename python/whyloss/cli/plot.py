@@ -15,7 +15,7 @@ import click
 from whyloss import files
 from whyloss.cli.console import Command, Watch, as_json, say, stopping, tell_json
 from whyloss.cli.options import set_option, with_option
-from whyloss.cli.paths import choose, link_options, scheme_option, with_schemes
+from whyloss.cli.paths import choose, link_options, retyped, scheme_option, with_schemes
 from whyloss.judgements import judgements
 
 if TYPE_CHECKING:
@@ -162,6 +162,9 @@ def plot(
         click.echo(path)
         for name, found in told.items():
             say(f"{name}: {found.sentence()}")
+        if len(told) > 1 and len(sources) < 2 and not any(source.is_dir() or str(source) == "-" for source in sources):
+            there = sources[0] if sources else None
+            say(f"how much each is worth, over many runs: {retyped('compare', there, link, schemes, sets)}")
 
 
 def _place(sources: tuple[Path, ...], runs: Sequence[Run]) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from whyloss.cli.options import (
     threads_option,
     with_option,
 )
-from whyloss.cli.paths import choose, link_options, scheme_option, with_schemes
+from whyloss.cli.paths import choose, link_options, retyped, scheme_option, with_schemes
 
 if TYPE_CHECKING:
     from whyloss.results import Results
@@ -122,6 +123,12 @@ def run(
         )
     else:
         _show(results)
+        seen = (
+            retyped("plot", scenario, link, schemes, sets) if out is None else f"whyloss plot {shlex.quote(str(out))}"
+        )
+        say(f"to see windows and losses over time: {seen}")
+        if str(scenario) != "-":
+            say(f"to see what other schemes get there: {retyped('compare', scenario, link, (), sets)}")
     if out is not None:
         say(f"tables: {out}")
 
@@ -209,7 +216,7 @@ _ENDS = {"timed-out": "gave up", "reset": "was reset", "refused": "was refused",
 
 def _took(transfer: dict[str, Any]) -> str:
     if transfer["finished_ns"] is None:
-        return _ENDS.get(transfer["closing"], "unfinished")
+        return _ENDS.get(transfer["closing"], "unfinished" if transfer["octets"] else "open-ended")
     return f"{(transfer['finished_ns'] - transfer['start_ns']) / 1e9:.3f} s"
 
 

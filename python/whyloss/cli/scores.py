@@ -75,7 +75,9 @@ def _read(results: Sequence[Path], unit: str, timeouts: str, collisions: str) ->
 )
 @_counting
 @click.option("--group-by", "by", multiple=True, metavar="AXIS", help="An axis of the sweep, or run, flow, scheme, …")
-@click.option("--draws", type=click.IntRange(min=0), default=1000, show_default=True, help="Draws of the bootstrap.")
+@click.option(
+    "--draws", type=click.IntRange(0, 100_000), default=1000, show_default=True, help="Draws of the bootstrap."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the bootstrap.")
 @as_json
 def score(

@@ -212,7 +212,8 @@ class Comparison:
     def basis(self) -> str:
         """What the intervals rest on, in a line."""
         runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
-        return f"{runs} of each, the same errors for all; 95 % intervals, corrected for {self.looks} looks"
+        corrected = "" if self.looks == 1 else f", corrected for {self.looks} looks"
+        return f"{runs} of each, the same errors for all; 95 % intervals{corrected}"
 
     @property
     def shortfall(self) -> str | None:

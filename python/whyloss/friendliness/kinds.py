@@ -50,6 +50,10 @@ class Kind:
                 fields.update(_named(word))
             else:
                 msg = f"`{asked}`: found `{word}`; allowed: a name, then FIELD=VALUE, with commas between them"
+                if word in names():
+                    msg += "; each scheme is named by itself: " + " ".join(
+                        f"--scheme {one}" for one in asked.split(",")
+                    )
                 raise _native.InputError(msg)
         return cls(asked, _checked(fields, asked))
 
@@ -79,7 +83,7 @@ def _named(name: str) -> dict[str, object]:
         return {"scheme": name}
     if name in names("congestion"):
         return {"congestion": name}
-    near = difflib.get_close_matches(name, names(), 1)
+    near = difflib.get_close_matches(name.lower(), names(), 1)
     meant = f" (did you mean `{near[0]}`?)" if near else ""
     msg = f"there is no scheme `{name}`{meant}; there are {', '.join(names())}"
     raise _native.InputError(msg)

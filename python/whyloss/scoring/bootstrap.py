@@ -17,6 +17,8 @@ __all__ = ["Bootstrapped", "Resampling"]
 _STEPS = 512
 #: Scores at most that the steps are chosen from.
 _LOOKED_AT = 1 << 16
+#: Draws that are computed in one go: Ctrl-C waits for no more, and memory holds no more.
+_AT_ONCE = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,16 +64,23 @@ class Resampling:
         self.clusters = clusters
         self.draws = draws if clusters > 1 else 0
         rng = np.random.default_rng(seed)
-        self.weights: NDArray[np.float64] = (
-            rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=draws).astype(np.float64)
-            if clusters > 1
-            else np.empty((0, clusters))
-        )
+        self.weights: NDArray[np.float64] = np.empty((self.draws, clusters))
+        for block in self._blocks():
+            count = len(self.weights[block])
+            self.weights[block] = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=count)
 
     def sums(self, values: NDArray[np.int64]) -> NDArray[np.float64]:
         """For each draw the sum over its clusters of ``values``, whose first axis is the cluster."""
+        found = [self._sums(values, block) for block in self._blocks()]
+        return np.concatenate([np.empty((0, *values.shape[1:])), *found])
+
+    def _blocks(self) -> list[slice]:
+        return [slice(begin, begin + _AT_ONCE) for begin in range(0, self.draws, _AT_ONCE)]
+
+    def _sums(self, values: NDArray[np.int64], block: slice) -> NDArray[np.float64]:
         flat = values.reshape(self.clusters, -1).astype(np.float64)
-        return (self.weights @ flat).reshape(self.draws, *values.shape[1:])
+        weights = self.weights[block]
+        return (weights @ flat).reshape(len(weights), *values.shape[1:])
 
     def areas(
         self, scores: NDArray[np.float64], corruption: NDArray[np.bool_], cluster: NDArray[np.int64]
@@ -86,10 +95,14 @@ class Resampling:
         step = np.searchsorted(borders, known, side="right")
         steps = borders.size + 1
         size = self.clusters * steps
-        w, c = (
-            self.sums(np.bincount((cluster * steps + step)[mask], minlength=size).reshape(self.clusters, steps))
+        counted = [
+            np.bincount((cluster * steps + step)[mask], minlength=size).reshape(self.clusters, steps)
             for mask in (corruption, ~corruption)
-        )
-        below = np.cumsum(c, axis=1) - c
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray((w * (below + c / 2)).sum(axis=1) / (w.sum(axis=1) * c.sum(axis=1)))
+        ]
+        found = []
+        for block in self._blocks():
+            w, c = (self._sums(counts, block) for counts in counted)
+            below = np.cumsum(c, axis=1) - c
+            with np.errstate(invalid="ignore", divide="ignore"):
+                found.append((w * (below + c / 2)).sum(axis=1) / (w.sum(axis=1) * c.sum(axis=1)))
+        return np.concatenate(found)

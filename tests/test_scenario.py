@@ -94,6 +94,7 @@ def test_results_are_saved_as_parquet(small: Path, tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "out" / "losses.parquet").equals(results.losses.to_polars())
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "SHA256SUMS",
+        "inputs.json",
         *(f"{name}.parquet" for name in results.names),
     }
 

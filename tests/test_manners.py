@@ -522,8 +522,8 @@ def test_a_long_list_is_shortened_and_says_how_to_see_all(tmp_path: Path, small:
     assert len(json.loads(typed(tmp_path, "run", "many.toml", "--json").out)["transfers"]) == 100
 
 
-#: Commands that need root, a network or another machine, or print what is not for people.
-_APART = {"link", "testbed", "emulate", "serve", "fetch", "kernel", "top", "demo", "completion"}
+#: Commands that need root, a network or another machine, print what is not for people, or say a sentence alone.
+_APART = {"link", "testbed", "emulate", "serve", "fetch", "kernel", "top", "demo", "completion", "verify"}
 _WALK = """
 import sys
 from whyloss.cli import main

@@ -113,6 +113,15 @@ fn what_the_engine_reports_at_more_damage() {
 }
 
 #[test]
+fn the_engines_reports_hold_at_much_damage() {
+    let Some(loaded) = Loaded::new("p1_", &["wl_checksum"]) else { return };
+    let (mbps, outcome, counts) = kernel_to_engine(&loaded, &damaging(0.1));
+    assert!(outcome.stats.damaged_received > 100, "{:?}", outcome.stats);
+    // Measured: 8.4 Mbit/s.
+    assert!(mbps > 6.0 && 2 * counts["kept"] > counts["losses"], "{mbps} Mbit/s, {counts:?}");
+}
+
+#[test]
 fn engine_and_kernel_understand_each_others_reports() {
     let Some(loaded) = Loaded::new("p1_", &["wl_checksum"]) else { return };
     let link = damaging(0.03);

@@ -41,17 +41,16 @@ fn transfer(selection: &Selection, seed: u64, forged: f64, loss: f64) -> (Durati
 #[test]
 fn forged_reports_make_nobody_faster_than_a_path_without_losses() {
     for (name, selection) in selections() {
-        let (fastest, largest) = transfer(&selection, 0, 0.0, 0.0);
-        for seed in 0..4 {
-            let (took, window) = transfer(&selection, seed, 0.5, 0.03);
+        let runs = |forged, loss| (0..4).map(move |seed| (seed, forged, loss));
+        let (fastest, _) = transfer(&selection, 0, 0.0, 0.0);
+        // Losses by themselves move the window of a control that steers by delay, also up.
+        let unforged = runs(0.0, 0.0).chain(runs(0.0, 0.03));
+        let largest = unforged.map(|(seed, forged, loss)| transfer(&selection, seed, forged, loss).1).max().unwrap();
+        for (seed, forged, loss) in runs(0.5, 0.03).chain(runs(0.5, 0.0)) {
+            let (took, window) = transfer(&selection, seed, forged, loss);
             assert!(
                 took + TOLERANCE >= fastest && window <= largest,
-                "{name}: {took} with {window}, without losses {fastest} with {largest}"
-            );
-            let (took, window) = transfer(&selection, seed, 0.5, 0.0);
-            assert!(
-                took + TOLERANCE >= fastest && window <= largest,
-                "{name}: {took} with {window}, unforged {fastest} with {largest}"
+                "{name}, {loss} lost: {took} with {window}, without losses {fastest}, unforged at most {largest}"
             );
         }
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
+import os
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -38,11 +38,12 @@ class Job:
 
     def key(self) -> str:
         """A name for its result that changes with everything that it depends on."""
+        system = os.uname()
         parts: dict[str, Any] = {
             "scenario": self.scenario.native.digest(self.run),
             "on": self.on,
             "controls": dict(self.controls),
-            "kernel": [platform.release(), platform.version()],
+            "kernel": [system.release, system.version],
             "build": build(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whyloss import _native
+from whyloss import _native, files
 from whyloss.captures import scenarios, series
 from whyloss.captures.bottleneck import Bottleneck, bottleneck
 from whyloss.captures.fates import Fates, Process, candidates
@@ -135,9 +135,9 @@ class Fit:
         text = self.text
         if self.bottleneck.trace_s is not None:
             beside = place.with_suffix(".trace")
-            beside.write_text(scenarios.trace(self.bottleneck), encoding="utf-8")
+            files.write(beside, scenarios.trace(self.bottleneck))
             text = text.replace(f'"{scenarios.TRACE}"', f'"{beside.name}"')
-        place.write_text(text + ("\n# Goodness of fit\n" + said if said else ""), encoding="utf-8")
+        files.write(place, text + ("\n# Goodness of fit\n" + said if said else ""))
         return Scenario.load(place)
 
     def goodness(self, runs: int = 5, *, progress: Callable[[int], object] | None = None) -> Goodness:

@@ -1,6 +1,9 @@
 """The release workflow builds and tries what docs/how-to/install.md says, and holds no secret."""
 
+import os
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,3 +81,29 @@ def test_the_page_of_the_package_has_absolute_links_and_pictures_alone() -> None
     places = re.findall(r"\]\(([^)\s]+)", readme) + re.findall(r"^\[[^]]+\]: (\S+)", readme, re.MULTILINE)
     assert places
     assert not [place for place in places if not place.startswith("https://")]
+
+
+@pytest.mark.parametrize(
+    ("user", "choice", "asked"),
+    [(0, "", True), (0, "as-is", False), (1000, "", False)],
+    ids=["root", "as-is", "not root"],
+)
+def test_setup_installs_for_root_alone_and_not_where_it_was_told_not_to(
+    tmp_path: Path, user: int, choice: str, asked: bool
+) -> None:
+    called = tmp_path / "called"
+    for name, text in (("apt-get", f'echo "$*" >>{called}'), ("id", f"echo {user}"), ("uname", "echo Linux")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "BPF_CLANG": "no-such-clang"}
+    done = subprocess.run(
+        [ROOT / "tools" / "kernel-part", "--install"],
+        env=environment | {"WHYLOSS_KERNEL": choice},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert called.exists() == asked
+    assert ("installing" in done.stderr) == asked
+    # The stand-in installs nothing, so clang is still missing, and that is said.
+    assert done.stderr.splitlines()[-1] == "setup: the kernel part will be left out; it needs: clang"

@@ -553,6 +553,9 @@ def walked(folder: Path, lines: str, **environment: str) -> subprocess.Completed
 #: What is typed, and what must be told.
 _MISTAKES = [
     ("plot --rate 10 --delay 20ms", '--rate: found "10"; .* \\(did you mean `10Mbps`\\?\\)'),
+    ("link 20 10Mbps -- true", 'DELAY: found "20"; .* \\(did you mean `20ms`\\?\\)'),
+    ("link 20ms 10 -- true", 'RATE: found "10"; .* \\(did you mean `10Mbps`\\?\\)'),
+    ("explain nothing.pcap", "nothing.pcap: No such file or directory$"),
     ("run --rate 10Mbps --delay 20", '--delay: found "20"; .* \\(did you mean `20ms`\\?\\)'),
     ("compare --rate 10Mbps --loss 1", '--loss: found "1"; .* \\(did you mean `1%`\\?\\)'),
     ("run --loss 150%", '--loss: found "150%"; allowed: '),
@@ -654,3 +657,21 @@ def test_every_help_fits_a_narrow_terminal_of_any_encoding(
             [line for line in rest.splitlines() if len(line) > width],
         )
         assert (command.name or "") in told
+
+
+def test_every_command_that_writes_takes_o_and_out() -> None:
+    for names, command in commands():
+        for parameter in command.params:
+            if {"-o", "--out"} & set(parameter.opts):
+                assert {"-o", "--out"} <= set(parameter.opts), names
+
+
+def test_what_is_shown_to_type_next_is_of_the_same_run(tmp_path: Path) -> None:
+    link = ["--rate", "1Mbps", "--loss", "1%"]
+    done = typed(tmp_path, "run", *link, "--scheme", "reno", "--duration", "5s", "--run", "3")
+    shown = re.findall(r": (whyloss .*)$", done.err, re.MULTILINE)
+    assert shown == [
+        "whyloss plot --rate 1Mbps --loss 1% --duration 5s --run 3 --scheme reno",
+        "whyloss compare --rate 1Mbps --loss 1% --duration 5s",
+    ]
+    assert "true cause" in done.out

@@ -10,10 +10,10 @@ EXTRAS = {
     "PIL": "plot",
     "matplotlib": "plot",
     "numpy": "plot",
+    "scipy": "plot",
     "jinja2": "report",
     "markdown_it": "report",
     "markupsafe": "report",
-    "scipy": "report",
     "prometheus_client": "top",
     "textual": "top",
 }

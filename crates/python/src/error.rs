@@ -67,16 +67,26 @@ fn line_in(py: Python<'_>, error: &PyErr, file: &str) -> PyResult<Option<u32>> {
     Ok(line)
 }
 
+/// What `error` says, without the number that Rust adds to what the system said.
+pub fn told(error: impl fmt::Display) -> String {
+    let text = error.to_string();
+    let Some((before, after)) = text.split_once(" (os error ") else { return text };
+    match after.split_once(')') {
+        Some((number, rest)) if number.bytes().all(|digit| digit.is_ascii_digit()) => format!("{before}{rest}"),
+        _ => text,
+    }
+}
+
 /// The exception that says what `error` says.
 pub fn raise(error: &Error) -> PyErr {
     match error {
-        Error::Input(_) => InputError::new_err(error.to_string()),
+        Error::Input(_) => InputError::new_err(told(error)),
         Error::Part(failure) => Python::attach(|py| {
-            let told = PartError::new_err(error.to_string());
-            told.set_cause(py, failure.source.downcast_ref::<Raised>().map(|raised| raised.error.clone_ref(py)));
-            told
+            let raised = PartError::new_err(error.to_string());
+            raised.set_cause(py, failure.source.downcast_ref::<Raised>().map(|raised| raised.error.clone_ref(py)));
+            raised
         }),
         Error::Cancelled => PyKeyboardInterrupt::new_err(()),
-        _ => WhylossError::new_err(error.to_string()),
+        _ => WhylossError::new_err(told(error)),
     }
 }

@@ -1,6 +1,6 @@
 //! Captures explained.
 
-use crate::error::{InputError, WhylossError};
+use crate::error::{told, InputError, WhylossError};
 use crate::table::Table;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -231,5 +231,5 @@ fn place(name: &str) -> PyResult<Place> {
 }
 
 fn refuse(error: &CaptureError) -> PyErr {
-    InputError::new_err(error.to_string())
+    InputError::new_err(told(error))
 }

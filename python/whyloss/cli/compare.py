@@ -70,6 +70,7 @@ class Share(click.ParamType[float]):
 @set_option
 @with_option
 @click.option(
+    "-o",
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for tables (Parquet) and figure.",
@@ -132,7 +133,8 @@ def compare(
     if found is not None:
         _tell(found, out, picture, as_json=as_json)
         if not as_json:
-            say(f"a run to look at: {retyped('plot', scenario, link, [one.scheme for one in found.measured], sets)}")
+            names = [one.scheme for one in found.measured]
+            say(f"a run to look at: {retyped('plot', scenario, link, names, sets, duration=duration)}")
     if stopped:
         say(f"stopped: finished runs are kept in {store}; the same command goes on from there")
         return INTERRUPTED

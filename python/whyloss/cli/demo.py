@@ -47,6 +47,7 @@ def demo() -> None:
     help="Congestion control of a flow; one flow for each.",
 )
 @click.option(
+    "-o",
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("out/demo-kernel"),

@@ -99,7 +99,10 @@ class Watch:
 )
 @click.option("--connection", type=click.IntRange(min=0), metavar="N", help="Show this connection, loss by loss.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for all tables (Parquet) and report.html."
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for all tables (Parquet) and report.html.",
 )
 @click.option(
     "--html", type=click.Path(path_type=Path, dir_okay=False), help="A page with diagrams of the worst connections."

@@ -76,6 +76,7 @@ def _world(name: str, metavar: str, text: str) -> Callable[[F], F]:
 @set_option
 @with_option
 @click.option(
+    "-o",
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for tables (Parquet) and figure. [default: out/friendly-A-B]",

@@ -11,6 +11,7 @@ from whyloss import paths
 from whyloss.behind import Link
 from whyloss.cli.console import Command, say
 from whyloss.cli.options import without_option
+from whyloss.cli.paths import as_typed
 from whyloss.testbed import flaws
 
 __all__ = ["link"]
@@ -59,7 +60,9 @@ def link(delay: str, rate: str, command: tuple[str, ...], direction: str, quiet:
 
     Exit status: that of the program; 127 if there is none of that name.
     """
-    scenario = paths.path(rate=rate, delay=delay, **{name: value for name, value in given.items() if value is not None})
+    typed = {"rate": rate, "delay": delay} | {name: value for name, value in given.items() if value is not None}
+    with as_typed(typed, arguments=("delay", "rate")):
+        scenario = paths.path(**typed)
     if direction != "down":
         document = scenario.to_dict()
         forward = document["path"].get("forward", {})

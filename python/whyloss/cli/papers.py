@@ -91,6 +91,7 @@ def _complete(_context: click.Context, _parameter: click.Parameter, begun: str) 
 @click.option("--all-readings", is_flag=True, help="Every reading that the paper's folder describes.")
 @click.option("--quick", is_flag=True, help="Fewer repetitions: done sooner, with wider intervals.")
 @click.option(
+    "-o",
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for report and figures. [default: out/PAPER]",

@@ -13,10 +13,10 @@ from whyloss import _native, paths
 from whyloss.cli.options import load_scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from whyloss.friendliness import Kind
+    from whyloss.kinds import Kind
     from whyloss.scenario import Scenario
 
 __all__ = [
@@ -62,7 +62,7 @@ def link_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def complete_scheme(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
     """Names of schemes for the shell."""
-    from whyloss.friendliness import names
+    from whyloss.kinds import names
 
     return [name for name in names() if name.startswith(begun)]
 
@@ -78,7 +78,7 @@ def kinds_of(schemes: tuple[str, ...]) -> list[Kind]:
     Raises:
         whyloss.InputError: one does not exist, or is named twice.
     """
-    from whyloss.friendliness import Kind  # Late: scipy takes longer to import than many a run takes.
+    from whyloss.kinds import Kind
 
     twice = [name for number, name in enumerate(schemes) if name in schemes[:number]]
     if twice:
@@ -114,8 +114,13 @@ _UNITS = {"rate": "Mbps", "delay": "ms", "queue": "pkt", "loss": "%", "damaged":
 
 
 @contextmanager
-def as_typed(given: Mapping[str, Any]) -> Iterator[None]:
-    """Names the option that was typed, not the field of the scenario that it is for, in what is said of its value."""
+def as_typed(given: Mapping[str, Any], arguments: Collection[str] = ()) -> Iterator[None]:
+    """Names the option that was typed, not the field of the scenario that it is for, in what is said of its value.
+
+    Args:
+        given: what was typed, by the names of options.
+        arguments: those that were typed without a name.
+    """
     try:
         yield
     except _native.InputError as mistake:
@@ -124,17 +129,24 @@ def as_typed(given: Mapping[str, Any]) -> Iterator[None]:
             if found:
                 bare = str(value).replace(".", "", 1).isdigit() and name in _UNITS
                 meant = f" (did you mean `{value}{_UNITS[name]}`?)" if bare else ""
-                raise _native.InputError(f"--{name}: {found}{rest}{meant}") from None
+                typed = name.upper() if name in arguments else f"--{name}"
+                raise _native.InputError(f"{typed}: {found}{rest}{meant}") from None
         raise
 
 
 def retyped(
-    command: str, scenario: Path | None, link: Mapping[str, Any], schemes: Sequence[str], sets: Sequence[str]
+    command: str,
+    scenario: Path | None,
+    link: Mapping[str, Any],
+    schemes: Sequence[str],
+    sets: Sequence[str],
+    **more: object,
 ) -> str:
-    """Another command of the same scenario or link."""
+    """Another command of the same scenario or link; of ``more`` options, those that have a value."""
     words = ["whyloss", command, *([] if scenario is None else [str(scenario)])]
-    for name, value in link.items():
-        words += [f"--{name}", f"{value:g}" if isinstance(value, float) else value]
+    for name, value in {**link, **more}.items():
+        if value:
+            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
     for option, values in (("--scheme", schemes), ("--set", sets)):
         for value in values:
             words += [option, value]

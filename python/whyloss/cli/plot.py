@@ -85,7 +85,8 @@ class Time(click.ParamType[int]):
 @click.option("--packets", type=click.IntRange(min=1), help="For a ladder diagram: so many packets at most.")
 @click.option(
     "-o",
-    "--output",
+    "--out",
+    "output",
     type=click.Path(path_type=Path, dir_okay=False),
     help="SVG, PNG, PDF or HTML file (to zoom into). [default: KIND.svg in the folder, or in out/NAME]",
 )
@@ -135,10 +136,10 @@ def plot(
         raise click.BadParameter(f"goes with --as ladder only, not with --as {kind}", param_hint="--packets")
     if output is not None and output.suffix not in _ENDINGS:
         raise click.BadParameter(
-            f"found {output.name!r}; allowed: a name that ends in .svg, .png, .pdf or .html", param_hint="--output"
+            f"found {output.name!r}; allowed: a name that ends in .svg, .png, .pdf or .html", param_hint="--out"
         )
     if output is not None and output.suffix == ".html" and kind == "ladder":
-        raise click.BadParameter("a ladder diagram is a picture; allowed: .svg, .png or .pdf", param_hint="--output")
+        raise click.BadParameter("a ladder diagram is a picture; allowed: .svg, .png or .pdf", param_hint="--out")
     if kind != "series" and max(len(sources), len(schemes)) > 1:
         raise click.BadParameter(f"one run goes with --as {kind}; allowed for several: series", param_hint="--as")
     span = traces.Span(start, end)
@@ -164,7 +165,8 @@ def plot(
             say(f"{name}: {found.sentence()}")
         if len(told) > 1 and len(sources) < 2 and not any(source.is_dir() or str(source) == "-" for source in sources):
             there = sources[0] if sources else None
-            say(f"how much each is worth, over many runs: {retyped('compare', there, link, schemes, sets)}")
+            over_many = retyped("compare", there, link, schemes, sets, duration=duration)
+            say(f"how much each is worth, over many runs: {over_many}")
 
 
 def _place(sources: tuple[Path, ...], runs: Sequence[Run]) -> Path:

@@ -63,6 +63,7 @@ ALL = "--json and --out have all"
     help="Number of the run: other numbers, other random errors.",
 )
 @click.option(
+    "-o",
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for all tables (Parquet) and packet captures.",
@@ -124,11 +125,14 @@ def run(
     else:
         _show(results)
         seen = (
-            retyped("plot", scenario, link, schemes, sets) if out is None else f"whyloss plot {shlex.quote(str(out))}"
+            retyped("plot", scenario, link, schemes, sets, duration=duration, run=number)
+            if out is None
+            else f"whyloss plot {shlex.quote(str(out))}"
         )
         say(f"to see windows and losses over time: {seen}")
         if str(scenario) != "-":
-            say(f"to see what other schemes get there: {retyped('compare', scenario, link, (), sets)}")
+            others = retyped("compare", scenario, link, (), sets, duration=duration)
+            say(f"to see what other schemes get there: {others}")
     if out is not None:
         say(f"tables: {out}")
 
@@ -196,10 +200,13 @@ def _show(results: Results) -> None:
         screen.print(listing.shortened(ALL))
     losses = _losses(results)
     if len(losses):
-        listing = table("\nWhat was lost, and what the sender made of it", *losses.columns[:-1], ">losses")
+        headings = ("flow", "true cause", "verdict", "window", ">losses")
+        listing = table("\nWhat was lost, and what the sender made of it", *headings)
         for cells in losses.iter_rows():
             row(listing, *cells)
         screen.print(listing.shortened(ALL))
+        if "covered" in losses["judgement"]:
+            screen.print("covered: the window had been reduced for an earlier loss of the episode", markup=False)
     if len(boxes := results.middleboxes.to_polars()):
         counted = (">seen", ">stopped", ">sent", ">flows", ">memory")
         listing = table("\nWhat routers did", "router", "link", "kind", *counted)
@@ -234,6 +241,7 @@ def _took(transfer: dict[str, Any]) -> str:
 @set_option
 @with_option
 @click.option(
+    "-o",
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the tables (Parquet). [default: out/NAME]",

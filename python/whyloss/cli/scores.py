@@ -176,7 +176,8 @@ def _number(value: float | None) -> str:
 @_counting
 @click.option(
     "-o",
-    "--output",
+    "--out",
+    "output",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
     help="The picture, .svg or .png.",

@@ -143,6 +143,7 @@ def emulation(command: Callable[..., int | None]) -> Callable[..., int | None]:
             help="Number of the run: other numbers, other random errors.",
         ),
         click.option(
+            "-o",
             "--out",
             type=click.Path(path_type=Path, file_okay=False),
             help="Folder for packets.parquet (what became of each packet, and why) and audit.json.",

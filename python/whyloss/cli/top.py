@@ -177,6 +177,8 @@ def _print(
             objects = [machine.as_json(), *(line.as_json(machine.time_s) for line in lines)]
             sys.stdout.write("".join(json.dumps(value, ensure_ascii=False) + "\n" for value in objects))
             sys.stdout.flush()
+        elif once and not machine.lines:
+            say(f"no TCP connection in these {interval:g} s")
         elif once:
             listing = table("", *(column.title if column.left else f">{column.title}" for column in COLUMNS))
             for line in ordered(machine.lines, sort_key, reverse=reverse):

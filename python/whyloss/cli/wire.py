@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["fetch", "serve"]
+
+#: Seconds without an octet after which somebody without a terminal is told.
+PATIENCE_S = 3
 
 
 class Address(click.ParamType[IPv4Address | IPv6Address]):
@@ -136,7 +140,8 @@ def serve(path: Path, port: int, limit: int | None, as_json: bool, shadows: tupl
 @click.argument("url", metavar="URL")
 @click.option(
     "-o",
-    "--output",
+    "--out",
+    "output",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     help="File to write; `-` is standard output. [default: the URL's last part, in the current folder]",
 )
@@ -161,8 +166,21 @@ def fetch(url: str, output: Path | None, as_json: bool, shadows: tuple[str, ...]
         disable=not err.is_terminal,
     )
     task = bars.add_task(f"fetching {url}", total=None)
+    # A server that is not there takes a minute to be given up.
+    waiting = threading.Timer(PATIENCE_S, say, [f"waiting for {url}"])
+    if bars.disable:
+        waiting.start()
+
+    def watch(octets: int, total: int | None) -> None:
+        if octets:
+            waiting.cancel()
+        bars.update(task, completed=octets, total=total)
+
     with stopping(lambda: "nothing is kept of the file"), bars:
-        report = host.fetch(url, output, lambda octets, total: bars.update(task, completed=octets, total=total))
+        try:
+            report = host.fetch(url, output, watch)
+        finally:
+            waiting.cancel()
     if as_json:
         tell_json(report)
         return

@@ -14,8 +14,8 @@ import polars as pl
 from whyloss import _native
 from whyloss.comparison.result import Comparison, Difference, Measured
 from whyloss.comparison.worlds import ALONE, YARDSTICK, worlds
-from whyloss.friendliness import Kind
 from whyloss.judgements import judgements
+from whyloss.kinds import Kind
 from whyloss.paths import path, told
 from whyloss.scenario import Scenario
 from whyloss.sweep import Sweep

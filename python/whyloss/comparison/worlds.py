@@ -11,7 +11,7 @@ from whyloss.paths import KIND, onto
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whyloss.friendliness import Kind
+    from whyloss.kinds import Kind
     from whyloss.scenario import Scenario
 
 __all__ = ["ALONE", "BESIDE", "YARDSTICK", "Worlds", "worlds"]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from whyloss import _native
-from whyloss.friendliness.kinds import Kind, names
 from whyloss.friendliness.result import Effect, Friendliness
 from whyloss.friendliness.worlds import dumbbell, load, mixtures, told
 from whyloss.harm import goodputs
+from whyloss.kinds import Kind, names
 from whyloss.sweep import Sweep
 
 if TYPE_CHECKING:

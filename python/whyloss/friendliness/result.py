@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from whyloss.friendliness.kinds import Kind
+    from whyloss.kinds import Kind
     from whyloss.results import Results
     from whyloss.stats import Estimate, Sample
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
-    from whyloss.friendliness.kinds import Kind
+    from whyloss.kinds import Kind
 
 __all__ = ["DURATION", "dumbbell", "load", "mixes", "mixtures", "told"]
 

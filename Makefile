@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
 # Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python worlds cores reporting soak soak-capture bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs model model-captures lock sdist wheel clean distclean
+.PHONY: help setup demo test test-rust test-python worlds cores reporting soak soak-capture bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs grid model model-captures lock sdist wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -136,6 +136,7 @@ generated: build ## Write again what is generated from the code: pages and schem
 	$(BIN)/python tools/neighbourly.py
 	$(BIN)/python tools/plots.py
 	$(BIN)/python tools/effect.py
+	$(BIN)/python tools/grid.py
 
 docs: build ## Build the documentation site in out/site, without the network; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
@@ -146,6 +147,9 @@ verdicts: build ## Run the papers in full in all their readings; writes their ve
 
 tradeoffs: build ## Measure all differentiators on the benchmark again; writes docs/differentiators
 	$(BIN)/python tools/differentiators.py --measure
+
+grid: build ## Measure the control `auto` on a part of the grid of paths (minutes); writes docs/what-to-use/grid.md
+	$(BIN)/python tools/grid.py --measure
 
 model: ## Train the learned differentiator anew on simulated worlds; writes its Rust table and docs/learned.md
 	mkdir -p out

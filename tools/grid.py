@@ -1,14 +1,16 @@
 """Measures every control on every path of a grid in the simulator, and says where `auto` misses its targets.
 
-``--measure`` runs what out/grid-whole.json does not have yet (hours) and writes it there as it goes, so that an
-interrupted one goes on where it was; without it the result of what was measured before is shown. ``--again CONTROL``
-measures a control anew. ``--coarse`` takes a small part of the grid, of which out/grid.json keeps the results.
+Without options it writes the tables of docs/what-to-use/grid.md from what was measured of a part of the grid, which
+docs/what-to-use/grid.json keeps. ``--measure`` first runs what is not there yet, ``--again CONTROL`` a control anew.
+``--whole`` takes the whole grid (hours), keeps it in out/grid-whole.json, and prints the tables. What was interrupted
+goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "what-to-use" / "grid.md"
+#: Tables stand between ``<!-- grid: NAME -->`` and ``<!-- grid: end -->``.
+BLOCK = re.compile(r"(<!-- grid: (targets|misses|cells) -->\n).*?(<!-- grid: end -->)", re.DOTALL)
 
 #: What each control is made of in the engine; names are the kernel's where it has the same.
 CONTROLS: dict[str, dict[str, object]] = {
@@ -35,6 +40,8 @@ CONTROLS: dict[str, dict[str, object]] = {
     "auto-alone": {"scheme": "auto", "receiver": "plain"},
 }
 OURS = "auto"
+#: The same where the other end has nothing of it.
+ALONE = "auto-alone"
 
 #: Mbit/s, round trips in ms, queues in bandwidth-delay products (5 packets at least), per cent.
 RATES = (1, 10, 100, 1000)
@@ -197,10 +204,7 @@ class Record:
                 p.pattern,
                 kind,
                 control,
-                c.goodput,
-                c.waiting,
-                c.others,
-                c.times,
+                *([float(f"{value:.5g}") for value in values] for values in (c.goodput, c.waiting, c.others, c.times)),
             ]
             for (p, kind, control), c in self.cells.items()
         ]
@@ -325,7 +329,7 @@ def summary(cells: dict[Key, Cell], ours: str) -> list[str]:
 
 def worst(cells: dict[Key, Cell], ours: str, count: int) -> list[str]:
     """The cells that miss by the most, for each target."""
-    lines = []
+    lines = ["| target | path | value | bound |", "|---|---|---:|---:|"]
     found = [
         (path, verdict) for path in dict.fromkeys(key[0] for key in cells) for verdict in verdicts(cells, path, ours)
     ]
@@ -334,8 +338,49 @@ def worst(cells: dict[Key, Cell], ours: str, count: int) -> list[str]:
         low = target.startswith("goodput")
         missed.sort(key=lambda pair: (pair[1].value - pair[1].bound) * (1 if low else -1))
         for path, v in missed[:count]:
-            lines.append(f"{target:18s} {v.value:6.2f} (bound {v.bound:.2f})  {name(path)}")
+            lines.append(f"| {target} | {name(path)} | {v.value:.2f} | {v.bound:.2f} |")
     return lines
+
+
+def each(cells: dict[Key, Cell], ours: str) -> list[str]:
+    """What one flow of each control carries on each path, and what its neighbour loses."""
+    lines = [
+        f"| path | queue | errors | `{ours}` | `bbr` | `cubic` | harm: `{ours}` / `bbr` | misses |",
+        "|---|---|---|---:|---:|---:|---:|---|",
+    ]
+
+    def alone(path: Place, control: str) -> str:
+        cell = cells[path, "one", control]
+        return f"{statistics.fmean(cell.goodput) / 1e6:.3g} · {statistics.fmean(cell.waiting):.0f} ms"
+
+    for path in dict.fromkeys(key[0] for key in cells):
+        among = cells[path, "beside", "cubic"].others
+        harms = (harm(cells[path, "beside", control].others, among).value for control in (ours, "bbr"))
+        row = [
+            f"{path.rate} Mbit/s, {path.trip} ms",
+            AXES["queue"](path),
+            AXES["errors"](path) + (", bursts" if path.pattern == "bursts" else ""),
+            *(alone(path, control) for control in (ours, "bbr", "cubic")),
+            " / ".join(f"{100 * value:+.0f} %".replace("-", "−") for value in harms),
+            ", ".join(verdict.target for verdict in verdicts(cells, path, ours) if not verdict.met),
+        ]
+        lines.append(f"| {' | '.join(row)} |")
+    return lines
+
+
+def page(cells: dict[Key, Cell], controls: Sequence[str], count: int) -> str:
+    """The page with its tables."""
+    tables = {
+        "targets": "\n\n".join("\n".join(summary(judging(cells, control), control)) for control in controls),
+        "misses": "\n".join(worst(judging(cells, OURS), OURS, count)),
+        "cells": "\n".join(each(judging(cells, OURS), OURS)),
+    }
+    return BLOCK.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", PAGE.read_text(encoding="utf-8"))
+
+
+def judging(cells: dict[Key, Cell], control: str) -> dict[Key, Cell]:
+    """The cells of paths and kinds in which a control was measured."""
+    return {key: cell for key, cell in cells.items() if (key[0], key[1], control) in cells}
 
 
 def name(path: Place) -> str:
@@ -344,33 +389,35 @@ def name(path: Place) -> str:
 
 
 def main() -> None:
-    """Measures if asked to, and tells."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Measures if asked to, and writes or tells."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure", action="store_true", help="run what the record does not have")
-    parser.add_argument("--coarse", action="store_true", help="a small part of the grid")
+    parser.add_argument("--whole", action="store_true", help="the whole grid instead of a part of it")
     parser.add_argument(
         "--again", action="append", default=[], choices=list(CONTROLS), help="measure this control anew"
     )
     parser.add_argument("--only", action="append", choices=list(CONTROLS), help="judge this control")
     parser.add_argument("--kind", action="append", choices=KINDS, help="measure this kind")
-    parser.add_argument("--worst", type=int, default=8, help="cells to show for each target")
+    parser.add_argument("--worst", type=int, default=5, help="cells to show for each target")
     parser.add_argument("--threads", type=int, help="runs at a time")
     chosen = parser.parse_args()
-    judged = chosen.only or [OURS]
-    controls = list(dict.fromkeys(["cubic", "bbr", *judged]))
-    record = Record(ROOT / "out" / "grid.json" if chosen.coarse else ROOT / "out" / "grid-whole.json")
+    judged = chosen.only or [OURS, ALONE]
+    record = Record(ROOT / "out" / "grid-whole.json" if chosen.whole else PAGE.with_suffix(".json"))
     if chosen.measure:
-        keys = [(p, k, c) for p in paths(chosen.coarse) for k in chosen.kind or KINDS for c in controls]
+        controls = dict.fromkeys(["cubic", "bbr", *judged])
+        keys = [(p, k, c) for p in paths(not chosen.whole) for k in chosen.kind or KINDS for c in controls]
         record.cells = {
             key: cell for key, cell in record.cells.items() if key[2] not in chosen.again or key not in keys
         }
         few = {kind: 1 if kind in KINDS[:3] else 10 for kind in KINDS}
         many = {kind: LONG_RUNS if kind in KINDS[:3] else SHORT_RUNS for kind in KINDS}
-        record.measure(keys, few if chosen.coarse else many, chosen.threads)
+        record.measure(keys, many if chosen.whole else few, chosen.threads)
+    if not chosen.whole:
+        files.write(PAGE, page(record.cells, judged, chosen.worst))
+        return
     for control in judged:
-        cells = {key: cell for key, cell in record.cells.items() if (key[0], key[1], control) in record.cells}
-        print("\n".join(summary(cells, control)))
-        print("\n".join(worst(cells, control, chosen.worst)))
+        cells = judging(record.cells, control)
+        print("\n".join([*summary(cells, control), "", *worst(cells, control, chosen.worst)]))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ ERAS: Mapping[str, Mapping[str, Any]] = {
         "profile": "ns2",
         "scheme": "newreno",
         "congestion": "newreno",
-        "tcp": {"receive_buffer": "200 kB", "window_scaling": True},
+        "tcp": {"receive_buffer": "200 kB", "initial_ssthresh": "200 kB", "window_scaling": True},
     },
     "newreno": {"profile": "modern", "congestion": "newreno"},
     "cubic": {"profile": "modern", "congestion": "cubic"},

@@ -7,6 +7,7 @@ use crate::format::{Chain, Document, Flow, Host, Input, Links, Segments, Shape, 
 use crate::network::{Link, Network, NetworkNode, Transfer};
 use crate::ways::Way;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use whyloss_sim::{Move, QueueLimit};
 use whyloss_transport::quantity::Length;
 use whyloss_transport::scheme::Catalogue;
@@ -16,7 +17,10 @@ use whyloss_transport::{BitRate, Duration};
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(3600);
 
 /// Hosts of a kind, at most.
-const MOST_OF_A_KIND: u32 = 10_000;
+const MOST_OF_A_KIND: u32 = 1_000_000;
+
+/// Nodes that kinds of hosts may come to, and links, at most: what [`MOST_CONNECTIONS`] need that have hosts of their own.
+const MOST_NODES: usize = 2_100_000;
 
 /// The names of hosts of a kind.
 fn of_kind(name: &str, count: Option<u32>) -> Vec<String> {
@@ -57,8 +61,15 @@ const NETWORKS: &str = "[path], [dumbbell], [chain], or [[host]], [[router]] and
 impl Network {
     /// Writes out the network of `document`, in which names of algorithms mean what they mean in `catalogue`.
     pub fn new(document: &Document, catalogue: &Catalogue) -> Result<Self, InputError> {
-        let mut network =
-            Self { nodes: Vec::new(), links: Vec::new(), middleboxes: Vec::new(), flows: Vec::new(), transfers: Vec::new() };
+        let mut network = Self {
+            nodes: Vec::new(),
+            links: Vec::new(),
+            middleboxes: Vec::new(),
+            flows: Vec::new(),
+            transfers: Vec::new(),
+            named: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+        };
         check_cost(&document.flow)?;
         let free = !(document.host.is_empty() && document.router.is_empty() && document.link.is_empty());
         match (&document.path, &document.dumbbell, &document.chain, free) {
@@ -86,8 +97,10 @@ impl Network {
     }
 
     fn node(&mut self, name: impl Into<String>, host: bool) -> usize {
-        self.nodes.push(NetworkNode { name: name.into(), host, position: None, input: Input::default(), moves: Vec::new() });
-        self.nodes.len() - 1
+        let (name, number) = (name.into(), self.nodes.len());
+        self.named.insert(name.clone(), number);
+        self.nodes.push(NetworkNode { name, host, position: None, input: Input::default(), moves: Vec::new() });
+        number
     }
 
     fn link(&mut self, name: impl Into<String>, ends: [usize; 2], shape: &Shape, field: &str) -> Result<(), InputError> {
@@ -169,10 +182,11 @@ impl Network {
         spec.check().map_err(|error| {
             InputError::default().at(format!("radio.{}", error.field)).found(error.found).allowed(error.allowed)
         })?;
+        let names: BTreeSet<_> = self.links.iter().map(|link| link.name.clone()).collect();
         for (index, &(a, here)) in stations.iter().enumerate() {
             for &(b, _) in stations[index + 1..].iter().filter(|(_, there)| spec.reaches(here, *there)) {
                 let name = format!("{}-{}", self.nodes[a].name, self.nodes[b].name);
-                if self.links.iter().any(|other| other.name == name) {
+                if names.contains(&name) {
                     let problem = format!("two links are called `{name}`, one of them a radio link");
                     return Err(InputError::new(problem).allowed("a name of its own for each [[link]]"));
                 }
@@ -197,13 +211,27 @@ impl Network {
             }
             if count.is_some_and(|count| !(1..=MOST_OF_A_KIND).contains(&count)) {
                 let found = count.unwrap_or_default().to_string();
-                return Err(InputError::default().at(format!("{item}.count")).found(found).allowed("1 to 10000"));
+                return Err(InputError::default()
+                    .at(format!("{item}.count"))
+                    .found(found)
+                    .allowed(format!("1 to {MOST_OF_A_KIND}")));
+            }
+            let all = self.nodes.len() + count.unwrap_or(1) as usize;
+            if all > MOST_NODES {
+                return Err(InputError::new(format!("that would be {all} nodes"))
+                    .at(format!("{item}.count"))
+                    .found(count.unwrap_or(1).to_string())
+                    .allowed(format!("{MOST_NODES} nodes in all")));
             }
             if let (Some(2..), Some(_)) = (count, place) {
                 return Err(InputError::new("several hosts cannot stand at one place").at(format!("{item}.position")));
             }
             if let Some(input) = &input {
                 check_input(input, &format!("{item}.input"))?;
+            }
+            let first = self.nodes.len();
+            if let Some(count @ 2..) = count {
+                self.kinds.insert(name.clone(), first..first + count as usize);
             }
             for name in of_kind(name, count) {
                 if !seen.insert(name.clone()) {
@@ -214,12 +242,15 @@ impl Network {
                 self.nodes[node].input = input.clone().unwrap_or_default();
             }
         }
+        let mut names = BTreeSet::new();
         for (index, link) in document.link.iter().enumerate() {
             let field = format!("link[{index}]");
-            let side = |side: usize| {
-                let nodes = self.kind(document, &link.between[side]).map(Ok);
-                let nodes = nodes.unwrap_or_else(|| self.find(&link.between[side], |_| true).map(|node| vec![node]));
-                nodes.map_err(|error| error.at(format!("{field}.between[{side}]")))
+            let side = |side: usize| match self.kinds.get(&link.between[side]) {
+                Some(nodes) => Ok(nodes.clone()),
+                None => self
+                    .find(&link.between[side], |_| true)
+                    .map(|node| node..node + 1)
+                    .map_err(|error| error.at(format!("{field}.between[{side}]"))),
             };
             let ends = [side(0)?, side(1)?];
             if ends[0] == ends[1] {
@@ -227,7 +258,7 @@ impl Network {
                     .at(format!("{field}.between"))
                     .found(format!("\"{}\" twice", link.between[0])));
             }
-            let counts = ends.each_ref().map(Vec::len);
+            let counts = ends.each_ref().map(Range::len);
             let count = counts[0].max(counts[1]);
             if counts.iter().any(|own| ![1, count].contains(own)) {
                 return Err(InputError::new("hosts of two kinds are joined in pairs")
@@ -235,19 +266,26 @@ impl Network {
                     .found(format!("{} and {}", counts[0], counts[1]))
                     .allowed("the same number of both, or one of one of them"));
             }
+            let all = self.links.len() + count;
+            if all > MOST_NODES {
+                return Err(InputError::new(format!("that would be {all} links"))
+                    .at(format!("{field}.between"))
+                    .found(count.to_string())
+                    .allowed(format!("{MOST_NODES} links in all")));
+            }
             if count == 1 && link.delay_to.is_some() {
                 return Err(InputError::new("`delay_to` says nothing of a single link")
                     .at(format!("{field}.delay_to"))
                     .allowed("a link of hosts with a `count`"));
             }
             for number in 0..count {
-                let ends = ends.each_ref().map(|nodes| nodes[number % nodes.len()]);
+                let ends = ends.each_ref().map(|nodes| nodes.start + number % nodes.len());
                 let name = match (&link.name[..], count) {
                     ("", _) => ends.map(|end| self.nodes[end].name.as_str()).join("-"),
                     (name, 1) => name.to_owned(),
                     (name, _) => format!("{name}.{number}"),
                 };
-                if self.links.iter().any(|other| other.name == name) {
+                if !names.insert(name.clone()) {
                     return Err(InputError::new(format!("two links are called `{name}`"))
                         .at(format!("{field}.name"))
                         .allowed("a name of its own for each link"));
@@ -263,13 +301,6 @@ impl Network {
             self.nodes[node].moves = self.moves(node, host, index)?;
         }
         Ok(())
-    }
-
-    /// The hosts of the kind called `name`, by position, if there are several of it.
-    fn kind(&self, document: &Document, name: &str) -> Option<Vec<usize>> {
-        let host = document.host.iter().find(|host| host.name == name && host.count.is_some_and(|count| count > 1))?;
-        let first = self.nodes.iter().position(|node| node.name == format!("{name}.0"))?;
-        Some((first..first + host.count? as usize).collect())
     }
 
     /// How a host moves: the names of its links become their positions.
@@ -315,11 +346,11 @@ impl Network {
             let own = if flow.name.is_empty() { format!("flow{index}") } else { flow.name.clone() };
             for number in 0..flow.count {
                 let pair = next_pair;
-                let mut named = |name: &str, side: &'static str| match self.kind(document, name) {
+                let mut named = |name: &str, side: &'static str| match self.kinds.get(name) {
                     Some(nodes) => {
                         let next: &mut usize = taken.entry((name.to_owned(), side)).or_default();
                         *next += 1;
-                        Ok(nodes[(*next - 1) % nodes.len()])
+                        Ok(nodes.start + (*next - 1) % nodes.len())
                     }
                     None => self.find(name, |node| node.host).map_err(|error| error.at(format!("{field}.{side}"))),
                 };

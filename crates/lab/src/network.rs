@@ -4,6 +4,8 @@ use crate::error::{nearest, InputError};
 use crate::flows::FlowConfig;
 use crate::format::{Input, Traffic};
 use crate::ways::Way;
+use std::collections::BTreeMap;
+use std::ops::Range;
 use whyloss_sim::Move;
 
 /// A network written out.
@@ -19,6 +21,10 @@ pub struct Network {
     pub(crate) flows: Vec<FlowConfig>,
     /// One entry for each thing that is sent: a TCP flow, a striped transfer, a stream of datagrams.
     pub transfers: Vec<Transfer>,
+    /// Positions of the nodes by name.
+    pub(crate) named: BTreeMap<String, usize>,
+    /// Positions of the hosts of a kind, if there are several of it, by its name.
+    pub(crate) kinds: BTreeMap<String, Range<usize>>,
 }
 
 /// A host or router.
@@ -73,9 +79,10 @@ impl Network {
 
     /// The node called `name` that `admit` takes.
     pub(crate) fn find(&self, name: &str, admit: fn(&NetworkNode) -> bool) -> Result<usize, InputError> {
-        self.nodes.iter().position(|node| node.name == name && admit(node)).ok_or_else(|| {
+        let found = self.named.get(name).copied();
+        found.filter(|&node| admit(&self.nodes[node])).ok_or_else(|| {
             let names: Vec<_> = self.nodes.iter().filter(|node| admit(node)).map(|node| node.name.as_str()).collect();
-            let problem = if self.nodes.iter().any(|node| node.name == name) { "a router, not a host" } else { "no such node" };
+            let problem = if found.is_some() { "a router, not a host" } else { "no such node" };
             InputError::new(problem)
                 .found(format!("\"{name}\""))
                 .nearest(nearest(name, names.iter().copied()))

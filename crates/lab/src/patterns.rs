@@ -66,6 +66,13 @@ pub(crate) struct LinkFiles {
     pub digest: String,
 }
 
+impl LinkFiles {
+    /// Those of one direction of a link; `files` are in the order of links and ways.
+    pub fn of(files: &[Self], link: usize, way: usize) -> Option<&Self> {
+        files.binary_search_by_key(&(link, way), |files| (files.link, files.way)).ok().map(|found| &files[found])
+    }
+}
+
 /// What tells `files` of a run from others.
 pub(crate) fn digests(files: &[LinkFiles]) -> String {
     let digests: Vec<_> = files.iter().map(|file| format!("{}/{}:{}", file.link, file.way, file.digest)).collect();

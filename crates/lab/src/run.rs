@@ -165,8 +165,7 @@ impl World {
         let mut links = Vec::with_capacity(network.links.len());
         for (index, link) in network.links.iter().enumerate() {
             let Some(ways) = &link.ways else { continue };
-            let [forward, reverse] =
-                [0, 1].map(|way| ways[way].spec(files.iter().find(|files| (files.link, files.way) == (index, way))));
+            let [forward, reverse] = [0, 1].map(|way| ways[way].spec(LinkFiles::of(files, index, way)));
             links.push(builder.link(nodes[link.ends[0]], nodes[link.ends[1]], forward, reverse));
         }
         let stations: Vec<_> = network.stations().map(|(node, position)| (nodes[node], position)).collect();

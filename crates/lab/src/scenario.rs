@@ -91,18 +91,32 @@ impl Scenario {
         self.with_node(field, Located::new(value, "override"))
     }
 
+    /// The same for several fields, which are checked together.
+    pub fn with_overrides<'a>(&self, overrides: impl IntoIterator<Item = (&'a str, Value)>) -> Result<Self, Error> {
+        self.with_nodes(overrides.into_iter().map(|(field, value)| (field, Located::new(value, "override"))))
+    }
+
     /// The scenario with an override from a command line, `FIELD=VALUE`. The value is a TOML value; quotes around a string may be left
     /// out. Relative paths in it start at the working directory.
     pub fn with_argument(&self, argument: &str) -> Result<Self, Error> {
-        let (field, value) = argument.split_once('=').ok_or_else(|| {
-            InputError::new("not an override")
-                .found(format!("\"{argument}\""))
-                .allowed("FIELD=VALUE, such as link[0].rate=\"1 Mbps\"")
-        })?;
+        self.with_arguments([argument])
+    }
+
+    /// The same for several, which are checked together.
+    pub fn with_arguments<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let here = std::env::current_dir().unwrap_or_default();
-        let mut node = Located::from_argument(value.trim(), "--set");
-        anchor(field.trim(), &mut node, &here);
-        self.with_node(field.trim(), node)
+        let mut overrides = Vec::new();
+        for argument in arguments {
+            let (field, value) = argument.split_once('=').ok_or_else(|| {
+                InputError::new("not an override")
+                    .found(format!("\"{argument}\""))
+                    .allowed("FIELD=VALUE, such as link[0].rate=\"1 Mbps\"")
+            })?;
+            let mut node = Located::from_argument(value.trim(), "--set");
+            anchor(field.trim(), &mut node, &here);
+            overrides.push((field.trim(), node));
+        }
+        self.with_nodes(overrides)
     }
 
     pub(crate) fn with_node(&self, field: &str, value: Located) -> Result<Self, Error> {

@@ -263,19 +263,21 @@ impl Step {
                 items.get_mut(*index).ok_or_else(|| InputError::new(problem))
             }
             (Self::Name(name), Value::Array(items)) => {
-                let named = |item: &Located| match item.field("name").map(|n| &n.value) {
-                    Some(Value::String(own)) => Some(own.clone()),
-                    _ => None,
+                fn named(item: &Located) -> Option<&str> {
+                    match item.field("name").map(|name| &name.value) {
+                        Some(Value::String(own)) => Some(own),
+                        _ => None,
+                    }
+                }
+                let Some(found) = items.iter().position(|item| named(item) == Some(name)) else {
+                    let names: Vec<_> = items.iter().filter_map(named).collect();
+                    let allowed = if names.is_empty() { "positions, such as [0]".to_owned() } else { names.join(", ") };
+                    return Err(InputError::new(format!("no element of `{walked}` is named `{name}`"))
+                        .nearest(nearest(name, names.iter().copied()))
+                        .allowed(allowed));
                 };
-                let names: Vec<String> = items.iter().filter_map(named).collect();
-                let near = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
-                let problem = format!("no element of `{walked}` is named `{name}`");
                 walked.extend(["[", name, "]"]);
-                let allowed = if names.is_empty() { "positions, such as [0]".to_owned() } else { names.join(", ") };
-                items
-                    .iter_mut()
-                    .find(|item| named(item).as_deref() == Some(name))
-                    .ok_or_else(|| InputError::new(problem).nearest(near).allowed(allowed))
+                Ok(&mut items[found])
             }
             (Self::Index(_) | Self::Name(_), Value::Null) => {
                 Err(InputError::new(format!("there is no list `{walked}` in the scenario")))

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, InputError};
 use crate::network::{Network, Placed};
-use crate::patterns::Files;
+use crate::patterns::{Files, LinkFiles};
 use crate::scenario::Scenario;
 use whyloss_sim::{LinkNames, MiddleboxKind, Stretch, WireAgent, WireLink, WireNode};
 use whyloss_transport::Duration;
@@ -61,7 +61,7 @@ impl Scenario {
             let Some(ways) = &link.ways else { continue };
             let stretch = |way: usize| {
                 let (from, to) = (link.ends[way], link.ends[1 - way]);
-                let files = files.iter().find(|files| (files.link, files.way) == (index, way));
+                let files = LinkFiles::of(&files, index, way);
                 (from, to, ways[way].spec(files))
             };
             let ways = [stretch(0), stretch(1)].map(|(from, to, spec)| {

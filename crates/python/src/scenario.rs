@@ -41,20 +41,14 @@ impl Scenario {
 
     /// The scenario with other values in some fields: path and value as JSON.
     fn with_values(&self, values: Vec<(String, String)>) -> PyResult<Self> {
-        let mut scenario = self.0.clone();
-        for (field, text) in values {
-            scenario = scenario.with_override(&field, value(&text)?).map_err(|error| raise(&error))?;
-        }
-        Ok(Self(scenario))
+        let overrides = values.iter().map(|(field, text)| Ok((field.as_str(), value(text)?)));
+        let overrides = overrides.collect::<PyResult<Vec<_>>>()?;
+        self.0.with_overrides(overrides).map(Self).map_err(|error| raise(&error))
     }
 
     /// The scenario with overrides as on the command line, each `FIELD=VALUE`.
     fn with_arguments(&self, arguments: Vec<String>) -> PyResult<Self> {
-        arguments
-            .iter()
-            .try_fold(self.0.clone(), |scenario, argument| scenario.with_argument(argument))
-            .map(Self)
-            .map_err(|error| raise(&error))
+        self.0.with_arguments(arguments.iter().map(String::as_str)).map(Self).map_err(|error| raise(&error))
     }
 
     /// The scenario with relative paths starting at `folder`.

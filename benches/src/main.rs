@@ -10,6 +10,7 @@ mod emulator;
 mod memory;
 mod peers;
 mod report;
+mod setup;
 mod worlds;
 
 use chain::Chain;
@@ -49,6 +50,8 @@ enum What {
         /// Differentiators in shadow.
         shadows: Vec<String>,
     },
+    /// Measures the set-up of dumbbells of 100 to 100,000 flows only.
+    Setup,
     /// Measures the differentiators only.
     Differentiators,
     /// Measures the link emulator only. Needs root.
@@ -83,6 +86,10 @@ fn main() -> std::io::Result<()> {
             chain::table(runs.max(1));
             return Ok(());
         }
+        Some(What::Setup) => {
+            report::print(&set_up(arguments.repetitions));
+            return Ok(());
+        }
         Some(What::Differentiators) => {
             report::print(&differentiators::measure(arguments.repetitions));
             return Ok(());
@@ -102,6 +109,8 @@ fn main() -> std::io::Result<()> {
     let w3 = Chain::w3();
     eprintln!("{}: {}", w3.name, w3.what);
     entries.extend(speed_of_chain(&w3, arguments.repetitions, !arguments.alone));
+    eprintln!("set-up");
+    entries.extend(set_up(arguments.repetitions));
     eprintln!("differentiators");
     entries.extend(differentiators::measure(arguments.repetitions));
     eprintln!("emulator");
@@ -115,6 +124,14 @@ fn main() -> std::io::Result<()> {
     std::fs::write(&arguments.out, serde_json::to_string_pretty(&entries)?)?;
     eprintln!("written to {}", arguments.out.display());
     Ok(())
+}
+
+fn set_up(repetitions: usize) -> Vec<Entry> {
+    let mut entries = setup::seconds(repetitions);
+    let profiler = dhat::Profiler::builder().testing().build();
+    entries.push(Entry::new("set-up/10000/memory", setup::bytes(10_000), "bytes").limit("target", 10_737.0));
+    drop(profiler);
+    entries
 }
 
 fn speed(world: &Dumbbell, repetitions: usize, with_peers: bool) -> Vec<Entry> {

@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("python", &["transport", "sim", "tables", "lab", "net", "kernel", "capture"]),
     ("testkit", &["transport", "sim", "lab"]),
     ("packetdrill", &["transport", "testkit"]),
-    ("bench", &["transport", "sim", "net", "capture", "testkit"]),
+    ("bench", &["transport", "sim", "lab", "net", "capture", "testkit"]),
     ("training", &["transport", "sim", "capture"]),
 ];
 

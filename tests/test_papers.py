@@ -118,6 +118,35 @@ def test_a_second_reproduction_finds_the_same_in_the_store(found: papers.Reprodu
     assert again.figures[0].measured()[0].rows() == found.figures[0].measured()[0].rows()
 
 
+def test_only_what_is_undecided_is_repeated_and_looking_is_corrected_for(
+    found: papers.Reproduction, tmp_path: Path
+) -> None:
+    def run(store: Path, until_decided: bool) -> papers.Reproduction:
+        out = tmp_path / store.name
+        figures, readings = ["4", "8", "11"], ["pre-registered"]
+        return papers.load("garcia2004").reproduce(
+            figures, out=out, store=store, repetitions=8, readings=readings, until_decided=until_decided
+        )
+
+    done, whole = run(found.out / "store", True), run(tmp_path / "whole", False)
+    claims = {claim.id: claim for claim in done.claims}
+    assert claims.keys() == {claim.id for claim in whole.claims}
+    # After 5 and after 8 repetitions: each look has half of the 5 %.
+    assert claims["GB-7"].n == 5
+    assert all(claim.n == 8 for claim in claims.values() if claim.verdict == Verdict.UNDECIDED)
+    assert {claim.n for claim in claims.values()} == {5, 8}
+    assert all(claim.level >= 0.975 for claim in claims.values())
+    record = json.loads((done.out / "reproduction.json").read_text())
+    assert record["provenance"]["looks"] == "after 5, 8 repetitions, of 2; corrected for all of them"
+    assert record["rerun"][0].endswith(" --until-decided")
+    runs, all_runs = (
+        int(json.loads((one.out / "reproduction.json").read_text())["provenance"]["runs"].replace(",", ""))
+        for one in (done, whole)
+    )
+    assert runs < all_runs
+    assert [figure.id for figure in done.figures] == [figure.id for figure in whole.figures]
+
+
 def test_figure_4_is_as_it_was(found: papers.Reproduction) -> None:
     """Every change of a number has a reason: say it in the commit that renews the snapshot (``UPDATE=1 pytest``)."""
     with (found.out / "points.csv").open(newline="") as file:

@@ -254,22 +254,23 @@ class Claim:
         return {name: _plain(getattr(self, name)) for name in names}
 
 
-def judge(name: str, text: str, asserts: str, where: str, test: Test) -> Claim:
-    """Computes the verdict of ``test`` on the claim ``name``.
+def judge(name: str, text: str, asserts: str, where: str, test: Test, level: float = LEVEL) -> Claim:
+    """Computes the verdict of ``test`` on the claim ``name``, at ``level``.
 
     The comparison shown is the one that decides, or the number that the claim is known for where that comes out the
     same.
     """
     comparisons = tuple(test.leaves())
-    verdict = test.verdict()
-    decisive, level = Comparison("nothing was measured", mean([]), Region()), LEVEL
+    error = 1 - level
+    verdict = test.verdict(error, error)
+    decisive, deciding = Comparison("nothing was measured", mean([]), Region()), level
     if comparisons:
-        decisive, level = test.deciding()
+        decisive, deciding = test.deciding(error, error)
     for comparison in comparisons:
-        if comparison.asserted and comparison.verdict() == verdict:
-            decisive, level = comparison, LEVEL
+        if comparison.asserted and comparison.verdict(error, error) == verdict:
+            decisive, deciding = comparison, level
             break
-    return Claim(name, text, asserts, where, verdict, decisive, comparisons, level)
+    return Claim(name, text, asserts, where, verdict, decisive, comparisons, deciding)
 
 
 def _plain(value: Any) -> Any:

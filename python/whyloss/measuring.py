@@ -43,8 +43,8 @@ class Done:
     """What was run."""
 
     measurements: Any
-    runs: int
-    transfers: int
+    transfers: tuple[int, ...]
+    """Of each part."""
 
 
 def measure(plans: Sequence[Plan], store: Path | None, progress: Callable[[int, int], None] | None) -> list[Done]:
@@ -52,7 +52,7 @@ def measure(plans: Sequence[Plan], store: Path | None, progress: Callable[[int, 
     total = sum(plan.size for plan in plans)
     before, finished = 0, []
     for plan in plans:
-        kept, transfers = [], 0
+        kept, transfers = [], []
         for part in plan.parts:
 
             def tell(now: _native.Progress, before: int = before) -> None:
@@ -61,7 +61,7 @@ def measure(plans: Sequence[Plan], store: Path | None, progress: Callable[[int, 
 
             results = part.sweep.run(store=store, progress=tell)
             before += len(part.sweep)
-            transfers += len(results.transfers)
+            transfers.append(len(results.transfers))
             kept.append(part.reduce(results))
-        finished.append(Done(plan.collect(kept), plan.size, transfers))
+        finished.append(Done(plan.collect(kept), tuple(transfers)))
     return finished

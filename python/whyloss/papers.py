@@ -16,10 +16,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from whyloss import experiments, gains, records, studies, verdicts
-from whyloss.claims import Claim, judge
+from whyloss.claims import Claim, Verdict, judge
 from whyloss.figures import Curve, Figure, Style
 from whyloss.measuring import Plan, measure
 from whyloss.pack import ClaimSpec, FigureSpec, Pack, PackError, Reading, Reason
+from whyloss.precision import GROWTH, equal_level, looks
 from whyloss.records import Found
 from whyloss.stats import Mean, mean
 
@@ -142,6 +143,7 @@ class Paper:
         progress: Progress | None = None,
         repetitions: int | None = None,
         readings: Sequence[str] | None = None,
+        until_decided: bool = False,
         on: tuple[str, ...] = (),
         parallel: int = 8,
     ) -> Reproduction:
@@ -151,6 +153,10 @@ class Paper:
         ``figures`` is not judged. ``quick`` takes the paper's small number of repetitions instead of its own;
         ``repetitions`` is any other. ``progress(done, total)`` counts runs. ``readings`` names the readings of the
         paper that are run side by side; those that its description puts first if nothing is said.
+
+        ``until_decided`` looks at the claims after ``quick``'s number of repetitions, half as many more, and so on up
+        to the whole number. Only the experiments behind claims that are still undecided get more. Verdicts hold
+        although they are looked at several times: each look has the same part of the error (Bonferroni).
 
         ``on`` names real stacks (:data:`whyloss.stacks.STACKS`): the experiments then run in real time over emulated
         links, ``parallel`` at a time, and the figures show them over the simulator's curves for the same scenarios,
@@ -169,18 +175,36 @@ class Paper:
         began = time.monotonic()
         count = repetitions or (self.pack.paper.quick_repetitions if quick else self.pack.paper.repetitions)
         out.mkdir(parents=True, exist_ok=True)
-        plans = [self._plan(reading, chosen, count, quick, out) for reading in taken]
-        done = measure(plans, store, progress)
+        ends = looks(self.pack.paper.quick_repetitions, count, GROWTH) if until_decided else [count]
+        level = equal_level(len(ends))
         reasons = [reason for reading in taken for reason in reading.reason]
-        found = [
-            self._judge(reading, one.measurements, chosen, reasons) for reading, one in zip(taken, done, strict=True)
-        ]
-        record = records.record(self.pack, found, self._rerun(found, readings, quick), quick, count)
+        found = [Found(reading, (), tuple(self.pack.claims), (), {}) for reading in taken]
+        costs: dict[tuple[str, str], tuple[int, int]] = {}
+        repeated = 0
+        claims = self._judged(chosen)
+        asked = dict.fromkeys(range(len(taken)), (chosen, claims))
+        for end in ends:
+            repeated = end
+            plans = {at: self._plan(taken[at], *what, end, quick, out) for at, what in asked.items()}
+            for at, done in zip(plans, measure(list(plans.values()), store, progress), strict=True):
+                now = self._judge(taken[at], done.measurements, *asked[at], reasons, level)
+                found[at] = self._renewed(found[at], now)
+                for part, transfers in zip(plans[at].parts, done.transfers, strict=True):
+                    costs[taken[at].name, part.sweep.with_runs(1).native.to_recipe()] = len(part.sweep), transfers
+            asked = {at: _undecided(chosen, claims, one) for at, one in enumerate(found)}
+            asked = {at: what for at, what in asked.items() if what[1]}
+            if not asked:
+                break
+        rerun = self._rerun(found, readings, quick) + (" --until-decided" if until_decided else "")
+        record = records.record(self.pack, found, rerun, quick, repeated)
         record["provenance"] |= {
-            "runs": f"{sum(one.runs for one in done):,}",
-            "transfers": f"{sum(one.transfers for one in done):,}",
+            "runs": f"{sum(runs for runs, _ in costs.values()):,}",
+            "transfers": f"{sum(transfers for _, transfers in costs.values()):,}",
             "wall_time": _wall_time(began),
         }
+        if until_decided:
+            after = ", ".join(str(end) for end in ends if end <= repeated)
+            record["provenance"]["looks"] = f"after {after} repetitions, of {len(ends)}; corrected for all of them"
         return Reproduction(tuple(found), records.write(record, found, out), out)
 
     def _reproduce_real(
@@ -228,11 +252,31 @@ class Paper:
         }
         return Reproduction(tuple(found), records.write(record, found, out), out)
 
-    def _plan(self, reading: Reading, chosen: list[FigureSpec], count: int, quick: bool, out: Path) -> Plan:
+    def _renewed(self, before: Found, now: Found) -> Found:
+        """What was found before, with what was found now in its place where there is something."""
+        claims = {claim.id: claim for claim in (*before.claims, *now.claims)}
+        drawn = {figure.id: figure for figure in (*before.figures, *now.figures)}
+        return Found(
+            now.reading,
+            tuple(claims[name] for name in self.pack.claims if name in claims),
+            tuple(name for name in self.pack.claims if name not in claims),
+            tuple(drawn.values()),
+            before.evidence | now.evidence,
+        )
+
+    def _plan(
+        self,
+        reading: Reading,
+        chosen: list[FigureSpec],
+        claims: list[ClaimSpec],
+        count: int,
+        quick: bool,
+        out: Path,
+    ) -> Plan:
         if not self.pack.studies:
-            return experiments.plan(self.pack, reading, self._requests(chosen), count, out)
+            return experiments.plan(self.pack, reading, _requests(chosen, claims), count, out)
         wanted = {name for figure in chosen for name in figure.studies}
-        wanted.update(name for claim in self._judged(chosen) for name in claim.studies)
+        wanted.update(name for claim in claims for name in claim.studies)
         return studies.plan(self.pack, reading, self._study(), wanted, count, quick, out)
 
     def _study(self) -> ModuleType:
@@ -251,16 +295,20 @@ class Paper:
         drawn = {figure.id for figure in chosen}
         return [claim for claim in self.pack.claims.values() if drawn.issuperset(claim.figures)]
 
-    def _requests(self, chosen: list[FigureSpec]) -> list[experiments.Request]:
-        curves = [(name, figure.at) for figure in chosen for name in figure.needed]
-        curves += [(name, claim.runs.at) for claim in self._judged(chosen) if claim.runs for name in claim.runs.series]
-        return [experiments.Request(name, tuple(sorted(at.items()))) for name, at in curves]
-
-    def _judge(self, reading: Reading, data: Any, chosen: list[FigureSpec], reasons: list[Reason]) -> Found:
+    def _judge(
+        self,
+        reading: Reading,
+        data: Any,
+        chosen: list[FigureSpec],
+        claims: list[ClaimSpec],
+        reasons: list[Reason],
+        level: float,
+    ) -> Found:
         tests = _module(self.pack.folder / "claims.py")
-        specs = [reading.of(claim) for claim in self._judged(chosen)]
+        specs = [reading.of(claim) for claim in claims]
         judged = tuple(
-            judge(spec.id, spec.text, spec.asserts, spec.where, getattr(tests, spec.test)(data)) for spec in specs
+            judge(spec.id, spec.text, spec.asserts, spec.where, getattr(tests, spec.test)(data), level)
+            for spec in specs
         )
         skipped = self.pack.claims.keys() - {spec.id for spec in specs}
         drawn = tuple(self._draw(figure, data) for figure in chosen)
@@ -309,6 +357,23 @@ class Paper:
         figures = "" if whole else "".join(f" --figure {figure.id}" for figure in drawn)
         named = "" if readings is None else "".join(f" --reading {one.reading.name}" for one in found)
         return f"whyloss reproduce {self.name}{named}{figures}{' --quick' if quick else ''}"
+
+
+def _undecided(
+    chosen: list[FigureSpec], claims: list[ClaimSpec], found: Found
+) -> tuple[list[FigureSpec], list[ClaimSpec]]:
+    """The claims without a verdict, and the figures that they look at."""
+    names = {claim.id for claim in found.claims if claim.verdict == Verdict.UNDECIDED}
+    left = [claim for claim in claims if claim.id in names]
+    wanted = {figure for claim in left for figure in claim.figures}
+    return [figure for figure in chosen if figure.id in wanted], left
+
+
+def _requests(chosen: list[FigureSpec], claims: list[ClaimSpec]) -> list[experiments.Request]:
+    """The curves that figures and claims need."""
+    curves = [(name, figure.at) for figure in chosen for name in figure.needed]
+    curves += [(name, claim.runs.at) for claim in claims if claim.runs for name in claim.runs.series]
+    return [experiments.Request(name, tuple(sorted(at.items()))) for name, at in curves]
 
 
 def _wall_time(began: float) -> str:

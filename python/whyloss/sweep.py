@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from distributed import Client
 
+    from whyloss.precision import Known
+
 __all__ = ["Sweep"]
 
 
@@ -29,6 +32,16 @@ def _bar() -> Iterator[Callable[[_native.Progress], object]]:
     with Progress(*columns) as bar:
         task = bar.add_task("runs", total=None)
         yield lambda now: bar.update(task, completed=now.done, total=now.total)
+
+
+@contextmanager
+def _place(store: str | PathLike[str] | None) -> Iterator[str | PathLike[str]]:
+    """The store, or one that lasts for a while."""
+    if store is not None:
+        yield store
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        yield temporary
 
 
 class Sweep:
@@ -101,6 +114,46 @@ class Sweep:
         """The sweep with ``count`` runs of each point, numbered from ``first``."""
         return self._of(self._native.with_runs(first, count))
 
+    def with_run_counts(self, counts: Mapping[int, int]) -> Sweep:
+        """The sweep with ``counts[point]`` runs of some points, by their numbers; others have as many as before."""
+        return self._of(self._native.with_run_counts(dict(counts)))
+
+    def until(
+        self,
+        precision: str | float | None,
+        *,
+        quantity: str | None = None,
+        against: Mapping[str, object] | None = None,
+        budget: int | None = None,
+    ) -> Sweep:
+        """The sweep with as many runs of each point as its answer needs.
+
+        Runs are added until half of the 95 % interval of each point is ``precision`` of its mean, or the budget ends.
+        The intervals hold although they are looked at several times: see :mod:`whyloss.precision`. It needs the extra
+        ``plot``.
+
+        Args:
+            precision: such as ``"2 %"`` or 0.02; ``None`` for the runs that the sweep has.
+            quantity: table and column, ``transfers.goodput_bps`` if nothing is said; of several rows of a run, their
+                mean counts.
+            against: step on some axes, such as ``{"variant": "plain"}``: what counts is then the difference of each
+                point from the one that has these steps and is like it otherwise, run by run, as a share of that one's
+                mean.
+            budget: runs of all points together, at most.
+
+        Raises:
+            whyloss.InputError: there is no such quantity, axis or step, or no such precision.
+        """
+        if precision is None:
+            return self._of(self._native.without_precision())
+        steps = [(axis, json.dumps(plain(step))) for axis, step in (against or {}).items()]
+        return self._of(self._native.with_precision(json.dumps(precision), quantity, steps, budget))
+
+    @property
+    def precision(self) -> _native.Precision | None:
+        """How well its answer is to be known, if anybody has asked for it."""
+        return self._native.precision
+
     def with_arguments(self, arguments: Sequence[str]) -> Sweep:
         """The sweep over a changed base, by overrides as on the command line, each ``FIELD=VALUE``."""
         return self._of(self._native.with_arguments(list(arguments)))
@@ -120,6 +173,10 @@ class Sweep:
         """Names of its axes, which are columns of its tables."""
         return self._native.axes
 
+    def labels(self, axis: str) -> list[bool | float | str]:
+        """What tables call the steps of an axis; nothing if there is no such axis."""
+        return self._native.labels(axis)
+
     @property
     def first_run(self) -> int:
         """Number of the first run of each point."""
@@ -136,7 +193,7 @@ class Sweep:
         return [Scenario.of(native) for native in self._native.scenarios()]
 
     def __len__(self) -> int:
-        """Number of runs of all points."""
+        """Number of runs of all points; where a precision is asked for, those before the first look."""
         return self._native.total()
 
     def run(
@@ -148,7 +205,7 @@ class Sweep:
         progress: bool | Callable[[_native.Progress], object] | None = None,
         note: Callable[[str], None] | None = None,
     ) -> Results:
-        """Runs all points.
+        """Runs all points, as often as the sweep says or as its precision takes.
 
         Ctrl-C stops it within a moment. What is computed until then is kept in ``store``, and the same call goes on
         from there.
@@ -170,6 +227,8 @@ class Sweep:
         if progress is True:
             with _bar() as follow:
                 return self.run(client, store=store, threads=threads, progress=follow, note=note)
+        if self.precision is not None:
+            return self.known(client, store=store, threads=threads, progress=progress or None, note=note).results
         folder = None if store is None else Path(store)
         if client is None:
             return Results(self._native.run(folder, threads, progress or None), lambda: self._native)
@@ -177,6 +236,41 @@ class Sweep:
 
         native = cluster.run(self._native, client, store=folder, progress=progress or None, note=note)
         return Results(native, lambda: self._native)
+
+    def known(
+        self,
+        client: Client | None = None,
+        *,
+        store: str | PathLike[str] | None = None,
+        threads: int | None = None,
+        progress: Callable[[_native.Progress], object] | None = None,
+        note: Callable[[str], None] | None = None,
+    ) -> Known:
+        """Runs each point until it is known as well as is asked for by :meth:`until`, or the budget ends.
+
+        It takes what :meth:`run` takes. How many runs there are in all grows while it runs, and so does the total
+        that ``progress`` is told.
+
+        Raises:
+            whyloss.InputError: the sweep asks for no precision, or no point has the steps to compare with.
+        """
+        from whyloss.precision import Looking
+
+        if self.precision is None:
+            raise _native.InputError("the sweep asks for no precision; allowed: by Sweep.until, or in its file")
+        plain, looking = self.until(None), Looking(self.precision, self.axes, self._native.points())
+        with _place(store) as kept:
+            while look := looking.next():
+
+                def told(now: _native.Progress, before: int = looking.spent) -> None:
+                    if progress:
+                        done, total, found = before + now.done, before + now.total, before + now.found
+                        progress(_native.Progress(done, total, found, now.elapsed_s))
+
+                more = plain.at(look.points).with_runs(look.runs, self.first_run + look.first)
+                looking.take(more.run(client, store=kept, threads=threads, progress=told, note=note))
+            whole = plain.at(looking.counts).with_run_counts(looking.counts)
+            return looking.known(whole.run(store=kept, threads=threads))
 
     def __repr__(self) -> str:
         """Its name, axes and size."""

@@ -65,7 +65,7 @@ def verify(
     place = Path(folder)
     said = _said(place)
     sweep = _native.Sweep.from_recipe(json.dumps(said["recipe"]), str(place / INPUTS))
-    first, each = said["recipe"]["sweep"]["first_run"], said["recipe"]["sweep"]["runs"]
+    first = said["recipe"]["sweep"]["first_run"]
     different = [
         f"{name}: its rows are not those that were written"
         for name, digest in said["rows"].items()
@@ -78,13 +78,12 @@ def verify(
         fresh = _again(sweep, bool(sweep.axes) or total > 1 or _has_points(place), first, progress)
         different += [f"{name}: other rows came out" for name, digest in fresh.items() if digest != said["rows"][name]]
         return Verified(total, total, tuple(different), (said["whyloss"], said["engine"]))
-    points = sweep.points()
-    numbers = sorted(random.Random(said["inputs"]).sample(range(total), runs))
-    for number in numbers:
-        point, run = points[number // each], first + number % each
+    everyone = [(point, run) for point, begin, count in sweep.stretches() for run in range(begin, begin + count)]
+    chosen = sorted(random.Random(said["inputs"]).sample(everyone, runs))
+    for number, (point, run) in enumerate(chosen, 1):
         different += _compare(place, sweep.point(point).with_runs(run, 1).run(None, 1, None), point, run)
         if progress is not None:
-            progress(_native.Progress(numbers.index(number) + 1, runs, 0, 0.0))
+            progress(_native.Progress(number, runs, 0, 0.0))
     return Verified(total, runs, tuple(different), (said["whyloss"], said["engine"]))
 
 

@@ -61,7 +61,7 @@ pub fn inputs_digest(plan: &Plan, cancel: &Cancel) -> Result<String, Error> {
         let labels: Vec<String> = point.labels.iter().map(Value::to_string).collect();
         hasher.update(format!("\n{} {}\n", point.index, labels.join("\n")).as_bytes());
         let key = point_key(&point.scenario.canonical());
-        for run in plan.runs.clone() {
+        for run in point.runs.clone() {
             hasher.update(run_key(&key, run, &digests(&point.scenario.files(run, &cache)?)).as_bytes());
         }
     }
@@ -78,7 +78,7 @@ pub fn missing(plan: &Plan, store: &Path, cancel: &Cancel) -> Result<Vec<(u32, u
         }
         let key = point_key(&point.scenario.canonical());
         let kept = store.keys(&key);
-        for run in plan.runs.clone() {
+        for run in point.runs.clone() {
             if kept.contains(&run_key(&key, run, &digests(&point.scenario.files(run, &cache)?))) {
                 continue;
             }
@@ -132,7 +132,7 @@ impl Work {
             }
             let key = point_key(&point.scenario.canonical());
             let mut found = work.store.as_ref().map(|store| store.find(&key)).unwrap_or_default();
-            for run in plan.runs.clone() {
+            for run in point.runs.clone() {
                 let files = point.scenario.files(run, &cache)?;
                 let run_key = run_key(&key, run, &digests(&files));
                 let slot = work.results.len();
@@ -246,9 +246,10 @@ fn assemble<'a>(plan: &Plan, results: impl Iterator<Item = &'a Tables> + Clone) 
     let whole = Tables::concat(&results);
     // For each table, how many rows each point has.
     let mut rows = vec![vec![0_usize; plan.points.len()]; NAMES.len()];
-    for (slot, tables) in results.enumerate() {
+    let slots = plan.points.iter().enumerate().flat_map(|(point, of)| of.runs.clone().map(move |_| point));
+    for (point, tables) in slots.zip(results) {
         for (table, (_, batch)) in tables.all().into_iter().enumerate() {
-            rows[table][slot / plan.runs.len().max(1)] += batch.num_rows();
+            rows[table][point] += batch.num_rows();
         }
     }
     let mut columns: Vec<(Field, Vec<Cell>)> = Vec::new();

@@ -21,6 +21,7 @@ pub use whyloss_transport::quantity;
 /// The Arrow crates that the tables are made with, for those who bind them to another language.
 pub use {arrow_array, arrow_schema};
 
+mod axis;
 mod channels;
 mod control;
 mod decode;
@@ -35,6 +36,7 @@ mod key;
 mod middlebox;
 mod network;
 pub mod patterns;
+mod precision;
 mod recipe;
 mod rewiring;
 mod run;
@@ -48,6 +50,7 @@ mod whole_file;
 mod wires;
 mod workload;
 
+pub use axis::{Axis, AxisStep};
 pub use control::{Cancel, Control, Progress, Sampled};
 pub use describe::{causes, describe, parts, profiles, schemes, Description};
 pub use error::{Error, InputError, Place};
@@ -56,10 +59,11 @@ pub use extension::{extend, fail, has_failed, PartFailure};
 pub use format::schema;
 pub use key::ENGINE;
 pub use network::{Link, Network, NetworkNode, Placed, Transfer};
+pub use precision::Precision;
 pub use rewiring::Rewiring;
 pub use run::{run, RunOptions};
 pub use scenario::Scenario;
-pub use sweep::{schema as sweep_schema, Axis, AxisStep, Plan, Point, Sweep};
+pub use sweep::{schema as sweep_schema, Plan, Point, Sweep};
 pub use tables::Tables;
 pub use tree::{Located, Value};
 pub use whyloss_sim::{NoticedLoss, Stretch};

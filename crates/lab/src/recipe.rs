@@ -1,10 +1,12 @@
 //! A sweep as one JSON document that says everything: for another process, another machine, or another day.
 
+use crate::axis::{Axis, AxisStep};
 use crate::error::{Error, InputError};
 use crate::scenario::{anchor, Scenario};
-use crate::sweep::{Axis, AxisStep, Sweep};
+use crate::sweep::Sweep;
 use crate::tree::Located;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What a sweep is made of, files left where they are.
@@ -20,6 +22,9 @@ struct Recipe {
     axes: Vec<RecipeAxis>,
     first_run: u32,
     runs: u32,
+    /// Points with another number of runs, and how many.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    counts: BTreeMap<u32, u32>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,7 +42,7 @@ struct RecipeStep {
 }
 
 impl Sweep {
-    /// Everything that it is made of. Paths in it are absolute.
+    /// Everything that its tables are made of, for the runs that it has. Paths in it are absolute.
     pub fn to_recipe(&self) -> serde_json::Value {
         let here = std::env::current_dir().unwrap_or_default();
         let set =
@@ -56,6 +61,7 @@ impl Sweep {
                 .collect(),
             first_run: self.runs.start,
             runs: self.runs.end - self.runs.start,
+            counts: self.counts.clone(),
         };
         serde_json::to_value(recipe).expect("only string keys and finite numbers")
     }
@@ -78,13 +84,14 @@ impl Sweep {
                 .map(|step| AxisStep { label: Located::from_json(&step.label, origin).value, set: nodes(step.set) })
                 .collect(),
         });
+        let base = Scenario::from_json(&recipe.scenario, origin)?.with_base(recipe.folder);
+        let runs = recipe.first_run..recipe.first_run.saturating_add(recipe.runs);
         Ok(Self {
             name: recipe.name,
             description: recipe.description,
-            base: Scenario::from_json(&recipe.scenario, origin)?.with_base(recipe.folder),
             axes: axes.collect(),
             set: nodes(recipe.set),
-            runs: recipe.first_run..recipe.first_run.saturating_add(recipe.runs),
+            ..Self::repeat(base, 1).with_runs(runs).with_run_counts(recipe.counts)
         })
     }
 }
@@ -110,12 +117,14 @@ mod tests {
             set: vec![("path.forward.channel.ber".to_owned(), Located::new(*value, "t"))],
         };
         let axis = Axis { name: "errors".to_owned(), steps: values.iter().map(step).collect() };
-        let sweep = Sweep::repeat(scenario, 3).with_axis(axis).with_runs(2..5);
+        let sweep = Sweep::repeat(scenario, 3).with_axis(axis).with_runs(2..5).with_run_counts(BTreeMap::from([(3, 7)]));
         let text = sweep.to_recipe().to_string();
         let again = Sweep::from_recipe(&serde_json::from_str(&text).unwrap(), "r").unwrap();
         assert_eq!(again.runs(), 2..5);
         for index in 0..values.len() {
             let (one, other) = (sweep.point(index).unwrap(), again.point(index).unwrap());
+            assert_eq!(one.runs, if index == 3 { 2..9 } else { 2..5 });
+            assert_eq!(one.runs, other.runs);
             assert_eq!((one.labels, one.scenario.digest(2).unwrap()), (other.labels, other.scenario.digest(2).unwrap()));
         }
         assert!(Sweep::from_recipe(&serde_json::json!({ "name": "x" }), "r").is_err());

@@ -1,17 +1,19 @@
 //! A sweep: one scenario, changed along axes, each point run several times.
 
+use crate::axis::{overrides, Axis, AxisDocument, AxisStep};
 use crate::control::Cancel;
 use crate::decode::decode;
 use crate::error::{nearest, Error, InputError, Place};
-use crate::scenario::{anchor, read_tree, Scenario};
+use crate::precision::{Precision, FIRST_LOOK, MOST_RUNS};
+use crate::scenario::{read_tree, Scenario};
 use crate::tables;
 use crate::tree::{Located, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use whyloss_transport::quantity::{Rate, Size, Span};
+use whyloss_transport::quantity::{Probability, Rate, Size, Span};
 
 /// A sweep file: the scenario `base`, changed along every `[[axis]]`; each point is run `runs` times.
 ///
@@ -42,56 +44,27 @@ pub struct SweepHeader {
     pub description: String,
     /// The scenario: a file, relative to the sweep's.
     pub base: String,
-    /// Runs of each point.
-    #[serde(default = "one")]
-    pub runs: u32,
+    /// Runs of each point, 1 if nothing is said. It does not go with `precision`, which takes as many as it needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u32>,
     /// Number of the first run.
     #[serde(default)]
     pub first_run: u32,
-}
-
-const fn one() -> u32 {
-    1
-}
-
-/// An axis: `field` with `values`; or `fields`, several lists that advance together; or `variant`s with a name and any changes.
-/// A string may hold `{name}` for the value of another axis, and `{run}` in paths of patterns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AxisDocument {
-    /// Name of its column in the tables; the last part of the field's path if nothing is said.
-    #[serde(default)]
-    pub name: String,
-    /// The field that changes, such as `path.forward.channel.ber`.
+    /// Runs are added to each point until half of its interval is this share of its mean, such as `2 %`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
-    /// The values that it has, one at each step.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<serde_json::Value>,
-    /// Fields that change together, each with its list of values, all of one length.
+    pub precision: Option<Probability>,
+    /// What is to be known so well, with `precision`: table and column, `transfers.goodput_bps` if nothing is said. Of several rows of a
+    /// run, their mean counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<String>,
+    /// With `precision`: axis = step. What counts is then how much each point differs, run by run, from the one that has these steps and
+    /// is like it otherwise, as a share of that one's mean.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub fields: BTreeMap<String, Vec<serde_json::Value>>,
-    /// What tables call the steps of `fields`; the values of its first field if nothing is said.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub labels: Vec<serde_json::Value>,
-    /// Steps that have a name and change any fields.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub variant: Vec<Variant>,
+    pub against: BTreeMap<String, serde_json::Value>,
+    /// With `precision`: runs of all points together, at most; 1,000,000 if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<u64>,
 }
-
-/// A named set of changes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Variant {
-    /// What the column of the axis says at this step.
-    pub name: String,
-    /// The fields that are different there: field path = value.
-    #[serde(default)]
-    pub set: BTreeMap<String, serde_json::Value>,
-}
-
-/// Runs of a sweep, at most: the results of all of them are held in memory, tens of kilobytes each.
-pub const MOST_RUNS: usize = 1_000_000;
 
 /// The JSON Schema of a sweep file.
 pub fn schema() -> serde_json::Value {
@@ -109,24 +82,30 @@ pub struct Sweep {
     pub(crate) axes: Vec<Axis>,
     pub(crate) set: Vec<(String, Located)>,
     pub(crate) runs: Range<u32>,
+    /// How many runs single points have, where it is not as many as `runs` says.
+    pub(crate) counts: BTreeMap<u32, u32>,
+    pub(crate) precision: Option<Precision>,
 }
 
-/// A dimension of a sweep.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
-    /// Name of its column.
-    pub name: String,
-    /// What it steps through, in order.
-    pub steps: Vec<AxisStep>,
-}
-
-/// A step of an axis.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AxisStep {
-    /// What tables call it.
-    pub label: Value,
-    /// What changes: field path and value.
-    pub set: Vec<(String, Located)>,
+impl SweepHeader {
+    /// How well the answer is to be known, if the file says so.
+    fn precision(&self, tree: &Located, axes: &[Axis]) -> Result<Option<Precision>, InputError> {
+        let Some(share) = self.precision else {
+            let alone =
+                [("quantity", self.quantity.is_some()), ("against", !self.against.is_empty()), ("budget", self.budget.is_some())];
+            return match alone.into_iter().find(|(_, given)| *given) {
+                Some((name, _)) => Err(InputError::new("this goes with `precision` only").at(name)),
+                None => Ok(None),
+            };
+        };
+        if self.runs.is_some() {
+            let error = InputError::new("with `precision` there are as many runs as it takes").at("runs");
+            return Err(error.allowed("one of `runs` and `precision`"));
+        }
+        let steps = tree.nearest_to("sweep.against");
+        let against = self.against.keys().filter_map(|axis| Some((axis.clone(), steps.field(axis)?.value.clone())));
+        Precision::new(share, self.quantity.as_deref(), against.collect(), self.budget, axes).map(Some)
+    }
 }
 
 /// All points of a sweep, checked.
@@ -138,8 +117,6 @@ pub struct Plan {
     pub axes: Vec<String>,
     /// The points, in order.
     pub points: Vec<Point>,
-    /// Numbers of the runs of each point.
-    pub runs: Range<u32>,
 }
 
 /// A point of a sweep.
@@ -151,6 +128,8 @@ pub struct Point {
     pub labels: Vec<Value>,
     /// The base with the changes of this point.
     pub scenario: Scenario,
+    /// Numbers of its runs.
+    pub runs: Range<u32>,
 }
 
 impl Sweep {
@@ -181,6 +160,8 @@ impl Sweep {
             axes: Vec::new(),
             set: Vec::new(),
             runs: 0..runs,
+            counts: BTreeMap::new(),
+            precision: None,
         }
     }
 
@@ -188,10 +169,11 @@ impl Sweep {
         let placed = |error: InputError| place(error, tree);
         let document: SweepDocument = decode(tree).map_err(placed)?;
         let header = &document.sweep;
-        if header.runs == 0 {
+        if header.runs == Some(0) {
             return Err(placed(InputError::default().at("sweep.runs").found("0").allowed("1 or more")).into());
         }
-        let runs = header.first_run..header.first_run.checked_add(header.runs).ok_or_else(|| {
+        let count = header.runs.unwrap_or(if header.precision.is_some() { FIRST_LOOK } else { 1 });
+        let runs = header.first_run..header.first_run.checked_add(count).ok_or_else(|| {
             placed(
                 InputError::default().at("sweep.first_run").found(header.first_run.to_string()).allowed("runs up to 4294967295"),
             )
@@ -209,6 +191,10 @@ impl Sweep {
             fresh(&axis.name, &axes).map_err(|error| placed(error.at(format!("{field}.name"))))?;
             axes.push(axis);
         }
+        let precision = header.precision(tree, &axes).map_err(|error| {
+            let field = format!("sweep.{}", error.field);
+            placed(error.at(field))
+        })?;
         let sweep = Self {
             name: if header.name.is_empty() { default_name.to_owned() } else { header.name.clone() },
             description: header.description.clone(),
@@ -216,6 +202,8 @@ impl Sweep {
             axes,
             set: overrides(tree, folder),
             runs,
+            counts: BTreeMap::new(),
+            precision,
         };
         sweep.check().map_err(|error| placed(if error.field.is_empty() { error.at("sweep.runs") } else { error }))?;
         Ok(sweep)
@@ -230,7 +218,25 @@ impl Sweep {
     /// The same sweep with the runs `runs` of each point.
     pub fn with_runs(mut self, runs: Range<u32>) -> Self {
         self.runs = runs;
+        self.counts.clear();
         self
+    }
+
+    /// The same sweep with so many runs of each point that `counts` has by its number, from the first one on.
+    pub fn with_run_counts(mut self, counts: BTreeMap<u32, u32>) -> Self {
+        self.counts = counts;
+        self
+    }
+
+    /// The same sweep, whose answer is to be known so well.
+    pub fn with_precision(mut self, precision: Option<Precision>) -> Self {
+        self.precision = precision;
+        self
+    }
+
+    /// How well its answer is to be known, if anybody has asked for it.
+    pub const fn precision(&self) -> Option<&Precision> {
+        self.precision.as_ref()
     }
 
     /// The same sweep over a changed base, by an override from a command line: see [`Scenario::with_argument`].
@@ -280,12 +286,7 @@ impl Sweep {
             }
             points.push(self.point(index)?);
         }
-        Ok(Plan {
-            name: self.name.clone(),
-            axes: self.axes.iter().map(|axis| axis.name.clone()).collect(),
-            points,
-            runs: self.runs.clone(),
-        })
+        Ok(Plan { name: self.name.clone(), axes: self.axes.iter().map(|axis| axis.name.clone()).collect(), points })
     }
 
     /// Writes out the point number `index`, counted over all axes, and checks it.
@@ -302,11 +303,18 @@ impl Sweep {
         let all = self.set.iter().chain(steps.iter().flat_map(|step| &step.set));
         let scenario = self.base.with_nodes(all.map(|(field, value)| (field.as_str(), fill_in(value.clone(), &names))))?;
         scenario.check_something_is_sent()?;
-        Ok(Point { index: index as u32, labels, scenario })
+        let index = index as u32;
+        Ok(Point { index, labels, scenario, runs: self.runs_of(index) })
     }
 }
 
 impl Sweep {
+    /// Numbers of the runs of the point number `index`.
+    fn runs_of(&self, index: u32) -> Range<u32> {
+        let start = self.runs.start;
+        self.counts.get(&index).map_or_else(|| self.runs.clone(), |count| start..start.saturating_add(*count))
+    }
+
     /// Axes with names and steps of their own, and no more runs than can be held.
     fn check(&self) -> Result<(), InputError> {
         for (index, axis) in self.axes.iter().enumerate() {
@@ -317,28 +325,13 @@ impl Sweep {
             return Err(InputError::default().at("the runs of each point").found("0").allowed("1 or more"));
         }
         let points = self.axes.iter().fold(1_usize, |all, axis| all.saturating_mul(axis.steps.len()));
-        if points.saturating_mul(self.runs.len()) > MOST_RUNS {
+        let more = self.counts.values().fold(0, |all: usize, count| all.saturating_add(*count as usize));
+        if points.saturating_sub(self.counts.len()).saturating_mul(self.runs.len()).saturating_add(more) > MOST_RUNS {
             return Err(InputError::new("too many runs: the results of all of them are held in memory")
                 .found(format!("{points} points of {} runs each", self.runs.len()))
                 .allowed(format!("{MOST_RUNS} runs")));
         }
         Ok(())
-    }
-}
-
-impl Axis {
-    fn check(&self, at: &str) -> Result<(), InputError> {
-        if self.steps.is_empty() {
-            return Err(InputError::new("an axis without values").at(at).allowed("at least one value"));
-        }
-        let mut seen = BTreeSet::new();
-        match self.steps.iter().find(|step| !seen.insert(step.label.to_string())) {
-            Some(twice) => Err(InputError::new("two steps of one name")
-                .at(at)
-                .found(twice.label.to_string())
-                .allowed("steps that tables can tell apart")),
-            None => Ok(()),
-        }
     }
 }
 
@@ -351,96 +344,6 @@ fn fresh(name: &str, axes: &[Axis]) -> Result<(), InputError> {
         return Err(error.allowed("a name of its own for each axis"));
     }
     Ok(())
-}
-
-impl AxisDocument {
-    fn expand(&self, at: &str, tree: &Located, folder: &Path) -> Result<Axis, InputError> {
-        let given = [self.field.is_some(), !self.fields.is_empty(), !self.variant.is_empty()];
-        if given.iter().filter(|given| **given).count() != 1 {
-            return Err(InputError::new("an axis needs one kind of steps")
-                .at(at)
-                .allowed("one of `field` with `values`, `fields`, `variant`"));
-        }
-        if let Some(field) = &self.field {
-            let nodes = list(tree, &format!("{at}.values"));
-            let steps = nodes
-                .iter()
-                .map(|node| AxisStep { label: node.value.clone(), set: vec![(field.clone(), anchored(field, node, folder))] })
-                .collect();
-            return self.axis(field, steps, at);
-        }
-        if !self.fields.is_empty() {
-            let tables = tree.nearest_to(&format!("{at}.fields"));
-            let lists: Vec<(&String, &[Located])> =
-                self.fields.keys().map(|field| (field, tables.field(field).map_or(&[][..], items))).collect();
-            let length = lists[0].1.len();
-            if let Some((field, other)) = lists.iter().find(|(_, other)| other.len() != length) {
-                return Err(InputError::new("lists that advance together are of different length")
-                    .at(format!("{at}.fields"))
-                    .found(format!("{length} values of {} and {} of {field}", lists[0].0, other.len())));
-            }
-            if !self.labels.is_empty() && self.labels.len() != length {
-                return Err(InputError::default()
-                    .at(format!("{at}.labels"))
-                    .found(format!("{} labels", self.labels.len()))
-                    .allowed(format!("{length}, one for each value")));
-            }
-            let labels = list(tree, &format!("{at}.labels"));
-            let steps = (0..length)
-                .map(|step| AxisStep {
-                    label: labels.get(step).unwrap_or(&lists[0].1[step]).value.clone(),
-                    set: lists.iter().map(|(field, l)| ((*field).clone(), anchored(field, &l[step], folder))).collect(),
-                })
-                .collect();
-            return self.axis(lists[0].0, steps, at);
-        }
-        if self.name.is_empty() {
-            return Err(InputError::new("missing").at(format!("{at}.name")).allowed("a name for the column of the variants"));
-        }
-        let steps = self
-            .variant
-            .iter()
-            .enumerate()
-            .map(|(index, variant)| AxisStep {
-                label: Value::String(variant.name.clone()),
-                set: overrides(tree.nearest_to(&format!("{at}.variant[{index}]")), folder),
-            })
-            .collect();
-        self.axis("", steps, at)
-    }
-
-    fn axis(&self, field: &str, steps: Vec<AxisStep>, at: &str) -> Result<Axis, InputError> {
-        let last = field.rsplit('.').next().unwrap_or(field);
-        let name = if self.name.is_empty() { last.to_owned() } else { self.name.clone() };
-        let axis = Axis { name, steps };
-        axis.check(at)?;
-        Ok(axis)
-    }
-}
-
-fn items(node: &Located) -> &[Located] {
-    match &node.value {
-        Value::Array(items) => items,
-        _ => &[],
-    }
-}
-
-fn list<'a>(tree: &'a Located, path: &str) -> &'a [Located] {
-    items(tree.nearest_to(path))
-}
-
-fn anchored(field: &str, node: &Located, folder: &Path) -> Located {
-    let mut node = node.clone();
-    anchor(field, &mut node, folder);
-    node
-}
-
-/// The values of the table `set` in `table`, with their places. JSON's null is one of them: it takes a field away.
-fn overrides(table: &Located, folder: &Path) -> Vec<(String, Located)> {
-    match table.field("set").map(|set| &set.value) {
-        Some(Value::Table(fields)) => fields.iter().map(|(field, node)| (field.clone(), anchored(field, node, folder))).collect(),
-        _ => Vec::new(),
-    }
 }
 
 /// Puts the values of axes into strings: `{ber}`.
@@ -484,7 +387,7 @@ impl Plan {
 
     /// Number of runs of all points.
     pub fn total(&self) -> usize {
-        self.points.len() * self.runs.len()
+        self.points.iter().map(|point| point.runs.len()).sum()
     }
 }
 

@@ -28,3 +28,8 @@ pub fn to_python<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound
     let text = serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))?;
     py.import("json")?.call_method1("loads", (text,))
 }
+
+/// A label as Python has it: a number, a flag or a text.
+pub fn label<'py>(py: Python<'py>, label: &Value) -> PyResult<Bound<'py, PyAny>> {
+    to_python(py, &Located::new(label.clone(), ORIGIN).to_json())
+}

@@ -59,7 +59,7 @@ mod _native {
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
-    use super::sweep::Sweep;
+    use super::sweep::{Precision, Sweep};
     #[pymodule_export]
     use super::table::{file_digest, table_names, Results, Table};
     #[pymodule_export]

@@ -1,15 +1,15 @@
 //! Sweeps for Python.
 
-use crate::convert::{json, node, value};
+use crate::convert::{json, label, node, value};
 use crate::error::raise;
 use crate::interrupt;
 use crate::scenario::Scenario;
 use crate::table::Results;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use whyloss_lab::{Axis, AxisStep, ExecuteOptions, Located, Plan, Sweep as LabSweep, Value};
+use whyloss_lab::{Axis, AxisStep, ExecuteOptions, Located, Plan, Precision as LabPrecision, Sweep as LabSweep, Value};
 
 /// A scenario, changed along axes, each point run several times. It never changes.
 #[pyclass(frozen, module = "whyloss._native")]
@@ -19,6 +19,43 @@ pub struct Sweep {
     only: Vec<(String, Vec<Value>)>,
     /// Numbers of the points that it is restricted to, if it is.
     at: Option<BTreeSet<u32>>,
+}
+
+/// How well the answer of a sweep is to be known.
+#[pyclass(frozen, module = "whyloss._native")]
+pub struct Precision(LabPrecision);
+
+#[pymethods]
+impl Precision {
+    /// Half the width of the interval, as a share of the mean.
+    #[getter]
+    const fn share(&self) -> f64 {
+        self.0.share
+    }
+
+    /// The table that has what is to be known.
+    #[getter]
+    const fn table(&self) -> &str {
+        self.0.table
+    }
+
+    /// Its column there.
+    #[getter]
+    const fn column(&self) -> &str {
+        self.0.column
+    }
+
+    /// The label of the step on some axes that others are compared with, by the axis.
+    #[getter]
+    fn against<'py>(&self, py: Python<'py>) -> PyResult<BTreeMap<String, Bound<'py, PyAny>>> {
+        self.0.against.iter().map(|(axis, step)| Ok((axis.clone(), label(py, step)?))).collect()
+    }
+
+    /// Runs of all points together, at most.
+    #[getter]
+    const fn budget(&self) -> usize {
+        self.0.budget
+    }
 }
 
 #[pymethods]
@@ -50,22 +87,55 @@ impl Sweep {
                 Ok(AxisStep { label: value(&label)?, set })
             })
             .collect::<PyResult<_>>()?;
-        Ok(Self { whole: self.whole.clone().with_axis(Axis { name, steps }), only: self.only.clone(), at: self.at.clone() })
+        Ok(self.with(self.whole.clone().with_axis(Axis { name, steps })))
     }
 
     /// The sweep over a changed base, by overrides as on the command line, each `FIELD=VALUE`.
     fn with_arguments(&self, arguments: Vec<String>) -> PyResult<Self> {
         let sweep = arguments.iter().try_fold(self.whole.clone(), |sweep, argument| sweep.with_argument(argument));
-        Ok(Self { whole: sweep.map_err(|error| raise(&error))?, only: self.only.clone(), at: self.at.clone() })
+        Ok(self.with(sweep.map_err(|error| raise(&error))?))
     }
 
     /// The sweep with the runs `first` to `first + count - 1` of each point.
     fn with_runs(&self, first: u32, count: u32) -> Self {
-        Self {
-            whole: self.whole.clone().with_runs(first..first.saturating_add(count)),
-            only: self.only.clone(),
-            at: self.at.clone(),
-        }
+        self.with(self.whole.clone().with_runs(first..first.saturating_add(count)))
+    }
+
+    /// The sweep with so many runs of each point that `counts` has by its number.
+    fn with_run_counts(&self, counts: BTreeMap<u32, u32>) -> Self {
+        self.with(self.whole.clone().with_run_counts(counts))
+    }
+
+    /// The sweep, whose `quantity` is to be known by `share` of its mean, a number or such as `"2 %"`, both as JSON; `against` has
+    /// the label of a step on some axes, as JSON.
+    #[pyo3(signature = (share, quantity = None, against = Vec::new(), budget = None))]
+    fn with_precision(
+        &self,
+        share: &str,
+        quantity: Option<&str>,
+        against: Vec<(String, String)>,
+        budget: Option<u64>,
+    ) -> PyResult<Self> {
+        let share = serde_json::from_str(share).map_err(|_| raise(&LabPrecision::no_share(share).into()))?;
+        let against = against.into_iter().map(|(axis, label)| Ok((axis, value(&label)?))).collect::<PyResult<_>>()?;
+        let precision = LabPrecision::new(share, quantity, against, budget, self.whole.axes());
+        Ok(self.with(self.whole.clone().with_precision(Some(precision.map_err(|error| raise(&error.into()))?))))
+    }
+
+    /// The sweep with the runs that it has, however well its answer is known then.
+    fn without_precision(&self) -> Self {
+        self.with(self.whole.clone().with_precision(None))
+    }
+
+    /// How well its answer is to be known, if anybody has asked for it.
+    #[getter]
+    fn precision(&self) -> Option<Precision> {
+        self.whole.precision().cloned().map(Precision)
+    }
+
+    /// The runs of all points: number of the point, first run, how many follow each other.
+    fn stretches(&self, py: Python<'_>) -> PyResult<Vec<(u32, u32, u32)>> {
+        Ok(self.plan(py)?.points.iter().map(|point| (point.index, point.runs.start, point.runs.len() as u32)).collect())
     }
 
     /// Only the points whose step on the axis `name` is called one of `labels`, each as JSON.
@@ -105,6 +175,13 @@ impl Sweep {
     #[getter]
     fn axes(&self) -> Vec<String> {
         self.whole.axes().iter().map(|axis| axis.name.clone()).collect()
+    }
+
+    /// What tables call the steps of the axis `name`; nothing if there is no such axis.
+    fn labels<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let axis = self.whole.axes().iter().find(|axis| axis.name == name);
+        let steps = axis.map_or(&[][..], |axis| &axis.steps);
+        steps.iter().map(|step| label(py, &step.label)).collect()
     }
 
     /// The scenario of each point.
@@ -179,6 +256,11 @@ impl Sweep {
 impl Sweep {
     fn of(sweep: LabSweep) -> Self {
         Self { whole: sweep, only: Vec::new(), at: None }
+    }
+
+    /// The same points of another sweep.
+    fn with(&self, whole: LabSweep) -> Self {
+        Self { whole, only: self.only.clone(), at: self.at.clone() }
     }
 
     /// All points; Ctrl-C is honoured meanwhile.

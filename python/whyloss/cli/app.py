@@ -27,6 +27,7 @@ from whyloss.cli import (
     scores,
     shell,
     start,
+    sweeps,
     testbed,
     top,
     wire,
@@ -74,8 +75,8 @@ def app() -> None:
 
 for command in (
     runs.run,
-    runs.sweep,
-    runs.verify,
+    sweeps.sweep,
+    sweeps.verify,
     compare.compare,
     friendly.friendly,
     plot.plot,

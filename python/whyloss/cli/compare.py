@@ -5,14 +5,13 @@ What computes is imported by the command: scipy takes longer than many a run.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from whyloss.cli.console import INTERRUPTED, Command, Watch, as_json, rate, row, say, screen, table, tell_json
-from whyloss.cli.options import set_option, store_option, threads_option, with_option
+from whyloss.cli.options import Share, set_option, store_option, threads_option, with_option
 from whyloss.cli.paths import choose, complete_scheme, link_options, retyped, scheme_option
 
 if TYPE_CHECKING:
@@ -20,21 +19,6 @@ if TYPE_CHECKING:
     from whyloss.stats import Mean
 
 __all__ = ["compare"]
-
-
-class Share(click.ParamType[float]):
-    """A share: ``2%``, ``2 %`` or ``0.02``."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Reads it."""
-        if isinstance(value, float):
-            return value
-        match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{0,9})?)\s*(%?)\s*", str(value), re.ASCII)
-        if match is None:
-            self.fail(f"{value!r} is no share; allowed: such as 2% or 0.02", param, ctx)
-        return float(match[1]) / (100 if match[2] else 1)
 
 
 @click.command(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from whyloss import _native
 
 __all__ = [
+    "ALL",
     "SPELT",
     "Command",
     "Group",
@@ -88,6 +89,10 @@ def _finite(value: Any) -> Any:
             return [_finite(item) for item in value]
         case _:
             return value
+
+
+#: How to see all rows of a table that is shortened.
+ALL = "--json and --out have all"
 
 
 def rate(bps: float) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RUN_NUMBER",
     "SIMULATOR_ONLY",
+    "Share",
     "cluster",
     "complete_field",
     "load_scenario",
@@ -40,6 +41,21 @@ __all__ = [
 
 #: Numbers that runs can have.
 RUN_NUMBER = click.IntRange(0, 2**32 - 1)
+
+
+class Share(click.ParamType[float]):
+    """A share: ``2%``, ``2 %`` or ``0.02``."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Reads it."""
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{0,9})?)\s*(%?)\s*", str(value), re.ASCII)
+        if match is None:
+            self.fail(f"{value!r} is no share; allowed: such as 2% or 0.02", param, ctx)
+        return float(match[1]) / (100 if match[2] else 1)
 
 
 def load_scenario(path: Path) -> Scenario:

@@ -75,6 +75,7 @@ def _complete(_context: click.Context, _parameter: click.Parameter, begun: str) 
         "whyloss reproduce garcia2004 --quick",
         "whyloss reproduce garcia2004 --figure 4 --figure 5",
         "whyloss reproduce garcia2004 --reading pre-registered",
+        "whyloss reproduce garcia2004 --until-decided     # only as many runs as the verdicts need",
         "whyloss reproduce garcia2004 --json > claims.json",
         "whyloss reproduce garcia2004 --on kernel --on engine --quick    # as root: real packets",
     ],
@@ -90,6 +91,11 @@ def _complete(_context: click.Context, _parameter: click.Parameter, begun: str) 
 )
 @click.option("--all-readings", is_flag=True, help="Every reading that the paper's folder describes.")
 @click.option("--quick", is_flag=True, help="Fewer repetitions: done sooner, with wider intervals.")
+@click.option(
+    "--until-decided",
+    is_flag=True,
+    help="Begin with few repetitions; only what is behind undecided claims gets more, up to the paper's number.",
+)
 @click.option(
     "-o",
     "--out",
@@ -118,6 +124,7 @@ def reproduce(
     readings: tuple[str, ...],
     all_readings: bool,
     quick: bool,
+    until_decided: bool,
     out: Path | None,
     on: tuple[str, ...],
     parallel: int,
@@ -146,6 +153,9 @@ def reproduce(
     chosen = library.load(paper)
     if readings and all_readings:
         raise click.BadParameter("give either --reading or --all-readings", param_hint="--reading")
+    if until_decided and (quick or on):
+        other = "--quick" if quick else "--on"
+        raise click.BadParameter(f"does not go with {other}", param_hint="--until-decided")
     if own and on:
         raise click.BadParameter(f"does not go with --on: {SIMULATOR_ONLY}", param_hint="--with")
     folder = out or Path("out") / "-".join([chosen.name, *on])
@@ -162,6 +172,7 @@ def reproduce(
             store=store,
             progress=watch.count,
             readings=(chosen.readings if all_readings else list(readings)) or None,
+            until_decided=until_decided,
             on=tuple(dict.fromkeys(on)),
             parallel=parallel,
         )

@@ -17,6 +17,7 @@ from whyloss.comparison.worlds import ALONE, YARDSTICK, worlds
 from whyloss.judgements import judgements
 from whyloss.kinds import Kind
 from whyloss.paths import path, told
+from whyloss.precision import looks
 from whyloss.scenario import Scenario
 from whyloss.sweep import Sweep
 
@@ -102,7 +103,7 @@ def looking(
     chosen = path() if scenario is None else scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
     there = worlds(chosen, kinds, Kind.of(beside))
     sweep = Sweep(chosen, 1).variants("world", there.variants)
-    ends = _looks(max_runs)
+    ends = looks(FIRST_LOOK, max_runs)
     labels = [kind.label for kind in kinds]
     table, done = pl.DataFrame(), 0
     for end in ends:
@@ -135,14 +136,6 @@ def _check(kinds: Sequence[Kind], precision: float, max_runs: int) -> None:
     if not 1 <= max_runs <= MOST_RUNS:
         msg = f"found at most {max_runs} runs; allowed: 1 to {MOST_RUNS}"
         raise _native.InputError(msg)
-
-
-def _looks(max_runs: int) -> list[int]:
-    """After how many runs the intervals are looked at."""
-    ends = [FIRST_LOOK]
-    while ends[-1] < max_runs:
-        ends.append(2 * ends[-1])
-    return [*(end for end in ends if end < max_runs), max_runs]
 
 
 def _like(kinds: Sequence[Kind]) -> dict[str, str | None]:

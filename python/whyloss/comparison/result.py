@@ -12,7 +12,8 @@ import polars as pl
 from whyloss import files
 from whyloss.harm import gain, harm
 from whyloss.judgements import Judgements
-from whyloss.stats import LEVEL, mean
+from whyloss.precision import equal_level
+from whyloss.stats import mean
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -106,13 +107,13 @@ class Comparison:
     @property
     def level(self) -> float:
         """The level of each interval, so that those of all looks hold together in 95 % (Bonferroni)."""
-        return 1 - (1 - LEVEL) / self.looks
+        return equal_level(self.looks)
 
     @property
     def pair_level(self) -> float:
         """The same, so that those of all pairs of schemes do, too."""
         pairs = max(1, len(self.measured) * (len(self.measured) - 1) // 2)
-        return 1 - (1 - LEVEL) / (self.looks * pairs)
+        return equal_level(self.looks * pairs)
 
     @cached_property
     def measured(self) -> tuple[Measured, ...]:

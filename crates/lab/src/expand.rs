@@ -8,6 +8,7 @@ use crate::network::{Link, Network, NetworkNode, Transfer};
 use crate::ways::Way;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 use whyloss_sim::{Move, QueueLimit};
 use whyloss_transport::quantity::Length;
 use whyloss_transport::scheme::Catalogue;
@@ -58,6 +59,29 @@ fn check_cost(flows: &[Flow]) -> Result<(), InputError> {
 
 const NETWORKS: &str = "[path], [dumbbell], [chain], or [[host]], [[router]] and [[link]]";
 
+/// The directions of the links that one field of the scenario describes: those that are alike share them.
+struct Alike<'a> {
+    field: &'a str,
+    last: Option<(Shape, Arc<[Way; 2]>)>,
+}
+
+impl<'a> Alike<'a> {
+    const fn new(field: &'a str) -> Self {
+        Self { field, last: None }
+    }
+
+    /// The directions of a link of this shape.
+    fn ways(&mut self, shape: &Shape) -> Result<Arc<[Way; 2]>, InputError> {
+        if let Some((_, ways)) = self.last.as_ref().filter(|(last, _)| last == shape) {
+            return Ok(Arc::clone(ways));
+        }
+        let way = |own: &Option<_>, name| Way::new(shape, own.as_ref(), self.field, name);
+        let ways = Arc::new([way(&shape.forward, "forward")?, way(&shape.reverse, "reverse")?]);
+        self.last = Some((shape.clone(), Arc::clone(&ways)));
+        Ok(ways)
+    }
+}
+
 impl Network {
     /// Writes out the network of `document`, in which names of algorithms mean what they mean in `catalogue`.
     pub fn new(document: &Document, catalogue: &Catalogue) -> Result<Self, InputError> {
@@ -104,9 +128,7 @@ impl Network {
     }
 
     fn link(&mut self, name: impl Into<String>, ends: [usize; 2], shape: &Shape, field: &str) -> Result<(), InputError> {
-        let way = |own: &Option<_>, name| Way::new(shape, own.as_ref(), field, name);
-        let ways = [way(&shape.forward, "forward")?, way(&shape.reverse, "reverse")?];
-        self.links.push(Link { name: name.into(), ends, ways: Some(ways) });
+        self.links.push(Link { name: name.into(), ends, ways: Some(Alike::new(field).ways(shape)?) });
         Ok(())
     }
 
@@ -137,9 +159,13 @@ impl Network {
                 ..shape
             }
         };
+        let mut alike = [Alike::new("dumbbell.senders"), Alike::new("dumbbell.receivers")];
+        self.links.reserve_exact(2 * pairs as usize);
         for (i, (sender, receiver)) in senders.into_iter().zip(receivers).enumerate() {
-            self.link(format!("sender{i}"), [sender, left], &access(&dumbbell.senders, i), "dumbbell.senders")?;
-            self.link(format!("receiver{i}"), [right, receiver], &access(&dumbbell.receivers, i), "dumbbell.receivers")?;
+            let ways = Some(alike[0].ways(&access(&dumbbell.senders, i))?);
+            self.links.push(Link { name: format!("sender{i}"), ends: [sender, left], ways });
+            let ways = Some(alike[1].ways(&access(&dumbbell.receivers, i))?);
+            self.links.push(Link { name: format!("receiver{i}"), ends: [right, receiver], ways });
         }
         Ok(())
     }
@@ -278,6 +304,8 @@ impl Network {
                     .at(format!("{field}.delay_to"))
                     .allowed("a link of hosts with a `count`"));
             }
+            let mut alike = Alike::new(&field);
+            self.links.reserve_exact(count);
             for number in 0..count {
                 let ends = ends.each_ref().map(|nodes| nodes.start + number % nodes.len());
                 let name = match (&link.name[..], count) {
@@ -290,7 +318,8 @@ impl Network {
                         .at(format!("{field}.name"))
                         .allowed("a name of its own for each link"));
                 }
-                self.link(name, ends, &link.shape().nth(number, count, link.delay_to), &field)?;
+                let ways = Some(alike.ways(&link.shape().nth(number, count, link.delay_to))?);
+                self.links.push(Link { name, ends, ways });
             }
         }
         for (index, host) in document.host.iter().enumerate().filter(|(_, host)| !host.moves.is_empty()) {

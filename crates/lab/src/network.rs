@@ -6,6 +6,7 @@ use crate::format::{Input, Traffic};
 use crate::ways::Way;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use whyloss_sim::Move;
 
 /// A network written out.
@@ -49,8 +50,8 @@ pub struct Link {
     pub name: String,
     /// Its ends, by position in [`Network::nodes`].
     pub ends: [usize; 2],
-    /// Forward and reverse; `None` through the air.
-    pub ways: Option<[Way; 2]>,
+    /// Forward and reverse, shared with links that are alike; `None` through the air.
+    pub ways: Option<Arc<[Way; 2]>>,
 }
 
 /// A middlebox in its place: the router by position in [`Network::nodes`], the link by position in [`Network::links`].

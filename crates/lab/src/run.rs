@@ -11,8 +11,10 @@ use crate::patterns::{Files, LinkFiles};
 use crate::scenario::Scenario;
 use crate::tables::{batches, Origin, Tables};
 use crate::workload;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time;
 use whyloss_sim::{
     Amount, BuildError, Builder, CaptureSpec, CbrFlow, DatagramFlow, End, Limits, LogSpec, LossWatch, NodeId, Pacing, RunError,
@@ -163,10 +165,17 @@ impl World {
             .map(|node| if node.host { builder.host(&node.name) } else { builder.router(&node.name) })
             .collect();
         let mut links = Vec::with_capacity(network.links.len());
+        // Links that are alike share what is said of them, unless files tell them apart.
+        let mut alike = BTreeMap::new();
         for (index, link) in network.links.iter().enumerate() {
             let Some(ways) = &link.ways else { continue };
-            let [forward, reverse] = [0, 1].map(|way| ways[way].spec(LinkFiles::of(files, index, way)));
-            links.push(builder.link(nodes[link.ends[0]], nodes[link.ends[1]], forward, reverse));
+            let own = [0, 1].map(|way| LinkFiles::of(files, index, way));
+            let make = || Arc::new([0, 1].map(|way| ways[way].spec(own[way])));
+            let spec = match own {
+                [None, None] => Arc::clone(alike.entry(Arc::as_ptr(ways)).or_insert_with(make)),
+                _ => make(),
+            };
+            links.push(builder.link_like(nodes[link.ends[0]], nodes[link.ends[1]], spec));
         }
         let stations: Vec<_> = network.stations().map(|(node, position)| (nodes[node], position)).collect();
         if !stations.is_empty() {

@@ -184,7 +184,7 @@ impl Scenario {
     pub(crate) fn files(&self, run: u32, cache: &Files) -> Result<Vec<LinkFiles>, Error> {
         let mut found = Vec::new();
         for (link, spec) in self.network.links.iter().enumerate() {
-            for (way, said) in spec.ways.iter().flatten().enumerate() {
+            for (way, said) in spec.ways.iter().flat_map(|ways| ways.iter()).enumerate() {
                 let mut files = LinkFiles { link, way, pattern: None, trace: None, digest: String::new() };
                 if let Some(template) = &said.spec.channel.pattern {
                     let field = format!("{}.pattern", said.channel_field);

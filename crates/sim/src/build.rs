@@ -13,6 +13,7 @@ use crate::shape::LinkSpec;
 use crate::smoothness::Smoothness;
 use crate::web::Web;
 use std::fmt;
+use std::sync::Arc;
 use whyloss_transport::datagram;
 use whyloss_transport::tcp::Config;
 use whyloss_transport::{BitRate, Duration, Instant, Parts};
@@ -175,7 +176,7 @@ pub(crate) struct LinkEnds {
 
 #[derive(Debug)]
 pub(crate) enum LineSpec {
-    Wire(Box<[LinkSpec; 2]>),
+    Wire(Arc<[LinkSpec; 2]>),
     /// Through the air of the radio channel of this number.
     Air(usize),
 }
@@ -196,6 +197,14 @@ pub(crate) enum FlowSpec {
 }
 
 impl FlowSpec {
+    /// How many flows of packets it becomes.
+    pub fn connections(&self) -> usize {
+        match self {
+            Self::Striped(transfer) => transfer.connections.len(),
+            Self::Tcp(_) | Self::Cbr(_) | Self::Datagrams(_) => 1,
+        }
+    }
+
     pub fn name(&self) -> &str {
         match self {
             Self::Tcp(flow) => &flow.name,
@@ -229,7 +238,12 @@ impl Builder {
 
     /// Joins two nodes; `forward` is the direction from `a` to `b`.
     pub fn link(&mut self, a: NodeId, b: NodeId, forward: LinkSpec, reverse: LinkSpec) -> LinkId {
-        self.join([a, b], LineSpec::Wire(Box::new([forward, reverse])))
+        self.link_like(a, b, Arc::new([forward, reverse]))
+    }
+
+    /// The same for one of many links that are alike: they share what is said of both directions.
+    pub fn link_like(&mut self, a: NodeId, b: NodeId, directions: Arc<[LinkSpec; 2]>) -> LinkId {
+        self.join([a, b], LineSpec::Wire(directions))
     }
 
     /// Adds a radio channel with stations at these nodes, at positions in metres. Each pair of stations that can decode each other is

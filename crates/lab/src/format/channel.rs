@@ -86,8 +86,8 @@ impl Markov {
 pub struct Input {
     /// What happens to packets with data that the host receives. No other packets count.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub data: Option<Channel>,
+    pub data: Option<Box<Channel>>,
     /// What happens to the answers to data that the host sends.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub acks: Option<Channel>,
+    pub acks: Option<Box<Channel>>,
 }

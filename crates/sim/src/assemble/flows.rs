@@ -44,6 +44,11 @@ impl Assembly {
         // Events of one time come in the order in which they are made, and ports are given in that order: those of TCP flows first, then
         // those of flows with congestion control, then those of plain datagrams.
         let (mut controlled, mut datagrams) = (Vec::new(), Vec::new());
+        let ends = 2 * flows.iter().map(FlowSpec::connections).sum::<usize>();
+        self.ends.reserve_exact(ends);
+        self.net.egress.reserve_exact(ends);
+        self.hosts.sockets.reserve_exact(ends);
+        self.hosts.flows.all.reserve_exact(ends / 2);
         for flow in flows {
             match flow {
                 FlowSpec::Tcp(flow) => self.tcp(*flow)?,
@@ -65,6 +70,24 @@ impl Assembly {
             self.cbr(id, &flow)?;
         }
         Ok(())
+    }
+
+    fn end(&mut self, id: EndpointId, egress: Egress, socket: Socket) {
+        self.ends.push(id);
+        self.net.egress.push(egress);
+        self.hosts.sockets.push(socket);
+    }
+
+    /// Puts the ends into the order of their numbers, in place: there may be many, and they are large.
+    pub fn order_ends(&mut self) {
+        for place in 0..self.ends.len() {
+            while self.ends[place].index() != place {
+                let own = self.ends[place].index();
+                self.ends.swap(place, own);
+                self.net.egress.swap(place, own);
+                self.hosts.sockets.swap(place, own);
+            }
+        }
     }
 
     fn flow(&mut self, flow: FlowState) -> FlowId {
@@ -169,7 +192,7 @@ impl Assembly {
             egress.wants_truth = sends && tcp.wants_truth();
             let [there, back] = [egress.exit, egress.exit.peer()].map(|direction| self.outages[direction.index()].clone());
             let socket = TcpSocket::new(tcp, sends.then_some((start, opening)), striped, there.and(back));
-            self.ends.push((id, egress, Socket::Tcp(socket)));
+            self.end(id, egress, Socket::Tcp(socket));
             if sends {
                 let event = Event::new(start.as_nanos(), self.net.events.next_order(), Target::Timer(id));
                 self.net.events.push(event);
@@ -270,7 +293,7 @@ impl Assembly {
             self.hosts.ports.insert(route, id.peer());
             let end = datagram::Endpoint::new(config, ports(route));
             let socket = DatagramSocket::new(end, (way == Way::Forward).then_some((start, supply)));
-            self.ends.push((id, egress, Socket::Datagrams(Box::new(socket))));
+            self.end(id, egress, Socket::Datagrams(Box::new(socket)));
         }
         let endpoint = EndpointId::of(number, Way::Forward);
         let event = Event::new(start.as_nanos(), self.net.events.next_order(), Target::Timer(endpoint));
@@ -328,7 +351,7 @@ impl Assembly {
         for way in Way::BOTH {
             let (node, route) = pair.end(way);
             let egress = self.egress(&spec.name, way, node, Protocol::Udp, route, 0);
-            self.ends.push((EndpointId::of(number, way), egress, Socket::Udp));
+            self.end(EndpointId::of(number, way), egress, Socket::Udp);
         }
         let endpoint = EndpointId::of(number, Way::Forward);
         self.hosts.ports.insert(pair.route, endpoint.peer());

@@ -10,11 +10,11 @@ use crate::direction::{Direction, Line, LinkNames};
 use crate::error::BuildError;
 use crate::events::MAX_TARGETS;
 use crate::hop::Hop;
-use crate::hosts::{Hosts, Socket};
+use crate::hosts::Hosts;
 use crate::meter::Meter;
 use crate::middlebox::{Assisted, Attached, Middlebox};
 use crate::moves::{self, Move};
-use crate::network::{Egress, Moves, Network, PacketLog, Place};
+use crate::network::{Moves, Network, PacketLog, Place};
 use crate::octets::MAX_HOSTS;
 use crate::outage::{Downtime, Turns};
 use crate::radio::{ChannelScope, RadioSpec};
@@ -23,6 +23,7 @@ use crate::record::Records;
 use crate::simulation::Simulation;
 use crate::smoothness::Bins;
 use std::collections::HashSet;
+use std::sync::Arc;
 use whyloss_transport::Duration;
 
 const FIRST_PORT: u16 = 1024;
@@ -97,10 +98,8 @@ impl Builder {
         for router in 0..assembly.net.assisted.len() {
             assembly.net.arm_agents(AssistedId::new(router));
         }
-        let Assembly { mut net, mut hosts, link_names, mut ends, .. } = assembly;
-        ends.sort_by_key(|(id, ..)| *id);
-        debug_assert!(ends.iter().enumerate().all(|(number, (id, ..))| id.index() == number), "each flow has two ends");
-        (net.egress, hosts.sockets) = ends.into_iter().map(|(_, egress, socket)| (egress, socket)).unzip();
+        assembly.order_ends();
+        let Assembly { mut net, hosts, link_names, .. } = assembly;
         net.arm_moves();
         if let Some(watch) = &mut net.watch {
             watch.begin(net.egress.len());
@@ -132,8 +131,8 @@ struct Assembly {
     link_names: Vec<String>,
     /// When each direction is down.
     outages: Vec<Downtime>,
-    /// The ends of all flows, in the order in which they were made.
-    ends: Vec<(EndpointId, Egress, Socket)>,
+    /// The ends of all flows, in the order in which they were made; so lie what they send by and their sockets.
+    ends: Vec<EndpointId>,
     hosts: Hosts,
 }
 
@@ -167,7 +166,9 @@ impl Assembly {
                 let LineSpec::Wire(specs) = &mut links[link.index()].line else {
                     return Err(unfit(&item, "link", "a radio link".to_owned(), "wires: links with a rate and a delay"));
                 };
-                specs.iter_mut().for_each(|spec| spec.outage.push(outage));
+                for spec in Arc::make_mut(specs) {
+                    spec.outage.push(outage);
+                }
             }
             mobile.push((host, own, &moves[..]));
         }
@@ -178,6 +179,10 @@ impl Assembly {
     fn links(&mut self, links: &[LinkEnds], airs: &[Air]) -> Result<(), BuildError> {
         let first_stations: Vec<_> = airs.iter().map(|air| self.air(air)).collect::<Result<_, _>>()?;
         let mut names = LinkNames::default();
+        self.net.directions.reserve_exact(2 * links.len());
+        self.net.places.reserve_exact(2 * links.len());
+        self.outages.reserve_exact(2 * links.len());
+        self.link_names.reserve_exact(2 * links.len());
         for link in links {
             let [a, b] = link.ends;
             for (way, (from, to)) in Way::BOTH.into_iter().zip([(a, b), (b, a)]) {

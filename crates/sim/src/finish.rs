@@ -62,13 +62,15 @@ pub(crate) fn fill(records: &mut Records, mut net: Network, mut hosts: Hosts, bi
         TimeoutRow { truth: fates.truth(&SentData { flow, offset, sent_at }), ..row }
     };
     records.timeouts = timeouts.into_iter().map(with_truth).collect();
-    records.flows = (0..hosts.flows.all.len()).map(|number| flow(FlowId::new(number), &hosts, &net, bins, now)).collect();
-    records.striped = hosts.flows.files.iter().map(|file| striped(file, now)).collect();
     let in_flight = net.in_flight().into_iter().enumerate().zip(link_names);
     records.links = in_flight.map(|((number, in_flight), name)| link(DirectionId::new(number), name, in_flight, &net)).collect();
-    net.egress.iter().for_each(|egress| records.packets.add(&egress.counts));
     records.middleboxes = middleboxes(&net);
-    records.drops = net.drops;
+    records.drops = std::mem::take(&mut net.drops);
+    // With many flows, links take as much memory as the records that follow.
+    net.directions = Vec::new();
+    records.flows = (0..hosts.flows.all.len()).map(|number| flow(FlowId::new(number), &hosts, &net, bins, now)).collect();
+    records.striped = hosts.flows.files.iter().map(|file| striped(file, now)).collect();
+    net.egress.iter().for_each(|egress| records.packets.add(&egress.counts));
 }
 
 /// Puts what a sender noticed beside what really happened.

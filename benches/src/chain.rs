@@ -79,7 +79,7 @@ impl Chain {
                 ..Config::modern()
             };
             let parts = Selection::scheme("newreno").build(&mut config).expect("the scheme exists");
-            End { config, parts }
+            End::new(config, parts)
         };
         net.tcp(TcpFlow {
             name: "bulk".to_owned(),

@@ -87,7 +87,7 @@ impl Dumbbell {
                 let mut config = Config { receive_buffer: 10_000_000, auto_read: true, ..Config::ns2() };
                 let selection = Selection { shadows: shadows.to_vec(), ..Selection::scheme(self.scheme) };
                 let parts = selection.build(&mut config).expect("the scheme exists");
-                End { config, parts }
+                End::new(config, parts)
             };
             net.tcp(TcpFlow {
                 name: format!("f{i}"),

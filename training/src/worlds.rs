@@ -358,7 +358,7 @@ fn flow(
         let shadows = builder.shadows.iter().map(|name| (*name).to_owned()).collect();
         let selection = if observed { Selection { shadows, ..selection.clone() } } else { selection.clone() };
         let parts = selection.build(&mut config).expect("the parts exist");
-        End { config, parts }
+        End::new(config, parts)
     };
     let (mut sender, receiver) = (end(watch.is_some()), end(watch.is_some()));
     if let Some(watch) = watch {

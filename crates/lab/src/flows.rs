@@ -2,6 +2,7 @@
 
 use crate::error::{argument, nearest, InputError};
 use crate::format::Flow;
+use std::sync::Arc;
 use whyloss_sim::Rhythm;
 use whyloss_transport::datagram;
 use whyloss_transport::scheme::{Arguments, Catalogue, SelectionError};
@@ -11,7 +12,7 @@ use whyloss_transport::{BitRate, Duration};
 /// What both ends of a flow are configured with: checked once, when the scenario is read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FlowConfig {
-    Tcp(Box<Config>),
+    Tcp(Arc<Config>),
     /// Datagrams with congestion control.
     Controlled(Box<datagram::Config>),
     /// Datagrams of a source that waits for no acknowledgements.
@@ -114,7 +115,7 @@ pub(crate) fn check_flow(flow: &Flow, field: &str, catalogue: &Catalogue) -> Res
             .found(format!("\"{}\"", flow.chunk))
             .allowed(format!("at most {} B", config.send_buffer)));
     }
-    Ok(FlowConfig::Tcp(Box::new(config)))
+    Ok(FlowConfig::Tcp(Arc::new(config)))
 }
 
 /// What plays at the receiver makes sense.

@@ -308,7 +308,7 @@ fn add_flow(
 }
 
 /// One end of a connection. Only the sender has losses to judge, so at the receiver only those listen in shadow who work there.
-fn end(flow: &Flow, config: &Config, catalogue: &Catalogue, sender: bool) -> Result<End, InputError> {
+fn end(flow: &Flow, config: &Arc<Config>, catalogue: &Catalogue, sender: bool) -> Result<End, InputError> {
     let mut selection = flow.selection();
     if !sender {
         let works_there = |name: &String| catalogue.rows().any(|row| matches!(row, Row::AtReceiver(part) if part.name == name));
@@ -316,8 +316,8 @@ fn end(flow: &Flow, config: &Config, catalogue: &Catalogue, sender: bool) -> Res
         selection.parameters.retain(|part, _| !flow.shadows.contains(part) || flow.rules(part, catalogue) || works_there(part));
     }
     // The configuration is as the scheme and the scenario have it already.
-    let parts = selection.build_from(catalogue, &mut config.clone()).map_err(|error| InputError::new(error.to_string()))?;
-    Ok(End { config: config.clone(), parts })
+    let parts = selection.build_from(catalogue, &mut (**config).clone()).map_err(|error| InputError::new(error.to_string()))?;
+    Ok(End::new(Arc::clone(config), parts))
 }
 
 impl Flow {

@@ -23,9 +23,16 @@ use whyloss_transport::{BitRate, Duration, Instant, Parts};
 pub struct End {
     /// Its configuration. The nonce key is replaced by a random one; the application reads everything at once and checks it, whatever
     /// [`Config::auto_read`] says.
-    pub config: Config,
+    pub config: Arc<Config>,
     /// Congestion control, differentiators, reaction, timeout policy and receiver agent.
     pub parts: Parts,
+}
+
+impl End {
+    /// An end with this configuration, which many can share.
+    pub fn new(config: impl Into<Arc<Config>>, parts: Parts) -> Self {
+        Self { config: config.into(), parts }
+    }
 }
 
 /// How much a flow sends.

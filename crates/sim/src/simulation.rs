@@ -192,8 +192,9 @@ impl Simulation {
         let now = self.next_sample;
         let at = Instant::from_nanos(now);
         self.next_sample = now.saturating_add(interval.as_nanos());
-        let flows = (0..self.hosts.flows.all.len()).map(FlowId::new);
-        self.records.flow_samples.extend(flows.filter_map(|flow| self.hosts.sample(at, flow)));
+        for flow in 0..self.hosts.flows.all.len() {
+            self.records.flow_samples.extend(self.hosts.sample(at, FlowId::new(flow)));
+        }
         for (number, direction) in self.net.directions.iter_mut().enumerate() {
             let (queue_packets, queue_octets) = direction.waiting(now);
             let direction = DirectionId::new(number);

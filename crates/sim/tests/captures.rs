@@ -106,7 +106,7 @@ fn world(last: LinkSpec, scheme: &str) -> (Builder, [NodeId; 3]) {
     let end = || {
         let mut config = Config::modern();
         let parts = Selection::scheme(scheme).build(&mut config).unwrap();
-        End { config, parts }
+        End::new(config, parts)
     };
     let (name, start, amount) = (scheme.to_owned(), Instant::ZERO, Amount::Octets(1_000_000));
     builder.tcp(TcpFlow { name, from: a, to: b, start, amount, sender: end(), receiver: end() });
@@ -310,7 +310,7 @@ fn around_the_queue(first: LinkSpec) -> [Vec<Row>; 3] {
     let end = || {
         let mut config = Config::modern();
         let parts = Selection::scheme("sack").build(&mut config).unwrap();
-        End { config, parts }
+        End::new(config, parts)
     };
     let (name, start, amount) = ("main".to_owned(), Instant::ZERO, Amount::Octets(1_000_000));
     builder.tcp(TcpFlow { name, from: a, to: b, start, amount, sender: end(), receiver: end() });

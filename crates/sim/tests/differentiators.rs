@@ -23,7 +23,7 @@ fn run(selection: &Selection, per: f64) -> Records {
     let end = || {
         let mut config = Config::modern();
         let parts = selection.build(&mut config).unwrap();
-        End { config, parts }
+        End::new(config, parts)
     };
     let amount = Amount::Unlimited;
     builder.tcp(TcpFlow { name: "f".into(), from, to, start: Instant::ZERO, amount, sender: end(), receiver: end() });

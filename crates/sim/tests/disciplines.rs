@@ -29,7 +29,7 @@ fn run(selection: &Selection, discipline: Option<Discipline>, ecn: bool) -> Reco
         let end = || {
             let mut config = Config { ecn, ..Config::modern() };
             let parts = selection.build(&mut config).unwrap();
-            End { config, parts }
+            End::new(config, parts)
         };
         let start = Instant::ZERO + Duration::from_millis(50 * n);
         let (sender, receiver) = (end(), end());

@@ -47,7 +47,7 @@ fn run(topology: Topology, flows: u64) -> Records {
             let mut config = Config::modern();
             config.timestamp_tick = Duration::from_millis(1);
             let parts = selection.build(&mut config).unwrap();
-            End { config, parts }
+            End::new(config, parts)
         };
         let start = Instant::ZERO + Duration::from_millis(100 * flow);
         let amount = Amount::Unlimited;

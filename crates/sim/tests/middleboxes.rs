@@ -51,7 +51,7 @@ impl World {
         let end = || {
             let mut config = config.clone();
             let parts = selection.build(&mut config).unwrap();
-            End { config, parts }
+            End::new(config, parts)
         };
         let (from, to) = if self.mobile == Mobile::Sender { (mobile, fixed) } else { (fixed, mobile) };
         let amount = Amount::Unlimited;

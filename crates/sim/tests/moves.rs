@@ -89,7 +89,7 @@ impl World {
         let end = || {
             let mut config = Config { max_retransmissions: None, ..Config::modern() };
             let parts = Selection::scheme("newreno").build(&mut config).expect("it is in the table");
-            End { config, parts }
+            End::new(config, parts)
         };
         for nth in 0..self.flows {
             let (from, to) = if self.up { (mobile, fixed) } else { (fixed, mobile) };

@@ -60,7 +60,7 @@ impl World {
             let end = || {
                 let mut config = Config { ecn: self.ecn, ..Config::modern() };
                 let parts = Selection::scheme("newreno").build(&mut config).unwrap();
-                End { config, parts }
+                End::new(config, parts)
             };
             let start = Instant::ZERO + ms(37 * n as u64);
             let (sender, receiver) = (end(), end());

@@ -25,7 +25,7 @@ fn over_one_link(selection: &Selection, erased: [f64; 2], seconds: u64) -> Recor
     let end = || {
         let mut config = Config { max_window: Some(200_000), ..Config::modern() };
         let parts = selection.build(&mut config).unwrap();
-        End { config, parts }
+        End::new(config, parts)
     };
     let amount = Amount::Unlimited;
     builder.tcp(TcpFlow { name: "f".into(), from, to, start: Instant::ZERO, amount, sender: end(), receiver: end() });
@@ -56,7 +56,7 @@ fn over_bit_errors(scheme: &str, config: &Config, run: u64) -> Records {
     let end = || {
         let mut config = config.clone();
         let parts = Selection::scheme(scheme).build(&mut config).unwrap();
-        End { config, parts }
+        End::new(config, parts)
     };
     let amount = Amount::Octets(1_000_000);
     builder.tcp(TcpFlow { name: "f".into(), from, to, start: Instant::ZERO, amount, sender: end(), receiver: end() });

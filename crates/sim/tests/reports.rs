@@ -13,7 +13,7 @@ const OCTETS: u64 = 100_000;
 
 fn end(mut config: Config, scheme: &str) -> End {
     let parts = Selection::scheme(scheme).build(&mut config).unwrap();
-    End { config, parts }
+    End::new(config, parts)
 }
 
 fn link(ber: f64) -> LinkSpec {

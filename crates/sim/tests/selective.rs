@@ -59,7 +59,7 @@ fn run(dumbbell: &Dumbbell, selection: &Selection, run: u64) -> Records {
     let end = || {
         let mut config = config.clone();
         let parts = selection.build(&mut config).unwrap();
-        End { config, parts }
+        End::new(config, parts)
     };
     let amount = Amount::Unlimited;
     builder.tcp(TcpFlow { name: "f".into(), from, to, start: Instant::ZERO, amount, sender: end(), receiver: end() });

@@ -16,7 +16,7 @@ fn end(scheme: &str, change: impl Fn(&mut Config)) -> End {
     let mut config = Config::modern();
     let parts = Selection::scheme(scheme).build(&mut config).unwrap();
     change(&mut config);
-    End { config, parts }
+    End::new(config, parts)
 }
 
 fn link(bps: u64, queue: u32, errors: Errors, effect: Effect) -> LinkSpec {

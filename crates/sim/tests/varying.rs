@@ -174,7 +174,7 @@ fn transfer(bottleneck: LinkSpec, ecn: bool) -> Records {
     let end = || {
         let mut config = Config { ecn, ..Config::profile("modern").unwrap() };
         let parts = Selection { congestion: Some("newreno".to_owned()), ..Selection::default() }.build(&mut config).unwrap();
-        End { config, parts }
+        End::new(config, parts)
     };
     let (sender, receiver, start, amount) = (end(), end(), Instant::ZERO, Amount::Octets(10_000_000));
     builder.tcp(TcpFlow { name: "flow".to_owned(), from, to, start, amount, sender, receiver });
@@ -250,7 +250,7 @@ fn a_lost_copy_is_no_loss() {
     let end = || {
         let mut config = Config::profile("modern").unwrap();
         let parts = Selection { differentiator: Some("oracle".to_owned()), ..Selection::default() }.build(&mut config).unwrap();
-        End { config, parts }
+        End::new(config, parts)
     };
     let (sender, receiver, start, amount) = (end(), end(), Instant::ZERO, Amount::Octets(2_000_000));
     builder.tcp(TcpFlow { name: "flow".to_owned(), from, to, start, amount, sender, receiver });

@@ -33,7 +33,7 @@ fn opinions() -> Vec<([Verdict; 3], TrueCause)> {
         let end = || {
             let mut config = Config::modern();
             let parts = selection.build(&mut config).expect("they are in the table");
-            End { config, parts }
+            End::new(config, parts)
         };
         net.tcp(TcpFlow {
             name: format!("flow{n}"),

@@ -70,7 +70,7 @@ fn cubic_beside(scheme: &str, mbps: u64, rtt_ms: u64, queue: u32) -> f64 {
         let end = || {
             let mut config = of.config.clone();
             let parts = Selection::scheme(name).build(&mut config).unwrap();
-            End { config, parts }
+            End::new(config, parts)
         };
         builder.tcp(TcpFlow {
             name: format!("{name} {n}"),

@@ -70,7 +70,7 @@ impl World {
         let end = || {
             let mut config = Config { closed_window: self.closed_window, ..config.clone() };
             let parts = Selection::scheme(self.scheme).build(&mut config).expect("it is in the table");
-            End { config, parts }
+            End::new(config, parts)
         };
         let (start, amount) = (Instant::ZERO, Amount::Unlimited);
         let (from, to) = if self.up { (mobile, fixed) } else { (fixed, mobile) };

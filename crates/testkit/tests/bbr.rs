@@ -41,7 +41,7 @@ fn side_by_side(schemes: &[&str], mbps: u64, rtt_ms: u64, queue: u32, secs: u64)
         let end = || {
             let mut config = of.config.clone();
             let parts = Selection::scheme(scheme).build(&mut config).unwrap();
-            End { config, parts }
+            End::new(config, parts)
         };
         builder.tcp(TcpFlow {
             name: format!("{scheme} {n}"),

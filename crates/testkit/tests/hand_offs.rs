@@ -41,7 +41,7 @@ impl World {
         let end = |selection: &Selection| {
             let mut config = Config::modern();
             let parts = selection.build(&mut config).expect("it is in the table");
-            End { config, parts }
+            End::new(config, parts)
         };
         let (start, amount) = (Instant::ZERO, Amount::Unlimited);
         let (sender, receiver) = (end(&self.sender), end(&self.receiver));

@@ -90,7 +90,7 @@ impl Dumbbell {
                     Config { max_retransmissions: None, ..Config::profile(plan.profile).expect("it is in the table") };
                 let selection = Selection { shadows: shadows.clone(), ..Selection::scheme(plan.scheme) };
                 let parts = selection.build(&mut config).expect("it is in the table");
-                End { config, parts }
+                End::new(config, parts)
             };
             builder.tcp(TcpFlow {
                 name: format!("flow{nth}"),

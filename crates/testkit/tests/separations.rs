@@ -62,7 +62,7 @@ fn shared(schemes: [&str; 2], tamper: impl FnOnce(&mut Builder, whyloss_sim::Nod
         let end = || {
             let mut config = Config::modern();
             let parts = Selection::scheme(scheme).build(&mut config).expect("it is in the table");
-            End { config, parts }
+            End::new(config, parts)
         };
         let start = Instant::ZERO + Duration::from_secs(20 * nth as u64);
         let (name, amount) = (format!("flow{nth}"), Amount::Unlimited);

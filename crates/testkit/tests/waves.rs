@@ -96,7 +96,7 @@ fn crossing_past(
     let end = || {
         let mut config = Config::ns2_2001();
         let parts = selection.build(&mut config).unwrap();
-        End { config, parts }
+        End::new(config, parts)
     };
     let (start, amount) = (Instant::ZERO, Amount::Unlimited);
     builder.tcp(TcpFlow { name: "flow".to_owned(), from, to, start, amount, sender: end(), receiver: end() });

@@ -181,7 +181,7 @@ impl Habits {
         if let Some(octets) = receive_buffer {
             config.receive_buffer = octets;
         }
-        End { config, parts }
+        End::new(config, parts)
     }
 }
 

@@ -42,7 +42,7 @@ pub fn simulate(control: &str, link: &Link, seconds: u64) -> Simulated {
     let end = || {
         let mut config = Config::linux();
         let parts = selection(control).build(&mut config).expect("a control of the engine");
-        End { config, parts }
+        End::new(config, parts)
     };
     let (name, start, amount) = (control.to_owned(), Instant::ZERO, Amount::Unlimited);
     builder.tcp(TcpFlow { name, from, to, start, amount, sender: end(), receiver: end() });

@@ -5,7 +5,7 @@ use crate::address::{EndpointId, FileId, FlowId, HostId, NodeId, SourceId, Way};
 use crate::build::{Amount, CbrFlow, DatagramFlow, End, FlowSpec, StripedTransfer, Supply, TcpFlow};
 use crate::error::BuildError;
 use crate::events::{Event, Target};
-use crate::hosts::{DatagramSocket, FileState, FlowState, Opening, Socket, Source, TcpSocket};
+use crate::hosts::{DatagramSocket, FileState, FlowState, Opening, Socket, Source, Waiting};
 use crate::network::{Egress, Overhead, Place, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS};
 use crate::pacing::{Pacing, Rhythm};
@@ -14,7 +14,7 @@ use crate::random::Stream;
 use crate::striped::Striped;
 use crate::web::Browser;
 use whyloss_transport::tcp::Granularity;
-use whyloss_transport::{datagram, BitRate, Duration, Endpoint, Instant, Ports};
+use whyloss_transport::{datagram, BitRate, Duration, Instant, Ports};
 
 /// A pair of hosts that a flow connects.
 #[derive(Clone, Copy)]
@@ -178,21 +178,20 @@ impl Assembly {
         let mut nonces = Stream::new(self.seed, self.run, &item, "nonce key");
         let (name, start) = (flow.name.clone(), flow.start);
         let number = self.flow(flow);
-        for (way, mut end) in Way::BOTH.into_iter().zip([ends.0, ends.1]) {
-            end.config.nonce_key = nonces.bits();
-            // The application reads at once all the same, but it looks at what it reads.
-            end.config.auto_read = false;
+        for (way, end) in Way::BOTH.into_iter().zip([ends.0, ends.1]) {
+            let nonce_key = nonces.bits();
             let (node, route) = pair.end(way);
-            end.config.clock_phase = end.config.clock_phase.or_else(|| self.clock_phase(node, end.config.granularity));
+            let clock_phase = end.config.clock_phase.or_else(|| self.clock_phase(node, end.config.granularity));
             let id = EndpointId::of(number, way);
             let mut egress = self.egress(&name, way, node, Protocol::Tcp, route, end.config.initial_seq);
             self.hosts.ports.insert(route, id.peer());
-            let tcp = Endpoint::new(end.config, end.parts, ports(route));
             let sends = way == Way::Forward;
-            egress.wants_truth = sends && tcp.wants_truth();
+            egress.wants_truth = sends && end.parts.differentiators.want_truth();
             let [there, back] = [egress.exit, egress.exit.peer()].map(|direction| self.outages[direction.index()].clone());
-            let socket = TcpSocket::new(tcp, sends.then_some((start, opening)), striped, there.and(back));
-            self.end(id, egress, Socket::Tcp(socket));
+            let opens = sends.then_some((start, opening));
+            let outages = there.and(back);
+            let waiting = Waiting { end, nonce_key, clock_phase, ports: ports(route), opens, striped, outages };
+            self.end(id, egress, Socket::Waiting(Box::new(waiting)));
             if sends {
                 let event = Event::new(start.as_nanos(), self.net.events.next_order(), Target::Timer(id));
                 self.net.events.push(event);

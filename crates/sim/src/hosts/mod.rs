@@ -8,7 +8,7 @@ mod tcp;
 pub(crate) use datagrams::DatagramSocket;
 pub(crate) use flows::{FileState, FlowState, Flows};
 pub(crate) use source::Source;
-pub(crate) use tcp::{Opening, TcpSocket};
+pub(crate) use tcp::{Opening, TcpSocket, Waiting};
 
 use crate::address::{EndpointId, FlowId, SourceId, Way};
 use crate::events::{Event, Target};
@@ -22,16 +22,39 @@ use whyloss_transport::datagram::{dccp, Command, Endpoint};
 use whyloss_transport::differentiation::GapDifferentiator;
 use whyloss_transport::tcp::Stats;
 use whyloss_transport::wire::dccp::{Data, Packet};
-use whyloss_transport::{path, Input, Instant, Integrity, Segment};
+use whyloss_transport::{path, Input, Instant, Integrity, Parts, Segment};
 
 /// What an endpoint is: who gets the packets that are sent to it.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "nearly all are of the largest kind, which every packet looks at")]
 pub(crate) enum Socket {
-    Tcp(TcpSocket),
+    /// An end of a TCP connection that nothing has happened to yet.
+    Waiting(Box<Waiting>),
+    Tcp(Box<TcpSocket>),
     Datagrams(Box<DatagramSocket>),
     /// Plain datagrams: the receiver only counts them.
     Udp,
+}
+
+impl Socket {
+    /// Something happens to the socket: if it has waited, its connection is made.
+    #[inline]
+    fn wake(&mut self) -> &mut Self {
+        if matches!(self, Self::Waiting(_)) {
+            if let Self::Waiting(waiting) = std::mem::replace(self, Self::Udp) {
+                *self = Self::Tcp(Box::new(TcpSocket::new(*waiting)));
+            }
+        }
+        self
+    }
+
+    /// The algorithms of a TCP connection.
+    fn parts(&self) -> Option<&Parts> {
+        match self {
+            Self::Waiting(waiting) => Some(&waiting.end.parts),
+            Self::Tcp(socket) => Some(socket.tcp.parts()),
+            Self::Datagrams(_) | Self::Udp => None,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +77,7 @@ impl Hosts {
         let packet = net.packets.get_mut(&id);
         let to = packet.origin.peer();
         let now = Instant::from_nanos(net.now);
-        match &mut self.sockets[to.index()] {
+        match self.sockets[to.index()].wake() {
             Socket::Tcp(socket) => {
                 socket.tcp.handle(now, Input::Segment(&packet.segment, Integrity::Intact));
                 net.complete(id, false);
@@ -67,7 +90,7 @@ impl Hosts {
                 net.complete(id, false);
                 socket.pump(to, &mut self.flows, net, None);
             }
-            Socket::Udp => self.deliver_datagram(net, id, false),
+            Socket::Waiting(_) | Socket::Udp => self.deliver_datagram(net, id, false),
         }
     }
 
@@ -116,7 +139,7 @@ impl Hosts {
         place: Option<Cause>,
     ) {
         let Some(&to) = self.ports.get(&route) else { return net.discard_damaged(id, Cause::NoFlow) };
-        let Socket::Tcp(socket) = &mut self.sockets[to.index()] else { return net.discard_damaged(id, Cause::NoFlow) };
+        let Socket::Tcp(socket) = self.sockets[to.index()].wake() else { return net.discard_damaged(id, Cause::NoFlow) };
         socket.tcp.handle(Instant::from_nanos(net.now), Input::Segment(segment, integrity));
         match place {
             Some(cause) if integrity != Integrity::Intact => net.discard_damaged(id, cause),
@@ -154,10 +177,10 @@ impl Hosts {
 
     /// The timer event of an endpoint.
     pub fn handle_timer(&mut self, net: &mut Network, end: EndpointId) {
-        match &mut self.sockets[end.index()] {
+        match self.sockets[end.index()].wake() {
             Socket::Tcp(socket) => socket.timer(end, &mut self.flows, net),
             Socket::Datagrams(socket) => socket.timer(end, &mut self.flows, net),
-            Socket::Udp => {}
+            Socket::Waiting(_) | Socket::Udp => {}
         }
     }
 
@@ -165,7 +188,7 @@ impl Hosts {
     pub fn handle_source(&mut self, net: &mut Network, id: SourceId) {
         let source = &mut self.sources[id.index()];
         let Source { endpoint, octets, stop, sent: number, .. } = *source;
-        let socket = &mut self.sockets[endpoint.index()];
+        let socket = self.sockets[endpoint.index()].wake();
         if let (Some((_, browser)), Socket::Tcp(socket)) = (&mut self.flows.of(endpoint).browser, &mut *socket) {
             let octets = browser.ask(Instant::from_nanos(net.now));
             return socket.produce(endpoint, &mut self.flows, net, Some(octets));
@@ -185,7 +208,7 @@ impl Hosts {
                 let command = if over { Command::Close } else { Command::Produce { octets, packets: 1 } };
                 socket.command(endpoint, &mut self.flows, net, command);
             }
-            Socket::Udp => net.send_datagram(endpoint, number, octets),
+            Socket::Waiting(_) | Socket::Udp => net.send_datagram(endpoint, number, octets),
         }
     }
 
@@ -197,9 +220,10 @@ impl Hosts {
     }
 
     /// A flow's sender at a moment; `None` for plain datagrams.
-    pub fn sample(&self, at: Instant, flow: FlowId) -> Option<FlowSample> {
+    pub fn sample(&mut self, at: Instant, flow: FlowId) -> Option<FlowSample> {
         let octets_delivered = self.flows.all[flow.index()].octets;
         let end = EndpointId::of(flow, Way::Forward);
+        self.sockets[end.index()].wake();
         let stats = self.stats(end);
         let [data_octets_sent, losses, timeouts] =
             stats.map_or([0; 3], |stats| [stats.data_octets_sent, stats.losses, stats.timeouts]);
@@ -224,13 +248,14 @@ impl Hosts {
                 let view = socket.end.view();
                 Some(sample(view.cwnd, view.ssthresh, view.srtt, view.pipe))
             }
-            Socket::Udp => None,
+            Socket::Waiting(_) | Socket::Udp => None,
         }
     }
 
     /// Counters of an endpoint; `None` for plain datagrams.
     pub fn stats(&self, end: EndpointId) -> Option<Stats> {
         match &self.sockets[end.index()] {
+            Socket::Waiting(_) => Some(Stats::default()),
             Socket::Tcp(socket) => Some(*socket.tcp.stats()),
             Socket::Datagrams(socket) => Some(*socket.end.stats()),
             Socket::Udp => None,
@@ -242,22 +267,20 @@ impl Hosts {
         match &self.sockets[EndpointId::of(flow, Way::Reverse).index()] {
             Socket::Tcp(socket) => socket.corrupted,
             Socket::Datagrams(socket) => socket.corrupted,
-            Socket::Udp => 0,
+            Socket::Waiting(_) | Socket::Udp => 0,
         }
     }
 
     /// The differentiators in shadow at a flow's receiver.
     pub fn receiver_shadows(&self, flow: FlowId) -> &[(String, Box<dyn GapDifferentiator>)] {
-        match &self.sockets[EndpointId::of(flow, Way::Reverse).index()] {
-            Socket::Tcp(socket) => &socket.tcp.parts().receiver_shadows,
-            _ => &[],
-        }
+        let parts = self.sockets[EndpointId::of(flow, Way::Reverse).index()].parts();
+        parts.map_or(&[][..], |parts| &parts.receiver_shadows)
     }
 
     /// Names of a flow's differentiators in shadow, those at the sender before those at the receiver.
     pub fn shadow_names(&self, flow: FlowId) -> Vec<String> {
-        let Socket::Tcp(sender) = &self.sockets[EndpointId::of(flow, Way::Forward).index()] else { return Vec::new() };
-        let at_sender = sender.tcp.parts().differentiators.shadows.iter().map(|(name, _)| name);
+        let Some(sender) = self.sockets[EndpointId::of(flow, Way::Forward).index()].parts() else { return Vec::new() };
+        let at_sender = sender.differentiators.shadows.iter().map(|(name, _)| name);
         at_sender.chain(self.receiver_shadows(flow).iter().map(|(name, _)| name)).cloned().collect()
     }
 }

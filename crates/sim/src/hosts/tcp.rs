@@ -2,13 +2,15 @@
 
 use super::flows::{mismatches, FileState, Flows};
 use crate::address::{EndpointId, FileId, Way};
+use crate::build::End;
 use crate::events::{Event, Target};
 use crate::network::Network;
 use crate::outage::{Downtime, Turns};
 use crate::record::TimeoutRow;
+use std::sync::Arc;
 use whyloss_transport::receiver::LinkHint;
-use whyloss_transport::tcp::{self, State};
-use whyloss_transport::{Command, Endpoint, Input, Instant, Payload};
+use whyloss_transport::tcp::{self, Config, State};
+use whyloss_transport::{Command, Duration, Endpoint, Input, Instant, Payload, Ports};
 
 /// When a timer event is due that nobody waits for.
 const NEVER: u64 = u64::MAX;
@@ -48,15 +50,28 @@ pub(crate) enum Opening {
     Wait,
 }
 
+/// An end to which nothing has happened yet. A connection takes some three kilobytes an end, and of many flows few may run.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub end: End,
+    pub nonce_key: u64,
+    pub clock_phase: Option<Duration>,
+    pub ports: Ports,
+    /// When the sender opens the connection, and what it sends; the receiver waits for it.
+    pub opens: Option<(Instant, Opening)>,
+    /// The file that it carries chunks of, and its number among the connections.
+    pub striped: Option<(FileId, usize)>,
+    /// Those of the link that the host stands at.
+    pub outages: Downtime,
+}
+
 impl TcpSocket {
-    /// `opens` says when the sender opens the connection, and what it sends; the receiver waits for it. `outages` are those of the link that the
-    /// host stands at.
-    pub fn new(
-        mut tcp: Endpoint,
-        opens: Option<(Instant, Opening)>,
-        striped: Option<(FileId, usize)>,
-        outages: Downtime,
-    ) -> Self {
+    /// The connection of `waiting`.
+    pub fn new(waiting: Waiting) -> Self {
+        let Waiting { end, nonce_key, clock_phase, ports, opens, striped, outages } = waiting;
+        // The application reads at once all the same, but it looks at what it reads.
+        let config = Config { nonce_key, clock_phase, auto_read: false, ..Arc::unwrap_or_clone(end.config) };
+        let mut tcp = Endpoint::new(config, end.parts, ports);
         if opens.is_none() {
             tcp.handle(Instant::ZERO, Input::Command(Command::Listen));
         }

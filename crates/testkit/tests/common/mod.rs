@@ -48,7 +48,7 @@ impl Bulk {
         let end = |selection: &Selection| {
             let mut config = self.config.clone();
             let parts = selection.build(&mut config).expect("the parts exist");
-            End { config, parts }
+            End::new(config, parts)
         };
         builder.tcp(TcpFlow {
             name: "bulk".to_owned(),

@@ -50,7 +50,7 @@ enum What {
         /// Differentiators in shadow.
         shadows: Vec<String>,
     },
-    /// Measures the set-up of dumbbells of 100 to 100,000 flows only.
+    /// Measures the set-up and the event rate of dumbbells of 100 to 100,000 flows only.
     Setup,
     /// Measures the differentiators only.
     Differentiators,
@@ -128,6 +128,7 @@ fn main() -> std::io::Result<()> {
 
 fn set_up(repetitions: usize) -> Vec<Entry> {
     let mut entries = setup::seconds(repetitions);
+    entries.extend(setup::rates(repetitions));
     let profiler = dhat::Profiler::builder().testing().build();
     entries.push(Entry::new("set-up/10000/memory", setup::bytes(10_000), "bytes").limit("target", 10_737.0));
     drop(profiler);

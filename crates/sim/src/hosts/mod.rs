@@ -37,7 +37,6 @@ pub(crate) enum Socket {
 
 impl Socket {
     /// Something happens to the socket: if it has waited, its connection is made.
-    #[inline]
     fn wake(&mut self) -> &mut Self {
         if matches!(self, Self::Waiting(_)) {
             if let Self::Waiting(waiting) = std::mem::replace(self, Self::Udp) {
@@ -77,7 +76,7 @@ impl Hosts {
         let packet = net.packets.get_mut(&id);
         let to = packet.origin.peer();
         let now = Instant::from_nanos(net.now);
-        match self.sockets[to.index()].wake() {
+        match &mut self.sockets[to.index()] {
             Socket::Tcp(socket) => {
                 socket.tcp.handle(now, Input::Segment(&packet.segment, Integrity::Intact));
                 net.complete(id, false);
@@ -90,7 +89,11 @@ impl Hosts {
                 net.complete(id, false);
                 socket.pump(to, &mut self.flows, net, None);
             }
-            Socket::Waiting(_) | Socket::Udp => self.deliver_datagram(net, id, false),
+            Socket::Udp => self.deliver_datagram(net, id, false),
+            waiting @ Socket::Waiting(_) => {
+                waiting.wake();
+                self.deliver(net, id);
+            }
         }
     }
 
@@ -177,10 +180,14 @@ impl Hosts {
 
     /// The timer event of an endpoint.
     pub fn handle_timer(&mut self, net: &mut Network, end: EndpointId) {
-        match self.sockets[end.index()].wake() {
+        match &mut self.sockets[end.index()] {
             Socket::Tcp(socket) => socket.timer(end, &mut self.flows, net),
             Socket::Datagrams(socket) => socket.timer(end, &mut self.flows, net),
-            Socket::Waiting(_) | Socket::Udp => {}
+            Socket::Udp => {}
+            waiting @ Socket::Waiting(_) => {
+                waiting.wake();
+                self.handle_timer(net, end);
+            }
         }
     }
 

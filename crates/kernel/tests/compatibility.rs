@@ -115,8 +115,10 @@ fn with_offloads_and_large_packets_all_arrives_and_nothing_is_taken_for_damage()
             let found = own(&loaded, &sender).expect("is listed");
             // Time stamps and the nonce lie in each segment.
             assert!((mtu - 70..=mtu - 52).contains(&found.mss_bytes), "{mtu}: {found:?}");
-            // A busy machine may lose packets in front of the receiver.
-            assert_eq!((found.counts["kept"], found.counts["timeouts_kept"]), (0, 0), "{control} at {mtu}: {found:?}");
+            // A busy machine may lose packets in front of the receiver, and who goes by delay too sees no queue then.
+            let kept = if control == CONTROL { found.counts["kept"] } else { 0 };
+            let taken = [found.counts["damaged"], found.counts["heard"], found.counts["timeouts_kept"], kept];
+            assert_eq!(taken, [0; 4], "{control} at {mtu}: {found:?}");
             assert!(agreed(&loaded) >= 2 && grown(&loaded, &before, "nonces") > 100);
             // Packets of many segments leave as one, with one nonce.
             let (segments, nonces) = (20_000_000 / u64::from(found.mss_bytes), grown(&loaded, &before, "nonces"));

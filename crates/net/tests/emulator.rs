@@ -174,11 +174,22 @@ fn flipped_bits_arrive_as_the_pattern_says() {
 #[test]
 fn a_queue_drops_what_does_not_fit_and_a_link_takes_its_time() {
     // 1000 octets at 8 Mbit/s take 1 ms.
-    let there = hop("a>b", 8_000_000, 30, QueueLimit::Packets(10), ChannelSpec::default());
-    let Some(bed) = Bed::new([vec![there], vec![clean("b>a")]], 1, Bounds::default()) else { return };
-    bed.send(50, 1000, Duration::ZERO);
-    let (audit, records) = bed.finish(50);
-    // All come within a millisecond or two: one is in transmission, ten wait.
+    let at_once = || {
+        let there = hop("a>b", 8_000_000, 30, QueueLimit::Packets(10), ChannelSpec::default());
+        let bed = Bed::new([vec![there], vec![clean("b>a")]], 1, Bounds::default())?;
+        bed.send(50, 1000, Duration::ZERO);
+        Some(bed.finish(50))
+    };
+    // On a busy machine the sender may be put aside between two packets.
+    let together = |records: &[Record]| records.iter().all(|record| record.came.abs_diff(records[0].came) < 2_000_000);
+    let Some((mut audit, mut records)) = at_once() else { return };
+    for _ in 0..10 {
+        if !together(&records) {
+            (audit, records) = at_once().expect("there was one before");
+        }
+    }
+    assert!(together(&records), "the sender was put aside each time");
+    // One is in transmission, ten wait.
     let lost = losses(&records);
     assert!((35..=39).contains(&lost.len()), "{lost:?}");
     assert_eq!(audit[0].hops[0].dropped, [("queue-full", lost.len() as u64)]);

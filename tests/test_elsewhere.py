@@ -10,9 +10,10 @@ import pytest
 from conftest import ROOT
 
 #: A system without what only Linux, or only POSIX, has: by the time that whyloss is imported, it is gone.
+#: The libraries that ask which system this is are asked before; so is the list of fonts, which is made once a user.
 WITHOUT = """
 import asyncio, contextlib, io, json, os, select, signal, subprocess, sys, tempfile
-import click, plotext, polars, rich.console, rich.live, rich.progress
+import click, matplotlib.font_manager, plotext, polars, rich.console, rich.live, rich.progress
 
 sys.platform = sys.argv[1]
 for module in ("fcntl", "grp", "pwd", "resource", "termios"):

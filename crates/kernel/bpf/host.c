@@ -2,6 +2,7 @@
 // The integer cores for the host: each control's core behind one set of functions, so that Rust can run it beside its own.
 #include <stddef.h>
 
+#include "core/auto.h"
 #include "core/aware.h"
 #include "core/cerl.h"
 #include "core/cubic.h"
@@ -66,6 +67,56 @@ WL_CONTROLS(HOST)
 
 const struct wl_core wl_host_cores[] = { WL_CONTROLS(HOST_ROW) };
 const size_t wl_host_core_count = sizeof(wl_host_cores) / sizeof(wl_host_cores[0]);
+
+const size_t wl_host_auto_size = sizeof(struct wl_auto);
+
+void wl_host_auto_init(struct wl_auto *control, u8 limit, u8 after, u32 nxt)
+{
+	wl_auto_init(control, limit, after, nxt);
+}
+
+int wl_host_auto_ack(struct wl_auto *control, struct wl_window *window, const struct wl_ack *ack, const struct wl_news *news)
+{
+	return wl_auto_ack(control, window, ack, news);
+}
+
+u32 wl_host_auto_lost(struct wl_auto *control, u32 segments)
+{
+	u32 full = wl_auto_place(control, segments);
+
+	wl_auto_lost(control, segments, full);
+	return full;
+}
+
+void wl_host_auto_excused(struct wl_auto *control, u32 segments)
+{
+	wl_auto_excused(control, segments);
+}
+
+int wl_host_auto_is_answering(const struct wl_auto *control, u32 una)
+{
+	return wl_auto_is_answering(control, una);
+}
+
+u32 wl_host_auto_timeout(struct wl_auto *control, const struct wl_loss *loss, u32 nxt)
+{
+	return wl_auto_timeout(control, loss, nxt);
+}
+
+void wl_host_auto_save(struct wl_auto *control)
+{
+	wl_auto_save(control);
+}
+
+void wl_host_auto_undo(struct wl_auto *control, struct wl_window *window)
+{
+	wl_auto_undo(control, window);
+}
+
+u32 wl_host_rate(u32 delivered, u32 micros)
+{
+	return wl_rate(delivered, micros);
+}
 
 void wl_host_spike_trip(struct wl_spike *spike, s32 trip)
 {

@@ -115,6 +115,18 @@ extern "C" {
     #[link_name = "wl_host_core_count"]
     static ROW_COUNT: usize;
 
+    #[link_name = "wl_host_auto_size"]
+    static AUTO_SIZE: usize;
+    fn wl_host_auto_init(control: *mut u64, limit: u8, limit_after_timeout: u8, nxt: u32);
+    fn wl_host_auto_ack(control: *mut u64, window: *mut Window, ack: *const Ack, news: *const News) -> c_int;
+    fn wl_host_auto_lost(control: *mut u64, segments: u32) -> u32;
+    fn wl_host_auto_excused(control: *mut u64, segments: u32);
+    fn wl_host_auto_is_answering(control: *const u64, una: u32) -> c_int;
+    fn wl_host_auto_timeout(control: *mut u64, loss: *const Loss, nxt: u32) -> u32;
+    fn wl_host_auto_save(control: *mut u64);
+    fn wl_host_auto_undo(control: *mut u64, window: *mut Window);
+    fn wl_host_rate(delivered: u32, micros: u32) -> u32;
+
     fn wl_host_spike_trip(spike: *mut u32, trip: i32);
     fn wl_host_spike_verdict(spike: *const u32, least_range: u32) -> Verdict;
     fn wl_host_aware_timeout(aware: *mut u32, now: u32, rto: u32, silence: u32, in_a_row: u32, repairing: c_int, cause: u32);
@@ -224,6 +236,84 @@ impl Core {
     pub fn undo(&mut self) {
         // SAFETY: see `new`.
         unsafe { (self.row.undo)(self.state.as_mut_ptr()) }
+    }
+}
+
+/// What an acknowledgement tells `auto` beside [`Ack`] (`struct wl_news`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct News {
+    /// Rate of delivery in 2^-24 segments a microsecond; 0 without a sample. See [`rate`].
+    pub rate: u32,
+    /// Segments outstanding, no more than the window.
+    pub flight: u32,
+    /// 1 if the application limited the rate.
+    pub app_limited: u8,
+    /// 1 if a router marked a segment.
+    pub marked: u8,
+}
+
+/// The rate of `delivered` segments in `micros` microseconds, as [`News`] has it.
+pub fn rate(delivered: u32, micros: u32) -> u32 {
+    // SAFETY: it takes and gives numbers.
+    unsafe { wl_host_rate(delivered, micros) }
+}
+
+/// The core of `auto`, which is the whole control: it takes the window's side of losses too.
+#[derive(Clone, Debug)]
+pub struct Auto(Box<[u64]>);
+
+impl Auto {
+    /// For a new connection whose next octet is `nxt`; the limits as in [`Core::new`].
+    pub fn new(limit: u8, limit_after_timeout: u8, nxt: u32) -> Self {
+        // SAFETY: a constant of bpf/host.c.
+        let size = unsafe { AUTO_SIZE };
+        let mut state = vec![0; size.div_ceil(8)].into_boxed_slice();
+        // SAFETY: the state is large enough and aligned for everything that it consists of. So below.
+        unsafe { wl_host_auto_init(state.as_mut_ptr(), limit, limit_after_timeout, nxt) };
+        Self(state)
+    }
+
+    /// An acknowledgement, after the losses that it revealed; whether it reduced the window for congestion.
+    pub fn ack(&mut self, window: &mut Window, ack: &Ack, news: &News) -> bool {
+        // SAFETY: see `new`; the structures are C's.
+        unsafe { wl_host_auto_ack(self.0.as_mut_ptr(), window, ack, news) != 0 }
+    }
+
+    /// Segments were lost without explanation; how many of them at a full queue.
+    pub fn lost(&mut self, segments: u32) -> u32 {
+        // SAFETY: see `new`.
+        unsafe { wl_host_auto_lost(self.0.as_mut_ptr(), segments) }
+    }
+
+    /// The receiver has explained the loss of so many segments.
+    pub fn excused(&mut self, segments: u32) {
+        // SAFETY: see `new`.
+        unsafe { wl_host_auto_excused(self.0.as_mut_ptr(), segments) }
+    }
+
+    /// Whether what it answered last is not repaired yet.
+    pub fn is_answering(&self, una: u32) -> bool {
+        // SAFETY: see `new`.
+        unsafe { wl_host_auto_is_answering(self.0.as_ptr(), una) != 0 }
+    }
+
+    /// The timer expired, and nothing speaks for corruption: the threshold.
+    pub fn timeout(&mut self, loss: &Loss, nxt: u32) -> u32 {
+        // SAFETY: see `new`.
+        unsafe { wl_host_auto_timeout(self.0.as_mut_ptr(), loss, nxt) }
+    }
+
+    /// Notes what [`Auto::undo`] needs.
+    pub fn save(&mut self) {
+        // SAFETY: see `new`.
+        unsafe { wl_host_auto_save(self.0.as_mut_ptr()) }
+    }
+
+    /// The latest reduction proved wrong.
+    pub fn undo(&mut self, window: &mut Window) {
+        // SAFETY: see `new`.
+        unsafe { wl_host_auto_undo(self.0.as_mut_ptr(), window) }
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! `WHYLOSS_SEQUENCES` says how many connections each control sees (`make cores`: a million).
 
+#[path = "cores/auto.rs"]
+mod auto;
 #[path = "support/parts.rs"]
 mod parts;
 #[path = "cores/reference.rs"]

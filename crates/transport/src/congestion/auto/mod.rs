@@ -307,7 +307,8 @@ impl CongestionControl for Auto {
         }
         self.queue.on_ack(ack);
         self.losses.on_delivered(ack.delivered);
-        if self.losses.congested(path.una >= self.answered) {
+        let open = path.una >= self.answered;
+        if open && ack.ece || self.losses.congested(open) {
             self.reduce(window, path);
         }
         let grows = window.in_slow_start() || matches!(self.mode, Mode::Competing { .. }) || self.room && self.careful();

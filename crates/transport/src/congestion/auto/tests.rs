@@ -2,6 +2,8 @@
 
 use super::losses::Losses;
 use super::queue::Queue;
+use super::{Auto, Settings};
+use crate::congestion::{CongestionControl as _, Window};
 use crate::path::{Ack, Path};
 use crate::segment::Options;
 use crate::time::{Duration, Instant};
@@ -90,4 +92,21 @@ fn what_is_corrupted_counts_as_carried() {
     losses.on_excused(15_000);
     losses.on_lost(5000, false);
     assert!((losses.corrupted_share() - 0.25).abs() < 1e-9);
+}
+
+#[test]
+fn a_mark_reduces_the_window_once_a_round_trip() {
+    let mut control = Auto::new(Settings::default());
+    let mut window = Window::new(1000, 100_000, 100_000);
+    let options = Options::default();
+    let mut path = Path { mss: 1000, una: 1, nxt: 100_001, flight: 100_000, ..Path::default() };
+    control.on_established(&mut window, &path);
+    control.on_ack(&mut window, &Ack { ece: true, ..Ack::new(&path, &options) });
+    assert_eq!(window.cwnd(), 70_000);
+    path.una = 50_001;
+    control.on_ack(&mut window, &Ack { ece: true, ..Ack::new(&path, &options) });
+    assert_eq!(window.cwnd(), 70_000, "the answer is still on its way");
+    (path.una, path.nxt, path.flight) = (100_001, 170_001, 70_000);
+    control.on_ack(&mut window, &Ack { ece: true, ..Ack::new(&path, &options) });
+    assert_eq!(window.cwnd(), 49_000);
 }

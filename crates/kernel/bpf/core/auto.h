@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// auto: one control for any path. Where it is alone its window is a function of the delay and keeps a small queue; where others keep the queue it
+// competes by CUBIC's rules; and it falls for those losses only that come while the queue is full. The engine's control of that name.
+#ifndef WHYLOSS_CORE_AUTO_H
+#define WHYLOSS_CORE_AUTO_H
+
+#include "core/blame.h"
+#include "core/cubic.h"
+#include "core/filling.h"
+
+// The queue that is aimed at: a part of the least delay, within bounds in microseconds, and no less than so many halves of a segment.
+#define WL_AUTO_SHARE 8
+#define WL_AUTO_LEAST 500
+#define WL_AUTO_MOST 4000
+#define WL_AUTO_HALVES 3
+// Cuts in a row that shortened the queue by less than half of what they should have, after which it competes, and rounds of competing after which it
+// looks whether it still has to.
+#define WL_AUTO_PRESSED 3
+#define WL_AUTO_LOOK 128
+// Sixteenths of the window that every other round adds while there is no queue, at first and at most: each time they double. The round between shows
+// what came of it.
+#define WL_AUTO_STEP 1
+#define WL_AUTO_MOST_STEP 8
+// Segments below which delay does not cut: with one, delayed acknowledgements would be taken for a queue.
+#define WL_AUTO_FEWEST 2
+// A rate of a segment a microsecond.
+#define WL_RATE_ONE 24
+#define WL_RATE_MOST (1ULL << 31)
+
+enum wl_auto_mode { WL_ALONE, WL_COMPETING };
+
+struct wl_auto {
+	struct wl_cubic cubic;
+	struct wl_filling filling;
+	struct wl_blame blame;
+	// Delivery rates of this round and of the two before, in 2^-24 segments a microsecond.
+	u32 rate[3];
+	u32 until; // SND.NXT when the round began: it ends when that is acknowledged
+	u32 answered; // what is below was lost to the congestion that was answered
+	u32 competed; // the window when it last stopped to compete
+	u32 saved; // the window before a reduction, should it prove wrong
+	u32 more_than; // a least delay above this says that the latest cut did little
+	u32 fraction; // of the window, in 2^-32 segments, beside what CUBIC keeps
+	u32 rounds; // of competing
+	u8 mode;
+	u8 pressed; // cuts in a row that hardly shortened the queue
+	u8 step;
+	u8 cut : 1; // the window was cut to shorten the queue
+	u8 settled : 1; // and a round has passed since, so that its effect can be seen
+	u8 room : 1; // the queue was short in the latest round
+	u8 grown : 1; // the latest round ended with growth
+	u8 careful : 1; // congestion ended growth on a path where corruption is rare: the window grows as CUBIC's
+	u8 owes : 1; // an answer has been given
+};
+
+// What an acknowledgement tells beside `struct wl_ack`.
+struct wl_news {
+	u32 rate; // of delivery, in 2^-24 segments a microsecond; 0 without a sample
+	u32 flight; // segments outstanding, no more than the window
+	u8 app_limited; // the application limited it
+	u8 marked; // a router marked a segment
+};
+
+// The rate of `delivered` segments in `micros`.
+WL_CORE u32 wl_rate(u32 delivered, u32 micros)
+{
+	u64 rate = micros ? ((u64)delivered << WL_RATE_ONE) / micros : 0;
+
+	return rate < WL_RATE_MOST ? rate : WL_RATE_MOST;
+}
+
+WL_CORE void wl_auto_init(struct wl_auto *control, u8 limit, u8 after, u32 nxt)
+{
+	*control = (struct wl_auto){ 0 };
+	wl_cubic_init(&control->cubic, limit, after);
+	wl_filling_init(&control->filling);
+	control->until = nxt;
+	control->step = WL_AUTO_STEP;
+	control->room = 1;
+}
+
+WL_CORE u32 wl_auto_rate(const struct wl_auto *control)
+{
+	return wl_max(wl_max(control->rate[0], control->rate[1]), control->rate[2]);
+}
+
+// Microseconds that segments take at the rate delivered, for a number of half segments.
+WL_CORE u32 wl_auto_halves(const struct wl_auto *control, u32 halves)
+{
+	u32 rate = wl_auto_rate(control);
+
+	return rate ? ((u64)halves << (WL_RATE_ONE - 1)) / rate : 0;
+}
+
+// The queue that is aimed at.
+WL_CORE u32 wl_auto_target(const struct wl_auto *control)
+{
+	u32 target = wl_max(wl_min(control->filling.base / WL_AUTO_SHARE, WL_AUTO_MOST), WL_AUTO_LEAST);
+
+	return wl_max(target, wl_auto_halves(control, WL_AUTO_HALVES));
+}
+
+// Segments that fill `delay` at the rate at which they cross the path, those damaged behind it included.
+WL_CORE u32 wl_auto_fill(const struct wl_auto *control, u32 delay)
+{
+	u64 fill = (u64)wl_auto_rate(control) * delay >> WL_RATE_ONE;
+
+	if (fill > 1U << 24)
+		fill = 1U << 24;
+	return fill * (WL_ONE + wl_blame_corrupted(&control->blame)) >> 16;
+}
+
+// The window grows as CUBIC's.
+WL_CORE int wl_auto_careful(const struct wl_auto *control)
+{
+	return control->careful && !wl_blame_is_corruption(&control->blame);
+}
+
+WL_CORE void wl_auto_alone(struct wl_auto *control)
+{
+	control->mode = WL_ALONE;
+	control->pressed = 0;
+	control->cut = 0;
+	control->settled = 0;
+}
+
+// A queue stands of which others may be the owners. The window falls by what it is too long, and by half at most.
+WL_CORE void wl_auto_shorten(struct wl_auto *control, struct wl_window *window, u32 least, u32 aimed_at)
+{
+	u32 cwnd = window->cwnd, aimed, pressed = 0;
+
+	if (control->cut && !control->settled) {
+		control->settled = 1;
+		return;
+	}
+	if (control->cut && least > control->more_than)
+		pressed = control->pressed + 1;
+	else if (control->cut)
+		control->careful = 0; // The queue is its own: delay ends growth here, so that losses need not.
+	if (!pressed)
+		control->competed = cwnd;
+	if (pressed >= WL_AUTO_PRESSED) {
+		control->mode = WL_COMPETING;
+		control->rounds = 0;
+		// Back to what it had, by slow start.
+		window->ssthresh = wl_threshold(wl_max(control->competed, cwnd));
+		return;
+	}
+	aimed = wl_max((u64)cwnd * aimed_at / wl_max(least, 1), cwnd / 2);
+	// A cut by less than a segment changes nothing that could be seen.
+	aimed = wl_max(wl_min(aimed, cwnd ? cwnd - 1 : 0), WL_AUTO_FEWEST);
+	aimed = wl_min(aimed, cwnd);
+	control->more_than = (u32)(((u64)least + (u64)least * aimed / wl_max(cwnd, 1)) / 2);
+	control->pressed = pressed;
+	control->cut = 1;
+	control->settled = 0;
+	control->fraction = 0;
+	window->cwnd = aimed;
+	window->ssthresh = wl_threshold(aimed);
+	wl_cubic_timeout(&control->cubic);
+}
+
+// A round is over in which `least` was the least delay: the window is a function of it.
+WL_CORE void wl_auto_steer(struct wl_auto *control, struct wl_window *window, u32 least, int limited)
+{
+	u32 base = control->filling.base, target = wl_auto_target(control), waiting = least > base ? least - base : 0, most;
+	int careful = wl_auto_careful(control);
+	u64 growth;
+
+	control->room = waiting < target / 2;
+	if (window->cwnd < window->ssthresh)
+		return;
+	if (control->room) {
+		wl_auto_alone(control);
+		control->grown = !control->grown && limited && !careful;
+		if (!control->grown)
+			return;
+		// As far as the rate follows.
+		most = wl_auto_fill(control, base + target);
+		most += most / 4;
+		if (most > window->cwnd) {
+			growth = ((u64)window->cwnd << 28) * control->step;
+			growth = growth < (u64)(most - window->cwnd) << 32 ? growth : (u64)(most - window->cwnd) << 32;
+			growth += control->fraction;
+			control->fraction = (u32)growth;
+			window->cwnd += growth >> 32;
+		}
+		control->step = wl_min(control->step * 2, WL_AUTO_MOST_STEP);
+		return;
+	}
+	control->step = WL_AUTO_STEP;
+	if (waiting <= target + target / 4)
+		wl_auto_alone(control);
+	else
+		wl_auto_shorten(control, window, least, base + target);
+}
+
+// The queue stands, so slow start is over: what fills the path is known by now.
+WL_CORE void wl_auto_end_slow_start(struct wl_auto *control, struct wl_window *window)
+{
+	u32 least = wl_filling_standing(&control->filling), base = control->filling.base, aimed_at;
+
+	if (!least || !base || window->cwnd >= window->ssthresh || control->mode != WL_ALONE || control->pressed || control->cut)
+		return;
+	aimed_at = base + wl_auto_target(control);
+	if (least < base || least - base < (aimed_at - base) / 2)
+		return;
+	control->competed = window->cwnd;
+	window->cwnd = wl_max((u64)window->cwnd * aimed_at / wl_max(least, aimed_at), 1);
+	window->ssthresh = wl_threshold(window->cwnd);
+}
+
+WL_CORE void wl_auto_end_round(struct wl_auto *control, struct wl_window *window, const struct wl_ack *ack)
+{
+	u32 least = wl_filling_round(&control->filling), base = control->filling.base;
+
+	control->until = ack->nxt;
+	wl_blame_round(&control->blame);
+	control->rate[2] = control->rate[1];
+	control->rate[1] = control->rate[0];
+	control->rate[0] = 0;
+	if (!least || !base)
+		return;
+	if (control->mode == WL_ALONE) {
+		wl_auto_steer(control, window, least, ack->limited);
+	} else if (++control->rounds >= WL_AUTO_LOOK || least - wl_min(least, base) < wl_auto_target(control) / 4) {
+		wl_auto_alone(control);
+	}
+}
+
+// Losses speak for congestion.
+WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, const struct wl_ack *ack, u32 flight)
+{
+	struct wl_loss loss = { .now = ack->now, .cwnd = window->cwnd, .flight = flight, .srtt = ack->srtt };
+	int climbing = window->cwnd < window->ssthresh;
+	int holds = control->mode == WL_ALONE && wl_blame_is_corruption(&control->blame);
+	u32 floor = climbing || holds ? wl_auto_fill(control, control->filling.base) : 0;
+	u32 target = wl_max(wl_cubic_threshold(&control->cubic, &loss), floor);
+
+	control->answered = ack->nxt;
+	control->owes = 1;
+	control->saved = window->cwnd;
+	target = wl_min(target, window->cwnd);
+	window->ssthresh = wl_threshold(target);
+	window->cwnd = target;
+	wl_blame_answered(&control->blame);
+	control->careful = !holds;
+	control->step = WL_AUTO_STEP;
+	control->fraction = 0;
+}
+
+// Segments are taken for lost. Returns how many of them came while the queue was full.
+WL_CORE u32 wl_auto_place(struct wl_auto *control, u32 segments)
+{
+	return wl_filling_lost(&control->filling, segments, wl_auto_halves(control, 2));
+}
+
+// Nobody has explained these losses, of which `full` came while the queue was full.
+WL_CORE void wl_auto_lost(struct wl_auto *control, u32 segments, u32 full)
+{
+	wl_blame_lost(&control->blame, segments, wl_min(full, segments));
+}
+
+WL_CORE void wl_auto_excused(struct wl_auto *control, u32 segments)
+{
+	wl_blame_excused(&control->blame, segments);
+}
+
+// Whether what was answered is not repaired yet.
+WL_CORE int wl_auto_is_answering(const struct wl_auto *control, u32 una)
+{
+	return control->owes && wl_after(control->answered, una);
+}
+
+// An acknowledgement, after the losses that it revealed. Returns whether the window was reduced for congestion.
+WL_CORE int wl_auto_ack(struct wl_auto *control, struct wl_window *window, const struct wl_ack *ack, const struct wl_news *news)
+{
+	int open = !wl_auto_is_answering(control, ack->una), reduced = 0;
+	struct wl_ack grown = *ack;
+
+	if (news->rate && (!news->app_limited || news->rate > wl_auto_rate(control)))
+		control->rate[0] = wl_max(control->rate[0], news->rate);
+	wl_filling_ack(&control->filling, ack->now, ack->delay);
+	wl_blame_delivered(&control->blame, ack->delivered);
+	if (open) {
+		// An answer that is repaired is history: sequence numbers wrap.
+		control->owes = 0;
+		if (wl_blame_congested(&control->blame) || news->marked) {
+			wl_auto_reduce(control, window, ack, news->flight);
+			reduced = 1;
+		}
+	}
+	if (window->cwnd < window->ssthresh || control->mode == WL_COMPETING || (control->room && wl_auto_careful(control))) {
+		grown.acked = ack->delivered;
+		grown.in_recovery = 0;
+		wl_cubic_grow(&control->cubic, window, &grown);
+	}
+	wl_auto_end_slow_start(control, window);
+	if (!wl_after(control->until, ack->una))
+		wl_auto_end_round(control, window, ack);
+	return reduced;
+}
+
+// The timer expired and nothing speaks for corruption. Returns the threshold.
+WL_CORE u32 wl_auto_timeout(struct wl_auto *control, const struct wl_loss *loss, u32 nxt)
+{
+	u32 threshold = wl_max(wl_cubic_threshold(&control->cubic, loss), wl_auto_fill(control, control->filling.base));
+
+	control->saved = loss->cwnd;
+	control->answered = nxt;
+	control->owes = 1;
+	control->fraction = 0;
+	wl_blame_answered(&control->blame);
+	wl_cubic_timeout(&control->cubic);
+	return wl_threshold(wl_min(threshold, loss->cwnd));
+}
+
+WL_CORE void wl_auto_save(struct wl_auto *control)
+{
+	wl_cubic_save(&control->cubic);
+}
+
+// The reduction proved wrong.
+WL_CORE void wl_auto_undo(struct wl_auto *control, struct wl_window *window)
+{
+	wl_cubic_undo(&control->cubic);
+	window->cwnd = wl_max(window->cwnd, control->saved);
+}
+
+#endif

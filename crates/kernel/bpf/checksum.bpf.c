@@ -10,3 +10,4 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "checksum/options.h"
 #include "checksum/room.h"
 #include "checksum/control.h"
+#include "checksum/auto.h"

@@ -46,6 +46,8 @@ const fn cored(name: &'static str, core: &'static str, made: Made, carries: &'st
 
 /// All controls that the package has.
 pub const CONTROLS: &[Control] = &[
+    // Its core is compared as a whole: it is more than a way to grow and a verdict.
+    Control { name: "wl_auto", kernel_name: "wl_auto", core: None, made: Made::Of("auto"), carries: &["auto"] },
     cored("wl_cerl", "cerl", Made::Of("cerl"), &["cerl"]),
     Control {
         name: "wl_checksum",

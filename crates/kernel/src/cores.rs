@@ -123,7 +123,6 @@ extern "C" {
     fn wl_host_auto_excused(control: *mut u64, segments: u32);
     fn wl_host_auto_is_answering(control: *const u64, una: u32) -> c_int;
     fn wl_host_auto_timeout(control: *mut u64, loss: *const Loss, nxt: u32) -> u32;
-    fn wl_host_auto_save(control: *mut u64);
     fn wl_host_auto_undo(control: *mut u64, window: *mut Window);
     fn wl_host_rate(delivered: u32, micros: u32) -> u32;
 
@@ -248,9 +247,9 @@ pub struct News {
     /// Segments outstanding, no more than the window.
     pub flight: u32,
     /// 1 if the application limited the rate.
-    pub app_limited: u8,
+    pub app_limited: u32,
     /// 1 if a router marked a segment.
-    pub marked: u8,
+    pub marked: u32,
 }
 
 /// The rate of `delivered` segments in `micros` microseconds, as [`News`] has it.
@@ -304,13 +303,7 @@ impl Auto {
         unsafe { wl_host_auto_timeout(self.0.as_mut_ptr(), loss, nxt) }
     }
 
-    /// Notes what [`Auto::undo`] needs.
-    pub fn save(&mut self) {
-        // SAFETY: see `new`.
-        unsafe { wl_host_auto_save(self.0.as_mut_ptr()) }
-    }
-
-    /// The latest reduction proved wrong.
+    /// The latest reduction or timeout proved wrong.
     pub fn undo(&mut self, window: &mut Window) {
         // SAFETY: see `new`.
         unsafe { wl_host_auto_undo(self.0.as_mut_ptr(), window) }

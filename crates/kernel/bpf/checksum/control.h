@@ -68,19 +68,33 @@ static __always_inline int wl_head_reported(const struct wl_sender *sender, u32 
 	return wl_accepted_has(&sender->accepted, una, latest.found ? latest.nonce : 0);
 }
 
-static __always_inline void wl_take(struct sock *sk, struct wl_checksum_state *state)
+// The connection takes a control that takes reports.
+static __always_inline void wl_join(struct sock *sk)
 {
 	struct wl_connection *connection = wl_begin(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
 
-	wl_newreno_init(&state->reno, WL_UNLIMITED, WL_UNLIMITED);
-	state->delivered = tp->delivered;
-	state->una = tp->snd_una;
-	state->last_ack = wl_now(tp);
 	if (connection)
 		connection->takes_reports = 1;
 	if (bpf_sk_storage_get(&wl_agreements, sk, 0, 0))
 		wl_take_reports(sk);
+}
+
+// It paces itself: a burst of the whole window would look like a queue.
+static __always_inline void wl_need_pacing(struct sock *sk)
+{
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+}
+
+static __always_inline void wl_take(struct sock *sk, struct wl_checksum_state *state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	wl_join(sk);
+	wl_newreno_init(&state->reno, WL_UNLIMITED, WL_UNLIMITED);
+	state->delivered = tp->delivered;
+	state->una = tp->snd_una;
+	state->last_ack = wl_now(tp);
 }
 
 SEC("struct_ops")
@@ -89,7 +103,6 @@ void BPF_PROG(checksum_init, struct sock *sk)
 	wl_take(sk, wl_state(sk));
 }
 
-// With it pacing: a burst of the whole window would look like a queue.
 SEC("struct_ops")
 void BPF_PROG(checksum_delay_init, struct sock *sk)
 {
@@ -98,8 +111,7 @@ void BPF_PROG(checksum_delay_init, struct sock *sk)
 	wl_take(sk, state);
 	state->delays = 1;
 	state->delay.end = tcp_sk(sk)->snd_nxt;
-	if (sk->sk_pacing_status == SK_PACING_NONE)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
+	wl_need_pacing(sk);
 }
 
 SEC("struct_ops")

@@ -57,8 +57,8 @@ struct wl_auto {
 struct wl_news {
 	u32 rate; // of delivery, in 2^-24 segments a microsecond; 0 without a sample
 	u32 flight; // segments outstanding, no more than the window
-	u8 app_limited; // the application limited it
-	u8 marked; // a router marked a segment
+	u32 app_limited; // the application limited it
+	u32 marked; // a router marked a segment
 };
 
 // The rate of `delivered` segments in `micros`.
@@ -210,9 +210,10 @@ WL_CORE void wl_auto_end_slow_start(struct wl_auto *control, struct wl_window *w
 	window->ssthresh = wl_threshold(window->cwnd);
 }
 
-WL_CORE void wl_auto_end_round(struct wl_auto *control, struct wl_window *window, const struct wl_ack *ack)
+// Returns whether the window changed.
+WL_STAGE int wl_auto_end_round(struct wl_auto *control WL_GIVEN, struct wl_window *window WL_GIVEN, const struct wl_ack *ack WL_GIVEN)
 {
-	u32 least = wl_filling_round(&control->filling), base = control->filling.base;
+	u32 least = wl_filling_round(&control->filling), base = control->filling.base, cwnd = window->cwnd;
 
 	control->until = ack->nxt;
 	wl_blame_round(&control->blame);
@@ -220,12 +221,13 @@ WL_CORE void wl_auto_end_round(struct wl_auto *control, struct wl_window *window
 	control->rate[1] = control->rate[0];
 	control->rate[0] = 0;
 	if (!least || !base)
-		return;
+		return 0;
 	if (control->mode == WL_ALONE) {
 		wl_auto_steer(control, window, least, ack->limited);
 	} else if (++control->rounds >= WL_AUTO_LOOK || least - wl_min(least, base) < wl_auto_target(control) / 4) {
 		wl_auto_alone(control);
 	}
+	return window->cwnd != cwnd;
 }
 
 // Losses speak for congestion.
@@ -234,9 +236,10 @@ WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, c
 	struct wl_loss loss = { .now = ack->now, .cwnd = window->cwnd, .flight = flight, .srtt = ack->srtt };
 	int climbing = window->cwnd < window->ssthresh;
 	int holds = control->mode == WL_ALONE && wl_blame_is_corruption(&control->blame);
-	u32 floor = climbing || holds ? wl_auto_fill(control, control->filling.base) : 0;
-	u32 target = wl_max(wl_cubic_threshold(&control->cubic, &loss), floor);
+	u32 floor = climbing || holds ? wl_auto_fill(control, control->filling.base) : 0, target;
 
+	wl_cubic_save(&control->cubic);
+	target = wl_max(wl_cubic_threshold(&control->cubic, &loss), floor);
 	control->answered = ack->nxt;
 	control->owes = 1;
 	control->saved = window->cwnd;
@@ -273,7 +276,8 @@ WL_CORE int wl_auto_is_answering(const struct wl_auto *control, u32 una)
 }
 
 // An acknowledgement, after the losses that it revealed. Returns whether the window was reduced for congestion.
-WL_CORE int wl_auto_ack(struct wl_auto *control, struct wl_window *window, const struct wl_ack *ack, const struct wl_news *news)
+WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *window WL_GIVEN, const struct wl_ack *ack WL_GIVEN,
+			 const struct wl_news *news WL_GIVEN)
 {
 	int open = !wl_auto_is_answering(control, ack->una), reduced = 0;
 	struct wl_ack grown = *ack;
@@ -304,8 +308,10 @@ WL_CORE int wl_auto_ack(struct wl_auto *control, struct wl_window *window, const
 // The timer expired and nothing speaks for corruption. Returns the threshold.
 WL_CORE u32 wl_auto_timeout(struct wl_auto *control, const struct wl_loss *loss, u32 nxt)
 {
-	u32 threshold = wl_max(wl_cubic_threshold(&control->cubic, loss), wl_auto_fill(control, control->filling.base));
+	u32 threshold;
 
+	wl_cubic_save(&control->cubic);
+	threshold = wl_max(wl_cubic_threshold(&control->cubic, loss), wl_auto_fill(control, control->filling.base));
 	control->saved = loss->cwnd;
 	control->answered = nxt;
 	control->owes = 1;
@@ -315,12 +321,7 @@ WL_CORE u32 wl_auto_timeout(struct wl_auto *control, const struct wl_loss *loss,
 	return wl_threshold(wl_min(threshold, loss->cwnd));
 }
 
-WL_CORE void wl_auto_save(struct wl_auto *control)
-{
-	wl_cubic_save(&control->cubic);
-}
-
-// The reduction proved wrong.
+// The latest reduction or timeout proved wrong.
 WL_CORE void wl_auto_undo(struct wl_auto *control, struct wl_window *window)
 {
 	wl_cubic_undo(&control->cubic);

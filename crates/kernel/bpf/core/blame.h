@@ -47,8 +47,8 @@ WL_CORE void wl_blame_excused(struct wl_blame *blame, u32 segments)
 	wl_blame_corruption(blame, segments);
 }
 
-// Lost without explanation; of these `full` while the queue was full.
-WL_CORE void wl_blame_lost(struct wl_blame *blame, u32 segments, u32 full)
+// Lost without explanation; of these `full` while the queue was full. Returns whether that asks for an answer.
+WL_STAGE int wl_blame_lost(struct wl_blame *blame WL_GIVEN, u32 segments, u32 full)
 {
 	u32 allowed = blame->explained / WL_BLAME_ALLOWANCE;
 	u32 room = allowed > blame->forgiven ? (allowed - blame->forgiven) >> 8 : 0;
@@ -60,6 +60,7 @@ WL_CORE void wl_blame_lost(struct wl_blame *blame, u32 segments, u32 full)
 	wl_blame_add(&blame->stray, segments - full);
 	wl_blame_add(&blame->forgiven, forgiven);
 	wl_blame_corruption(blame, segments - full + forgiven);
+	return blame->due;
 }
 
 // Whether the window has to answer now, if what was answered before is repaired.

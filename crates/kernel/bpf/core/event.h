@@ -18,6 +18,15 @@ typedef int64_t s64;
 #define WL_CORE static inline __attribute__((always_inline, unused))
 #define WL_ONE 65536U
 
+// A function that the verifier looks at once, whoever calls it: for what has many ways through it. Its pointers are never NULL.
+#ifdef __bpf__
+#define WL_STAGE __attribute__((noinline))
+#define WL_GIVEN __attribute__((btf_decl_tag("arg:nonnull")))
+#else
+#define WL_STAGE static inline __attribute__((unused))
+#define WL_GIVEN
+#endif
+
 enum wl_cause { WL_UNKNOWN, WL_CONGESTION, WL_CORRUPTION };
 
 // Congestion window and slow-start threshold in segments.

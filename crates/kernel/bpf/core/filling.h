@@ -4,13 +4,13 @@
 #ifndef WHYLOSS_CORE_FILLING_H
 #define WHYLOSS_CORE_FILLING_H
 
-#include "core/event.h"
+#include "core/loop.h"
 
 // The least delay is forgotten after so many parts of so many microseconds: 30 s.
-#define WL_FILLING_PARTS 12
-#define WL_FILLING_PART 2500000
-// Complete rounds whose delays count beside those of the round under way.
-#define WL_FILLING_ROUNDS 15
+#define WL_FILLING_PARTS 16
+#define WL_FILLING_PART 1875000
+// Places for complete rounds. One is empty: the delays of 15 rounds count beside those of the round under way.
+#define WL_FILLING_ROUNDS 16
 // Samples around a moment. Of those around a loss the longest counts: what left just before and just after it.
 #define WL_FILLING_AROUND 8
 // Losses of one acknowledgement that are looked at one by one: after these the mean of places has arrived where it goes.
@@ -67,8 +67,7 @@ WL_CORE void wl_filling_pass(struct wl_filling *filling, u32 now)
 	for (i = 0; i < WL_FILLING_PARTS; i++) {
 		if (i >= parts)
 			break;
-		filling->part[filling->part_next % WL_FILLING_PARTS] = filling->part_now;
-		filling->part_next = (filling->part_next + 1) % WL_FILLING_PARTS;
+		filling->part[filling->part_next++ % WL_FILLING_PARTS] = filling->part_now;
 		filling->part_now = 0;
 	}
 	filling->part_began += parts * WL_FILLING_PART;
@@ -77,12 +76,13 @@ WL_CORE void wl_filling_pass(struct wl_filling *filling, u32 now)
 		filling->base = wl_least(filling->base, filling->part[i]);
 }
 
-WL_CORE void wl_filling_ack(struct wl_filling *filling, u32 now, s32 sample)
+// Takes a sample, none if it is below 0; returns whether there was one.
+WL_STAGE int wl_filling_ack(struct wl_filling *filling WL_GIVEN, u32 now, s32 sample)
 {
 	u32 delay = sample > 0 ? sample : 1;
 
 	if (sample < 0)
-		return;
+		return 0;
 	wl_filling_pass(filling, now);
 	filling->part_now = wl_least(filling->part_now, delay);
 	filling->base = wl_least(filling->base, delay);
@@ -90,25 +90,26 @@ WL_CORE void wl_filling_ack(struct wl_filling *filling, u32 now, s32 sample)
 	filling->now.longest = wl_max(filling->now.longest, delay);
 	filling->now.sum += delay;
 	filling->now.samples++;
-	filling->around[filling->around_next % WL_FILLING_AROUND] = delay;
-	filling->around_next = (filling->around_next + 1) % WL_FILLING_AROUND;
+	filling->around[filling->around_next++ % WL_FILLING_AROUND] = delay;
 	if (filling->around_known < WL_FILLING_AROUND)
 		filling->around_known++;
+	return 1;
 }
 
 // A round is over; returns the least delay in it.
-WL_CORE u32 wl_filling_round(struct wl_filling *filling)
+WL_STAGE u32 wl_filling_round(struct wl_filling *filling WL_GIVEN)
 {
+	struct wl_delays *latest = &filling->round[filling->round_next++ % WL_FILLING_ROUNDS];
 	struct wl_delays *oldest = &filling->round[filling->round_next % WL_FILLING_ROUNDS];
 	u32 least = filling->least, i;
 
 	filling->past.sum += filling->now.sum - oldest->sum;
 	filling->past.samples += filling->now.samples - oldest->samples;
-	*oldest = filling->now;
+	*latest = filling->now;
+	*oldest = (struct wl_delays){ 0 };
 	filling->past.longest = 0;
 	for (i = 0; i < WL_FILLING_ROUNDS; i++)
 		filling->past.longest = wl_max(filling->past.longest, filling->round[i].longest);
-	filling->round_next = (filling->round_next + 1) % WL_FILLING_ROUNDS;
 	filling->now = (struct wl_delays){ 0 };
 	filling->least = 0;
 	return least;
@@ -124,36 +125,51 @@ WL_CORE u32 wl_filling_standing(const struct wl_filling *filling)
 	return filling->around_known < WL_FILLING_AROUND ? 0 : least;
 }
 
+// Segments that are lost at one moment.
+struct wl_place_of {
+	struct wl_filling *filling;
+	s32 place; // of the queue between its mean and its longest
+	u32 segments;
+	u32 speak; // for congestion, of those looked at
+	u32 latest; // whether the latest does
+	u32 stands; // there is more than two segments' delay
+};
+
+WL_STEP wl_filling_step(u32 round, struct wl_place_of *at)
+{
+	s32 half = WL_ONE / 2;
+
+	if (round >= at->segments)
+		return 1;
+	at->filling->places += (at->place - at->filling->places) >> 3;
+	at->latest = at->stands && at->place > half && at->filling->places > half;
+	at->speak += at->latest;
+	return 0;
+}
+
 // Segments are lost, which take `unit` each at the rate delivered. Returns how many of them speak for congestion: the queue is about as long as it
 // ever was lately, and so it was when others were lost. A delay of two segments is no queue.
-WL_CORE u32 wl_filling_lost(struct wl_filling *filling, u32 segments, u32 unit)
+WL_STAGE u32 wl_filling_lost(struct wl_filling *filling WL_GIVEN, u32 segments, u32 unit)
 {
 	u32 samples = filling->past.samples + filling->now.samples, most = wl_max(filling->past.longest, filling->now.longest);
-	u32 now = 0, mean, speak = 0, i;
-	s32 place = 0;
+	struct wl_place_of at = { filling, 0, segments, 0, 0, 0 };
+	u32 now = 0, mean, i;
 
 	if (!filling->base || !samples)
 		return segments;
 	for (i = 0; i < WL_FILLING_AROUND; i++)
 		now = wl_max(now, filling->around[i]);
 	mean = wl_max((filling->past.sum + filling->now.sum) / samples, filling->base);
-	// Where between the mean and the longest: a loss that has nothing to do with the queue lies at the mean, on average.
+	at.stands = now > filling->base + 2 * unit;
+	// A loss that has nothing to do with the queue lies at the mean, on average.
 	if (most > mean) {
 		u32 apart = wl_share(now > mean ? now - mean : mean - now, most - mean);
 
-		place = now > mean ? (s32)apart : -(s32)apart;
+		at.place = now > mean ? (s32)apart : -(s32)apart;
 	}
-	for (i = 0; i < WL_FILLING_LOSSES; i++) {
-		if (i >= segments)
-			break;
-		filling->places += (s32)(place - filling->places) >> 3;
-		if (place > (s32)WL_ONE / 2 && filling->places > (s32)WL_ONE / 2 && now > filling->base + 2 * unit)
-			speak++;
-	}
+	WL_LOOP(WL_FILLING_LOSSES, wl_filling_step, &at);
 	// The others as the last one looked at.
-	if (segments > WL_FILLING_LOSSES && place > (s32)WL_ONE / 2 && filling->places > (s32)WL_ONE / 2 && now > filling->base + 2 * unit)
-		speak += segments - WL_FILLING_LOSSES;
-	return speak;
+	return at.speak + (at.latest && segments > WL_FILLING_LOSSES ? segments - WL_FILLING_LOSSES : 0);
 }
 
 #endif

@@ -21,12 +21,21 @@ struct wl_key {
 	u64 k1;
 };
 
+// When the losses that a retransmission repairs were noticed, as far as the control says.
+enum wl_occasion {
+	WL_REPAIRS_NOTHING, // as far as is known: a tail loss probe, or what is sent again after a timeout
+	WL_LOST, // at any time
+	WL_LOST_FULL, // while the queue was full
+	WL_LOST_BEFORE, // before the latest answer to congestion had its effect
+};
+
 struct wl_again {
 	u32 seq;
 	u32 end;
 	u32 mss; // data of each of its segments but the last
 	u32 number; // of the retransmission on its connection, from 1; 0 marks an empty place
-	u32 open; // losses repaired by it that nobody has explained (see repair.h)
+	u16 open; // losses repaired by it that nobody has explained (see repair.h)
+	u16 occasion; // enum wl_occasion
 	u32 at; // when, on the connection's clock
 };
 
@@ -43,6 +52,7 @@ struct wl_sent {
 	u32 number;
 	u32 bursts; // packets of several segments so far, first transmissions
 	u32 clock; // time in which reports could come, in microseconds
+	u32 occasion; // of the losses noticed last
 	u32 forgotten; // number of the latest retransmission that gave up its place with losses open; 0 if there is none
 	struct wl_again again[WL_AGAIN];
 	struct wl_burst burst[WL_BURSTS]; // in order
@@ -119,7 +129,7 @@ WL_CORE u32 wl_sent_nonce(struct wl_sent *sent, u32 seq, u32 len, u32 mss, int a
 	place = &sent->again[sent->number % WL_AGAIN];
 	if (place->open)
 		sent->forgotten = place->number;
-	*place = (struct wl_again){ seq, seq + len, mss, sent->number, 0, 0 };
+	*place = (struct wl_again){ seq, seq + len, mss, sent->number, 0, WL_REPAIRS_NOTHING, 0 };
 	return wl_nonce(&sent->key, seq, sent->number);
 }
 

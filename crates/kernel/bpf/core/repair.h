@@ -12,7 +12,8 @@ WL_CORE void wl_repair_begin(struct wl_sent *sent, u32 explained)
 	struct wl_again *again = &sent->again[sent->number % WL_AGAIN];
 	u32 segments = wl_together(again->end - again->seq, again->mss);
 
-	again->open = segments > explained ? segments - explained : 0;
+	again->open = segments > explained ? wl_min(segments - explained, 65535) : 0;
+	again->occasion = sent->occasion ? sent->occasion : WL_LOST;
 	again->at = sent->clock;
 }
 
@@ -84,6 +85,52 @@ WL_CORE void wl_repair_open(struct wl_open *open, const struct wl_sent *sent, u3
 		if (wl_after(sent->forgotten, answered))
 			open->longest_new = 0xFFFFFFFF;
 	}
+}
+
+// Losses about which it is known now whether the receiver explains them.
+struct wl_trial {
+	u32 tried; // the latest retransmission whose losses are through
+	u32 patience; // for how long a report is waited for
+	u32 explained;
+	u32 lost; // not explained
+	u32 full; // of these, while the queue was full
+};
+
+struct wl_trial_of {
+	const struct wl_sent *sent;
+	struct wl_trial *trial;
+};
+
+WL_STEP wl_trial_step(u32 round, struct wl_trial_of *of)
+{
+	struct wl_trial *trial = of->trial;
+	const struct wl_again *again = &of->sent->again[(trial->tried + 1) % WL_AGAIN];
+	u32 segments;
+
+	if (trial->tried == of->sent->number)
+		return 1;
+	if (again->open && of->sent->clock - again->at <= trial->patience)
+		return 1;
+	trial->tried++;
+	if (again->occasion == WL_REPAIRS_NOTHING || again->occasion == WL_LOST_BEFORE)
+		return 0;
+	segments = wl_together(again->end - again->seq, again->mss);
+	trial->explained += segments - wl_min(segments, again->open);
+	trial->lost += again->open;
+	trial->full += again->occasion == WL_LOST_FULL ? again->open : 0;
+	return 0;
+}
+
+// Goes on after retransmission `tried`; returns how many losses were tried.
+WL_STAGE u32 wl_repair_try(struct wl_trial *trial WL_GIVEN, const struct wl_sent *sent WL_GIVEN)
+{
+	struct wl_trial_of of = { sent, trial };
+
+	if (sent->number - trial->tried > WL_AGAIN)
+		trial->tried = sent->number - WL_AGAIN;
+	if (sent->number != trial->tried)
+		WL_LOOP(WL_AGAIN, wl_trial_step, &of);
+	return trial->explained + trial->lost;
 }
 
 #endif

@@ -98,17 +98,23 @@ static __always_inline void wl_restart(const struct sock *sk, struct tcp_sock *t
 		wl_set_cwnd(tp, WL_AWARE_INITIAL);
 }
 
-// As tcp_update_pacing_rate(), which the kernel does not call for a control with cong_control: twice the window a round trip in slow start,
-// 6/5 of it else, within the limit of the application (SO_MAX_PACING_RATE). Even if nothing paces, it decides how much leaves at once.
-static __always_inline void wl_set_rate(struct sock *sk, const struct tcp_sock *tp)
+// Paces by `tenths` of the window a round trip, within the limit of the application (SO_MAX_PACING_RATE). Even if nothing paces, the rate decides
+// how much leaves at once.
+static __always_inline void wl_pace(struct sock *sk, const struct tcp_sock *tp, u32 tenths)
 {
 	u64 window = (u64)wl_max(tp->snd_cwnd, tp->packets_out) * tp->mss_cache, rate, most = sk->sk_max_pacing_rate;
-	u32 tenths = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 20 : 12;
 
 	if (!tp->srtt_us)
 		return;
 	rate = window * tenths * 800000 / tp->srtt_us; // srtt_us counts eighths of a microsecond
 	sk->sk_pacing_rate = rate < most ? rate : most;
+}
+
+// As tcp_update_pacing_rate(), which the kernel does not call for a control with cong_control: twice the window a round trip in slow start,
+// 6/5 of it else.
+static __always_inline void wl_set_rate(struct sock *sk, const struct tcp_sock *tp)
+{
+	wl_pace(sk, tp, tp->snd_cwnd < tp->snd_ssthresh / 2 ? 20 : 12);
 }
 
 // The retransmission timer expired for a loss of this cause; `last_ack` is when the latest acknowledgement came.

@@ -121,8 +121,8 @@ impl Pair {
         let news = cores::News {
             rate: if known { cores::rate(several, over) } else { 0 },
             flight: self.ours.cwnd,
-            app_limited: u8::from(app_limited),
-            marked: u8::from(ece),
+            app_limited: u32::from(app_limited),
+            marked: u32::from(ece),
         };
         let before = (self.theirs.segments(), f64::from(self.ours.cwnd));
         self.engine.on_ack(&mut self.theirs, &ack);
@@ -134,6 +134,8 @@ impl Pair {
             seen.fell_alone += u64::from(fell.0 != fell.1);
         }
         seen.reduced += u64::from(reduced);
+        // The engine keeps what to take back from the beginning of an episode.
+        self.undoable &= !reduced;
         seen.marks += u64::from(ece);
     }
 
@@ -141,7 +143,6 @@ impl Pair {
         self.refresh();
         let path = self.path.clone();
         self.engine.save();
-        self.core.save();
         let threshold = self.engine.timeout_threshold(&self.theirs, &path);
         let cwnd = self.ours.cwnd;
         let loss = cores::Loss { now: self.world.now as u32, cwnd, flight: cwnd, srtt: self.world.srtt as u32, timeout: 1, first: 1 };

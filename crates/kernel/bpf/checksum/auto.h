@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: (MIT OR Apache-2.0)
+// wl_auto: one control for any path (core/auto.h). It works with one end alone. Where the other end reports damage, a loss that it explains is
+// corruption for certain; every other is judged by the delay around it.
+
+#include "core/auto.h"
+
+// Tenths of the window that are paced over a round trip, in slow start and later.
+#define WL_AUTO_FAST_PACE 20
+#define WL_AUTO_PACE 11
+
+struct wl_auto_state {
+	struct wl_auto control;
+	struct wl_aware aware;
+	struct wl_window before; // the latest reduction or timeout
+	u32 una; // before this acknowledgement
+	u32 probe; // end of what a tail loss probe was sent for, before this acknowledgement; 0 if none was
+	u32 last_ack; // when the last acknowledgement came, or the first data after a pause left
+	u32 delivered; // segments, until then
+	u32 answered; // segments delivered when congestion was last answered
+	u32 tried; // the latest retransmission whose losses were counted
+	u32 cut_after; // retransmissions after this one repair what the latest reduction was for
+	u32 cut_at; // when it was
+	u8 owed; // and it can be taken back, should reports explain all of that
+	u8 reduced; // since the recovery began
+	u8 acking; // an acknowledgement is under way
+	u8 marked; // and carries the ECN echo
+};
+
+// More than the kernel has room for beside a connection.
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct wl_auto_state);
+} wl_autos SEC(".maps");
+
+static __always_inline struct wl_auto_state *wl_auto_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&wl_autos, sk, 0, 0);
+}
+
+// Where there is no memory for the rest: NewReno.
+static __always_inline struct wl_newreno *wl_spare(struct sock *sk)
+{
+	return wl_private(sk);
+}
+
+static __always_inline void wl_auto_pace(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	wl_pace(sk, tp, tp->snd_cwnd < tp->snd_ssthresh ? WL_AUTO_FAST_PACE : WL_AUTO_PACE);
+}
+
+static __always_inline struct wl_loss wl_auto_loss(const struct tcp_sock *tp, u32 cwnd)
+{
+	return (struct wl_loss){
+		.now = wl_now(tp),
+		.cwnd = cwnd,
+		.flight = wl_min(cwnd, tp->packets_out),
+		.srtt = tp->srtt_us >> 3,
+	};
+}
+
+SEC("struct_ops")
+void BPF_PROG(auto_init, struct sock *sk)
+{
+	struct wl_auto_state *state = bpf_sk_storage_get(&wl_autos, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	wl_join(sk);
+	wl_need_pacing(sk);
+	wl_newreno_init(wl_spare(sk), WL_UNLIMITED, WL_UNLIMITED);
+	if (!state)
+		return;
+	__builtin_memset(state, 0, sizeof(*state));
+	wl_auto_init(&state->control, WL_UNLIMITED, WL_UNLIMITED, tp->snd_nxt);
+	state->una = tp->snd_una;
+	state->delivered = tp->delivered;
+	state->last_ack = wl_now(tp);
+	wl_auto_pace(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(auto_release, struct sock *sk)
+{
+	struct wl_connection *connection = bpf_sk_storage_get(&wl_connections, sk, 0, 0);
+
+	if (connection)
+		connection->takes_reports = 0;
+	bpf_sk_storage_delete(&wl_senders, sk);
+	bpf_sk_storage_delete(&wl_autos, sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(auto_in_ack_event, struct sock *sk, u32 flags)
+{
+	struct wl_auto_state *state = wl_auto_of(sk);
+
+	if (!state)
+		return;
+	state->probe = tcp_sk(sk)->tlp_high_seq;
+	state->marked = !!(flags & CA_ACK_ECE);
+	state->acking = 1;
+}
+
+SEC("struct_ops")
+void BPF_PROG(auto_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct wl_auto_state *state = wl_auto_of(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!state || !wl_resumes(tp, event))
+		return;
+	wl_restart(sk, tp, state->last_ack);
+	state->last_ack = wl_now(tp);
+	wl_cubic_hold(&state->control.cubic, state->last_ack);
+}
+
+// A loss changes nothing by itself: the window answers to what speaks for congestion.
+SEC("struct_ops")
+u32 BPF_PROG(auto_ssthresh, struct sock *sk)
+{
+	struct wl_auto_state *state = wl_auto_of(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!state)
+		return wl_threshold(tp->snd_cwnd / 2);
+	state->before = wl_window_of(tp);
+	return wl_max(tp->snd_ssthresh, 2);
+}
+
+// The timer expired. From here on `aware` decides: it takes everything for lost, which no report can explain.
+static __always_inline void wl_auto_expired(struct sock *sk, struct wl_auto_state *state)
+{
+	struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wl_loss loss = wl_auto_loss(tp, wl_max(state->before.cwnd, tp->prior_cwnd));
+
+	if (sender)
+		wl_vain_timeout(&sender->vain);
+	wl_count(sk, wl_counts_timeouts);
+	wl_expired(sk, &state->aware, state->last_ack, wl_ca_state(sk) == TCP_CA_Loss,
+		   wl_head_reported(sender, tp->snd_una) ? WL_CORRUPTION : WL_CONGESTION);
+	state->owed = 0;
+	state->tried = wl_number(sender);
+	state->answered = tp->delivered;
+	if (!state->aware.forgivable)
+		tp->snd_ssthresh = wl_auto_timeout(&state->control, &loss, tp->snd_nxt);
+}
+
+// A router's mark is left to the acknowledgement that carries it. Without one it is the host's own queue, or a loss that a tail loss probe has
+// repaired before anything else noticed.
+static __always_inline void wl_auto_warned(struct sock *sk, struct wl_auto_state *state)
+{
+	struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
+
+	if (state->marked && state->acking)
+		return;
+	if (!state->acking)
+		state->marked = 1;
+	else if (wl_is_believed(sender) && state->probe && wl_accepted_has(&sender->accepted, state->una, 0))
+		wl_auto_excused(&state->control, 1);
+	else
+		wl_auto_lost(&state->control, 1, wl_auto_place(&state->control, 1));
+}
+
+SEC("struct_ops")
+void BPF_PROG(auto_set_state, struct sock *sk, u8 new_state)
+{
+	struct wl_auto_state *state = wl_auto_of(sk);
+
+	if (!state)
+		return;
+	if (new_state == TCP_CA_Recovery) {
+		wl_count(sk, wl_counts_losses);
+		state->reduced = 0;
+	} else if (wl_ca_state(sk) == TCP_CA_Recovery && !state->reduced && new_state != TCP_CA_Loss) {
+		wl_count(sk, wl_counts_kept);
+	}
+	if (new_state == TCP_CA_Loss)
+		wl_auto_expired(sk, state);
+	else if (new_state == TCP_CA_CWR)
+		wl_auto_warned(sk, state);
+}
+
+// Losses that this acknowledgement reveals, where nobody explains any, and those whose explanation was waited for.
+static __always_inline void wl_auto_learn(struct wl_auto_state *state, struct wl_sender *sender, const struct tcp_sock *tp, u32 lost, u32 prior)
+{
+	int before = wl_auto_is_answering(&state->control, state->una) && wl_after(state->answered, prior);
+	u32 srtt = tp->srtt_us >> 3, full = lost && !before ? wl_auto_place(&state->control, lost) : 0;
+	struct wl_trial trial = { .tried = state->tried };
+
+	if (!wl_is_believed(sender)) {
+		if (!before)
+			wl_auto_lost(&state->control, lost, full);
+		return;
+	}
+	if (lost || !tp->lost_out)
+		sender->sent.occasion = before ? WL_LOST_BEFORE : full ? WL_LOST_FULL : WL_LOST;
+	// Where no damage was reported lately there is nothing to wait for.
+	trial.patience = wl_accepted_lately(&sender->accepted) ? srtt / 2 + WL_PATIENCE_SLACK : 0;
+	wl_repair_try(&trial, &sender->sent);
+	if (!state->owed)
+		state->cut_after = state->tried;
+	state->tried = trial.tried;
+	if (trial.explained)
+		wl_auto_excused(&state->control, trial.explained);
+	if (trial.lost)
+		wl_auto_lost(&state->control, trial.lost, trial.full);
+}
+
+// Takes the latest reduction back once reports explain all losses since.
+static __always_inline void wl_auto_restore(struct sock *sk, struct wl_auto_state *state, const struct wl_sender *sender, struct wl_window *window)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wl_open open;
+
+	if (!state->owed)
+		return;
+	if (!wl_is_believed(sender) || wl_now(tp) - state->cut_at > WL_KEPT_LATE * (tp->srtt_us >> 3) + WL_PATIENCE_SLACK) {
+		state->owed = 0;
+		return;
+	}
+	wl_repair_open(&open, &sender->sent, state->cut_after, sender->sent.number);
+	if (open.count || tp->lost_out > tp->retrans_out)
+		return;
+	wl_auto_undo(&state->control, window);
+	window->ssthresh = wl_max(window->ssthresh, window->cwnd);
+	state->owed = 0;
+	state->reduced = 0;
+}
+
+static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto_state *state, int flag, const struct rate_sample *sample)
+{
+	struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 last_ack = state->last_ack, delivered = tp->delivered - state->delivered, lost = sample->losses > 0 ? sample->losses : 0;
+	u8 ca_state = wl_ca_state(sk);
+	int advances = wl_after(tp->snd_una, state->una), marked = state->marked || flag & WL_FLAG_ECE;
+	struct wl_window window;
+	struct wl_ack ack = wl_ack_now(tp);
+	struct wl_news news = { 0 };
+
+	state->last_ack = ack.now;
+	state->delivered = tp->delivered;
+	state->una = tp->snd_una;
+	state->marked = 0;
+	state->acking = 0;
+	if (sender && delivered && !wl_deliver(sk, sender))
+		sender = NULL;
+	if (sender) {
+		wl_accepted_delivered(&sender->accepted, delivered, tp->snd_cwnd);
+		wl_pass(sender, tp, ack.now - last_ack);
+	}
+	ack.acked = delivered;
+	ack.delivered = delivered;
+	ack.delay = sample->rtt_us;
+	ack.limited = ca_state == TCP_CA_Open ? wl_is_limited(tp) :
+						tp->snd_cwnd < tp->snd_ssthresh || sample->prior_in_flight + delivered + 2 >= tp->snd_cwnd;
+	if (ca_state == TCP_CA_Loss) {
+		if (wl_forgive(tp, &state->aware, last_ack, advances, state->before))
+			wl_count(sk, wl_counts_timeouts_kept);
+		state->tried = wl_number(sender);
+		ack.limited = 1;
+	} else {
+		wl_auto_learn(state, sender, tp, lost, sample->prior_delivered);
+	}
+	news.rate = sample->delivered > 0 && sample->interval_us > 0 ? wl_rate(sample->delivered, sample->interval_us) : 0;
+	news.app_limited = sample->is_app_limited;
+	news.flight = wl_min(tp->snd_cwnd, tp->packets_out + delivered);
+	news.marked = marked;
+	window = wl_window_of(tp);
+	if (!state->owed)
+		state->before = window;
+	if (wl_auto_ack(&state->control, &window, &ack, &news)) {
+		state->answered = tp->delivered;
+		state->owed = !marked;
+		state->cut_at = ack.now;
+		state->reduced = 1;
+	}
+	wl_auto_restore(sk, state, sender, &window);
+	wl_set_window(tp, window);
+	wl_auto_pace(sk);
+}
+
+// Without memory, by NewReno's rules.
+static __always_inline void wl_spare_cong_control(struct sock *sk, const struct rate_sample *sample)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct wl_window window = wl_window_of(tp);
+	struct wl_ack ack = wl_ack_now(tp);
+
+	ack.acked = sample->acked_sacked;
+	ack.limited = wl_is_limited(tp);
+	ack.in_recovery = wl_ca_state(sk) == TCP_CA_Recovery || wl_ca_state(sk) == TCP_CA_CWR;
+	if (ack.in_recovery)
+		window.cwnd = wl_min(window.cwnd, window.ssthresh);
+	wl_newreno_grow(wl_spare(sk), &window, &ack);
+	wl_set_window(tp, window);
+	wl_auto_pace(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(auto_cong_control, struct sock *sk, u32 una, int flag, const struct rate_sample *sample)
+{
+	struct wl_auto_state *state = wl_auto_of(sk);
+
+	if (state)
+		wl_auto_cong_control(sk, state, flag, sample);
+	else
+		wl_spare_cong_control(sk, sample);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(auto_undo_cwnd, struct sock *sk)
+{
+	struct wl_auto_state *state = wl_auto_of(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (state) {
+		wl_count(sk, wl_counts_undone);
+		wl_cubic_undo(&state->control.cubic);
+		state->owed = 0;
+	}
+	return wl_undone(tp);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops wl_auto = {
+	.name = "wl_auto",
+	.init = (void *)auto_init,
+	.release = (void *)auto_release,
+	.ssthresh = (void *)auto_ssthresh,
+	.set_state = (void *)auto_set_state,
+	.in_ack_event = (void *)auto_in_ack_event,
+	.cwnd_event = (void *)auto_cwnd_event,
+	.cong_control = (void *)auto_cong_control,
+	.undo_cwnd = (void *)auto_undo_cwnd,
+	.min_tso_segs = (void *)checksum_min_tso_segs,
+	.sndbuf_expand = (void *)checksum_sndbuf_expand,
+};

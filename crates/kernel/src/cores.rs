@@ -246,6 +246,8 @@ pub struct News {
     pub rate: u32,
     /// Segments outstanding, no more than the window.
     pub flight: u32,
+    /// Segments that leave at once, 1 if each leaves by itself.
+    pub burst: u32,
     /// 1 if the application limited the rate.
     pub app_limited: u32,
     /// 1 if a router marked a segment.

@@ -173,14 +173,48 @@ fn marks_are_congestion_whatever_a_differentiator_thinks() {
     // Long before the queue is half full, so that a loss would be taken for corruption.
     let red = Red { weight: 0.05, mark: true, ..Red::default() };
     let link = Link { queue_packets: 200, discipline: Some(Discipline::Red(red)), ..Link::default() };
-    let Some(runs) = transfers(&loaded, &["reno", "newreno", "veno", "ldaeq", "cerl"], &link, 5) else { return };
+    let Some(runs) = transfers(&loaded, &["reno", "newreno", "veno", "ldaeq", "cerl", "auto"], &link, 5) else { return };
     let (reno, _) = &runs["reno"];
     for (control, (run, counts)) in &runs {
         let reduced = run.samples.windows(2).filter(|pair| pair[0].state != 2 && pair[1].state == 2).count();
         println!("{control}: {reduced} times in CWR");
         assert!(reduced >= 5, "{control}: {reduced} times in CWR, {counts:?}");
         let window = run.mean_cwnd() / reno.mean_cwnd();
-        assert!((0.75..1.33).contains(&window), "{control}: {window} of Reno's window");
+        // Its window follows the delay too.
+        let least = if control == "auto" { 0.4 } else { 0.75 };
+        assert!((least..1.33).contains(&window), "{control}: {window} of Reno's window");
+    }
+}
+
+/// Without loss, with packets erased, and with packets damaged, beside the simulator and the kernel's Reno.
+#[test]
+fn auto_keeps_its_queue_short_and_its_window_through_losses_by_chance() {
+    let Some(loaded) = Loaded::new("w8_", &["wl_auto"]) else { return };
+    let damaging = ChannelSpec { errors: Errors::Packets { probability: 0.05 }, effect: Effect::Damage };
+    for (what, channel, of_reno) in
+        [("clean", ChannelSpec::default(), 0.95), ("erased", erasing(0.02), 1.5), ("damaged", damaging, 2.5)]
+    {
+        let link = Link { channel, ..Link::default() };
+        let Some(runs) = transfers(&loaded, &["reno", "auto"], &link, 6) else { return };
+        let ((reno, _), (auto, counts)) = (&runs["reno"], &runs["auto"]);
+        let simulated: Vec<_> = (1..=8).map(|seed| simulate("auto", &Link { seed, ..link.clone() }, 6)).collect();
+        let range = |quantity: fn(&Simulated) -> f64| {
+            let values = || simulated.iter().map(quantity);
+            (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max))
+        };
+        let (goodput, window) = (range(|run| run.mbps), range(|run| run.mean_cwnd));
+        println!("{what} simulated: {goodput:.2?} Mbit/s, mean window {window:.1?}");
+        assert!(auto.mbps() > of_reno * reno.mbps(), "{what}: {} Mbit/s, Reno {}", auto.mbps(), reno.mbps());
+        assert!((goodput.0 / 1.15..=goodput.1 * 1.15).contains(&auto.mbps()), "{what}: {}, simulated {goodput:?}", auto.mbps());
+        assert!((window.0 / 1.33..=window.1 * 1.33).contains(&auto.mean_cwnd()), "{what}: {window:?}");
+        // The path holds 17 segments, and the queue 50 more.
+        assert!(auto.mean_cwnd() < 30.0, "{what}: a mean window of {}", auto.mean_cwnd());
+        if what == "clean" {
+            assert!(auto.dropped() == 0 && reno.dropped() > 0, "{} dropped, Reno {}", auto.dropped(), reno.dropped());
+        } else {
+            assert!(counts["losses"] >= 10 && 4 * counts["kept"] > 3 * counts["losses"], "{what}: {counts:?}");
+        }
+        assert!(what != "damaged" || counts["heard"] > 50, "{counts:?}");
     }
 }
 
@@ -199,7 +233,8 @@ fn a_window_starts_anew_after_a_pause() {
 }
 
 /// Controls of each object, and their names in the kernel without the prefix.
-const OF_EACH_KIND: [(&str, &str); 5] = [
+const OF_EACH_KIND: [(&str, &str); 6] = [
+    ("wl_auto", "auto"),
     ("wl_newreno", "newreno"),
     ("wl_ldaeq", "ldaeq"),
     ("wl_cubic_ld", "cubic_ld"),

@@ -7,6 +7,10 @@
 // Tenths of the window that are paced over a round trip, in slow start and later.
 #define WL_AUTO_FAST_PACE 20
 #define WL_AUTO_PACE 11
+// Defaults of the kernel: sk_pacing_shift, net.ipv4.tcp_tso_rtt_log, and the largest packet of several segments.
+#define WL_PACING_SHIFT 10
+#define WL_TSO_RTT_LOG 9
+#define WL_GSO_MOST 65536
 
 struct wl_auto_state {
 	struct wl_auto control;
@@ -60,6 +64,19 @@ static __always_inline struct wl_loss wl_auto_loss(const struct tcp_sock *tp, u3
 		.flight = wl_min(cwnd, tp->packets_out),
 		.srtt = tp->srtt_us >> 3,
 	};
+}
+
+// Segments that leave at once, as tcp_tso_autosize() makes them: what is paced in 2^-10 s, and more where the round trip is below some milliseconds.
+static __always_inline u32 wl_auto_burst(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 octets = sk->sk_pacing_rate >> WL_PACING_SHIFT;
+	u32 near = tp->rtt_min.s[0].v >> WL_TSO_RTT_LOG, segments;
+
+	if (near < 16)
+		octets += WL_GSO_MOST >> near;
+	segments = (octets < WL_GSO_MOST ? octets : WL_GSO_MOST) / wl_max(tp->mss_cache, 1);
+	return wl_max(wl_min(segments, tp->snd_cwnd / 2), 1);
 }
 
 SEC("struct_ops")
@@ -269,6 +286,7 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 	news.rate = sample->delivered > 0 && sample->interval_us > 0 ? wl_rate(sample->delivered, sample->interval_us) : 0;
 	news.app_limited = sample->is_app_limited;
 	news.flight = wl_min(tp->snd_cwnd, tp->packets_out + delivered);
+	news.burst = wl_auto_burst(sk);
 	news.marked = marked;
 	window = wl_window_of(tp);
 	if (!state->owed)

@@ -42,6 +42,7 @@ struct wl_auto {
 	u32 more_than; // a least delay above this says that the latest cut did little
 	u32 fraction; // of the window, in 2^-32 segments, beside what CUBIC keeps
 	u32 rounds; // of competing
+	u32 burst; // segments that leave at once
 	u8 mode;
 	u8 pressed; // cuts in a row that hardly shortened the queue
 	u8 step;
@@ -57,6 +58,7 @@ struct wl_auto {
 struct wl_news {
 	u32 rate; // of delivery, in 2^-24 segments a microsecond; 0 without a sample
 	u32 flight; // segments outstanding, no more than the window
+	u32 burst; // segments that leave at once, 1 if each leaves by itself
 	u32 app_limited; // the application limited it
 	u32 marked; // a router marked a segment
 };
@@ -90,6 +92,12 @@ WL_CORE u32 wl_auto_halves(const struct wl_auto *control, u32 halves)
 	u32 rate = wl_auto_rate(control);
 
 	return rate ? ((u64)halves << (WL_RATE_ONE - 1)) / rate : 0;
+}
+
+// The least delay of what leaves: of a burst (segmentation offload) the newest segment, whose delay is measured, waits for those before it.
+WL_CORE u32 wl_auto_base(const struct wl_auto *control)
+{
+	return control->filling.base + wl_auto_halves(control, control->burst > 1 ? 2 * control->burst - 2 : 0);
 }
 
 // The queue that is aimed at.
@@ -163,7 +171,7 @@ WL_CORE void wl_auto_shorten(struct wl_auto *control, struct wl_window *window, 
 // A round is over in which `least` was the least delay: the window is a function of it.
 WL_CORE void wl_auto_steer(struct wl_auto *control, struct wl_window *window, u32 least, int limited)
 {
-	u32 base = control->filling.base, target = wl_auto_target(control), waiting = least > base ? least - base : 0, most;
+	u32 base = wl_auto_base(control), target = wl_auto_target(control), waiting = least > base ? least - base : 0, most;
 	int careful = wl_auto_careful(control);
 	u64 growth;
 
@@ -198,7 +206,7 @@ WL_CORE void wl_auto_steer(struct wl_auto *control, struct wl_window *window, u3
 // The queue stands, so slow start is over: what fills the path is known by now.
 WL_CORE void wl_auto_end_slow_start(struct wl_auto *control, struct wl_window *window)
 {
-	u32 least = wl_filling_standing(&control->filling), base = control->filling.base, aimed_at;
+	u32 least = wl_filling_standing(&control->filling), base = control->filling.base ? wl_auto_base(control) : 0, aimed_at;
 
 	if (!least || !base || window->cwnd >= window->ssthresh || control->mode != WL_ALONE || control->pressed || control->cut)
 		return;
@@ -224,7 +232,7 @@ WL_STAGE int wl_auto_end_round(struct wl_auto *control WL_GIVEN, struct wl_windo
 		return 0;
 	if (control->mode == WL_ALONE) {
 		wl_auto_steer(control, window, least, ack->limited);
-	} else if (++control->rounds >= WL_AUTO_LOOK || least - wl_min(least, base) < wl_auto_target(control) / 4) {
+	} else if (++control->rounds >= WL_AUTO_LOOK || least < wl_auto_base(control) + wl_auto_target(control) / 4) {
 		wl_auto_alone(control);
 	}
 	return window->cwnd != cwnd;
@@ -284,6 +292,7 @@ WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *win
 
 	if (news->rate && (!news->app_limited || news->rate > wl_auto_rate(control)))
 		control->rate[0] = wl_max(control->rate[0], news->rate);
+	control->burst = news->burst;
 	wl_filling_ack(&control->filling, ack->now, ack->delay);
 	wl_blame_delivered(&control->blame, ack->delivered);
 	if (open) {

@@ -121,6 +121,7 @@ impl Pair {
         let news = cores::News {
             rate: if known { cores::rate(several, over) } else { 0 },
             flight: self.ours.cwnd,
+            burst: 1,
             app_limited: u32::from(app_limited),
             marked: u32::from(ece),
         };

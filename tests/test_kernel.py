@@ -121,6 +121,9 @@ def test_load_use_stat_unload(whyloss: Callable[..., Ended], place: Path) -> Non
     assert "py_newreno" in loaded["controls"]
     assert Path(loaded["mounted_on"]).is_mount()
     assert "wl_options" in loaded["programs"]
+    listing = whyloss("kernel", "list", "--json").json
+    assert set(listing["interfaces"]) <= set(os.listdir("/sys/class/net")) - {"lo"}
+    assert "reports get room " in whyloss("kernel", "list").out
     again = whyloss("kernel", "load")
     assert again.status == 1
     assert "loaded already" in again.err
@@ -240,6 +243,7 @@ def test_what_is_loaded_until_exit_goes_with_the_command(whyloss: Callable[..., 
         assert loader.stderr.readline().startswith("loaded py_veno until this command ends")
         found = whyloss("kernel", "list", "--json").json
         assert [row["name"] for row in found["controls"] if row["loaded"]] == ["wl_veno"]
+        assert found["interfaces"] is None
         assert (found["owner"]["process"], found["owner_runs"]) == (loader.pid, True)
         assert "--until-exit" in found["owner"]["command"]
         assert whyloss("kernel", "use", "wl_veno", "--port", "59997").status == 0

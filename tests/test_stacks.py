@@ -88,6 +88,14 @@ def test_what_real_stacks_do_not_have_is_refused(scenario: Scenario) -> None:
         stacks.measure(scenario.replace({"flow[0].scheme": "tcp-real"}), on="kernel")
 
 
+@pytest.mark.parametrize(
+    ("received", "flaw", "valid"), [((5, 3), [], True), ((0, 0), [], False), ((5, 3), ["late"], False)]
+)
+def test_a_run_that_sent_nothing_does_not_count(received: tuple[int, int], flaw: list[str], valid: bool) -> None:
+    audit = tuple({"received": packets, "flaws": flaw} for packets in received)
+    assert stacks.MeasuredRun((), audit).valid is valid
+
+
 def test_finished_runs_are_kept(scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path
     measure(scenario, "kernel")

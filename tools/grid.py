@@ -1,9 +1,10 @@
-"""Measures every control on every path of a grid in the simulator, and says where `auto` misses its targets.
+"""Measures controls on the paths of a grid, and says where `auto` misses its targets.
 
 Without options it writes the tables of docs/what-to-use/grid.md from what was measured of a part of the grid, which
 docs/what-to-use/grid.json keeps. ``--measure`` first runs what is not there yet, ``--again CONTROL`` a control anew.
-``--whole`` takes the whole grid (hours), keeps it in out/grid-whole.json, and prints the tables. What was interrupted
-goes on where it was.
+``--whole`` takes the whole grid (hours), keeps it in out/grid-whole.json, and prints the tables. ``--kernel`` is for
+docs/what-to-use/kernel-grid.md instead: the kernel's controls over emulated links, as root (half an hour). What was
+interrupted goes on where it was.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "what-to-use" / "grid.md"
+KERNEL_PAGE = PAGE.with_name("kernel-grid.md")
 #: Tables stand between ``<!-- grid: NAME -->`` and ``<!-- grid: end -->``.
 BLOCK = re.compile(r"(<!-- grid: (targets|misses|cells) -->\n).*?(<!-- grid: end -->)", re.DOTALL)
 
@@ -42,6 +44,17 @@ CONTROLS: dict[str, dict[str, object]] = {
 OURS = "auto"
 #: The same where the other end has nothing of it.
 ALONE = "auto-alone"
+
+#: What is measured in the kernel, how often, and what a flow sends there at least, in seconds.
+KERNEL_CONTROLS = ("cubic", "bbr", "wl_auto")
+KERNEL_OURS = "wl_auto"
+KERNEL_RUNS = 3
+KERNEL_SECONDS = 6
+#: Mbit/s up to which three times as many are sent at a time.
+KERNEL_SLOW = 10
+#: Rates and round trips there, and those at which a neighbour is harmed or not.
+KERNEL_PAIRS = ((1, 50), (10, 20), (100, 5), (100, 50), (100, 200))
+KERNEL_BESIDE = ((10, 20), (100, 50))
 
 #: Mbit/s, round trips in ms, queues in bandwidth-delay products (5 packets at least), per cent.
 RATES = (1, 10, 100, 1000)
@@ -162,6 +175,19 @@ def paths(coarse: bool) -> Iterator[Place]:
                             yield path
 
 
+def kernel_keys(controls: Sequence[str]) -> Iterator[Key]:
+    """What is measured over emulated links: each takes as long as it says."""
+    errors = [("damage", 0.0, "single"), ("damage", 1.0, "single"), ("damage", 5.0, "single")]
+    errors += [("erase", 1.0, "single"), ("damage", 1.0, "bursts")]
+    for rate, trip in KERNEL_PAIRS:
+        for queue in (0.0, 1.0):
+            for effect, share, pattern in errors:
+                path = Place(rate, trip, queue, effect, share, pattern)
+                yield from ((path, "one", control) for control in controls)
+                if (rate, trip) in KERNEL_BESIDE and (effect, pattern) == ("damage", "single") and share < 5:
+                    yield from ((path, "beside", control) for control in controls)
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """What a control did on a path: one value a run."""
@@ -188,9 +214,16 @@ class Record:
         """Reads what is there."""
         self.file = file
         self.cells: dict[Key, Cell] = {}
+        #: Of the runs over emulated links, those whose link did not keep its time.
+        self.late: dict[Key, int] = {}
         rows = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
-        for *path, kind, control, goodput, waiting, others, times in rows:
-            self.cells[Place(*path), kind, control] = Cell(goodput, waiting, others, times)
+        for *path, kind, control, goodput, waiting, others, times, late in (
+            row if isinstance(row[-1], int) else [*row, 0] for row in rows
+        ):
+            key = (Place(*path), kind, control)
+            self.cells[key] = Cell(goodput, waiting, others, times)
+            if late:
+                self.late[key] = late
 
     def write(self) -> None:
         """Keeps it."""
@@ -205,6 +238,7 @@ class Record:
                 kind,
                 control,
                 *([float(f"{value:.5g}") for value in values] for values in (c.goodput, c.waiting, c.others, c.times)),
+                *([late] if (late := self.late.get((p, kind, control), 0)) else []),
             ]
             for (p, kind, control), c in self.cells.items()
         ]
@@ -221,6 +255,52 @@ class Record:
                 sweep = Sweep(Scenario.parse(BASE), runs=runs[kind]).variants("cell", variants)
                 self.cells |= reduced(part, sweep.run(threads=threads))
                 self.write()
+
+    def measure_kernel(self, keys: Sequence[Key], parallel: int) -> None:
+        """Sends what is not there over emulated links."""
+        from whyloss.cli.console import Watch
+        from whyloss.stacks import Job, run_jobs
+
+        wanted = [key for key in keys if key not in self.cells]
+        # What is fast needs the processor, what is slow only time.
+        parts = [
+            (part[begin : begin + PART], parallel if rate > KERNEL_SLOW else 3 * parallel)
+            for rate in dict.fromkeys(key[0].rate for key in wanted)
+            for part in [[key for key in wanted if key[0].rate == rate]]
+            for begin in range(0, len(part), PART)
+        ]
+        for done, (part, at_a_time) in enumerate(parts):
+            jobs = [
+                Job(on_kernel(path, kind), run, "kernel", {"judged": control, "neighbour": "cubic"})
+                for path, kind, control in part
+                for run in range(KERNEL_RUNS)
+            ]
+            with Watch(f"part {done + 1} of {len(parts)}") as watch:
+                outcomes = run_jobs(jobs, ROOT / "out" / "store" / "real", parallel=at_a_time, progress=watch.count)
+            for n, key in enumerate(part):
+                group = outcomes[n * KERNEL_RUNS : (n + 1) * KERNEL_RUNS]
+                # A link that did not keep its time says nothing; where none did, all count and the page says so.
+                kept = [outcome for outcome in group if outcome.valid] or group
+                self.late[key] = sum(not outcome.valid for outcome in group)
+                goodputs = [
+                    [
+                        sum(row.goodput_bps for row in outcome.transfers if row.transfer.split(".")[0] == flow)
+                        for outcome in kept
+                    ]
+                    for flow in ("judged", "neighbour")
+                ]
+                self.cells[key] = Cell(goodputs[0], [outcome.mean_wait_ms for outcome in kept], goodputs[1], [])
+            self.write()
+
+
+def on_kernel(path: Place, kind: str) -> Scenario:
+    """What is sent over an emulated link: the kernel sizes its buffers itself."""
+    fields = path.fields(kind, "cubic")
+    flows = fields["flow"]
+    assert isinstance(flows, list)
+    seconds = max(KERNEL_SECONDS, 60 * path.trip / 1000) * (2 if kind == "beside" else 1)
+    plain = [{name: value for name, value in flow.items() if name != "tcp"} for flow in flows]
+    return Scenario.parse(BASE).replace({**fields, "flow": plain, "scenario.duration": f"{seconds} s"})
 
 
 def reduced(part: Sequence[Key], results: Any) -> dict[Key, Cell]:
@@ -354,8 +434,10 @@ def each(cells: dict[Key, Cell], ours: str) -> list[str]:
         return f"{statistics.fmean(cell.goodput) / 1e6:.3g} · {statistics.fmean(cell.waiting):.0f} ms"
 
     for path in dict.fromkeys(key[0] for key in cells):
-        among = cells[path, "beside", "cubic"].others
-        harms = (harm(cells[path, "beside", control].others, among).value for control in (ours, "bbr"))
+        harms: list[float] = []
+        if (path, "beside", ours) in cells:
+            among = cells[path, "beside", "cubic"].others
+            harms = [harm(cells[path, "beside", control].others, among).value for control in (ours, "bbr")]
         row = [
             f"{path.rate} Mbit/s, {path.trip} ms",
             AXES["queue"](path),
@@ -368,14 +450,16 @@ def each(cells: dict[Key, Cell], ours: str) -> list[str]:
     return lines
 
 
-def page(cells: dict[Key, Cell], controls: Sequence[str], count: int) -> str:
-    """The page with its tables."""
+def page(file: Path, cells: dict[Key, Cell], controls: Sequence[str], count: int, runs: str = "") -> str:
+    """The page with its tables, which say most of the first control, and what there is to say of the runs."""
+    ours = controls[0]
+    met = ["\n".join(summary(judging(cells, control), control)) for control in controls]
     tables = {
-        "targets": "\n\n".join("\n".join(summary(judging(cells, control), control)) for control in controls),
-        "misses": "\n".join(worst(judging(cells, OURS), OURS, count)),
-        "cells": "\n".join(each(judging(cells, OURS), OURS)),
+        "targets": "\n\n".join([*met, runs] if runs else met),
+        "misses": "\n".join(worst(judging(cells, ours), ours, count)),
+        "cells": "\n".join(each(judging(cells, ours), ours)),
     }
-    return BLOCK.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", PAGE.read_text(encoding="utf-8"))
+    return BLOCK.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", file.read_text(encoding="utf-8"))
 
 
 def judging(cells: dict[Key, Cell], control: str) -> dict[Key, Cell]:
@@ -386,6 +470,20 @@ def judging(cells: dict[Key, Cell], control: str) -> dict[Key, Cell]:
 def name(path: Place) -> str:
     """In words."""
     return ", ".join(label(path) for label in AXES.values())
+
+
+def on_links(measure: bool, parallel: int, count: int) -> None:
+    """The page of the kernel's controls, after measuring what is missing if asked to."""
+    record = Record(KERNEL_PAGE.with_suffix(".json"))
+    if measure:
+        record.measure_kernel(list(kernel_keys(KERNEL_CONTROLS)), parallel)
+    if record.cells:
+        late, none = sum(record.late.values()), sum(n == KERNEL_RUNS for n in record.late.values())
+        runs = (
+            f"{KERNEL_RUNS * len(record.cells)} transfers. {late} went over links that did not keep their time\n"
+            f"and do not count, but for {none} cells in which none did."
+        )
+        files.write(KERNEL_PAGE, page(KERNEL_PAGE, record.cells, [KERNEL_OURS], count, runs))
 
 
 def main() -> None:
@@ -400,6 +498,8 @@ def main() -> None:
     parser.add_argument("--kind", action="append", choices=KINDS, help="measure this kind")
     parser.add_argument("--worst", type=int, default=5, help="cells to show for each target")
     parser.add_argument("--threads", type=int, help="runs at a time")
+    parser.add_argument("--kernel", action="store_true", help="send what is missing over emulated links first")
+    parser.add_argument("--parallel", type=int, default=2, help="fast transfers over emulated links at a time")
     chosen = parser.parse_args()
     judged = chosen.only or [OURS, ALONE]
     record = Record(ROOT / "out" / "grid-whole.json" if chosen.whole else PAGE.with_suffix(".json"))
@@ -413,7 +513,8 @@ def main() -> None:
         many = {kind: LONG_RUNS if kind in KINDS[:3] else SHORT_RUNS for kind in KINDS}
         record.measure(keys, many if chosen.whole else few, chosen.threads)
     if not chosen.whole:
-        files.write(PAGE, page(record.cells, judged, chosen.worst))
+        files.write(PAGE, page(PAGE, record.cells, judged, chosen.worst))
+        on_links(chosen.kernel, chosen.parallel, chosen.worst)
         return
     for control in judged:
         cells = judging(record.cells, control)

@@ -40,11 +40,12 @@ CONTROLS = {
     "wl_cubic_ld": Style("#d5622a", "triangle"),
     "wl_checksum": Style("#2f72b8", "circle"),
     "wl_checksum_delay": Style("#14365c", "square"),
+    "wl_auto": Style("#b3446c", "diamond"),
 }
 #: What the picture shows.
 SEEN = (
     "What to see: how far above CUBIC (grey) each control stays as losses grow. `wl_checksum` does where packets\n"
-    "arrive damaged and does not where they vanish; `wl_cubic_ld` and BBR do in both."
+    "arrive damaged and does not where they vanish; `wl_auto`, `wl_cubic_ld` and BBR do in both."
 )
 REPETITIONS = 3
 GENERATED = "<!-- Generated from measured.json: `python tools/what_to_use.py`. -->"

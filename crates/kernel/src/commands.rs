@@ -8,7 +8,7 @@ use crate::owner::Owner;
 use crate::place::Place;
 use crate::select::{Match, Rule};
 use crate::stat::Stat;
-use crate::{check, load as loading, select, stat as counting, Error, Result};
+use crate::{check, interfaces, load as loading, select, stat as counting, Error, Result};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +53,8 @@ pub struct Listing {
     pub controls: Vec<Row>,
     /// The other programs that are attached.
     pub programs: Vec<String>,
+    /// Interfaces of this network namespace at which acknowledgements get room for reports; `None` where nothing that takes reports is loaded.
+    pub interfaces: Option<Vec<String>>,
     /// The rules of `use`.
     pub rules: Vec<Rule>,
 }
@@ -151,6 +153,10 @@ pub fn list() -> Result<Listing> {
                 })
                 .collect(),
             programs: installed.as_ref().map(Installed::programs).unwrap_or_default(),
+            interfaces: match &installed {
+                Some(installed) => interfaces::attached(&installed.root)?,
+                None => None,
+            },
             rules: installed.as_ref().filter(|_| matches).map_or_else(|| Ok(Vec::new()), select::list)?,
             loaded: installed.map(|installed| installed.about),
             owner_runs: owner.as_ref().is_some_and(Owner::runs),

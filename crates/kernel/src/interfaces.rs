@@ -47,10 +47,26 @@ pub fn attach(place: &Place) -> Result<Vec<String>> {
     attach_all(&root, program.as_fd())
 }
 
+/// Those interfaces of this thread's network namespace that have the program; `None` where no control that takes reports is loaded.
+pub(crate) fn attached(root: &Path) -> Result<Option<Vec<String>>> {
+    if !root.join(FOLDERS[0]).join(PROGRAM).exists() {
+        return Ok(None);
+    }
+    let namespace = network_namespace()?;
+    let folder = root.join(FOLDERS[1]);
+    let has = |index: u32| folder.join(format!("{namespace}-{index}")).exists();
+    Ok(Some(interfaces()?.into_iter().filter(|(_, index)| has(*index)).map(|(name, _)| name).collect()))
+}
+
+/// The number of this thread's network namespace.
+fn network_namespace() -> Result<String> {
+    let link = fs::read_link("/proc/thread-self/ns/net").map_err(|error| failed("naming the network namespace", error))?;
+    Ok(link.to_string_lossy().chars().filter(char::is_ascii_digit).collect())
+}
+
 fn attach_all(root: &Path, program: BorrowedFd<'_>) -> Result<Vec<String>> {
     let mut attached = Vec::new();
-    let namespace = fs::read_link("/proc/thread-self/ns/net").map_err(|error| failed("naming the network namespace", error))?;
-    let namespace: String = namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
+    let namespace = network_namespace()?;
     for (name, index) in interfaces()? {
         let kind = libbpf_sys::BPF_TCX_EGRESS;
         // SAFETY: the function takes numbers, and no options.

@@ -86,8 +86,8 @@ def load(names: tuple[str, ...], until_exit: bool, as_json: bool) -> None:
     """Load congestion controls into the kernel, all if none is named.
 
     They stay until `whyloss kernel unload` or a reboot; no process has to run. No connection takes one by itself:
-    `whyloss kernel use` chooses, or an application does (setsockopt TCP_CONGESTION). With wl_checksum among them, new
-    connections of the machine offer an option in their SYN; name the others to load without it.
+    `whyloss kernel use` chooses, or an application does (setsockopt TCP_CONGESTION). With wl_auto or wl_checksum among
+    them, new connections of the machine offer an option in their SYN; name the others to load without it.
     """
     if until_exit:
         _stay(list(names), as_json)
@@ -97,12 +97,20 @@ def load(names: tuple[str, ...], until_exit: bool, as_json: bool) -> None:
         tell_json(loaded)
         return
     say(f"loaded {', '.join(loaded['controls'])}; kept by a BPF file system on {loaded['mounted_on']}")
-    _tell_of_options(loaded["programs"])
+    _tell_of_options(_native.kernel_list())
 
 
-def _tell_of_options(programs: list[str]) -> None:
-    if "wl_options" in programs:
-        say("new connections of this machine offer reports of damage now: a TCP option in the SYN, for wl_checksum")
+def _tell_of_options(listing: dict[str, Any]) -> None:
+    if "wl_options" in listing["programs"]:
+        say("new connections of this machine offer reports of damage now: a TCP option in the SYN")
+        say(_room(listing["interfaces"]))
+
+
+def _room(interfaces: list[str] | None) -> str:
+    """Where reports get room in acknowledgements."""
+    if interfaces:
+        return f"reports get room in acknowledgements at {', '.join(interfaces)}"
+    return "reports get room at no interface of this network namespace and wait where SACK blocks leave none"
 
 
 def _stay(names: list[str], as_json: bool) -> None:
@@ -118,7 +126,7 @@ def _stay(names: list[str], as_json: bool) -> None:
     else:
         loaded = [control["kernel_name"] for control in listing["controls"] if control["loaded"]]
         say(f"loaded {', '.join(loaded)} until this command ends   (Ctrl-C ends it)")
-        _tell_of_options(listing["programs"])
+        _tell_of_options(listing)
     while held.is_there():
         if signal.sigtimedwait(ends, 0.2) is not None:
             removed = _native.kernel_unload()
@@ -194,6 +202,8 @@ def list_(as_json: bool) -> None:
     if found["loaded"]:
         running = ", which still runs" if found["owner_runs"] else ""
         screen.print(f"\nLoaded by {_who(found['owner'])}{running}", markup=False)
+    if found["interfaces"] is not None:
+        screen.print(_room(found["interfaces"]), markup=False)
     if found["rules"]:
         listing = table("\nRules for new connections", "control", ">port", "remote addresses", "group", ">connections")
         for rule in found["rules"]:

@@ -64,8 +64,8 @@ class MeasuredRun:
 
     @property
     def valid(self) -> bool:
-        """Whether every link kept its time and rate."""
-        return not flaws(self.audit)
+        """Whether every link kept its time and rate, and something was sent over one."""
+        return not flaws(self.audit) and any(way["received"] for way in self.audit)
 
     @property
     def mean_wait_ms(self) -> float:

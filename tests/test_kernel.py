@@ -122,7 +122,7 @@ def test_load_use_stat_unload(whyloss: Callable[..., Ended], place: Path) -> Non
     assert Path(loaded["mounted_on"]).is_mount()
     assert "wl_options" in loaded["programs"]
     listing = whyloss("kernel", "list", "--json").json
-    assert set(listing["interfaces"]) <= set(os.listdir("/sys/class/net")) - {"lo"}
+    assert set(listing["interfaces"]) <= {path.name for path in Path("/sys/class/net").iterdir()} - {"lo"}
     assert "reports get room " in whyloss("kernel", "list").out
     again = whyloss("kernel", "load")
     assert again.status == 1

@@ -50,6 +50,8 @@ KERNEL_CONTROLS = ("cubic", "bbr", "wl_auto")
 KERNEL_OURS = "wl_auto"
 KERNEL_RUNS = 3
 KERNEL_SECONDS = 6
+#: Cells there between two writes of the record: all controls of a path are in one part.
+KERNEL_PART = 12 * len(KERNEL_CONTROLS)
 #: Mbit/s up to which three times as many are sent at a time.
 KERNEL_SLOW = 10
 #: Rates and round trips there, and those at which a neighbour is harmed or not.
@@ -264,10 +266,10 @@ class Record:
         wanted = [key for key in keys if key not in self.cells]
         # What is fast needs the processor, what is slow only time.
         parts = [
-            (part[begin : begin + PART], parallel if rate > KERNEL_SLOW else 3 * parallel)
+            (part[begin : begin + KERNEL_PART], parallel if rate > KERNEL_SLOW else 3 * parallel)
             for rate in dict.fromkeys(key[0].rate for key in wanted)
             for part in [[key for key in wanted if key[0].rate == rate]]
-            for begin in range(0, len(part), PART)
+            for begin in range(0, len(part), KERNEL_PART)
         ]
         for done, (part, at_a_time) in enumerate(parts):
             jobs = [
@@ -372,6 +374,10 @@ def verdicts(cells: dict[Key, Cell], path: Place, ours: str) -> Iterator[Verdict
         # Where BBR itself takes next to nothing, half of it is noise.
         bound = max(bbr / 2, 0.02) if path.share else 0.1
         yield Verdict("harm", taken, bound, taken <= bound)
+        # Nobody is harmed by a control that starves.
+        bound = 0.98 * mean("beside", "cubic", lambda cell: cell.goodput)
+        rate = mean("beside", ours, lambda cell: cell.goodput)
+        yield Verdict("goodput, beside", rate / bound, 1, rate >= bound)
     for kind in ("object", "page"):
         if (path, kind, ours) not in cells:
             continue

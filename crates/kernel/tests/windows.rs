@@ -178,7 +178,9 @@ fn marks_are_congestion_whatever_a_differentiator_thinks() {
     for (control, (run, counts)) in &runs {
         let reduced = run.samples.windows(2).filter(|pair| pair[0].state != 2 && pair[1].state == 2).count();
         println!("{control}: {reduced} times in CWR");
-        assert!(reduced >= 5, "{control}: {reduced} times in CWR, {counts:?}");
+        // A queue as short as that of auto is hardly ever marked.
+        let fewest = if control == "auto" { 1 } else { 5 };
+        assert!(reduced >= fewest, "{control}: {reduced} times in CWR, {counts:?}");
         let window = run.mean_cwnd() / reno.mean_cwnd();
         // Its window follows the delay too.
         let least = if control == "auto" { 0.4 } else { 0.75 };

@@ -21,6 +21,8 @@
 // what came of it.
 #define WL_AUTO_STEP 1
 #define WL_AUTO_MOST_STEP 8
+// The highest rate is remembered for one to two parts of so many microseconds.
+#define WL_AUTO_PART 15000000
 // Segments below which delay does not cut: with one, delayed acknowledgements would be taken for a queue.
 #define WL_AUTO_FEWEST 2
 // A rate of a segment a microsecond.
@@ -35,6 +37,8 @@ struct wl_auto {
 	struct wl_blame blame;
 	// Delivery rates of this round and of the two before, in 2^-24 segments a microsecond.
 	u32 rate[3];
+	u32 fastest[2]; // of this part of the history and of the one before
+	u32 part_began;
 	u32 until; // SND.NXT when the round began: it ends when that is acknowledged
 	u32 answered; // what is below was lost to the congestion that was answered
 	u32 competed; // the window when it last stopped to compete
@@ -86,10 +90,22 @@ WL_CORE u32 wl_auto_rate(const struct wl_auto *control)
 	return wl_max(wl_max(control->rate[0], control->rate[1]), control->rate[2]);
 }
 
-// Microseconds that segments take at the rate delivered, for a number of half segments.
+WL_CORE void wl_auto_see(struct wl_auto *control, u32 rate, u32 now)
+{
+	control->rate[0] = wl_max(control->rate[0], rate);
+	if (now - control->part_began >= WL_AUTO_PART) {
+		control->fastest[1] = now - control->part_began < 2 * WL_AUTO_PART ? control->fastest[0] : 0;
+		control->fastest[0] = 0;
+		control->part_began = now;
+	}
+	control->fastest[0] = wl_max(control->fastest[0], rate);
+}
+
+// Microseconds that a number of half segments takes at the bottleneck, as far as is known. At the rate delivered now it would be long where others
+// have the rest, and their queue would pass for a segment or two of its own.
 WL_CORE u32 wl_auto_halves(const struct wl_auto *control, u32 halves)
 {
-	u32 rate = wl_auto_rate(control);
+	u32 rate = wl_max(control->fastest[0], control->fastest[1]);
 
 	return rate ? ((u64)halves << (WL_RATE_ONE - 1)) / rate : 0;
 }
@@ -291,7 +307,7 @@ WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *win
 	struct wl_ack grown = *ack;
 
 	if (news->rate && (!news->app_limited || news->rate > wl_auto_rate(control)))
-		control->rate[0] = wl_max(control->rate[0], news->rate);
+		wl_auto_see(control, news->rate, ack->now);
 	control->burst = news->burst;
 	wl_filling_ack(&control->filling, ack->now, ack->delay);
 	wl_blame_delivered(&control->blame, ack->delivered);

@@ -104,7 +104,8 @@ impl Pair {
         let mut ack = Ack::new(&path, &options);
         (ack.acked, ack.delivered) = (u64::from(acked.acked) * mss, u64::from(acked.delivered) * mss);
         (ack.rtt, ack.delay, ack.newest_sent_at) = (delay, delay, delay.map(|delay| path.now - delay));
-        (ack.duplicate, ack.window_limited, ack.ece, ack.sample) = (acked.duplicate, acked.limited, ece, known.then_some(&sample));
+        (ack.duplicate, ack.window_limited, ack.ece, ack.sample) =
+            (acked.duplicate, acked.limited, ece, known.then_some(&sample));
         let told = cores::Ack {
             now: self.world.now as u32,
             una: path.una as u32,
@@ -146,7 +147,8 @@ impl Pair {
         self.engine.save();
         let threshold = self.engine.timeout_threshold(&self.theirs, &path);
         let cwnd = self.ours.cwnd;
-        let loss = cores::Loss { now: self.world.now as u32, cwnd, flight: cwnd, srtt: self.world.srtt as u32, timeout: 1, first: 1 };
+        let loss =
+            cores::Loss { now: self.world.now as u32, cwnd, flight: cwnd, srtt: self.world.srtt as u32, timeout: 1, first: 1 };
         self.ours = cores::Window { cwnd: 1, ssthresh: self.core.timeout(&loss, path.nxt as u32) };
         self.theirs.set_ssthresh(threshold);
         self.theirs.set_cwnd(u64::from(path.mss));
@@ -181,7 +183,7 @@ impl Pair {
 }
 
 /// Windows have a fraction in the engine, and what it is rounded to here lives on: a cut that leaves a segment less leaves another delay to be
-/// expected, and CUBIC another window to return to. Ours are 3.4 % smaller on average.
+/// expected, and CUBIC another window to return to. Ours are 3.2 % smaller on average.
 #[test]
 fn auto_is_the_engines() {
     let mut seen = Seen::default();
@@ -190,7 +192,7 @@ fn auto_is_the_engines() {
     }
     println!("auto: {seen:?}");
     let (events, ratio) = (seen.events as f64, seen.windows.1 / seen.windows.0);
-    assert!(seen.alike as f64 > 0.9 * events && seen.same as f64 > 0.48 * events, "{seen:?}");
+    assert!(seen.alike as f64 > 0.9 * events && seen.same as f64 > 0.45 * events, "{seen:?}");
     assert!((0.95..1.0).contains(&ratio), "{ratio}: {seen:?}");
     assert!((seen.fell_alone as f64) < 0.15 * seen.fell as f64, "{seen:?}");
     assert!(seen.reduced > 1000 && seen.marks > 100, "one-sided: {seen:?}");

@@ -7,7 +7,7 @@ mod queue;
 mod tests;
 
 use super::{CongestionControl, Cubic, Window};
-use crate::estimate::Recent;
+use crate::estimate::{Extremes, Recent, Remembered};
 use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, LostSegment, Path, Sent};
 use crate::settings;
@@ -103,6 +103,8 @@ pub struct Auto {
     losses: Losses,
     /// Delivery rates of the latest rounds, in octets a second.
     rates: Recent<2>,
+    /// The highest rate that is remembered: what the bottleneck carries even if others have most of it now.
+    fastest: Remembered,
     /// `SND.NXT` when the round began: it ends when that is acknowledged.
     until: u64,
     /// Of the window, while there is no queue.
@@ -129,6 +131,7 @@ impl Auto {
             queue: Queue::new(Duration::from_secs_f64(settings.history)),
             losses: Losses::new(settings.allowance),
             rates: Recent::default(),
+            fastest: Remembered::new(Extremes::Windowed(Duration::from_secs_f64(settings.history))),
             until: 0,
             step: STEP,
             grown: false,
@@ -141,9 +144,10 @@ impl Auto {
         }
     }
 
-    /// The time that a segment takes at the rate delivered.
+    /// The time that a segment takes at the bottleneck, as far as is known. At the rate delivered now it would be long where others have the rest,
+    /// and their queue would pass for a segment or two of its own.
     fn segment_time(&self, mss: u32) -> Duration {
-        let rate = self.rates.extent().max();
+        let rate = self.fastest.extent().max();
         if rate == 0 {
             return Duration::ZERO;
         }
@@ -304,6 +308,7 @@ impl CongestionControl for Auto {
         let path = ack.path;
         if let Some(sample) = ack.sample.filter(|sample| !sample.app_limited || sample.rate > self.rates.extent().max()) {
             self.rates.insert(sample.rate);
+            self.fastest.insert(sample.rate, path.now);
         }
         self.queue.on_ack(ack);
         self.losses.on_delivered(ack.delivered);

@@ -33,6 +33,14 @@ BUILT = bool(_native.kernel_counters())
 needs_kernel_part = pytest.mark.skipif(not BUILT, reason="built without the kernel part (tools/kernel-part says why)")
 
 
+def unload_leftovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unloads what tests have left that were killed: it would still write options into segments."""
+    for folder in Path("/run").glob("whyloss-pytest-*"):
+        if not Path("/proc", folder.name.rpartition("-")[2]).exists():
+            monkeypatch.setenv("WHYLOSS_KERNEL_FOLDER", str(folder))
+            _native.kernel_unload(force=True)
+
+
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A place for loaded programs that nobody else has; skips where none can be loaded."""
@@ -43,6 +51,8 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     if not report["ready"]:
         lacking = [f"{item['name']}: {item['found']}" for item in report["items"] if item["holds"] is False]
         pytest.skip("; ".join(lacking))
+    unload_leftovers(monkeypatch)
+    monkeypatch.setenv("WHYLOSS_KERNEL_FOLDER", str(folder))
     yield folder
     if folder.exists():
         _native.kernel_unload(force=True)

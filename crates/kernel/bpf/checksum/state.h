@@ -203,12 +203,13 @@ struct {
 	__type(value, u64);
 } wl_reports SEC(".maps");
 
+// An interrupt or another task may count on the same processor meanwhile.
 static __always_inline void wl_report_add(u32 which, u64 by)
 {
 	u64 *value = bpf_map_lookup_elem(&wl_reports, &which);
 
 	if (value)
-		*value += by;
+		__sync_fetch_and_add(value, by);
 }
 
 // Microseconds, for events that are not a connection's own.

@@ -60,12 +60,13 @@ struct tcp_congestion_ops___named {
 	char name[TCP_CA_NAME_MAX];
 } __attribute__((preserve_access_index));
 
+// An interrupt or another task may count on the same processor meanwhile.
 static __always_inline void wl_count_control(const char *control, enum wl_counter which)
 {
 	struct wl_control *row = bpf_map_lookup_elem(&wl_controls, control);
 
 	if (row)
-		row->count[which]++;
+		__sync_fetch_and_add(&row->count[which], 1);
 }
 
 // The name of the control that a connection has now.

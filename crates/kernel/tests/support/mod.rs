@@ -11,7 +11,7 @@ pub mod traffic;
 use libbpf_rs::{MapCore as _, MapHandle};
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -43,9 +43,26 @@ pub fn available(prefix: &str) -> Vec<String> {
 /// A place that no other test and no user of the machine has. Names of controls are global, so each test has its own `prefix`.
 pub struct PrivatePlace(Place);
 
+/// What the names of all private places begin with.
+const PLACES: &str = "/run/whyloss-test-";
+
+/// `prefix` ends with an underscore.
 pub fn private_place(prefix: &str) -> PrivatePlace {
-    let folder = PathBuf::from(format!("/run/whyloss-test-{prefix}{}", std::process::id()));
-    PrivatePlace(Place { folder, prefix: prefix.to_owned() })
+    unload_leftovers();
+    PrivatePlace(Place { folder: PathBuf::from(format!("{PLACES}{prefix}{}", std::process::id())), prefix: prefix.to_owned() })
+}
+
+/// Unloads what tests have left that were killed: their programs would write options into the segments of this one.
+fn unload_leftovers() {
+    for entry in Path::new("/run").read_dir().into_iter().flatten().flatten() {
+        let folder = entry.path();
+        let Some((prefix, process)) = folder.to_str().and_then(|name| name.strip_prefix(PLACES)?.rsplit_once('_')) else {
+            continue;
+        };
+        if process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists() {
+            let _ = whyloss_kernel::load::unload(&Place { folder: folder.clone(), prefix: format!("{prefix}_") });
+        }
+    }
 }
 
 impl std::ops::Deref for PrivatePlace {

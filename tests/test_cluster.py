@@ -136,6 +136,41 @@ def test_the_command_sweeps_on_a_cluster_and_goes_on_where_it_was(
     assert (wrong.status, "dask://HOST:PORT" in wrong.err) == (2, True), wrong.err
 
 
+def test_a_paper_is_reproduced_on_a_cluster(
+    tmp_path: Path, cluster: LocalCluster, whyloss: Callable[..., Ended]
+) -> None:
+    address = cluster.scheduler_address.replace("tcp://", "dask://")
+    words = ("reproduce", "garcia2004", "--figure", "8", "--quick", "--reading", "behaviour")
+    for place, where in (("here", ()), ("there", ("--on", address))):
+        done = whyloss(*words, *where, "--store", f"{place}-store", "--out", place)
+        assert (done.status, "report: " in done.err) == (0, True), done.err
+    points = (tmp_path / "here/points.csv").read_bytes()
+    assert (tmp_path / "there/points.csv").read_bytes() == points
+    assert points.count(b"\n") > 10
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--on", "moon"), "found 'moon'; allowed: dask://HOST:PORT, kernel, engine, slurm, pbs, lsf, sge"),
+        (("--on", "kernel", "--on", "slurm"), "slurm does not go with another"),
+        (("--on", "slurm", "--on", "pbs"), "slurm does not go with another"),
+        (("--jobs", "2"), "--jobs: goes with a batch system"),
+        (("--on", "dask://127.0.0.1:1", "--partition", "long"), "--partition: goes with a batch system"),
+        (("--on", "kernel", "--job-cores", "2"), "--job-cores: goes with a batch system"),
+    ],
+)
+def test_where_to_compute_is_said_once(words: tuple[str, ...], reason: str, whyloss: Callable[..., Ended]) -> None:
+    refused = whyloss("reproduce", "garcia2004", *words)
+    assert (refused.status, reason in " ".join(refused.err.split())) == (2, True), refused.err
+
+
+def test_a_batch_system_that_is_not_there_is_named(small: Path, tmp_path: Path, whyloss: Callable[..., Ended]) -> None:
+    (tmp_path / "sweep.toml").write_text(f'[sweep]\nbase = "{small.name}"\nruns = 1\n')
+    refused = whyloss("sweep", "sweep.toml", "--on", "lsf")
+    assert (refused.status, "lsf: there is no `bsub` on this machine" in refused.err) == (2, True), refused.err
+
+
 def test_an_address_where_nobody_answers_is_named() -> None:
     with (
         pytest.raises(UnavailableError, match=r"dask://127.0.0.1:1: no Dask scheduler answers"),

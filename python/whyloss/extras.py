@@ -6,7 +6,9 @@ __all__ = ["hint"]
 
 #: Modules that the base installation has not, and the extra that brings each.
 EXTRAS = {
+    "dask_jobqueue": "cluster",
     "distributed": "cluster",
+    "obstore": "cluster",
     "PIL": "plot",
     "matplotlib": "plot",
     "numpy": "plot",

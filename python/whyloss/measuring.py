@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from distributed import Client
+
     from whyloss import _native
     from whyloss.results import Results
     from whyloss.sweep import Sweep
@@ -47,8 +49,16 @@ class Done:
     """Of each part."""
 
 
-def measure(plans: Sequence[Plan], store: Path | None, progress: Callable[[int, int], None] | None) -> list[Done]:
-    """Runs all parts of each plan. Finished runs are kept in ``store``; ``progress(done, total)`` counts runs."""
+def measure(
+    plans: Sequence[Plan],
+    store: Path | None,
+    progress: Callable[[int, int], None] | None,
+    client: Client | None = None,
+) -> list[Done]:
+    """Runs all parts of each plan, on the workers of ``client`` if there is one.
+
+    Finished runs are kept in ``store``; ``progress(done, total)`` counts runs.
+    """
     total = sum(plan.size for plan in plans)
     before, finished = 0, []
     for plan in plans:
@@ -59,7 +69,7 @@ def measure(plans: Sequence[Plan], store: Path | None, progress: Callable[[int, 
                 if progress is not None:
                     progress(before + now.done, total)
 
-            results = part.sweep.run(store=store, progress=tell)
+            results = part.sweep.run(client, store=store, progress=tell)
             before += len(part.sweep)
             transfers.append(len(results.transfers))
             kept.append(part.reduce(results))

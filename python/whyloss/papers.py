@@ -25,6 +25,8 @@ from whyloss.records import Found
 from whyloss.stats import Mean, mean
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from whyloss.verdicts import Column
 
 __all__ = ["Paper", "Reproduction", "list_papers", "load"]
@@ -146,6 +148,7 @@ class Paper:
         until_decided: bool = False,
         on: tuple[str, ...] = (),
         parallel: int = 8,
+        client: Client | None = None,
     ) -> Reproduction:
         """Runs the experiments behind ``figures``, all of them if nothing is said, and writes everything to ``out``.
 
@@ -161,6 +164,9 @@ class Paper:
         ``on`` names real stacks (:data:`whyloss.stacks.STACKS`): the experiments then run in real time over emulated
         links, ``parallel`` at a time, and the figures show them over the simulator's curves for the same scenarios,
         in the first of ``readings``. Claims are judged on the simulator alone.
+
+        ``client`` is one of a Dask cluster, whose workers compute what is simulated. They have to see the folder
+        ``out``, which holds pattern files.
 
         Raises:
             PackError: a figure or a reading does not exist.
@@ -186,7 +192,7 @@ class Paper:
         for end in ends:
             repeated = end
             plans = {at: self._plan(taken[at], *what, end, quick, out) for at, what in asked.items()}
-            for at, done in zip(plans, measure(list(plans.values()), store, progress), strict=True):
+            for at, done in zip(plans, measure(list(plans.values()), store, progress, client), strict=True):
                 now = self._judge(taken[at], done.measurements, *asked[at], reasons, level)
                 found[at] = self._renewed(found[at], now)
                 for part, transfers in zip(plans[at].parts, done.transfers, strict=True):

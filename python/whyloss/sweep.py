@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Sweep"]
 
+#: How addresses of buckets begin.
+BUCKETS = ("s3://", "gs://", "az://")
+
+#: Batch systems that can start workers.
+BATCH_SYSTEMS = ("slurm", "pbs", "lsf", "sge")
+
 
 @contextmanager
 def _bar() -> Iterator[Callable[[_native.Progress], object]]:
@@ -42,6 +48,13 @@ def _place(store: str | PathLike[str] | None) -> Iterator[str | PathLike[str]]:
         return
     with tempfile.TemporaryDirectory() as temporary:
         yield temporary
+
+
+def _folder(store: str | PathLike[str] | None) -> Path | str | None:
+    """The store as a folder; the address of a bucket as it is."""
+    if isinstance(store, str) and store.startswith(BUCKETS):
+        return store
+    return None if store is None else Path(store)
 
 
 class Sweep:
@@ -213,7 +226,8 @@ class Sweep:
         Args:
             client: a client of a Dask cluster (``distributed.Client``), whose workers compute; this machine's cores if
                 nothing is said. The results are the same. It needs the extra ``cluster``.
-            store: folder in which finished runs are kept and found again; nothing is kept without it.
+            store: folder in which finished runs are kept and found again; nothing is kept without it. With a client
+                also a bucket, ``s3://BUCKET/PREFIX`` (``gs://``, ``az://``), which the workers write to themselves.
             threads: runs at a time; one for each core if nothing is said. It changes no result.
             progress: is told how far the sweep is, about ten times a second; ``True`` draws a bar in notebooks and
                 terminals.
@@ -229,8 +243,10 @@ class Sweep:
                 return self.run(client, store=store, threads=threads, progress=follow, note=note)
         if self.precision is not None:
             return self.known(client, store=store, threads=threads, progress=progress or None, note=note).results
-        folder = None if store is None else Path(store)
+        folder = _folder(store)
         if client is None:
+            if isinstance(folder, str):
+                raise _native.InputError(f"found {folder!r}; allowed without a cluster: a folder as the store")
             return Results(self._native.run(folder, threads, progress or None), lambda: self._native)
         from whyloss import cluster
 
@@ -270,7 +286,8 @@ class Sweep:
                 more = plain.at(look.points).with_runs(look.runs, self.first_run + look.first)
                 looking.take(more.run(client, store=kept, threads=threads, progress=told, note=note))
             whole = plain.at(looking.counts).with_run_counts(looking.counts)
-            return looking.known(whole.run(store=kept, threads=threads))
+            reader = client if isinstance(_folder(kept), str) else None
+            return looking.known(whole.run(reader, store=kept, threads=threads))
 
     def __repr__(self) -> str:
         """Its name, axes and size."""

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::key::{point_key, run_key};
 use crate::patterns::{digests, Files, LinkFiles};
 use crate::run::{simulate, RunOptions};
-use crate::store::Store;
+use crate::store::{stem, Store};
 use crate::sweep::{numeric, Plan};
 use crate::tables::{Tables, NAMES};
 use crate::tree::Value;
@@ -66,6 +66,11 @@ pub fn inputs_digest(plan: &Plan, cancel: &Cancel) -> Result<String, Error> {
         }
     }
     Ok(hasher.finalize().to_hex().to_string())
+}
+
+/// What the names of the parts in a store begin with that hold runs of `plan`, in the order of its points.
+pub fn part_stems(plan: &Plan) -> Vec<String> {
+    plan.points.iter().map(|point| stem(&point_key(&point.scenario.canonical()))).collect()
 }
 
 /// The runs of `plan` that are not in the store: the number of the point, the first run and how many follow each other.

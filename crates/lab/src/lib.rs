@@ -54,7 +54,7 @@ pub use axis::{Axis, AxisStep};
 pub use control::{Cancel, Control, Progress, Sampled};
 pub use describe::{causes, describe, parts, profiles, schemes, Description};
 pub use error::{Error, InputError, Place};
-pub use execute::{execute, inputs_digest, missing, ExecuteOptions};
+pub use execute::{execute, inputs_digest, missing, part_stems, ExecuteOptions};
 pub use extension::{extend, fail, has_failed, PartFailure};
 pub use format::schema;
 pub use key::ENGINE;

@@ -78,7 +78,7 @@ impl Store {
     }
 
     fn parts(&self, point: &Hash) -> impl Iterator<Item = PathBuf> {
-        let prefix = point.to_hex()[..32].to_owned();
+        let prefix = stem(point);
         let entries = std::fs::read_dir(self.folder(point)).into_iter().flatten().flatten();
         entries.filter(move |entry| entry.file_name().to_string_lossy().starts_with(&prefix)).map(|entry| entry.path())
     }
@@ -91,9 +91,14 @@ impl Store {
         }
         let folder = self.folder(point);
         std::fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-        let file = format!("{}-{}.part", &point.to_hex()[..32], &name.finalize().to_hex()[..16]);
+        let file = format!("{}-{}.part", stem(point), &name.finalize().to_hex()[..16]);
         write_whole(&folder.join(file), &part_bytes(runs))
     }
+}
+
+/// What the names of all parts of `point` begin with.
+pub(crate) fn stem(point: &Hash) -> String {
+    point.to_hex()[..32].to_owned()
 }
 
 fn part_bytes(runs: &[(Hash, &Tables)]) -> Vec<u8> {

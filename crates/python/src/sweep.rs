@@ -238,6 +238,11 @@ impl Sweep {
         interrupt::run(py, None, |control| whyloss_lab::missing(&plan, &store, &control.cancel))
     }
 
+    /// What the names of the parts in a store begin with that hold runs of it.
+    fn part_stems(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(whyloss_lab::part_stems(&self.plan(py)?))
+    }
+
     /// Runs what is not in the store yet, on `threads` threads.
     #[pyo3(signature = (store = None, threads = None, progress = None))]
     fn run(

@@ -7,17 +7,19 @@ import re
 import sys
 import tomllib
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from whyloss import _native, parts
+from whyloss.cli.console import say
 from whyloss.scenario import Scenario
-from whyloss.sweep import Sweep
+from whyloss.sweep import BATCH_SYSTEMS, BUCKETS, Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from distributed import Client
 
@@ -25,11 +27,12 @@ __all__ = [
     "RUN_NUMBER",
     "SIMULATOR_ONLY",
     "Share",
-    "cluster",
+    "Where",
+    "any_store_option",
     "complete_field",
     "load_scenario",
     "load_sweep",
-    "on_option",
+    "on_options",
     "set_option",
     "store_option",
     "threads_option",
@@ -147,28 +150,113 @@ store_option = click.option(
     help="Where finished runs are kept. What is there is not computed again.",
 )
 
+
+class Store(click.Path):
+    """A folder, or the address of a bucket as it is written."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Keeps addresses from being taken for paths."""
+        if isinstance(value, str) and value.startswith(BUCKETS):
+            return value
+        return super().convert(value, param, ctx)
+
+
+#: As `store_option`, where workers of a cluster may write to it.
+any_store_option = click.option(
+    "--store",
+    type=Store(path_type=Path, file_okay=False),
+    default=Path("out/store"),
+    show_default=True,
+    envvar="WHYLOSS_STORE",
+    show_envvar=True,
+    help="Where finished runs are kept: a folder; with --on also a bucket: s3://BUCKET/PREFIX, gs://, az://.",
+)
+
 threads_option = click.option(
     "--threads", type=click.IntRange(min=1), help="Runs at a time. [default: one for each core]"
 )
 
+
 #: Where a sweep is computed.
-on_option = click.option(
-    "--on",
-    metavar="dask://HOST:PORT",
-    help="Compute on the workers of the Dask cluster with this scheduler.  [default: the cores of this machine]",
-)
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where runs are computed, as the options of `on_options` say."""
+
+    stacks: tuple[str, ...]
+    """Real stacks, if the command can run on them and they are named."""
+    cluster: str | None
+    """A batch system, or the address of a scheduler; none for the cores of this machine."""
+    partition: str | None
+    jobs: int | None
+    job_cores: int | None
+
+    @contextmanager
+    def client(self) -> Iterator[Client | None]:
+        """Of the cluster, if one is named."""
+        if self.cluster is None:
+            yield None
+            return
+        from whyloss.cluster import Jobs, connect
+
+        with connect(self.cluster, Jobs(self.jobs or 1, self.job_cores, self.partition)) as client:
+            if client.dashboard_link:
+                say(f"dashboard: {client.dashboard_link}")
+            yield client
 
 
-@contextmanager
-def cluster(on: str | None) -> Iterator[Client | None]:
-    """The cluster that ``--on`` names, if it does."""
-    if on is None:
-        yield None
-        return
-    from whyloss.cluster import connect
+def on_options(*stacks: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options that say where runs are computed; the command gets them as ``where``.
 
-    with connect(on) as client:
-        yield client
+    ``stacks`` are those that the command can run on. Several of them can be named, but one cluster.
+    """
+    words = (*stacks, *BATCH_SYSTEMS)
+    real = f"{', '.join(stacks)}: real packets over emulated links, as root. " if stacks else ""
+
+    def where(on: tuple[str, ...], partition: str | None, jobs: int | None, job_cores: int | None) -> Where:
+        chosen = dict.fromkeys(on)
+        for word in chosen:
+            if word not in words and "://" not in word:
+                allowed = f"dask://HOST:PORT, {', '.join(words)}"
+                raise click.BadParameter(f"found {word!r}; allowed: {allowed}", param_hint="--on")
+        clusters = [word for word in chosen if word not in stacks]
+        if clusters and len(chosen) > 1:
+            raise click.BadParameter(f"{clusters[0]} does not go with another", param_hint="--on")
+        if not set(clusters) & set(BATCH_SYSTEMS):
+            for option, value in {"--partition": partition, "--jobs": jobs, "--job-cores": job_cores}.items():
+                if value is not None:
+                    raise click.BadParameter("goes with a batch system, as --on slurm", param_hint=option)
+        named = tuple(word for word in chosen if word in stacks)
+        return Where(named, clusters[0] if clusters else None, partition, jobs, job_cores)
+
+    def complete(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+        return [word for word in (*words, "dask://") if word.startswith(begun)]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @click.option(
+            "--on",
+            multiple=True,
+            metavar="|".join([*stacks, "dask://HOST:PORT", *BATCH_SYSTEMS]),
+            shell_complete=complete,
+            help=f"{real}Else: on the workers of a Dask cluster, or on workers that a batch system starts."
+            "  [default: the cores of this machine]",
+        )
+        @click.option("--partition", help="With a batch system: its partition or queue.  [default: its own default]")
+        @click.option("--jobs", type=click.IntRange(min=1), help="With a batch system: so many jobs.  [default: 1]")
+        @click.option("--job-cores", type=click.IntRange(min=1), help="... with so many cores each.  [default: 1]")
+        @functools.wraps(command)
+        def folded(
+            *args: Any,
+            on: tuple[str, ...],
+            partition: str | None,
+            jobs: int | None,
+            job_cores: int | None,
+            **others: Any,
+        ) -> None:
+            command(*args, where=where(on, partition, jobs, job_cores), **others)
+
+        return folded
+
+    return decorate
 
 
 def _add(_context: click.Context, _option: click.Parameter, files: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -13,13 +13,14 @@ from rich.text import Text
 
 from whyloss.cli.console import Command, Watch, as_json, row, say, screen, stopping, table, tell_json
 from whyloss.cli.helping import ask_for_linux
-from whyloss.cli.options import SIMULATOR_ONLY, store_option, with_own_option
+from whyloss.cli.options import SIMULATOR_ONLY, on_options, store_option, with_own_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from whyloss.claims import Claim
     from whyloss.cli.listing import Listing
+    from whyloss.cli.options import Where
     from whyloss.papers import Paper
     from whyloss.records import Found
     from whyloss.verdicts import Column
@@ -78,6 +79,7 @@ def _complete(_context: click.Context, _parameter: click.Parameter, begun: str) 
         "whyloss reproduce garcia2004 --until-decided     # only as many runs as the verdicts need",
         "whyloss reproduce garcia2004 --json > claims.json",
         "whyloss reproduce garcia2004 --on kernel --on engine --quick    # as root: real packets",
+        "whyloss reproduce garcia2004 --on slurm --jobs 20 --job-cores 16",
     ],
 )
 @click.argument("paper", shell_complete=_complete)
@@ -102,18 +104,13 @@ def _complete(_context: click.Context, _parameter: click.Parameter, begun: str) 
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for report and figures. [default: out/PAPER]",
 )
-@click.option(
-    "--on",
-    type=click.Choice(["kernel", "engine"]),
-    multiple=True,
-    help="Run it on real packets over emulated links: on the kernel's TCP, or on the engine. Needs root.",
-)
+@on_options("kernel", "engine")
 @click.option(
     "--parallel",
     type=click.IntRange(min=1),
     default=8,
     show_default=True,
-    help="With --on: runs at a time.",
+    help="On real packets: runs at a time.",
 )
 @with_own_option
 @store_option
@@ -126,7 +123,7 @@ def reproduce(
     quick: bool,
     until_decided: bool,
     out: Path | None,
-    on: tuple[str, ...],
+    where: Where,
     parallel: int,
     own: tuple[Path, ...],
     store: Path,
@@ -141,30 +138,32 @@ def reproduce(
     What a paper leaves open can be read in more than one way. The readings that its folder puts first are run side by
     side, and the report switches between them; `whyloss papers` lists all.
 
-    With --on the transfers are carried by real stacks in real time (shortened, as the report says), and drawn over what
-    the simulator gives for the same scenarios; claims are not judged.
+    With --on kernel or engine the transfers are carried by real stacks in real time (shortened, as the report says),
+    and drawn over what the simulator gives for the same scenarios; claims are not judged. With --on and a cluster, its
+    workers simulate; they have to see the folder of --out.
 
     Finished runs are kept. Stop it with Ctrl-C, and the same command goes on where it was.
     """
     from whyloss import papers as library
 
+    on = where.stacks
     if on:
         ask_for_linux("whyloss reproduce --on", "TUN devices and network namespaces")
     chosen = library.load(paper)
     if readings and all_readings:
         raise click.BadParameter("give either --reading or --all-readings", param_hint="--reading")
     if until_decided and (quick or on):
-        other = "--quick" if quick else "--on"
+        other = "--quick" if quick else f"--on {on[0]}"
         raise click.BadParameter(f"does not go with {other}", param_hint="--until-decided")
     if own and on:
-        raise click.BadParameter(f"does not go with --on: {SIMULATOR_ONLY}", param_hint="--with")
+        raise click.BadParameter(f"does not go with --on {on[0]}: {SIMULATOR_ONLY}", param_hint="--with")
     folder = out or Path("out") / "-".join([chosen.name, *on])
     watch = Watch(f"reproducing {chosen.name}")
 
     def kept() -> str:
         return f"{watch.done} of {watch.total} runs are kept in {store}; the same command goes on from there"
 
-    with stopping(kept), watch:
+    with stopping(kept), where.client() as client, watch:
         found = chosen.reproduce(
             list(figures) or None,
             quick=quick,
@@ -173,8 +172,9 @@ def reproduce(
             progress=watch.count,
             readings=(chosen.readings if all_readings else list(readings)) or None,
             until_decided=until_decided,
-            on=tuple(dict.fromkeys(on)),
+            on=on,
             parallel=parallel,
+            client=client,
         )
     if as_json:
         tell_json([{"reading": one.reading.name, **claim.as_dict()} for one in found.readings for claim in one.claims])

@@ -13,11 +13,11 @@ from whyloss import files
 from whyloss.cli.console import ALL, Command, Watch, as_json, rate, row, say, screen, stopping, table, tell_json
 from whyloss.cli.options import (
     Share,
-    cluster,
+    Where,
+    any_store_option,
     load_sweep,
-    on_option,
+    on_options,
     set_option,
-    store_option,
     threads_option,
     with_option,
 )
@@ -42,6 +42,7 @@ PRECISION = "precision.json"
         "whyloss sweep examples/error-rates.toml --precision 5%    # as many runs as the answer needs",
         "whyloss sweep examples/error-rates.toml --plan --cores 1000    # how long it takes, how large it gets",
         "whyloss sweep examples/error-rates.toml --on dask://HOST:8786    # on the workers of a Dask cluster",
+        "whyloss sweep examples/error-rates.toml --on slurm --jobs 20 --job-cores 16 --partition long",
     ],
 )
 @click.argument("file", metavar="SWEEP.toml", type=click.Path(path_type=Path))
@@ -71,9 +72,9 @@ PRECISION = "precision.json"
     help="With --precision: know how much each point differs from the one with this step; can be given several times.",
 )
 @click.option("--budget", type=click.IntRange(min=2), help="With --precision: so many runs of all points, at most.")
-@store_option
+@any_store_option
 @threads_option
-@on_option
+@on_options()
 @click.option(
     "--plan", is_flag=True, help="Run only a sample, and say how long everything takes and how large it gets."
 )
@@ -91,9 +92,9 @@ def sweep(
     quantity: str | None,
     against: tuple[str, ...],
     budget: int | None,
-    store: Path,
+    store: Path | str,
     threads: int | None,
-    on: str | None,
+    where: Where,
     plan: bool,
     cores: int | None,
     as_json: bool,
@@ -106,7 +107,10 @@ def sweep(
     chosen = _until(load_sweep(file).with_arguments(list(sets)), precision, quantity, against, budget)
     if cores is not None and not plan:
         raise click.BadParameter("goes with --plan only", param_hint="--cores")
+    if isinstance(store, str) and (plan or where.cluster is None):
+        raise click.BadParameter("a bucket goes with --on, and not with --plan", param_hint="--store")
     if plan:
+        assert isinstance(store, Path)
         _plan(chosen, store, cores or os.cpu_count() or 1, as_json)
         return
     folder = out or Path("out") / chosen.name
@@ -116,7 +120,7 @@ def sweep(
         return f"{watch.done} of {watch.total} runs are kept in {store}; the same command goes on from there"
 
     known = None
-    with stopping(kept), cluster(on) as client, watch:
+    with stopping(kept), where.client() as client, watch:
         if chosen.precision is None:
             results = chosen.run(client, store=store, threads=threads, progress=watch.follow, note=say)
         else:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from whyloss import _native
 from whyloss.cluster.batches import Batches
+from whyloss.cluster.buckets import Bucket, BucketError
 from whyloss.cluster.campaign import Campaign
+from whyloss.cluster.jobs import SYSTEMS, Jobs, queued
 from whyloss.cluster.stores import Folder
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from whyloss.cluster.work import Failure
 
-__all__ = ["RunsFailed", "connect", "run"]
+__all__ = ["Jobs", "RunsFailed", "connect", "run"]
 
 #: Failed runs that a message names; the others are counted.
 NAMED = 10
@@ -42,22 +44,27 @@ class RunsFailed(_native.WhylossError):
 
 
 @contextmanager
-def connect(address: str, timeout_s: float = 10) -> Iterator[Client]:
-    """The cluster whose scheduler listens at ``dask://HOST:PORT``.
+def connect(where: str, jobs: Jobs | None = None, timeout_s: float = 10) -> Iterator[Client]:
+    """The cluster whose scheduler listens at ``dask://HOST:PORT``, or one of ``jobs`` of a batch system.
 
     Raises:
-        whyloss.InputError: it is no such address.
-        whyloss.UnavailableError: nobody answers there.
+        whyloss.InputError: it is neither an address nor a batch system.
+        whyloss.UnavailableError: nobody answers there, or the batch system takes no jobs.
     """
     from distributed import Client
 
-    kind = next((kind for kind in ADDRESSES if address.startswith(kind)), None)
-    if kind is None or not address.removeprefix(kind):
-        raise _native.InputError(f"found {address!r}; allowed: the address of a Dask scheduler, dask://HOST:PORT")
+    if where in SYSTEMS:
+        with queued(where, jobs or Jobs()) as client:
+            yield client
+        return
+    kind = next((kind for kind in ADDRESSES if where.startswith(kind)), None)
+    if kind is None or not where.removeprefix(kind):
+        allowed = f"the address of a Dask scheduler, dask://HOST:PORT, or a batch system: {', '.join(SYSTEMS)}"
+        raise _native.InputError(f"found {where!r}; allowed: {allowed}")
     try:
-        client = Client(ADDRESSES[kind] + address.removeprefix(kind), timeout=timeout_s, set_as_default=False)
+        client = Client(ADDRESSES[kind] + where.removeprefix(kind), timeout=timeout_s, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise _native.UnavailableError(f"{address}: no Dask scheduler answers: {error}") from error
+        raise _native.UnavailableError(f"{where}: no Dask scheduler answers: {error}") from error
     with client:
         yield client
 
@@ -66,23 +73,42 @@ def run(
     sweep: _native.Sweep,
     client: Client,
     *,
-    store: Path | None,
+    store: Path | str | None,
     progress: Callable[[_native.Progress], object] | None,
     note: Callable[[str], None] | None,
 ) -> _native.Results:
-    """Computes on ``client``'s workers what is not in ``store`` yet.
+    """Computes on ``client``'s workers what is not in ``store`` yet: a folder, or the address of a bucket.
 
     Raises:
         RunsFailed: some runs failed. The others are kept.
-        whyloss.UnavailableError: no worker can compute it, or the scheduler is gone for good.
+        whyloss.UnavailableError: no worker can compute it, the scheduler is gone for good, or the bucket refuses.
     """
+    try:
+        return _run(sweep, client, store, progress, note)
+    except BucketError as error:
+        raise _native.UnavailableError(str(error)) from error
+
+
+def _run(
+    sweep: _native.Sweep,
+    client: Client,
+    store: Path | str | None,
+    progress: Callable[[_native.Progress], object] | None,
+    note: Callable[[str], None] | None,
+) -> _native.Results:
     log = logging.getLogger("whyloss.cluster")
     with tempfile.TemporaryDirectory() as temporary:
-        folder = store or Path(temporary)
+        bucket = Bucket(store) if isinstance(store, str) else None
+        folder = store if isinstance(store, Path) else Path(temporary)
+        if bucket:
+            bucket.check()
+            stems = set(sweep.part_stems())
+            bucket.fetch_headers(stems, folder)
         began, total = time.monotonic(), sweep.total()
         batches = Batches(sweep.missing(folder))
         found = total - batches.runs
-        campaign = Campaign(client, sweep.to_recipe(), batches, Folder.of(folder), folder, note or log.warning)
+        kept = bucket or Folder.of(folder)
+        campaign = Campaign(client, sweep.to_recipe(), batches, kept, folder, note or log.warning)
 
         def tell() -> None:
             if progress is not None:
@@ -93,4 +119,6 @@ def run(
             campaign.run(tell)
         if campaign.failures:
             raise RunsFailed(campaign.failures)
+        if bucket:
+            bucket.fetch(stems, folder)
         return sweep.run(folder, None, None)

@@ -89,7 +89,17 @@ class Campaign:
     def _prepare(self) -> None:
         """Makes all workers ready, those that are there and those that will come."""
         order = Order(self.recipe, parts.added_files(), self.store)
-        self.client.register_plugin(plugin(self.name, order))
+        ready = plugin(self.name, order)
+        for _ in range(DEATHS):
+            try:
+                self.client.register_plugin(ready)
+                break
+            except OSError:
+                # A worker died while it was told. Whether all others were told is not known: all are told again.
+                with suppress(OSError):
+                    self.client.unregister_worker_plugin(self.name)
+        else:
+            self.client.register_plugin(ready)
         # Those that come later speak for themselves; whether these were heard already is not known.
         for told in self.client.run(asking(self.name), on_error="ignore").values():
             if told is not None:

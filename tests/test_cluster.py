@@ -16,6 +16,7 @@ from distributed import Client, LocalCluster
 import whyloss as wl
 from whyloss._native import UnavailableError
 from whyloss.cluster import RunsFailed, connect
+from whyloss.cluster.batches import Batches, Piece
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,6 +53,13 @@ def test_a_cluster_gives_the_same_tables_in_a_shared_folder_and_sent_back(
     again = sweep(small).run(client, store=tmp_path / "store", progress=seen.append)
     assert (seen[-1].found, seen[-1].done, seen[-1].total) == (12, 12, 12)
     assert again.losses.to_polars().equals(wanted.losses.to_polars())
+
+
+def test_batches_get_longer_where_one_scheduler_would_get_too_many() -> None:
+    batches = Batches([(0, 0, 10_000_000)])
+    batches.learn(Piece(0, 0, 1000), 100.0)
+    for threads, seconds in ((2, 10), (200, 10), (1000, 50)):
+        assert sum(piece.runs for piece in batches.take(threads)) == 10 * seconds
 
 
 FAILS = """

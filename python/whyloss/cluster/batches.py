@@ -12,6 +12,8 @@ __all__ = ["BATCH_S", "Batches", "Piece"]
 
 #: Seconds that a batch is to take: long beside what a scheduler needs for a task, short beside a working day.
 BATCH_S = 10.0
+#: Batches that one scheduler is to be asked for in a second: with many threads they take longer. It carries some more.
+BATCHES_PER_S = 20
 #: Batches that each thread has before it at the end, at least: so that no thread waits long for the last one.
 SHARE = 3
 #: How much longer a batch may be than all that its point has been measured on.
@@ -40,7 +42,7 @@ class Batches:
         """The next batch for one of so many threads; empty if nothing is left."""
         if not self._left:
             return ()
-        budget = min(BATCH_S, self.cost() / (SHARE * threads))
+        budget = min(max(BATCH_S, threads / BATCHES_PER_S), self.cost() / (SHARE * threads))
         taken: list[Piece] = []
         while self._left:
             piece = self._left[0]

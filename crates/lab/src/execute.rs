@@ -46,7 +46,7 @@ pub fn execute(plan: &Plan, options: &ExecuteOptions, control: &mut Control<'_>)
     let kept = work.flush_all();
     result.and(kept)?;
     control.tell(&Progress::of_sweep(total, total, found, started.elapsed()));
-    Ok(assemble(plan, work.results.iter().map(|tables| tables.as_ref().expect("every run is done"))))
+    Ok(assemble(plan, &work.whole))
 }
 
 /// A digest of everything that decides the tables of `plan`: the keys of all runs, in order, and the names of points.
@@ -111,8 +111,12 @@ struct Work {
     points: Vec<Hash>,
     keys: Vec<Hash>,
     missing: Vec<Job>,
-    /// One entry for each run of each point, in the order of the plan.
+    /// One entry for each run of each point, in the order of the plan; empty again once the point is whole.
     results: Vec<Option<Tables>>,
+    /// The first slot of each point, and one past the last of all.
+    slots: Vec<usize>,
+    /// All runs of each point together, if it has any: tables of single runs take much more memory than their rows.
+    whole: Vec<Option<Tables>>,
     /// Slots that are computed but not yet kept, by point.
     unkept: BTreeMap<usize, Vec<usize>>,
     /// Runs of each point that are still to come.
@@ -128,6 +132,8 @@ impl Work {
             keys: Vec::with_capacity(plan.total()),
             missing: Vec::new(),
             results: Vec::with_capacity(plan.total()),
+            slots: vec![0],
+            whole: vec![None; plan.points.len()],
             unkept: BTreeMap::new(),
             open: vec![0; plan.points.len()],
         };
@@ -150,8 +156,19 @@ impl Work {
                 work.results.push(known);
             }
             work.points.push(key);
+            work.slots.push(work.results.len());
+            work.unite(index);
         }
         Ok(work)
+    }
+
+    /// Puts the runs of a point together if all of them are there.
+    fn unite(&mut self, point: usize) {
+        let runs = &mut self.results[self.slots[point]..self.slots[point + 1]];
+        if self.open[point] == 0 && !runs.is_empty() {
+            self.whole[point] = Some(Tables::concat(&runs.iter().map(|tables| tables.as_ref().expect("it is there"))));
+            runs.fill(None);
+        }
     }
 
     /// Computes what is missing. This thread collects and keeps results and reports progress; the others compute.
@@ -194,7 +211,7 @@ impl Work {
             drop(sender);
             let mut outcome = Ok(());
             let (mut told, mut flushed) = (Instant::now(), Instant::now());
-            let mut done = self.results.iter().filter(|tables| tables.is_some()).count();
+            let mut done = self.results.len() - jobs.len();
             loop {
                 let mut tell = false;
                 match receiver.recv_timeout(Duration::from_millis(50)) {
@@ -206,6 +223,7 @@ impl Work {
                         self.open[point] -= 1;
                         if self.open[point] == 0 {
                             outcome = outcome.and(self.flush(point));
+                            self.unite(point);
                         }
                     }
                     // A run that was stopped because another failed is not the failure to tell.
@@ -246,15 +264,14 @@ impl Work {
     }
 }
 
-/// All runs one after the other, with the columns of the sweep.
-fn assemble<'a>(plan: &Plan, results: impl Iterator<Item = &'a Tables> + Clone) -> Tables {
-    let whole = Tables::concat(&results);
+/// The points one after the other, with the columns of the sweep.
+fn assemble(plan: &Plan, points: &[Option<Tables>]) -> Tables {
+    let whole = Tables::concat(&points.iter().flatten());
     // For each table, how many rows each point has.
     let mut rows = vec![vec![0_usize; plan.points.len()]; NAMES.len()];
-    let slots = plan.points.iter().enumerate().flat_map(|(point, of)| of.runs.clone().map(move |_| point));
-    for (point, tables) in slots.zip(results) {
+    for (point, tables) in points.iter().enumerate().filter_map(|(point, tables)| Some((point, tables.as_ref()?))) {
         for (table, (_, batch)) in tables.all().into_iter().enumerate() {
-            rows[table][point] += batch.num_rows();
+            rows[table][point] = batch.num_rows();
         }
     }
     let mut columns: Vec<(Field, Vec<Cell>)> = Vec::new();

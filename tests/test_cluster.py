@@ -55,6 +55,15 @@ def test_a_cluster_gives_the_same_tables_in_a_shared_folder_and_sent_back(
     assert again.losses.to_polars().equals(wanted.losses.to_polars())
 
 
+def test_tables_of_a_cluster_are_written_without_being_held(small: Path, tmp_path: Path, client: Client) -> None:
+    sweep(small).run().save(tmp_path / "held")
+    for number, store in enumerate((tmp_path / "store", None)):
+        saved = sweep(small).save(tmp_path / f"{number}", client, store=store)
+        assert len(saved.runs) == 12
+        sums = [(tmp_path / folder / "SHA256SUMS").read_text() for folder in ("held", f"{number}")]
+        assert sums[0] == sums[1]
+
+
 def test_batches_get_longer_where_one_scheduler_would_get_too_many() -> None:
     batches = Batches([(0, 0, 10_000_000)])
     batches.learn(Piece(0, 0, 1000), 100.0)

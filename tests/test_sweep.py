@@ -45,6 +45,52 @@ def test_a_finished_sweep_is_not_computed_again_and_a_longer_one_only_in_part(sm
     assert kept.equals(first.losses.to_polars())
 
 
+def test_a_sweep_that_is_saved_gives_the_files_of_one_that_is_held(small: Path, tmp_path: Path) -> None:
+    scenario = wl.Scenario.load(small).replace({"output.sample": "10 ms"})
+    sweep = wl.Sweep(scenario, runs=3).vary("path.rate", ["500 kbps", "1 Mbps"])
+    held = sweep.run()
+    held.save(tmp_path / "held")
+    seen: list[wl.Progress] = []
+    saved = sweep.save(tmp_path / "saved", store=tmp_path / "store", progress=seen.append)
+    assert (seen[-1].done, seen[-1].total) == (6, 6)
+    assert (tmp_path / "saved" / "SHA256SUMS").read_text() == (tmp_path / "held" / "SHA256SUMS").read_text()
+    assert (saved.digests(), repr(saved)) == (held.digests(), repr(held))
+    assert sweep.run(store=tmp_path / "store", progress=seen.append).digests() == held.digests()
+    assert (seen[-1].found, seen[-1].total) == (6, 6)
+    assert sweep.save(tmp_path / "without").digests() == held.digests()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["held", "saved", "small.toml", "store", "without"]
+    with pytest.raises(wl.InputError, match="allowed without a cluster: a folder"):
+        sweep.save(tmp_path / "saved", store="s3://bucket/runs")
+
+
+def test_results_are_loaded_from_their_folder(small: Path, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    results = wl.Sweep(wl.Scenario.load(small), runs=2).run()
+    results.save(tmp_path / "out")
+    loaded = wl.Results.load(tmp_path / "out")
+    for name in results.names:
+        assert loaded[name].columns == results[name].columns
+        assert len(loaded[name]) == len(results[name])
+        assert loaded[name].to_polars().equals(results[name].to_polars())
+        assert loaded[name].lazy().collect().equals(results[name].lazy().collect())
+        assert pa.table(loaded[name]).equals(pa.table(results[name]))
+    assert loaded.transfers["goodput_bps"].equals(results.transfers["goodput_bps"])
+    assert loaded.summary().equals(results.summary())
+    loaded.save(tmp_path / "copy")
+    loaded.save(tmp_path / "out")
+    sums = [(tmp_path / folder / "SHA256SUMS").read_text() for folder in ("out", "copy")]
+    assert sums[0] == sums[1]
+    with pytest.raises(KeyError, match="there is no table 'los'"):
+        loaded["los"]
+    with pytest.raises(wl.InputError, match=r"runs\.parquet: there is no such file; allowed: a folder that"):
+        wl.Results.load(tmp_path)
+    octets = bytearray((tmp_path / "copy" / "losses.parquet").read_bytes())
+    octets[len(octets) // 2] ^= 1
+    (tmp_path / "copy" / "losses.parquet").write_bytes(octets)
+    with pytest.raises(wl.InputError, match=r"losses\.parquet: it is not as it was written"):
+        wl.Results.load(tmp_path / "copy")
+
+
 def test_variants_meet_the_same_channel(small: Path) -> None:
     scenario = wl.Scenario.load(small).replace({"output.drops": True})
     drops = wl.Sweep(scenario).vary("flow[0].scheme", ["newreno", "sack"], name="variant").run().drops.to_polars()

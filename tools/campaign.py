@@ -1,14 +1,14 @@
 """Measures what a campaign of ten million runs would take of the machine that asks, for docs/how-to/my-cluster.md.
 
 It prints what the client takes to plan a million runs, the most that a sweep may have; what reading finished runs back
-takes; and the tasks a second that one Dask scheduler and one client carry, with 100,000 tasks that compute nothing.
+takes, into memory and into files; and the tasks a second that one Dask scheduler and one client carry, with 100,000
+tasks that compute nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -52,8 +52,9 @@ def idle(_name: str, pieces: Sequence[Piece]) -> Done:
 
 
 def peak_mb() -> float:
-    """The most memory that this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """The most memory that this process has had since its program began, unlike what `getrusage` tells."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM:"))) / 1024
 
 
 def scheduler(tasks: int) -> dict[str, Any]:
@@ -113,29 +114,35 @@ def planning(points: int, runs: int) -> dict[str, Any]:
 
 
 def reading(points: int, runs: int) -> dict[str, Any]:
-    """Computes runs, and reads them back in a process of its own."""
+    """Computes runs; reads them back, and writes their tables to files, each in a process of its own."""
     total = points * runs
     with tempfile.TemporaryDirectory() as store:
         began = time.process_time()
         sweep(points, runs).run(store=store)
         computed = time.process_time() - began
         sizes = [part.stat().st_size for part in Path(store).glob("??/*.part")]
-        words = [sys.executable, __file__, "--read", store, str(points), str(runs)]
-        read = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+        found: dict[str, float] = {}
+        for way in ("held", "saved"):
+            words = [sys.executable, __file__, "--read", way, store, str(points), str(runs)]
+            found |= json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     return {
         "runs": total,
         "cpu_ms_per_run": 1000 * computed / total,
         "kb_per_run": sum(sizes) / total / 1000,
         "parts": len(sizes),
-        **read,
+        **found,
     }
 
 
-def read(store: str, points: int, runs: int) -> dict[str, float]:
-    """Reads runs that are there."""
-    began = time.monotonic()
-    sweep(points, runs).run(store=store)
-    return {"read_s": time.monotonic() - began, "read_mb": peak_mb()}
+def read(way: str, store: str, points: int, runs: int) -> dict[str, float]:
+    """Reads runs that are there into memory, or from the store into files."""
+    began, chosen = time.monotonic(), sweep(points, runs)
+    if way == "held":
+        chosen.run(store=store)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            chosen.save(folder, store=store)
+    return {f"{way}_s": time.monotonic() - began, f"{way}_mb": peak_mb()}
 
 
 def main() -> None:
@@ -143,11 +150,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=["planning", "reading", "scheduler"], help="measure this alone")
     parser.add_argument("--tasks", type=int, default=100_000, help="tasks to send to the scheduler")
-    parser.add_argument("--read", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--read", nargs=4, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.read:
-        store, points, runs = chosen.read
-        print(json.dumps(read(store, int(points), int(runs))))
+        way, store, points, runs = chosen.read
+        print(json.dumps(read(way, store, int(points), int(runs))))
         return
     measures = {
         "planning": lambda: planning(1_000, 1_000),

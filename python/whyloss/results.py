@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["INPUTS", "Picture", "Results", "Table", "drawers"]
+__all__ = ["INPUTS", "InFolder", "Picture", "Results", "Table", "drawers", "record", "seal"]
 
 #: What a folder of results says of itself: what was run, with digests of that and of every table.
 INPUTS = "inputs.json"
@@ -31,6 +32,39 @@ class Picture(Protocol):
     def _repr_png_(self) -> bytes: ...
 
 
+class Contents(Protocol):
+    """What stands behind a table."""
+
+    @property
+    def columns(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+    def digest(self) -> str: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class InFile:
+    """A table in a Parquet file, which is read when its values are asked for."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def columns(self) -> list[str]:
+        return list(pl.read_parquet_schema(self.path))
+
+    def __len__(self) -> int:
+        rows: int = pl.scan_parquet(self.path).select(pl.len()).collect().item()
+        return rows
+
+    def digest(self) -> str:
+        return _native.file_digest(self.path)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return _native.read_table(self.path).__arrow_c_stream__(requested_schema)
+
+
 #: What draws results. It stands above them, so the package puts it here.
 drawers: list[Callable[..., Picture]] = []
 
@@ -43,34 +77,44 @@ class Table:
     :meth:`to_pandas` are the short ways; Altair and Plotly draw what these give.
     """
 
-    __slots__ = ("_native", "name")
+    __slots__ = ("_contents", "name")
 
-    def __init__(self, native: _native.Table, name: str) -> None:
-        """Wraps a table of the extension module."""
-        self._native = native
+    def __init__(self, contents: Contents, name: str) -> None:
+        """Wraps a table of the extension module, or one in a file."""
+        self._contents = contents
         self.name = name
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow C stream interface."""
-        return self._native.__arrow_c_stream__(requested_schema)
+        return self._contents.__arrow_c_stream__(requested_schema)
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns; units stand in them (``rtt_ns``)."""
-        return self._native.columns
+        return self._contents.columns
 
     def __len__(self) -> int:
         """Number of rows."""
-        return len(self._native)
+        return len(self._contents)
 
     def __getitem__(self, column: str) -> pl.Series:
         """One column."""
         if column not in self.columns:
             raise KeyError(f"table `{self.name}` has no column {column!r}; it has {', '.join(self.columns)}")
-        return self.to_polars()[column]
+        return self.lazy().select(column).collect()[column]
+
+    def lazy(self) -> pl.LazyFrame:
+        """The table as a lazy polars frame: of one in a file, only what a query needs is read."""
+        if isinstance(self._contents, InFile):
+            return pl.scan_parquet(self._contents.path)
+        return self.to_polars().lazy()
+
+    def digest(self) -> str:
+        """A digest of its rows: the same wherever the same rows come out, however they are packed."""
+        return self._contents.digest()
 
     def to_polars(self) -> pl.DataFrame:
-        """The table as a polars data frame, without a copy."""
+        """The table as a polars data frame, without a copy unless it lies in a file."""
         return pl.DataFrame(self)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -98,6 +142,24 @@ class Results:
         """Wraps results of the extension module; ``inputs`` makes the sweep that they are of."""
         self._native = native
         self._inputs = inputs
+
+    @staticmethod
+    def load(folder: str | PathLike[str]) -> Results:
+        """What :meth:`save`, ``whyloss run --out`` or ``whyloss sweep`` wrote into ``folder``.
+
+        A table is read each time that its values are asked for: nothing is held.
+
+        Raises:
+            whyloss.InputError: a table is not there, or has changed since.
+        """
+        place = Path(folder)
+        for name in _native.table_names():
+            path = place / f"{name}.parquet"
+            if not path.is_file():
+                allowed = "a folder that `whyloss run --out`, `whyloss sweep` or `Results.save` wrote"
+                raise _native.InputError(f"{path}: there is no such file; allowed: {allowed}")
+            files.check(path)
+        return InFolder(place)
 
     @property
     def runs(self) -> Table:
@@ -177,29 +239,14 @@ class Results:
         it and of the rows of each table: ``whyloss verify`` runs it again.
         """
         place = Path(folder)
-        said = self._said()
+        said = None if self._inputs is None else record(self._inputs(), self.digests())
         self._native.write_parquet(place, [("whyloss.inputs", said["inputs"])] if said else [])
-        if said:
-            files.write(place / INPUTS, json.dumps(said, indent=1) + "\n")
-        files.seal(place, [*(f"{name}.parquet" for name in self.names), *([INPUTS] if said else []), *also])
+        seal(place, said, also)
         return place
 
     def digests(self) -> dict[str, str]:
-        """A digest of the rows of each table: the same wherever the same rows come out, however they are packed."""
-        return {name: self._native.table(name).digest() for name in self.names}
-
-    def _said(self) -> dict[str, Any]:
-        """What was run, and what came out of it; nothing if nobody knows."""
-        if self._inputs is None:
-            return {}
-        sweep = self._inputs()
-        return {
-            "whyloss": _native.VERSION,
-            "engine": _native.ENGINE,
-            "inputs": sweep.inputs(),
-            "rows": self.digests(),
-            "recipe": json.loads(sweep.to_recipe()),
-        }
+        """A digest of the rows of each table."""
+        return {table.name: table.digest() for table in self}
 
     def plot(self, what: Sequence[str] | None = None, **options: Any) -> Picture:
         """Draws the run: windows, round trips, queue and goodput over time, every loss and every timeout.
@@ -231,3 +278,53 @@ class Results:
         )
         counts = f"<table><tr><th>table</th><th>rows</th></tr>{rows}</table>"
         return f"{self.transfers._repr_html_()}{counts}"
+
+
+class InFolder(Results):
+    """Results whose tables lie in a folder."""
+
+    __slots__ = ("_folder",)
+
+    def __init__(self, folder: Path) -> None:
+        """Of a folder that has all tables."""
+        self._folder = folder
+
+    def __getitem__(self, name: str) -> Table:
+        """The table called ``name``."""
+        if name not in self.names:
+            return super().__getitem__(name)
+        return Table(InFile(self._folder / f"{name}.parquet"), name)
+
+    def save(self, folder: str | PathLike[str], also: Iterable[str] = ()) -> Path:
+        """Copies them, with what they say of themselves."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        inputs = self._folder / INPUTS
+        if place.resolve() != self._folder.resolve():
+            for name in self.names:
+                with files.aside(place / f"{name}.parquet") as part:
+                    shutil.copyfile(self._folder / f"{name}.parquet", part)
+        seal(place, json.loads(inputs.read_text(encoding="utf-8")) if inputs.is_file() else None, also)
+        return place
+
+
+def record(sweep: _native.Sweep, digests: dict[str, str], inputs: str | None = None) -> dict[str, Any]:
+    """What was run, and what came out of it: the content of ``inputs.json``.
+
+    ``inputs`` is the sweep's digest, if it is known.
+    """
+    return {
+        "whyloss": _native.VERSION,
+        "engine": _native.ENGINE,
+        "inputs": inputs or sweep.inputs(),
+        "rows": {name: digests[name] for name in _native.table_names()},
+        "recipe": json.loads(sweep.to_recipe()),
+    }
+
+
+def seal(place: Path, said: dict[str, Any] | None, also: Iterable[str] = ()) -> None:
+    """Notes beside the tables in ``place`` what was run, and what belongs to them: see :meth:`Results.save`."""
+    if said:
+        files.write(place / INPUTS, json.dumps(said, indent=1) + "\n")
+    tables = (f"{name}.parquet" for name in _native.table_names())
+    files.seal(place, [*tables, *([INPUTS] if said else []), *also])

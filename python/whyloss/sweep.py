@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whyloss import _native
-from whyloss.results import Results
+from whyloss.results import InFolder, Results, record, seal
 from whyloss.scenario import Scenario, plain
 
 if TYPE_CHECKING:
@@ -55,6 +55,17 @@ def _folder(store: str | PathLike[str] | None) -> Path | str | None:
     if isinstance(store, str) and store.startswith(BUCKETS):
         return store
     return None if store is None else Path(store)
+
+
+def _own(store: str | PathLike[str]) -> Path:
+    """The store as a folder.
+
+    Raises:
+        whyloss.InputError: it is a bucket, which only a cluster's workers write to.
+    """
+    if isinstance(store, str) and store.startswith(BUCKETS):
+        raise _native.InputError(f"found {store!r}; allowed without a cluster: a folder as the store")
+    return Path(store)
 
 
 class Sweep:
@@ -243,15 +254,65 @@ class Sweep:
                 return self.run(client, store=store, threads=threads, progress=follow, note=note)
         if self.precision is not None:
             return self.known(client, store=store, threads=threads, progress=progress or None, note=note).results
-        folder = _folder(store)
         if client is None:
-            if isinstance(folder, str):
-                raise _native.InputError(f"found {folder!r}; allowed without a cluster: a folder as the store")
+            folder = None if store is None else _own(store)
             return Results(self._native.run(folder, threads, progress or None), lambda: self._native)
         from whyloss import cluster
 
-        native = cluster.run(self._native, client, store=folder, progress=progress or None, note=note)
+        native = cluster.run(
+            self._native,
+            client,
+            lambda kept: self._native.run(kept, None, None),
+            store=_folder(store),
+            progress=progress or None,
+            note=note,
+        )
         return Results(native, lambda: self._native)
+
+    def save(
+        self,
+        folder: str | PathLike[str],
+        client: Client | None = None,
+        *,
+        store: str | PathLike[str] | None = None,
+        threads: int | None = None,
+        progress: bool | Callable[[_native.Progress], object] | None = None,
+        note: Callable[[str], None] | None = None,
+    ) -> Results:
+        """Runs all points, and writes into ``folder`` what ``run().save(folder)`` writes, but holds few runs at a time.
+
+        It takes what :meth:`run` takes. The tables of its results are read from the files when they are asked for;
+        :meth:`Results.load` reads them another day. Without a store, runs lie in the folder for temporary files until
+        the tables are whole. A sweep that asks for a precision holds its tables.
+
+        Raises:
+            whyloss.WhylossError: a run failed; then ``folder`` is as it was.
+        """
+        place = Path(folder)
+        if progress is True:
+            with _bar() as follow:
+                return self.save(place, client, store=store, threads=threads, progress=follow, note=note)
+        if self.precision is not None:
+            self.run(client, store=store, threads=threads, progress=progress, note=note).save(place)
+            return InFolder(place)
+        inputs = self._native.inputs()
+        notes = [("whyloss.inputs", inputs)]
+        if client is None:
+            with _place(store) as kept:
+                digests = self._native.save(_own(kept), place, notes, threads, progress or None)
+        else:
+            from whyloss import cluster
+
+            digests = cluster.run(
+                self._native,
+                client,
+                lambda kept: self._native.save(kept, place, notes, None, None),
+                store=_folder(store),
+                progress=progress or None,
+                note=note,
+            )
+        seal(place, record(self._native, digests, inputs))
+        return InFolder(place)
 
     def known(
         self,

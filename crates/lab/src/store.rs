@@ -11,7 +11,8 @@ use crate::whole_file::{write_whole, TEMPORARY};
 use arrow_array::RecordBatch;
 use blake3::Hash;
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ use std::time::{Duration, SystemTime};
 
 const MAGIC: &[u8; 8] = b"whyloss1";
 const DIGEST: usize = 32;
+/// Digits of a point's key that the names of its parts begin with.
+const STEM: usize = 32;
 
 /// A folder of results.
 #[derive(Clone, Debug)]
@@ -58,29 +61,18 @@ impl Store {
         self.root.join(&point.to_hex()[..2])
     }
 
-    /// The runs of `point` that are there, by key.
-    pub fn find(&self, point: &Hash) -> HashMap<Hash, Tables> {
-        let mut found = HashMap::new();
-        for path in self.parts(point) {
-            found.extend(std::fs::read(path).ok().and_then(|bytes| read_part(&bytes)).into_iter().flatten());
+    /// That runs of `point` are not there any more.
+    pub fn lacks(&self, point: &Hash) -> Error {
+        let path = self.folder(point).join(format!("{}-*.part", stem(point)));
+        Error::Read {
+            path,
+            source: std::io::Error::new(std::io::ErrorKind::NotFound, "runs of this point were taken away meanwhile"),
         }
-        found
     }
 
-    /// The keys of the runs of `point` that are there, by what the parts say of themselves: a part that was spoilt is noticed when it is read.
-    pub fn keys(&self, point: &Hash) -> HashSet<Hash> {
-        let mut found = HashSet::new();
-        for path in self.parts(point) {
-            let header = File::open(path).ok().and_then(|file| read_header(&mut BufReader::new(file)));
-            found.extend(header.into_iter().flat_map(|header| header.runs).filter_map(|run| Hash::from_hex(run.key).ok()));
-        }
-        found
-    }
-
-    fn parts(&self, point: &Hash) -> impl Iterator<Item = PathBuf> {
-        let prefix = stem(point);
-        let entries = std::fs::read_dir(self.folder(point)).into_iter().flatten().flatten();
-        entries.filter(move |entry| entry.file_name().to_string_lossy().starts_with(&prefix)).map(|entry| entry.path())
+    /// What is there at this moment.
+    pub fn listing(&self) -> Listing<'_> {
+        Listing { store: self, folders: HashMap::new() }
     }
 
     /// Keeps runs of `point`.
@@ -96,9 +88,89 @@ impl Store {
     }
 }
 
+/// The parts of a store, as they were when the folder of each was first looked at: reading a folder for each of its points takes long.
+#[derive(Debug)]
+pub(crate) struct Listing<'a> {
+    store: &'a Store,
+    /// Names of the parts in a folder, by what they begin with.
+    folders: HashMap<PathBuf, HashMap<String, Vec<OsString>>>,
+}
+
+impl Listing<'_> {
+    /// The keys of the runs of `point` that are there, by what the parts say of themselves: a part that was spoilt is noticed when it is read.
+    pub fn keys(&mut self, point: &Hash) -> HashSet<Hash> {
+        self.parts(point).iter().flat_map(|path| keys_of(path)).collect()
+    }
+
+    /// The runs of `point` that are there.
+    pub fn runs(&mut self, point: &Hash) -> Runs {
+        let parts = self.parts(point);
+        let mut at: HashMap<Hash, Vec<usize>> = HashMap::new();
+        for (index, path) in parts.iter().enumerate() {
+            keys_of(path).for_each(|key| at.entry(key).or_default().push(index));
+        }
+        Runs { parts, at, open: VecDeque::new() }
+    }
+
+    fn parts(&mut self, point: &Hash) -> Vec<PathBuf> {
+        let (folder, stem) = (self.store.folder(point), stem(point));
+        let parts = self.folders.entry(folder.clone()).or_insert_with(|| by_stem(&folder));
+        parts.get(&stem).into_iter().flatten().map(|name| folder.join(name)).collect()
+    }
+}
+
+/// The runs of a point in a store. Parts are read when a run of theirs is taken, and few are held at a time.
+#[derive(Debug)]
+pub(crate) struct Runs {
+    parts: Vec<PathBuf>,
+    /// Parts that say that they have a run, by its key.
+    at: HashMap<Hash, Vec<usize>>,
+    /// Parts that are read, and what has not been taken of them.
+    open: VecDeque<(usize, HashMap<Hash, Tables>)>,
+}
+
+/// Parts that are held at a time. Runs lie in them nearly in order: threads finish some of them a little early or late.
+const OPEN: usize = 4;
+
+impl Runs {
+    /// Takes the run with this key, if it is there and its part is whole.
+    pub fn take(&mut self, key: &Hash) -> Option<Tables> {
+        for index in self.at.get(key)? {
+            if !self.open.iter().any(|(open, _)| open == index) {
+                let runs = std::fs::read(&self.parts[*index]).ok().and_then(|bytes| read_part(&bytes)).unwrap_or_default();
+                self.open.truncate(OPEN - 1);
+                self.open.push_front((*index, runs.into_iter().collect()));
+            }
+            let found = self.open.iter_mut().find(|(open, _)| open == index).and_then(|(_, runs)| runs.remove(key));
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+}
+
 /// What the names of all parts of `point` begin with.
 pub(crate) fn stem(point: &Hash) -> String {
-    point.to_hex()[..32].to_owned()
+    point.to_hex()[..STEM].to_owned()
+}
+
+/// Names of the parts in `folder`, by what they begin with.
+fn by_stem(folder: &Path) -> HashMap<String, Vec<OsString>> {
+    let mut parts: HashMap<String, Vec<OsString>> = HashMap::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if let Some((stem, _)) = name.to_str().and_then(|name| name.split_once('-')).filter(|(stem, _)| stem.len() == STEM) {
+            parts.entry(stem.to_owned()).or_default().push(name);
+        }
+    }
+    parts
+}
+
+/// The keys of the runs of a part, by what it says of itself.
+fn keys_of(part: &Path) -> impl Iterator<Item = Hash> {
+    let header = File::open(part).ok().and_then(|file| read_header(&mut BufReader::new(file)));
+    header.into_iter().flat_map(|header| header.runs).filter_map(|run| Hash::from_hex(run.key).ok())
 }
 
 fn part_bytes(runs: &[(Hash, &Tables)]) -> Vec<u8> {

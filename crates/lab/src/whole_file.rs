@@ -1,6 +1,7 @@
 //! Files that are either whole or not there.
 
 use crate::error::Error;
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::Path;
@@ -11,15 +12,18 @@ use whyloss_sim::WholeFile;
 /// How the names of files begin that are not whole yet.
 pub(crate) const TEMPORARY: &str = ".writing-";
 
-/// Writes a file so that it is either whole or not there, whoever else writes it at this moment.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+/// Begins a file that is either whole or not there, whoever else writes it at this moment.
+pub(crate) fn begin(path: &Path) -> Result<(WholeFile, File), Error> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     // Machines that share a folder can have processes of one number.
     static OWN: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
     let temporary = format!("{TEMPORARY}{:016x}-{}", *OWN, COUNTER.fetch_add(1, Ordering::Relaxed));
-    let written = WholeFile::create_as(path, temporary).and_then(|(whole, mut file)| {
-        file.write_all(bytes)?;
-        whole.keep()
-    });
+    WholeFile::create_as(path, temporary).map_err(|source| Error::Write { path: path.to_owned(), source })
+}
+
+/// Writes such a file at once.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let (whole, mut file) = begin(path)?;
+    let written = file.write_all(bytes).and_then(|()| whole.keep());
     written.map_err(|source| Error::Write { path: path.to_owned(), source })
 }

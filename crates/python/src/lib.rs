@@ -61,7 +61,7 @@ mod _native {
     #[pymodule_export]
     use super::sweep::{Precision, Sweep};
     #[pymodule_export]
-    use super::table::{file_digest, table_names, Results, Table};
+    use super::table::{file_digest, read_table, table_names, Results, Table};
     #[pymodule_export]
     use super::views::{
         Ack, AfterTimeout, Assessment, Loss, PathInfo, Response, Sent, Timeout, TimeoutResponse, Verdict, Window,

@@ -256,6 +256,23 @@ impl Sweep {
         let options = ExecuteOptions { store, threads };
         interrupt::run(py, progress, |control| whyloss_lab::execute(&plan, &options, control)).map(Results::from)
     }
+
+    /// Runs what is not in `store` yet, and writes the tables into `folder` without holding them. Gives the digest of each table.
+    #[pyo3(signature = (store, folder, notes, threads = None, progress = None))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        store: PathBuf,
+        folder: PathBuf,
+        notes: Vec<(String, String)>,
+        threads: Option<usize>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<BTreeMap<&'static str, String>> {
+        let plan = self.plan(py)?;
+        let notes: Vec<(&str, &str)> = notes.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let saved = interrupt::run(py, progress, |control| whyloss_lab::save(&plan, &store, threads, control, &folder, &notes))?;
+        Ok(saved.into_iter().map(|table| (table.name, table.digest)).collect())
+    }
 }
 
 impl Sweep {

@@ -28,6 +28,12 @@ pub fn file_digest(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     py.detach(|| whyloss_lab::tables::file_digest(&path)).map_err(|error| raise(&error))
 }
 
+/// The table in a Parquet file of ours.
+#[pyfunction]
+pub fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<Table> {
+    py.detach(|| whyloss_lab::tables::read(&path)).map(Table).map_err(|error| raise(&error))
+}
+
 impl From<RecordBatch> for Table {
     fn from(batch: RecordBatch) -> Self {
         Self(batch)

@@ -122,11 +122,11 @@ def sweep(
     known = None
     with stopping(kept), where.client() as client, watch:
         if chosen.precision is None:
-            results = chosen.run(client, store=store, threads=threads, progress=watch.follow, note=say)
+            results = chosen.save(folder, client, store=store, threads=threads, progress=watch.follow, note=say)
         else:
             known = chosen.known(client, store=store, threads=threads, progress=watch.follow, note=say)
             results = known.results
-    results.save(folder)
+            results.save(folder)
     if known is not None:
         _show_known(chosen, known, folder, as_json)
         return
@@ -253,13 +253,21 @@ def _points(chosen: Sweep, results: Results) -> list[dict[str, Any]]:
     """Mean goodput of each transfer at each point, with its 95 % t interval over the runs."""
     from whyloss.stats import mean  # Late: scipy takes longer to import than many a run takes.
 
-    groups = results.transfers.to_polars().group_by("point", *chosen.axes, "transfer", maintain_order=True)
+    names = ["point", *chosen.axes, "transfer"]
+    rows = results.transfers.lazy().select(*names, "goodput_bps").collect()
     points = []
-    for key, rows in groups:
-        estimate = mean(rows["goodput_bps"].to_numpy())
+    for key, group in rows.group_by(names, maintain_order=True):
+        estimate = mean(group["goodput_bps"].to_numpy())
         low, high = estimate.interval()
-        names = dict(zip(["point", *chosen.axes, "transfer"], key, strict=True))
-        points.append({**names, "n": estimate.n, "goodput_bps": estimate.value, "low": low, "high": high})
+        points.append(
+            {
+                **dict(zip(names, key, strict=True)),
+                "n": estimate.n,
+                "goodput_bps": estimate.value,
+                "low": low,
+                "high": high,
+            }
+        )
     return points
 
 

@@ -7,7 +7,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from whyloss import _native
 from whyloss.cluster.batches import Batches
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from whyloss.cluster.work import Failure
 
 __all__ = ["Jobs", "RunsFailed", "connect", "run"]
+
+T = TypeVar("T")
 
 #: Failed runs that a message names; the others are counted.
 NAMED = 10
@@ -72,19 +74,22 @@ def connect(where: str, jobs: Jobs | None = None, timeout_s: float = 10) -> Iter
 def run(
     sweep: _native.Sweep,
     client: Client,
+    finish: Callable[[Path], T],
     *,
     store: Path | str | None,
     progress: Callable[[_native.Progress], object] | None,
     note: Callable[[str], None] | None,
-) -> _native.Results:
+) -> T:
     """Computes on ``client``'s workers what is not in ``store`` yet: a folder, or the address of a bucket.
+
+    What ``finish`` makes of the folder that has all runs then is returned.
 
     Raises:
         RunsFailed: some runs failed. The others are kept.
         whyloss.UnavailableError: no worker can compute it, the scheduler is gone for good, or the bucket refuses.
     """
     try:
-        return _run(sweep, client, store, progress, note)
+        return _run(sweep, client, finish, store, progress, note)
     except BucketError as error:
         raise _native.UnavailableError(str(error)) from error
 
@@ -92,10 +97,11 @@ def run(
 def _run(
     sweep: _native.Sweep,
     client: Client,
+    finish: Callable[[Path], T],
     store: Path | str | None,
     progress: Callable[[_native.Progress], object] | None,
     note: Callable[[str], None] | None,
-) -> _native.Results:
+) -> T:
     log = logging.getLogger("whyloss.cluster")
     with tempfile.TemporaryDirectory() as temporary:
         bucket = Bucket(store) if isinstance(store, str) else None
@@ -121,4 +127,4 @@ def _run(
             raise RunsFailed(campaign.failures)
         if bucket:
             bucket.fetch(stems, folder)
-        return sweep.run(folder, None, None)
+        return finish(folder)

@@ -3,16 +3,9 @@
 //! The digest is BLAKE3 over the name, the type and the values of each column, one column after the other. Numbers go in as
 //! little-endian octets, text as its length and its UTF-8, and each value after an octet that says whether there is one.
 
-use crate::error::Error;
 use arrow_array::{Array, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::SchemaRef;
 use blake3::Hasher;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use std::fs::File;
-use std::path::Path;
-
-/// Rows that are read at a time.
-const ROWS: usize = 64 * 1024;
 
 /// The digest of the rows of a table that comes in pieces.
 #[derive(Debug)]
@@ -56,24 +49,6 @@ pub fn rows_digest(table: &RecordBatch) -> String {
     let mut digest = RowsDigest::new(&table.schema());
     digest.add(table);
     digest.finish()
-}
-
-/// The digest of the rows in a Parquet file of ours, however large it is.
-///
-/// # Errors
-/// If the file cannot be read.
-pub fn file_digest(path: &Path) -> Result<String, Error> {
-    let failed = |source: Box<dyn std::error::Error + Send + Sync>| Error::Read {
-        path: path.to_owned(),
-        source: std::io::Error::new(std::io::ErrorKind::InvalidData, source),
-    };
-    let file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| failed(error.into()))?;
-    let mut digest = RowsDigest::new(builder.schema());
-    for batch in builder.with_batch_size(ROWS).build().map_err(|error| failed(error.into()))? {
-        digest.add(&batch.map_err(|error| failed(error.into()))?);
-    }
-    Ok(digest.finish())
 }
 
 fn add(hasher: &mut Hasher, column: &dyn Array) {

@@ -7,13 +7,17 @@ mod columns;
 mod digest;
 mod docs;
 mod packets;
+mod parquet;
 mod set;
 
 pub use arrow_array::RecordBatch;
-pub use digest::{file_digest, rows_digest, RowsDigest};
+pub use digest::{rows_digest, RowsDigest};
 pub use docs::{markdown, packets_markdown};
 pub use packets::{batch as packets, PacketFate, PacketRow, PacketWriter};
+pub use parquet::{file_digest, read, Saved};
 pub use set::{Tables, NAMES};
 pub use whyloss_tables::stream;
 
 pub(crate) use columns::{all as columns, batches, Origin};
+pub(crate) use parquet::{Writer, Written};
+pub(crate) use set::{with_fields, Schemas};

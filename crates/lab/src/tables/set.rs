@@ -1,12 +1,9 @@
 //! All tables together: joined, written, cut.
 
-use super::digest::rows_digest;
+use super::parquet::Writer;
 use crate::error::Error;
-use crate::key::ENGINE;
-use crate::whole_file::write_whole;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
-use parquet::file::metadata::KeyValue;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -82,17 +79,23 @@ impl Tables {
     /// Writes one Parquet file a table into the folder `dir`, which is made if need be. Each file is whole or not there, and says in its
     /// metadata what engine made it, what the digest of its rows is, and what else is in `notes`.
     pub fn write_parquet(&self, dir: impl AsRef<Path>, notes: &[(&str, &str)]) -> Result<(), Error> {
-        let dir = dir.as_ref();
-        std::fs::create_dir_all(dir).map_err(|source| Error::Write { path: dir.to_owned(), source })?;
+        let mut written = Vec::with_capacity(NAMES.len());
         for (name, table) in self.all() {
-            write_whole(&dir.join(format!("{name}.parquet")), &parquet_bytes(table, notes))?;
+            let mut writer = Writer::create(dir.as_ref(), name, &table.schema(), notes)?;
+            writer.write(table)?;
+            written.push(writer.finish()?);
         }
-        Ok(())
+        written.into_iter().try_for_each(|file| file.keep().map(drop))
     }
 
     pub(crate) fn from_array(tables: [RecordBatch; NAMES.len()]) -> Self {
         let [runs, transfers, protocols, flows, losses, timeouts, drops, segments, samples, queues, links, middleboxes] = tables;
         Self { runs, transfers, protocols, flows, losses, timeouts, drops, segments, samples, queues, links, middleboxes }
+    }
+
+    /// Octets of memory that they take.
+    pub(crate) fn octets(&self) -> usize {
+        self.all().into_iter().map(|(_, table)| table.get_array_memory_size()).sum()
     }
 
     /// The tables of `parts` one after the other. Columns that a part does not have are null there.
@@ -105,22 +108,24 @@ impl Tables {
         Self::from_array(tables.try_into().expect("as many as there are names"))
     }
 
-    /// The tables with `columns` put in after the first column; `make` builds one column's array for the table with this index.
-    pub(crate) fn with_columns(&self, fields: &[Field], mut make: impl FnMut(usize, usize) -> ArrayRef) -> Self {
+    /// The tables with the columns `fields` put in after the first column; `make` gives their values in the table with this index.
+    pub(crate) fn with_columns(&self, fields: &[Field], mut make: impl FnMut(usize) -> Vec<ArrayRef>) -> Self {
         let all = self.all();
         let tables: Vec<_> = (0..NAMES.len())
             .map(|table| {
                 let batch = all[table].1;
-                let schema = batch.schema();
-                let mut names: Vec<Arc<Field>> = schema.fields().to_vec();
                 let mut arrays = batch.columns().to_vec();
-                for (column, field) in fields.iter().enumerate() {
-                    names.insert(1 + column, Arc::new(field.clone()));
-                    arrays.insert(1 + column, make(table, column));
-                }
-                RecordBatch::try_new(Arc::new(Schema::new(names)), arrays).expect("columns of one length")
+                arrays.splice(1..1, make(table));
+                let schema = with_fields(&batch.schema(), fields);
+                RecordBatch::try_new(Arc::new(schema), arrays).expect("columns of one length")
             })
             .collect();
+        Self::from_array(tables.try_into().expect("as many as there are names"))
+    }
+
+    /// The tables with all columns of `schemas`, null where they do not have them.
+    pub(crate) fn widened(&self, schemas: &[SchemaRef; NAMES.len()]) -> Self {
+        let tables: Vec<_> = self.all().into_iter().zip(schemas).map(|((_, batch), schema)| widen(batch, schema)).collect();
         Self::from_array(tables.try_into().expect("as many as there are names"))
     }
 
@@ -134,16 +139,52 @@ impl Tables {
 
 fn concat(batches: &[&RecordBatch]) -> RecordBatch {
     let first = batches.first().expect("at least one part").schema();
-    let schema: SchemaRef = if batches.iter().all(|batch| batch.schema() == first) { first } else { Arc::new(union(batches)) };
+    let schema: SchemaRef = if batches.iter().all(|batch| batch.schema() == first) {
+        first
+    } else {
+        Arc::new(union(batches.iter().map(|batch| batch.schema())))
+    };
     let widened: Vec<RecordBatch> = batches.iter().map(|batch| widen(batch, &schema)).collect();
     arrow_select::concat::concat_batches(&schema, &widened).expect("batches of one schema")
 }
 
-/// All fields of all batches: those that are not in every batch are nullable. Score columns come from shadows and so may differ.
-fn union(batches: &[&RecordBatch]) -> Schema {
+/// `schema` with `fields` put in after the first.
+pub(crate) fn with_fields(schema: &Schema, fields: &[Field]) -> Schema {
+    let mut all: Vec<Arc<Field>> = schema.fields().to_vec();
+    all.splice(1..1, fields.iter().cloned().map(Arc::new));
+    Schema::new(all)
+}
+
+/// The columns that the tables of many runs have together, although a run may lack some.
+#[derive(Debug, Default)]
+pub(crate) struct Schemas([Vec<(usize, SchemaRef)>; NAMES.len()]);
+
+impl Schemas {
+    /// Takes notice of the run with this place among all.
+    pub fn see(&mut self, place: usize, tables: &Tables) {
+        for (known, (_, table)) in self.0.iter_mut().zip(tables.all()) {
+            match known.iter_mut().find(|(_, schema)| *schema == table.schema()) {
+                Some((first, _)) => *first = place.min(*first),
+                None => known.push((place, table.schema())),
+            }
+        }
+    }
+
+    /// The columns of each table, in the order in which the runs bring them.
+    pub fn united(&self) -> [SchemaRef; NAMES.len()] {
+        self.0.each_ref().map(|known| {
+            let mut known = known.clone();
+            known.sort_by_key(|(first, _)| *first);
+            Arc::new(union(known.into_iter().map(|(_, schema)| schema)))
+        })
+    }
+}
+
+/// All fields of all tables: those that are not in every one are nullable. Score columns come from shadows and so may differ.
+fn union(schemas: impl Iterator<Item = SchemaRef>) -> Schema {
     let mut fields: Vec<Arc<Field>> = Vec::new();
-    for batch in batches {
-        for field in batch.schema().fields() {
+    for schema in schemas {
+        for field in schema.fields() {
             if !fields.iter().any(|known| known.name() == field.name()) {
                 fields.push(field.clone());
             }
@@ -165,20 +206,4 @@ fn widen(batch: &RecordBatch, schema: &SchemaRef) -> RecordBatch {
         })
         .collect();
     RecordBatch::try_new(schema.clone(), arrays).expect("missing columns are nullable")
-}
-
-fn parquet_bytes(table: &RecordBatch, notes: &[(&str, &str)]) -> Vec<u8> {
-    let rows = rows_digest(table);
-    let own = [("whyloss.engine", ENGINE), ("whyloss.rows", &*rows)];
-    let said = own.iter().chain(notes).map(|(key, value)| KeyValue::new((*key).to_owned(), (*value).to_owned())).collect();
-    let properties = parquet::file::properties::WriterProperties::builder()
-        .set_compression(parquet::basic::Compression::SNAPPY)
-        .set_created_by(format!("whyloss {}", env!("CARGO_PKG_VERSION")))
-        .set_key_value_metadata(Some(said))
-        .build();
-    let mut bytes = Vec::new();
-    let mut writer = parquet::arrow::ArrowWriter::try_new(&mut bytes, table.schema(), Some(properties)).expect("plain columns");
-    writer.write(table).expect("memory takes everything");
-    writer.close().expect("memory takes everything");
-    bytes
 }

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 use whyloss_lab::arrow_array::{Array, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
-use whyloss_lab::{execute, run, Cancel, Control, Error, ExecuteOptions, Plan, Progress, RunOptions, Scenario, Sweep, Tables};
+use whyloss_lab::tables::{file_digest, read, rows_digest};
+use whyloss_lab::{
+    execute, run, save, Cancel, Control, Error, ExecuteOptions, Plan, Progress, RunOptions, Scenario, Sweep, Tables,
+};
 
 fn plan() -> Plan {
     Sweep::load("tests/data/sweep.toml").unwrap().plan().unwrap()
@@ -268,6 +271,84 @@ fn tables_become_parquet_files() {
     assert_eq!(names, expected);
     let runs = std::fs::read(folder.path().join("out/runs.parquet")).unwrap();
     assert_eq!((&runs[..4], &runs[runs.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
+}
+
+/// Writes the tables of `plan` to files without holding them.
+fn saved(plan: &Plan, store: &Path, out: &Path) -> Vec<String> {
+    let tables = save(plan, store, Some(2), &mut Control::default(), out, &[("whyloss.inputs", "0")]).unwrap();
+    tables.iter().map(|table| format!("{} {} {}", table.name, table.rows, table.digest)).collect()
+}
+
+fn octets(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    files(folder).into_iter().map(|name| (name.clone(), std::fs::read(folder.join(name)).unwrap())).collect()
+}
+
+#[test]
+fn tables_that_are_never_held_become_the_same_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    // The points differ in their columns: each has shadows of its own.
+    let scenario = Scenario::load("tests/data/path.toml").unwrap().with_override("output.sample", "100 us").unwrap();
+    let shadows = |label: &str, shadows: serde_json::Value| whyloss_lab::AxisStep {
+        label: label.into(),
+        set: vec![("flow[0].shadows".to_owned(), whyloss_lab::Located::from_json(&shadows, "t"))],
+    };
+    let steps = vec![
+        shadows("none", serde_json::json!([])),
+        shadows("veno", serde_json::json!(["veno"])),
+        shadows("both", serde_json::json!(["spike", "veno"])),
+    ];
+    let axis = whyloss_lab::Axis { name: "judged by".to_owned(), steps };
+    let plan = Sweep::repeat(scenario, 5).with_axis(axis).plan().unwrap();
+    let held = watched(&plan, &options(None, 2)).0;
+    held.write_parquet(at("held"), &[("whyloss.inputs", "0")]).unwrap();
+    assert!(held.samples.num_rows() > 3 * 16 * 1024, "{} rows are encoded at once", held.samples.num_rows());
+    assert!(held.losses.schema().field_with_name("verdict_spike").is_ok(), "{:?}", held.losses.schema());
+    let told = saved(&plan, &at("store"), &at("saved"));
+    let expected = held.all().map(|(name, table)| format!("{name} {} {}", table.num_rows(), rows_digest(table)));
+    assert_eq!(told, expected);
+    assert!(octets(&at("saved")) == octets(&at("held")), "other octets");
+    for (name, table) in held.all() {
+        let file = at("saved").join(format!("{name}.parquet"));
+        assert_eq!(file_digest(&file).unwrap(), rows_digest(table));
+        assert_eq!(read(&file).unwrap(), *table);
+    }
+    // Parts of all sorts: runs one by one, one part that is spoilt and one that is gone.
+    for run in (0..5).rev() {
+        let mut one = plan.clone();
+        one.points.iter_mut().for_each(|point| point.runs = run..run + 1);
+        saved(&one, &at("single"), &at("one"));
+    }
+    let parts = walk(&at("single"));
+    assert_eq!(parts.len(), 15);
+    std::fs::remove_file(&parts[0]).unwrap();
+    let mut spoilt = std::fs::read(&parts[7]).unwrap();
+    let middle = spoilt.len() / 2;
+    spoilt[middle] ^= 1;
+    std::fs::write(&parts[7], spoilt).unwrap();
+    assert_eq!(saved(&plan, &at("single"), &at("again")), told);
+    assert!(octets(&at("again")) == octets(&at("held")), "other octets");
+}
+
+#[test]
+fn files_of_a_sweep_that_is_stopped_stay_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, out) = (folder.path().join("store"), folder.path().join("out"));
+    saved(&plan(), &store, &out);
+    let before = octets(&out);
+    let mut more = plan();
+    more.points.iter_mut().for_each(|point| point.runs = 0..8);
+    let cancel = Cancel::default();
+    let mut watch = |progress: &Progress| {
+        if progress.done == progress.total {
+            cancel.cancel();
+        }
+    };
+    let control = &mut Control::watched(cancel.clone(), &mut watch);
+    let result = save(&more, &store, Some(2), control, &out, &[("whyloss.inputs", "0")]);
+    assert!(matches!(result, Err(Error::Cancelled)), "{result:?}");
+    assert!(octets(&out) == before, "other files");
+    assert_eq!(watched(&more, &options(Some(&store), 1)).1, 32);
 }
 
 #[test]

@@ -1,0 +1,298 @@
+//! Computing what a plan lacks: on all cores, kept in the store as it comes.
+
+use crate::control::{Cancel, Control, Progress};
+use crate::error::Error;
+use crate::key::{point_key, run_key};
+use crate::patterns::{digests, Files, LinkFiles};
+use crate::run::{simulate, RunOptions};
+use crate::store::Store;
+use crate::sweep::Plan;
+use crate::tables::{Schemas, Tables};
+use blake3::Hash;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Results are written at least this often.
+const FLUSH_EVERY: Duration = Duration::from_secs(3);
+
+/// Results are written at the latest when they take so many octets of memory.
+const FLUSH_OCTETS: usize = 32 << 20;
+
+/// Where the runs of a plan are while it is carried out.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// In memory, and in a store too if there is one.
+    Memory(Option<Store>),
+    /// In a store alone: what is in it is let go of.
+    Store(Store),
+}
+
+impl Place {
+    const fn store(&self) -> Option<&Store> {
+        match self {
+            Self::Memory(store) => store.as_ref(),
+            Self::Store(store) => Some(store),
+        }
+    }
+
+    const fn holds(&self) -> bool {
+        matches!(self, Self::Memory(_))
+    }
+}
+
+/// A run that has to be computed.
+#[derive(Debug)]
+struct Job {
+    point: usize,
+    run: u32,
+    slot: usize,
+    files: Vec<LinkFiles>,
+}
+
+/// A plan and what there is of it. Its runs have slots, in the order of the plan.
+#[derive(Debug)]
+pub(crate) struct Work {
+    place: Place,
+    /// Keys of the points.
+    points: Vec<Hash>,
+    /// Keys of the runs, by slot.
+    keys: Vec<Hash>,
+    missing: Vec<Job>,
+    /// What is held of single runs, by slot. Few are: this is a pointer each.
+    results: Vec<Option<Box<Tables>>>,
+    /// The first slot of each point, and one past the last of all.
+    slots: Vec<usize>,
+    /// All runs of each point together, if they are held and it has any: tables of single runs take much more memory than their rows.
+    whole: Vec<Option<Tables>>,
+    /// Columns of all runs, if these are in the store alone.
+    schemas: Schemas,
+    /// Slots that are computed but not yet kept, by point.
+    unkept: BTreeMap<usize, Vec<usize>>,
+    /// Octets of memory that these take.
+    unkept_octets: usize,
+    /// Runs of each point that are still to come.
+    open: Vec<usize>,
+}
+
+impl Work {
+    /// Computes what is missing, and tells how far it is.
+    ///
+    /// When it fails or is cancelled, everything computed so far is kept in the store, if there is one.
+    pub fn carry_out(plan: &Plan, place: Place, threads: Option<usize>, control: &mut Control<'_>) -> Result<Self, Error> {
+        let started = Instant::now();
+        let mut work = Self::prepare(plan, place, &control.cancel)?;
+        let total = work.keys.len();
+        let found = total - work.missing.len();
+        let progress = |done| Progress::of_sweep(done, total, found, started.elapsed());
+        control.tell(&progress(found));
+        work.compute(plan, threads, control, progress)?;
+        control.tell(&progress(total));
+        Ok(work)
+    }
+
+    /// Finds out what is missing.
+    fn prepare(plan: &Plan, place: Place, cancel: &Cancel) -> Result<Self, Error> {
+        let cache = Files::default();
+        let mut work = Self {
+            points: Vec::with_capacity(plan.points.len()),
+            keys: Vec::with_capacity(plan.total()),
+            missing: Vec::new(),
+            results: Vec::with_capacity(plan.total()),
+            slots: vec![0],
+            whole: vec![None; plan.points.len()],
+            schemas: Schemas::default(),
+            unkept: BTreeMap::new(),
+            unkept_octets: 0,
+            open: vec![0; plan.points.len()],
+            place,
+        };
+        // Not a part of the work: it would be old when the work is done.
+        let store = work.place.store().cloned();
+        let mut listing = store.as_ref().map(Store::listing);
+        for (index, point) in plan.points.iter().enumerate() {
+            let key = point_key(&point.scenario.canonical());
+            let mut found = listing.as_mut().map(|listing| listing.runs(&key));
+            for run in point.runs.clone() {
+                if cancel.is_cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                let files = point.scenario.files(run, &cache)?;
+                let run_key = run_key(&key, run, &digests(&files));
+                let slot = work.results.len();
+                work.keys.push(run_key);
+                work.results.push(None);
+                if let Some(tables) = found.as_mut().and_then(|found| found.take(&run_key)) {
+                    work.found(slot, tables);
+                } else {
+                    work.missing.push(Job { point: index, run, slot, files });
+                    work.open[index] += 1;
+                }
+            }
+            work.points.push(key);
+            work.slots.push(work.results.len());
+            work.unite(index);
+        }
+        Ok(work)
+    }
+
+    fn found(&mut self, slot: usize, tables: Tables) {
+        if self.place.holds() {
+            self.results[slot] = Some(Box::new(tables));
+        } else {
+            self.schemas.see(slot, &tables);
+        }
+    }
+
+    /// All runs of each point, as far as they are held and the point has any.
+    pub fn into_whole(self) -> Vec<Option<Tables>> {
+        self.whole
+    }
+
+    /// The key of each point with those of its runs.
+    pub fn points(&self) -> impl Iterator<Item = (&Hash, &[Hash])> {
+        let slots = self.slots.windows(2).map(|slots| &self.keys[slots[0]..slots[1]]);
+        self.points.iter().zip(slots)
+    }
+
+    /// Columns of all runs, if these are in the store alone.
+    pub const fn schemas(&self) -> &Schemas {
+        &self.schemas
+    }
+
+    fn slots(&self, point: usize) -> Range<usize> {
+        self.slots[point]..self.slots[point + 1]
+    }
+
+    /// Puts the runs of a point together if they are held and all are there.
+    fn unite(&mut self, point: usize) {
+        let slots = self.slots(point);
+        let runs = &mut self.results[slots];
+        if self.place.holds() && self.open[point] == 0 && !runs.is_empty() {
+            self.whole[point] = Some(Tables::concat(&runs.iter().map(|tables| &**tables.as_ref().expect("it is there"))));
+            runs.fill(None);
+        }
+    }
+
+    fn compute(
+        &mut self,
+        plan: &Plan,
+        threads: Option<usize>,
+        control: &mut Control<'_>,
+        progress: impl Fn(usize) -> Progress,
+    ) -> Result<(), Error> {
+        let computed = self.compute_all(plan, threads, control, progress);
+        // What is computed is kept whatever happened; the first failure is the one that is told.
+        let kept = self.flush_all();
+        computed.and(kept)
+    }
+
+    /// This thread collects and keeps results and reports progress; the others compute.
+    fn compute_all(
+        &mut self,
+        plan: &Plan,
+        threads: Option<usize>,
+        control: &mut Control<'_>,
+        progress: impl Fn(usize) -> Progress,
+    ) -> Result<(), Error> {
+        let jobs = std::mem::take(&mut self.missing);
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = threads.unwrap_or_else(cores).clamp(1, jobs.len().max(1));
+        let next = AtomicUsize::new(0);
+        let (stop, around) = (control.cancel.clone(), control.around);
+        let failed = Cancel::default();
+        std::thread::scope(|scope| {
+            // Where writing is slow, the others wait: what is computed and not written is bounded.
+            let (sender, receiver) = mpsc::sync_channel(2 * threads);
+            for _ in 0..threads {
+                let sender = sender.clone();
+                let (jobs, next, stop, failed) = (&jobs, &next, &stop, &failed);
+                scope.spawn(move || {
+                    let stopped = || stop.is_cancelled() || failed.is_cancelled();
+                    let mut work = || {
+                        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stopped()) {
+                            let scenario = &plan.points[job.point].scenario;
+                            let options = RunOptions { run: job.run, captures: None };
+                            let result = simulate(scenario, &options, &job.files, |_| stopped());
+                            if sender.send((job.slot, job.point, result)).is_err() {
+                                return;
+                            }
+                        }
+                    };
+                    match around {
+                        Some(around) => around(&mut work),
+                        None => work(),
+                    }
+                });
+            }
+            drop(sender);
+            let mut outcome = Ok(());
+            let (mut told, mut flushed) = (Instant::now(), Instant::now());
+            let mut done = self.results.len() - jobs.len();
+            loop {
+                let mut tell = false;
+                match receiver.recv_timeout(Duration::from_millis(50)) {
+                    Ok((slot, point, Ok(tables))) => {
+                        done += 1;
+                        tell = true;
+                        if !self.place.holds() {
+                            self.schemas.see(slot, &tables);
+                        }
+                        if self.place.store().is_some() {
+                            self.unkept_octets += tables.octets();
+                            self.unkept.entry(point).or_default().push(slot);
+                        }
+                        self.results[slot] = Some(Box::new(tables));
+                        self.open[point] -= 1;
+                        if self.open[point] == 0 {
+                            outcome = outcome.and(self.flush(point));
+                            self.unite(point);
+                        }
+                    }
+                    // A run that was stopped because another failed is not the failure to tell.
+                    Ok((_, _, Err(error))) => outcome = if outcome.is_ok() { Err(error) } else { outcome },
+                    Err(mpsc::RecvTimeoutError::Timeout) => {}
+                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                }
+                if flushed.elapsed() >= FLUSH_EVERY || self.unkept_octets >= FLUSH_OCTETS {
+                    flushed = Instant::now();
+                    outcome = outcome.and(self.flush_all());
+                }
+                if outcome.is_err() {
+                    failed.cancel();
+                }
+                if tell || told.elapsed() >= Duration::from_millis(100) {
+                    told = Instant::now();
+                    control.tell(&progress(done));
+                }
+            }
+            if outcome.is_ok() && done < self.results.len() {
+                outcome = Err(Error::Cancelled);
+            }
+            outcome
+        })
+    }
+
+    fn flush_all(&mut self) -> Result<(), Error> {
+        let points: Vec<usize> = self.unkept.keys().copied().collect();
+        points.into_iter().try_for_each(|point| self.flush(point))
+    }
+
+    fn flush(&mut self, point: usize) -> Result<(), Error> {
+        let (Some(store), Some(mut slots)) = (self.place.store(), self.unkept.remove(&point)) else { return Ok(()) };
+        slots.sort_unstable();
+        self.unkept_octets -=
+            slots.iter().filter_map(|slot| self.results[*slot].as_ref()).map(|tables| tables.octets()).sum::<usize>();
+        let runs: Vec<(Hash, &Tables)> =
+            slots.iter().map(|slot| (self.keys[*slot], &**self.results[*slot].as_ref().expect("computed"))).collect();
+        store.keep(&self.points[point], &runs)?;
+        if !self.place.holds() {
+            for slot in slots {
+                self.results[slot] = None;
+            }
+        }
+        Ok(())
+    }
+}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -13,7 +15,6 @@ from whyloss.verifying import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from conftest import Ended
 
@@ -33,6 +34,19 @@ def test_the_same_rows_come_out_of_a_sweep_and_of_a_run(swept: Path, small: Path
     assert (everything.again, everything.differences) == (12, ())
     single = wl.Scenario.load(small).run(7).save(tmp_path / "single")
     assert verify(single).same
+
+
+def test_a_release_build_gives_the_rows_of_a_debug_build() -> None:
+    root = Path(__file__).parent.parent
+    kept = (root / "crates/lab/tests/suite/snapshots/suite__examples__rows.snap").read_text(encoding="utf-8")
+    lines = kept.split("\n---\n")[1].splitlines()
+    assert len(lines) > 150
+    for name, said in groupby(lines, key=lambda line: line.split()[0]):
+        file, _, scheme = name.partition(":")
+        scenario = wl.Scenario.load(root / "examples" / file).replace({"scenario.duration": "3 s"})
+        results = (scenario.replace({"flow[0].scheme": scheme}) if scheme else scenario).run()
+        found = [f"{name} {table.name} {len(table)} {table.digest()[:16]}" for table in results if len(table)]
+        assert found == list(said)
 
 
 def test_threads_stores_and_files_change_no_digest(small: Path, tmp_path: Path) -> None:

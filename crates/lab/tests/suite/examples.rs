@@ -3,7 +3,9 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::Array;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use whyloss_lab::tables::rows_digest;
 use whyloss_lab::{run, Control, RunOptions, Scenario, Sweep};
 
 fn examples() -> Vec<PathBuf> {
@@ -26,6 +28,31 @@ fn every_example_is_understood() {
         };
         assert!(understood.unwrap_or_else(|error| panic!("{error}")) > 0, "{}", path.display());
     }
+}
+
+/// The rows of some runs, as digests. Release builds are compared with the same file (`tests/test_verifying.py`), and so is any machine that tests run
+/// on: it changes when the engine computes something else, and only then.
+#[test]
+fn every_build_on_every_machine_gives_these_rows() {
+    let mut told = String::new();
+    let mut tell = |name: &str, scenario: &Scenario| {
+        let scenario = scenario.with_override("scenario.duration", "3 s").unwrap();
+        let tables =
+            run(&scenario, &RunOptions::default(), &mut Control::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for (table, rows) in tables.all().into_iter().filter(|(_, rows)| rows.num_rows() > 0) {
+            writeln!(told, "{name} {table} {} {}", rows.num_rows(), &rows_digest(rows)[..16]).unwrap();
+        }
+    };
+    for path in examples() {
+        if !std::fs::read_to_string(&path).unwrap().contains("[sweep]") {
+            tell(&path.file_name().unwrap().to_string_lossy(), &Scenario::load(&path).unwrap());
+        }
+    }
+    let link = Scenario::load(examples().into_iter().find(|path| path.ends_with("random-loss.toml")).unwrap()).unwrap();
+    for scheme in ["auto", "bbr", "cubic", "lda-eq", "tcp-real", "westwood"] {
+        tell(&format!("random-loss.toml:{scheme}"), &link.with_override("flow[0].scheme", scheme).unwrap());
+    }
+    insta::assert_snapshot!("rows", told);
 }
 
 #[test]

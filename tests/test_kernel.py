@@ -118,6 +118,28 @@ def test_without_root_one_sentence_says_so(command: list[str]) -> None:
 
 
 @needs_kernel_part
+def test_a_second_set_of_programs_is_told_of(
+    whyloss: Callable[..., Ended], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whyloss("kernel", "load", "wl_checksum")
+    monkeypatch.setenv("WHYLOSS_KERNEL_FOLDER", f"/run/whyloss-pytest-second-{os.getpid()}")
+    monkeypatch.setenv("WHYLOSS_KERNEL_PREFIX", "pz_")
+    try:
+        # These write no options, and are not disturbed.
+        assert "warning" not in whyloss("kernel", "load", "wl_newreno").err
+        whyloss("kernel", "unload")
+        second = whyloss("kernel", "load", "wl_checksum").err
+        assert whyloss("kernel", "list", "--json").json["sets_beside"] == 1
+    finally:
+        whyloss("kernel", "unload", "--force")
+    assert "warning: another set of these programs is attached too" in second
+    assert "WHYLOSS_KERNEL_FOLDER" in second
+    monkeypatch.setenv("WHYLOSS_KERNEL_FOLDER", str(place))
+    monkeypatch.setenv("WHYLOSS_KERNEL_PREFIX", "py_")
+    assert "warning" not in whyloss("kernel", "list").err
+
+
+@needs_kernel_part
 def test_load_use_stat_unload(whyloss: Callable[..., Ended], place: Path) -> None:
     nothing = whyloss("kernel", "list", "--json").json
     assert nothing["loaded"] is None

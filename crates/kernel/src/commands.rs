@@ -55,6 +55,8 @@ pub struct Listing {
     pub programs: Vec<String>,
     /// Interfaces of this network namespace at which acknowledgements get room for reports; `None` where nothing that takes reports is loaded.
     pub interfaces: Option<Vec<String>>,
+    /// How many other sets of programs write options into the same segments; both are disturbed by it.
+    pub sets_beside: usize,
     /// The rules of `use`.
     pub rules: Vec<Rule>,
 }
@@ -153,6 +155,7 @@ pub fn list() -> Result<Listing> {
                 })
                 .collect(),
             programs: installed.as_ref().map(Installed::programs).unwrap_or_default(),
+            sets_beside: installed.as_ref().map(Installed::sets_beside).unwrap_or_default(),
             interfaces: match &installed {
                 Some(installed) => interfaces::attached(&installed.root)?,
                 None => None,

@@ -4,7 +4,9 @@ use crate::object::{self, said, Control, DIGEST, OBJECTS};
 use crate::owner::Owner;
 use crate::place::{names, Lock, Place};
 use crate::{check, Error, Result};
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
+use libbpf_rs::query::{LinkInfoIter, ProgInfoIter};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapType};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The octets of each of the two texts in the map `about`.
@@ -116,11 +118,24 @@ impl Installed {
         names(&self.root.join("controls"))
     }
 
+    /// How many other sets of programs are attached that write options into the same segments, if this one does: loaded under another prefix, or
+    /// in a container.
+    pub fn sets_beside(&self) -> usize {
+        let Ok(own) = Link::open(self.root.join("links").join(OPTIONS)).and_then(|link| link.info()) else { return 0 };
+        let like: Vec<u32> =
+            ProgInfoIter::default().filter(|program| program.name == OPTIONS).map(|program| program.id).collect();
+        let attached: BTreeSet<u32> = LinkInfoIter::default().map(|link| link.prog_id).filter(|id| like.contains(id)).collect();
+        attached.into_iter().filter(|id| *id != own.prog_id).count()
+    }
+
     /// The names of the other programs that are attached.
     pub fn programs(&self) -> Vec<String> {
         names(&self.root.join("links"))
     }
 }
+
+/// The program that sees the options of all connections.
+const OPTIONS: &str = "wl_options";
 
 /// The name that every control of the package has, in the package and at a place.
 pub fn known(place: &Place) -> Result<Vec<Control>> {

@@ -104,6 +104,15 @@ def _tell_of_options(listing: dict[str, Any]) -> None:
     if "wl_options" in listing["programs"]:
         say("new connections of this machine offer reports of damage now: a TCP option in the SYN")
         say(_room(listing["interfaces"]))
+    _warn_of_others(listing)
+
+
+def _warn_of_others(listing: dict[str, Any]) -> None:
+    """Options that two sets of programs write into one segment are no good to either."""
+    if beside := listing["sets_beside"]:
+        others = "another set of these programs is" if beside == 1 else f"{beside} other sets of these programs are"
+        say(f"warning: {others} attached too, loaded at another place or in a container: what they report is disturbed")
+        say("unload all but one: WHYLOSS_KERNEL_FOLDER and WHYLOSS_KERNEL_PREFIX name the place of the other")
 
 
 def _room(interfaces: list[str] | None) -> str:
@@ -204,6 +213,7 @@ def list_(as_json: bool) -> None:
         screen.print(f"\nLoaded by {_who(found['owner'])}{running}", markup=False)
     if found["interfaces"] is not None:
         screen.print(_room(found["interfaces"]), markup=False)
+    _warn_of_others(found)
     if found["rules"]:
         listing = table("\nRules for new connections", "control", ">port", "remote addresses", "group", ">connections")
         for rule in found["rules"]:

@@ -242,7 +242,9 @@ def on_options(*stacks: str) -> Callable[[Callable[..., None]], Callable[..., No
         )
         @click.option("--partition", help="With a batch system: its partition or queue.  [default: its own default]")
         @click.option("--jobs", type=click.IntRange(min=1), help="With a batch system: so many jobs.  [default: 1]")
-        @click.option("--job-cores", type=click.IntRange(min=1), help="... with so many cores each.  [default: 1]")
+        @click.option(
+            "--job-cores", type=click.IntRange(min=1), help="With a batch system: cores of each job.  [default: 1]"
+        )
         @functools.wraps(command)
         def folded(
             *args: Any,

@@ -132,8 +132,8 @@ def test_without_root_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["20ms", "fast", "--", "true"], "path.rate"),
-        (["soon", "10Mbps", "--", "true"], "path.delay"),
+        (["20ms", "fast", "--", "true"], 'RATE: found "fast"'),
+        (["soon", "10Mbps", "--", "true"], 'DELAY: found "soon"'),
         (["20ms", "10Mbps"], "Missing argument"),
         (["20ms", "10Mbps", "--loss", "1%", "--damaged", "1%", "--", "true"], "allowed: one of them"),
     ],

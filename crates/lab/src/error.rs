@@ -29,6 +29,16 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// There is less memory or disk than this takes.
+    #[error("no room: {what}, but {has}; allowed: {way_out}")]
+    Room {
+        /// What takes how much.
+        what: String,
+        /// How much there is.
+        has: String,
+        /// What fits.
+        way_out: String,
+    },
     /// A part that is not ours could not go on.
     #[error(transparent)]
     Part(Box<PartFailure>),

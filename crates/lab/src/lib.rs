@@ -40,6 +40,7 @@ pub mod patterns;
 mod precision;
 mod recipe;
 mod rewiring;
+mod room;
 mod run;
 mod save;
 mod scenario;

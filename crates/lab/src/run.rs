@@ -8,6 +8,7 @@ use crate::flows::FlowConfig;
 use crate::format::Flow;
 use crate::network::{Network, Transfer};
 use crate::patterns::{Files, LinkFiles};
+use crate::room;
 use crate::scenario::Scenario;
 use crate::tables::{batches, Origin, Tables};
 use crate::workload;
@@ -36,6 +37,7 @@ pub struct RunOptions {
 /// Runs a scenario once.
 pub fn run(scenario: &Scenario, options: &RunOptions, control: &mut Control<'_>) -> Result<Tables, Error> {
     scenario.check_something_is_sent()?;
+    room::check_runs(scenario.network().transfers.len(), 1)?;
     let files = scenario.files(options.run, &Files::default())?;
     let started = time::Instant::now();
     let mut told = started;

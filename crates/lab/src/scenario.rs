@@ -39,6 +39,8 @@ pub struct Scenario {
     tree: Located,
     document: Arc<Document>,
     network: Arc<Network>,
+    /// Directions of links that name files: few, where links are many.
+    with_files: Arc<[(usize, usize)]>,
     /// What the names in it mean.
     known: Arc<Known>,
     /// Where relative paths start.
@@ -76,7 +78,8 @@ impl Scenario {
             return Err(Error::Part(Box::new(failure)));
         }
         let name = if document.scenario.name.is_empty() { default_name.to_owned() } else { document.scenario.name.clone() };
-        Ok(Self { tree, document: Arc::new(document), network: Arc::new(network), known, base, name })
+        let with_files = with_files(&network);
+        Ok(Self { tree, document: Arc::new(document), network: Arc::new(network), with_files, known, base, name })
     }
 
     /// The same scenario with relative paths starting at `base`.
@@ -182,27 +185,25 @@ impl Scenario {
 
     /// Reads the files that links name in run `run`: one entry for each direction of each link that names any.
     pub(crate) fn files(&self, run: u32, cache: &Files) -> Result<Vec<LinkFiles>, Error> {
-        let mut found = Vec::new();
-        for (link, spec) in self.network.links.iter().enumerate() {
-            for (way, said) in spec.ways.iter().flat_map(|ways| ways.iter()).enumerate() {
-                let mut files = LinkFiles { link, way, pattern: None, trace: None, digest: String::new() };
-                if let Some(template) = &said.spec.channel.pattern {
-                    let field = format!("{}.pattern", said.channel_field);
-                    let read = cache.pattern(&self.base.join(for_run(template, run)));
-                    let (pattern, digest) = read.map_err(|error| place(error.at(field), &self.tree))?;
-                    files.pattern = Some(pattern);
-                    write!(files.digest, "{digest}").expect("a string takes everything");
-                }
-                if let Some(template) = &said.spec.trace {
-                    let read = cache.trace(&self.base.join(for_run(template, run)));
-                    let (trace, digest) = read.map_err(|error| place(error.at(&said.trace_field), &self.tree))?;
-                    files.trace = Some(trace);
-                    write!(files.digest, " trace {digest}").expect("a string takes everything");
-                }
-                if !files.digest.is_empty() {
-                    found.push(files);
-                }
+        let mut found = Vec::with_capacity(self.with_files.len());
+        for &(link, way) in &*self.with_files {
+            let Some(ways) = &self.network.links[link].ways else { continue };
+            let said = &ways[way];
+            let mut files = LinkFiles { link, way, pattern: None, trace: None, digest: String::new() };
+            if let Some(template) = &said.spec.channel.pattern {
+                let field = format!("{}.pattern", said.channel_field);
+                let read = cache.pattern(&self.base.join(for_run(template, run)));
+                let (pattern, digest) = read.map_err(|error| place(error.at(field), &self.tree))?;
+                files.pattern = Some(pattern);
+                write!(files.digest, "{digest}").expect("a string takes everything");
             }
+            if let Some(template) = &said.spec.trace {
+                let read = cache.trace(&self.base.join(for_run(template, run)));
+                let (trace, digest) = read.map_err(|error| place(error.at(&said.trace_field), &self.tree))?;
+                files.trace = Some(trace);
+                write!(files.digest, " trace {digest}").expect("a string takes everything");
+            }
+            found.push(files);
         }
         Ok(found)
     }
@@ -313,6 +314,15 @@ fn blank_files(json: &mut serde_json::Value) {
         serde_json::Value::Array(items) => items.iter_mut().for_each(blank_files),
         _ => {}
     }
+}
+
+/// The directions of links that name files, in order: link and way.
+fn with_files(network: &Network) -> Arc<[(usize, usize)]> {
+    let directions = network.links.iter().enumerate().flat_map(|(link, spec)| {
+        let ways = spec.ways.iter().flat_map(|ways| ways.iter()).enumerate();
+        ways.filter(|(_, said)| said.spec.channel.pattern.is_some() || said.spec.trace.is_some()).map(move |(way, _)| (link, way))
+    });
+    directions.collect()
 }
 
 #[cfg(test)]

@@ -75,8 +75,8 @@ impl Store {
         Listing { store: self, folders: HashMap::new() }
     }
 
-    /// Keeps runs of `point`.
-    pub fn keep(&self, point: &Hash, runs: &[(Hash, &Tables)]) -> Result<(), Error> {
+    /// Keeps runs of `point`, and says how many octets they take.
+    pub fn keep(&self, point: &Hash, runs: &[(Hash, &Tables)]) -> Result<usize, Error> {
         let mut name = blake3::Hasher::new();
         for (key, _) in runs {
             name.update(key.as_bytes());
@@ -84,7 +84,14 @@ impl Store {
         let folder = self.folder(point);
         std::fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
         let file = format!("{}-{}.part", stem(point), &name.finalize().to_hex()[..16]);
-        write_whole(&folder.join(file), &part_bytes(runs))
+        let part = part_bytes(runs);
+        write_whole(&folder.join(file), &part)?;
+        Ok(part.len())
+    }
+
+    /// Where it lies.
+    pub fn place(&self) -> &Path {
+        &self.root
     }
 }
 

@@ -4,6 +4,7 @@ use crate::control::{Cancel, Control, Progress};
 use crate::error::Error;
 use crate::key::{point_key, run_key};
 use crate::patterns::{digests, Files, LinkFiles};
+use crate::room::{check_runs, check_tables, Growth};
 use crate::run::{simulate, RunOptions};
 use crate::store::Store;
 use crate::sweep::Plan;
@@ -75,6 +76,8 @@ pub(crate) struct Work {
     unkept_octets: usize,
     /// Runs of each point that are still to come.
     open: Vec<usize>,
+    /// How large they get in the store.
+    growth: Growth,
 }
 
 impl Work {
@@ -83,7 +86,12 @@ impl Work {
     /// When it fails or is cancelled, everything computed so far is kept in the store, if there is one.
     pub fn carry_out(plan: &Plan, place: Place, threads: Option<usize>, control: &mut Control<'_>) -> Result<Self, Error> {
         let started = Instant::now();
+        if place.holds() {
+            check_tables((0..plan.points.len()).map(|point| plan.points[point].runs.len() * transfers(plan, point)).sum())?;
+        }
         let mut work = Self::prepare(plan, place, &control.cancel)?;
+        let largest = work.missing.iter().map(|job| transfers(plan, job.point)).max().unwrap_or(0);
+        check_runs(largest, cores_or(threads).min(work.missing.len()))?;
         let total = work.keys.len();
         let found = total - work.missing.len();
         let progress = |done| Progress::of_sweep(done, total, found, started.elapsed());
@@ -107,6 +115,7 @@ impl Work {
             unkept: BTreeMap::new(),
             unkept_octets: 0,
             open: vec![0; plan.points.len()],
+            growth: Growth::default(),
             place,
         };
         // Not a part of the work: it would be old when the work is done.
@@ -129,6 +138,7 @@ impl Work {
                 } else {
                     work.missing.push(Job { point: index, run, slot, files });
                     work.open[index] += 1;
+                    work.growth.expect(transfers(plan, index));
                 }
             }
             work.points.push(key);
@@ -185,7 +195,7 @@ impl Work {
     ) -> Result<(), Error> {
         let computed = self.compute_all(plan, threads, control, progress);
         // What is computed is kept whatever happened; the first failure is the one that is told.
-        let kept = self.flush_all();
+        let kept = self.flush_all(plan);
         computed.and(kept)
     }
 
@@ -198,8 +208,7 @@ impl Work {
         progress: impl Fn(usize) -> Progress,
     ) -> Result<(), Error> {
         let jobs = std::mem::take(&mut self.missing);
-        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let threads = threads.unwrap_or_else(cores).clamp(1, jobs.len().max(1));
+        let threads = cores_or(threads).clamp(1, jobs.len().max(1));
         let next = AtomicUsize::new(0);
         let (stop, around) = (control.cancel.clone(), control.around);
         let failed = Cancel::default();
@@ -247,7 +256,7 @@ impl Work {
                         self.results[slot] = Some(Box::new(tables));
                         self.open[point] -= 1;
                         if self.open[point] == 0 {
-                            outcome = outcome.and(self.flush(point));
+                            outcome = outcome.and(self.flush(plan, point));
                             self.unite(point);
                         }
                     }
@@ -258,7 +267,7 @@ impl Work {
                 }
                 if flushed.elapsed() >= FLUSH_EVERY || self.unkept_octets >= FLUSH_OCTETS {
                     flushed = Instant::now();
-                    outcome = outcome.and(self.flush_all());
+                    outcome = outcome.and(self.flush_all(plan)).and_then(|()| self.check_room());
                 }
                 if outcome.is_err() {
                     failed.cancel();
@@ -275,19 +284,25 @@ impl Work {
         })
     }
 
-    fn flush_all(&mut self) -> Result<(), Error> {
-        let points: Vec<usize> = self.unkept.keys().copied().collect();
-        points.into_iter().try_for_each(|point| self.flush(point))
+    /// Whether the store can take what is to come.
+    fn check_room(&self) -> Result<(), Error> {
+        self.place.store().map_or(Ok(()), |store| self.growth.check(store.place()))
     }
 
-    fn flush(&mut self, point: usize) -> Result<(), Error> {
+    fn flush_all(&mut self, plan: &Plan) -> Result<(), Error> {
+        let points: Vec<usize> = self.unkept.keys().copied().collect();
+        points.into_iter().try_for_each(|point| self.flush(plan, point))
+    }
+
+    fn flush(&mut self, plan: &Plan, point: usize) -> Result<(), Error> {
         let (Some(store), Some(mut slots)) = (self.place.store(), self.unkept.remove(&point)) else { return Ok(()) };
         slots.sort_unstable();
         self.unkept_octets -=
             slots.iter().filter_map(|slot| self.results[*slot].as_ref()).map(|tables| tables.octets()).sum::<usize>();
         let runs: Vec<(Hash, &Tables)> =
             slots.iter().map(|slot| (self.keys[*slot], &**self.results[*slot].as_ref().expect("computed"))).collect();
-        store.keep(&self.points[point], &runs)?;
+        let octets = store.keep(&self.points[point], &runs)?;
+        self.growth.wrote(runs.len() * transfers(plan, point), octets);
         if !self.place.holds() {
             for slot in slots {
                 self.results[slot] = None;
@@ -295,4 +310,14 @@ impl Work {
         }
         Ok(())
     }
+}
+
+/// Runs at a time.
+fn cores_or(threads: Option<usize>) -> usize {
+    threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+}
+
+/// Transfers in each run of a point.
+fn transfers(plan: &Plan, point: usize) -> usize {
+    plan.points[point].scenario.network().transfers.len()
 }

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import whyloss as wl
-from whyloss.planning import forecast
+from whyloss.planning import forecast, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,3 +36,46 @@ def test_the_command_says_what_to_expect(small: Path, tmp_path: Path, whyloss: C
     assert (told["runs"], told["in_store"], told["cores"]) == (1000, 0, 10)
     assert told["wall_s"] * 10 == told["core_s"]
     assert not (tmp_path / "out").exists()
+
+
+def test_several_sweeps_cost_what_they_cost_one_after_the_other(small: Path, tmp_path: Path) -> None:
+    sweep = wl.Sweep(wl.Scenario.load(small), runs=5)
+    one, other = (
+        forecast(sweep.with_runs(count).vary("path.rate", ["1 Mbps", "2 Mbps"]).native, tmp_path) for count in (5, 7)
+    )
+    both = total([one, other])
+    assert (both.runs, both.missing, both.points, both.tried) == (24, 24, 4, 16)
+    assert both.core_s == one.core_s + other.core_s
+    assert both.store_octets == one.store_octets + other.store_octets
+    assert total([]).core_s == 0
+
+
+def test_all_points_of_a_sweep_are_tried_where_there_is_time(small: Path, tmp_path: Path) -> None:
+    sweep = wl.Sweep(wl.Scenario.load(small)).vary("scenario.seed", list(range(20)), "seeds")
+    assert forecast(sweep.native, tmp_path, budget_s=60.0).tried == 80
+    assert forecast(sweep.native, tmp_path, budget_s=0.0).tried == 8
+
+
+def test_the_cost_of_a_paper_is_told_and_nothing_of_it_is_run(tmp_path: Path, whyloss: Callable[..., Ended]) -> None:
+    what = ("reproduce", "garcia2004", "--figure", "4", "--quick", "--store", "store")
+    told = whyloss(*what, "--plan", "--cores", "4", "--json").json
+    assert (told["paper"], told["in_store"], told["cores"]) == ("garcia2004", 0, 4)
+    assert told["core_s"] == 4 * told["wall_s"] > 0
+    assert not (tmp_path / "store").exists()
+    ended = whyloss(*what, "--json")
+    assert ended.status == 0, ended.err
+    octets = sum(path.stat().st_size for path in (tmp_path / "store").rglob("*.part"))
+    assert 0.75 * octets < told["store_octets"] < 1.25 * octets
+    again = whyloss(*what, "--plan", "--json").json
+    assert again["in_store"] == again["runs"] == told["runs"]
+    assert again["core_s"] == 0
+
+
+def test_what_does_not_go_with_a_plan_is_told(whyloss: Callable[..., Ended]) -> None:
+    for more, said in (
+        (("--cores", "4"), "--cores: goes with --plan only"),
+        (("--plan", "--until-decided"), "--plan: does not go with --until-decided"),
+        (("--plan", "--on", "kernel"), "--plan: does not go with --on kernel"),
+    ):
+        ended = whyloss("reproduce", "paul2006", *more)
+        assert (ended.status, said in ended.err) == (2, True), ended.err

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from whyloss import experiments, gains, records, studies, verdicts
+from whyloss import experiments, gains, planning, records, studies, verdicts
 from whyloss.claims import Claim, Verdict, judge
 from whyloss.figures import Curve, Figure, Style
 from whyloss.measuring import Plan, measure
@@ -27,11 +27,15 @@ from whyloss.stats import Mean, mean
 if TYPE_CHECKING:
     from distributed import Client
 
+    from whyloss.planning import Forecast
     from whyloss.verdicts import Column
 
 __all__ = ["Paper", "Reproduction", "list_papers", "load"]
 
 Progress = Callable[[int, int], None]
+
+#: Seconds that a sample of a paper's runs may take.
+SAMPLE_S = 20.0
 
 
 def list_papers() -> list[str]:
@@ -212,6 +216,32 @@ class Paper:
             after = ", ".join(str(end) for end in ends if end <= repeated)
             record["provenance"]["looks"] = f"after {after} repetitions, of {len(ends)}; corrected for all of them"
         return Reproduction(tuple(found), records.write(record, found, out), out)
+
+    def forecast(
+        self,
+        figures: list[str] | None = None,
+        *,
+        quick: bool = False,
+        out: Path,
+        store: Path,
+        readings: Sequence[str] | None = None,
+    ) -> Forecast:
+        """What :meth:`reproduce` will cost, from a sample of its runs: see :func:`whyloss.planning.forecast`.
+
+        Nothing is kept of the sample, but ``out`` gets the pattern files and sweeps. Drawing and judging take some
+        seconds more.
+
+        Raises:
+            PackError: a figure or a reading does not exist.
+        """
+        chosen = self._choose(figures)
+        claims = self._judged(chosen)
+        count = self.pack.paper.quick_repetitions if quick else self.pack.paper.repetitions
+        names = dict.fromkeys(self.pack.headline if readings is None else readings)
+        plans = [self._plan(self.pack.reading(name), chosen, claims, count, quick, out) for name in names]
+        # Readings share what does not differ between them.
+        parts = {part.sweep.native.to_recipe(): part.sweep.native for plan in plans for part in plan.parts}
+        return planning.total(planning.forecast(sweep, store, SAMPLE_S / len(parts)) for sweep in parts.values())
 
     def _reproduce_real(
         self,

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from whyloss import stats
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from whyloss import _native
 
-__all__ = ["Forecast", "forecast"]
+__all__ = ["Forecast", "forecast", "total"]
 
 #: Points that are tried, and seconds that trying them may take.
 POINTS = 64
@@ -23,13 +25,14 @@ SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What is to be expected."""
+    """What is to be expected of a sweep, or of several one after the other."""
 
     runs: int
     """Runs of the whole sweep."""
     missing: int
     """Those that are not in the store yet."""
     points: int
+    """Points of the whole sweep."""
     tried: int
     """Runs that this rests on."""
     core_s: float
@@ -45,10 +48,27 @@ class Forecast:
         return self.core_s / max(1, min(cores, self.missing))
 
 
-def forecast(sweep: _native.Sweep, store: Path) -> Forecast:
+def total(found: Iterable[Forecast]) -> Forecast:
+    """What several sweeps cost together: what is not known of one does not depend on the others."""
+    each = list(found)
+    core_s = math.fsum(one.core_s for one in each)
+    return Forecast(
+        runs=sum(one.runs for one in each),
+        missing=sum(one.missing for one in each),
+        points=sum(one.points for one in each),
+        tried=sum(one.tried for one in each),
+        core_s=core_s,
+        low_s=max(core_s - math.hypot(*(one.core_s - one.low_s for one in each)), 0.0),
+        high_s=core_s + math.hypot(*(one.high_s - one.core_s for one in each)),
+        store_octets=math.fsum(one.store_octets for one in each),
+    )
+
+
+def forecast(sweep: _native.Sweep, store: Path, budget_s: float = SECONDS) -> Forecast:
     """Tries some runs at points spread over the sweep; nothing of them is kept.
 
-    Cores are counted by the time that this process has them, so that others on the machine do not blur it.
+    It takes ``budget_s`` seconds or a little more, less where all points can be tried in less. Cores are counted by
+    the time that this process has them, so that others on the machine do not blur it.
     """
     stretches = sweep.missing(store) if store.is_dir() else _all(sweep)
     missing = sum(count for _, _, count in stretches)
@@ -68,10 +88,10 @@ def forecast(sweep: _native.Sweep, store: Path) -> Forecast:
         each.append(max(three - one, 0) / 2)
         fixed.append(max(one - each[-1], 0))
         tried += 4
-        if time.monotonic() - began > SECONDS and len(costs) > 1:
+        if time.monotonic() - began > budget_s and len(costs) > 1:
             break
     if not costs:
-        return Forecast(sweep.total(), 0, 0, 0, 0.0, 0.0, 0.0, 0.0)
+        return Forecast(sweep.total(), 0, len(sweep.points()), 0, 0.0, 0.0, 0.0, 0.0)
     cost = stats.mean(costs)
     whole = len(costs) == len(points)
     low, high = (cost.value, cost.value) if whole else cost.interval()
@@ -79,7 +99,7 @@ def forecast(sweep: _native.Sweep, store: Path) -> Forecast:
     return Forecast(
         runs=sweep.total(),
         missing=missing,
-        points=len(points),
+        points=len(sweep.points()),
         tried=tried,
         core_s=missing * cost.value,
         low_s=missing * max(low, 0.0),

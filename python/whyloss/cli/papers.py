@@ -14,6 +14,7 @@ from rich.text import Text
 from whyloss.cli.console import Command, Watch, as_json, row, say, screen, stopping, table, tell_json
 from whyloss.cli.helping import ask_for_linux
 from whyloss.cli.options import SIMULATOR_ONLY, on_options, store_option, with_own_option
+from whyloss.cli.planned import cores_option, plan_option, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,6 +80,7 @@ def _complete(_context: click.Context, _parameter: click.Parameter, begun: str) 
         "whyloss reproduce garcia2004 --until-decided     # only as many runs as the verdicts need",
         "whyloss reproduce garcia2004 --json > claims.json",
         "whyloss reproduce garcia2004 --on kernel --on engine --quick    # as root: real packets",
+        "whyloss reproduce garcia2004 --plan --cores 16    # how long it takes, how large it gets",
         "whyloss reproduce garcia2004 --on slurm --jobs 20 --job-cores 16",
     ],
 )
@@ -114,6 +116,8 @@ def _complete(_context: click.Context, _parameter: click.Parameter, begun: str) 
 )
 @with_own_option
 @store_option
+@plan_option
+@cores_option
 @as_json
 def reproduce(
     paper: str,
@@ -127,6 +131,8 @@ def reproduce(
     parallel: int,
     own: tuple[Path, ...],
     store: Path,
+    plan: bool,
+    cores: int | None,
     as_json: bool,
 ) -> None:
     """Run the experiments of a paper, draw its figures and judge its claims.
@@ -158,6 +164,15 @@ def reproduce(
     if own and on:
         raise click.BadParameter(f"does not go with --on {on[0]}: {SIMULATOR_ONLY}", param_hint="--with")
     folder = out or Path("out") / "-".join([chosen.name, *on])
+    taken = (chosen.readings if all_readings else list(readings)) or None
+    if plan:
+        if on or until_decided:
+            other = "--until-decided" if until_decided else f"--on {on[0]}"
+            raise click.BadParameter(f"does not go with {other}", param_hint="--plan")
+        with stopping(lambda: "nothing is kept of the sample"):
+            cost = chosen.forecast(list(figures) or None, quick=quick, out=folder, store=store, readings=taken)
+        show({"paper": chosen.name}, cost, cores, as_json)
+        return
     watch = Watch(f"reproducing {chosen.name}")
 
     def kept() -> str:
@@ -170,7 +185,7 @@ def reproduce(
             out=folder,
             store=store,
             progress=watch.count,
-            readings=(chosen.readings if all_readings else list(readings)) or None,
+            readings=taken,
             until_decided=until_decided,
             on=on,
             parallel=parallel,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from whyloss.cli.options import (
     threads_option,
     with_option,
 )
+from whyloss.cli.planned import cores_option, plan_option, show
 
 if TYPE_CHECKING:
     from whyloss.precision import Known
@@ -75,14 +75,8 @@ PRECISION = "precision.json"
 @any_store_option
 @threads_option
 @on_options()
-@click.option(
-    "--plan", is_flag=True, help="Run only a sample, and say how long everything takes and how large it gets."
-)
-@click.option(
-    "--cores",
-    type=click.IntRange(min=1),
-    help="With --plan: on so many cores.  [default: those of this machine]",
-)
+@plan_option
+@cores_option
 @as_json
 def sweep(
     file: Path,
@@ -105,13 +99,11 @@ def sweep(
     what is new is computed.
     """
     chosen = _until(load_sweep(file).with_arguments(list(sets)), precision, quantity, against, budget)
-    if cores is not None and not plan:
-        raise click.BadParameter("goes with --plan only", param_hint="--cores")
     if isinstance(store, str) and (plan or where.cluster is None):
         raise click.BadParameter("a bucket goes with --on, and not with --plan", param_hint="--store")
     if plan:
         assert isinstance(store, Path)
-        _plan(chosen, store, cores or os.cpu_count() or 1, as_json)
+        _plan(chosen, store, cores, as_json)
         return
     folder = out or Path("out") / chosen.name
     watch = Watch(f"sweeping {chosen.name}")
@@ -212,37 +204,14 @@ def _show_known(chosen: Sweep, known: Known, folder: Path, as_json: bool) -> Non
     say(f"tables: {folder}")
 
 
-def _plan(chosen: Sweep, store: Path, cores: int, as_json: bool) -> None:
+def _plan(chosen: Sweep, store: Path, cores: int | None, as_json: bool) -> None:
     """Says what the sweep will cost."""
     from whyloss.planning import forecast
 
     with stopping(lambda: "nothing is kept of the sample"):
         found = forecast(chosen.native, store)
-    told = {
-        "sweep": chosen.name,
-        "runs": found.runs,
-        "in_store": found.runs - found.missing,
-        "points": len(chosen.native.points()),
-        "sample": found.tried,
-        "core_s": found.core_s,
-        "core_s_low": found.low_s,
-        "core_s_high": found.high_s,
-        "cores": cores,
-        "wall_s": found.wall_s(cores),
-        "store_octets": found.store_octets,
-    }
-    if as_json:
-        tell_json(told)
-        return
-    listing = table("", "what", ">expected")
-    row(listing, "runs", f"{found.runs:,} at {told['points']:,} points")
-    row(listing, "in the store already", f"{told['in_store']:,}")
-    row(listing, "time of one core", f"{found.core_s:.3g} s ({found.low_s:.3g} … {found.high_s:.3g} s)")
-    row(listing, f"time on {cores:,} cores", f"{found.wall_s(cores):.3g} s")
-    row(listing, "what the store grows by", f"{found.store_octets / 1e6:.3g} MB")
-    screen.print(listing)
-    say(f"from {found.tried} runs; the interval is of 95 %, as points differ")
-    if wish := chosen.precision:
+    show({"sweep": chosen.name}, found, cores, as_json)
+    if (wish := chosen.precision) and not as_json:
         share = f"± {100 * wish.share:g} %"
         say(
             f"these are the runs before the first look; {share} takes as many more as it needs, {wish.budget:,} at most"

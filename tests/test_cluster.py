@@ -55,6 +55,14 @@ def test_a_cluster_gives_the_same_tables_in_a_shared_folder_and_sent_back(
     assert again.losses.to_polars().equals(wanted.losses.to_polars())
 
 
+def test_tables_that_cannot_be_held_are_refused_before_the_cluster_computes(
+    small: Path, tmp_path: Path, client: Client
+) -> None:
+    with pytest.raises(wl.WhylossError, match=r"no room: the tables of 2000000000 transfers take .* GB of memory"):
+        sweep(small, runs=1_000_000_000).run(client, store=tmp_path / "store")
+    assert not list((tmp_path / "store").rglob("*.part"))
+
+
 def test_tables_of_a_cluster_are_written_without_being_held(small: Path, tmp_path: Path, client: Client) -> None:
     sweep(small).run().save(tmp_path / "held")
     for number, store in enumerate((tmp_path / "store", None)):

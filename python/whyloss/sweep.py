@@ -259,6 +259,7 @@ class Sweep:
             return Results(self._native.run(folder, threads, progress or None), lambda: self._native)
         from whyloss import cluster
 
+        self._native.check_held()
         native = cluster.run(
             self._native,
             client,

@@ -73,4 +73,5 @@ pub use tables::Tables;
 pub use tree::{Located, Value};
 pub use whyloss_sim::{NoticedLoss, Stretch};
 pub use wires::{Direction, Wires};
+pub use work::check_held;
 pub use workload::TcpTransfer;

@@ -87,7 +87,7 @@ impl Work {
     pub fn carry_out(plan: &Plan, place: Place, threads: Option<usize>, control: &mut Control<'_>) -> Result<Self, Error> {
         let started = Instant::now();
         if place.holds() {
-            check_tables((0..plan.points.len()).map(|point| plan.points[point].runs.len() * transfers(plan, point)).sum())?;
+            check_held(plan)?;
         }
         let mut work = Self::prepare(plan, place, &control.cancel)?;
         let largest = work.missing.iter().map(|job| transfers(plan, job.point)).max().unwrap_or(0);
@@ -315,6 +315,11 @@ impl Work {
 /// Runs at a time.
 fn cores_or(threads: Option<usize>) -> usize {
     threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+}
+
+/// Refuses a plan whose tables cannot be held in memory.
+pub fn check_held(plan: &Plan) -> Result<(), Error> {
+    check_tables((0..plan.points.len()).map(|point| plan.points[point].runs.len() * transfers(plan, point)).sum())
 }
 
 /// Transfers in each run of a point.

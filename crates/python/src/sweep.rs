@@ -243,6 +243,11 @@ impl Sweep {
         Ok(whyloss_lab::part_stems(&self.plan(py)?))
     }
 
+    /// Raises an error if its tables cannot be held in memory.
+    fn check_held(&self, py: Python<'_>) -> PyResult<()> {
+        whyloss_lab::check_held(&self.plan(py)?).map_err(|error| raise(&error))
+    }
+
     /// Runs what is not in the store yet, on `threads` threads.
     #[pyo3(signature = (store = None, threads = None, progress = None))]
     fn run(

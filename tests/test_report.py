@@ -108,6 +108,58 @@ def plain_figure(label: str = "1 flow") -> dict[str, Any]:
     }
 
 
+def test_many_pictures_are_drawn_by_several_processes_with_the_same_bytes(
+    figure: Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = [path.read_bytes() for path in plots.save(figure, tmp_path / "alone")]
+    mine: list[Path] = []
+    save = plots.save
+
+    def counted(figure: Figure, stem: Path) -> list[Path]:
+        mine.append(stem)
+        return save(figure, stem)
+
+    monkeypatch.setattr(plots, "save", counted)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    stems = [tmp_path / f"{number}" for number in range(16)]
+    plots.save_all([(figure, stem) for stem in stems])
+    assert mine == stems[::2]
+    assert all([stem.with_suffix(end).read_bytes() for end in (".svg", ".png")] == here for stem in stems)
+
+
+def test_what_another_process_cannot_draw_is_told(
+    figure: Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    stems = [tmp_path / f"{number}" for number in range(16)]
+    stems[7] = tmp_path / "no such folder" / "7"
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        plots.save_all([(figure, stem) for stem in stems])
+
+
+def test_no_process_goes_on_drawing_when_drawing_is_stopped(
+    figure: Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+
+    def stopped(_figure: Figure, _stem: Path) -> list[Path]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    monkeypatch.setattr(plots, "save", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        plots.save_all([(figure, tmp_path / f"{number}") for number in range(24)])
+    assert len(started) == 2
+    assert all(process.returncode not in (None, 0) for process in started)
+    assert not list(tmp_path.glob(".*part*"))
+
+
 def test_pictures_are_the_same_bytes_for_the_same_data(figure: Figure, tmp_path: Path) -> None:
     first = [path.read_bytes() for path in plots.save(figure, tmp_path / "a")]
     again = [path.read_bytes() for path in plots.save(figure, tmp_path / "b")]

@@ -123,11 +123,12 @@ def write(content: dict[str, Any], found: Iterable[Found], out: Path) -> Path:
     The figures of a reading with a name lie in a folder of this name.
     """
     found = tuple(found)
+    pictures: list[tuple[Figure, Path]] = []
     for one in found:
-        pictures = out / "figures" / one.reading.name
-        pictures.mkdir(parents=True, exist_ok=True)
-        for figure in one.figures:
-            plots.save(figure, pictures / f"figure-{figure.id}")
+        place = out / "figures" / one.reading.name
+        place.mkdir(parents=True, exist_ok=True)
+        pictures += [(figure, place / f"figure-{figure.id}") for figure in one.figures]
+    plots.save_all(pictures)
     _points(found, out / "points.csv")
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     files.write(out / "reproduction.json", text + "\n")

@@ -15,16 +15,22 @@ if TYPE_CHECKING:
     from conftest import Ended
 
 
+def _core_s(sweep: wl.Sweep) -> float:
+    began = time.process_time()
+    sweep.run(threads=1)
+    return time.process_time() - began
+
+
 def test_a_forecast_is_near_what_it_takes(small: Path, tmp_path: Path) -> None:
     scenario = wl.Scenario.load(small).replace({"flow[0].size": "3 MB"})
     sweep = wl.Sweep(scenario, runs=40).vary("path.rate", ["2 Mbps", "4 Mbps", "8 Mbps"])
     found = forecast(sweep.native, tmp_path / "store")
     assert (found.runs, found.missing, found.points, found.tried) == (120, 120, 3, 12)
-    began = time.process_time()
-    sweep.run(store=tmp_path / "store", threads=1)
-    took = time.process_time() - began
-    # Twelve runs of some milliseconds on a machine that does other things too.
-    assert 0.4 * took < found.core_s < 2.5 * took
+    # Runs of some milliseconds in a process that does other things too: the least of a few looks is theirs.
+    said = min(forecast(sweep.native, tmp_path / "store").core_s for _ in range(3))
+    took = min(_core_s(sweep) for _ in range(3))
+    assert 0.4 * took < said < 2.5 * took
+    sweep.run(store=tmp_path / "store")
     octets = sum(path.stat().st_size for path in (tmp_path / "store").rglob("*.part"))
     assert 0.7 * octets < found.store_octets < 1.4 * octets
     assert forecast(sweep.native, tmp_path / "store").missing == 0

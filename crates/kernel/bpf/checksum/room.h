@@ -63,7 +63,9 @@ int wl_make_room(struct __sk_buff *skb)
 	if (len < WL_OPTIONS_MAX && !(receiver && receiver->squeezed))
 		return WL_NEXT;
 	flow = bpf_map_lookup_elem(&wl_flows, &agreed->ends);
-	if (!flow || !flow->tail || bpf_skb_load_bytes(skb, at + WL_HEADER, before, len) || !wl_room_blocks(before, len))
+	// Twice from the packet: verifiers up to 6.18 refuse a copy of octets that a loop then writes here and there.
+	if (!flow || !flow->tail || bpf_skb_load_bytes(skb, at + WL_HEADER, before, len) || !wl_room_blocks(before, len) ||
+	    bpf_skb_load_bytes(skb, at + WL_HEADER, after, len))
 		return WL_NEXT;
 	wl_view_of(&view, tp);
 	if (bpf_ntohl(tcp.ack_seq) != view.next)
@@ -74,7 +76,6 @@ int wl_make_room(struct __sk_buff *skb)
 	if (!receiver || !wl_receiver_choose(receiver, &view) || !wl_is_urgent(receiver))
 		return WL_NEXT;
 	size = wl_write_waiting(option, receiver, &view);
-	__builtin_memcpy(after, before, sizeof(before));
 	if (!wl_room_make(after, len, option, size))
 		return WL_NEXT;
 	// Nothing is to be done where the device computes the checksum: that of the addresses, which stands there, is as before.

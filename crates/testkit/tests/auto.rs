@@ -118,7 +118,7 @@ fn beside_four(scheme: &str, queue: u32, seed: u64) -> f64 {
 
 #[test]
 fn it_does_not_starve_beside_four_cubic_flows() {
-    for queue in [17, 67] {
+    for queue in [5, 8, 17, 67] {
         let (mut fair, mut ours) = (0.0, 0.0);
         for seed in 0..4 {
             fair += beside_four("cubic", queue, seed);

@@ -17,6 +17,9 @@
 // looks whether it still has to.
 #define WL_AUTO_PRESSED 3
 #define WL_AUTO_LOOK 128
+// The same after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
+#define WL_AUTO_LOOK_AFTER_LOSS 32
+#define WL_AUTO_CALM 8
 // Sixteenths of the window that every other round adds while there is no queue, at first and at most: each time they double. The round between shows
 // what came of it.
 #define WL_AUTO_STEP 1
@@ -45,7 +48,8 @@ struct wl_auto {
 	u32 saved; // the window before a reduction, should it prove wrong
 	u32 more_than; // a least delay above this says that the latest cut did little
 	u32 fraction; // of the window, in 2^-32 segments, beside what CUBIC keeps
-	u32 rounds; // of competing
+	u32 left; // rounds of competing
+	u32 quiet; // rounds of competing since congestion was answered
 	u32 burst; // segments that leave at once
 	u8 mode;
 	u8 pressed; // cuts in a row that hardly shortened the queue
@@ -148,6 +152,13 @@ WL_CORE void wl_auto_alone(struct wl_auto *control)
 	control->settled = 0;
 }
 
+WL_CORE void wl_auto_compete(struct wl_auto *control, u32 rounds)
+{
+	control->mode = WL_COMPETING;
+	control->left = rounds;
+	control->quiet = 0;
+}
+
 // A queue stands of which others may be the owners. The window falls by what it is too long, and by half at most.
 WL_CORE void wl_auto_shorten(struct wl_auto *control, struct wl_window *window, u32 least, u32 aimed_at)
 {
@@ -164,8 +175,7 @@ WL_CORE void wl_auto_shorten(struct wl_auto *control, struct wl_window *window, 
 	if (!pressed)
 		control->competed = cwnd;
 	if (pressed >= WL_AUTO_PRESSED) {
-		control->mode = WL_COMPETING;
-		control->rounds = 0;
+		wl_auto_compete(control, WL_AUTO_LOOK);
 		// Back to what it had, by slow start.
 		window->ssthresh = wl_threshold(wl_max(control->competed, cwnd));
 		return;
@@ -248,18 +258,23 @@ WL_STAGE int wl_auto_end_round(struct wl_auto *control WL_GIVEN, struct wl_windo
 		return 0;
 	if (control->mode == WL_ALONE) {
 		wl_auto_steer(control, window, least, ack->limited);
-	} else if (++control->rounds >= WL_AUTO_LOOK || least < wl_auto_base(control) + wl_auto_target(control) / 4) {
-		wl_auto_alone(control);
+		return window->cwnd != cwnd;
 	}
+	control->left--;
+	control->quiet++;
+	if (!control->left || (control->quiet >= WL_AUTO_CALM && least < wl_auto_base(control) + wl_auto_target(control) / 4))
+		wl_auto_alone(control);
 	return window->cwnd != cwnd;
 }
 
-// Losses speak for congestion.
-WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, const struct wl_ack *ack, u32 flight)
+// Losses or a router's mark speak for congestion.
+WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, const struct wl_ack *ack, const struct wl_news *news)
 {
-	struct wl_loss loss = { .now = ack->now, .cwnd = window->cwnd, .flight = flight, .srtt = ack->srtt };
+	struct wl_loss loss = { .now = ack->now, .cwnd = window->cwnd, .flight = news->flight, .srtt = ack->srtt };
 	int climbing = window->cwnd < window->ssthresh;
-	int holds = control->mode == WL_ALONE && wl_blame_is_corruption(&control->blame);
+	// Where nothing tells of a queue but many are lost, the rate says how much is too much.
+	int queued = news->marked || control->blame.due;
+	int holds = control->mode == WL_ALONE && (wl_blame_is_corruption(&control->blame) || !queued);
 	u32 floor = climbing || holds ? wl_auto_fill(control, control->filling.base) : 0, target;
 
 	wl_cubic_save(&control->cubic);
@@ -274,12 +289,14 @@ WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, c
 	control->careful = !holds;
 	control->step = WL_AUTO_STEP;
 	control->fraction = 0;
+	if (!climbing && !holds)
+		wl_auto_compete(control, control->mode == WL_COMPETING ? control->left : WL_AUTO_LOOK_AFTER_LOSS);
 }
 
 // Segments are taken for lost. Returns how many of them came while the queue was full.
 WL_CORE u32 wl_auto_place(struct wl_auto *control, u32 segments)
 {
-	return wl_filling_lost(&control->filling, segments, wl_auto_halves(control, 2));
+	return wl_filling_lost(&control->filling, segments, wl_auto_halves(control, 2), control->mode == WL_COMPETING);
 }
 
 // Nobody has explained these losses, of which `full` came while the queue was full.
@@ -315,13 +332,14 @@ WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *win
 		// An answer that is repaired is history: sequence numbers wrap.
 		control->owes = 0;
 		if (wl_blame_congested(&control->blame) || news->marked) {
-			wl_auto_reduce(control, window, ack, news->flight);
+			wl_auto_reduce(control, window, ack, news);
 			reduced = 1;
 		}
 	}
 	if (window->cwnd < window->ssthresh || control->mode == WL_COMPETING || (control->room && wl_auto_careful(control))) {
 		grown.acked = ack->delivered;
-		grown.in_recovery = 0;
+		// Beside others it does not grow while it repairs what it has answered.
+		grown.in_recovery = control->mode == WL_COMPETING && !open;
 		wl_cubic_grow(&control->cubic, window, &grown);
 	}
 	wl_auto_end_slow_start(control, window);

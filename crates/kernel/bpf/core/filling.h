@@ -133,6 +133,7 @@ struct wl_place_of {
 	u32 speak; // for congestion, of those looked at
 	u32 latest; // whether the latest does
 	u32 stands; // there is more than two segments' delay
+	u32 competing; // others fill the queue
 };
 
 WL_STEP wl_filling_step(u32 round, struct wl_place_of *at)
@@ -142,17 +143,18 @@ WL_STEP wl_filling_step(u32 round, struct wl_place_of *at)
 	if (round >= at->segments)
 		return 1;
 	at->filling->places += (at->place - at->filling->places) >> 3;
-	at->latest = at->stands && at->place > half && at->filling->places > half;
+	at->latest = at->stands && (at->competing ? at->place > 0 : at->place > half && at->filling->places > half);
 	at->speak += at->latest;
 	return 0;
 }
 
 // Segments are lost, which take `unit` each at the rate delivered. Returns how many of them speak for congestion: the queue is about as long as it
-// ever was lately, and so it was when others were lost. A delay of two segments is no queue.
-WL_STAGE u32 wl_filling_lost(struct wl_filling *filling WL_GIVEN, u32 segments, u32 unit)
+// ever was lately, and so it was when others were lost. Where others fill it (`competing`), it is enough that it is longer than its mean. A delay of
+// two segments is no queue.
+WL_STAGE u32 wl_filling_lost(struct wl_filling *filling WL_GIVEN, u32 segments, u32 unit, u32 competing)
 {
 	u32 samples = filling->past.samples + filling->now.samples, most = wl_max(filling->past.longest, filling->now.longest);
-	struct wl_place_of at = { filling, 0, segments, 0, 0, 0 };
+	struct wl_place_of at = { .filling = filling, .segments = segments, .competing = competing };
 	u32 now = 0, mean, i;
 
 	if (!filling->base || !samples)

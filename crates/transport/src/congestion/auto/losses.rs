@@ -61,6 +61,11 @@ impl Losses {
         open && (self.due || many)
     }
 
+    /// One of those that have to be answered came while the queue was full.
+    pub fn came_at_full_queue(&self) -> bool {
+        self.due
+    }
+
     pub fn answered(&mut self) {
         (self.due, self.round_lost, self.corruptions) = (false, 0, 0);
     }

@@ -23,7 +23,7 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
         idea: "Delay tells how much of the window waits, so the window needs no loss to stop growing. A loss is a sign of congestion if it comes when the \
                queue is as long as it ever gets, and a sign of corruption if it comes at any other time.",
         formula: "alone: W = W (base + target) / least delay of the round, target = clamp(base / 8, 0.5 ms, 4 ms), or 1.5 segments; a loss is congestion if the \
-                  delay around it is above (mean + max) / 2 of 16 rounds; then W = 0.7 W, and no less than rate x base where corruption is more frequent",
+                  delay around it is above (mean + max) / 2 of 16 rounds, and above the mean where others compete; then W = 0.7 W, and no less than rate x base where corruption is more frequent",
         threshold: "",
         fails: "Where the queue holds a segment or two, delay says nothing: most losses then pass for corruption until a quarter of what is sent is lost.",
         errata: "",
@@ -58,6 +58,9 @@ impl Build<dyn CongestionControl> for Settings {
 /// looks whether it still has to.
 const PRESSED: u32 = 3;
 const LOOK: u32 = 128;
+/// The same after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
+const LOOK_AFTER_LOSS: u32 = 32;
+const CALM: u32 = 8;
 /// The part of the window that every other round adds while there is no queue, at first and at most: each time it doubles. The round between shows what
 /// came of it.
 const STEP: f64 = 1.0 / 16.0;
@@ -76,8 +79,8 @@ const PACE: f64 = 1.1;
 enum Mode {
     /// The queue is its own. Cuts in a row that hardly shortened it, and the delay that the latest one should have brought.
     Alone { pressed: u32, cut: Option<Cut> },
-    /// It is others': rounds of competing.
-    Competing { rounds: u32 },
+    /// It is others': rounds of competing that are left, and rounds since congestion was answered.
+    Competing { left: u32, quiet: u32 },
 }
 
 /// The window was cut to shorten the queue.
@@ -215,7 +218,7 @@ impl Auto {
             self.competed = window.cwnd();
         }
         if pressed >= PRESSED {
-            self.mode = Mode::Competing { rounds: 0 };
+            self.mode = Mode::Competing { left: LOOK, quiet: 0 };
             // Back to what it had, by slow start.
             window.set_ssthresh(self.competed.max(window.cwnd()));
             return;
@@ -252,31 +255,41 @@ impl Auto {
         let (Some(least), Some(base)) = (least, base) else { return };
         match &mut self.mode {
             Mode::Alone { .. } => self.steer(window, ack, least, base),
-            Mode::Competing { rounds } => {
-                *rounds += 1;
-                let over = *rounds >= LOOK;
-                if over || least.saturating_sub(base) < self.target(base, window.mss()) / 4 {
+            Mode::Competing { left, quiet } => {
+                *left -= 1;
+                *quiet += 1;
+                let (over, calm) = (*left == 0, *quiet >= CALM);
+                if over || calm && least.saturating_sub(base) < self.target(base, window.mss()) / 4 {
                     self.mode = ALONE;
                 }
             }
         }
     }
 
-    /// Losses speak for congestion.
-    fn reduce(&mut self, window: &mut Window, path: &Path) {
+    fn competes(&self) -> bool {
+        matches!(self.mode, Mode::Competing { .. })
+    }
+
+    /// Losses or a router's mark speak for congestion.
+    fn reduce(&mut self, window: &mut Window, path: &Path, marked: bool) {
         self.answered = path.nxt;
         self.saved = window.cwnd();
         let climbing = window.in_slow_start();
         let threshold = self.cubic.threshold(window, path);
         let fill = self.queue.base().map_or(0, |base| self.path_fill(base));
-        let alone = matches!(self.mode, Mode::Alone { .. });
-        let holds = alone && self.losses.corruption_prevails();
+        // Where nothing tells of a queue but many are lost, the rate says how much is too much.
+        let queued = marked || self.losses.came_at_full_queue();
+        let holds = !self.competes() && (self.losses.corruption_prevails() || !queued);
         let floor = if climbing || holds { fill } else { 0 };
         let target = threshold.max(floor).min(window.cwnd());
         window.set_ssthresh(target);
         window.set_cwnd(target);
         self.losses.answered();
         (self.careful, self.step) = (!holds, STEP);
+        if !climbing && !holds {
+            let left = if let Mode::Competing { left, .. } = self.mode { left } else { LOOK_AFTER_LOSS };
+            self.mode = Mode::Competing { left, quiet: 0 };
+        }
     }
 
     fn set_pace(&mut self, window: &Window, path: &Path) {
@@ -314,11 +327,13 @@ impl CongestionControl for Auto {
         self.losses.on_delivered(ack.delivered);
         let open = path.una >= self.answered;
         if open && ack.ece || self.losses.congested(open) {
-            self.reduce(window, path);
+            self.reduce(window, path, ack.ece);
         }
-        let grows = window.in_slow_start() || matches!(self.mode, Mode::Competing { .. }) || self.room && self.careful();
+        let grows = window.in_slow_start() || self.competes() || self.room && self.careful();
         if grows {
-            self.cubic.on_ack(window, &Ack { in_recovery: false, acked: ack.delivered, ..*ack });
+            // Beside others it does not grow while it repairs what it has answered.
+            let in_recovery = self.competes() && !open;
+            self.cubic.on_ack(window, &Ack { in_recovery, acked: ack.delivered, ..*ack });
         }
         self.end_slow_start(window);
         if path.una >= self.until {
@@ -330,7 +345,7 @@ impl CongestionControl for Auto {
     fn on_lost(&mut self, window: &Window, lost: &LostSegment, _path: &Path) {
         if lost.start >= self.answered {
             let unit = self.segment_time(window.mss());
-            let full = self.queue.on_lost(unit);
+            let full = self.queue.on_lost(unit, self.competes());
             self.losses.on_lost(lost.octets, full);
         }
     }

@@ -63,14 +63,16 @@ impl Queue {
     }
 
     /// A segment is lost. Whether that speaks for congestion: the queue is about as long as it ever was lately, and so it was when others were lost.
-    /// Segments take `unit` at the rate delivered; a delay of two of them is no queue.
-    pub fn on_lost(&mut self, unit: Duration) -> bool {
+    /// Where others fill it (`competing`), it is enough that it is longer than its mean. Segments take `unit` at the rate delivered; a delay of two of
+    /// them is no queue.
+    pub fn on_lost(&mut self, unit: Duration, competing: bool) -> bool {
         let lately = self.lately.extent();
         let (Some(base), now) = (self.base(), self.around.extent().max()) else { return true };
         let (mean, max) = (lately.mean().max(base.as_nanos()), lately.max());
         // Where between the mean and the longest delay: a loss that has nothing to do with the queue lies at the mean, on average.
         let place = if max > mean { ((now as f64 - mean as f64) / (max - mean) as f64).clamp(-1.0, 1.0) } else { 0.0 };
         self.places += (place - self.places) * PLACE_GAIN;
-        place > FULL && self.places > FULL && now > base.as_nanos() + 2 * unit.as_nanos()
+        let full = if competing { place > 0.0 } else { place > FULL && self.places > FULL };
+        full && now > base.as_nanos() + 2 * unit.as_nanos()
     }
 }

@@ -21,16 +21,27 @@ const UNIT: Duration = Duration::from_millis(1);
 #[test]
 fn a_loss_at_a_full_queue_speaks_for_congestion_and_one_at_an_empty_queue_does_not() {
     let mut queue = Queue::new(Duration::from_secs(30));
-    assert!(queue.on_lost(UNIT), "nothing is known: it yields");
+    assert!(queue.on_lost(UNIT, false), "nothing is known: it yields");
     told(&mut queue, &[20; 20]);
     told(&mut queue, &[40; 20]);
     // The mean is 30, the longest 40: full from 35 on.
-    assert!(queue.on_lost(UNIT));
+    assert!(queue.on_lost(UNIT, false));
     told(&mut queue, &[34; 8]);
-    assert!(!queue.on_lost(UNIT));
+    assert!(!queue.on_lost(UNIT, false));
     told(&mut queue, &[37; 8]);
-    assert!(queue.on_lost(UNIT));
-    assert!(!queue.on_lost(UNIT * 9), "17 ms are less than two segments of 9 ms");
+    assert!(queue.on_lost(UNIT, false));
+    assert!(!queue.on_lost(UNIT * 9, false), "17 ms are less than two segments of 9 ms");
+}
+
+#[test]
+fn beside_others_a_loss_at_a_queue_longer_than_its_mean_speaks_for_congestion() {
+    let mut queue = Queue::new(Duration::from_secs(30));
+    told(&mut queue, &[20; 20]);
+    told(&mut queue, &[40; 20]);
+    told(&mut queue, &[33; 8]);
+    assert!(!queue.on_lost(UNIT, false) && queue.on_lost(UNIT, true), "the mean is 31, the longest 40");
+    told(&mut queue, &[29; 8]);
+    assert!(!queue.on_lost(UNIT, true));
 }
 
 #[test]
@@ -40,11 +51,11 @@ fn losses_that_come_at_any_queue_are_not_believed_when_one_meets_a_full_one() {
     told(&mut queue, &[40; 40]);
     for _ in 0..8 {
         told(&mut queue, &[30; 8]);
-        assert!(!queue.on_lost(UNIT), "at the mean");
+        assert!(!queue.on_lost(UNIT, false), "at the mean");
     }
     told(&mut queue, &[40; 8]);
-    assert!(!queue.on_lost(UNIT), "one of nine says little");
-    assert!((0..9).any(|_| queue.on_lost(UNIT)), "(7/8)^9 = 0.3: ten in a row do");
+    assert!(!queue.on_lost(UNIT, false), "one of nine says little");
+    assert!((0..9).any(|_| queue.on_lost(UNIT, false)), "(7/8)^9 = 0.3: ten in a row do");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
 # Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python worlds cores reporting soak soak-capture bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs grid model model-captures lock sdist wheel clean distclean
+.PHONY: help setup demo test test-rust test-python worlds cores reporting soak soak-capture kernels kernel-grid bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs grid model model-captures lock sdist wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -67,6 +67,15 @@ soak-capture: ## Read a capture of SOAK_PACKETS packets through a pipe, with mem
 	$(CARGO) build --release --locked -p whyloss-bench --bin capture
 	$(PYTHON) tools/capture_soak.py $(or $(CARGO_TARGET_DIR),target)/release/capture --packets $(SOAK_PACKETS) --snap $(SOAK_SNAP) \
 		--out out/capture-soak.csv
+
+kernels: $(VENV)-vm/bin/vng ## Run the kernel part's tests on each kernel of the folder KERNELS, in virtual machines (an hour); needs qemu
+	@test -n "$(KERNELS)" || { echo 'error: name a folder of kernels: make kernels KERNELS=folder; docs/kernel.md says how to fill it' >&2; exit 2; }
+	$(PYTHON) tools/virtual_machine.py $(KERNELS) --tests
+
+kernel-grid: build $(VENV)-vm/bin/vng ## Measure the kernel's controls on a kernel of the folder KERNELS, by a clock that counts instructions (hours); writes docs/what-to-use/kernel-grid.md
+	@test -n "$(KERNELS)" || { echo 'error: name a folder of kernels: make kernel-grid KERNELS=folder; docs/kernel.md says how to fill it' >&2; exit 2; }
+	mkdir -p out
+	$(PYTHON) tools/virtual_machine.py $(KERNELS) --writable out --writable docs/what-to-use -- $(BIN)/python tools/grid.py --kernel
 
 soak: ## Load, unload and kill the kernel part's loader SOAK_ROUNDS times each, under traffic; needs root
 	WHYLOSS_SOAK=$(SOAK_ROUNDS) $(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test lifecycle --test traffic
@@ -183,7 +192,12 @@ clean: ## Remove build products and results, keep the Python environment
 	rm -f python/whyloss/_native*.so
 
 distclean: clean ## Remove everything that is not in the repository
-	rm -rf $(VENV) $(VENV)-training
+	rm -rf $(VENV) $(VENV)-training $(VENV)-vm
+
+$(VENV)-vm/bin/vng: tools/virtual-machine-requirements.txt
+	test -x $(VENV)-vm/bin/python || $(PYTHON) -m venv $(VENV)-vm
+	$(VENV)-vm/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
 
 # Stops what needs the Python environment where there is none.
 .PHONY: .ready

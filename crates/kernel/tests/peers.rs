@@ -139,7 +139,8 @@ fn engine_and_kernel_understand_each_others_reports() {
     let before = reports();
     let (mbps, outcome, counts) = kernel_to_engine(&loaded, &link);
     let (stats, after) = (outcome.stats, reports());
-    println!("kernel to engine: {mbps:.2} Mbit/s, Reno {reno:.2}; {stats:?}; {counts:?}");
+    let told: Vec<_> = after.iter().map(|(name, count)| (name, count - before[name])).filter(|(_, count)| *count > 0).collect();
+    println!("kernel to engine: {mbps:.2} Mbit/s, Reno {reno:.2}; {stats:?}; {counts:?}; {told:?}");
     assert!(after["agreed"] > before["agreed"], "{after:?}");
     assert!(stats.damaged_received > 30 && stats.reports_sent > 30, "{stats:?}");
     assert!(after["nonces"] - before["nonces"] > OCTETS / 1500, "{after:?}");

@@ -13,26 +13,19 @@
 
 extern void *bpf_cast_to_kern_ctx(void *context) __ksym;
 
-// Puts what was chosen in place of SACK blocks, in the form that takes least. Returns how many reports it is.
-static __always_inline u32 wl_put_waiting(u8 *octets, u32 len, struct wl_receiver *receiver, const struct wl_view *view)
+// Puts the report that was chosen in place of SACK blocks, in the form that takes least: of one block, as a rule. Returns whether it did.
+static __always_inline int wl_put_waiting(u8 *octets, u32 len, struct wl_receiver *receiver, const struct wl_view *view)
 {
 	struct wl_damage *first = wl_receiver_listed(receiver, 0);
 	u8 option[WL_ROOM_MOST] = {};
 	struct wl_report report;
-	u32 i;
 
 	if (!wl_damage_serves(first, view->next)) {
 		wl_receiver_report(receiver, view, first, &report);
 		return wl_room_make(octets, len, option, wl_report_write(option, &report));
 	}
-	for (i = 0; i < WL_ROOM_WORDS; i++)
-		if (i < receiver->listed)
-			wl_word_write(option, i, wl_damage_word(wl_receiver_listed(receiver, i), view->next));
-	i = wl_min(receiver->listed, WL_ROOM_WORDS);
-	wl_put_head(option, WL_WORDS_LEN(i));
-	if (wl_room_make(octets, len, option, WL_WORDS_LEN(i)))
-		return i;
 	wl_put_head(option, WL_WORDS_LEN(1));
+	wl_word_write(option, 0, wl_damage_word(first, view->next));
 	return wl_room_make(octets, len, option, WL_WORDS_LEN(1));
 }
 
@@ -42,7 +35,6 @@ static __always_inline int wl_room_report(struct bpf_sock *sk, struct tcp_sock *
 	struct wl_receiver *receiver = bpf_sk_storage_get(&wl_receivers, sk, 0, 0);
 	struct wl_flow *flow;
 	struct wl_view view;
-	u32 reports;
 
 	// Where nothing is left the kernel asks `sockops` for nothing.
 	if (len < WL_OPTIONS_MAX && !(receiver && receiver->squeezed))
@@ -56,13 +48,14 @@ static __always_inline int wl_room_report(struct bpf_sock *sk, struct tcp_sock *
 	flow->next = view.next;
 	flow->window = view.window;
 	receiver = wl_receiver_of(sk, tp, agreed, flow, &view);
-	if (!receiver || !wl_receiver_choose(receiver, &view, agreed->words ? WL_ROOM_WORDS : 1) || !wl_is_urgent(receiver))
+	if (!receiver || !wl_receiver_choose(receiver, &view, 1) || !wl_is_urgent(receiver))
 		return 0;
-	reports = wl_put_waiting(octets, len, receiver, &view);
-	if (!reports)
+	if (!wl_put_waiting(octets, len, receiver, &view))
 		return 0;
 	wl_report_add(wl_reports_made_room, 1);
-	wl_did_list(receiver, reports, tp, view.now);
+	if (wl_damage_serves(wl_receiver_listed(receiver, 0), view.next))
+		wl_report_add(wl_reports_compact, 1);
+	wl_did_report(wl_receiver_listed(receiver, 0), tp, view.now);
 	return 1;
 }
 

@@ -8,8 +8,6 @@
 
 #define WL_SACK_BLOCK 8
 #define WL_ROOM_MOST 16
-// Words that it has room for.
-#define WL_ROOM_WORDS 3
 // Two no-operations and the head of the option, as Linux writes it; and the timestamps that can stand before it.
 #define WL_SACK_HEAD 4
 #define WL_TIMESTAMPS 12

@@ -290,8 +290,10 @@ fn read_compact(word: u32) -> CompactReport {
 
 /// Reads numbers of four octets: a nonce first, or none, and compact reports.
 fn read_words(options: &mut Options, data: &[u8]) -> bool {
-    let (words, []) = data.as_chunks::<4>() else { return false };
-    let words = || words.iter().map(|word| u32::from_be_bytes(*word));
+    if data.len() % 4 != 0 {
+        return false;
+    }
+    let words = || data.chunks_exact(4).map(|word| word.iter().fold(0, |number, octet| number << 8 | u32::from(*octet)));
     let nonce = words().next().filter(|word| word & COMPACT == 0).map(|word| word & SHORT_NONCE);
     let reports = || words().skip(usize::from(nonce.is_some()));
     if reports().any(|word| word & COMPACT == 0) {

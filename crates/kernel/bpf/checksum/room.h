@@ -59,13 +59,13 @@ static __always_inline int wl_room_report(struct bpf_sock *sk, struct tcp_sock *
 	return 1;
 }
 
-// Puts the nonce into `data` octets from `seq` on, if the kernel had no room to ask `sockops` for it. Returns whether the options have changed.
+// Puts the nonce into `data` octets from `seq` on, whose options had no room for it. Returns whether the options have changed.
 static __always_inline int wl_room_nonce(struct bpf_sock *sk, struct tcp_sock *tp, struct wl_agreed *agreed, u8 *octets, u32 len, u32 seq, u32 data)
 {
 	struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 	u8 option[WL_ROOM_MOST] = {};
 
-	if (!sender || !sender->accepted.nonces || !agreed->words || len + WL_WORDS_LEN(1) <= WL_OPTIONS_MAX || wl_vain_without(&sender->vain))
+	if (!sender || !sender->accepted.nonces || !agreed->words || wl_vain_without(&sender->vain))
 		return 0;
 	// One block at least stays.
 	if (wl_room_blocks(octets, len) + 2 * WL_SACK_BLOCK > len)
@@ -111,7 +111,7 @@ int wl_make_room(struct __sk_buff *skb)
 	len -= WL_HEADER;
 	// The verifier is to see the bound in the variable that is used.
 	barrier_var(len);
-	if (!len || len > WL_OPTIONS_MAX || bpf_skb_load_bytes(skb, at + WL_HEADER, before, len) || !wl_room_blocks(before, len))
+	if (!len || len > WL_OPTIONS_MAX || (data && len + WL_WORDS_LEN(1) <= WL_OPTIONS_MAX) || bpf_skb_load_bytes(skb, at + WL_HEADER, before, len) || !wl_room_blocks(before, len))
 		return WL_NEXT;
 	__builtin_memcpy(after, before, sizeof(before));
 	if (!(data ? wl_room_nonce(sk, tp, agreed, after, len, bpf_ntohl(tcp.seq), data) :

@@ -194,7 +194,9 @@ fn forged_damage_costs_reports_at_most_and_excuses_nothing() {
     for AttackOutcome { meddler, counts, result: mbps } in carry_through(&loaded, all(Effect::Erase), 2_000_000) {
         println!("{mbps:.2} Mbit/s, {meddler:?}, {counts:?}");
         assert!(meddler.forged > 4000, "{meddler:?}");
-        assert_eq!((counts["heard"], counts["kept"], counts["timeouts_kept"]), (0, 0, 0), "{:?}: {counts:?}", meddler.aim);
+        // An answer echoes ten bits of what was forged: three guesses at 1 in 1024.
+        assert!(counts["heard"] <= 1, "{:?}: {counts:?}", meddler.aim);
+        assert!(counts["kept"] <= counts["heard"] && counts["timeouts_kept"] == 0, "{:?}: {counts:?}", meddler.aim);
         assert!(counts["losses"] >= 8, "{:?}: {counts:?}", meddler.aim);
         // Nobody is answered but the sender: an acknowledgement for each of its segments, and no more reports than are allowed.
         assert!(meddler.acknowledgements <= meddler.data + meddler.data / 4 + 32 + 20, "{meddler:?}");
@@ -203,7 +205,7 @@ fn forged_damage_costs_reports_at_most_and_excuses_nothing() {
     }
     let told = stat(&loaded.place).expect("counts").reports;
     println!("{told:?}");
-    assert!(told["outside"] > 4000 && told["believed"] == 0, "{told:?}");
+    assert!(told["outside"] > 4000 && told["believed"] <= 1, "{told:?}");
     // Forged segments earn no right to be reported: one report for four genuine ones, and 32 to begin with on each connection.
     assert!(told["reported"] <= genuine / 4 + 3 * 32, "{told:?}, {genuine} genuine segments");
 

@@ -9,5 +9,6 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "checksum/damaged.h"
 #include "checksum/options.h"
 #include "checksum/room.h"
+#include "checksum/answer.h"
 #include "checksum/control.h"
 #include "checksum/auto.h"

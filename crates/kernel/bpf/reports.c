@@ -22,9 +22,28 @@ u32 wl_host_report_write(u8 *octets, const struct wl_report *report)
 	return wl_report_write(octets, report);
 }
 
-void wl_host_compact_write(u8 *octets, const struct wl_report *report, u32 ack)
+// Reads report `number` of an option, and returns whether there is such a one.
+int wl_host_report_at(struct wl_report *report, const u8 *octets, u32 len, u32 number, u32 ack)
 {
-	wl_compact_write(octets, report, ack);
+	struct wl_scan scan = { 0 };
+	struct wl_options options;
+
+	memcpy(scan.octets, octets, wl_min(len, WL_OPTIONS_MAX));
+	wl_options_read(&options, &scan, len, ack);
+	return wl_report_at(report, &scan, number, ack);
+}
+
+// Writes an option of words into 40 octets, with a nonce if it is not 0; returns its length.
+u32 wl_host_words_write(u8 *octets, u32 nonce, const struct wl_report *reports, u32 count, u32 ack)
+{
+	u32 first = !!nonce, i;
+
+	wl_put_head(octets, WL_WORDS_LEN(first + count));
+	if (nonce)
+		wl_word_write(octets, 0, WL_WORD_NONCE | nonce);
+	for (i = 0; i < count; i++)
+		wl_word_write(octets, first + i, wl_word_of(reports[i].seq - ack, reports[i].echo, reports[i].congested));
+	return WL_WORDS_LEN(first + count);
 }
 
 int wl_host_room_make(u8 *octets, u32 len, const u8 *report, u32 size)

@@ -13,6 +13,7 @@ use support::middlebox::{Forged, Meddled, Meddler, Way};
 use support::path::{watch, Link, Run};
 use support::traffic::{carry, connect_across};
 use support::{flows, within, Loaded};
+use whyloss_kernel::interfaces;
 use whyloss_kernel::stat::{stat, Counts};
 use whyloss_sim::{ChannelSpec, Effect, Errors};
 use whyloss_transport::segment::{CompactReport, CorruptionReport, Flags, PositionBasis, Report, ReportedPosition};
@@ -59,6 +60,9 @@ fn at_once<M: Meddler, T: Send>(
                     let control =
                         control.strip_prefix("wl_").map_or(control.to_owned(), |name| loaded.place.prefix.clone() + name);
                     let hosts = (meddled.bed.namespace(0), &meddled.behind);
+                    for host in [hosts.0, hosts.1] {
+                        host.run(|| interfaces::attach(&loaded.place)).expect("attaches");
+                    }
                     let ends = connect_across(hosts, (meddled.address, port).into(), &control);
                     for end in [&ends.0, &ends.1] {
                         end.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
@@ -152,11 +156,20 @@ impl Meddler for Forger {
                 Aim::Between => segment.seq + self.random.random_range(1..len),
                 Aim::Outside | Aim::Nowhere => self.expected + self.random.random_range(0x4000_0000..0x4100_0000),
             };
+            take_nonce(&mut copy);
             copy.options.nonce = Some(self.random.random());
             forged.push(Forged { way, segment: copy, damaged: true });
             self.forged += 1;
         }
         true
+    }
+}
+
+/// Takes the nonce out, in whichever form it stands.
+fn take_nonce(segment: &mut Segment) {
+    segment.options.nonce = None;
+    if let Some(rare) = &mut segment.options.rare {
+        rare.short_nonce = None;
     }
 }
 
@@ -181,16 +194,18 @@ fn forged_damage_costs_reports_at_most_and_excuses_nothing() {
     for AttackOutcome { meddler, counts, result: mbps } in carry_through(&loaded, all(Effect::Erase), 2_000_000) {
         println!("{mbps:.2} Mbit/s, {meddler:?}, {counts:?}");
         assert!(meddler.forged > 4000, "{meddler:?}");
-        assert_eq!((counts["heard"], counts["kept"], counts["timeouts_kept"]), (0, 0, 0), "{:?}: {counts:?}", meddler.aim);
+        // An answer echoes ten bits of what was forged: three guesses at 1 in 1024.
+        assert!(counts["heard"] <= 1, "{:?}: {counts:?}", meddler.aim);
+        assert!(counts["kept"] <= counts["heard"] && counts["timeouts_kept"] == 0, "{:?}: {counts:?}", meddler.aim);
         assert!(counts["losses"] >= 8, "{:?}: {counts:?}", meddler.aim);
-        // Nobody is answered but the sender, and not beyond an acknowledgement for each of its segments.
-        assert!(meddler.acknowledgements <= meddler.data + 20, "{meddler:?}");
+        // Nobody is answered but the sender: an acknowledgement for each of its segments, and no more reports than are allowed.
+        assert!(meddler.acknowledgements <= meddler.data + meddler.data / 4 + 32 + 20, "{meddler:?}");
         assert!(meddler.aim != Aim::Outside || meddler.reports == 0, "{meddler:?}");
         genuine += meddler.data;
     }
     let told = stat(&loaded.place).expect("counts").reports;
     println!("{told:?}");
-    assert!(told["outside"] > 4000 && told["believed"] == 0, "{told:?}");
+    assert!(told["outside"] > 4000 && told["believed"] <= 1, "{told:?}");
     // Forged segments earn no right to be reported: one report for four genuine ones, and 32 to begin with on each connection.
     assert!(told["reported"] <= genuine / 4 + 3 * 32, "{told:?}, {genuine} genuine segments");
 
@@ -239,7 +254,7 @@ struct Liar {
 impl Meddler for Liar {
     fn meddle(&mut self, way: Way, segment: &mut Segment, _: &mut Vec<Forged>) -> bool {
         if way == Way::In {
-            if let Some(nonce) = segment.options.nonce {
+            if let Some(nonce) = segment.options.any_nonce() {
                 self.nonces.insert(segment.seq.0, nonce);
                 self.latest = nonce;
             }
@@ -331,6 +346,10 @@ impl Meddler for Replayer {
         match report_of(segment) {
             Some(report @ Report::Corruption(CorruptionReport { position: Some(at), .. })) => self.seen.push((at.seq, report)),
             Some(report @ Report::Compact(CompactReport { offset, .. })) => self.seen.push((segment.ack + offset, report)),
+            Some(Report::List(list)) => {
+                let each = |report: &CompactReport| (segment.ack + report.offset, Report::Compact(*report));
+                self.seen.extend(list.as_slice().iter().map(each));
+            }
             _ if self.replays && segment.is_empty() && !self.seen.is_empty() => {
                 let latest = self.seen.len().min(32);
                 let (seq, report) = self.seen[self.seen.len() - self.random.random_range(1..=latest)];
@@ -397,9 +416,9 @@ struct Stripper {
 
 impl Stripper {
     fn strip_nonce(&mut self, segment: &mut Segment) {
-        self.nonces += u64::from(segment.options.nonce.is_some());
+        self.nonces += u64::from(segment.options.any_nonce().is_some());
         if matches!(self.taken, Taken::Nonces | Taken::AllLater) {
-            segment.options.nonce = None;
+            take_nonce(segment);
         }
     }
 }

@@ -7,16 +7,18 @@ use std::io::{self, Read as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener};
 use std::thread;
 use std::time::Duration;
-use support::middlebox::bed;
+use support::middlebox::{bed, Forged, Meddled, Meddler, Way};
 use support::path::{transfer, Link};
-use support::traffic::connect_from;
+use support::traffic::{carry, connect_across, connect_from};
 use support::Loaded;
+use whyloss_kernel::interfaces;
 use whyloss_kernel::stat::{stat, Counts};
 use whyloss_net::digest::Tally;
 use whyloss_net::exchange::{CloseOrder, Exchange, ExchangeOutcome, Synthetic};
 use whyloss_net::{Host, Tun};
 use whyloss_sim::{ChannelSpec, Effect, Errors};
 use whyloss_transport::scheme::Selection;
+use whyloss_transport::segment::{Report, Segment};
 use whyloss_transport::stack::{Listener, Settings};
 use whyloss_transport::{self as transport, Config};
 
@@ -69,6 +71,7 @@ impl io::Write for Adding<'_> {
 /// The kernel sends to the engine over `link`; gives the goodput in Mbit/s.
 fn kernel_to_engine(loaded: &Loaded, link: &Link) -> (f64, ExchangeOutcome, Counts) {
     let beds = bed(link);
+    beds.namespace(0).run(|| interfaces::attach(&loaded.place)).expect("attaches");
     let (tun, address) = beds.add_guest(1, 1).expect("a device");
     let to = SocketAddr::new(address, PORT);
     thread::scope(|scope| {
@@ -136,7 +139,8 @@ fn engine_and_kernel_understand_each_others_reports() {
     let before = reports();
     let (mbps, outcome, counts) = kernel_to_engine(&loaded, &link);
     let (stats, after) = (outcome.stats, reports());
-    println!("kernel to engine: {mbps:.2} Mbit/s, Reno {reno:.2}; {stats:?}; {counts:?}");
+    let told: Vec<_> = after.iter().map(|(name, count)| (name, count - before[name])).filter(|(_, count)| *count > 0).collect();
+    println!("kernel to engine: {mbps:.2} Mbit/s, Reno {reno:.2}; {stats:?}; {counts:?}; {told:?}");
     assert!(after["agreed"] > before["agreed"], "{after:?}");
     assert!(stats.damaged_received > 30 && stats.reports_sent > 30, "{stats:?}");
     assert!(after["nonces"] - before["nonces"] > OCTETS / 1500, "{after:?}");
@@ -147,6 +151,7 @@ fn engine_and_kernel_understand_each_others_reports() {
     // The engine sends, the kernel reports.
     let before = reports();
     let beds = bed(&link);
+    beds.namespace(1).run(|| interfaces::attach(&loaded.place)).expect("attaches");
     let (tun, address) = beds.add_guest(0, 1).expect("a device");
     let to = SocketAddr::new(beds.plan().address(1, false), PORT);
     let listener = beds.namespace(1).run(|| TcpListener::bind(to)).expect("a port");
@@ -167,9 +172,58 @@ fn engine_and_kernel_understand_each_others_reports() {
     });
     let (stats, after) = (outcome.stats, reports());
     let mbps = goodput(&received, &outcome);
-    println!("engine to kernel: {mbps:.2} Mbit/s, Reno {reno:.2}; {stats:?}; {after:?}");
+    let told: Vec<_> = after.iter().map(|(name, count)| (name, count - before[name])).filter(|(_, count)| *count > 0).collect();
+    println!("engine to kernel: {mbps:.2} Mbit/s, Reno {reno:.2}; {stats:?}; {told:?}");
     assert!(after["agreed"] > before["agreed"], "{after:?}");
     assert!(after["reported"] - before["reported"] > 30, "{after:?}");
+    assert!(after["answered"] - before["answered"] > 30, "{after:?}");
     assert!(stats.reports_received > 30 && 2 * stats.reductions < stats.fast_retransmits, "{stats:?}");
     assert!(mbps > 1.5 * reno, "{mbps} Mbit/s, Reno {reno}");
+}
+
+/// Takes the permission to write words from both SYNs, as a peer that knows nothing of them would leave it out, and counts what comes all the same.
+#[derive(Debug, Default)]
+struct Forgetter {
+    offers: u32,
+    words: u32,
+    reports: u32,
+}
+
+impl Forgetter {
+    fn look(&mut self, segment: &mut Segment) {
+        let Some(rare) = &mut segment.options.rare else { return };
+        self.offers += u32::from(std::mem::take(&mut rare.words_permitted));
+        self.words += u32::from(rare.short_nonce.is_some() || matches!(rare.report, Some(Report::List(_))));
+        self.reports += u32::from(rare.report.is_some());
+    }
+}
+
+impl Meddler for Forgetter {
+    fn meddle(&mut self, _: Way, segment: &mut Segment, _: &mut Vec<Forged>) -> bool {
+        self.look(segment);
+        true
+    }
+
+    fn mend(&mut self, segment: &mut Segment) {
+        self.look(segment);
+    }
+}
+
+#[test]
+fn who_reads_no_words_gets_the_forms_of_before() {
+    let Some(loaded) = Loaded::new("p2_", &["wl_checksum"]) else { return };
+    let meddled = Meddled::new(&damaging(0.05), Forgetter::default());
+    let hosts = (meddled.bed.namespace(0), &meddled.behind);
+    for host in [hosts.0, hosts.1] {
+        host.run(|| interfaces::attach(&loaded.place)).expect("attaches");
+    }
+    let ends = connect_across(hosts, (meddled.address, PORT).into(), "p2_checksum");
+    ends.1.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    carry((&ends.0, &ends.1), 1_500_000);
+    let told = stat(&loaded.place).expect("counts").reports;
+    let seen = meddled.middlebox.stop();
+    println!("{seen:?}, {told:?}");
+    assert!(seen.offers > 0 && seen.words == 0 && seen.reports > 20, "{seen:?}");
+    assert!(told["agreed"] == 2 && told["answered"] > 20 && told["listed"] == 0, "{told:?}");
+    assert!(told["believed"] * 10 > told["reported"] * 9, "{told:?}");
 }

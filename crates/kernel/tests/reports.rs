@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 use std::hash::Hasher as _;
 // For the C code that is linked into it.
 use whyloss_kernel as _;
-use whyloss_transport::segment::{Options, PositionBasis, Report as Told};
+use whyloss_transport::segment::{CompactReport, Options, PositionBasis, Report as Told};
 
 const LIMIT: u64 = 0x7fff_ffff;
 
@@ -29,6 +29,7 @@ struct Read {
     report: Report,
     nonce: u32,
     permitted: u8,
+    words: u8,
     has_nonce: u8,
     has_report: u8,
 }
@@ -36,7 +37,8 @@ struct Read {
 extern "C" {
     fn wl_host_options_read(options: *mut Read, octets: *const u8, len: u32, ack: u32);
     fn wl_host_report_write(octets: *mut u8, report: *const Report) -> u32;
-    fn wl_host_compact_write(octets: *mut u8, report: *const Report, ack: u32);
+    fn wl_host_report_at(report: *mut Report, octets: *const u8, len: u32, number: u32, ack: u32) -> i32;
+    fn wl_host_words_write(octets: *mut u8, nonce: u32, reports: *const Report, count: u32, ack: u32) -> u32;
     fn wl_host_room_make(octets: *mut u8, len: u32, report: *const u8, size: u32) -> i32;
     fn wl_host_siphash(k0: u64, k1: u64, word: u64) -> u64;
     static wl_host_sender_size: usize;
@@ -75,18 +77,48 @@ fn written(report: &Report) -> Vec<u8> {
 }
 
 fn written_compact(report: &Report, ack: u32) -> Vec<u8> {
-    let mut octets = vec![0; 8];
-    // SAFETY: the function writes 8 octets.
-    unsafe { wl_host_compact_write(octets.as_mut_ptr(), report, ack) };
+    written_words(None, &[*report], ack)
+}
+
+/// An option of words.
+fn written_words(nonce: Option<u32>, reports: &[Report], ack: u32) -> Vec<u8> {
+    let mut octets = vec![0; 40];
+    // SAFETY: the function writes no more than 40 octets for as many words as a header has room for, and reads the reports.
+    let len =
+        unsafe { wl_host_words_write(octets.as_mut_ptr(), nonce.unwrap_or(0), reports.as_ptr(), reports.len() as u32, ack) };
+    octets.truncate(len as usize);
     octets
 }
 
-/// What the engine reads, in the terms of the core.
-fn engine(octets: &[u8], ack: u32) -> (Option<u32>, Option<Report>, bool) {
+/// All reports that the core finds.
+fn read_all(octets: &[u8], ack: u32) -> Vec<Report> {
+    let mut found = Vec::new();
+    loop {
+        let mut report = Report::default();
+        // SAFETY: the function reads `len` octets and writes one structure.
+        let is_there =
+            unsafe { wl_host_report_at(&raw mut report, octets.as_ptr(), octets.len() as u32, found.len() as u32, ack) };
+        if is_there == 0 {
+            return found;
+        }
+        found.push(report);
+    }
+}
+
+/// What the engine reads, in the terms of the core: the nonce, the reports, and what the peer permits.
+fn engine(octets: &[u8], ack: u32) -> (Option<u32>, Vec<Report>, (bool, bool)) {
     let (options, _) = Options::parse(&bytes::Bytes::copy_from_slice(octets), true);
-    let permitted = options.rare.as_ref().is_some_and(|rare| rare.reports_permitted);
-    let report = options.rare.as_ref().and_then(|rare| rare.report).and_then(|report| match report {
-        Told::Corruption(told) => told.position.map(|position| Report {
+    let rare = options.rare.clone().unwrap_or_default();
+    let compact = |told: &CompactReport| Report {
+        seq: ack.wrapping_add(told.offset),
+        echo: told.echo.into(),
+        echoed: 0x3FF,
+        confirmed: 1,
+        congested: u8::from(told.congestion_experienced),
+        ..Report::default()
+    };
+    let reports = match &rare.report {
+        Some(Told::Corruption(told)) => Vec::from_iter(told.position.map(|position| Report {
             seq: position.seq.0,
             echo: told.echo.unwrap_or(0),
             echoed: if told.echo.is_some() { u32::MAX } else { 0 },
@@ -96,18 +128,12 @@ fn engine(octets: &[u8], ack: u32) -> (Option<u32>, Option<Report>, bool) {
             confirmed: u8::from(position.basis == PositionBasis::SeqConfirmed),
             congested: u8::from(told.congestion_experienced),
             limited: u8::from(told.rate_limited),
-        }),
-        Told::Compact(told) => Some(Report {
-            seq: ack.wrapping_add(told.offset),
-            echo: told.echo.into(),
-            echoed: 0x3FF,
-            confirmed: 1,
-            congested: u8::from(told.congestion_experienced),
-            ..Report::default()
-        }),
-        _ => None,
-    });
-    (options.nonce, report, permitted)
+        })),
+        Some(Told::Compact(told)) => vec![compact(told)],
+        Some(Told::List(told)) => told.as_slice().iter().map(compact).collect(),
+        _ => Vec::new(),
+    };
+    (options.any_nonce(), reports, (rare.reports_permitted, rare.words_permitted))
 }
 
 /// Options as they may come: some of ours, some of others, some damaged.
@@ -116,7 +142,7 @@ fn options(random: &mut Pcg64Mcg) -> Vec<u8> {
     let mut reported = false;
     while octets.len() < 40 && random.random_bool(0.8) {
         let fill = |random: &mut Pcg64Mcg, len: usize| (0..len).map(|_| random.random()).collect::<Vec<u8>>();
-        let option = match random.random_range(0..7) {
+        let option = match random.random_range(0..9) {
             0 => vec![1],
             1 => [vec![8, 10], fill(random, 8)].concat(),
             2 => vec![253, 4, 0x57, 0x4C],
@@ -129,6 +155,18 @@ fn options(random: &mut Pcg64Mcg) -> Vec<u8> {
             5 if !reported => {
                 reported = true;
                 [vec![253, 8, 0x57, 0x4C, 0x80 | random.random::<u8>()], fill(random, 3)].concat()
+            }
+            6 => vec![254, 4, 0x57, 0x4C],
+            7 if !reported => {
+                // Words, of which some are none.
+                reported = true;
+                let words: u8 = random.random_range(1..=9);
+                let mut option = [vec![253, 4 + 4 * words, 0x57, 0x4C], fill(random, 4 * usize::from(words))].concat();
+                for word in option[4..].chunks_mut(4).skip(1) {
+                    word[0] |= if random.random_bool(0.97) { 0x80 } else { 0 };
+                }
+                option[4] |= 0x40;
+                option
             }
             _ => [vec![30, 4], fill(random, 2)].concat(),
         };
@@ -146,17 +184,19 @@ fn options(random: &mut Pcg64Mcg) -> Vec<u8> {
 #[test]
 fn core_and_engine_read_the_same_options() {
     let mut random = Pcg64Mcg::seed_from_u64(1);
-    let mut reports = 0;
+    let (mut reports, mut lists) = (0, 0);
     for _ in 0..300_000 {
         let (octets, ack) = (options(&mut random), random.random());
         let found = read(&octets, ack);
-        let (nonce, report, permitted) = engine(&octets, ack);
+        let (nonce, told, permitted) = engine(&octets, ack);
         assert_eq!((found.has_nonce != 0).then_some(found.nonce), nonce, "{octets:02x?}");
-        assert_eq!((found.has_report != 0).then_some(found.report), report, "{octets:02x?}");
-        assert_eq!(found.permitted != 0, permitted, "{octets:02x?}");
-        reports += u32::from(report.is_some());
+        assert_eq!(read_all(&octets, ack), told, "{octets:02x?}");
+        assert_eq!((found.has_report != 0).then_some(found.report), told.first().copied(), "{octets:02x?}");
+        assert_eq!((found.permitted != 0, found.words != 0), permitted, "{octets:02x?}");
+        reports += u32::from(!told.is_empty());
+        lists += u32::from(told.len() > 1);
     }
-    assert!(reports > 30_000, "{reports}");
+    assert!(reports > 30_000 && lists > 5_000, "{reports}, {lists}");
 }
 
 #[test]
@@ -175,11 +215,15 @@ fn the_engine_reads_what_the_core_writes() {
             congested: random.random_range(0..=1),
             limited: random.random_range(0..=1),
         };
-        assert_eq!(engine(&written(&report), 0).1, Some(report));
+        assert_eq!(engine(&written(&report), 0).1, [report]);
         let ack = report.seq.wrapping_sub(random.random_range(0..1 << 20));
         let compact =
             Report { len: 0, count: 0, counted: 0, confirmed: 1, limited: 0, echo: report.echo & 0x3FF, echoed: 0x3FF, ..report };
-        assert_eq!(engine(&written_compact(&report, ack), ack).1, Some(compact));
+        assert_eq!(engine(&written_compact(&report, ack), ack).1, [compact]);
+        let nonce = random.random_bool(0.5).then(|| random.random_range(1..1 << 30));
+        let most = if nonce.is_some() { 8 } else { 9 };
+        let reports = vec![compact; random.random_range(1..=most)];
+        assert_eq!(engine(&written_words(nonce, &reports, ack), ack), (nonce, reports, (false, false)));
     }
 }
 
@@ -187,7 +231,7 @@ fn the_engine_reads_what_the_core_writes() {
 fn the_last_sack_blocks_give_way_to_a_report() {
     let report = Report { seq: 7_000_000, echo: 0x1234_5678, echoed: u32::MAX, counted: 1, confirmed: 1, ..Report::default() };
     let ack = 6_900_000;
-    let forms = [written_compact(&report, ack), written(&report)];
+    let forms = [written_compact(&report, ack), written_words(None, &[report; 3], ack), written(&report)];
     for stamped in [false, true] {
         for blocks in 1..=4_u32 {
             let sack: Vec<u8> = (0..2 * blocks).flat_map(|edge| (8_000_000 + edge * 5000).to_be_bytes()).collect();

@@ -54,7 +54,7 @@ impl Dropper {
     fn goes_on(&mut self, way: Way, segment: &Segment) -> bool {
         let offers = segment.options.rare.as_ref().is_some_and(|rare| rare.reports_permitted);
         self.offers += u32::from(offers && way == Way::In);
-        let nonce = segment.options.nonce.is_some();
+        let nonce = segment.options.any_nonce().is_some();
         let first = *self.first.get_or_insert(segment.seq.0);
         let at = |octet: u32| !segment.is_empty() && segment.seq.0.wrapping_sub(first) as i32 >= octet as i32;
         let goes_on = match self.dropped {

@@ -245,6 +245,13 @@ pub struct Options {
     pub rare: Option<Box<RareOptions>>,
 }
 
+impl Options {
+    /// The value that a loss report has to echo, in whichever form it stands.
+    pub fn any_nonce(&self) -> Option<u32> {
+        self.rare.as_ref().and_then(|rare| rare.short_nonce).or(self.nonce)
+    }
+}
+
 /// A wave of TCP-Real: segments that belong together (Tsaoussidis & Zhang 2002).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wave {
@@ -272,6 +279,10 @@ pub struct Separation {
 pub struct RareOptions {
     /// "I can receive and send loss reports" (kind 253 with our `ExID` and nothing more; SYN only).
     pub reports_permitted: bool,
+    /// "I can read reports and nonces in words" (kind 254 with our `ExID` and nothing more; SYN only, beside the one before).
+    pub words_permitted: bool,
+    /// The nonce in the form that takes eight octets, without its two highest bits (kind 253).
+    pub short_nonce: Option<u32>,
     /// Loss report (kind 253).
     pub report: Option<Report>,
     /// Which parts of the SCPS transport protocol the sender of a SYN can do (kind 20; SYN only).
@@ -339,6 +350,8 @@ pub enum Report {
     Corruption(CorruptionReport),
     /// The same in eight octets.
     Compact(CompactReport),
+    /// Several of these.
+    List(CompactList),
     /// What a differentiator at the receiver thinks of an open hole.
     Cause(CauseReport),
     /// The header of a damaged segment has arrived intact.
@@ -532,6 +545,31 @@ pub struct CompactReport {
     pub congestion_experienced: bool,
     /// The low ten bits of the nonce read from the damaged segment.
     pub echo: u16,
+}
+
+/// Several compact reports: as many as a header has room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactList {
+    count: u8,
+    reports: [CompactReport; CompactList::MOST],
+}
+
+impl CompactList {
+    /// What 40 octets of options have room for.
+    pub const MOST: usize = 9;
+
+    /// Appends a report; returns whether there was room.
+    pub fn push(&mut self, report: CompactReport) -> bool {
+        let Some(place) = self.reports.get_mut(usize::from(self.count)) else { return false };
+        *place = report;
+        self.count += 1;
+        true
+    }
+
+    /// The reports in the order of the option.
+    pub fn as_slice(&self) -> &[CompactReport] {
+        &self.reports[..usize::from(self.count)]
+    }
 }
 
 /// Where in the stream the damaged segment stood, and how that is known.

@@ -61,49 +61,103 @@ static __always_inline u64 wl_netns_of(struct sk_buff *skb)
 	return dev ? BPF_CORE_READ(dev, nd_net.net, net_cookie) : 0;
 }
 
+// What a damaged segment says of itself, and where it came.
+struct wl_seen {
+	struct wl_ends ends;
+	u64 netns; // cookie; 0 if it is not known
+	u32 seq;
+	u32 len; // of header and data
+	u32 congested;
+};
+
+static __always_inline void wl_seen_ipv4(struct wl_seen *seen, const struct wl_ipv4 *ip, u32 header)
+{
+	wl_mapped(seen->ends.remote, ip->saddr);
+	wl_mapped(seen->ends.local, ip->daddr);
+	seen->congested = (ip->tos & 3) == 3;
+	seen->len = bpf_ntohs(ip->tot_len) - header;
+}
+
+static __always_inline void wl_seen_ipv6(struct wl_seen *seen, const struct wl_ipv6 *ip, u32 header)
+{
+	__builtin_memcpy(seen->ends.remote, ip->saddr, sizeof(seen->ends.remote));
+	__builtin_memcpy(seen->ends.local, ip->daddr, sizeof(seen->ends.local));
+	seen->congested = (ip->class_flow >> 4 & 3) == 3;
+	seen->len = bpf_ntohs(ip->payload_len) + sizeof(*ip) - header;
+}
+
+static __always_inline void wl_seen_tcp(struct wl_seen *seen, const struct wl_tcp *tcp)
+{
+	seen->ends.remote_port = tcp->source;
+	seen->ends.local_port = tcp->dest;
+	seen->seq = bpf_ntohl(tcp->seq);
+}
+
+// Whether it can be one of this connection, with data: what is outside its window, or has come in another namespace, is not.
+static __always_inline int wl_is_inside(const struct wl_flow *flow, const struct wl_seen *seen)
+{
+	return (!seen->netns || seen->netns == flow->netns) && seen->len > WL_LONGEST_HEADER && seen->len <= 65535 &&
+	       seen->seq - flow->next < flow->window;
+}
+
+// Queues a damaged segment for the socket, which has been reported `told` times. Two processors can be here for one connection: a place is taken
+// by its ticket; the socket sees by the ticket when it is filled. Returns the
+// ticket.
+static __always_inline u32 wl_queue(struct wl_flow *flow, const struct wl_seen *seen, const struct wl_options *options, u8 told)
+{
+	struct wl_slot *slot;
+	u32 ticket;
+
+	if (flow->tail - flow->head >= WL_SLOTS) {
+		wl_report_add(wl_reports_overrun, 1);
+		return 0;
+	}
+	ticket = __sync_fetch_and_add(&flow->tail, 1);
+	slot = &flow->slot[ticket % WL_SLOTS];
+	slot->seq = seen->seq;
+	slot->echo = options->nonce;
+	slot->echoed = options->has_nonce;
+	slot->congested = seen->congested;
+	slot->told = told;
+	slot->at = wl_clock();
+	__sync_lock_test_and_set(&slot->ticket, ticket + 1);
+	wl_report_add(wl_reports_queued, 1);
+	return ticket;
+}
+
 SEC("tp_btf/tcp_bad_csum")
 int BPF_PROG(wl_bad_csum, struct sk_buff *skb)
 {
 	unsigned char *head = skb->head;
 	u32 network = skb->network_header, transport = skb->transport_header;
-	struct wl_ends ends = {};
+	struct wl_seen seen = {};
 	struct wl_ipv4 ip;
 	struct wl_ipv6 ip6;
 	struct wl_tcp tcp;
 	struct wl_options options;
 	struct wl_flow *flow;
-	struct wl_slot *slot;
 	struct wl_scan scan = {};
-	u32 congested, len, header, ticket;
-	u64 netns;
+	u32 header;
 
 	if (bpf_probe_read_kernel(&ip, sizeof(ip), head + network) || bpf_probe_read_kernel(&tcp, sizeof(tcp), head + transport))
 		return 0;
 	if (ip.version_ihl >> 4 == 4) {
-		wl_mapped(ends.remote, ip.saddr);
-		wl_mapped(ends.local, ip.daddr);
-		congested = (ip.tos & 3) == 3;
-		len = bpf_ntohs(ip.tot_len) - (transport - network);
+		wl_seen_ipv4(&seen, &ip, transport - network);
 	} else {
 		if (bpf_probe_read_kernel(&ip6, sizeof(ip6), head + network))
 			return 0;
-		__builtin_memcpy(ends.remote, ip6.saddr, sizeof(ends.remote));
-		__builtin_memcpy(ends.local, ip6.daddr, sizeof(ends.local));
-		congested = (ip6.class_flow >> 4 & 3) == 3;
-		len = bpf_ntohs(ip6.payload_len) + 40 - (transport - network);
+		wl_seen_ipv6(&seen, &ip6, transport - network);
 	}
-	ends.remote_port = tcp.source;
-	ends.local_port = tcp.dest;
-	flow = bpf_map_lookup_elem(&wl_flows, &ends);
+	wl_seen_tcp(&seen, &tcp);
+	flow = bpf_map_lookup_elem(&wl_flows, &seen.ends);
 	if (!flow) {
 		wl_report_add(wl_reports_foreign, 1);
 		return 0;
 	}
 	wl_report_add(wl_reports_damaged, 1);
 	__sync_fetch_and_add(&flow->damaged, 1);
-	netns = wl_netns_of(skb);
-	if ((netns && netns != flow->netns) || len <= WL_LONGEST_HEADER || len > 65535 ||
-	    bpf_ntohl(tcp.seq) - flow->next >= flow->window) {
+	seen.netns = wl_netns_of(skb);
+	if (!wl_is_inside(flow, &seen)) {
 		wl_report_add(wl_reports_outside, 1);
 		return 0;
 	}
@@ -113,20 +167,6 @@ int BPF_PROG(wl_bad_csum, struct sk_buff *skb)
 	else
 		header = 20;
 	wl_options_read(&options, &scan, header - 20, 0);
-
-	// Two processors can be here for one connection. A place is taken by its ticket; the socket sees by the ticket when it is filled.
-	if (flow->tail - flow->head >= WL_SLOTS) {
-		wl_report_add(wl_reports_overrun, 1);
-		return 0;
-	}
-	ticket = __sync_fetch_and_add(&flow->tail, 1);
-	slot = &flow->slot[ticket % WL_SLOTS];
-	slot->seq = bpf_ntohl(tcp.seq);
-	slot->echo = options.nonce;
-	slot->echoed = options.has_nonce;
-	slot->congested = congested;
-	slot->at = wl_clock();
-	__sync_lock_test_and_set(&slot->ticket, ticket + 1);
-	wl_report_add(wl_reports_queued, 1);
+	wl_queue(flow, &seen, &options, 0);
 	return 0;
 }

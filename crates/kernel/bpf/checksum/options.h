@@ -5,8 +5,6 @@
 #define WL_ACK 0x10
 // SYNs that were sent in vain, from which on they go without our option: something on the way may not like it.
 #define WL_SYN_RETRIES 2
-// How often SACK blocks give way to a report: the acknowledgement that carries it can be lost.
-#define WL_URGENT 2
 
 static __always_inline void wl_remote_of(struct bpf_sock_ops *ops, __be32 *remote)
 {
@@ -47,12 +45,12 @@ static __always_inline void wl_flags(struct bpf_sock_ops *ops, u32 set, u32 clea
 	bpf_sock_ops_cb_flags_set(ops, (ops->bpf_sock_ops_cb_flags | set) & ~clear);
 }
 
-// Whether the peer's SYN or SYN-ACK carried *reports permitted*.
-static __always_inline int wl_permitted(struct bpf_sock_ops *ops, u64 flags)
+// Whether the peer's SYN or SYN-ACK carried *reports permitted*, or *words permitted* if `kind` is that one's.
+static __always_inline int wl_permitted(struct bpf_sock_ops *ops, u8 kind, u64 flags)
 {
 	u8 option[WL_PERMITTED_LEN];
 
-	wl_put_head(option, WL_PERMITTED_LEN);
+	wl_put_head_of(option, kind, WL_PERMITTED_LEN);
 	return bpf_load_hdr_opt(ops, option, sizeof(option), flags) == WL_PERMITTED_LEN;
 }
 
@@ -78,7 +76,7 @@ __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 	if (!tp)
 		goto plain;
 	wl_destination_of(ops, &destination);
-	if (!wl_permitted(ops, flags)) {
+	if (!wl_permitted(ops, WL_OPTION_KIND, flags)) {
 		// The first SYN to be answered was one without the option.
 		if (!flags && tp->total_retrans >= WL_SYN_RETRIES)
 			wl_did_vanish(&destination, WL_SYNS);
@@ -91,11 +89,16 @@ __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 	if (!agreed)
 		goto plain;
 	wl_ends_of(ops, &agreed->ends);
+	agreed->words = wl_permitted(ops, WL_WORDS_KIND, flags);
+	fresh->words = agreed->words;
 	fresh->netns = bpf_get_netns_cookie(ops);
 	fresh->owner = bpf_get_socket_cookie(ops);
 	fresh->next = tp->rcv_nxt;
 	fresh->window = tp->rcv_wnd;
+	fresh->expected = tp->rcv_nxt;
 	fresh->damaged = 0;
+	fresh->segments = tp->data_segs_in;
+	wl_budget_init(&fresh->budget);
 	if (bpf_map_update_elem(&wl_flows, &agreed->ends, fresh, BPF_NOEXIST)) {
 		bpf_sk_storage_delete(&wl_agreements, sk);
 		wl_report_add(wl_reports_no_flow, 1);
@@ -165,6 +168,7 @@ WL_STEP wl_drain_step(u32 round, struct wl_drain *drain)
 	damage.at = slot->at;
 	damage.echoed = slot->echoed;
 	damage.congested = slot->congested;
+	damage.reports = slot->told;
 	drain->flow->head = head + 1;
 	if (!wl_receiver_damage(drain->receiver, drain->view, &damage))
 		wl_report_add(wl_reports_overrun, 1);
@@ -185,7 +189,7 @@ static __always_inline struct wl_receiver *wl_receiver_of(struct bpf_sock *sk, s
 		return NULL;
 	if (!receiver->begun)
 		wl_receiver_begin(receiver);
-	receiver->reserved = receiver->squeezed = 0;
+	receiver->words = receiver->full = receiver->squeezed = 0;
 	// The kernel counts most segments before it looks at their checksums.
 	intact = tp->data_segs_in - flow->damaged - agreed->segments;
 	if (intact > 0) {
@@ -200,22 +204,34 @@ static __always_inline struct wl_receiver *wl_receiver_of(struct bpf_sock *sk, s
 	return receiver;
 }
 
-// Whether SACK blocks are to give way to the report that was chosen.
-static __always_inline int wl_is_urgent(const struct wl_receiver *receiver)
+// Whether SACK blocks are to give way to what was chosen.
+static __always_inline int wl_is_urgent(struct wl_receiver *receiver)
 {
-	return receiver->damage[receiver->chosen % WL_PENDING].reports < WL_URGENT;
+	return wl_receiver_listed(receiver, 0)->reports < WL_URGENT;
 }
 
-// How much room a segment is to have for a report.
-__noinline int wl_reserve_report(struct bpf_sock_ops *ops)
+// Reserves room for as many words as there is, behind `head` octets; returns for how many.
+static __always_inline u32 wl_reserve_words(struct bpf_sock_ops *ops, u32 head, u32 most)
+{
+	u32 words;
+
+	for (words = WL_LIST; words; words--)
+		if (words <= most && !bpf_reserve_hdr_opt(ops, head + 4 * words, 0))
+			return words;
+	return 0;
+}
+
+// How much room a segment is to have for reports. With a nonce they are words behind it: the kernel takes no second option of our kind.
+__noinline int wl_reserve_report(struct bpf_sock_ops *ops, int nonce)
 {
 	struct bpf_sock *sk = ops->sk;
 	struct wl_receiver *receiver;
 	struct wl_agreed *agreed;
-	struct wl_report report;
+	struct wl_damage *first;
 	struct wl_flow *flow;
 	struct tcp_sock *tp;
 	struct wl_view view;
+	int serves;
 
 	if (!sk)
 		return 0;
@@ -230,18 +246,22 @@ __noinline int wl_reserve_report(struct bpf_sock_ops *ops)
 	flow->next = view.next;
 	flow->window = view.window;
 	receiver = wl_receiver_of(sk, tp, agreed, flow, &view);
-	if (!receiver || !wl_receiver_choose(receiver, &view))
+	if (!receiver || (nonce && !agreed->words) || !wl_receiver_choose(receiver, &view, agreed->words ? WL_LIST : 1))
 		return 0;
-	wl_receiver_report(receiver, &view, receiver->chosen, &report);
-	receiver->compact = 0;
-	if (!bpf_reserve_hdr_opt(ops, report.echoed ? WL_ECHO_LEN : WL_POSITION_LEN, 0)) {
-		receiver->reserved = 1;
-	} else if ((report.echoed || wl_is_plain()) && wl_compact_fits(&report, view.next) &&
-		   // Without the nonce its ten bits would be a guess.
-		   !bpf_reserve_hdr_opt(ops, WL_COMPACT_LEN, 0)) {
-		receiver->reserved = 1;
-		receiver->compact = 1;
-	} else {
+	first = wl_receiver_listed(receiver, 0);
+	serves = wl_damage_serves(first, view.next);
+	if (nonce) {
+		receiver->words = serves ? wl_reserve_words(ops, 0, receiver->listed) : 0;
+		return 0;
+	}
+	if (receiver->listed > 1)
+		receiver->words = wl_reserve_words(ops, WL_WORDS_LEN(0), receiver->listed);
+	// One alone is told in full where there is room.
+	if (receiver->words < 2)
+		receiver->full = !receiver->words && !bpf_reserve_hdr_opt(ops, first->echoed ? WL_ECHO_LEN : WL_POSITION_LEN, 0);
+	if (!receiver->words && !receiver->full && serves)
+		receiver->words = wl_reserve_words(ops, WL_WORDS_LEN(0), 1);
+	if (!receiver->words && !receiver->full) {
 		wl_report_add(wl_reports_no_room, 1);
 		// What was told before is told again where there is room.
 		receiver->squeezed = !ops->skb_len && wl_is_urgent(receiver);
@@ -250,12 +270,10 @@ __noinline int wl_reserve_report(struct bpf_sock_ops *ops)
 }
 
 // A report was put into what leaves.
-static __always_inline void wl_did_report(struct wl_damage *damage, const struct tcp_sock *tp, u32 now, int compact)
+static __always_inline void wl_did_report(struct wl_damage *damage, const struct tcp_sock *tp, u32 now)
 {
 	u32 waited = now - damage->at;
 
-	if (compact)
-		wl_report_add(wl_reports_compact, 1);
 	if (damage->reports) {
 		wl_report_add(wl_reports_repeated, 1);
 	} else {
@@ -268,43 +286,75 @@ static __always_inline void wl_did_report(struct wl_damage *damage, const struct
 		damage->reports++;
 }
 
-__noinline int wl_store_report(struct bpf_sock_ops *ops)
+// Those that were chosen first were put into what leaves, as words.
+static __always_inline void wl_did_list(struct wl_receiver *receiver, u32 words, const struct tcp_sock *tp, u32 now)
 {
-	u8 option[WL_ECHO_LEN + 1] = {};
+	u32 i;
+
+	wl_report_add(wl_reports_compact, words);
+	if (words > 1)
+		wl_report_add(wl_reports_listed, words);
+	for (i = 0; i < WL_LIST; i++)
+		if (i < words)
+			wl_did_report(wl_receiver_listed(receiver, i), tp, now);
+}
+
+// Writes the reports that room was reserved for, behind the word of a nonce if there is one.
+__noinline int wl_store_report(struct bpf_sock_ops *ops, u32 nonce)
+{
+	u8 option[WL_WORDS_LEN(WL_LIST + 1)] = {};
+	struct bpf_sock *sk = ops->sk;
 	struct wl_receiver *receiver;
 	struct wl_report report;
 	struct wl_view view;
 	struct tcp_sock *tp;
-	struct bpf_sock *sk = ops->sk;
-	u32 len = WL_COMPACT_LEN;
+	u32 reports = 0, first = !!nonce, i;
 
 	if (!sk)
 		return 0;
 	receiver = bpf_sk_storage_get(&wl_receivers, sk, 0, 0);
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!receiver || !tp || !receiver->reserved)
+	if (!tp)
 		return 0;
-	receiver->reserved = 0;
-	wl_view_of(&view, tp);
-	wl_receiver_report(receiver, &view, receiver->chosen, &report);
-	if (receiver->compact)
-		wl_compact_write(option, &report, view.next);
-	else
-		len = wl_report_write(option, &report);
-	if (!bpf_store_hdr_opt(ops, option, len, 0))
-		wl_did_report(&receiver->damage[receiver->chosen % WL_PENDING], tp, view.now, receiver->compact);
+	if (receiver && receiver->full && !nonce) {
+		receiver->full = 0;
+		wl_view_of(&view, tp);
+		wl_receiver_report(receiver, &view, wl_receiver_listed(receiver, 0), &report);
+		wl_report_write(option, &report);
+		if (!bpf_store_hdr_opt(ops, option, sizeof(option), 0))
+			wl_did_report(wl_receiver_listed(receiver, 0), tp, view.now);
+		return 0;
+	}
+	if (receiver) {
+		reports = receiver->words;
+		receiver->words = 0;
+	}
+	if (!first && !reports)
+		return 0;
+	wl_put_head(option, WL_WORDS_LEN(first + reports));
+	if (nonce)
+		wl_word_write(option, 0, nonce);
+	for (i = 0; i <= WL_LIST; i++)
+		if (receiver && i >= first && i < first + reports)
+			wl_word_write(option, i, wl_damage_word(wl_receiver_listed(receiver, i - first), tp->rcv_nxt));
+	if (bpf_store_hdr_opt(ops, option, sizeof(option), 0))
+		return 0;
+	if (nonce)
+		wl_report_add(wl_reports_nonces, 1);
+	if (receiver && reports)
+		wl_did_list(receiver, reports, tp, wl_clock());
 	return 0;
 }
 
-// Makes room for *reports permitted*.
-static __always_inline void wl_reserve_permitted(struct bpf_sock_ops *ops)
+// Makes room for *reports permitted*, and for *words permitted*, which needs the other.
+static __always_inline void wl_reserve_permitted(struct bpf_sock_ops *ops, int words)
 {
 	struct wl_destination destination = {};
 
 	wl_destination_of(ops, &destination);
 	if (wl_is_avoided(&destination))
 		wl_report_add(wl_reports_avoided, 1);
-	else
+	else if (!words || bpf_reserve_hdr_opt(ops, 2 * WL_PERMITTED_LEN, 0))
 		bpf_reserve_hdr_opt(ops, WL_PERMITTED_LEN, 0);
 }
 
@@ -313,12 +363,12 @@ __noinline int wl_header_length(struct bpf_sock_ops *ops)
 	struct bpf_sock *sk;
 	struct wl_agreed *agreed;
 	struct tcp_sock *tp;
-	int of_full_segment = ops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS;
+	int of_full_segment = ops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS, nonce = 0;
 
 	if (!ops->is_fullsock) {
 		// A SYN-ACK: answers the SYN. One with a cookie is for a SYN that nobody will remember.
-		if (ops->args[0] != BPF_WRITE_HDR_TCP_SYNACK_COOKIE && wl_permitted(ops, BPF_LOAD_HDR_OPT_TCP_SYN))
-			wl_reserve_permitted(ops);
+		if (ops->args[0] != BPF_WRITE_HDR_TCP_SYNACK_COOKIE && wl_permitted(ops, WL_OPTION_KIND, BPF_LOAD_HDR_OPT_TCP_SYN))
+			wl_reserve_permitted(ops, wl_permitted(ops, WL_WORDS_KIND, BPF_LOAD_HDR_OPT_TCP_SYN));
 		return 0;
 	}
 	sk = ops->sk;
@@ -327,7 +377,7 @@ __noinline int wl_header_length(struct bpf_sock_ops *ops)
 	if (ops->skb_tcp_flags & WL_SYN && !of_full_segment) {
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (tp && tp->inet_conn.icsk_retransmits < WL_SYN_RETRIES)
-			wl_reserve_permitted(ops);
+			wl_reserve_permitted(ops, 1);
 		return 0;
 	}
 	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
@@ -340,14 +390,28 @@ __noinline int wl_header_length(struct bpf_sock_ops *ops)
 			if (!(ops->bpf_sock_ops_cb_flags & BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG))
 				wl_flags(ops, BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG, 0);
 			// Without nonces it is filled with no-operations: only who writes headers sees what is sent again.
-			bpf_reserve_hdr_opt(ops, sender->accepted.nonces ? WL_NONCE_LEN : WL_PERMITTED_LEN, 0);
+			nonce = sender->accepted.nonces;
+			bpf_reserve_hdr_opt(ops, !nonce ? WL_PERMITTED_LEN : agreed->words ? WL_WORDS_LEN(1) : WL_NONCE_LEN, 0);
 		}
 		// A full segment has no room for a report: one that is longer than what was told of its header would not fit the path.
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (of_full_segment || !tp || ops->skb_len + WL_OPTIONS_MAX > tp->mss_cache)
 			return 0;
 	}
-	return wl_reserve_report(ops);
+	return wl_reserve_report(ops, nonce);
+}
+
+// The nonce of a transmission that is about to leave, of `len` octets from `seq` on in segments of `mss`.
+static __always_inline u32 wl_transmit(struct wl_sender *sender, const struct tcp_sock *tp, u32 seq, u32 len, u32 mss)
+{
+	int again = wl_after(tp->snd_nxt, seq);
+	u32 explained = again ? wl_accepted_repair(&sender->accepted, seq, len) : 0, nonce;
+
+	nonce = wl_sent_nonce(&sender->sent, seq, len, mss, again);
+	// A tail loss probe repairs nothing as far as is known, and after a timeout everything is sent again.
+	if (again && BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_Recovery)
+		wl_repair_begin(&sender->sent, explained);
+	return nonce;
 }
 
 __noinline int wl_header_write(struct bpf_sock_ops *ops)
@@ -358,11 +422,12 @@ __noinline int wl_header_write(struct bpf_sock_ops *ops)
 	struct tcp_sock *tp;
 	struct bpf_sock *sk;
 	struct wl_tcp *tcp;
-	u32 seq, header, len, mss, nonce, explained = 0;
-	int again;
+	u32 header, nonce;
 
 	if (ops->skb_tcp_flags & WL_SYN) {
 		wl_put_head(option, WL_PERMITTED_LEN);
+		bpf_store_hdr_opt(ops, option, WL_PERMITTED_LEN, 0);
+		wl_put_head_of(option, WL_WORDS_KIND, WL_PERMITTED_LEN);
 		bpf_store_hdr_opt(ops, option, WL_PERMITTED_LEN, 0);
 		return 0;
 	}
@@ -374,28 +439,19 @@ __noinline int wl_header_write(struct bpf_sock_ops *ops)
 	if (!tp || (void *)(tcp + 1) > ops->skb_data_end)
 		return 0;
 	header = (tcp->doff >> 4) * 4;
-	seq = bpf_ntohl(tcp->seq);
-	len = ops->skb_len - header;
 	agreed = bpf_sk_storage_get(&wl_agreements, sk, 0, 0);
 	if (!agreed)
 		return 0;
 	sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 	if (!sender || ops->skb_len <= header)
-		return wl_store_report(ops);
-	mss = tp->mss_cache + tp->tcp_header_len - header;
-	again = wl_after(tp->snd_nxt, seq);
-	if (again)
-		explained = wl_accepted_repair(&sender->accepted, seq, len);
-	nonce = wl_sent_nonce(&sender->sent, seq, len, mss, again);
-	// A tail loss probe repairs nothing as far as is known, and after a timeout everything is sent again.
-	if (again && BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_Recovery)
-		wl_repair_begin(&sender->sent, explained);
-	if (sender->accepted.nonces) {
-		wl_nonce_write(option, nonce);
-		if (!bpf_store_hdr_opt(ops, option, WL_NONCE_LEN, 0))
-			wl_report_add(wl_reports_nonces, 1);
-	}
-	return wl_store_report(ops);
+		return wl_store_report(ops, 0);
+	nonce = wl_transmit(sender, tp, bpf_ntohl(tcp->seq), ops->skb_len - header, tp->mss_cache + tp->tcp_header_len - header);
+	if (!sender->accepted.nonces || agreed->words)
+		return wl_store_report(ops, sender->accepted.nonces ? WL_WORD_NONCE | nonce : 0);
+	wl_nonce_write(option, nonce);
+	if (!bpf_store_hdr_opt(ops, option, WL_NONCE_LEN, 0))
+		wl_report_add(wl_reports_nonces, 1);
+	return 0;
 }
 
 static __always_inline void wl_count_belief(struct bpf_sock *sk, enum wl_belief belief)
@@ -410,22 +466,39 @@ static __always_inline void wl_count_belief(struct bpf_sock *sk, enum wl_belief 
 		wl_count((struct sock *)sk, wl_counts_refused);
 }
 
+// The reports of a header.
+struct wl_parse {
+	struct wl_scan scan;
+	u32 ack;
+	struct bpf_sock *sk;
+	struct wl_sender *sender;
+	struct wl_outstanding at;
+};
+
+WL_STEP wl_parse_step(u32 round, struct wl_parse *parse)
+{
+	struct wl_report report;
+
+	if (!wl_report_at(&report, &parse->scan, round, parse->ack))
+		return 1;
+	wl_count_belief(parse->sk, wl_accept_report(&parse->sender->accepted, &parse->sender->sent, &report, &parse->at));
+	return 0;
+}
+
 __noinline int wl_header_parse(struct bpf_sock_ops *ops)
 {
-	struct wl_scan scan = {};
-	struct wl_outstanding at;
+	struct wl_parse parse = {};
 	struct wl_options options;
-	struct wl_sender *sender;
 	struct tcp_sock *tp;
 	struct bpf_sock *sk = ops->sk;
 	struct wl_tcp *tcp = ops->skb_data;
 	void *end = ops->skb_data_end;
-	u32 len, i, ack;
+	u32 len, i;
 
 	if (!sk || (void *)(tcp + 1) > end)
 		return 0;
 	len = (tcp->doff >> 4) * 4 - 20;
-	ack = bpf_ntohl(tcp->ack_seq);
+	parse.ack = bpf_ntohl(tcp->ack_seq);
 	if (len > WL_OPTIONS_MAX)
 		return 0;
 	for (i = 0; i < WL_OPTIONS_MAX; i += 4) {
@@ -433,18 +506,19 @@ __noinline int wl_header_parse(struct bpf_sock_ops *ops)
 
 		if (i >= len || from + 4 > (u8 *)end)
 			break;
-		__builtin_memcpy(scan.octets + i, from, 4);
+		__builtin_memcpy(parse.scan.octets + i, from, 4);
 	}
-	wl_options_read(&options, &scan, len, ack);
+	wl_options_read(&options, &parse.scan, len, parse.ack);
 	if (!options.has_report)
 		return 0;
-	sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
+	parse.sk = sk;
+	parse.sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!sender || !tp)
+	if (!parse.sender || !tp)
 		return 0;
-	at.una = tp->snd_una;
-	at.nxt = tp->snd_nxt;
-	wl_count_belief(sk, wl_accept_report(&sender->accepted, &sender->sent, &options.report, &at));
+	parse.at.una = tp->snd_una;
+	parse.at.nxt = tp->snd_nxt;
+	WL_LOOP(WL_WORDS_MOST, wl_parse_step, &parse);
 	return 0;
 }
 

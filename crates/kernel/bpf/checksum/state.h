@@ -29,6 +29,7 @@ struct wl_slot {
 	u32 at;
 	u8 echoed;
 	u8 congested;
+	u8 told; // reports of it that have been sent
 };
 
 // A connection that agreed on reports. The tracepoint knows only the packet: it finds the connection here.
@@ -37,7 +38,11 @@ struct wl_flow {
 	u64 owner; // cookie of the socket
 	u32 next; // RCV.NXT and the window behind it when the last acknowledgement left
 	u32 window;
-	u32 damaged; // segments that came damaged, forged ones included
+	u32 expected; // end of what came last, as the interface saw it
+	u32 damaged; // segments that came damaged to TCP, forged ones included
+	u32 segments; // data segments that had come intact when the latest damaged one was answered
+	struct wl_budget budget; // of answers
+	u32 words; // the peer can read them
 	u32 tail; // tickets given
 	u32 head; // tickets taken
 	struct wl_slot slot[WL_SLOTS];
@@ -62,6 +67,7 @@ struct {
 // A socket that agreed on reports, as the receiver of data.
 struct wl_agreed {
 	struct wl_ends ends;
+	u32 words; // the peer can read them
 	u32 segments; // data segments that had arrived intact when the last acknowledgement with damage before it left
 };
 
@@ -175,8 +181,10 @@ struct {
 	X(overrun, "damaged segments for which the queue had no room")                            \
 	X(queued, "damaged segments that wait to be reported")                                    \
 	X(reported, "damaged segments reported")                                                  \
+	X(answered, "of these, at once, by a copy of the latest acknowledgement")                 \
 	X(repeated, "reports sent again")                                                         \
 	X(compact, "reports sent in the compact form")                                            \
+	X(listed, "of these, together with others")                                               \
 	X(no_room, "acknowledgements that `sockops` found no room in for a report")               \
 	X(made_room, "acknowledgements in which SACK blocks gave way to a report")               \
 	X(late, "damaged segments first reported more than a round trip after they came")         \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
 // The receiver's side: which damaged segments it reports, and when. The sequence number of a damaged segment may be what was hit. It is
-// believed if it equals one that the receiver expects independently: the frontier of what has arrived, or a segment boundary in a hole.
+// believed if it equals one that the receiver expects independently: a segment boundary in a hole or behind what has arrived, or the end of what
+// came right before.
 #ifndef WHYLOSS_CORE_DAMAGE_H
 #define WHYLOSS_CORE_DAMAGE_H
 
@@ -14,6 +15,10 @@
 // Segments that arrived intact whose right to a report is kept: a quarter as many reports.
 #define WL_PENDING_BUDGET 512
 #define WL_BLOCKS 4
+// Damaged segments that one option reports.
+#define WL_LIST 6
+// Reports of a segment that count as urgent: an acknowledgement that carries one can be lost.
+#define WL_URGENT 2
 // A segment that is not longer can be an acknowledgement without data, whatever its damaged data offset says.
 #define WL_LONGEST_HEADER 60
 
@@ -40,18 +45,19 @@ struct wl_damage {
 	u8 echoed;
 	u8 congested;
 	u8 placed;
-	u8 reports; // sent of it, no more than 255
+	u8 reports; // sent of it, no more than 255; already before it is noted, too
 };
 
 struct wl_receiver {
 	struct wl_budget budget;
 	u32 head; // number of the oldest damage
 	u32 tail; // number of the next; each has the place of its number modulo WL_PENDING
-	u32 chosen; // number of the damage whose report has room reserved
+	u32 list[8]; // numbers of the damages that are to be reported next
+	u32 listed;
 	u8 begun;
-	u8 squeezed; // an acknowledgement is on its way out that had no room for it
-	u8 compact; // and in which form
-	u8 reserved;
+	u8 squeezed; // an acknowledgement is on its way out that had no room for them
+	u8 words; // of them have room reserved as words
+	u8 full; // or the first of them has, in full
 	u8 count;
 	u8 limited;
 	struct wl_damage damage[WL_PENDING];
@@ -113,8 +119,8 @@ WL_CORE u32 wl_room(const struct wl_view *view, u32 seq)
 	return room;
 }
 
-// Whether a segment begins at `seq` as far as what has arrived tells: at the frontier, or a whole number of full segments after the left
-// edge of a hole.
+// Whether a segment begins at `seq` as far as what has arrived tells: a whole number of full segments after the left edge of a hole, or behind all
+// that has arrived.
 WL_CORE int wl_boundary(const struct wl_view *view, u32 seq)
 {
 	u32 edge = view->next, i;
@@ -128,7 +134,7 @@ WL_CORE int wl_boundary(const struct wl_view *view, u32 seq)
 			return seq == edge || (view->full && !((seq - edge) % view->full));
 		edge = block->end;
 	}
-	return seq == edge;
+	return seq == edge || (view->full && !((seq - edge) % view->full));
 }
 
 // Whether the octet at `seq` arrived lately: behind RCV.NXT by no more than a window, or ahead of it.
@@ -182,8 +188,12 @@ WL_CORE int wl_receiver_damage(struct wl_receiver *receiver, const struct wl_vie
 	free = &receiver->damage[receiver->tail % WL_PENDING];
 	*free = *damage;
 	free->used = 1;
-	free->placed = 0;
-	free->reports = 0;
+	// What was reported at once has its place, and counts.
+	free->placed = !!damage->reports;
+	if (free->placed) {
+		wl_budget_spend(&receiver->budget);
+		receiver->count++;
+	}
 	receiver->tail++;
 	return 1;
 }
@@ -192,9 +202,32 @@ struct wl_choice {
 	struct wl_receiver *receiver;
 	const struct wl_view *view;
 	u32 from;
-	u32 best;
-	u32 least;
+	u32 wanted;
+	u32 most; // that go together
+	u32 least; // reports of those that are listed
 };
+
+// Whether a word says enough of a damage: it is known by its nonce, of which ten bits would else be a guess, and lies where a word can name it.
+WL_CORE int wl_damage_serves(const struct wl_damage *damage, u32 ack)
+{
+	return damage->echoed && damage->seq - ack < WL_COMPACT_OFFSETS;
+}
+
+WL_CORE void wl_choice_add(struct wl_choice *choice, const struct wl_damage *damage, u32 number)
+{
+	struct wl_receiver *receiver = choice->receiver;
+
+	if (damage->reports < choice->least) {
+		choice->least = damage->reports;
+		receiver->list[0] = number;
+		receiver->listed = 1;
+		// What is not urgent is told one by one.
+		choice->most = damage->reports < WL_URGENT && wl_damage_serves(damage, choice->view->next) ? choice->wanted : 1;
+	} else if (damage->reports == choice->least && receiver->listed < choice->most && wl_damage_serves(damage, choice->view->next)) {
+		receiver->list[receiver->listed & 7] = number;
+		receiver->listed++;
+	}
+}
 
 WL_STEP wl_choice_step(u32 round, struct wl_choice *choice)
 {
@@ -226,28 +259,36 @@ WL_STEP wl_choice_step(u32 round, struct wl_choice *choice)
 		receiver->count++;
 		damage->placed = 1;
 	}
-	if (damage->reports < choice->least) {
-		choice->least = damage->reports;
-		choice->best = number;
-	}
-	// Nothing is more urgent than the oldest that was never reported.
-	return !damage->reports;
+	wl_choice_add(choice, damage, number);
+	// Nothing is more urgent than the oldest that were never reported.
+	return !choice->least && receiver->listed >= choice->most;
 }
 
-// Chooses what the next acknowledgement reports: what was reported least often, of these the oldest. Forgets what has arrived and was reported. Returns
-// whether there is anything to tell.
-WL_CORE int wl_receiver_choose(struct wl_receiver *receiver, const struct wl_view *view)
+// Chooses what the next acknowledgement reports, no more than `most` segments: those that were reported least often, of these the oldest. Forgets
+// what has arrived and was reported. Returns how many there are.
+WL_CORE u32 wl_receiver_choose(struct wl_receiver *receiver, const struct wl_view *view, u32 most)
 {
-	struct wl_choice choice = { receiver, view, receiver->head, 0, 256 };
+	struct wl_choice choice = { receiver, view, receiver->head, wl_min(most, WL_LIST), 1, 256 };
 
+	receiver->listed = 0;
 	WL_LOOP(WL_PENDING, wl_choice_step, &choice);
-	receiver->chosen = choice.best;
-	return choice.least < 256;
+	return receiver->listed;
 }
 
-WL_CORE void wl_receiver_report(const struct wl_receiver *receiver, const struct wl_view *view, u32 chosen, struct wl_report *report)
+// Of those that were chosen.
+WL_CORE struct wl_damage *wl_receiver_listed(struct wl_receiver *receiver, u32 place)
 {
-	const struct wl_damage *damage = &receiver->damage[chosen % WL_PENDING];
+	return &receiver->damage[receiver->list[place & 7] % WL_PENDING];
+}
+
+WL_CORE u32 wl_damage_word(const struct wl_damage *damage, u32 ack)
+{
+	return wl_word_of(damage->seq - ack, damage->echo, damage->congested);
+}
+
+WL_CORE void wl_receiver_report(const struct wl_receiver *receiver, const struct wl_view *view, const struct wl_damage *damage,
+				struct wl_report *report)
+{
 
 	*report = (struct wl_report){ 0 };
 	report->seq = damage->seq;

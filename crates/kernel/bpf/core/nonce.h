@@ -8,7 +8,7 @@
 #ifndef WHYLOSS_CORE_NONCE_H
 #define WHYLOSS_CORE_NONCE_H
 
-#include "core/loop.h"
+#include "core/option.h"
 
 #define WL_AGAIN 256
 // Packets of several segments, transmitted for the first time, that are remembered, and the steps to find one of them: a power of two and its
@@ -103,9 +103,10 @@ WL_CORE u64 wl_siphash(const struct wl_key *key, u64 word)
 	return v0 ^ v1 ^ v2 ^ v3;
 }
 
+// As many bits as a word has.
 WL_CORE u32 wl_nonce(const struct wl_key *key, u32 seq, u32 number)
 {
-	return wl_siphash(key, (u64)number << 32 | seq);
+	return wl_siphash(key, (u64)number << 32 | seq) & WL_NONCE;
 }
 
 // Segments of `mss` that `len` octets make.

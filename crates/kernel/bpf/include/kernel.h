@@ -122,6 +122,7 @@ struct inet_connection_sock {
 };
 
 struct tcp_options_received {
+	u32 ts_recent;
 	u32 rcv_tsval;
 	u32 rcv_tsecr;
 	u16 saw_tstamp : 1;
@@ -162,6 +163,8 @@ struct tcp_sock {
 	u16 total_rto;
 	u64 bytes_received;
 	u32 tlp_high_seq;
+	u8 tcp_usec_ts : 1;
+	u32 tsoffset;
 	u16 tcp_header_len;
 	struct minmax rtt_min;
 	u32 data_segs_in;
@@ -255,6 +258,7 @@ struct sk_buff {
 	unsigned int len;
 	u16 transport_header;
 	u16 network_header;
+	u8 ip_summed : 2;
 };
 
 struct socket {

@@ -181,6 +181,8 @@ pub(super) fn strip(segment: &mut Segment) {
     segment.options.wave = None;
     if let Some(mut rare) = segment.options.rare.take() {
         rare.reports_permitted = false;
+        rare.words_permitted = false;
+        rare.short_nonce = None;
         rare.report = None;
         rare.separation = None;
         rare.probe = None;

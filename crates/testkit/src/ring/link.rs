@@ -344,6 +344,8 @@ fn strip(segment: &mut Segment, what: Strip) {
             rare.report = None;
             rare.separation = None;
             rare.reports_permitted = false;
+            rare.words_permitted = false;
+            rare.short_nonce = None;
             rare.scps = None;
             rare.snacks.clear();
         }

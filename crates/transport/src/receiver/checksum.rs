@@ -196,7 +196,7 @@ impl ReceiverAgent for Checksum {
         }
         let start = segment.seq.near(view.next);
         let congested = segment.ecn == Ecn::CongestionExperienced;
-        let echo = if self.hardened { segment.options.nonce } else { None };
+        let echo = if self.hardened { segment.options.any_nonce() } else { None };
         if self.hardened && (echo.is_none() || !in_window(view, start)) {
             return false;
         }

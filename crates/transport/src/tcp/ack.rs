@@ -5,7 +5,7 @@ use super::recovery::{Recovery, Timeout};
 use super::scoreboard::{Delivered, Order};
 use super::{Endpoint, FastRecovery, ReportResponse};
 use crate::path::{Ack, Reported, ReportedSegment, Trigger};
-use crate::segment::{CorruptionReport, Flags, PositionBasis, Report, ReportedPosition, Segment};
+use crate::segment::{CorruptionReport, Flags, PositionBasis, RareOptions, Report, ReportedPosition, Segment};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 use crate::verdict::Cause;
@@ -98,7 +98,10 @@ impl Endpoint {
             let echo = self.snd.echoes.take_echo();
             news.duplicate = !(echo && self.snd.recovery.is_open());
         }
-        let silent = !news.duplicate && news.dsack.is_none() && !news.new_report && !news.asks;
+        // A copy of an acknowledgement that carries nothing more than compact reports, which have no count.
+        let compact = |rare: &RareOptions| matches!(rare.report, Some(Report::Compact(_) | Report::List(_)));
+        let reports = news.new_report || segment.options.rare.as_deref().is_some_and(compact);
+        let silent = !news.duplicate && news.dsack.is_none() && !reports && !news.asks;
         if news.acked == 0 && news.delivered.octets == 0 && silent {
             if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
                 self.refresh_path(now);
@@ -110,9 +113,18 @@ impl Endpoint {
         if self.listeners.acks {
             self.tell_observers(segment, &news);
         }
-        if let Some(report) = segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
-            let report = self.in_full(report, ack);
-            self.on_report(now, &report, news.new_report);
+        match segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
+            Some(Report::List(list)) => {
+                for &compact in list.as_slice() {
+                    let report = self.in_full(&Report::Compact(compact), ack);
+                    self.on_report(now, &report, news.new_report);
+                }
+            }
+            Some(report) => {
+                let report = self.in_full(report, ack);
+                self.on_report(now, &report, news.new_report);
+            }
+            None => {}
         }
         if news.asks {
             self.on_snacks(now, segment, ack);
@@ -288,7 +300,12 @@ impl Endpoint {
                 let position = report.seq.near(self.snd.una);
                 (self.snd.board.find(position)?, Some(position))
             }
-            Report::Compact(_) | Report::Bandwidth(_) | Report::Rate(_) | Report::Survival(_) | Report::Pace(_) => return None,
+            Report::Compact(_)
+            | Report::List(_)
+            | Report::Bandwidth(_)
+            | Report::Rate(_)
+            | Report::Survival(_)
+            | Report::Pace(_) => return None,
             Report::Cause(report) => (self.snd.board.find(report.seq.near(self.snd.una).max(self.snd.una))?, None),
         };
         let sent = self.snd.board.get(index);

@@ -99,13 +99,15 @@ impl Endpoint {
         let answering = self.state == State::SynReceived;
         let offer = |wanted: bool, agreed: bool| if answering { agreed } else { wanted };
         let reports = offer(self.wants_reports(), self.agreed.reports);
+        // Never offered: what is simulated stays as small as it was.
+        let words_permitted = answering && self.agreed.words;
         let scaling = self.config.window_scaling && (!answering || self.rcv.shift_agreed);
         // RFC 7413, 4.1.3.1: a SYN that is sent again goes without, in case something on the path objects.
         let requested = self.fast.request.filter(|_| self.snd.syn_expiries == 0).and_then(|request| request.option);
         let fast_open = if answering { self.fast.reply } else { requested };
         let snacks = offer(self.parts.receiver.wants_snacks(), self.agreed.snack_block.is_some());
         let scps = snacks.then_some(ScpsCapabilities { flags: ScpsCapabilities::SNACK, connection: 0 });
-        let rare = RareOptions { reports_permitted: reports, scps, fast_open, ..RareOptions::default() };
+        let rare = RareOptions { reports_permitted: reports, words_permitted, scps, fast_open, ..RareOptions::default() };
         Options {
             mss: Some(self.config.mss),
             window_scale: scaling.then_some(self.own_shift()),
@@ -198,6 +200,8 @@ impl Endpoint {
         let peer_reports = options.rare.as_ref().is_some_and(|rare| rare.reports_permitted);
         self.agreed.reports = peer_reports && self.wants_reports();
         self.path.reports = self.agreed.reports;
+        let peer_words = options.rare.as_ref().is_some_and(|rare| rare.words_permitted);
+        self.agreed.words = self.agreed.reports && peer_words;
         let tells = self.agreed.reports && self.parts.congestion.wants_separations();
         let models = self.parts.congestion.is_model_based();
         self.snd.pacer = (tells || models).then(|| Box::new(Pacer::new(tells)));

@@ -37,6 +37,8 @@ pub(super) struct Agreed {
     pub sack: bool,
     pub ecn: bool,
     pub reports: bool,
+    /// The peer can read words, and is told that we can.
+    pub words: bool,
     /// Octets of a block in lists of holes: the data of a full segment as both sides know it, which leaves only timestamps out of the smaller MSS.
     pub snack_block: Option<u32>,
 }

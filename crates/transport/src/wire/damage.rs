@@ -192,7 +192,7 @@ mod tests {
         let sent = sent(Some(0xA1A2_A3A4));
         let octets = octets(&sent);
         let lost = |bit: &u64| match received(&octets, [*bit]) {
-            Arrival::Damaged(damaged) => damaged.segment.options.nonce != sent.options.nonce,
+            Arrival::Damaged(damaged) => damaged.segment.options.any_nonce() != sent.options.any_nonce(),
             _ => false,
         };
         let mut bits = [0; LEN as usize];

@@ -11,7 +11,7 @@
 //! | 254 | the same, before it had a kind | 4 + *n* | RFC 6994 |
 //! | 20 | SCPS capabilities | 4 | CCSDS 714.0-B |
 //! | 21 | SNACK with *v* octets of bits; a header can have several | 6 + *v* | CCSDS 714.0-B |
-//! | 253 | our experiment: see [`super::report`] | 4 to 15 | RFC 6994 |
+//! | 253, 254 | our experiment: see [`super::report`] | 4 to 40 | RFC 6994 |
 //! | 253, 254 | rate of a wave, wave; not on a SYN: see [`super::report`] | 4 | Tsaoussidis & Zhang 2002, 3.3 |
 //!
 //! An option of another kind, or of one of these kinds with another length, is kept in [`RareOptions::unknown`] and not acted upon.
@@ -121,6 +121,9 @@ impl Options {
             }
             if others + rare.packed_len() > MAX_LEN {
                 rare.report = None;
+                if others + rare.packed_len() > MAX_LEN {
+                    rare.short_nonce = None;
+                }
             }
             self.rare = (*rare != RareOptions::default()).then_some(rare);
         }
@@ -199,6 +202,9 @@ impl Options {
                 self.rare.get_or_insert_default().scps = Some(ScpsCapabilities { flags, connection });
             }
             (FAST_OPEN, cookie) => return self.read_fast_open(cookie, false),
+            (report::WORDS_KIND, data) if syn && *data == report::EXPERIMENT_ID.to_be_bytes() => {
+                self.rare.get_or_insert_default().words_permitted = true;
+            }
             (report::WAVE_KIND, &[number, size]) if !syn => self.wave = Some(Wave { number, size }),
             (EXPERIMENT, &[a, b, ref cookie @ ..]) if [a, b] == FAST_OPEN_EXPERIMENT => return self.read_fast_open(cookie, true),
             (report::KIND, data) => return report::read(self, data, syn),
@@ -284,7 +290,8 @@ pub(super) fn header_check_at(options: &[u8]) -> Option<usize> {
 impl RareOptions {
     fn packed_len(&self) -> usize {
         let mut len = if self.reports_permitted { report::PERMITTED_LEN } else { 0 };
-        len += self.report.as_ref().map_or(0, report::report_len);
+        len += if self.words_permitted { report::PERMITTED_LEN } else { 0 };
+        len += report::report_and_nonce_len(self);
         len += notices::packed_len(&self.notices);
         len += if self.probe.is_some() { probe::LEN } else { 0 };
         len += if self.separation.is_some() { report::SEPARATION_LEN } else { 0 };

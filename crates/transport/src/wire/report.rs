@@ -30,6 +30,9 @@
 //! `80000000` is set, as in no sub-type; `40000000` CE seen; 20 bits: first octet of the damaged segment less the acknowledgement number; 10 bits: the
 //! low ones of the nonce. The sequence number is confirmed.
 //!
+//! **Words** (length 4 + 4 *n*): the same for several segments, a number for each. The first number can be a nonce instead: `40000000` and its 30 low
+//! bits. Only for those who said by the SYN that they can read it: *words permitted*, `FE 04 57 4C`.
+//!
 //! **Loss cause** (sub-type 7, length 12, on acknowledgements): "a differentiator at the receiver thinks this of this hole."
 //!
 //! | octet | |
@@ -91,7 +94,8 @@
 //! | bandwidth or pace | 19 | 2 |
 //! | separation | 22 | 2 |
 //! | header intact | 20 | 2 |
-//! | compact report | 18 | 2 |
+//! | compact report, or nonce in a word | 18 | 2 |
+//! | three compact reports | 26 | 1 |
 //! | report with position, or with echo | 21 | 2 |
 //! | loss cause | 22 | 2 |
 //! | report with position and echo | 25 | 1 |
@@ -101,8 +105,8 @@
 use super::experiment::head;
 use super::{notices, probe};
 use crate::segment::{
-    BandwidthReport, CauseReport, CompactReport, CorruptionReport, HeaderReport, Options, PositionBasis, RateReport, Report,
-    ReportedPosition, Separation, Wave, WaveRate,
+    BandwidthReport, CauseReport, CompactList, CompactReport, CorruptionReport, HeaderReport, Options, PositionBasis,
+    RareOptions, RateReport, Report, ReportedPosition, Separation, Wave, WaveRate,
 };
 use crate::seq::Seq;
 use crate::verdict::Cause;
@@ -111,6 +115,9 @@ pub use super::experiment::{EXPERIMENT_ID, KIND};
 
 /// Kind of the option that names a segment's wave.
 pub const WAVE_KIND: u8 = 254;
+
+/// Kind of the option on a SYN that permits words.
+pub const WORDS_KIND: u8 = 254;
 
 /// The unit in which a report gives the length of a segment, in octets.
 pub const LENGTH_UNIT: u16 = 128;
@@ -134,6 +141,11 @@ const LENGTH: u8 = 0x0F;
 
 const COMPACT: u32 = 0x8000_0000;
 const COMPACT_CONGESTION: u32 = 0x4000_0000;
+/// A word that is a nonce, and what it has of it.
+const WORD_NONCE: u32 = 0x4000_0000;
+const SHORT_NONCE: u32 = WORD_NONCE - 1;
+/// The first octet of a word; those of sub-types are smaller.
+const WORD: u8 = 0x40;
 /// Bits of a compact report's offset and of its echo.
 const COMPACT_OFFSET_BITS: u32 = 20;
 const COMPACT_ECHO_BITS: u32 = 10;
@@ -170,6 +182,17 @@ pub(super) fn report_len(report: &Report) -> usize {
         Report::Rate(RateReport { rate: WaveRate::Scaled(_), .. }) => SCALED_RATE_LEN,
         Report::Compact(_) | Report::Rate(RateReport { rate: WaveRate::Measured(_), .. }) => 8,
         Report::Survival(_) => 7,
+        Report::List(list) => 4 + 4 * list.as_slice().len(),
+    }
+}
+
+/// Octets of a nonce in a word and of the report; compact ones stand behind it in the same option.
+pub(super) fn report_and_nonce_len(rare: &RareOptions) -> usize {
+    let report = rare.report.as_ref().map_or(0, report_len);
+    match (rare.short_nonce, rare.report) {
+        (Some(_), Some(Report::Compact(_) | Report::List(_))) => report + 4,
+        (Some(_), _) => report + 8,
+        (None, _) => report,
     }
 }
 
@@ -202,10 +225,7 @@ pub(super) fn read(options: &mut Options, data: &[u8], syn: bool) -> bool {
             let Some(report) = read_corruption(*flags, *count, rest) else { return false };
             options.rare.get_or_insert_default().report = Some(Report::Corruption(report));
         }
-        &[a, b, c, d] if a >= 0x80 => {
-            let report = read_compact(u32::from_be_bytes([a, b, c, d]));
-            options.rare.get_or_insert_default().report = Some(Report::Compact(report));
-        }
+        [WORD..=u8::MAX, ..] => return read_words(options, data),
         &[CAUSE, flags, a, b, c, d, high, low] => {
             let report = read_cause(flags, Seq(u32::from_be_bytes([a, b, c, d])), u16::from_be_bytes([high, low]));
             options.rare.get_or_insert_default().report = Some(Report::Cause(report));
@@ -268,6 +288,31 @@ fn read_compact(word: u32) -> CompactReport {
     }
 }
 
+/// Reads numbers of four octets: a nonce first, or none, and compact reports.
+fn read_words(options: &mut Options, data: &[u8]) -> bool {
+    if data.len() % 4 != 0 {
+        return false;
+    }
+    let words = || data.chunks_exact(4).map(|word| word.iter().fold(0, |number, octet| number << 8 | u32::from(*octet)));
+    let nonce = words().next().filter(|word| word & COMPACT == 0).map(|word| word & SHORT_NONCE);
+    let reports = || words().skip(usize::from(nonce.is_some()));
+    if reports().any(|word| word & COMPACT == 0) {
+        return false;
+    }
+    let mut list = CompactList::default();
+    if !reports().all(|word| list.push(read_compact(word))) {
+        return false;
+    }
+    let rare = options.rare.get_or_insert_default();
+    rare.short_nonce = nonce.or(rare.short_nonce);
+    match *list.as_slice() {
+        [] => {}
+        [one] => rare.report = Some(Report::Compact(one)),
+        _ => rare.report = Some(Report::List(list)),
+    }
+    true
+}
+
 fn write_compact(report: CompactReport, out: &mut Vec<u8>) {
     let CompactReport { offset, congestion_experienced, echo } = report;
     let offset = offset.min((1 << COMPACT_OFFSET_BITS) - 1);
@@ -304,6 +349,10 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
     if rare.reports_permitted {
         head(PERMITTED_LEN, out);
     }
+    if rare.words_permitted {
+        let [a, b] = EXPERIMENT_ID.to_be_bytes();
+        out.extend_from_slice(&[WORDS_KIND, PERMITTED_LEN as u8, a, b]);
+    }
     notices::write(&rare.notices, out);
     if let Some(Separation { number, micros, kept, trip }) = rare.separation {
         head(SEPARATION_LEN, out);
@@ -311,13 +360,21 @@ pub(super) fn write(options: &Options, out: &mut Vec<u8>) {
         out.extend_from_slice(&(micros.min(KEPT - 1) | if kept { KEPT } else { 0 }).to_be_bytes());
         out.extend_from_slice(&trip.to_be_bytes());
     }
+    let compact = matches!(rare.report, Some(Report::Compact(_) | Report::List(_)));
+    if let Some(nonce) = rare.short_nonce {
+        let reports = rare.report.as_ref().filter(|_| compact).map_or(0, |report| report_len(report) - 4);
+        head(8 + reports, out);
+        out.extend_from_slice(&(WORD_NONCE | nonce & SHORT_NONCE).to_be_bytes());
+    }
     if let Some(report) = &rare.report {
-        if !matches!(report, Report::Rate(RateReport { rate: WaveRate::Scaled(_), .. })) {
+        let begun = compact && rare.short_nonce.is_some();
+        if !begun && !matches!(report, Report::Rate(RateReport { rate: WaveRate::Scaled(_), .. })) {
             head(report_len(report), out);
         }
         match report {
             Report::Corruption(report) => write_corruption(report, out),
             Report::Compact(report) => write_compact(*report, out),
+            Report::List(list) => list.as_slice().iter().for_each(|report| write_compact(*report, out)),
             Report::Cause(report) => write_cause(*report, out),
             Report::Rate(RateReport { wave, rate: WaveRate::Scaled(rate) }) => {
                 out.extend_from_slice(&[KIND, SCALED_RATE_LEN as u8, *wave, *rate]);

@@ -5,7 +5,7 @@ use super::ip::{Addresses, Header};
 use super::options::MAX_LEN;
 use super::*;
 use crate::segment::{
-    BandwidthReport, CauseReport, CompactReport, Cookie, CorruptionReport, Dscp, Ecn, ExplicitLoss, FastOpen, Flags,
+    BandwidthReport, CauseReport, CompactList, CompactReport, Cookie, CorruptionReport, Dscp, Ecn, ExplicitLoss, FastOpen, Flags,
     HeaderReport, Hop, HopNotice, Notices, Options, Payload, PositionBasis, Probe, ProbeStep, RareOptions, RateReport, Report,
     ReportedPosition, SackBlocks, ScpsCapabilities, Separation, Snack, Timestamps, Wave, WaveRate,
 };
@@ -267,6 +267,17 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn list()(reports in prop::collection::vec(compact(), 2..=CompactList::MOST)) -> Report {
+        let mut list = CompactList::default();
+        for report in reports {
+            let Report::Compact(report) = report else { unreachable!("what `compact` makes") };
+            assert!(list.push(report));
+        }
+        Report::List(list)
+    }
+}
+
+prop_compose! {
     fn compact()(offset in 0..1_u32 << 20, congestion_experienced: bool, echo in 0..1_u16 << 10) -> Report {
         Report::Compact(CompactReport { offset, congestion_experienced, echo })
     }
@@ -317,9 +328,10 @@ prop_compose! {
 
 prop_compose! {
     fn rare()(
-        reports_permitted: bool,
+        (reports_permitted, words_permitted) in any::<(bool, bool)>(),
+        short_nonce in of(0..1u32 << 30),
         report in of(prop_oneof![
-            corruption(), compact(), cause(), header_intact(), rate(), bandwidth(),
+            corruption(), compact(), list(), cause(), header_intact(), rate(), bandwidth(),
             any::<u16>().prop_map(Report::Survival), any::<u32>().prop_map(Report::Pace),
         ]),
         separation in of(separation()),
@@ -336,7 +348,8 @@ prop_compose! {
         });
         let steps = [ProbeStep::First, ProbeStep::FirstAnswer, ProbeStep::Second, ProbeStep::SecondAnswer];
         let probe = probe.map(|(step, cycle)| Probe { step: steps[step], cycle });
-        RareOptions { reports_permitted, report, scps, snacks, notices, probe, separation, fast_open, unknown }
+        let open = RareOptions { reports_permitted, words_permitted, scps, fast_open, ..RareOptions::default() };
+        RareOptions { short_nonce, report, snacks, notices, probe, separation, unknown, ..open }
     }
 }
 
@@ -378,6 +391,7 @@ fn keep_what_belongs(options: &mut Options, syn: bool) {
     let Some(mut rare) = options.rare.take() else { return };
     if !syn {
         rare.reports_permitted = false;
+        rare.words_permitted = false;
         rare.fast_open.take_if(|fast_open| fast_open.experimental && fast_open.cookie.is_none());
     } else if matches!(rare.report, Some(Report::Rate(RateReport { rate: WaveRate::Scaled(_), .. }))) {
         rare.report = None;

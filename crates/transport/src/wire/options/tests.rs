@@ -43,7 +43,7 @@ fn a_cookie_that_does_not_fit_stays_behind() {
     assert!(rare.reports_permitted && rare.fast_open.is_none() && options.timestamps.is_some());
 }
 use crate::segment::{
-    CompactReport, CorruptionReport, ExplicitLoss, HeaderReport, Hop, HopNotice, PositionBasis, RateReport, Report,
+    CompactList, CompactReport, CorruptionReport, ExplicitLoss, HeaderReport, Hop, HopNotice, PositionBasis, RateReport, Report,
     ReportedPosition, SackBlocks, Separation, WaveRate,
 };
 use crate::segment::{Probe, ProbeStep};
@@ -292,6 +292,55 @@ fn a_report_in_eight_octets() {
 }
 
 #[test]
+fn reports_and_a_nonce_in_words() {
+    let compact = CompactReport { offset: 0x8_0001, congestion_experienced: true, echo: 0x203 };
+    let other = CompactReport { offset: 1448, congestion_experienced: false, echo: 0x3FF };
+    let list = |reports: &[CompactReport]| {
+        let mut list = CompactList::default();
+        assert!(reports.iter().all(|report| list.push(*report)));
+        Report::List(list)
+    };
+    let words = |short_nonce, report| Options {
+        rare: Some(Box::new(RareOptions { short_nonce, report, ..RareOptions::default() })),
+        ..Options::default()
+    };
+    both_ways(&words(Some(0x2A5A_5A5A), None), &[253, 8, 0x57, 0x4C, 0x6A, 0x5A, 0x5A, 0x5A]);
+    both_ways(&words(Some(0), Some(Report::Compact(compact))), &[253, 12, 0x57, 0x4C, 0x40, 0, 0, 0, 0xE0, 0x00, 0x06, 0x03]);
+    both_ways(
+        &words(None, Some(list(&[compact, other, compact]))),
+        &[253, 16, 0x57, 0x4C, 0xE0, 0x00, 0x06, 0x03, 0x80, 0x16, 0xA3, 0xFF, 0xE0, 0x00, 0x06, 0x03],
+    );
+    let most = vec![other; CompactList::MOST];
+    let octets = [vec![253, 40, 0x57, 0x4C], [0x80, 0x16, 0xA3, 0xFF].repeat(CompactList::MOST)].concat();
+    both_ways(&words(None, Some(list(&most))), &octets);
+    // A nonce that is not the first, a word that is none, and half a word.
+    for not_ours in [
+        &[253, 12, 0x57, 0x4C, 0x80, 0, 0, 0, 0x40, 0, 0, 0][..],
+        &[253, 12, 0x57, 0x4C, 0x40, 0, 0, 0, 0x40, 0, 0, 0],
+        &[253, 12, 0x57, 0x4C, 0x80, 0, 0, 0, 0x3F, 0, 0, 0],
+        &[253, 10, 0x57, 0x4C, 0x80, 0, 0, 0, 0x80, 0],
+    ] {
+        let (options, flaw) = parse(not_ours);
+        assert_eq!(flaw, None);
+        let rare = options.rare.expect("an option");
+        assert_eq!((rare.report, rare.short_nonce, rare.unknown.len()), (None, None, 1), "{not_ours:02x?}");
+    }
+}
+
+#[test]
+fn words_are_permitted_on_a_syn() {
+    let octets = [253, 4, 0x57, 0x4C, 254, 4, 0x57, 0x4C];
+    let rare = Options::parse(&Bytes::copy_from_slice(&octets), true).0.rare.expect("two options");
+    assert!(rare.reports_permitted && rare.words_permitted && rare.unknown.is_empty());
+    let mut written = Vec::new();
+    Options { rare: Some(rare), ..Options::default() }.write(&mut written);
+    assert_eq!(written, octets);
+    // Elsewhere it is a wave.
+    let elsewhere = Options::parse(&Bytes::copy_from_slice(&octets[4..]), false).0;
+    assert_eq!(elsewhere.wave, Some(Wave { number: 0x57, size: 0x4C }));
+}
+
+#[test]
 fn a_reported_length_is_rounded_up() {
     for (len, read) in [(0, 0), (1, 128), (128, 128), (1448, 1536), (1920, 1920), (u16::MAX, 1920)] {
         let mut out = Vec::new();
@@ -334,7 +383,7 @@ fn what_is_not_known_is_kept_apart() {
         &[5, 2, 1, 1],                                     // no SACK block
         &[5, 6, 1, 2, 3, 4, 1, 1],                         // half a SACK block
         &[253, 4, 0x57, 0x4D],                             // another experiment
-        &[253, 8, 0x57, 0x4C, 99, 1, 2, 3],                // another sub-type
+        &[253, 8, 0x57, 0x4C, 33, 1, 2, 3],                // another sub-type
         &[253, 11, 0x57, 0x4C, 4, 0xC0, 9, 1, 2, 3, 4, 1], // a position known in two ways
         &[253, 10, 0x57, 0x4C, 4, 0x80, 9, 1, 2, 3, 1, 1], // a position cut short
         &[253, 3, 0x57, 1],                                // no experiment identifier

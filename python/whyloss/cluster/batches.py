@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["BATCH_S", "Batches", "Piece"]
 
@@ -16,6 +17,8 @@ BATCH_S = 10.0
 BATCHES_PER_S = 20
 #: Batches that each thread has before it at the end, at least: so that no thread waits long for the last one.
 SHARE = 3
+#: Batches for each thread of which nobody knows how long they take.
+UNMEASURED = 10
 #: How much longer a batch may be than all that its point has been measured on.
 GROWTH = 8
 
@@ -61,11 +64,52 @@ class Batches:
                 break
         return tuple(taken)
 
+    def cut(self, threads: int) -> Iterator[tuple[Piece, ...]]:
+        """All that is left, for so many threads, without learning anything meanwhile."""
+        # Before anything is measured all runs count as equally long.
+        share = math.ceil(self.runs / (UNMEASURED * threads))
+        while self._left:
+            if self._all[0]:
+                yield self.take(threads)
+                continue
+            piece = self._left.popleft()
+            count = min(share, piece.runs)
+            if count < piece.runs:
+                self._left.appendleft(Piece(piece.point, piece.first + count, piece.runs - count))
+            self.runs -= count
+            yield (piece._replace(runs=count),)
+
     def back(self, pieces: Iterable[Piece]) -> None:
         """Takes back what could not be done."""
         for piece in pieces:
             self._left.appendleft(piece)
             self.runs += piece.runs
+
+    def withdraw(self, pieces: Iterable[Piece]) -> list[tuple[Piece, ...]]:
+        """Takes ``pieces`` out of what is left: somebody has them already. Gives, for each, what was left of it."""
+        left: dict[int, list[Piece]] = {}
+        for piece in self._left:
+            left.setdefault(piece.point, []).append(piece)
+        found = []
+        for piece in pieces:
+            parts: list[Piece] = []
+            rest: list[Piece] = []
+            for other in left.get(piece.point, []):
+                first, last = max(piece.first, other.first), min(piece.first + piece.runs, other.first + other.runs)
+                if first >= last:
+                    rest.append(other)
+                    continue
+                parts.append(Piece(piece.point, first, last - first))
+                rest += [
+                    Piece(piece.point, begin, end - begin)
+                    for begin, end in ((other.first, first), (last, other.first + other.runs))
+                    if begin < end
+                ]
+            left[piece.point] = rest
+            found.append(tuple(parts))
+            self.runs -= sum(part.runs for part in parts)
+        self._left = deque(piece for rest in left.values() for piece in rest)
+        return found
 
     def learn(self, piece: Piece, seconds: float) -> None:
         """Notes that a piece took so long on one thread."""

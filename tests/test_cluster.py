@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +22,7 @@ from whyloss.cluster import Detached, RunsFailed, connect
 from whyloss.cluster.batches import Batches, Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from conftest import Ended
 
@@ -78,7 +79,7 @@ def test_tables_of_a_cluster_are_written_without_being_held(small: Path, tmp_pat
 def test_batches_get_longer_where_one_scheduler_would_get_too_many() -> None:
     batches = Batches([(0, 0, 10_000_000)])
     batches.learn(Piece(0, 0, 1000), 100.0)
-    for threads, seconds in ((2, 10), (200, 10), (1000, 50)):
+    for threads, seconds in ((2, 10), (1000, 10), (2000, 20)):
         assert sum(piece.runs for piece in batches.take(threads)) == 10 * seconds
 
 
@@ -291,23 +292,35 @@ def test_who_goes_away_needs_a_store_and_a_cluster_that_stays(
         assert (refused.status, "goes with --on dask://HOST:PORT" in " ".join(refused.err.split())) == (2, True)
 
 
-def test_what_somebody_has_already_is_withdrawn_from_what_is_left() -> None:
-    batches = Batches([(0, 0, 10), (0, 20, 5), (1, 0, 3)])
-    found = batches.withdraw([Piece(0, 8, 14), Piece(2, 0, 1), Piece(1, 1, 1), Piece(0, 8, 1)])
-    assert found == [(Piece(0, 8, 2), Piece(0, 20, 2)), (), (Piece(1, 1, 1),), ()]
-    assert batches.runs == 18 - 5
-    left = sorted(piece for pieces in batches.cut(100) for piece in pieces)
-    assert [(piece.point, piece.first + more) for piece in left for more in range(piece.runs)] == [
-        *((0, run) for run in (*range(8), 22, 23, 24)),
-        (1, 0),
-        (1, 2),
-    ]
+def runs_of(pieces: Iterable[Piece]) -> list[tuple[int, int]]:
+    return [(piece.point, piece.first + more) for piece in pieces for more in range(piece.runs)]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_what_somebody_has_already_is_withdrawn_from_what_is_left(seed: int) -> None:
+    random = Random(seed)
+    left, ends = [], [0, 0]
+    for _ in range(8):
+        point, gap, runs = random.randrange(2), random.randrange(3), random.randrange(1, 6)
+        left.append(Piece(point, ends[point] + gap, runs))
+        ends[point] += gap + runs
+    asked = [Piece(random.randrange(3), random.randrange(25), random.randrange(1, 8)) for _ in range(6)]
+    batches = Batches(left)
+    found = batches.withdraw(asked)
+    for wanted, parts in zip(asked, found, strict=True):
+        assert set(runs_of(parts)) <= set(runs_of([wanted]))
+    taken = [run for parts in found for run in runs_of(parts)]
+    assert sorted(taken) == sorted(set(runs_of(left)) & set(runs_of(asked)))
+    assert batches.runs == len(runs_of(left)) - len(taken)
+    assert sorted(run for pieces in batches.cut(3) for run in runs_of(pieces)) == sorted(
+        set(runs_of(left)) - set(taken)
+    )
     assert batches.runs == 0
 
 
 def test_what_is_left_is_cut_evenly_before_anything_is_measured_and_by_cost_then() -> None:
     batches = Batches([(0, 0, 1000)])
-    assert [len(pieces) for pieces in (list(batches.cut(2)),)] == [20]
+    assert len(list(batches.cut(2))) == 20
     batches = Batches([(0, 0, 1000)])
     batches.learn(Piece(0, 0, 100), 100.0)
     sizes = [sum(piece.runs for piece in pieces) for pieces in batches.cut(2)]

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from whyloss.cluster.work import Done
 
-#: Workers that the scheduler knows, and threads of each: a thousand cores.
-WORKERS, THREADS = 10, 100
+#: Workers that the scheduler knows, and threads of all of them: a thousand cores.
+WORKERS, THREADS = 10, 1000
 #: What is run: a transfer of 100 kB over a lossy link.
 SCENARIO = Path(__file__).parent.parent / "examples" / "lossy-link.toml"
 #: The scheduler, or workers that know it, in a process of their own; it ends when it is told so.
@@ -88,13 +88,13 @@ def part(*words: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
             it.terminate()
 
 
-def scheduler(tasks: int, *, at_once: bool) -> dict[str, Any]:
+def scheduler(tasks: int, workers: int, *, at_once: bool) -> dict[str, Any]:
     """Sends so many tasks to a thousand threads that do nothing: as a sweep does, or all at once as `--detach` does."""
     # Workers get it with its code.
     setattr(campaign, "compute", idle)  # noqa: B010
     with (
         part() as (it, address),
-        part(address, WORKERS, THREADS) as (workers, _),
+        part(address, workers, THREADS // workers) as (crew, _),
         tempfile.TemporaryDirectory() as folder,
         Client(address, set_as_default=False) as client,
     ):
@@ -105,7 +105,7 @@ def scheduler(tasks: int, *, at_once: bool) -> dict[str, Any]:
             return campaign.Campaign(client, recipe, batches, kept, Path(folder), print, detach)
 
         first = job(detach=at_once)
-        before, began, most, sent = [spent_s(it.pid), spent_s(workers.pid), spent_s()], time.monotonic(), 0, 0.0
+        before, began, most, sent = [spent_s(it.pid), spent_s(crew.pid), spent_s()], time.monotonic(), 0, 0.0
 
         def tell() -> None:
             nonlocal most
@@ -119,7 +119,7 @@ def scheduler(tasks: int, *, at_once: bool) -> dict[str, Any]:
             sent, most = time.monotonic() - began, len(first._out)
             job(detach=True).run(lambda: None)
         took = time.monotonic() - began
-        after = [spent_s(it.pid), spent_s(workers.pid), spent_s()]
+        after = [spent_s(it.pid), spent_s(crew.pid), spent_s()]
         each = [1000 * (end - begin) / tasks for begin, end in zip(before, after, strict=True)]
         names = ("scheduler_ms_per_task", "workers_ms_per_task", "client_ms_per_task")
         return {
@@ -191,6 +191,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=["planning", "reading", "scheduler", "detached"], help="measure this alone")
     parser.add_argument("--tasks", type=int, default=100_000, help="tasks to send to the scheduler")
+    parser.add_argument(
+        "--workers", type=int, default=WORKERS, help="workers that the scheduler knows, of a thousand threads in all"
+    )
     parser.add_argument("--read", nargs=4, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.read:
@@ -200,8 +203,8 @@ def main() -> None:
     measures = {
         "planning": lambda: planning(1_000, 1_000),
         "reading": lambda: reading(1_000, 100),
-        "scheduler": lambda: scheduler(chosen.tasks, at_once=False),
-        "detached": lambda: scheduler(chosen.tasks, at_once=True),
+        "scheduler": lambda: scheduler(chosen.tasks, chosen.workers, at_once=False),
+        "detached": lambda: scheduler(chosen.tasks, chosen.workers, at_once=True),
     }
     for name in [chosen.only] if chosen.only else measures:
         print(name, {key: round(value, 3) for key, value in measures[name]().items()}, flush=True)

@@ -14,7 +14,7 @@ __all__ = ["BATCH_S", "Batches", "Piece"]
 #: Seconds that a batch is to take: long beside what a scheduler needs for a task, short beside a working day.
 BATCH_S = 10.0
 #: Batches that one scheduler is to be asked for in a second: with many threads they take longer. It carries some more.
-BATCHES_PER_S = 20
+BATCHES_PER_S = 100
 #: Batches that each thread has before it at the end, at least: so that no thread waits long for the last one.
 SHARE = 3
 #: Batches for each thread of which nobody knows how long they take.
@@ -87,28 +87,28 @@ class Batches:
 
     def withdraw(self, pieces: Iterable[Piece]) -> list[tuple[Piece, ...]]:
         """Takes ``pieces`` out of what is left: somebody has them already. Gives, for each, what was left of it."""
-        left: dict[int, list[Piece]] = {}
-        for piece in self._left:
-            left.setdefault(piece.point, []).append(piece)
-        found = []
-        for piece in pieces:
+        asked = list(pieces)
+        found: list[tuple[Piece, ...]] = [()] * len(asked)
+        # Both in order, so that each is looked at once.
+        left, rest = deque(sorted(self._left)), deque[Piece]()
+        for number in sorted(range(len(asked)), key=lambda number: asked[number]):
+            point, first, runs = asked[number]
             parts: list[Piece] = []
-            rest: list[Piece] = []
-            for other in left.get(piece.point, []):
-                first, last = max(piece.first, other.first), min(piece.first + piece.runs, other.first + other.runs)
-                if first >= last:
-                    rest.append(other)
+            while left and left[0][:2] < (point, first + runs):
+                piece = left.popleft()
+                ends = piece.first + piece.runs
+                begin, end = max(piece.first, first), min(ends, first + runs)
+                if piece.point != point or begin >= end:
+                    rest.append(piece)
                     continue
-                parts.append(Piece(piece.point, first, last - first))
-                rest += [
-                    Piece(piece.point, begin, end - begin)
-                    for begin, end in ((other.first, first), (last, other.first + other.runs))
-                    if begin < end
-                ]
-            left[piece.point] = rest
-            found.append(tuple(parts))
-            self.runs -= sum(part.runs for part in parts)
-        self._left = deque(piece for rest in left.values() for piece in rest)
+                if piece.first < begin:
+                    rest.append(Piece(point, piece.first, begin - piece.first))
+                parts.append(Piece(point, begin, end - begin))
+                if end < ends:
+                    left.appendleft(Piece(point, end, ends - end))
+            found[number] = tuple(parts)
+        self._left = rest + left
+        self.runs = sum(piece.runs for piece in self._left)
         return found
 
     def learn(self, piece: Piece, seconds: float) -> None:

@@ -108,15 +108,15 @@ fn who_watches_sees_the_same_whether_rows_are_taken_or_not() {
         losses.iter().filter(|loss| loss.at.as_nanos() < until).copied().collect::<Vec<_>>()
     };
     let (held, taken) = (early(&held.2), early(&taken.2));
-    assert!(held.len() > 500, "{}", held.len());
+    assert!(held.len() > 200, "{}", held.len());
     assert_eq!(held, taken);
 }
 
 #[test]
 fn a_run_that_is_stopped_leaves_complete_files_of_what_it_did() {
     let folder = tempfile::tempdir().unwrap();
-    let (scenario, options) = (scenario(100_000), RunOptions::default());
-    for fraction in [0.0, 0.0005, 0.001] {
+    let (scenario, options) = (scenario(1000), RunOptions::default());
+    for fraction in [0.0, 0.01, 0.03] {
         let (cancel, asked) = (Cancel::default(), Cell::new(None));
         let mut watch = |progress: &Progress| {
             if progress.fraction >= fraction && asked.get().is_none() {
@@ -141,7 +141,7 @@ fn a_run_that_is_stopped_leaves_complete_files_of_what_it_did() {
         assert_eq!(count(&runs, "outcome", "cancelled"), 1);
         let ended: &UInt64Array = runs.column_by_name("ended_at_ns").unwrap().as_any().downcast_ref().unwrap();
         let ended = Duration::from_nanos(ended.value(0));
-        assert!(ended >= Duration::from_secs(100_000).mul_f64(fraction) && ended < Duration::from_secs(1000), "{ended:?}");
+        assert!(ended >= Duration::from_secs(1000).mul_f64(fraction) && ended < Duration::from_secs(900), "{ended:?}");
         // What is there is what a run that ends there by itself has.
         let until = whyloss_lab::Value::from(format!("{} ns", ended.as_nanos()));
         let whole = run(&scenario.with_override("scenario.duration", until).unwrap(), &options, &mut Control::default()).unwrap();

@@ -63,10 +63,10 @@ fn rows_that_are_written_while_it_runs_become_the_same_files() {
     let (scenario, options, notes) = (scenario(60), RunOptions { run: 3, captures: None }, [("whyloss.inputs", "0")]);
     let tables = run(&scenario, &options, &mut Control::default()).unwrap();
     tables.write_parquet(&held, &notes).unwrap();
-    for (truth, least) in [("erased", 100), ("queue-full", 100), ("arrived", 100)] {
+    for (truth, least) in [("erased", 100), ("queue-full", 5), ("arrived", 100)] {
         assert!(count(&tables.losses, "true_cause", truth) > least, "{truth}: {}", count(&tables.losses, "true_cause", truth));
     }
-    assert!(tables.timeouts.num_rows() > 10 && tables.samples.num_rows() > 100_000, "{tables:?}");
+    assert!(tables.timeouts.num_rows() > 2 && tables.samples.num_rows() > 100_000, "{tables:?}");
     let saved = save_run(&scenario, &options, &mut Control::default(), &written, &notes).unwrap();
     assert!(saved.complete);
     for (saved, (name, table)) in saved.tables.iter().zip(tables.all()) {

@@ -95,7 +95,7 @@ def test_ctrl_c_leaves_whole_files_of_what_was_simulated(small: Path, tmp_path: 
     samples = results.samples.to_polars()
     assert len(samples) > 10_000
     # The last rows are there.
-    assert abs(samples["at_ns"].cast(pl.Int64).max() - ended) <= 1_000_000  # type: ignore[operator]
+    assert samples["at_ns"].max() >= ended - 1_000_000
     assert results.flows["losses"].sum() == len(results.losses)
     # What an earlier run had noted is gone: nothing says that this can be run again.
     assert not {"SHA256SUMS", "inputs.json"} & {path.name for path in out.iterdir()}

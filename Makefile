@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
 # Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python worlds cores reporting soak soak-capture kernels kernel-grid bench packetdrill fuzz lint format build package audit generated docs verdicts tradeoffs grid model model-captures lock sdist wheel clean distclean
+.PHONY: help setup demo test test-rust test-python worlds cores reporting soak soak-capture kernels kernel-grid bench packetdrill fuzz lint format build package audit aarch64 generated docs verdicts tradeoffs grid model model-captures lock sdist wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -28,7 +28,7 @@ PUBLISHED := $(LIBRARIES) whyloss-net whyloss-tun
 NATIVE_SOURCES := $(shell find $(addprefix crates/,transport sim tables lab net kernel capture python) -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]') Cargo.toml Cargo.lock pyproject.toml
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed ## Install what building and testing need, and say what and why
 	@tools/kernel-part --install
@@ -56,6 +56,9 @@ worlds: ## Run the property tests in WORLDS sets of random worlds, others each t
 	PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --locked -p whyloss-transport --lib && \
 	PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --locked -p whyloss-testkit --test worlds --test networks --test timeouts --test recovery --test dccp --test ring && \
 	PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --locked -p whyloss-capture --test truth --test join --test bounds --test limits || exit 1; done
+
+aarch64: ## Run what the digests of all examples are compared with on aarch64, by qemu's user emulation; says what is missing
+	CARGO='$(CARGO)' tools/aarch64 --locked -p whyloss-lab --test suite -- every_build_on_every_machine_gives_these_rows
 
 cores: ## Compare the kernel controls' integer cores with the engine on a million random connections each
 	WHYLOSS_SEQUENCES=1000000 $(CARGO) test --locked -p whyloss-kernel --test cores -- --nocapture

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,11 +18,11 @@ from distributed import Client, LocalCluster
 
 import whyloss as wl
 from whyloss._native import UnavailableError
-from whyloss.cluster import RunsFailed, connect
+from whyloss.cluster import Detached, RunsFailed, connect
 from whyloss.cluster.batches import Batches, Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from conftest import Ended
 
@@ -76,7 +79,7 @@ def test_tables_of_a_cluster_are_written_without_being_held(small: Path, tmp_pat
 def test_batches_get_longer_where_one_scheduler_would_get_too_many() -> None:
     batches = Batches([(0, 0, 10_000_000)])
     batches.learn(Piece(0, 0, 1000), 100.0)
-    for threads, seconds in ((2, 10), (200, 10), (1000, 50)):
+    for threads, seconds in ((2, 10), (1000, 10), (2000, 20)):
         assert sum(piece.runs for piece in batches.take(threads)) == 10 * seconds
 
 
@@ -240,6 +243,95 @@ def test_an_interrupted_sweep_leaves_nothing_on_the_cluster_and_goes_on(
     results = longer(small, 20).run(client, store=tmp_path / "store", progress=seen.append)
     assert 3 <= seen[-1].found < 40
     assert results.digests() == longer(small, 20).run().digests()
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["writing to the store", "sending back"])
+def test_a_cluster_that_was_left_at_work_goes_on_and_is_come_back_to(
+    small: Path, tmp_path: Path, *, shared: bool
+) -> None:
+    store, chosen = tmp_path / "store", longer(small, 30)
+    notes: list[str] = []
+    told: list[wl.Progress] = []
+
+    def interrupt(now: wl.Progress) -> None:
+        if now.done >= 3:
+            raise KeyboardInterrupt
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as own:
+        with Client(own.scheduler_address, set_as_default=False) as client:
+            if not shared:
+                client.run(exec, f"import whyloss.cluster.stores as s; s.MARK = {str(tmp_path / 'elsewhere')!r}")
+            with pytest.raises(Detached):
+                chosen.run(client, store=store, progress=interrupt, note=notes.append, detach=True)
+        left = re.search(r"the cluster goes on with (\d+) runs; the same command comes back to it", notes[-1])
+        assert left, notes
+        at_work = int(left[1])
+        assert 40 < at_work <= 57
+        if shared:
+            # Nobody asks, and it gets done all the same.
+            wait_for(lambda: not chosen.native.missing(store))
+        with Client(own.scheduler_address, set_as_default=False) as client:
+            results = chosen.run(client, store=store, progress=told.append, note=notes.append)
+            # Nothing is computed twice.
+            assert told[0].found == (60 if shared else 60 - at_work)
+            assert told[-1].done == told[-1].total == 60
+            assert not client.list_datasets()
+            assert not any("whyloss" in name for names in client.run(plugins).values() for name in names)
+    assert (f"it has {at_work} of the runs" in notes[-1]) is not shared
+    assert results.digests() == longer(small, 30).run().digests()
+
+
+def test_who_goes_away_needs_a_store_and_a_cluster_that_stays(
+    small: Path, client: Client, whyloss: Callable[..., Ended]
+) -> None:
+    with pytest.raises(wl.InputError, match="allowed with `detach`: a store"):
+        sweep(small).run(client, detach=True)
+    (small.parent / "s.toml").write_text('[sweep]\nbase = "small.toml"\nruns = 2\n')
+    for where in ([], ["--on", "slurm"]):
+        refused = whyloss("sweep", "s.toml", *where, "--detach")
+        assert (refused.status, "goes with --on dask://HOST:PORT" in " ".join(refused.err.split())) == (2, True)
+
+
+def runs_of(pieces: Iterable[Piece]) -> list[tuple[int, int]]:
+    return [(piece.point, piece.first + more) for piece in pieces for more in range(piece.runs)]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_what_somebody_has_already_is_withdrawn_from_what_is_left(seed: int) -> None:
+    random = Random(seed)
+    left, ends = [], [0, 0]
+    for _ in range(8):
+        point, gap, runs = random.randrange(2), random.randrange(3), random.randrange(1, 6)
+        left.append(Piece(point, ends[point] + gap, runs))
+        ends[point] += gap + runs
+    asked = [Piece(random.randrange(3), random.randrange(25), random.randrange(1, 8)) for _ in range(6)]
+    batches = Batches(left)
+    found = batches.withdraw(asked)
+    for wanted, parts in zip(asked, found, strict=True):
+        assert set(runs_of(parts)) <= set(runs_of([wanted]))
+    taken = [run for parts in found for run in runs_of(parts)]
+    assert sorted(taken) == sorted(set(runs_of(left)) & set(runs_of(asked)))
+    assert batches.runs == len(runs_of(left)) - len(taken)
+    assert sorted(run for pieces in batches.cut(3) for run in runs_of(pieces)) == sorted(
+        set(runs_of(left)) - set(taken)
+    )
+    assert batches.runs == 0
+
+
+def test_what_is_left_is_cut_evenly_before_anything_is_measured_and_by_cost_then() -> None:
+    batches = Batches([(0, 0, 1000)])
+    assert len(list(batches.cut(2))) == 20
+    batches = Batches([(0, 0, 1000)])
+    batches.learn(Piece(0, 0, 100), 100.0)
+    sizes = [sum(piece.runs for piece in pieces) for pieces in batches.cut(2)]
+    assert (sum(sizes), max(sizes)) == (1000, 10)
+
+
+def wait_for(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def plugins(dask_worker: Any) -> list[str]:

@@ -1,18 +1,20 @@
 """Measures what a campaign of ten million runs would take of the machine that asks, for docs/how-to/my-cluster.md.
 
 It prints what the client takes to plan a million runs, the most that a sweep may have; what reading finished runs back
-takes, into memory and into files; and the tasks a second that one Dask scheduler and one client carry, with 100,000
-tasks that compute nothing.
+takes, into memory and into files; and what 100,000 tasks that compute nothing take of a Dask scheduler, of workers with
+a thousand threads and of the client, two thousand at a time as a sweep sends them, and all at once as `--detach` does.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,23 +26,31 @@ from whyloss.cluster.batches import BATCH_S, Batches, Piece
 from whyloss.cluster.stores import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from whyloss.cluster.work import Done
 
-#: Workers that the scheduler knows, and threads of each: a thousand cores.
-WORKERS, THREADS = 10, 100
+#: Workers that the scheduler knows, and threads of all of them: a thousand cores.
+WORKERS, THREADS = 10, 1000
 #: What is run: a transfer of 100 kB over a lossy link.
 SCENARIO = Path(__file__).parent.parent / "examples" / "lossy-link.toml"
-CLUSTER = """
-import resource, sys, time
-from distributed import LocalCluster
-if __name__ == "__main__":
-    many = {{"n_workers": {workers}, "threads_per_worker": {threads}, "processes": False, "memory_limit": None}}
-    with LocalCluster(protocol="tcp", dashboard_address=None, **many) as it:
-        print(it.scheduler_address, flush=True)
-        sys.stdin.readline()
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, flush=True)
+#: The scheduler, or workers that know it, in a process of their own; it ends when it is told so.
+PART = """
+import asyncio, logging, sys
+from distributed import Scheduler, Worker
+
+async def main():
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    if len(sys.argv) == 1:
+        it = await Scheduler(host="127.0.0.1", port=0, dashboard=False)
+        print(it.address, flush=True)
+    else:
+        address, workers, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+        its = [await Worker(address, nthreads=threads, memory_limit=None, dashboard=False) for _ in range(workers)]
+        print(len(its), flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+
+asyncio.run(main())
 """
 
 
@@ -51,45 +61,76 @@ def idle(_name: str, pieces: Sequence[Piece]) -> Done:
     return Done(tuple(BATCH_S for _ in pieces), (), {})
 
 
-def peak_mb() -> float:
-    """The most memory that this process has had since its program began, unlike what `getrusage` tells."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+def peak_mb(process: int | str = "self") -> float:
+    """The most memory that a process has had since its program began, unlike what `getrusage` tells."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith("VmHWM:"))) / 1024
 
 
-def scheduler(tasks: int) -> dict[str, Any]:
-    """Sends so many tasks to a thousand threads that do nothing, all in one process with the scheduler."""
-    program = CLUSTER.format(workers=WORKERS, threads=THREADS)
+def spent_s(process: int | str = "self") -> float:
+    """Processor time that a process has taken."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def part(*words: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process of the cluster, and what it says when it is ready."""
+    command = [sys.executable, "-c", PART, *map(str, words)]
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as it:
         assert it.stdin is not None
         assert it.stdout is not None
-        address = it.stdout.readline().strip()
-        # Workers get it with its code.
-        setattr(campaign, "compute", idle)  # noqa: B010
-        with tempfile.TemporaryDirectory() as folder, Client(address, set_as_default=False) as client:
+        try:
+            yield it, it.stdout.readline().strip()
+        finally:
+            it.terminate()
+
+
+def scheduler(tasks: int, workers: int, *, at_once: bool) -> dict[str, Any]:
+    """Sends so many tasks to a thousand threads that do nothing: as a sweep does, or all at once as `--detach` does."""
+    # Workers get it with its code.
+    setattr(campaign, "compute", idle)  # noqa: B010
+    with (
+        part() as (it, address),
+        part(address, workers, THREADS // workers) as (crew, _),
+        tempfile.TemporaryDirectory() as folder,
+        Client(address, set_as_default=False) as client,
+    ):
+        kept, recipe = Folder.of(Path(folder)), sweep(1, 1).native.to_recipe()
+
+        def job(*, detach: bool) -> campaign.Campaign:
             batches = Batches((0, 2 * number, 1) for number in range(tasks))
-            recipe = sweep(1, 1).native.to_recipe()
-            job = campaign.Campaign(client, recipe, batches, Folder.of(Path(folder)), Path(folder), print)
-            began, before, most = time.monotonic(), time.process_time(), 0
+            return campaign.Campaign(client, recipe, batches, kept, Path(folder), print, detach)
 
-            def tell() -> None:
-                nonlocal most
-                most = max(most, len(job._out))
+        first = job(detach=at_once)
+        before, began, most, sent = [spent_s(it.pid), spent_s(crew.pid), spent_s()], time.monotonic(), 0, 0.0
 
-            job.run(tell)
-            took, spent = time.monotonic() - began, time.process_time() - before
-        it.stdin.write("\n")
-        it.stdin.flush()
-        memory = int(it.stdout.readline()) / 1024
-    return {
-        "tasks": tasks,
-        "tasks_per_s": tasks / took,
-        "client_ms_per_task": 1000 * spent / tasks,
-        "most_tasks_out": most,
-        "scheduler_and_workers_mb": memory,
-    }
+        def tell() -> None:
+            nonlocal most
+            most = max(most, len(first._out))
+            if at_once:
+                raise KeyboardInterrupt
+
+        try:
+            first.run(tell)
+        except campaign.Detached:
+            sent, most = time.monotonic() - began, len(first._out)
+            job(detach=True).run(lambda: None)
+        took = time.monotonic() - began
+        after = [spent_s(it.pid), spent_s(crew.pid), spent_s()]
+        each = [1000 * (end - begin) / tasks for begin, end in zip(before, after, strict=True)]
+        names = ("scheduler_ms_per_task", "workers_ms_per_task", "client_ms_per_task")
+        return {
+            "tasks": tasks,
+            **dict(zip(names, each, strict=True)),
+            "tasks_per_s": tasks / took,
+            "most_tasks_out": most,
+            "sent_s": sent,
+            "scheduler_mb": peak_mb(it.pid),
+            "client_mb": peak_mb(),
+        }
 
 
 def sweep(points: int, runs: int) -> wl.Sweep:
@@ -148,8 +189,11 @@ def read(way: str, store: str, points: int, runs: int) -> dict[str, float]:
 def main() -> None:
     """Measures, and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=["planning", "reading", "scheduler"], help="measure this alone")
+    parser.add_argument("--only", choices=["planning", "reading", "scheduler", "detached"], help="measure this alone")
     parser.add_argument("--tasks", type=int, default=100_000, help="tasks to send to the scheduler")
+    parser.add_argument(
+        "--workers", type=int, default=WORKERS, help="workers that the scheduler knows, of a thousand threads in all"
+    )
     parser.add_argument("--read", nargs=4, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.read:
@@ -159,7 +203,8 @@ def main() -> None:
     measures = {
         "planning": lambda: planning(1_000, 1_000),
         "reading": lambda: reading(1_000, 100),
-        "scheduler": lambda: scheduler(chosen.tasks),
+        "scheduler": lambda: scheduler(chosen.tasks, chosen.workers, at_once=False),
+        "detached": lambda: scheduler(chosen.tasks, chosen.workers, at_once=True),
     }
     for name in [chosen.only] if chosen.only else measures:
         print(name, {key: round(value, 3) for key, value in measures[name]().items()}, flush=True)

@@ -155,6 +155,15 @@ class Scenario:
         progress: Callable[[Progress], object] | None = None,
         pace: float | None = None,
     ) -> Results: ...
+    def save(
+        self,
+        folder: Path,
+        notes: list[tuple[str, str]],
+        run: int,
+        captures: Path | None = None,
+        progress: Callable[[Progress], object] | None = None,
+        pace: float | None = None,
+    ) -> dict[str, str]: ...
 
 @final
 class Precision:

@@ -14,7 +14,7 @@ from whyloss._native import InputError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-__all__ = ["SUMS", "aside", "check", "seal", "write"]
+__all__ = ["SUMS", "aside", "check", "seal", "unseal", "write"]
 
 #: What a folder of results holds, with the SHA-256 of each file, as `sha256sum --check` reads it.
 SUMS = "SHA256SUMS"
@@ -54,6 +54,12 @@ def seal(folder: Path, names: Collection[str]) -> None:
     for old in _noted(folder).keys() - set(names):
         (folder / old).unlink(missing_ok=True)
     write(folder / SUMS, "".join(f"{_sum(folder / name)}  {name}\n" for name in sorted(names)))
+
+
+def unseal(folder: Path, names: Collection[str]) -> None:
+    """Takes away what notes which files in ``folder`` belong together, and the files ``names``."""
+    for name in (SUMS, *names):
+        (folder / name).unlink(missing_ok=True)
 
 
 def check(path: Path) -> None:

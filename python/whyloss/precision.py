@@ -129,11 +129,12 @@ class Looking:
         self.spent += len(self._look.points) * self._look.runs
         self._count += self._look.runs
         self._number += 1
-        for row in results.runs.to_polars().unique("point").iter_rows(named=True):
+        for row in results.runs.lazy().select("point", *self._axes).collect().unique("point").iter_rows(named=True):
             self._labels.setdefault(row["point"], {axis: row[axis] for axis in self._axes})
         # A run without a row, as of losses where there are none, has nothing that could be measured.
         measured = pl.col(self._wish.column).cast(pl.Float64).mean().alias("value")
-        each = results[self._wish.table].to_polars().group_by("point", "run").agg(measured).drop_nulls()
+        rows = results[self._wish.table].lazy().select("point", "run", self._wish.column).collect()
+        each = rows.group_by("point", "run").agg(measured).drop_nulls()
         for row in each.sort("point", "run").iter_rows(named=True):
             self._values.setdefault(row["point"], []).append(row["value"])
         if self._wish.against and not self._bases:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["INPUTS", "InFolder", "Picture", "Results", "Table", "drawers", "record", "seal"]
+__all__ = ["INPUTS", "InFolder", "Picture", "Results", "Table", "captures_in", "drawers", "record", "seal"]
 
 #: What a folder of results says of itself: what was run, with digests of that and of every table.
 INPUTS = "inputs.json"
@@ -306,6 +306,12 @@ class InFolder(Results):
                     shutil.copyfile(self._folder / f"{name}.parquet", part)
         seal(place, json.loads(inputs.read_text(encoding="utf-8")) if inputs.is_file() else None, also)
         return place
+
+
+def captures_in(folder: Path) -> dict[str, tuple[int, int]]:
+    """The captures that lie in ``folder``, and what tells each from one that takes its place."""
+    found = [(path.name, path.stat()) for path in folder.glob("*.pcapng")]
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in found}
 
 
 def record(sweep: _native.Sweep, digests: dict[str, str], inputs: str | None = None) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whyloss import _native
-from whyloss.results import Results
+from whyloss import _native, files
+from whyloss.results import INPUTS, InFolder, Results, captures_in, record, seal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -104,11 +104,48 @@ class Scenario:
                 known since the last time; with `output.sample`, also the senders and the longest queue at each sample.
             pace: so many simulated seconds a second at most, for whoever wants to look at it; it changes no result.
         """
-        if pace is not None and not 0 < pace < math.inf:
-            raise _native.InputError(f"found a pace of {pace}; allowed: simulated seconds a second, above 0")
+        _check_pace(pace)
         folder = None if captures is None else Path(captures)
-        inputs = _native.Sweep.repeat(self.native, 1).with_runs(run, 1)
+        inputs = self._repeated(run)
         return Results(self.native.run(run, folder, progress, pace), lambda: inputs)
+
+    def save(
+        self,
+        folder: str | PathLike[str],
+        run: int = 0,
+        *,
+        progress: Callable[[_native.Progress], object] | None = None,
+        pace: float | None = None,
+    ) -> Results:
+        """Runs it once, and writes into ``folder`` what ``run().save(folder)`` writes, and the captures it asks for.
+
+        Rows are written while it runs: a long run takes no more memory than a short one. The tables of its results are
+        read from the files when they are asked for; :meth:`Results.load` reads them another day. Ctrl-C leaves whole
+        files of what was simulated until then: the ``outcome`` of the run is ``cancelled``.
+
+        It takes what :meth:`run` takes.
+
+        Raises:
+            whyloss.WhylossError: it cannot be run, or a file cannot be written; then the tables are as they were.
+        """
+        _check_pace(pace)
+        place, sweep = Path(folder), self._repeated(run)
+        inputs, before = sweep.inputs(), captures_in(place)
+        try:
+            digests = self.native.save(place, [("whyloss.inputs", inputs)], run, place, progress, pace)
+        except _native.WhylossError:
+            raise
+        except BaseException:
+            # What was simulated until then is there, but nobody can run it again to the same moment.
+            files.unseal(place, [INPUTS])
+            raise
+        made = {name for name, capture in captures_in(place).items() if before.get(name) != capture}
+        seal(place, record(sweep, digests, inputs), made)
+        return InFolder(place)
+
+    def _repeated(self, run: int) -> _native.Sweep:
+        """The sweep of this one run."""
+        return _native.Sweep.repeat(self.native, 1).with_runs(run, 1)
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are the same."""
@@ -128,6 +165,11 @@ class Scenario:
         network = next((kind for kind in ("path", "dumbbell") if kind in document), "links")
         rows = "".join(f"<li>{_flow(flow)}</li>" for flow in document["flow"])
         return f"<b>{self.name}</b> ({network})<br>{document['scenario'].get('description', '')}<ul>{rows}</ul>"
+
+
+def _check_pace(pace: float | None) -> None:
+    if pace is not None and not 0 < pace < math.inf:
+        raise _native.InputError(f"found a pace of {pace}; allowed: simulated seconds a second, above 0")
 
 
 def _flow(flow: Mapping[str, Any]) -> str:

@@ -228,6 +228,7 @@ class Sweep:
         threads: int | None = None,
         progress: bool | Callable[[_native.Progress], object] | None = None,
         note: Callable[[str], None] | None = None,
+        detach: bool = False,
     ) -> Results:
         """Runs all points, as often as the sweep says or as its precision takes.
 
@@ -244,6 +245,9 @@ class Sweep:
                 terminals.
             note: is told in words what a cluster does beside: workers that are refused, runs that fail. The logger
                 ``whyloss.cluster`` is, if nothing is said.
+            detach: Ctrl-C leaves a cluster at work, if it lives longer than this program. The same call with the same
+                store comes back to it, from any machine that has the store. It raises
+                :class:`whyloss.cluster.Detached`, a ``KeyboardInterrupt``.
 
         Raises:
             whyloss.WhylossError: a run failed. Of several machines, all others are computed first, and the message
@@ -251,9 +255,11 @@ class Sweep:
         """
         if progress is True:
             with _bar() as follow:
-                return self.run(client, store=store, threads=threads, progress=follow, note=note)
+                return self.run(client, store=store, threads=threads, progress=follow, note=note, detach=detach)
         if self.precision is not None:
-            return self.known(client, store=store, threads=threads, progress=progress or None, note=note).results
+            return self.known(
+                client, store=store, threads=threads, progress=progress or None, note=note, detach=detach
+            ).results
         if client is None:
             folder = None if store is None else _own(store)
             return Results(self._native.run(folder, threads, progress or None), lambda: self._native)
@@ -267,6 +273,7 @@ class Sweep:
             store=_folder(store),
             progress=progress or None,
             note=note,
+            detach=detach,
         )
         return Results(native, lambda: self._native)
 
@@ -279,12 +286,13 @@ class Sweep:
         threads: int | None = None,
         progress: bool | Callable[[_native.Progress], object] | None = None,
         note: Callable[[str], None] | None = None,
+        detach: bool = False,
     ) -> Results:
         """Runs all points, and writes into ``folder`` what ``run().save(folder)`` writes, but holds few runs at a time.
 
         It takes what :meth:`run` takes. The tables of its results are read from the files when they are asked for;
         :meth:`Results.load` reads them another day. Without a store, runs lie in the folder for temporary files until
-        the tables are whole. A sweep that asks for a precision holds its tables.
+        the tables are whole.
 
         Raises:
             whyloss.WhylossError: a run failed; then ``folder`` is as it was.
@@ -292,10 +300,13 @@ class Sweep:
         place = Path(folder)
         if progress is True:
             with _bar() as follow:
-                return self.save(place, client, store=store, threads=threads, progress=follow, note=note)
+                return self.save(place, client, store=store, threads=threads, progress=follow, note=note, detach=detach)
         if self.precision is not None:
-            self.run(client, store=store, threads=threads, progress=progress, note=note).save(place)
-            return InFolder(place)
+            told = progress or None
+            found = self.known(
+                client, folder=place, store=store, threads=threads, progress=told, note=note, detach=detach
+            )
+            return found.results
         inputs = self._native.inputs()
         notes = [("whyloss.inputs", inputs)]
         if client is None:
@@ -311,6 +322,7 @@ class Sweep:
                 store=_folder(store),
                 progress=progress or None,
                 note=note,
+                detach=detach,
             )
         seal(place, record(self._native, digests, inputs))
         return InFolder(place)
@@ -319,15 +331,18 @@ class Sweep:
         self,
         client: Client | None = None,
         *,
+        folder: str | PathLike[str] | None = None,
         store: str | PathLike[str] | None = None,
         threads: int | None = None,
         progress: Callable[[_native.Progress], object] | None = None,
         note: Callable[[str], None] | None = None,
+        detach: bool = False,
     ) -> Known:
         """Runs each point until it is known as well as is asked for by :meth:`until`, or the budget ends.
 
-        It takes what :meth:`run` takes. How many runs there are in all grows while it runs, and so does the total
-        that ``progress`` is told.
+        It takes what :meth:`run` takes, and a ``folder`` to write the tables to, as :meth:`save` does: without it they
+        are held. What it looks at meanwhile is never held. How many runs there are in all grows while it runs, and so
+        does the total that ``progress`` is told.
 
         Raises:
             whyloss.InputError: the sweep asks for no precision, or no point has the steps to compare with.
@@ -346,10 +361,15 @@ class Sweep:
                         progress(_native.Progress(done, total, found, now.elapsed_s))
 
                 more = plain.at(look.points).with_runs(look.runs, self.first_run + look.first)
-                looking.take(more.run(client, store=kept, threads=threads, progress=told, note=note))
+                with tempfile.TemporaryDirectory() as tables:
+                    looking.take(
+                        more.save(tables, client, store=kept, threads=threads, progress=told, note=note, detach=detach)
+                    )
             whole = plain.at(looking.counts).with_run_counts(looking.counts)
             reader = client if isinstance(_folder(kept), str) else None
-            return looking.known(whole.run(reader, store=kept, threads=threads))
+            if folder is None:
+                return looking.known(whole.run(reader, store=kept, threads=threads))
+            return looking.known(whole.save(folder, reader, store=kept, threads=threads))
 
     def __repr__(self) -> str:
         """Its name, axes and size."""

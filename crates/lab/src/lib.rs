@@ -66,7 +66,7 @@ pub use network::{Link, Network, NetworkNode, Placed, Transfer};
 pub use precision::Precision;
 pub use rewiring::Rewiring;
 pub use run::{run, RunOptions};
-pub use save::save;
+pub use save::{save, save_run, SavedRun};
 pub use scenario::Scenario;
 pub use sweep::{schema as sweep_schema, Plan, Point, Sweep};
 pub use tables::Tables;

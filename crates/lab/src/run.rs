@@ -10,8 +10,9 @@ use crate::network::{Network, Transfer};
 use crate::patterns::{Files, LinkFiles};
 use crate::room;
 use crate::scenario::Scenario;
-use crate::tables::{batches, Origin, Tables};
+use crate::tables::{batches, series, Names, Origin, Tables, SERIES};
 use crate::workload;
+use arrow_array::RecordBatch;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -39,27 +40,69 @@ pub fn run(scenario: &Scenario, options: &RunOptions, control: &mut Control<'_>)
     scenario.check_something_is_sent()?;
     room::check_runs(scenario.network().transfers.len(), 1)?;
     let files = scenario.files(options.run, &Files::default())?;
-    let started = time::Instant::now();
-    let mut told = started;
-    let cancel = control.cancel.clone();
-    let (mut senders, mut queues, mut losses) = (0, 0, LossWatch::default());
-    let tables = simulate(scenario, options, &files, |now| {
-        if told.elapsed() >= time::Duration::from_millis(100) {
-            told = time::Instant::now();
-            control.tell(&Progress::within_one_run(now.fraction, started.elapsed()));
-            if let Some(samples) = &mut control.samples {
-                let (new, waiting) = (&now.inside.flow_samples[senders..], &now.inside.link_samples[queues..]);
-                samples(&Sampled { flows: now.flows, senders: new, queues: waiting, losses: &now.inside.losses(&mut losses) });
-                (senders, queues) = (now.inside.flow_samples.len(), now.inside.link_samples.len());
-            }
-        }
-        if let Some(pace) = control.pace {
-            keep_pace(started, now.inside.now.as_secs_f64() / pace, &cancel);
-        }
-        cancel.is_cancelled()
-    })?;
-    control.tell(&Progress::within_one_run(1.0, started.elapsed()));
+    let mut watch = Watch::new(control);
+    let tables = simulate(scenario, options, &files, |now| watch.look(now))?;
+    watch.end();
     Ok(tables)
+}
+
+/// Runs a scenario once, and hands its rows to `take` as soon as nothing can change them any more; what comes at the end alone is returned, with
+/// the rest of them. A run that is cancelled ends there, with what it has simulated.
+pub(crate) fn run_apart(
+    scenario: &Scenario,
+    options: &RunOptions,
+    control: &mut Control<'_>,
+    take: Take<'_>,
+) -> Result<(RunOutcome, Tables), Error> {
+    scenario.check_something_is_sent()?;
+    room::check_runs(scenario.network().transfers.len(), 1)?;
+    let files = scenario.files(options.run, &Files::default())?;
+    let mut watch = Watch::new(control);
+    let ended = guarded(|| simulate_parts(scenario, options, &files, |now| has_failed() || watch.look(now), Some(take)))?;
+    watch.end();
+    Ok(ended)
+}
+
+/// Takes the rows of the tables that grow while a run goes on.
+pub(crate) type Take<'a> = &'a mut dyn FnMut([RecordBatch; SERIES.end - SERIES.start]) -> Result<(), Error>;
+
+/// Who watches a single run.
+struct Watch<'a, 'b> {
+    control: &'a mut Control<'b>,
+    started: time::Instant,
+    told: time::Instant,
+    /// Samples that were told.
+    samples: (usize, usize),
+    losses: LossWatch,
+}
+
+impl<'a, 'b> Watch<'a, 'b> {
+    fn new(control: &'a mut Control<'b>) -> Self {
+        let now = time::Instant::now();
+        Self { control, started: now, told: now, samples: (0, 0), losses: LossWatch::default() }
+    }
+
+    /// Tells how far the run is, and says whether it is to stop.
+    fn look(&mut self, now: &mut Now<'_, '_>) -> bool {
+        let due = self.told.elapsed() >= time::Duration::from_millis(100);
+        if due {
+            self.told = time::Instant::now();
+            self.control.tell(&Progress::within_one_run(now.fraction, self.started.elapsed()));
+        }
+        if let Some(samples) = self.control.samples.as_mut().filter(|_| due || now.inside.is_full()) {
+            let losses = now.inside.losses(&mut self.losses);
+            let (senders, queues) = now.inside.samples(&mut self.samples);
+            samples(&Sampled { flows: now.flows, senders, queues, losses: &losses });
+        }
+        if let Some(pace) = self.control.pace {
+            keep_pace(self.started, now.inside.now.as_secs_f64() / pace, &self.control.cancel);
+        }
+        self.control.cancel.is_cancelled()
+    }
+
+    fn end(&mut self) {
+        self.control.tell(&Progress::within_one_run(1.0, self.started.elapsed()));
+    }
 }
 
 /// Waits until `due` seconds have passed since `started`, or somebody cancels.
@@ -75,13 +118,13 @@ fn keep_pace(started: time::Instant, due: f64, cancel: &Cancel) {
 }
 
 /// How far a run is, and what is inside.
-pub(crate) struct Now<'a> {
+pub(crate) struct Now<'a, 'b> {
     /// What is done, in `[0, 1]`.
     fraction: f64,
     /// Names of all flows.
     flows: &'a [String],
     /// What the simulation says.
-    inside: &'a whyloss_sim::Progress<'a>,
+    inside: &'a mut whyloss_sim::Progress<'b>,
 }
 
 /// Simulates one run. `cancelled` is asked every few milliseconds, and told how far it is.
@@ -89,11 +132,16 @@ pub(crate) fn simulate(
     scenario: &Scenario,
     options: &RunOptions,
     files: &[LinkFiles],
-    mut cancelled: impl FnMut(&Now<'_>) -> bool,
+    mut cancelled: impl FnMut(&mut Now<'_, '_>) -> bool,
 ) -> Result<Tables, Error> {
+    guarded(|| simulate_parts(scenario, options, files, |now| has_failed() || cancelled(now), None)).map(|(_, tables)| tables)
+}
+
+/// Does `work`, and says so if an own part has failed meanwhile.
+fn guarded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     // What another run on this thread has left.
     drop(take_failure());
-    let result = simulate_parts(scenario, options, files, |now| has_failed() || cancelled(now));
+    let result = work();
     take_failure().map_or(result, |failure| Err(Error::Part(Box::new(failure))))
 }
 
@@ -101,13 +149,17 @@ fn simulate_parts(
     scenario: &Scenario,
     options: &RunOptions,
     files: &[LinkFiles],
-    mut cancelled: impl FnMut(&Now<'_>) -> bool,
-) -> Result<Tables, Error> {
+    mut cancelled: impl FnMut(&mut Now<'_, '_>) -> bool,
+    mut take: Option<Take<'_>>,
+) -> Result<(RunOutcome, Tables), Error> {
     let mut world = World::new(scenario, options, files)?;
     let until = Instant::ZERO + scenario.duration();
     let captures = std::mem::take(&mut world.captures);
     let mut samples = 0;
-    let flows = world.simulation.flow_names();
+    let (flows, shadows) = (world.simulation.flow_names(), world.simulation.shadow_names());
+    let names = Names { run: options.run, network: scenario.network(), flows, shadows };
+    let with_drops = scenario.document().output.drops;
+    let mut taken = Ok(());
     let outcome = world
         .simulation
         .run(&Limits { until: Some(until) }, |progress| {
@@ -116,27 +168,37 @@ fn simulate_parts(
             if let Some(interval) = scenario.document().output.sample {
                 samples = scenario.network().samples(Duration::from_nanos(progress.now.as_nanos()), interval);
             }
-            let now = Now { fraction: by_time.max(by_transfers), flows: &flows, inside: progress };
-            if samples > MOST_SAMPLES || cancelled(&now) {
-                ControlFlow::Break(())
-            } else {
+            let mut now = Now { fraction: by_time.max(by_transfers), flows: &names.flows, inside: progress };
+            if samples > MOST_SAMPLES || cancelled(&mut now) {
+                return ControlFlow::Break(());
+            }
+            if let Some(take) = take.as_mut().filter(|_| progress.is_full()) {
+                taken = take(series(&names, &progress.take_settled(), with_drops));
+            }
+            if taken.is_ok() {
                 ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
             }
         })
         .map_err(|error| failed(scenario, options.run, error))?;
     if let Some(interval) = scenario.document().output.sample.filter(|_| samples > MOST_SAMPLES) {
         return Err(scenario.place(Network::too_many_samples(interval, samples)).into());
     }
-    if outcome == RunOutcome::Cancelled {
+    taken?;
+    if outcome == RunOutcome::Cancelled && (take.is_none() || has_failed()) {
         return Err(Error::Cancelled);
     }
-    let records = world.simulation.into_records();
+    let mut records = world.simulation.into_records();
+    let settled = records.take_settled();
     for capture in captures {
         let path = capture.path().to_owned();
         capture.keep().map_err(|source| Error::Write { path, source })?;
     }
-    let origin = Origin::new(options.run, scenario.network(), &world.schemes, &world.sizes, outcome, &records);
-    Ok(batches(&origin, scenario.document().output.drops))
+    let rest = series(&names, &settled, with_drops);
+    drop(settled);
+    let origin = Origin::new(&names, &world.schemes, &world.sizes, outcome, &records);
+    Ok((outcome, batches(&origin, rest)))
 }
 
 fn failed(scenario: &Scenario, run: u32, error: RunError) -> Error {

@@ -1,15 +1,19 @@
-//! The tables of a plan as files, never held in memory.
+//! The tables of a plan or of a run as files, never held in memory.
 
 use crate::control::Control;
 use crate::error::Error;
 use crate::labels::Labels;
+use crate::run::{run_apart, RunOptions};
+use crate::scenario::Scenario;
 use crate::store::Store;
 use crate::sweep::Plan;
-use crate::tables::{with_fields, Saved, Tables, Writer, Written, NAMES};
+use crate::tables::{with_fields, Saved, Tables, Writer, Written, NAMES, SERIES};
 use crate::work::{Place, Work};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use std::path::Path;
 use std::sync::Arc;
+use whyloss_sim::RunOutcome;
 
 /// Carries out `plan` as [`execute`](crate::execute()) does, and writes its tables into `folder` as [`Tables::write_parquet`] does: the same
 /// files come out. It never holds them, only the runs of a few parts of the store, and the rows of a row group of each table.
@@ -38,6 +42,58 @@ pub fn save(
         }
     }
     sheets.finish()
+}
+
+/// A run that was written to files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedRun {
+    /// It was not cancelled.
+    pub complete: bool,
+    /// What was written of each table.
+    pub tables: [Saved; NAMES.len()],
+}
+
+/// Runs a scenario once as [`run`](crate::run) does, and writes its tables into `folder` as [`Tables::write_parquet`] does: the same files come out.
+/// Rows are written while the run goes on, as soon as nothing can change them any more: a long run takes no more memory than a short one.
+///
+/// A run that is cancelled writes what it has simulated until then; its `outcome` is `cancelled`.
+///
+/// # Errors
+/// Those of [`run`](crate::run), and if a file cannot be written. Then files that were in `folder` are as they were.
+pub fn save_run(
+    scenario: &Scenario,
+    options: &RunOptions,
+    control: &mut Control<'_>,
+    folder: &Path,
+    notes: &[(&str, &str)],
+) -> Result<SavedRun, Error> {
+    let mut series: Vec<Writer> = Vec::new();
+    let write = |writers: &mut Vec<Writer>, rows: &[&RecordBatch]| {
+        if writers.is_empty() {
+            let create = |(name, rows): (&'static str, &&RecordBatch)| Writer::create(folder, name, &rows.schema(), notes);
+            *writers = NAMES[SERIES].iter().copied().zip(rows).map(create).collect::<Result<_, _>>()?;
+        }
+        writers.iter_mut().zip(rows).try_for_each(|(writer, rows)| writer.write(rows))
+    };
+    let (outcome, rest) =
+        run_apart(scenario, options, control, &mut |rows| write(&mut series, &rows.iter().collect::<Vec<_>>()))?;
+    let tables = rest.all();
+    write(&mut series, &tables[SERIES].iter().map(|(_, rows)| *rows).collect::<Vec<_>>())?;
+    let mut series = series.into_iter();
+    let mut written = Vec::with_capacity(NAMES.len());
+    for (index, (name, rows)) in tables.into_iter().enumerate() {
+        let writer = if SERIES.contains(&index) {
+            series.next().expect("one for each")
+        } else {
+            let mut writer = Writer::create(folder, name, &rows.schema(), notes)?;
+            writer.write(rows)?;
+            writer
+        };
+        written.push(writer.finish()?);
+    }
+    let saved = written.into_iter().map(Written::keep).collect::<Result<Vec<_>, _>>()?;
+    let tables = saved.try_into().expect("as many as there are names");
+    Ok(SavedRun { complete: outcome != RunOutcome::Cancelled, tables })
 }
 
 /// The tables of a sweep on their way to files.

@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::table::Results;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use whyloss_lab::{Control, RunOptions, Scenario as LabScenario, TcpTransfer};
 
@@ -99,6 +100,30 @@ impl Scenario {
             whyloss_lab::run(&self.0, &options, control)
         };
         interrupt::run(py, progress, work).map(Results::from)
+    }
+
+    /// Runs number `run` of the scenario, and writes the tables into `folder` while it runs, each with `notes` in its metadata. Gives the digest of
+    /// each. A run that Ctrl-C stops has written what it has simulated until then.
+    #[pyo3(signature = (folder, notes, run, captures = None, progress = None, pace = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn save(
+        &self,
+        py: Python<'_>,
+        folder: PathBuf,
+        notes: Vec<(String, String)>,
+        run: u32,
+        captures: Option<PathBuf>,
+        progress: Option<&Bound<'_, PyAny>>,
+        pace: Option<f64>,
+    ) -> PyResult<BTreeMap<&'static str, String>> {
+        let options = RunOptions { run, captures };
+        let notes: Vec<(&str, &str)> = notes.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let work = |control: &mut Control<'_>| {
+            control.pace = pace;
+            whyloss_lab::save_run(&self.0, &options, control, &folder, &notes)
+        };
+        let saved = interrupt::run(py, progress, work)?;
+        Ok(saved.tables.into_iter().map(|table| (table.name, table.digest)).collect())
     }
 }
 

@@ -3,16 +3,14 @@
 use crate::address::{DirectionId, EndpointId, FileId, FlowId, NodeId, Way};
 use crate::direction::Line;
 use crate::error::RunError;
-use crate::fates::Fates;
 use crate::hosts::{FileState, Hosts};
 use crate::middlebox::{Attached, Counts};
 use crate::network::Network;
 use crate::packet::SentData;
 use crate::record::{FlowRecord, LinkRecord, LossRow, MiddleboxRecord, Records, StripedRecord, TimeoutRow};
 use crate::smoothness::Bins;
-use std::collections::BTreeMap;
-use whyloss_transport::differentiation::{self, Verdict};
-use whyloss_transport::tcp::{GapRecord, LossRecord};
+use std::collections::HashSet;
+use whyloss_transport::tcp::LossRecord;
 use whyloss_transport::{Duration, Instant};
 
 /// Counts the packets under way and checks that none is missing and none came from nothing.
@@ -54,13 +52,10 @@ pub(crate) fn fill(records: &mut Records, mut net: Network, mut hosts: Hosts, bi
     (records.log, records.log_left_out) = net.log.take().map(|log| log.into_rows()).unwrap_or_default();
     let losses = std::mem::take(&mut hosts.flows.losses);
     let timeouts = std::mem::take(&mut hosts.flows.timeouts);
-    let gaps = GapIndex::new(std::mem::take(&mut hosts.flows.gaps));
-    let fates = Fates::of(&net);
-    records.losses = losses.into_iter().map(|(flow, record)| loss(flow, record, &hosts, &gaps, &fates)).collect();
-    let with_truth = |row: TimeoutRow| {
-        let (flow, offset, sent_at) = (FlowId::new(row.flow), row.record.offset, row.record.sent_at);
-        TimeoutRow { truth: fates.truth(&SentData { flow, offset, sent_at }), ..row }
-    };
+    net.note_drops();
+    let under_way = net.transmissions_under_way();
+    records.losses = losses.into_iter().map(|(flow, record)| loss(flow, record, &hosts, &net, &under_way)).collect();
+    let with_truth = |row: TimeoutRow| TimeoutRow { truth: net.truth(&under_way, &timed_out(&row)), ..row };
     records.timeouts = timeouts.into_iter().map(with_truth).collect();
     let in_flight = net.in_flight().into_iter().enumerate().zip(link_names);
     records.links = in_flight.map(|((number, in_flight), name)| link(DirectionId::new(number), name, in_flight, &net)).collect();
@@ -74,12 +69,22 @@ pub(crate) fn fill(records: &mut Records, mut net: Network, mut hosts: Hosts, bi
 }
 
 /// Puts what a sender noticed beside what really happened.
-fn loss(flow: FlowId, mut record: LossRecord, hosts: &Hosts, gaps: &GapIndex, fates: &Fates<'_>) -> LossRow {
-    gaps.join(flow, hosts.receiver_shadows(flow).len(), &mut record);
-    let transmission = SentData { flow, offset: record.offset, sent_at: record.sent_at };
-    let drop = fates.drop(&transmission);
-    let truth = fates.truth(&transmission);
+pub(crate) fn loss(flow: FlowId, mut record: LossRecord, hosts: &Hosts, net: &Network, under_way: &HashSet<SentData>) -> LossRow {
+    hosts.flows.gaps.join(flow, hosts.receiver_shadows(flow).len(), &mut record);
+    let transmission = lost(flow, &record);
+    let drop = net.drop_of(&transmission);
+    let truth = net.truth(under_way, &transmission);
     LossRow { flow: flow.index(), record, truth, dropped: drop.map(|drop| (drop.at, drop.link, drop.link_way)) }
+}
+
+/// The transmission that a sender took for lost.
+pub(crate) fn lost(flow: FlowId, record: &LossRecord) -> SentData {
+    SentData { flow, offset: record.offset, sent_at: record.sent_at }
+}
+
+/// The transmission whose acknowledgement did not come.
+pub(crate) fn timed_out(row: &TimeoutRow) -> SentData {
+    SentData { flow: FlowId::new(row.flow), offset: row.record.offset, sent_at: row.record.sent_at }
 }
 
 fn flow(id: FlowId, hosts: &Hosts, net: &Network, bins: &Bins, now: Instant) -> FlowRecord {
@@ -172,27 +177,6 @@ fn link(id: DirectionId, name: &str, in_flight: u64, net: &Network) -> LinkRecor
         max_queue_octets: traffic.max_octets,
         pattern_ends: direction.pattern_ends(),
         air,
-    }
-}
-
-/// What differentiators at the receivers thought, by flow and by the offset of the gap.
-struct GapIndex(BTreeMap<(FlowId, u64), GapRecord>);
-
-impl GapIndex {
-    fn new(gaps: Vec<(FlowId, GapRecord)>) -> Self {
-        Self(gaps.into_iter().map(|(flow, gap)| ((flow, gap.offset), gap)).collect())
-    }
-
-    /// Appends the receiver's verdicts to those of the sender. They are on the gap in which the loss lies, so only on first
-    /// transmissions: a lost retransmission leaves no gap.
-    fn join(&self, flow: FlowId, judges: usize, record: &mut LossRecord) {
-        let unknown = Verdict { cause: differentiation::Cause::Unknown, score: 0.0 };
-        let gap = self.0.range((flow, 0)..=(flow, record.offset)).next_back().map(|(_, gap)| gap);
-        let gap = gap.filter(|gap| record.transmission == 0 && record.offset < gap.offset + gap.len);
-        match gap {
-            Some(gap) => record.shadows.extend_from_slice(&gap.verdicts),
-            None => record.shadows.extend(std::iter::repeat_n(unknown, judges)),
-        }
     }
 }
 

@@ -35,6 +35,7 @@ mod random;
 mod record;
 mod routes;
 mod service;
+mod settle;
 mod shape;
 mod simulation;
 mod smoothness;
@@ -68,7 +69,7 @@ pub use queue::{AdaptiveRed, CoDel, DelayEstimate, Discipline, FqCoDel, Pie, Red
 pub use radio::{ChannelScope, Locking, RadioSpec};
 pub use record::{
     AirCounts, DropRecord, FlowRecord, FlowSample, LinkRecord, LinkSample, LogSpec, LossRow, MiddleboxRecord, PacketCounts,
-    PacketRecord, Records, StripedRecord, TimeoutRow,
+    PacketRecord, Records, Settled, StripedRecord, TimeoutRow,
 };
 #[cfg(feature = "serde")]
 pub use shape::DirectionSpec;

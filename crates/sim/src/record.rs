@@ -50,6 +50,37 @@ pub struct Records {
     pub events: u64,
 }
 
+/// Records of a part of a run, as they will never change: the next ones of each kind, in the order of [`Records`].
+#[derive(Debug, Default)]
+pub struct Settled {
+    /// Losses that senders noticed.
+    pub losses: Vec<LossRow>,
+    /// Expired retransmission timers.
+    pub timeouts: Vec<TimeoutRow>,
+    /// Packets that did not arrive.
+    pub drops: Vec<DropRecord>,
+    /// Packets that endpoints sent.
+    pub log: Vec<PacketRecord>,
+    /// Time series of the flows.
+    pub flow_samples: Vec<FlowSample>,
+    /// Time series of the links.
+    pub link_samples: Vec<LinkSample>,
+}
+
+impl Records {
+    /// Takes those that are settled at the end.
+    pub fn take_settled(&mut self) -> Settled {
+        Settled {
+            losses: std::mem::take(&mut self.losses),
+            timeouts: std::mem::take(&mut self.timeouts),
+            drops: std::mem::take(&mut self.drops),
+            log: std::mem::take(&mut self.log),
+            flow_samples: std::mem::take(&mut self.flow_samples),
+            link_samples: std::mem::take(&mut self.link_samples),
+        }
+    }
+}
+
 /// What became of packets. `sent + duplicated = delivered + suppressed + dropped + in_flight`, always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {

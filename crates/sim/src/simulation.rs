@@ -7,10 +7,10 @@ use crate::fates::{LossWatch, NoticedLoss};
 use crate::finish;
 use crate::hosts::Hosts;
 use crate::network::Network;
-use crate::record::{FlowSample, LinkSample, Records};
+use crate::record::{FlowSample, LinkSample, Records, Settled};
+use crate::settle::Settling;
 use crate::smoothness::Bins;
 use std::ops::ControlFlow;
-use whyloss_transport::tcp::LossRecord;
 use whyloss_transport::{Duration, Instant};
 
 /// Events between two reports of progress.
@@ -34,8 +34,8 @@ pub enum RunOutcome {
     Cancelled,
 }
 
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
+/// How far a run is, and what is inside.
+#[derive(Debug)]
 pub struct Progress<'a> {
     /// Time in the simulation.
     pub now: Instant,
@@ -45,20 +45,33 @@ pub struct Progress<'a> {
     pub transfers_over: usize,
     /// Transfers that the run has, over or not.
     pub transfers: usize,
-    /// The senders at every sample so far.
-    pub flow_samples: &'a [FlowSample],
-    /// The queues at every sample so far.
-    pub link_samples: &'a [LinkSample],
-    net: &'a Network,
-    /// What senders took for lost so far.
-    losses: &'a [(FlowId, LossRecord)],
+    simulation: &'a mut Simulation,
 }
 
 impl Progress<'_> {
     /// The losses that senders noticed and whose truth has become known since `watch`, which follows this run alone, was asked last. A
     /// transmission that is still under way comes when it has ended.
-    pub fn losses(&self, watch: &mut LossWatch) -> Vec<NoticedLoss> {
-        watch.news(self.net, self.losses)
+    pub fn losses(&mut self, watch: &mut LossWatch) -> Vec<NoticedLoss> {
+        watch.news(&mut self.simulation.net, &self.simulation.hosts)
+    }
+
+    /// The senders and the queues at every sample since there were `seen` of them, which is brought up to date.
+    pub fn samples(&self, seen: &mut (usize, usize)) -> (&[FlowSample], &[LinkSample]) {
+        let Simulation { settling, records, .. } = &*self.simulation;
+        settling.samples_since(records, seen)
+    }
+
+    /// Whether so many records are there that they should be taken by whoever wants no run to take more memory the longer it is.
+    pub fn is_full(&self) -> bool {
+        let Simulation { settling, net, hosts, records, .. } = &*self.simulation;
+        settling.is_full(net, hosts, records)
+    }
+
+    /// Takes the records that will not change any more: [`into_records`](Simulation::into_records) gives the others, and all together are those of a
+    /// run from which nothing was taken. Whoever follows losses or samples has to look at them before.
+    pub fn take_settled(&mut self) -> Settled {
+        let Simulation { settling, net, hosts, records, .. } = &mut *self.simulation;
+        settling.settle(net, hosts, records)
     }
 }
 
@@ -74,6 +87,7 @@ pub struct Simulation {
     pub(crate) link_names: Vec<String>,
     /// What is known from the start, and the samples.
     pub(crate) records: Records,
+    pub(crate) settling: Settling,
 }
 
 /// Why the loop over the events returned.
@@ -92,7 +106,7 @@ impl Simulation {
     pub fn run(
         &mut self,
         limits: &Limits,
-        mut on_progress: impl FnMut(&Progress<'_>) -> ControlFlow<()>,
+        mut on_progress: impl FnMut(&mut Progress<'_>) -> ControlFlow<()>,
     ) -> Result<RunOutcome, RunError> {
         if limits.until.is_none() && self.hosts.flows.transfers == 0 {
             return Err(RunError::NeverEnds);
@@ -123,17 +137,14 @@ impl Simulation {
                     }
                 }
             }
-            let progress = Progress {
+            let mut progress = Progress {
                 now: Instant::from_nanos(self.net.now),
                 events: self.events,
                 transfers_over: self.hosts.flows.transfers_over,
                 transfers: self.hosts.flows.transfers,
-                flow_samples: &self.records.flow_samples,
-                link_samples: &self.records.link_samples,
-                net: &self.net,
-                losses: &self.hosts.flows.losses,
+                simulation: self,
             };
-            if on_progress(&progress).is_break() {
+            if on_progress(&mut progress).is_break() {
                 break RunOutcome::Cancelled;
             }
         };
@@ -147,6 +158,11 @@ impl Simulation {
     /// Names of all flows, by the index that records have.
     pub fn flow_names(&self) -> Vec<String> {
         self.hosts.flows.all.iter().map(|flow| flow.name.clone()).collect()
+    }
+
+    /// Names of each flow's differentiators in shadow, as [`FlowRecord::shadows`](crate::FlowRecord::shadows) has them.
+    pub fn shadow_names(&self) -> Vec<Vec<String>> {
+        (0..self.hosts.flows.all.len()).map(|flow| self.hosts.shadow_names(FlowId::new(flow))).collect()
     }
 
     /// Handles events that are due before `horizon`.
@@ -212,7 +228,7 @@ impl Simulation {
         });
     }
 
-    /// Ends the run; what was recorded of it.
+    /// Ends the run; what was recorded of it and not [taken](Progress::take_settled).
     pub fn into_records(mut self) -> Records {
         let mut records = std::mem::take(&mut self.records);
         records.events = self.events;

@@ -141,7 +141,7 @@ fn true_causes_are_known_while_the_run_goes_on() {
     let mut simulation = builder.build().unwrap();
     let (mut watch, mut told, mut longest) = (LossWatch::default(), Vec::new(), Duration::ZERO);
     let limits = Limits { until: Some(Instant::from_nanos(600_000_000_000)) };
-    let mut look = |progress: &Progress<'_>| {
+    let mut look = |progress: &mut Progress<'_>| {
         let news = progress.losses(&mut watch);
         longest = news.iter().map(|loss| progress.now.since(loss.at)).fold(longest, Duration::max);
         told.extend(news.iter().map(|loss| (loss.at, loss.truth)));

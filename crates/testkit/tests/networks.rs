@@ -5,8 +5,8 @@ use proptest::sample::select;
 use proptest::test_runner::Config as Cases;
 use std::ops::ControlFlow;
 use whyloss_sim::{
-    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, FlowRecord, Limits, LinkSpec, Middlebox, MiddleboxKind,
-    QueueLimit, Records, Rhythm, RunOutcome, Step, TcpFlow,
+    Amount, Builder, CbrFlow, ChannelSpec, Effect, End, Errors, FlowRecord, Limits, LinkSpec, LogSpec, Middlebox, MiddleboxKind,
+    Progress, QueueLimit, Records, Rhythm, RunOutcome, Settled, Step, TcpFlow,
 };
 use whyloss_transport::scheme::{Selection, SCHEMES};
 use whyloss_transport::{differentiation, tcp, BitRate, Config, Duration, Instant};
@@ -51,6 +51,8 @@ const TIGHT: [(&str, f64); 5] = [("flows", 2.0), ("segments", 5.0), ("pieces", 5
 enum Watched {
     No,
     Yes,
+    /// And its records are taken as soon as they are settled.
+    Taken,
 }
 
 impl LinkPlan {
@@ -73,7 +75,7 @@ impl Dumbbell {
         let bottleneck = builder.link(left, right, self.bottleneck.0.spec(), self.bottleneck.1.spec());
         let shadows: Vec<String> = match watched {
             Watched::No => Vec::new(),
-            Watched::Yes => {
+            Watched::Yes | Watched::Taken => {
                 let at_receiver = differentiation::AT_RECEIVER.iter().map(|part| part.name);
                 differentiation::TABLE.iter().map(|part| part.name).chain(at_receiver).map(str::to_owned).collect()
             }
@@ -126,18 +128,40 @@ impl Dumbbell {
             builder.middlebox(Middlebox { restart, parameters, ..Middlebox::new(right, link, agent) });
         }
         builder.send_overhead(Duration::from_micros(self.overhead_us));
-        if watched == Watched::Yes {
+        if watched != Watched::No {
             builder.sample_every(Duration::from_millis(50));
+            builder.log_packets(LogSpec { from: Instant::ZERO, until: Instant::MAX, at_most: 20_000 });
         }
         let mut simulation = builder.build().expect("the network fits together");
         // `run` itself fails if a packet is missing anywhere.
         // Timers that have backed off to two minutes need long to lead a chain that steps by packets out of its bad state.
         let limits = Limits { until: Some(Instant::ZERO + Duration::from_secs(48 * 3600)) };
-        let outcome = simulation.run(&limits, |_| ControlFlow::Continue(())).expect("it runs");
-        let records = simulation.into_records();
+        let mut parts: Vec<Settled> = Vec::new();
+        let take = |progress: &mut Progress<'_>| {
+            if watched == Watched::Taken {
+                parts.push(progress.take_settled());
+            }
+            ControlFlow::Continue(())
+        };
+        let outcome = simulation.run(&limits, take).expect("it runs");
+        let records = whole(parts, simulation.into_records());
         assert!(outcome == RunOutcome::Completed || records.flows.iter().any(deceived), "after two days: {:?}", records.flows);
         records
     }
+}
+
+/// The records of a run, with those that were taken before.
+fn whole(parts: Vec<Settled>, mut records: Records) -> Records {
+    let rest = records.take_settled();
+    for part in parts.into_iter().chain([rest]) {
+        records.losses.extend(part.losses);
+        records.timeouts.extend(part.timeouts);
+        records.drops.extend(part.drops);
+        records.log.extend(part.log);
+        records.flow_samples.extend(part.flow_samples);
+        records.link_samples.extend(part.link_samples);
+    }
+    records
 }
 
 /// Whether damage slipped through the checksums. It may wreck a connection for good: a timestamp that jumps ahead makes PAWS refuse
@@ -150,6 +174,8 @@ fn deceived(flow: &FlowRecord) -> bool {
 fn unobserved(mut records: Records) -> Records {
     records.flow_samples.clear();
     records.link_samples.clear();
+    records.log.clear();
+    records.log_left_out = 0;
     records.events = 0;
     for flow in &mut records.flows {
         flow.shadows.clear();
@@ -241,6 +267,8 @@ proptest! {
             prop_assert!(flow.forward.balanced() && flow.reverse.balanced(), "{:?}", flow);
         }
         prop_assert_eq!(&records, &world.run(Watched::No), "the same world again");
-        prop_assert_eq!(unobserved(records), unobserved(world.run(Watched::Yes)), "with observers");
+        let observed = world.run(Watched::Yes);
+        prop_assert_eq!(&observed, &world.run(Watched::Taken), "with records that are taken while it runs");
+        prop_assert_eq!(unobserved(records), unobserved(observed), "with observers");
     }
 }

@@ -190,6 +190,11 @@ class Where:
     jobs: int | None
     job_cores: int | None
 
+    @property
+    def jobs_end(self) -> bool:
+        """Whether the cluster ends with the command."""
+        return self.cluster in BATCH_SYSTEMS
+
     @contextmanager
     def client(self) -> Iterator[Client | None]:
         """Of the cluster, if one is named."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import polars as pl
 
+from whyloss import files
 from whyloss.cli.console import ALL, Command, Watch, as_json, rate, row, say, screen, stopping, table, tell_json
 from whyloss.cli.options import (
     RUN_NUMBER,
@@ -94,11 +95,8 @@ def run(
     if live and (as_json or not _can_draw()):
         why = "not with --json" if as_json else "in a terminal that knows UTF-8"
         raise click.BadParameter(f"draws; allowed: {why}", param_hint="--live")
-    before = _captures(out)
-    with stopping(lambda: "a run that is not finished leaves nothing behind"):
+    with stopping(lambda: _left(out)):
         results = _live(chosen, number, out, speed) if live else _run(chosen, number, out)
-    if out is not None:
-        results.save(out, {name for name, made in _captures(out).items() if before.get(name) != made})
     if as_json:
         tell_json(
             {
@@ -129,7 +127,18 @@ def run(
 
 def _run(chosen: Scenario, number: int, out: Path | None) -> Results:
     with Watch(f"running {chosen.name}") as watch:
-        return chosen.run(number, captures=out, progress=watch.follow)
+        return (
+            chosen.run(number, progress=watch.follow)
+            if out is None
+            else chosen.save(out, number, progress=watch.follow)
+        )
+
+
+def _left(out: Path | None) -> str:
+    """What a run that was stopped leaves behind."""
+    if out is not None and (out / "runs.parquet").is_file() and not (out / files.SUMS).exists():
+        return f"the tables in {out} have what was simulated until then"
+    return "a run that is not finished leaves nothing behind"
 
 
 def _can_draw() -> bool:
@@ -142,15 +151,10 @@ def _live(chosen: Scenario, number: int, out: Path | None, speed: float | None) 
 
     watched = sampled(chosen)
     with LiveView(watched, screen) as view:
-        results = watched.run(number, captures=out, progress=view.follow, pace=pace_of(watched, speed))
+        asked: dict[str, Any] = {"progress": view.follow, "pace": pace_of(watched, speed)}
+        results = watched.run(number, **asked) if out is None else watched.save(out, number, **asked)
         view.finish(results)
     return results
-
-
-def _captures(folder: Path | None) -> dict[str, tuple[int, int]]:
-    """The captures that lie in ``folder``, and what tells each from one that takes its place."""
-    found = [] if folder is None else [(path.name, path.stat()) for path in folder.glob("*.pcapng")]
-    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in found}
 
 
 def _losses(results: Results) -> pl.DataFrame:

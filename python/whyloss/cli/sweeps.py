@@ -42,6 +42,7 @@ PRECISION = "precision.json"
         "whyloss sweep examples/error-rates.toml --precision 5%    # as many runs as the answer needs",
         "whyloss sweep examples/error-rates.toml --plan --cores 1000    # how long it takes, how large it gets",
         "whyloss sweep examples/error-rates.toml --on dask://HOST:8786    # on the workers of a Dask cluster",
+        "whyloss sweep examples/error-rates.toml --on dask://HOST:8786 --detach    # Ctrl-C leaves it at work",
         "whyloss sweep examples/error-rates.toml --on slurm --jobs 20 --job-cores 16 --partition long",
     ],
 )
@@ -75,6 +76,11 @@ PRECISION = "precision.json"
 @any_store_option
 @threads_option
 @on_options()
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="With --on dask://…: Ctrl-C leaves the cluster at work, and the same command comes back to it.",
+)
 @plan_option
 @cores_option
 @as_json
@@ -89,6 +95,7 @@ def sweep(
     store: Path | str,
     threads: int | None,
     where: Where,
+    detach: bool,
     plan: bool,
     cores: int | None,
     as_json: bool,
@@ -101,6 +108,9 @@ def sweep(
     chosen = _until(load_sweep(file).with_arguments(list(sets)), precision, quantity, against, budget)
     if isinstance(store, str) and (plan or where.cluster is None):
         raise click.BadParameter("a bucket goes with --on, and not with --plan", param_hint="--store")
+    if detach and (where.cluster is None or where.jobs_end):
+        why = "goes with --on dask://HOST:PORT: what a batch system starts for a command ends with it"
+        raise click.BadParameter(why, param_hint="--detach")
     if plan:
         assert isinstance(store, Path)
         _plan(chosen, store, cores, as_json)
@@ -112,13 +122,19 @@ def sweep(
         return f"{watch.done} of {watch.total} runs are kept in {store}; the same command goes on from there"
 
     known = None
+    asked: dict[str, Any] = {
+        "store": store,
+        "threads": threads,
+        "progress": watch.follow,
+        "note": say,
+        "detach": detach,
+    }
     with stopping(kept), where.client() as client, watch:
         if chosen.precision is None:
-            results = chosen.save(folder, client, store=store, threads=threads, progress=watch.follow, note=say)
+            results = chosen.save(folder, client, **asked)
         else:
-            known = chosen.known(client, store=store, threads=threads, progress=watch.follow, note=say)
+            known = chosen.known(client, folder=folder, **asked)
             results = known.results
-            results.save(folder)
     if known is not None:
         _show_known(chosen, known, folder, as_json)
         return

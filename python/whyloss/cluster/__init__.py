@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from whyloss import _native
 from whyloss.cluster.batches import Batches
 from whyloss.cluster.buckets import Bucket, BucketError
-from whyloss.cluster.campaign import Campaign
+from whyloss.cluster.campaign import Campaign, Detached
 from whyloss.cluster.jobs import SYSTEMS, Jobs, queued
 from whyloss.cluster.stores import Folder
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from whyloss.cluster.work import Failure
 
-__all__ = ["Jobs", "RunsFailed", "connect", "run"]
+__all__ = ["Detached", "Jobs", "RunsFailed", "connect", "run"]
 
 T = TypeVar("T")
 
@@ -79,17 +79,20 @@ def run(
     store: Path | str | None,
     progress: Callable[[_native.Progress], object] | None,
     note: Callable[[str], None] | None,
+    detach: bool = False,
 ) -> T:
     """Computes on ``client``'s workers what is not in ``store`` yet: a folder, or the address of a bucket.
 
-    What ``finish`` makes of the folder that has all runs then is returned.
+    What ``finish`` makes of the folder that has all runs then is returned. With ``detach``, Ctrl-C leaves the cluster
+    at work, and the same call comes back to it.
 
     Raises:
+        Detached: Ctrl-C has left the cluster at work.
         RunsFailed: some runs failed. The others are kept.
         whyloss.UnavailableError: no worker can compute it, the scheduler is gone for good, or the bucket refuses.
     """
     try:
-        return _run(sweep, client, finish, store, progress, note)
+        return _run(sweep, client, finish, store, progress, note, detach)
     except BucketError as error:
         raise _native.UnavailableError(str(error)) from error
 
@@ -101,8 +104,11 @@ def _run(
     store: Path | str | None,
     progress: Callable[[_native.Progress], object] | None,
     note: Callable[[str], None] | None,
+    detach: bool,
 ) -> T:
     log = logging.getLogger("whyloss.cluster")
+    if detach and store is None:
+        raise _native.InputError("nobody finds again what is computed without a store; allowed with `detach`: a store")
     with tempfile.TemporaryDirectory() as temporary:
         bucket = Bucket(store) if isinstance(store, str) else None
         folder = store if isinstance(store, Path) else Path(temporary)
@@ -114,14 +120,14 @@ def _run(
         batches = Batches(sweep.missing(folder))
         found = total - batches.runs
         kept = bucket or Folder.of(folder)
-        campaign = Campaign(client, sweep.to_recipe(), batches, kept, folder, note or log.warning)
+        campaign = Campaign(client, sweep.to_recipe(), batches, kept, folder, note or log.warning, detach)
 
         def tell() -> None:
             if progress is not None:
                 progress(_native.Progress(found + campaign.done, total, found, time.monotonic() - began))
 
         tell()
-        if batches.runs:
+        if batches.runs or campaign.left_at_work:
             campaign.run(tell)
         if campaign.failures:
             raise RunsFailed(campaign.failures)

@@ -1,21 +1,18 @@
 //! The columns of every table.
 
+use super::series::{Drops, Losses, Names, Queues, Samples, Segments, Timeouts, SERIES};
 use super::set::{Tables, NAMES};
 use crate::flows::FlowConfig;
 use crate::format::Traffic;
 use crate::network::{Network, Transfer};
-use arrow_array::builder::{Float64Builder, StringBuilder};
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use arrow_array::RecordBatch;
+use std::collections::HashMap;
 use whyloss_sim::{
-    Cause, CauseCounts, DropRecord, FlowRecord, FlowSample, LinkId, LinkRecord, LinkSample, LossRow, MiddleboxRecord,
-    PacketRecord, PageCounts, PlaybackCounts, Records, RunOutcome, TimeoutRow,
+    Cause, CauseCounts, FlowRecord, LinkId, LinkRecord, MiddleboxRecord, PageCounts, PlaybackCounts, Records, RunOutcome,
 };
 use whyloss_tables::{table, Column};
-use whyloss_transport::tcp::{Closing, Judgement, Stats};
-use whyloss_transport::{Duration, Instant};
+use whyloss_transport::tcp::{Closing, Stats};
+use whyloss_transport::Instant;
 
 /// A run: its records and what the scenario knows beside them.
 #[derive(Debug)]
@@ -72,13 +69,13 @@ pub struct Outline {
 impl<'a> Origin<'a> {
     /// `schemes` says for each transfer which parts it uses, `sizes` how many octets it was to move.
     pub fn new(
-        run: u32,
-        network: &'a Network,
+        names: &Names<'a>,
         schemes: &'a [String],
         sizes: &[Option<u64>],
         outcome: RunOutcome,
         records: &'a Records,
     ) -> Self {
+        let &Names { run, network, .. } = names;
         let by_name: HashMap<&str, usize> =
             network.transfers.iter().enumerate().map(|(index, transfer)| (transfer.name.as_str(), index)).collect();
         let mut outlines: Vec<_> = sizes.iter().map(|octets| Outline { octets: *octets, ..Outline::default() }).collect();
@@ -133,10 +130,6 @@ impl<'a> Origin<'a> {
         (cross > 0.0).then(|| main / cross)
     }
 
-    fn flow(&self, flow: usize) -> &'a str {
-        &self.records.flows[flow].name
-    }
-
     fn transfer(&self, flow: usize) -> &'a Transfer {
         &self.network.transfers[self.transfer_of[flow]]
     }
@@ -165,14 +158,6 @@ const fn closing_name(closing: Closing) -> &'static str {
         Closing::Reset => "reset",
         Closing::Refused => "refused",
         Closing::TimedOut => "timed-out",
-    }
-}
-
-const fn judgement_name(judgement: Judgement) -> &'static str {
-    match judgement {
-        Judgement::Reduced => "reduced",
-        Judgement::Kept => "kept",
-        Judgement::Covered => "covered",
     }
 }
 
@@ -218,7 +203,7 @@ table! {
             RunOutcome::Completed => "completed",
             RunOutcome::TimeLimit => "time-limit",
             RunOutcome::Cancelled => "cancelled",
-        }, "How the run ended: `completed` (every transfer of a given size is over) or `time-limit`.";
+        }, "How the run ended: `completed` (every transfer of a given size is over), `time-limit`, or `cancelled` by whoever ran it: then the tables have what was simulated until then.";
         ended_at_ns: always u64 = r.item.ended_at.as_nanos(), "Simulated time at the end of the run.";
         send_overhead_ns: always u64 = r.item.send_overhead.as_nanos(), "Upper bound of the random delay before each packet leaves its host; 0 if there was none.";
         system_goodput_bps: always f64 = r.of.goodputs().sum(), "Sum of the goodputs of all transfers but those of plain datagrams (`cbr`).";
@@ -334,120 +319,6 @@ table! {
 }
 
 table! {
-    /// One row a loss that a sender noticed.
-    Losses |r: Row<'a, LossRow>| {
-        run: always u32 = r.of.run, "Number of the run.";
-        flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
-        at_ns: always u64 = r.item.record.at.as_nanos(), "When the sender noticed the loss.";
-        offset: always u64 = r.item.record.offset, "Offset of the segment's first octet in the data stream.";
-        octets: always u32 = r.item.record.len, "Length of the segment's data.";
-        transmission: always u32 = r.item.record.transmission, "Which transmission is taken for lost: 0 is the first.";
-        sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When that transmission left.";
-        trigger: always text = r.item.record.trigger.name(), "Why it is taken for lost: `duplicate-acks`, `partial-ack`, `rack`, `report`, `snack` (the receiver asked for it), `tail-probe`, `timeout`.";
-        episode: always u32 = r.item.record.episode, "Number of the recovery episode, from 0 in each flow; the rows of an episode come in the order in which they were noticed.";
-        true_cause: always text = r.item.truth.name(), "What really happened: `queue-full`, `erased`, `ip-header-damaged`, `transport-header-damaged`, `payload-damaged`, `no-flow`, `no-route`, `collision`, `aqm` (a queue dropped it before it was full), `link-down` (it was transmitted while the link was down), `policer` (a token bucket was empty); `arrived` if the sender was wrong; `suppressed` if a middlebox took it out of the way, because its receiver had no need of it; `in-flight` if still under way at the end.";
-        true_class: maybe text = r.item.truth.class(), "`congestion` or `corruption`; null if the segment was not lost.";
-        dropped_at_ns: maybe u64 = r.item.dropped.map(|(at, _, _)| at.as_nanos()), "When it was really lost.";
-        dropped_link: maybe text = r.item.dropped.map(|(_, link, _)| r.of.link(link)), "Link on which it was lost.";
-        verdict: always text = r.item.record.verdict.cause.name(), "Verdict of the ruling differentiator: `congestion`, `corruption`, `unknown`.";
-        score: always f64 = r.item.record.verdict.score, "Its score: larger is more like corruption.";
-        judgement: always text = judgement_name(r.item.record.judgement), "What the loss did to the window: `reduced`, `kept`, or `covered` by an earlier loss of its episode.";
-    }
-}
-
-table! {
-    /// One row an expired retransmission timer.
-    Timeouts |r: Row<'a, TimeoutRow>| {
-        run: always u32 = r.of.run, "Number of the run.";
-        flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
-        at_ns: always u64 = r.item.record.at.as_nanos(), "When the timer expired.";
-        consecutive: always u32 = r.item.record.consecutive, "Expiries in a row: 1 is the first.";
-        offset: always u64 = r.item.record.offset, "Offset of the first outstanding octet in the data stream.";
-        rto_ns: always u64 = r.item.record.rto_ns, "The timeout that expired, with back-off.";
-        verdict: always text = r.item.record.verdict.cause.name(), "Verdict of the ruling differentiator on the first outstanding segment.";
-        score: always f64 = r.item.record.verdict.score, "Its score.";
-        collapsed: always flag = r.item.record.collapsed, "Whether the window collapsed.";
-        outcome: always text = r.item.outcome.name(), "What the sender made of it in the end: `genuine` (congestion), `forgiven` (a loss, but not to congestion), `spurious` (nothing was lost); `undecided` if the connection or the run was over first.";
-        assessed_ns: maybe u64 = r.item.assessed.map(Instant::as_nanos), "When it had made up its mind; null if undecided.";
-        sent_at_ns: always u64 = r.item.record.sent_at.as_nanos(), "When the first outstanding segment last left.";
-        true_cause: always text = r.item.truth.name(), "What really happened to that transmission; see `true_cause` of `losses`.";
-        true_class: maybe text = r.item.truth.class(), "`congestion` or `corruption`; null if it was not lost.";
-    }
-}
-
-table! {
-    /// One row a packet that did not arrive.
-    Drops |r: Row<'a, DropRecord>| {
-        run: always u32 = r.of.run, "Number of the run.";
-        flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
-        direction: always text = r.item.way.name(), "`forward` from the flow's sender to its receiver, `reverse` back.";
-        at_ns: always u64 = r.item.at.as_nanos(), "When it was discarded or erased.";
-        cause: always text = r.item.cause.name(), "Why; see `true_cause` of `losses`.";
-        link: always text = r.of.link(r.item.link), "Link on which it was lost, or which damaged it last.";
-        link_direction: always text = r.item.link_way.name(), "Direction of that link.";
-        sent_at_ns: always u64 = r.item.sent_at.as_nanos(), "When its endpoint sent it.";
-        offset: always u64 = r.item.offset, "Offset of its first octet of data in the data stream.";
-        data_octets: always u32 = r.item.len, "Octets of data; 0 for a bare acknowledgement.";
-        packet_octets: always u32 = r.item.octets, "Octets of the whole packet.";
-    }
-}
-
-table! {
-    /// One row a packet that an endpoint sent.
-    Segments |r: Row<'a, PacketRecord>| {
-        run: always u32 = r.of.run, "Number of the run.";
-        flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
-        direction: always text = r.item.way.name(), "`forward` from the flow's sender to its receiver, `reverse` back.";
-        sent_at_ns: always u64 = r.item.sent_at.as_nanos(), "When its endpoint sent it.";
-        ended_at_ns: maybe u64 = r.item.ended.map(Instant::as_nanos), "When it arrived, was lost or suppressed; null if it was under way at the end. Of several copies the first that arrived counts, else the last that was lost.";
-        fate: always text = r.item.truth.name(), "`arrived`, `suppressed` by a middlebox, `in-flight` at the end of the run, or why it was lost: see `true_cause` of `losses`.";
-        link: maybe text = r.item.link.map(|link| r.of.link(link)), "Link on which it was lost, or which damaged it last; null if it was not lost.";
-        offset: maybe u64 = Some(r.item.offset).filter(|_| r.item.len > 0), "Offset of its first octet of data in the data stream of its endpoint; null if it carries none.";
-        data_octets: always u32 = r.item.len, "Octets of data.";
-        packet_octets: always u32 = r.item.octets, "Octets of the whole packet.";
-        retransmission: always flag = r.item.retransmission, "Its endpoint had sent the first octet of its data before.";
-        inserted: always flag = r.item.inserted, "A middlebox sent it in the endpoint's name.";
-        flags: maybe text = r.item.flags.map(|flags| format!("{flags:?}")), "Control bits as tcpdump shows them: `S` SYN, `F` FIN, `R` RST, `P` PSH, `U` URG, `E` ECE, `W` CWR, `.` ACK; this and the columns below are null if it is not TCP.";
-        ack: maybe u64 = r.item.ack, "Octets of the other end's data stream that it acknowledges, one more once the FIN is; null without ACK.";
-        window_octets: maybe u64 = r.item.window, "Octets beyond them that its endpoint is ready to take, after scaling; null without ACK.";
-        sack: maybe text = sack_text(&r.item.sack), "Its SACK blocks, `start-end` in octets of the other end's data stream, in the order of the option; null if it has none.";
-    }
-}
-
-/// SACK blocks in words.
-fn sack_text(blocks: &[(u64, u64)]) -> Option<String> {
-    let each = blocks.iter().map(|(start, end)| format!("{start}-{end}"));
-    (!blocks.is_empty()).then(|| each.collect::<Vec<_>>().join(" "))
-}
-
-table! {
-    /// Time series of the senders.
-    Samples |r: Row<'a, FlowSample>| {
-        run: always u32 = r.of.run, "Number of the run.";
-        flow: always text = r.of.flow(r.item.flow), "Name of the connection.";
-        at_ns: always u64 = r.item.at.as_nanos(), "When.";
-        cwnd_octets: always u64 = r.item.cwnd, "Congestion window.";
-        ssthresh_octets: maybe u64 = Some(r.item.ssthresh).filter(|octets| *octets < u64::MAX / 2), "Slow-start threshold; null while unbounded.";
-        srtt_ns: maybe u64 = r.item.srtt.map(Duration::as_nanos), "Smoothed round-trip time; null before the first sample.";
-        pipe_octets: always u64 = r.item.pipe, "Octets believed to be in the network.";
-        octets_delivered: always u64 = r.item.octets_delivered, "Octets in order at the receiver.";
-        data_octets_sent: always u64 = r.item.data_octets_sent, "Octets of data that the sender has sent, retransmissions included.";
-    }
-}
-
-table! {
-    /// Time series of the queues.
-    Queues |r: Row<'a, LinkSample>| {
-        run: always u32 = r.of.run, "Number of the run.";
-        link: always text = r.of.link(r.item.link), "Name of the link.";
-        direction: always text = r.item.way.name(), "`forward` or `reverse`.";
-        at_ns: always u64 = r.item.at.as_nanos(), "When.";
-        queue_packets: always u64 = r.item.queue_packets, "Packets that wait; the one in transmission is not counted.";
-        queue_octets: always u64 = r.item.queue_octets, "Octets that wait.";
-    }
-}
-
-table! {
     /// One row a direction of a link.
     Links |r: Row<'a, LinkRecord>| {
         run: always u32 = r.of.run, "Number of the run.";
@@ -498,29 +369,20 @@ table! {
     }
 }
 
-/// The tables of one run.
-pub fn batches(origin: &Origin<'_>, with_drops: bool) -> Tables {
+/// The tables of one run, of which `series` is what came while it went on.
+pub fn batches(origin: &Origin<'_>, series: [RecordBatch; SERIES.end - SERIES.start]) -> Tables {
     let records = origin.records;
-    let drops = if with_drops { &records.drops[..] } else { &[] };
-    let mut losses = Losses::batch(origin.rows(&records.losses));
-    add_shadows(origin, &mut losses);
-    let tables: [(Vec<Field>, Vec<ArrayRef>); NAMES.len()] = [
+    let [runs, transfers, protocols, flows, links, middleboxes] = [
         Runs::batch(origin.rows(std::slice::from_ref(records))),
         Transfers::batch(origin.rows(&origin.outlines)),
         Protocols::batch(origin.rows(&origin.protocols)),
         Flows::batch(origin.rows(&records.flows)),
-        losses,
-        Timeouts::batch(origin.rows(&records.timeouts)),
-        Drops::batch(origin.rows(drops)),
-        Segments::batch(origin.rows(&records.log)),
-        Samples::batch(origin.rows(&records.flow_samples)),
-        Queues::batch(origin.rows(&records.link_samples)),
         Links::batch(origin.rows(&records.links)),
         Middleboxes::batch(origin.rows(&records.middleboxes)),
-    ];
-    Tables::from_array(tables.map(|(fields, arrays)| {
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("a table has columns of one length")
-    }))
+    ]
+    .map(whyloss_tables::batch);
+    let [losses, timeouts, drops, segments, samples, queues] = series;
+    Tables { runs, transfers, protocols, flows, losses, timeouts, drops, segments, samples, queues, links, middleboxes }
 }
 
 /// The columns of every table, by name.
@@ -539,24 +401,4 @@ pub fn all() -> [(&'static str, Vec<Column>); NAMES.len()] {
         ("links", Links::columns()),
         ("middleboxes", Middleboxes::columns()),
     ]
-}
-
-/// One column of verdicts and one of scores for each differentiator that listened in shadow, in any flow of the run.
-fn add_shadows(origin: &Origin<'_>, (fields, arrays): &mut (Vec<Field>, Vec<ArrayRef>)) {
-    let records = origin.records;
-    let names: BTreeSet<&str> = records.flows.iter().flat_map(|flow| flow.shadows.iter().map(String::as_str)).collect();
-    for name in names {
-        let mut verdicts = StringBuilder::with_capacity(records.losses.len(), 16 * records.losses.len());
-        let mut scores = Float64Builder::with_capacity(records.losses.len());
-        for loss in &records.losses {
-            let position = records.flows[loss.flow].shadows.iter().position(|shadow| shadow == name);
-            let verdict = position.and_then(|position| loss.record.shadows.get(position));
-            verdicts.append_option(verdict.map(|verdict| verdict.cause.name()));
-            scores.append_option(verdict.map(|verdict| verdict.score));
-        }
-        fields.push(Field::new(format!("verdict_{name}"), DataType::Utf8, true));
-        arrays.push(Arc::new(verdicts.finish()));
-        fields.push(Field::new(format!("score_{name}"), DataType::Float64, true));
-        arrays.push(Arc::new(scores.finish()));
-    }
 }

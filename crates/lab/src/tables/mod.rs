@@ -8,6 +8,7 @@ mod digest;
 mod docs;
 mod packets;
 mod parquet;
+mod series;
 mod set;
 
 pub use arrow_array::RecordBatch;
@@ -20,4 +21,5 @@ pub use whyloss_tables::stream;
 
 pub(crate) use columns::{all as columns, batches, Origin};
 pub(crate) use parquet::{Writer, Written};
+pub(crate) use series::{series, Names, SERIES};
 pub(crate) use set::{with_fields, Schemas};

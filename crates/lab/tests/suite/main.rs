@@ -6,4 +6,5 @@ mod documents;
 mod examples;
 mod kinds;
 mod links;
+mod long_runs;
 mod sweeps;

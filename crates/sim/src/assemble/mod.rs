@@ -20,6 +20,7 @@ use crate::outage::{Downtime, Turns};
 use crate::radio::{ChannelScope, RadioSpec};
 use crate::random::Stream;
 use crate::record::Records;
+use crate::settle::Settling;
 use crate::simulation::Simulation;
 use crate::smoothness::Bins;
 use std::collections::HashSet;
@@ -115,6 +116,7 @@ impl Builder {
             events: 0,
             link_names,
             records: Records { seed, run, send_overhead, smoothness_bin: smoothness.bin, ..Records::default() },
+            settling: Settling::default(),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! What is known of flows while they run.
 
+use super::gaps::Gaps;
 use crate::address::{EndpointId, FileId, FlowId, SourceId, Way};
 use crate::network::Protocol;
 use crate::playback::Player;
@@ -7,7 +8,7 @@ use crate::record::TimeoutRow;
 use crate::striped::Striped;
 use crate::web::Browser;
 use whyloss_transport::segment::synthetic_octet;
-use whyloss_transport::tcp::{Closing, GapRecord, LossRecord};
+use whyloss_transport::tcp::{Closing, LossRecord};
 use whyloss_transport::{Instant, Payload};
 
 /// A flow while it runs.
@@ -34,7 +35,7 @@ pub(crate) struct FlowState {
     pub player: Option<Player>,
     /// Who asks for pages there, and the source that gives them.
     pub browser: Option<(SourceId, Box<Browser>)>,
-    /// Its timeouts of which nobody knows yet whether they were right, by their position in [`Flows::timeouts`].
+    /// Its timeouts of which nobody knows yet whether they were right, by their number among all of the run.
     pub unassessed: Vec<usize>,
 }
 
@@ -89,9 +90,13 @@ pub(crate) struct Flows {
     pub all: Vec<FlowState>,
     pub files: Vec<FileState>,
     pub losses: Vec<(FlowId, LossRecord)>,
+    /// Losses that came before these and were taken.
+    pub losses_taken: usize,
     pub timeouts: Vec<TimeoutRow>,
+    /// Timeouts that came before these and were taken.
+    pub timeouts_taken: usize,
     /// What differentiators at the receivers thought of gaps.
-    pub gaps: Vec<(FlowId, GapRecord)>,
+    pub gaps: Gaps,
     /// Flows and files of a given length.
     pub transfers: usize,
     /// Those that are complete or have failed.

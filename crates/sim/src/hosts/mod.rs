@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod flows;
+mod gaps;
 mod source;
 mod tcp;
 
@@ -266,6 +267,17 @@ impl Hosts {
             Socket::Tcp(socket) => Some(*socket.tcp.stats()),
             Socket::Datagrams(socket) => Some(*socket.end.stats()),
             Socket::Udp => None,
+        }
+    }
+
+    /// Offset in the data of an endpoint below which it will tell of no more losses; `u64::MAX` if it will tell of none.
+    pub fn losses_told_below(&self, end: EndpointId) -> u64 {
+        match &self.sockets[end.index()] {
+            Socket::Waiting(_) => 0,
+            Socket::Tcp(socket) if socket.is_over() => u64::MAX,
+            Socket::Tcp(socket) => socket.tcp.losses_told_below(),
+            Socket::Datagrams(socket) => socket.end.losses_told_below(),
+            Socket::Udp => u64::MAX,
         }
     }
 

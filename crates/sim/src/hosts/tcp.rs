@@ -83,6 +83,11 @@ impl TcpSocket {
         socket
     }
 
+    /// Whether its connection has come to its end.
+    pub fn is_over(&self) -> bool {
+        self.opening.is_none() && self.tcp.state() == State::Closed
+    }
+
     /// Tells the endpoint what has become of its link; returns whether anything has.
     fn follow_link(&mut self, now: Instant) -> bool {
         let turns = |link: &&mut Turns| link.next().is_some_and(|at| at <= now);
@@ -218,16 +223,16 @@ impl TcpSocket {
             tcp::Event::Closed(closing) => flows.on_closed(end, closing),
             tcp::Event::Loss(record) if sends => flows.losses.push((number, *record)),
             tcp::Event::Timeout(record) if sends => {
-                flow.unassessed.push(flows.timeouts.len());
+                flow.unassessed.push(flows.timeouts_taken + flows.timeouts.len());
                 flows.timeouts.push(TimeoutRow::new(number, *record));
             }
             tcp::Event::TimeoutAssessed(outcome) if sends => {
-                for index in flow.unassessed.drain(..) {
-                    let row = &mut flows.timeouts[index];
+                for number in flow.unassessed.drain(..) {
+                    let row = &mut flows.timeouts[number - flows.timeouts_taken];
                     (row.outcome, row.assessed) = (outcome, Some(now));
                 }
             }
-            tcp::Event::Gap(record) if !sends => flows.gaps.push((number, *record)),
+            tcp::Event::Gap(record) if !sends => flows.gaps.insert(number, *record),
             _ => {}
         }
     }

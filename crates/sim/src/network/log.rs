@@ -3,6 +3,7 @@
 use crate::address::{EndpointId, LinkId};
 use crate::record::{LogSpec, PacketRecord};
 use crate::truth::Truth;
+use std::collections::VecDeque;
 use whyloss_transport::segment::Flags;
 use whyloss_transport::{Instant, Segment};
 
@@ -13,9 +14,10 @@ const NO_ROW: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct PacketLog {
     spec: LogSpec,
-    rows: Vec<PacketRecord>,
-    /// For each row, packets of it that have not ended: links make copies.
-    open: Vec<u32>,
+    /// With each row, the packets of it that have not ended: links make copies.
+    rows: VecDeque<(PacketRecord, u32)>,
+    /// Rows that came before these and were taken.
+    taken: usize,
     /// One for each endpoint, at its number.
     ends: Vec<Sender>,
     left_out: u64,
@@ -49,7 +51,7 @@ pub(crate) struct Sent<'a> {
 impl PacketLog {
     /// An empty log of this many endpoints.
     pub fn new(spec: LogSpec, endpoints: usize) -> Self {
-        Self { spec, rows: Vec::new(), open: Vec::new(), ends: vec![Sender::default(); endpoints], left_out: 0 }
+        Self { spec, rows: VecDeque::new(), taken: 0, ends: vec![Sender::default(); endpoints], left_out: 0 }
     }
 
     /// A packet leaves. Returns the number that the log knows it by.
@@ -66,14 +68,15 @@ impl PacketLog {
         if now < self.spec.from || now >= self.spec.until {
             return NO_ROW;
         }
-        if self.rows.len() >= self.spec.at_most.min(NO_ROW as usize) {
+        let row = self.taken + self.rows.len();
+        if row >= self.spec.at_most.min(NO_ROW as usize) {
             self.left_out += 1;
             return NO_ROW;
         }
         let acknowledging = sent.segment.filter(|segment| segment.flags.contains(Flags::ACK));
         let position = |number: whyloss_transport::Seq| number.near(sent.peer.0).saturating_sub(sent.peer.1);
         let scale = self.scale(sent.from);
-        self.rows.push(PacketRecord {
+        let record = PacketRecord {
             flow: sent.from.flow().index(),
             way: sent.from.way(),
             sent_at: now,
@@ -95,9 +98,9 @@ impl PacketLog {
             sack: acknowledging.map_or_else(Vec::new, |segment| {
                 segment.options.sack.as_slice().iter().map(|(left, right)| (position(*left), position(*right))).collect()
             }),
-        });
-        self.open.push(1);
-        self.rows.len() as u32 - 1
+        };
+        self.rows.push_back((record, 1));
+        row as u32
     }
 
     /// The scale of the windows that an endpoint advertises: that of its SYN, if both ends sent one (RFC 7323, 2.2).
@@ -109,7 +112,7 @@ impl PacketLog {
 
     /// A link has made a copy of a packet.
     pub fn copied(&mut self, row: u32) {
-        if let Some(open) = self.open.get_mut(row as usize) {
+        if let Some((_, open)) = self.row(row) {
             *open += 1;
         }
     }
@@ -117,7 +120,7 @@ impl PacketLog {
     /// A packet has come to its end: it arrived, was lost on a link, or a middlebox ended its journey. A row has one fate: the first arrival
     /// or suppression, else the last loss.
     pub fn ended(&mut self, row: u32, now: Instant, truth: Truth, link: Option<LinkId>) {
-        let (Some(row), Some(open)) = (self.rows.get_mut(row as usize), self.open.get_mut(row as usize)) else { return };
+        let Some((row, open)) = self.row(row) else { return };
         *open -= 1;
         match truth {
             _ if matches!(row.truth, Truth::Arrived | Truth::Suppressed) => {}
@@ -126,8 +129,24 @@ impl PacketLog {
         }
     }
 
-    /// The rows, and the number of packets for which there was no room.
+    fn row(&mut self, row: u32) -> Option<&mut (PacketRecord, u32)> {
+        (row as usize).checked_sub(self.taken).and_then(|at| self.rows.get_mut(at))
+    }
+
+    /// Rows that are here.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Takes the rows before the first whose packets have not all ended.
+    pub fn take_ended(&mut self) -> Vec<PacketRecord> {
+        let ended = self.rows.iter().take_while(|(_, open)| *open == 0).count();
+        self.taken += ended;
+        self.rows.drain(..ended).map(|(row, _)| row).collect()
+    }
+
+    /// The rows that were not taken, and the number of packets for which there was no room.
     pub fn into_rows(self) -> (Vec<PacketRecord>, u64) {
-        (self.rows, self.left_out)
+        (self.rows.into_iter().map(|(row, _)| row).collect(), self.left_out)
     }
 }

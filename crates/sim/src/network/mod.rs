@@ -5,12 +5,14 @@
 //! captures.
 
 mod assisted;
+mod dropped;
 mod forward;
 mod log;
 mod moves;
 mod packets;
 mod watch;
 
+pub(crate) use dropped::Dropped;
 pub(crate) use log::PacketLog;
 pub(crate) use moves::Moves;
 
@@ -127,6 +129,8 @@ pub(crate) struct Network {
     /// One for each endpoint, at its number.
     pub egress: Vec<Egress>,
     pub drops: Vec<DropRecord>,
+    /// What was lost of it, by transmission.
+    pub dropped: Dropped,
     /// Number of hosts.
     pub hosts: usize,
     /// Losses that senders want to hear of.

@@ -163,6 +163,15 @@ impl Endpoint {
         both!(self, end => end.read())
     }
 
+    /// Offset of the data sent so far below which no more losses will be told of; `u64::MAX` if none will.
+    pub fn losses_told_below(&self) -> u64 {
+        match self {
+            Self::Dccp(end) => end.losses_told_below(),
+            // It tells of loss events by its rate alone.
+            Self::Tfrc(_) => u64::MAX,
+        }
+    }
+
     /// Counters.
     pub fn stats(&self) -> &Stats {
         both!(self, end => end.stats())

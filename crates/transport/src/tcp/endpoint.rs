@@ -279,6 +279,12 @@ impl Endpoint {
         self.snd.offset(self.snd.una.min(self.snd.buffer.end()))
     }
 
+    /// Offset of our data below which no more losses will be told of: it is acknowledged, and no tail loss probe asks after it.
+    pub fn losses_told_below(&self) -> u64 {
+        let probed = self.snd.rack.tail_probe.as_ref().and_then(|probe| probe.lost.as_ref());
+        probed.map_or(u64::MAX, |lost| self.snd.offset(lost.start)).min(self.octets_acknowledged())
+    }
+
     /// The peer's window in octets, and the largest that it ever announced.
     pub fn peer_windows(&self) -> (u64, u64) {
         (self.snd.peer.octets(), self.snd.peer.largest())

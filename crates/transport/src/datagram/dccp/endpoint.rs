@@ -367,6 +367,11 @@ impl Endpoint {
         self.arrived.pop_front()
     }
 
+    /// Offset of the data sent so far below which no more losses will be told of; `u64::MAX` if the fate of all of it is known.
+    pub fn losses_told_below(&self) -> u64 {
+        self.history.first().map_or(u64::MAX, |sent| sent.offset)
+    }
+
     /// Counters. Nothing is ever retransmitted; `reductions` are congestion events, `reports_received` packets with Data Dropped options.
     pub const fn stats(&self) -> &Stats {
         &self.stats

@@ -40,17 +40,18 @@ impl Entry {
 
 /// A wire in use, in one direction.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Wire {
     ring: VecDeque<Entry>,
-    /// Number of entries whose transmission has started, as of the last look.
-    started: usize,
-    /// Octets of the other entries.
-    waiting_octets: u64,
     /// When the transmitter will have nothing to do.
     free_at: u64,
-    delay: u64,
-    limit: QueueLimit,
+    /// Number of entries whose transmission has started, as of the last look.
+    started: usize,
     transmitter: Transmitter,
+    delay: u64,
+    /// Octets of the entries whose transmission has not started.
+    waiting_octets: u64,
+    limit: QueueLimit,
 }
 
 /// Serialises packets at a rate without rounding drift; see [`BitRate::serialise`]. Remembers the last length, because most packets

@@ -242,6 +242,22 @@ impl Wire {
         arrival - self.delay
     }
 
+    /// Reads in both of its cache lines; what, makes no sense.
+    #[inline]
+    pub fn touch(&self) -> u64 {
+        self.ring.len() as u64 ^ self.free_at ^ self.delay
+    }
+
+    /// The packet that arrives next.
+    pub fn next(&self) -> Option<&Entry> {
+        self.ring.front()
+    }
+
+    /// The packet that came last.
+    pub fn last(&self) -> Option<&Entry> {
+        self.ring.back()
+    }
+
     /// Packets in the queue, in transmission or on the way.
     pub fn under_way(&self) -> impl Iterator<Item = &Entry> {
         self.ring.iter()

@@ -2,13 +2,14 @@
 //!
 //! [`packets`] keeps the books of every packet and ends its journey; [`forward`] takes it from one link to the next, [`assisted`] past
 //! the agents of a router; [`moves`] has hosts change their links; [`log`] writes down each of them for those who ask, [`watch`] shows them to
-//! captures.
+//! captures; [`touch`] reads what packets will touch before they do.
 
 mod assisted;
 mod forward;
 mod log;
 mod moves;
 mod packets;
+mod touch;
 mod watch;
 
 pub(crate) use log::PacketLog;

@@ -236,6 +236,8 @@ impl Events {
                 self.push(event);
             }
             self.slots[level][slot as usize] = events;
+            // Those of the finest slot with which it begins are current now.
+            self.unannounced = if self.announces { self.current.len() } else { 0 };
         }
     }
 }
@@ -318,5 +320,31 @@ mod tests {
             assert_eq!(events.take_before(event.at() + 1), Some(event));
         }
         assert_eq!(events.next_at(), None);
+    }
+
+    #[test]
+    fn what_waits_is_announced_once_before_it_is_taken() {
+        let mut stream = Stream::new(1, 0, "events", "announced");
+        // From crowded slots to empty ones.
+        for span in [1 << 14, 1 << 20, 1 << 26, 1 << 40] {
+            let mut events = Events::default();
+            events.announce();
+            for _ in 0..2_000 {
+                // Behind the slot that is current from the start: its events come late.
+                let at = (1 << FINEST_BITS) + stream.below(span);
+                let event = Event::new(at, events.next_order(), Target::Timer(EndpointId::new(0)));
+                events.push(event);
+            }
+            let (mut announced, mut news) = (BTreeSet::new(), Vec::new());
+            for _ in 0..2_000 {
+                if events.is_stale() && events.refresh() {
+                    events.news(&mut news);
+                    assert!(news.drain(..).all(|event| announced.insert(event)), "announced twice");
+                }
+                let event = events.take_before(u64::MAX).unwrap();
+                assert!(announced.contains(&event), "{event:?} came unannounced");
+            }
+            assert_eq!(announced.len(), 2_000);
+        }
     }
 }

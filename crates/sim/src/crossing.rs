@@ -157,7 +157,7 @@ impl Crossing {
         direction.note_offer(load.octets);
         let admitted = direction.admit(at, &load, packets, displaced);
         let mut lose = |id, cause| {
-            direction.traffic.dropped.add(cause);
+            direction.traffic.mishap().dropped.add(cause);
             dropped.push_back((id, now, cause));
         };
         displaced.drain(..).for_each(|id| lose(id, Cause::QueueFull));
@@ -177,7 +177,7 @@ impl Crossing {
             Line::Air(_) => return,
         };
         if let Err(QueueFull(load)) = taken {
-            traffic.dropped.add(Cause::QueueFull);
+            traffic.mishap().dropped.add(Cause::QueueFull);
             dropped.push_back((load.packet, now, Cause::QueueFull));
         }
     }
@@ -200,10 +200,10 @@ impl Crossing {
         let passage = |arrival| Some(Passage { token, at, arrival, last: true });
         match self.direction.channel.pass(entry.octets, transmitted, &mut self.flips) {
             ChannelOutcome::Erased => {
-                traffic.dropped.add(Cause::Erased);
+                traffic.mishap().dropped.add(Cause::Erased);
                 return passage(Arrival::Lost(Cause::Erased));
             }
-            ChannelOutcome::Damaged => traffic.damaged += 1,
+            ChannelOutcome::Damaged => traffic.mishap().damaged += 1,
             ChannelOutcome::Intact => {}
         }
         traffic.delivered += 1;
@@ -219,16 +219,20 @@ impl Crossing {
             Step::Crossed(Crossed { at, load, flips, copy }) => (at, load, flips, copy),
         };
         let Item { token, marked, .. } = self.packets.remove(load.packet);
-        traffic.duplicated += u64::from(copy);
+        if copy {
+            traffic.mishap().duplicated += 1;
+        }
         let arrival = match flips {
             Err(cause) => {
-                traffic.dropped.add(cause);
+                traffic.mishap().dropped.add(cause);
                 Arrival::Lost(cause)
             }
             Ok(flips) => {
                 self.flips.clear();
                 self.flips.extend_from_slice(&flips);
-                traffic.damaged += u64::from(!flips.is_empty());
+                if !flips.is_empty() {
+                    traffic.mishap().damaged += 1;
+                }
                 traffic.delivered += 1;
                 traffic.delivered_octets += u64::from(load.octets);
                 Arrival::Here { marked, flips: &self.flips }
@@ -261,15 +265,16 @@ impl Crossing {
     /// What has crossed so far.
     pub fn counts(&self) -> CrossingCounts {
         let traffic = &self.direction.traffic;
+        let mishaps = traffic.mishaps();
         CrossingCounts {
             offered: traffic.offered,
             offered_octets: traffic.offered_octets,
             delivered: traffic.delivered,
             delivered_octets: traffic.delivered_octets,
-            damaged: traffic.damaged,
-            duplicated: traffic.duplicated,
+            damaged: mishaps.damaged,
+            duplicated: mishaps.duplicated,
             marked: self.packets.marked,
-            dropped: traffic.dropped,
+            dropped: mishaps.dropped,
             max_packets: traffic.max_packets,
             max_octets: traffic.max_octets,
             waited: traffic.waited,

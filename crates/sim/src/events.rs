@@ -86,6 +86,9 @@ const LEVELS: usize = (u64::BITS - FINEST_BITS).div_ceil(LEVEL_BITS) as usize;
 /// So many events of a slot of the second wheel are sorted in where they are, without a detour over finer slots.
 const FEW: usize = 8;
 
+/// So many events are announced together. Memory is slow but can be asked for many things at once.
+const ANNOUNCED: usize = 16;
+
 /// All events to come.
 #[derive(Debug)]
 pub(crate) struct Events {
@@ -99,12 +102,19 @@ pub(crate) struct Events {
     /// One bit for each slot of a wheel that holds something.
     occupied: [u64; LEVELS],
     order: u64,
+    /// Whether somebody wants to know of events before they are taken.
+    announces: bool,
+    /// As many of the current events, the last ones to come, have not been announced.
+    unannounced: usize,
+    /// What lay in the finest slots up to this one when the last events were announced has been announced with them.
+    announced: u64,
 }
 
 impl Default for Events {
     fn default() -> Self {
         let slots = Box::new([const { [const { Vec::new() }; SLOTS] }; LEVELS]);
-        Self { current: Vec::new(), tick: 0, slots, occupied: [0; LEVELS], order: 0 }
+        let occupied = [0; LEVELS];
+        Self { current: Vec::new(), tick: 0, slots, occupied, order: 0, announces: false, unannounced: 0, announced: 0 }
     }
 }
 
@@ -123,12 +133,47 @@ impl Events {
         self.current.last().map(|event| Instant::from_nanos(event.at()))
     }
 
-    /// Takes the next event if it is due before `horizon`.
+    /// From now on events are announced before they are taken.
+    pub fn announce(&mut self) {
+        self.announces = true;
+    }
+
+    /// Whether they are.
+    pub const fn announces(&self) -> bool {
+        self.announces
+    }
+
+    /// Whether [`refresh`](Self::refresh) has something to do.
+    #[inline]
+    pub fn is_stale(&self) -> bool {
+        self.current.len() <= self.unannounced
+    }
+
+    /// Finds the events that come next. Returns whether some are to be announced.
+    #[inline(never)]
+    pub fn refresh(&mut self) -> bool {
+        self.fill();
+        self.announces && self.is_stale()
+    }
+
+    /// Announces the events that come next, about in their order. It is a hint: events that are pushed late come without it.
+    pub fn news(&mut self, news: &mut Vec<Event>) {
+        let current = &self.current[..self.unannounced.min(self.current.len())];
+        let (later, next) = current.split_at(current.len().saturating_sub(ANNOUNCED));
+        news.extend(next.iter().rev());
+        self.unannounced = later.len();
+        let mut slots = if later.is_empty() { self.occupied[0] } else { 0 };
+        while slots != 0 && news.len() < ANNOUNCED {
+            let slot = slots.trailing_zeros();
+            slots &= slots - 1;
+            news.extend(&self.slots[0][slot as usize]);
+            self.announced = self.tick >> LEVEL_BITS << LEVEL_BITS | u64::from(slot);
+        }
+    }
+
+    /// Takes the next event if it is due before `horizon`. Nothing may be stale.
     #[inline]
     pub fn take_before(&mut self, horizon: u64) -> Option<Event> {
-        if self.current.is_empty() {
-            self.fill();
-        }
         let next = *self.current.last()?;
         (next.at() < horizon).then(|| {
             self.current.pop();
@@ -173,6 +218,8 @@ impl Events {
             if level == 0 || events.len() == 1 || level == 1 && events.len() <= FEW {
                 // They change places, so that the memory of both is used again.
                 std::mem::swap(&mut self.current, events);
+                let is_news = self.announces && self.tick > self.announced;
+                self.unannounced = if is_news { self.current.len() } else { 0 };
                 match &mut self.current[..] {
                     [only] => self.tick = only.at() >> FINEST_BITS,
                     several => {
@@ -189,6 +236,8 @@ impl Events {
                 self.push(event);
             }
             self.slots[level][slot as usize] = events;
+            // Those of the finest slot with which it begins are current now.
+            self.unannounced = if self.announces { self.current.len() } else { 0 };
         }
     }
 }
@@ -223,8 +272,21 @@ mod tests {
 
     #[test]
     fn events_come_in_the_order_of_a_sorted_set() {
+        in_the_order_of_a_sorted_set(false);
+    }
+
+    #[test]
+    fn events_are_announced_and_come_in_the_same_order() {
+        in_the_order_of_a_sorted_set(true);
+    }
+
+    fn in_the_order_of_a_sorted_set(announces: bool) {
         let mut stream = Stream::new(1, 0, "events", "test");
         let (mut events, mut model, mut now) = (Events::default(), BTreeSet::new(), 0);
+        let mut news = Vec::new();
+        if announces {
+            events.announce();
+        }
         for round in 0..200_000 {
             // More pushes than takes in the first half, fewer in the second.
             if stream.below(10) < if round < 100_000 { 6 } else { 4 } {
@@ -240,6 +302,11 @@ mod tests {
                 let far = stream.below(20);
                 let horizon = now + stream.below(1 << far);
                 let expected = model.first().copied().filter(|event| event.at() < horizon);
+                if events.is_stale() && events.refresh() {
+                    events.news(&mut news);
+                    assert!(news.iter().all(|event| model.contains(event)), "nothing is announced that does not come");
+                    news.clear();
+                }
                 assert_eq!(events.take_before(horizon), expected);
                 if let Some(event) = expected {
                     model.remove(&event);
@@ -253,5 +320,31 @@ mod tests {
             assert_eq!(events.take_before(event.at() + 1), Some(event));
         }
         assert_eq!(events.next_at(), None);
+    }
+
+    #[test]
+    fn what_waits_is_announced_once_before_it_is_taken() {
+        let mut stream = Stream::new(1, 0, "events", "announced");
+        // From crowded slots to empty ones.
+        for span in [1 << 14, 1 << 20, 1 << 26, 1 << 40] {
+            let mut events = Events::default();
+            events.announce();
+            for _ in 0..2_000 {
+                // Behind the slot that is current from the start: its events come late.
+                let at = (1 << FINEST_BITS) + stream.below(span);
+                let event = Event::new(at, events.next_order(), Target::Timer(EndpointId::new(0)));
+                events.push(event);
+            }
+            let (mut announced, mut news) = (BTreeSet::new(), Vec::new());
+            for _ in 0..2_000 {
+                if events.is_stale() && events.refresh() {
+                    events.news(&mut news);
+                    assert!(news.drain(..).all(|event| announced.insert(event)), "announced twice");
+                }
+                let event = events.take_before(u64::MAX).unwrap();
+                assert!(announced.contains(&event), "{event:?} came unannounced");
+            }
+            assert_eq!(announced.len(), 2_000);
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::network::Network;
 use crate::packet::SentData;
 use crate::record::{FlowRecord, LinkRecord, LossRow, MiddleboxRecord, Records, StripedRecord, TimeoutRow};
 use crate::smoothness::Bins;
+use crate::traffic::Mishaps;
 use std::collections::HashSet;
 use whyloss_transport::tcp::LossRecord;
 use whyloss_transport::{Duration, Instant};
@@ -35,9 +36,10 @@ pub(crate) fn check(net: &mut Network, hosts: &Hosts, link_names: &[String]) -> 
     let in_flight = net.in_flight();
     for ((direction, in_flight), name) in net.directions.iter().zip(in_flight).zip(link_names) {
         let traffic = &direction.traffic;
-        let ended = traffic.delivered + traffic.dropped.total() + in_flight;
-        if traffic.offered + traffic.duplicated != ended {
-            let (offered, duplicated) = (traffic.offered, traffic.duplicated);
+        let Mishaps { duplicated, dropped, .. } = traffic.mishaps();
+        let offered = traffic.offered;
+        let ended = traffic.delivered + dropped.total() + in_flight;
+        if offered + duplicated != ended {
             let counts = format!("{offered} offered, {duplicated} duplicated, {ended} delivered, dropped or under way");
             return unbalanced(format!("link {name}"), counts);
         }
@@ -133,6 +135,7 @@ fn middleboxes(net: &Network) -> Vec<MiddleboxRecord> {
 fn link(id: DirectionId, name: &str, in_flight: u64, net: &Network) -> LinkRecord {
     let direction = &net.directions[id.index()];
     let traffic = &direction.traffic;
+    let Mishaps { damaged, duplicated, dropped } = traffic.mishaps();
     let now = net.now;
     // Waiting that lies beyond the end does not count, and what still waits in a station's queue has not been counted yet.
     let (mut waited, mut waited_octets) = (traffic.waited, traffic.waited_octets);
@@ -166,9 +169,9 @@ fn link(id: DirectionId, name: &str, in_flight: u64, net: &Network) -> LinkRecor
         offered_octets: traffic.offered_octets,
         delivered: traffic.delivered,
         delivered_octets: traffic.delivered_octets,
-        damaged: traffic.damaged,
-        duplicated: traffic.duplicated,
-        dropped: traffic.dropped,
+        damaged,
+        duplicated,
+        dropped,
         in_flight,
         busy: Duration::from_nanos(busy),
         mean_queue_packets: mean(waited),

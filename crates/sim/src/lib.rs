@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod ahead;
 mod assemble;
 mod build;
 mod capture;

@@ -40,17 +40,18 @@ impl Entry {
 
 /// A wire in use, in one direction.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Wire {
     ring: VecDeque<Entry>,
-    /// Number of entries whose transmission has started, as of the last look.
-    started: usize,
-    /// Octets of the other entries.
-    waiting_octets: u64,
     /// When the transmitter will have nothing to do.
     free_at: u64,
-    delay: u64,
-    limit: QueueLimit,
+    /// Number of entries whose transmission has started, as of the last look.
+    started: usize,
     transmitter: Transmitter,
+    delay: u64,
+    /// Octets of the entries whose transmission has not started.
+    waiting_octets: u64,
+    limit: QueueLimit,
 }
 
 /// Serialises packets at a rate without rounding drift; see [`BitRate::serialise`]. Remembers the last length, because most packets
@@ -239,6 +240,22 @@ impl Wire {
     /// End of the transmission of a packet that arrives at `arrival`.
     pub const fn transmitted_at(&self, arrival: u64) -> u64 {
         arrival - self.delay
+    }
+
+    /// Reads in both of its cache lines; what, makes no sense.
+    #[inline]
+    pub fn touch(&self) -> u64 {
+        self.ring.len() as u64 ^ self.free_at ^ self.delay
+    }
+
+    /// The packet that arrives next.
+    pub fn next(&self) -> Option<&Entry> {
+        self.ring.front()
+    }
+
+    /// The packet that came last.
+    pub fn last(&self) -> Option<&Entry> {
+        self.ring.back()
     }
 
     /// Packets in the queue, in transmission or on the way.

@@ -3,7 +3,7 @@
 use crate::address::{EndpointId, FlowId};
 use whyloss_transport::datagram;
 use whyloss_transport::segment::Ecn;
-use whyloss_transport::{Instant, Segment};
+use whyloss_transport::{Instant, Payload, Segment};
 
 /// A packet: written once when it is sent, read once when it is delivered. In between, links carry its token.
 #[derive(Debug)]
@@ -23,6 +23,24 @@ pub(crate) struct Packet {
     pub log_row: u32,
     /// The number of its journey; says nothing where nobody captures.
     pub journey: u32,
+}
+
+impl Packet {
+    /// Reads here and there in it; what, makes no sense.
+    #[inline]
+    pub fn touch(&self) -> u64 {
+        let Self { segment, sent_at, octets, .. } = self;
+        let options = &segment.options;
+        let word = |is: bool| u64::from(is);
+        sent_at.as_nanos()
+            ^ u64::from(*octets)
+            ^ u64::from(segment.window)
+            ^ word(options.mss.is_some())
+            ^ word(options.rare.is_some())
+            ^ word(options.timestamps.is_some())
+            ^ word(options.sack.is_empty())
+            ^ word(matches!(segment.payload, Payload::Empty))
+    }
 }
 
 /// A packet that a channel has damaged.
@@ -182,7 +200,8 @@ impl Packets {
     }
 
     /// The packet has gone.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each packet that arrives comes here, and there is little to do")]
     pub fn remove(&mut self, id: PacketId) {
         let damaged = id.is_damaged();
         let slot = self.0.release(id);

@@ -86,13 +86,13 @@ impl Records {
 pub struct PacketCounts {
     /// Left an endpoint, or a middlebox that spoke in its name.
     pub sent: u64,
-    /// Of those, sent by middleboxes.
+    /// Reached the endpoint that they were meant for, as far as it could tell intact.
+    pub delivered: u64,
+    /// Of those sent, sent by middleboxes.
     pub inserted: u64,
     /// Packets that a link made two of.
     pub duplicated: u64,
-    /// Reached the endpoint that they were meant for, as far as it could tell intact.
-    pub delivered: u64,
-    /// Of those, damaged in a way that no checksum noticed. With them the few whose damaged data was noticed and discarded, but not that
+    /// Of those delivered, damaged in a way that no checksum noticed. With them the few whose damaged data was noticed and discarded, but not that
     /// the header which names it is damaged, too.
     pub damaged_unnoticed: u64,
     /// Ended at a middlebox that answers for them: no losses.

@@ -1,6 +1,7 @@
 //! Letting time pass.
 
 use crate::address::{DirectionId, EndpointId, FlowId, Way};
+use crate::ahead::Lookahead;
 use crate::error::RunError;
 use crate::events::Target;
 use crate::fates::{LossWatch, NoticedLoss};
@@ -84,6 +85,7 @@ pub struct Simulation {
     pub(crate) next_sample: u64,
     pub(crate) bins: Bins,
     pub(crate) events: u64,
+    pub(crate) ahead: Lookahead,
     pub(crate) link_names: Vec<String>,
     /// What is known from the start, and the samples.
     pub(crate) records: Records,
@@ -167,11 +169,14 @@ impl Simulation {
 
     /// Handles events that are due before `horizon`.
     fn advance(&mut self, horizon: u64) -> Pause {
-        let Self { net, hosts, events, .. } = self;
+        let Self { net, hosts, events, ahead, .. } = self;
         let all = if hosts.flows.transfers == 0 { usize::MAX } else { hosts.flows.transfers };
         for _ in 0..STRETCH {
             if hosts.flows.transfers_over >= all {
                 return Pause::Completed;
+            }
+            if net.events.is_stale() && net.events.refresh() {
+                ahead.look(net, hosts);
             }
             let Some(event) = net.events.take_before(horizon) else { return Pause::Horizon };
             net.now = event.at();

@@ -2,19 +2,17 @@
 
 use crate::truth::CauseCounts;
 
-/// What a direction has carried.
+/// What a direction has carried. What every packet counts stands first.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Traffic {
     pub offered: u64,
     pub offered_octets: u64,
     pub delivered: u64,
     pub delivered_octets: u64,
-    pub damaged: u64,
-    /// Packets that came twice.
-    pub duplicated: u64,
-    pub dropped: CauseCounts,
     /// How long the transmitter was busy, in nanoseconds.
     pub busy: u64,
+    mishaps: Option<Box<Mishaps>>,
     pub max_packets: u64,
     pub max_octets: u64,
     /// Waiting times of all packets, added up, in nanoseconds and in nanosecond-octets: divided by the time they give the mean
@@ -23,7 +21,27 @@ pub(crate) struct Traffic {
     pub waited_octets: u128,
 }
 
+/// What has happened to packets that did not just cross. Most directions of a large network have nothing of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mishaps {
+    pub damaged: u64,
+    /// Packets that came twice.
+    pub duplicated: u64,
+    pub dropped: CauseCounts,
+}
+
 impl Traffic {
+    /// What has happened to packets, to count more of it.
+    #[cold]
+    pub fn mishap(&mut self) -> &mut Mishaps {
+        self.mishaps.get_or_insert_default()
+    }
+
+    /// What has happened to packets.
+    pub fn mishaps(&self) -> Mishaps {
+        self.mishaps.as_deref().copied().unwrap_or_default()
+    }
+
     /// So much waits now.
     pub fn note_queue(&mut self, packets: u64, octets: u64) {
         self.max_packets = self.max_packets.max(packets);

@@ -334,7 +334,7 @@ impl Assembly {
         let Some(flow) = self.hosts.flows.all.iter_mut().find(|state| state.name == flow && state.file.is_none()) else {
             return Err(unfit(&item, "flow", format!("`{flow}`"), "the name of a flow that is not striped"));
         };
-        flow.player = Some(Player::new(playback, flow.start.as_nanos()));
+        flow.player = Some(Box::new(Player::new(playback, flow.start.as_nanos())));
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 mod flows;
 
 use crate::address::{AssistedId, DirectionId, EndpointId, HostId, LinkId, NodeId, StationId, Way};
+use crate::ahead::Lookahead;
 use crate::build::{Air, Builder, FlowSpec, InputSpec, LineSpec, LinkEnds, NodeSpec};
 use crate::capture::{CaptureSpec, Point, Taps, Vantage};
 use crate::channel::Channel;
@@ -106,6 +107,7 @@ impl Builder {
             watch.begin(net.egress.len());
         }
         net.log = log.map(|spec| Box::new(PacketLog::new(spec, net.egress.len())));
+        let ahead = Lookahead::new(&mut net);
         let bins = Bins::new(&smoothness, hosts.flows.all.iter().map(|flow| flow.start));
         Ok(Simulation {
             net,
@@ -114,6 +116,7 @@ impl Builder {
             next_sample: if sampling.is_some() { 0 } else { u64::MAX },
             bins,
             events: 0,
+            ahead,
             link_names,
             records: Records { seed, run, send_overhead, smoothness_bin: smoothness.bin, ..Records::default() },
             settling: Settling::default(),

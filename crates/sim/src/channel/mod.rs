@@ -30,9 +30,13 @@ pub enum ChannelOutcome {
     Damaged,
 }
 
-/// One direction of a channel in use.
+/// One direction of a channel in use. One that spoils nothing is a word: most links of a large network have such a channel.
 #[derive(Debug)]
-pub struct Channel {
+pub struct Channel(Option<Box<Disturbance>>);
+
+/// What spoils packets.
+#[derive(Debug)]
+struct Disturbance {
     model: Model,
     effect: Effect,
     /// Chooses the bit to flip where the model names packets only.
@@ -41,7 +45,6 @@ pub struct Channel {
 
 #[derive(Debug)]
 enum Model {
-    Perfect,
     Bits(NextError),
     Packets { probability: f64, stream: Stream },
     Spaced(Spaced),
@@ -54,7 +57,7 @@ impl Channel {
         spec.check()?;
         let stream = || Stream::new(seed, run, component, "errors");
         let model = match &spec.errors {
-            Errors::None => Model::Perfect,
+            Errors::None => return Ok(Self(None)),
             Errors::Bits { ber } => Model::Bits(NextError::new(Gaps::Random { ber: *ber, stream: stream() })),
             Errors::Pattern { pattern, at_end } => Model::Bits(NextError::new(Gaps::pattern(pattern.clone(), *at_end))),
             Errors::Packets { probability } => Model::Packets { probability: *probability, stream: stream() },
@@ -65,12 +68,13 @@ impl Channel {
                 stream: Stream::new(seed, run, component, "hits"),
             },
         };
-        Ok(Self { model, effect: spec.effect, flips: Stream::new(seed, run, component, "flips") })
+        let flips = Stream::new(seed, run, component, "flips");
+        Ok(Self(Some(Box::new(Disturbance { model, effect: spec.effect, flips }))))
     }
 
     /// Whether every packet crosses unharmed.
     pub const fn is_perfect(&self) -> bool {
-        matches!(self.model, Model::Perfect)
+        self.0.is_none()
     }
 
     /// A packet of `octets` octets has been transmitted up to `end`. Packets come in the order of their transmission. If the packet
@@ -78,9 +82,9 @@ impl Channel {
     /// octet; else `flips` is empty.
     pub fn pass(&mut self, octets: u32, end: Instant, flips: &mut Vec<u32>) -> ChannelOutcome {
         flips.clear();
+        let Some(disturbance) = &mut self.0 else { return ChannelOutcome::Intact };
         let bits = octets * 8;
-        let hit = match &mut self.model {
-            Model::Perfect => false,
+        let hit = match &mut disturbance.model {
             Model::Bits(next) => next.cross(bits, flips),
             Model::Packets { probability, stream } => stream.unit() < *probability,
             Model::Spaced(spaced) => spaced.hits(),
@@ -90,7 +94,7 @@ impl Channel {
                 stream.unit() < probability
             }
         };
-        match (hit, self.effect) {
+        match (hit, disturbance.effect) {
             (false, _) => ChannelOutcome::Intact,
             (true, Effect::Erase) => {
                 flips.clear();
@@ -98,7 +102,7 @@ impl Channel {
             }
             (true, Effect::Damage) => {
                 if flips.is_empty() {
-                    flips.push(self.flips.below(u64::from(bits)) as u32);
+                    flips.push(disturbance.flips.below(u64::from(bits)) as u32);
                 }
                 ChannelOutcome::Damaged
             }
@@ -107,8 +111,8 @@ impl Channel {
 
     /// How often an error pattern has come to its end.
     pub fn pattern_ends(&self) -> u64 {
-        match &self.model {
-            Model::Bits(next) => next.pattern_ends(),
+        match self.0.as_ref().map(|disturbance| &disturbance.model) {
+            Some(Model::Bits(next)) => next.pattern_ends(),
             _ => 0,
         }
     }

@@ -11,30 +11,31 @@ use whyloss_transport::segment::synthetic_octet;
 use whyloss_transport::tcp::{Closing, LossRecord};
 use whyloss_transport::{Instant, Payload};
 
-/// A flow while it runs.
+/// A flow while it runs. What every delivery touches stands first.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct FlowState {
-    pub name: String,
-    pub start: Instant,
-    /// When its application has no more to give.
-    pub stop: Instant,
+    /// Octets in order at the receiver.
+    pub octets: u64,
+    pub first_data: Option<Instant>,
+    pub last_data: Option<Instant>,
     /// Octets to deliver, if that is a number.
     pub amount: Option<u64>,
     /// The file that it carries chunks of.
     pub file: Option<FileId>,
+    /// Who plays its octets at the receiver.
+    pub player: Option<Box<Player>>,
+    /// Who asks for pages there, and the source that gives them.
+    pub browser: Option<(SourceId, Box<Browser>)>,
+    pub name: String,
+    pub start: Instant,
+    /// When its application has no more to give.
+    pub stop: Instant,
     pub protocol: Protocol,
     pub connected: Option<Instant>,
-    pub first_data: Option<Instant>,
-    pub last_data: Option<Instant>,
     pub finished: Option<Instant>,
     pub closing: Option<Closing>,
     pub failed: bool,
-    /// Octets in order at the receiver.
-    pub octets: u64,
-    /// Who plays them there.
-    pub player: Option<Player>,
-    /// Who asks for pages there, and the source that gives them.
-    pub browser: Option<(SourceId, Box<Browser>)>,
     /// Its timeouts of which nobody knows yet whether they were right, by their number among all of the run.
     pub unassessed: Vec<usize>,
 }

@@ -107,6 +107,22 @@ impl TcpSocket {
         }
     }
 
+    /// Reads here and there in the connection, and returns what makes no sense but cannot be left out.
+    pub fn touch(&self) -> u64 {
+        let Self { tcp, delivered, .. } = self;
+        let (stats, path) = (tcp.stats(), tcp.path());
+        let config = tcp.config().receive_buffer;
+        let sides = [tcp.octets_acknowledged(), tcp.octets_sent(), tcp.unsent(), tcp.pipe(), tcp.octets_unread()];
+        let due = tcp.poll_timeout().map_or(0, Instant::as_nanos);
+        let told = stats.data_octets_sent
+            ^ stats.losses
+            ^ stats.octets_delivered
+            ^ path.now.as_nanos()
+            ^ path.cwnd
+            ^ tcp.window().cwnd();
+        sides.iter().fold(config ^ due ^ told ^ delivered, |all, octets| all ^ octets)
+    }
+
     /// A timer event of the socket.
     pub fn timer(&mut self, end: EndpointId, flows: &mut Flows, net: &mut Network) {
         if self.armed != net.now {

@@ -1,5 +1,6 @@
 //! From an endpoint over links and routers to a host.
 
+use super::touch::TOGETHER;
 use super::{Network, Place};
 use crate::address::{DirectionId, EndpointId, HostId, Way};
 use crate::capture::Point;
@@ -291,6 +292,7 @@ impl Network {
         let traffic = &mut self.directions[direction.index()].traffic;
         traffic.delivered += 1;
         traffic.delivered_octets += u64::from(octets);
+        let count = traffic.delivered;
         if packet.is_damaged() {
             (packet, host) = self.inspect(direction, packet)?;
         }
@@ -298,6 +300,9 @@ impl Network {
             Place::Host(_) if self.ingress.is_empty() => Some(packet),
             Place::Host(host) => self.ingress(direction, host, packet),
             Place::Router(node) => {
+                if count % TOGETHER == 0 && self.events.announces() {
+                    self.look_along(direction, node);
+                }
                 match self.routes.next(node, host) {
                     Some(next) => {
                         self.enqueue_at::<false>(next, Load { packet, host, octets });

@@ -2,7 +2,7 @@
 //!
 //! [`packets`] keeps the books of every packet and ends its journey; [`forward`] takes it from one link to the next, [`assisted`] past
 //! the agents of a router; [`moves`] has hosts change their links; [`log`] writes down each of them for those who ask, [`watch`] shows them to
-//! captures.
+//! captures; [`touch`] reads what packets will touch before they do.
 
 mod assisted;
 mod dropped;
@@ -10,6 +10,7 @@ mod forward;
 mod log;
 mod moves;
 mod packets;
+mod touch;
 mod watch;
 
 pub(crate) use dropped::Dropped;
@@ -49,24 +50,26 @@ pub(crate) enum Protocol {
     Udp,
 }
 
-/// Where the packets of one endpoint enter the network, and what has become of them.
+/// Where the packets of one endpoint enter the network, and what has become of them. What every packet touches lies in the first cache
+/// line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Egress {
-    pub protocol: Protocol,
-    /// From the endpoint to its peer.
-    pub route: Route,
+    /// Position of the segment sent last: sequence numbers are near it.
+    pub position: u64,
+    pub overhead: Option<Box<Overhead>>,
     /// The direction of the first link on the way to the peer.
     pub exit: DirectionId,
     /// Octets of the IP header.
     pub ip_header: u32,
+    /// From the endpoint to its peer.
+    pub route: Route,
+    pub counts: PacketCounts,
     /// Sequence number of the first octet of data.
     pub first: u64,
-    /// Position of the segment sent last: sequence numbers are near it.
-    pub position: u64,
-    pub overhead: Option<Box<Overhead>>,
+    pub protocol: Protocol,
     /// Its endpoint wants to hear what really became of its packets.
     pub wants_truth: bool,
-    pub counts: PacketCounts,
 }
 
 /// Random delays of a host's packets before they enter its link, in order.

@@ -45,7 +45,8 @@ impl Network {
     }
 
     /// A packet has reached the endpoint that it was meant for. `unnoticed`: it is damaged, and no checksum noticed.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each packet that arrives comes here, and there is little to do")]
     pub fn complete(&mut self, id: PacketId, unnoticed: bool) {
         let packet = self.packets.get(&id);
         let counts = &mut self.egress[packet.origin.index()].counts;
@@ -102,7 +103,7 @@ impl Network {
 
     /// A packet is lost on a link direction.
     pub fn lose(&mut self, direction: DirectionId, packet: PacketId, cause: Cause) {
-        self.directions[direction.index()].traffic.dropped.add(cause);
+        self.directions[direction.index()].traffic.mishap().dropped.add(cause);
         self.discard(packet, cause, direction);
     }
 
@@ -126,7 +127,7 @@ impl Network {
                 None
             }
             ChannelOutcome::Damaged => {
-                link.traffic.damaged += 1;
+                link.traffic.mishap().damaged += 1;
                 Some(self.damage(direction, id, flips))
             }
         }
@@ -148,7 +149,7 @@ impl Network {
         let (offset, len) = self.data(copy);
         let packet = self.packets.get(copy);
         self.egress[packet.origin.index()].counts.duplicated += 1;
-        self.directions[direction.index()].traffic.duplicated += 1;
+        self.directions[direction.index()].traffic.mishap().duplicated += 1;
         if let Some(log) = &mut self.log {
             log.copied(packet.log_row);
         }

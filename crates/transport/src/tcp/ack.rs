@@ -260,7 +260,7 @@ impl Endpoint {
 
     fn on_dsack(&mut self, left: u64, right: u64) {
         self.snd.rack.on_dsack(self.snd.una, self.snd.nxt);
-        if self.snd.rack.tail_probe.is_some_and(|probe| probe.lost.is_some() && right == probe.end) {
+        if self.snd.rack.tail_probe.as_ref().is_some_and(|probe| probe.lost.is_some() && right == probe.end) {
             self.snd.rack.tail_probe = None; // RFC 8985, 7.4.2: the probe was unnecessary, the original had arrived
         }
         if let Some(undo) = &mut self.snd.undo {
@@ -447,11 +447,8 @@ impl Endpoint {
 
     /// Whether a tail loss probe repaired a loss (RFC 8985, 7.4.2): then that loss deserves its response.
     fn account_tail_probe(&mut self, news: &News) {
-        let Some(probe) = self.snd.rack.tail_probe else { return };
-        if self.snd.una < probe.end {
-            return;
-        }
-        self.snd.rack.tail_probe = None;
+        let una = self.snd.una;
+        let Some(probe) = self.snd.rack.tail_probe.take_if(|probe| una >= probe.end) else { return };
         if let (Some(lost), None, true) = (probe.lost, news.dsack, self.snd.recovery.is_open()) {
             self.respond_to_repaired_tail(&lost);
         }

@@ -24,6 +24,8 @@ pub(super) enum Arrived {
 const SMALLEST_PIECE: u64 = 64;
 /// So many pieces are taken whatever the size of the buffer.
 const LEAST_PIECES: u64 = 256;
+/// With nothing to read there is no room for more pieces than this: many connections are idle most of the time.
+const FEW: usize = 4;
 /// Ranges beyond holes. Each arrival looks for its place among them.
 const MOST_ISLANDS: usize = 4096;
 
@@ -142,7 +144,11 @@ impl Assembler {
     pub fn read(&mut self, max: usize) -> Option<Payload> {
         let first = self.ready.front_mut()?;
         let piece = if first.len() <= max {
-            self.ready.pop_front()?
+            let piece = self.ready.pop_front()?;
+            if self.ready.is_empty() && self.ready.capacity() > FEW {
+                self.ready = VecDeque::new();
+            }
+            piece
         } else {
             let head = first.slice(0, max);
             *first = first.slice(max, first.len());

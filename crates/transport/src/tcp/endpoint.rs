@@ -59,17 +59,17 @@ pub struct Endpoint {
 impl Endpoint {
     /// A closed endpoint. [`Command::Connect`] or [`Command::Listen`] bring it to life.
     pub fn new(config: Config, parts: Parts, ports: Ports) -> Self {
-        let snd = Sender::new(&config);
+        let (snd, listeners) = (Sender::new(&config), Listeners::among(&parts));
         Self {
             window: Window::new(u32::from(config.mss), u64::from(config.mss), u64::MAX),
             config,
-            listeners: Listeners::among(&parts),
+            listeners,
             parts,
             ports,
             state: State::Closed,
             agreed: Agreed::default(),
             snd,
-            rcv: Receiver::default(),
+            rcv: Receiver::new(listeners.arrivals),
             path: Path::default(),
             timers: Timers::default(),
             stats: Stats::default(),
@@ -99,11 +99,11 @@ impl Endpoint {
         match command {
             Command::Connect => self.connect(now),
             Command::ConnectFast(request) => {
-                self.fast.request = Some(request);
+                self.fast.request = Some(Box::new(request));
                 self.connect(now);
             }
             Command::Listen => self.listen(),
-            Command::AnswerFastOpen { accept, reply } => (self.fast.accept, self.fast.reply) = (accept, reply),
+            Command::AnswerFastOpen { accept, reply } => (self.fast.accept, self.fast.reply) = (accept, reply.map(Box::new)),
             Command::Send(payload) => self.write(&payload, false),
             Command::SendMore(payload) => self.write(&payload, true),
             Command::EndRecord => self.snd.buffer.end_record(self.snd.una),

@@ -101,8 +101,8 @@ impl Endpoint {
         let reports = offer(self.wants_reports(), self.agreed.reports);
         let scaling = self.config.window_scaling && (!answering || self.rcv.shift_agreed);
         // RFC 7413, 4.1.3.1: a SYN that is sent again goes without, in case something on the path objects.
-        let requested = self.fast.request.filter(|_| self.snd.syn_expiries == 0).and_then(|request| request.option);
-        let fast_open = if answering { self.fast.reply } else { requested };
+        let requested = self.fast.request.as_ref().filter(|_| self.snd.syn_expiries == 0).and_then(|request| request.option);
+        let fast_open = if answering { self.fast.reply.as_deref().copied() } else { requested };
         let snacks = offer(self.parts.receiver.wants_snacks(), self.agreed.snack_block.is_some());
         let scps = snacks.then_some(ScpsCapabilities { flags: ScpsCapabilities::SNACK, connection: 0 });
         let rare = RareOptions { reports_permitted: reports, scps, fast_open, ..RareOptions::default() };
@@ -213,8 +213,10 @@ impl Endpoint {
         let granted = ecn_bits == Flags::ECE.0 && segment.flags.contains(Flags::ACK);
         self.agreed.ecn = self.config.ecn && (asked || granted);
         if let (true, Some(timestamps)) = (self.agreed.timestamps, options.timestamps) {
-            self.rcv.arrivals.expect_tick(self.config.timestamp_tick);
-            self.rcv.arrivals.on_timestamp(now, timestamps.value);
+            if let Some(arrivals) = &mut self.rcv.arrivals {
+                arrivals.expect_tick(self.config.timestamp_tick);
+                arrivals.on_timestamp(now, timestamps.value);
+            }
             self.rcv.ts_recent = timestamps.value;
             self.rcv.ts_recent_at = now;
         }

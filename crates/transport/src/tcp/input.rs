@@ -200,7 +200,9 @@ impl Endpoint {
     #[inline]
     fn remember_timestamp(&mut self, now: Instant, start: u64, segment: &Segment) {
         if let (true, Some(timestamps)) = (self.agreed.timestamps, segment.options.timestamps) {
-            self.rcv.arrivals.on_timestamp(now, timestamps.value);
+            if let Some(arrivals) = &mut self.rcv.arrivals {
+                arrivals.on_timestamp(now, timestamps.value);
+            }
             if start <= self.rcv.last_ack && (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) >= 0 {
                 self.rcv.ts_recent = timestamps.value;
                 self.rcv.ts_recent_at = now;
@@ -292,11 +294,10 @@ impl Endpoint {
         }
         let due = self.rcv.ack_now;
         self.schedule_ack(now, arrived);
-        let timestamp = segment.options.timestamps.filter(|_| self.agreed.timestamps);
-        let timestamp = timestamp.map(|timestamps| timestamps.value);
-        let (first, full) = (self.rcv.irs + 1, self.rcv.full_segment);
-        let timing = self.rcv.arrivals.note(now, (start, end), first, full, timestamp);
-        if self.listeners.arrivals {
+        if let Some(arrivals) = &mut self.rcv.arrivals {
+            let timestamp = segment.options.timestamps.filter(|_| self.agreed.timestamps);
+            let timestamp = timestamp.map(|timestamps| timestamps.value);
+            let timing = arrivals.note(now, (start, end), self.rcv.irs + 1, self.rcv.full_segment, timestamp);
             let duplicate = arrived == Arrived::Duplicate;
             if self.tell_of_arrival(now, segment, (start, len), duplicate, timing) == Answer::None {
                 self.rcv.ack_now = due;

@@ -186,14 +186,14 @@ impl Endpoint {
         let len = u64::from(self.snd.mss).min(self.snd.unsent_of_record());
         if len > 0 && len <= self.snd.room_at_peer() {
             let segment = self.send_new(now, len as u32);
-            self.snd.rack.tail_probe = Some(TailProbe { end: self.snd.nxt, lost: None });
+            self.snd.rack.tail_probe = Some(Box::new(TailProbe { end: self.snd.nxt, lost: None }));
             self.timers.arm_retransmission(self.snd.rtt.expiry(now));
             return Some(segment);
         }
         let index = self.snd.board.len() - 1;
         let segment = self.retransmit(now, index);
         self.note_retransmission(RetransmissionTrigger::TailProbe);
-        self.snd.rack.tail_probe = Some(TailProbe { end: last.end(), lost: Some(last) });
+        self.snd.rack.tail_probe = Some(Box::new(TailProbe { end: last.end(), lost: Some(last) }));
         Some(segment)
     }
 
@@ -421,14 +421,19 @@ impl Endpoint {
     /// Whether new data waits until a whole wave of it can leave. Limited transmit and recovery go on as ever.
     fn holds_wave(&self) -> bool {
         let quiet = self.snd.recovery.is_open() && self.snd.recovery.dup_acks() == 0;
-        quiet && self.wave_formation().is_some_and(|formation| self.snd.waves.holds(formation, self.snd.flight() > 0))
+        quiet
+            && self.wave_formation().is_some_and(|formation| {
+                let waves = self.snd.waves.as_deref().copied().unwrap_or_default();
+                waves.holds(formation, self.snd.flight() > 0)
+            })
     }
 
     /// The wave of data that has just been put on the scoreboard.
     fn wave(&mut self, now: Instant, start: u64, len: u32, transmission: u32) -> Option<Wave> {
         let formation = self.wave_formation()?;
+        let waves = self.snd.waves.get_or_insert_default();
         if transmission > 0 {
-            return Some(self.snd.waves.current());
+            return Some(waves.current());
         }
         let own = u64::from(len);
         let room = match formation {
@@ -437,7 +442,8 @@ impl Endpoint {
         };
         let mss = u64::from(self.snd.mss);
         let segments = (room / mss).min((self.snd.unsent() + own).div_ceil(mss));
-        Some(self.snd.waves.next(formation, &Leaving { now, start, una: self.snd.una, segments }))
+        let leaving = Leaving { now, start, una: self.snd.una, segments };
+        Some(self.snd.waves.get_or_insert_default().next(formation, &leaving))
     }
 
     /// The mark of the data at `start`. It depends on the position alone, not on the transmission: the receiver has to know the mark of

@@ -163,7 +163,7 @@ impl Endpoint {
         self.stats.fast_retransmits += 1;
         self.stats.reductions += u64::from(reduced);
         let snd = &mut self.snd;
-        snd.undo = reduced.then(|| Undo::new(before, snd.una, snd.nxt, snd.board.repeated()));
+        snd.undo = reduced.then(|| Box::new(Undo::new(before, snd.una, snd.nxt, snd.board.repeated())));
         snd.echoes.begin(repeats);
         if reduced {
             snd.ecn.cwr_due |= self.agreed.ecn;

@@ -156,6 +156,9 @@ impl Delivered {
     }
 }
 
+/// With nothing outstanding there is no room for more segments than this: many connections are idle most of the time.
+const FEW: usize = 4;
+
 /// The segments between `SND.UNA` and `SND.NXT`, contiguous and in order.
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
@@ -262,6 +265,9 @@ impl Scoreboard {
                 break;
             }
             self.entries.pop_front();
+        }
+        if self.entries.is_empty() && self.entries.capacity() > FEW {
+            self.entries = VecDeque::new();
         }
         while let Some(range) = self.ranges.first_entry().filter(|range| *range.key() < una) {
             let end = range.remove();

@@ -69,7 +69,7 @@ pub(super) struct Sender {
     pub due: Due,
     pub asked: Asked,
     pub rack: Rack,
-    pub undo: Option<Undo>,
+    pub undo: Option<Box<Undo>>,
     /// A window that comes back.
     pub ramp: Option<Ramp>,
     /// Timeouts in a row without progress.
@@ -84,7 +84,8 @@ pub(super) struct Sender {
     pub last_sent: Instant,
     pub ecn: EcnResponse,
     pub reports: KnownReports,
-    pub waves: Waves,
+    /// Of a sender whose segments carry waves.
+    pub waves: Option<Box<Waves>>,
     /// Of a sender that goes by a rate.
     pub pacer: Option<Box<Pacer>>,
     /// Of a sender whose congestion control goes by a model of the path.
@@ -172,7 +173,7 @@ impl Sender {
             last_sent: Instant::ZERO,
             ecn: EcnResponse { reduced_until: iss, cwr_due: false },
             reports: KnownReports::default(),
-            waves: Waves::default(),
+            waves: None,
             pacer: None,
             rates: None,
             crowded: false,
@@ -237,8 +238,8 @@ pub(super) struct Receiver {
     pub announced: u64,
     /// Payload of the largest segment so far.
     pub full_segment: u32,
-    /// Order and times of arrivals.
-    pub arrivals: Arrivals,
+    /// Order and times of arrivals, where a part listens to them.
+    pub arrivals: Option<Box<Arrivals>>,
     /// Octets received in order and not yet acknowledged.
     pub unacked: u64,
     pub ack_now: bool,
@@ -266,6 +267,11 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
+    /// `listened`: a part wants to be told of arrivals.
+    pub fn new(listened: bool) -> Self {
+        Self { arrivals: listened.then(Box::default), ..Self::default() }
+    }
+
     /// Right edge of the window that could be announced now.
     pub fn window_end(&self, buffer: u64) -> u64 {
         (self.next + buffer.saturating_sub(self.assembler.unread())).max(self.announced)

@@ -81,7 +81,9 @@ impl Assembler {
             }
             let fresh = end - self.next;
             if !discard {
-                self.ready.push_back(payload.slice((self.next - start) as usize, payload.len()));
+                let known = (self.next - start) as usize;
+                let piece = if known == 0 { payload.clone() } else { payload.slice(known, payload.len()) };
+                self.ready.push_back(piece);
                 self.unread += fresh;
             }
             self.next = end;
@@ -90,6 +92,7 @@ impl Assembler {
         self.insert_among_islands(start.max(self.next), end, start, payload, discard)
     }
 
+    #[inline(never)]
     fn insert_among_islands(&mut self, from: u64, end: u64, start: u64, payload: &Payload, discard: bool) -> Arrived {
         if from >= end {
             return Arrived::Duplicate;

@@ -302,14 +302,16 @@ impl Endpoint {
 
     /// Brings [`Path`] up to date.
     pub(super) fn refresh_path(&mut self, now: Instant) {
-        let (path, snd) = (&mut self.path, &self.snd);
+        let (path, snd) = (&mut self.path, &mut self.snd);
         path.now = now;
-        path.srtt = snd.rtt.srtt();
-        path.rttvar = snd.rtt.rttvar();
-        path.rto = snd.rtt.base_rto();
-        path.latest_rtt = snd.rtt.latest();
-        path.min_rtt = snd.rtt.min();
-        path.max_rtt = snd.rtt.max();
+        if snd.rtt.take_change() {
+            path.srtt = snd.rtt.srtt();
+            path.rttvar = snd.rtt.rttvar();
+            path.rto = snd.rtt.base_rto();
+            path.latest_rtt = snd.rtt.latest();
+            path.min_rtt = snd.rtt.min();
+            path.max_rtt = snd.rtt.max();
+        }
         path.cwnd = self.window.cwnd();
         path.ssthresh = self.window.ssthresh();
         path.flight = snd.flight();

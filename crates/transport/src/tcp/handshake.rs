@@ -128,6 +128,7 @@ impl Endpoint {
     }
 
     /// LISTEN (RFC 9293, 3.10.7.2).
+    #[inline(never)]
     pub(super) fn on_segment_in_listen(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -146,6 +147,7 @@ impl Endpoint {
     }
 
     /// SYN-SENT (RFC 9293, 3.10.7.3).
+    #[inline(never)]
     pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment) {
         let acks = segment.flags.contains(Flags::ACK);
         let ack = segment.ack.near(self.snd.una);
@@ -255,6 +257,7 @@ impl Endpoint {
     }
 
     /// Our SYN has been acknowledged and the peer's has come.
+    #[inline(never)]
     pub(super) fn establish(&mut self, now: Instant, segment: &Segment) {
         self.state = State::Established;
         self.syn_due = false;

@@ -43,6 +43,7 @@ impl Endpoint {
         segment
     }
 
+    #[inline(never)]
     fn transmit_syn(&mut self, now: Instant) -> Option<Segment> {
         if !std::mem::take(&mut self.syn_due) {
             return std::mem::take(&mut self.rcv.ack_now).then(|| self.acknowledgement(now));
@@ -82,7 +83,8 @@ impl Endpoint {
         if self.rcv.ack_now && self.has_news_of_losses() || self.snd.probing.is_due() {
             return Some(self.acknowledgement(now));
         }
-        if self.may_transmit_data() && !self.snd.probing.suspends() && self.has_turn(now) {
+        let may_leave = self.has_new() || self.has_repair() || !self.snd.recovery.is_open();
+        if may_leave && self.may_transmit_data() && !self.snd.probing.suspends() && self.has_turn(now) {
             let withheld = self.withholds();
             if !withheld && self.has_repair() {
                 let repair = self.transmit_repair(now);
@@ -135,6 +137,7 @@ impl Endpoint {
     }
 
     /// A segment that was taken for lost, or a tail loss probe.
+    #[inline(never)]
     fn transmit_repair(&mut self, now: Instant) -> Option<Segment> {
         if let Some(asked) = self.transmit_asked(now) {
             return Some(asked);
@@ -158,6 +161,7 @@ impl Endpoint {
     }
 
     /// Nothing is known to be lost and nothing new can leave, but the pipe has room: rules 3 and 4 of RFC 6675's `NextSeg`.
+    #[inline(never)]
     fn transmit_rescue(&mut self, now: Instant, recover: u64) -> Option<Segment> {
         if !self.agreed.sack || self.config.rack || self.snd.board.needs_repair() {
             return None;
@@ -220,6 +224,7 @@ impl Endpoint {
     }
 
     /// How many octets that were never sent may leave now; 0 if a FIN leaves without any.
+    #[inline]
     fn new_to_send(&mut self, now: Instant) -> Option<u32> {
         if self.snd.unsent() == 0 {
             let fin_due = self.snd.closing && !self.snd.fin_sent;
@@ -293,6 +298,7 @@ impl Endpoint {
     }
 
     /// RFC 5681, 4.1.
+    #[inline(never)]
     fn restart_after_idle(&mut self, now: Instant) {
         if self.config.slow_start_after_idle && self.snd.rates.is_none() && now.since(self.snd.last_sent) > self.snd.rtt.rto() {
             let initial = u64::from(self.config.initial_window) * u64::from(self.snd.mss);
@@ -340,6 +346,7 @@ impl Endpoint {
         self.data_segment_with(now, start, len, fin, transmission, false)
     }
 
+    #[inline]
     fn data_segment_with(&mut self, now: Instant, start: u64, len: u32, fin: bool, transmission: u32, was_idle: bool) -> Segment {
         let mut flags = Flags::ACK;
         if fin {
@@ -429,6 +436,7 @@ impl Endpoint {
     }
 
     /// The wave of data that has just been put on the scoreboard.
+    #[inline(never)]
     fn wave(&mut self, now: Instant, start: u64, len: u32, transmission: u32) -> Option<Wave> {
         let formation = self.wave_formation()?;
         let waves = self.snd.waves.get_or_insert_default();
@@ -465,6 +473,7 @@ impl Endpoint {
     }
 
     /// What the ruling differentiator wants data segments to carry beside a nonce. Asked where reports are agreed upon.
+    #[inline(never)]
     pub(super) fn add_marks(&self, options: &mut Options) {
         options.header_check = self.parts.differentiators.ruling.wants_header_check();
         if self.survivals() {
@@ -491,6 +500,7 @@ impl Endpoint {
     }
 
     /// Adds what the receiver agent has to report and to ask for.
+    #[inline(never)]
     fn add_reports(&mut self, now: Instant, options: &mut Options) {
         let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
         if let Some(report) = self.parts.receiver.report(&view).filter(|_| self.agreed.reports) {
@@ -509,6 +519,7 @@ impl Endpoint {
         }
     }
 
+    #[inline(never)]
     fn add_sack_blocks(&mut self, options: &mut Options) {
         if !self.agreed.sack || self.rcv.dsack.is_none() && self.rcv.assembler.islands().is_empty() {
             return;
@@ -559,6 +570,9 @@ impl Endpoint {
 
     /// The application has read: tell the peer if that opens a window that was nearly closed.
     pub(super) fn announce_opened_window(&mut self) {
+        if self.rcv.ack_now {
+            return; // the acknowledgement that is due tells it
+        }
         let buffer = self.config.receive_buffer.min(0xffff << self.rcv.shift);
         let gain = self.rcv.window_end(buffer) - self.rcv.announced;
         let worth = (2 * u64::from(self.rcv.full_segment)).min(buffer / 2).max(1);

@@ -105,6 +105,7 @@ impl Endpoint {
     }
 
     /// A segment that may carry a probe has been processed.
+    #[inline(never)]
     pub(super) fn heed_probe(&mut self, now: Instant, segment: &Segment) {
         let Some(probe) = segment.options.rare.as_ref().and_then(|rare| rare.probe) else { return };
         let bare = segment.payload.is_empty() && !segment.flags.intersects(Flags::SYN | Flags::FIN);

@@ -228,6 +228,7 @@ impl Endpoint {
     }
 
     /// The network marked a segment (RFC 3168, 6.1.2): at most one reduction a window of data.
+    #[inline(never)]
     pub(super) fn on_ecn_echo(&mut self) {
         let recovery = &self.snd.recovery;
         let already = recovery.fast().is_some_and(Fast::reduced) || recovery.timeout().is_some();

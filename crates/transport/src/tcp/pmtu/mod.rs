@@ -240,10 +240,19 @@ impl Endpoint {
     }
 
     /// Segments of up to `largest` octets have arrived, and everything below `SND.UNA`.
+    #[inline]
     pub(super) fn note_sizes(&mut self, now: Instant, largest: u32) {
-        let una = self.snd.una;
         let path = &mut self.snd.path_mtu;
         path.confirmed = path.confirmed.max(largest);
+        if path.doubted.is_some() || path.probe.is_some() {
+            self.assess_probe(now, largest);
+        }
+    }
+
+    #[inline(never)]
+    fn assess_probe(&mut self, now: Instant, largest: u32) {
+        let una = self.snd.una;
+        let path = &mut self.snd.path_mtu;
         path.doubted.take_if(|doubted| doubted.start < una);
         let Some(probe) = &path.probe else { return };
         let Probe { start, size } = **probe;

@@ -13,6 +13,7 @@ use crate::path::{Path, TransmissionFate};
 use crate::segment::{Integrity, Payload, Segment};
 use crate::time::Instant;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// One end of a TCP connection.
 ///
@@ -28,37 +29,40 @@ use std::collections::VecDeque;
 /// assert_eq!(syn.options.mss, Some(1460));
 /// # Ok::<(), whyloss_transport::scheme::SelectionError>(())
 /// ```
+// As in `Sender`, what every segment touches lies together.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Endpoint {
-    pub(super) config: Config,
-    pub(super) parts: Parts,
-    pub(super) listeners: Listeners,
-    pub(super) ports: Ports,
-    pub(super) state: State,
-    pub(super) agreed: Agreed,
-    pub(super) snd: Sender,
-    pub(super) rcv: Receiver,
-    pub(super) window: Window,
-    pub(super) path: Path,
-    pub(super) timers: Timers,
-    pub(super) stats: Stats,
-    /// The segment that was sent again last, for a driver that asks.
-    pub(super) latest: Option<Latest>,
-    pub(super) events: VecDeque<Event>,
+    pub(super) config: Arc<Config>,
     /// A segment outside the stream of the connection (a reset), to be sent first.
     pub(super) control: Option<Box<Segment>>,
+    pub(super) state: State,
     /// A SYN or SYN-ACK is to be sent.
     pub(super) syn_due: bool,
     /// Whether the connection was opened actively.
     pub(super) active: bool,
+    pub(super) listeners: Listeners,
+    pub(super) agreed: Agreed,
+    pub(super) ports: Ports,
+    pub(super) rcv: Receiver,
+    pub(super) timers: Timers,
+    pub(super) events: VecDeque<Event>,
+    pub(super) stats: Stats,
+    pub(super) path: Path,
+    pub(super) window: Window,
+    pub(super) parts: Parts,
+    pub(super) snd: Sender,
     pub(super) fast: FastOpening,
+    /// The segment that was sent again last, for a driver that asks.
+    pub(super) latest: Option<Latest>,
     /// Reused for lists of scoreboard indices.
     pub(super) scratch: Vec<usize>,
 }
 
 impl Endpoint {
-    /// A closed endpoint. [`Command::Connect`] or [`Command::Listen`] bring it to life.
-    pub fn new(config: Config, parts: Parts, ports: Ports) -> Self {
+    /// A closed endpoint. [`Command::Connect`] or [`Command::Listen`] bring it to life. Connections may share their configuration.
+    pub fn new(config: impl Into<Arc<Config>>, parts: Parts, ports: Ports) -> Self {
+        let config = config.into();
         let (snd, listeners) = (Sender::new(&config), Listeners::among(&parts));
         Self {
             window: Window::new(u32::from(config.mss), u64::from(config.mss), u64::MAX),
@@ -116,14 +120,14 @@ impl Endpoint {
                 }
             }
             Command::Nagle(on) => {
-                self.config.nagle = on;
+                Arc::make_mut(&mut self.config).nagle = on;
                 if !on {
                     self.snd.hold.release(self.snd.buffer.end());
                 }
             }
-            Command::SendBuffer(octets) => self.config.send_buffer = octets,
-            Command::UserTimeout(limit) => self.config.user_timeout = limit,
-            Command::SynRetransmissions(most) => self.config.max_syn_retransmissions = most,
+            Command::SendBuffer(octets) => Arc::make_mut(&mut self.config).send_buffer = octets,
+            Command::UserTimeout(limit) => Arc::make_mut(&mut self.config).user_timeout = limit,
+            Command::SynRetransmissions(most) => Arc::make_mut(&mut self.config).max_syn_retransmissions = most,
             Command::StopReading => self.rcv.deaf = true,
             Command::Close => self.close(),
             Command::Abort => self.abort(now),
@@ -330,5 +334,16 @@ impl Endpoint {
             self.rcv.ack_now = false;
             self.events.push_back(Event::Closed(closing));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What few connections need lies elsewhere. With its parts and buffers an idle one is to stay below 3 KiB.
+    #[test]
+    fn an_endpoint_is_small() {
+        assert!(size_of::<Endpoint>() <= 2048, "{} octets", size_of::<Endpoint>());
     }
 }

@@ -252,7 +252,7 @@ impl Endpoint {
             self.rcv.ack_now = true; // in order or not (RFC 5681, 4.2)
         }
         if len > 0 && end > start {
-            self.take_payload(now, segment, start, end);
+            self.take_payload(now, segment, (start, end), end - start == len);
         }
         if ends {
             let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
@@ -274,7 +274,8 @@ impl Endpoint {
         }
     }
 
-    fn take_payload(&mut self, now: Instant, segment: &Segment, start: u64, end: u64) {
+    /// Data `[start, end)` of `segment` fits the window: `whole`, or but the beginning of what it carries.
+    fn take_payload(&mut self, now: Instant, segment: &Segment, (start, end): (u64, u64), whole: bool) {
         if self.rcv.assembler.refuses(start, self.config.receive_buffer) {
             self.rcv.ack_now = true; // as if it had not come
             return;
@@ -285,13 +286,13 @@ impl Endpoint {
             self.rcv.quick_acks.on_data(now, self.config.quick_acks, self.snd.rtt.rto());
         }
         let cut;
-        let payload = if len as usize == segment.payload.len() {
+        let payload = if whole {
             &segment.payload
         } else {
             cut = segment.payload.slice(0, len as usize);
             &cut
         };
-        let arrived = self.rcv.assembler.insert(start, payload, self.config.auto_read);
+        let arrived = self.rcv.assembler.insert((start, end), payload, self.config.auto_read);
         if let Arrived::InOrder { octets, .. } = arrived {
             self.rcv.next = self.rcv.assembler.next();
             self.stats.octets_delivered += octets;

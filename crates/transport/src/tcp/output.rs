@@ -224,7 +224,7 @@ impl Endpoint {
     }
 
     /// How many octets that were never sent may leave now; 0 if a FIN leaves without any.
-    #[inline]
+    #[inline(never)]
     fn new_to_send(&mut self, now: Instant) -> Option<u32> {
         if self.snd.unsent() == 0 {
             let fin_due = self.snd.closing && !self.snd.fin_sent;
@@ -317,6 +317,7 @@ impl Endpoint {
     }
 
     /// Sends `len` octets from `SND.NXT` on, and the FIN if it follows them.
+    #[inline(never)]
     pub(super) fn send_new(&mut self, now: Instant, len: u32) -> Segment {
         let was_idle = self.snd.board.len() == 0;
         let start = self.snd.nxt;
@@ -342,11 +343,12 @@ impl Endpoint {
         self.data_segment_with(now, start, len, fin, 0, was_idle)
     }
 
+    #[inline(never)] // repetitions are few, so the one below can be a part of what sends new data
     fn data_segment(&mut self, now: Instant, start: u64, len: u32, fin: bool, transmission: u32) -> Segment {
         self.data_segment_with(now, start, len, fin, transmission, false)
     }
 
-    #[inline]
+    #[inline(always)]
     fn data_segment_with(&mut self, now: Instant, start: u64, len: u32, fin: bool, transmission: u32, was_idle: bool) -> Segment {
         let mut flags = Flags::ACK;
         if fin {

@@ -135,7 +135,7 @@ pub(super) struct Delivered {
 }
 
 impl Delivered {
-    #[inline]
+    #[inline(always)] // in the loop over what is acknowledged
     fn note(&mut self, sent: &Sent, cumulatively: bool) {
         self.octets += u64::from(sent.len);
         self.largest = self.largest.max(sent.data_len());

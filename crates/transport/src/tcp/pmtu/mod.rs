@@ -8,6 +8,7 @@ use super::record::State;
 use super::Endpoint;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
+use std::sync::Arc;
 
 /// Larger packets are tried again after this long (RFC 1191, 6.3; RFC 8899, 5.1.1: `PMTU_RAISE_TIMER`).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
@@ -161,7 +162,8 @@ impl Endpoint {
             return;
         }
         self.fast.request = None;
-        self.config.mss = self.config.mss.min(size as u16);
+        let config = Arc::make_mut(&mut self.config);
+        config.mss = config.mss.min(size as u16);
         self.stats.mtu_reductions += 1;
         self.send_syn(now);
     }

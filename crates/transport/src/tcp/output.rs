@@ -349,6 +349,7 @@ impl Endpoint {
     }
 
     #[inline(always)]
+    #[allow(clippy::inline_always, reason = "it has two places, and each new segment passes the one")]
     fn data_segment_with(&mut self, now: Instant, start: u64, len: u32, fin: bool, transmission: u32, was_idle: bool) -> Segment {
         let mut flags = Flags::ACK;
         if fin {
@@ -496,9 +497,23 @@ impl Endpoint {
         if self.listeners.receiver {
             self.add_reports(now, &mut options);
         }
-        self.add_sack_blocks(&mut options);
+        if self.agreed.sack && (self.rcv.dsack.is_some() || !self.rcv.assembler.islands().is_empty()) {
+            self.add_sack_blocks(&mut options);
+        }
         let Answer { flags, ack, window } = self.answer();
-        Segment { seq: Seq::from(self.acceptable_position()), ack, flags, window, options, ..self.blank() }
+        Segment {
+            src_port: self.ports.local,
+            dst_port: self.ports.remote,
+            seq: Seq::from(self.acceptable_position()),
+            ack,
+            flags,
+            window,
+            urgent: 0,
+            ecn: Ecn::NotCapable,
+            dscp: Dscp::DEFAULT,
+            options,
+            payload: Payload::Empty,
+        }
     }
 
     /// Adds what the receiver agent has to report and to ask for.
@@ -523,9 +538,6 @@ impl Endpoint {
 
     #[inline(never)]
     fn add_sack_blocks(&mut self, options: &mut Options) {
-        if !self.agreed.sack || self.rcv.dsack.is_none() && self.rcv.assembler.islands().is_empty() {
-            return;
-        }
         let dsack = self.rcv.dsack.take();
         let room = (OPTION_SPACE - options.encoded_len()).saturating_sub(4) / 8;
         if let Some((left, right)) = dsack.filter(|_| room > 0) {

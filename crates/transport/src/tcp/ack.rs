@@ -77,37 +77,30 @@ impl Endpoint {
                 self.events.push_back(Event::Writable);
             }
         }
-        let heeded = !(self.config.forget_sacks && self.snd.recovery.timeout().is_some());
-        if self.agreed.sack && heeded && !segment.options.sack.is_empty() {
-            self.take_sack_blocks(segment, ack, &mut news);
+        if self.agreed.sack && !segment.options.sack.is_empty() {
+            let heeded = !(self.config.forget_sacks && self.snd.recovery.timeout().is_some());
+            if heeded {
+                self.take_sack_blocks(segment, ack, &mut news);
+            }
         }
         let window_changed = self.update_window(now, segment, ack, start);
         news.new_report = self.take_report_count(segment);
         news.asks = self.asks(segment);
-        let bare = segment.payload.is_empty() && !segment.flags.intersects(Flags::SYN | Flags::FIN);
-        news.duplicate = if self.agreed.sack {
-            ack == una && news.delivered.octets > 0
-        } else {
-            let probe = segment.options.rare.as_ref().is_some_and(|rare| rare.probe.is_some());
-            let ordinary = bare && !window_changed && !news.new_report && !news.asks && !probe;
-            ack == una && news.flight_before > 0 && ordinary && !self.is_answer_to_window_probe()
-        };
         if news.acked > 0 {
             self.snd.echoes.on_advance(ack, self.snd.nxt, news.delivered.retransmitted);
-        } else if news.duplicate && !self.agreed.sack {
-            let echo = self.snd.echoes.take_echo();
-            news.duplicate = !(echo && self.snd.recovery.is_open());
-        }
-        // A copy of an acknowledgement that carries nothing more than compact reports, which have no count.
-        let compact = |rare: &RareOptions| matches!(rare.report, Some(Report::Compact(_) | Report::List(_)));
-        let reports = news.new_report || segment.options.rare.as_deref().is_some_and(compact);
-        let silent = !news.duplicate && news.dsack.is_none() && !reports && !news.asks;
-        if news.acked == 0 && news.delivered.octets == 0 && silent {
-            if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
-                self.refresh_path(now);
-                self.on_ecn_echo();
+        } else {
+            news.duplicate = ack == una && self.is_duplicate(segment, &news, window_changed);
+            // A copy of an acknowledgement that carries nothing more than compact reports, which have no count.
+            let compact = |rare: &RareOptions| matches!(rare.report, Some(Report::Compact(_) | Report::List(_)));
+            let reports = news.new_report || segment.options.rare.as_deref().is_some_and(compact);
+            let silent = !news.duplicate && news.dsack.is_none() && !reports && !news.asks;
+            if silent && news.delivered.octets == 0 {
+                if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
+                    self.refresh_path(now);
+                    self.on_ecn_echo();
+                }
+                return;
             }
-            return;
         }
         self.learn(now, segment, &mut news);
         if self.listeners.acks {
@@ -116,14 +109,10 @@ impl Endpoint {
         match segment.options.rare.as_ref().and_then(|rare| rare.report.as_ref()) {
             Some(Report::List(list)) => {
                 for &compact in list.as_slice() {
-                    let report = self.in_full(&Report::Compact(compact), ack);
-                    self.on_report(now, &report, news.new_report);
+                    self.on_report(now, &Report::Compact(compact), ack, news.new_report);
                 }
             }
-            Some(report) => {
-                let report = self.in_full(report, ack);
-                self.on_report(now, &report, news.new_report);
-            }
+            Some(report) => self.on_report(now, report, ack, news.new_report),
             None => {}
         }
         if news.asks {
@@ -141,6 +130,23 @@ impl Endpoint {
         }
     }
 
+    /// Whether an acknowledgement of nothing new is a duplicate (RFC 5681, 2), or with SACK one that only adds information.
+    #[inline(never)]
+    fn is_duplicate(&mut self, segment: &Segment, news: &News, window_changed: bool) -> bool {
+        if self.agreed.sack {
+            return news.delivered.octets > 0;
+        }
+        let bare = segment.payload.is_empty() && !segment.flags.intersects(Flags::SYN | Flags::FIN);
+        let probe = segment.options.rare.as_ref().is_some_and(|rare| rare.probe.is_some());
+        let ordinary = bare && !window_changed && !news.new_report && !news.asks && !probe;
+        if news.flight_before == 0 || !ordinary || self.is_answer_to_window_probe() {
+            return false;
+        }
+        let echo = self.snd.echoes.take_echo();
+        !(echo && self.snd.recovery.is_open())
+    }
+
+    #[inline(never)]
     fn take_sack_blocks(&mut self, segment: &Segment, ack: u64, news: &mut News) {
         let blocks = segment.options.sack.as_slice();
         for (nth, &(left, right)) in blocks.iter().enumerate() {
@@ -163,6 +169,9 @@ impl Endpoint {
     #[inline]
     fn update_window(&mut self, now: Instant, segment: &Segment, ack: u64, start: u64) -> bool {
         let Some(change) = self.snd.peer.update(segment.window, start, ack) else { return false };
+        if change.from == change.to && change.to > 0 && !self.timers.persist_armed() {
+            return false; // as nearly always
+        }
         if change.to == 0 {
             self.on_window_closed(now);
         } else {
@@ -217,6 +226,7 @@ impl Endpoint {
     }
 
     /// What RACK may take for delivered.
+    #[inline(never)]
     fn tell_rack(&mut self, now: Instant, segment: &Segment, newest_once: Option<(Instant, u64)>, order: &Order) {
         let believed = |sent: Instant, cumulatively: bool| {
             // RFC 8985, 6.2 step 2. Of what lies above a hole the echo says nothing (RFC 7323, 4.3).
@@ -270,9 +280,10 @@ impl Endpoint {
         (ticks < 1 << 24).then(|| self.config.timestamp_tick * u64::from(ticks))
     }
 
+    #[inline(never)]
     fn on_dsack(&mut self, left: u64, right: u64) {
         self.snd.rack.on_dsack(self.snd.una, self.snd.nxt);
-        if self.snd.rack.tail_probe.is_some_and(|probe| probe.lost.is_some() && right == probe.end) {
+        if self.snd.rack.tail_probe.as_ref().is_some_and(|probe| probe.lost.is_some() && right == probe.end) {
             self.snd.rack.tail_probe = None; // RFC 8985, 7.4.2: the probe was unnecessary, the original had arrived
         }
         if let Some(undo) = &mut self.snd.undo {
@@ -282,6 +293,7 @@ impl Endpoint {
         }
     }
 
+    #[inline(never)]
     fn tell_observers(&mut self, segment: &Segment, news: &News) {
         let ack = make_ack(&self.path, segment, news, &self.snd.recovery);
         self.parts.differentiators.on_ack(&ack);
@@ -335,10 +347,12 @@ impl Endpoint {
         })
     }
 
-    fn on_report(&mut self, now: Instant, report: &Report, new: bool) {
+    #[inline(never)]
+    fn on_report(&mut self, now: Instant, report: &Report, ack: u64, new: bool) {
         if !self.agreed.reports {
             return;
         }
+        let report = &self.in_full(report, ack);
         let index = self.reported_segment(report);
         let echo = match report {
             Report::Corruption(corruption) => corruption.echo,
@@ -383,29 +397,40 @@ impl Endpoint {
         } else if news.acked > 0 {
             self.snd.recovery.note_progress();
         }
-        self.consider_undo(now, segment, news);
-        self.account_tail_probe(news);
+        if self.snd.undo.is_some() && self.config.undo {
+            self.consider_undo(now, segment, news);
+        }
+        if self.snd.rack.tail_probe.is_some() {
+            self.account_tail_probe(news);
+        }
         let losses_before = self.stats.losses;
-        let mss = u64::from(self.snd.mss);
-        if let Some(fast) = self.snd.recovery.fast_mut() {
-            // One segment has arrived; a partial acknowledgement tells of another, whose repair it is.
-            fast.count_in(if news.acked > 0 { 2 * mss } else { mss });
-            let (recover, exit_cwnd) = (fast.recover(), fast.exit_cwnd());
-            let reno = !self.agreed.sack && self.config.recovery == FastRecovery::Reno;
-            if news.acked > 0 && (self.snd.una >= recover || reno) {
-                self.leave_fast_recovery(now, exit_cwnd);
-            } else if !self.agreed.sack {
-                self.recover_without_sack(now, news);
-            }
-        } else if self.snd.recovery.timeout().is_some() {
-            self.on_ack_after_timeout(now, segment, news);
+        if !self.snd.recovery.is_open() {
+            self.advance_recovery(now, segment, news);
         }
         if self.uses_rack() {
             self.detect_by_rack(now);
         } else if self.snd.recovery.dup_acks() > 0 || self.snd.board.sacked() > 0 {
             self.detect_by_duplicates(now);
         }
-        self.reduce_in_proportion(news.delivered.octets, news.acked > 0 && self.stats.losses == losses_before);
+        if !self.snd.recovery.is_open() {
+            self.reduce_in_proportion(news.delivered.octets, news.acked > 0 && self.stats.losses == losses_before);
+        }
+    }
+
+    /// Progress of the recovery that is under way.
+    #[inline(never)]
+    fn advance_recovery(&mut self, now: Instant, segment: &Segment, news: &News) {
+        let mss = u64::from(self.snd.mss);
+        let Some(fast) = self.snd.recovery.fast_mut() else { return self.on_ack_after_timeout(now, segment, news) };
+        // One segment has arrived; a partial acknowledgement tells of another, whose repair it is.
+        fast.count_in(if news.acked > 0 { 2 * mss } else { mss });
+        let (recover, exit_cwnd) = (fast.recover(), fast.exit_cwnd());
+        let reno = !self.agreed.sack && self.config.recovery == FastRecovery::Reno;
+        if news.acked > 0 && (self.snd.una >= recover || reno) {
+            self.leave_fast_recovery(now, exit_cwnd);
+        } else if !self.agreed.sack {
+            self.recover_without_sack(now, news);
+        }
     }
 
     /// The window of proportional rate reduction, if that is under way, after `delivered` octets; see [`Prr::on_ack`](super::prr::Prr).
@@ -443,10 +468,8 @@ impl Endpoint {
     }
 
     /// Undoes a reduction that D-SACKs or timestamps prove wrong.
+    #[inline(never)]
     fn consider_undo(&mut self, now: Instant, segment: &Segment, news: &News) {
-        if !self.config.undo {
-            return;
-        }
         let Some(undo) = &self.snd.undo else { return };
         let by_dsack = news.dsack.is_some() && undo.is_proven();
         // RFC 3522, 3.2: an acknowledgement that advances and echoes a clock older than the retransmission's.
@@ -463,12 +486,10 @@ impl Endpoint {
     }
 
     /// Whether a tail loss probe repaired a loss (RFC 8985, 7.4.2): then that loss deserves its response.
+    #[inline(never)]
     fn account_tail_probe(&mut self, news: &News) {
-        let Some(probe) = self.snd.rack.tail_probe else { return };
-        if self.snd.una < probe.end {
-            return;
-        }
-        self.snd.rack.tail_probe = None;
+        let una = self.snd.una;
+        let Some(probe) = self.snd.rack.tail_probe.take_if(|probe| una >= probe.end) else { return };
         if let (Some(lost), None, true) = (probe.lost, news.dsack, self.snd.recovery.is_open()) {
             self.respond_to_repaired_tail(&lost);
         }
@@ -493,8 +514,10 @@ impl Endpoint {
         }
         ack.window_limited = !self.config.window_validation || self.snd.used.is_ample(self.window.cwnd());
         self.parts.congestion.on_ack(&mut self.window, &ack);
-        if let Some(octets) = self.parts.congestion.recovery_window().filter(|_| ack.in_recovery) {
-            self.redirect_recovery(octets);
+        if ack.in_recovery {
+            if let Some(octets) = self.parts.congestion.recovery_window() {
+                self.redirect_recovery(octets);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use crate::time::Instant;
 use crate::timeout::{AfterTimeout, Assessment, Exit, Pardon, TimeoutOutcome};
 
 impl Endpoint {
+    #[inline(never)]
     pub(super) fn on_ack_after_timeout(&mut self, now: Instant, segment: &Segment, news: &News) {
         let Some(timeout) = self.snd.recovery.timeout() else { return };
         let recover = timeout.recover();

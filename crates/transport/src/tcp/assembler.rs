@@ -24,6 +24,8 @@ pub(super) enum Arrived {
 const SMALLEST_PIECE: u64 = 64;
 /// So many pieces are taken whatever the size of the buffer.
 const LEAST_PIECES: u64 = 256;
+/// With nothing to read there is no room for more pieces than this: many connections are idle most of the time.
+const FEW: usize = 4;
 /// Ranges beyond holes. Each arrival looks for its place among them.
 const MOST_ISLANDS: usize = 4096;
 
@@ -70,16 +72,18 @@ impl Assembler {
         self.ready.len() + behind >= most || start > self.next && self.islands.len() >= MOST_ISLANDS
     }
 
-    /// Takes `payload` at `start`. With `discard`, data in order is counted and dropped instead of kept for reading.
-    pub fn insert(&mut self, start: u64, payload: &Payload, discard: bool) -> Arrived {
-        let end = start + payload.len() as u64;
+    /// Takes `payload`, which is the data from `start` to `end`. With `discard`, data in order is counted and dropped instead of kept for reading.
+    #[inline]
+    pub fn insert(&mut self, (start, end): (u64, u64), payload: &Payload, discard: bool) -> Arrived {
         if start <= self.next && self.islands.is_empty() {
             if end <= self.next {
                 return Arrived::Duplicate;
             }
             let fresh = end - self.next;
             if !discard {
-                self.ready.push_back(payload.slice((self.next - start) as usize, payload.len()));
+                let known = (self.next - start) as usize;
+                let piece = if known == 0 { payload.clone() } else { payload.slice(known, payload.len()) };
+                self.ready.push_back(piece);
                 self.unread += fresh;
             }
             self.next = end;
@@ -88,6 +92,7 @@ impl Assembler {
         self.insert_among_islands(start.max(self.next), end, start, payload, discard)
     }
 
+    #[inline(never)]
     fn insert_among_islands(&mut self, from: u64, end: u64, start: u64, payload: &Payload, discard: bool) -> Arrived {
         if from >= end {
             return Arrived::Duplicate;
@@ -142,7 +147,11 @@ impl Assembler {
     pub fn read(&mut self, max: usize) -> Option<Payload> {
         let first = self.ready.front_mut()?;
         let piece = if first.len() <= max {
-            self.ready.pop_front()?
+            let piece = self.ready.pop_front()?;
+            if self.ready.is_empty() && self.ready.capacity() > FEW {
+                self.ready = VecDeque::new();
+            }
+            piece
         } else {
             let head = first.slice(0, max);
             *first = first.slice(max, first.len());
@@ -188,7 +197,7 @@ mod tests {
     #[test]
     fn holes_fill_in_any_order() {
         let mut a = Assembler::default();
-        let mut put = |from, to| a.insert(from, &synthetic(from, to), false);
+        let mut put = |from, to| a.insert((from, to), &synthetic(from, to), false);
         assert_eq!(put(10, 20), Arrived::OutOfOrder);
         assert_eq!(put(30, 40), Arrived::OutOfOrder);
         assert_eq!(put(12, 18), Arrived::Duplicate);
@@ -207,10 +216,10 @@ mod tests {
     fn the_most_recent_block_comes_first() {
         let mut a = Assembler::default();
         for start in [10, 30, 50, 70, 90] {
-            a.insert(start, &synthetic(start, start + 5), true);
+            a.insert((start, start + 5), &synthetic(start, start + 5), true);
         }
         assert_eq!(blocks(&a), [(90, 95), (70, 75), (50, 55), (30, 35)]);
-        a.insert(15, &synthetic(15, 20), true);
+        a.insert((15, 20), &synthetic(15, 20), true);
         assert_eq!(blocks(&a)[..2], [(10, 20), (90, 95)]);
     }
 
@@ -223,7 +232,7 @@ mod tests {
         let take = |a: &mut Assembler, at| {
             let taken = !a.refuses(at, BUFFER);
             if taken {
-                a.insert(at, &octet(), false);
+                a.insert((at, at + 1), &octet(), false);
             }
             taken
         };
@@ -237,8 +246,9 @@ mod tests {
         assert!(!a.refuses(a.next(), BUFFER));
         // A large buffer has a bound of its own for ranges.
         let mut b = Assembler::default();
-        let taken = (1..1 << 20)
-            .filter(|at| at % 2 == 1 && !b.refuses(*at, 1 << 23) && b.insert(*at, &octet(), false) == Arrived::OutOfOrder);
+        let taken = (1..1 << 20).filter(|at| {
+            at % 2 == 1 && !b.refuses(*at, 1 << 23) && b.insert((*at, *at + 1), &octet(), false) == Arrived::OutOfOrder
+        });
         assert_eq!(taken.count(), MOST_ISLANDS);
     }
 
@@ -248,9 +258,12 @@ mod tests {
         let mut a = Assembler::default();
         for at in (SMALLEST_PIECE..BUFFER).step_by(SMALLEST_PIECE as usize) {
             assert!(!a.refuses(at, BUFFER), "{at}");
-            a.insert(at, &synthetic(at, at + SMALLEST_PIECE), false);
+            a.insert((at, at + SMALLEST_PIECE), &synthetic(at, at + SMALLEST_PIECE), false);
         }
         assert!(!a.refuses(0, BUFFER));
-        assert!(matches!(a.insert(0, &synthetic(0, SMALLEST_PIECE), false), Arrived::InOrder { octets: BUFFER, .. }));
+        assert!(matches!(
+            a.insert((0, SMALLEST_PIECE), &synthetic(0, SMALLEST_PIECE), false),
+            Arrived::InOrder { octets: BUFFER, .. }
+        ));
     }
 }

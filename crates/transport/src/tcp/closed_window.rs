@@ -27,6 +27,7 @@ impl Endpoint {
     }
 
     /// The peer announces that it takes nothing.
+    #[inline(never)]
     pub(super) fn on_window_closed(&mut self, now: Instant) {
         self.snd.expiries = 0; // a peer that is alive but has no room is not given up (RFC 9293, 3.8.6.1)
         if self.withholds() && self.snd.board.len() > 0 {
@@ -39,6 +40,7 @@ impl Endpoint {
 
     /// The peer announces that it takes something; the window `was_closed`. The announcement is `current` if it acknowledges all that is known
     /// to have arrived.
+    #[inline(never)]
     pub(super) fn on_window_open(&mut self, now: Instant, was_closed: bool, current: bool) {
         let probed = self.snd.persist.probes > 0;
         if self.timers.persist_armed() {
@@ -127,6 +129,7 @@ impl Endpoint {
     }
 
     /// As much as the window takes, at least one octet (RFC 9293, 3.8.6.1); of what is outstanding the first segment.
+    #[inline(never)]
     pub(super) fn send_window_probe(&mut self, now: Instant) -> Segment {
         let by_peer = self.snd.room_at_peer();
         let bare = by_peer == 0 && self.config.bare_window_probes;

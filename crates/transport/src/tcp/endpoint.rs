@@ -13,6 +13,7 @@ use crate::path::{Path, TransmissionFate};
 use crate::segment::{Integrity, Payload, Segment};
 use crate::time::Instant;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// One end of a TCP connection.
 ///
@@ -28,48 +29,51 @@ use std::collections::VecDeque;
 /// assert_eq!(syn.options.mss, Some(1460));
 /// # Ok::<(), whyloss_transport::scheme::SelectionError>(())
 /// ```
+// As in `Sender`, what every segment touches lies together.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Endpoint {
-    pub(super) config: Config,
-    pub(super) parts: Parts,
-    pub(super) listeners: Listeners,
-    pub(super) ports: Ports,
-    pub(super) state: State,
-    pub(super) agreed: Agreed,
-    pub(super) snd: Sender,
-    pub(super) rcv: Receiver,
-    pub(super) window: Window,
-    pub(super) path: Path,
-    pub(super) timers: Timers,
-    pub(super) stats: Stats,
-    /// The segment that was sent again last, for a driver that asks.
-    pub(super) latest: Option<Latest>,
-    pub(super) events: VecDeque<Event>,
+    pub(super) config: Arc<Config>,
     /// A segment outside the stream of the connection (a reset), to be sent first.
     pub(super) control: Option<Box<Segment>>,
+    pub(super) state: State,
     /// A SYN or SYN-ACK is to be sent.
     pub(super) syn_due: bool,
     /// Whether the connection was opened actively.
     pub(super) active: bool,
+    pub(super) listeners: Listeners,
+    pub(super) agreed: Agreed,
+    pub(super) ports: Ports,
+    pub(super) rcv: Receiver,
+    pub(super) timers: Timers,
+    pub(super) events: VecDeque<Event>,
+    pub(super) stats: Stats,
+    pub(super) path: Path,
+    pub(super) window: Window,
+    pub(super) parts: Parts,
+    pub(super) snd: Sender,
     pub(super) fast: FastOpening,
+    /// The segment that was sent again last, for a driver that asks.
+    pub(super) latest: Option<Latest>,
     /// Reused for lists of scoreboard indices.
     pub(super) scratch: Vec<usize>,
 }
 
 impl Endpoint {
-    /// A closed endpoint. [`Command::Connect`] or [`Command::Listen`] bring it to life.
-    pub fn new(config: Config, parts: Parts, ports: Ports) -> Self {
-        let snd = Sender::new(&config);
+    /// A closed endpoint. [`Command::Connect`] or [`Command::Listen`] bring it to life. Connections may share their configuration.
+    pub fn new(config: impl Into<Arc<Config>>, parts: Parts, ports: Ports) -> Self {
+        let config = config.into();
+        let (snd, listeners) = (Sender::new(&config), Listeners::among(&parts));
         Self {
             window: Window::new(u32::from(config.mss), u64::from(config.mss), u64::MAX),
             config,
-            listeners: Listeners::among(&parts),
+            listeners,
             parts,
             ports,
             state: State::Closed,
             agreed: Agreed::default(),
             snd,
-            rcv: Receiver::default(),
+            rcv: Receiver::new(listeners.arrivals),
             path: Path::default(),
             timers: Timers::default(),
             stats: Stats::default(),
@@ -99,11 +103,11 @@ impl Endpoint {
         match command {
             Command::Connect => self.connect(now),
             Command::ConnectFast(request) => {
-                self.fast.request = Some(request);
+                self.fast.request = Some(Box::new(request));
                 self.connect(now);
             }
             Command::Listen => self.listen(),
-            Command::AnswerFastOpen { accept, reply } => (self.fast.accept, self.fast.reply) = (accept, reply),
+            Command::AnswerFastOpen { accept, reply } => (self.fast.accept, self.fast.reply) = (accept, reply.map(Box::new)),
             Command::Send(payload) => self.write(&payload, false),
             Command::SendMore(payload) => self.write(&payload, true),
             Command::EndRecord => self.snd.buffer.end_record(self.snd.una),
@@ -116,14 +120,14 @@ impl Endpoint {
                 }
             }
             Command::Nagle(on) => {
-                self.config.nagle = on;
+                Arc::make_mut(&mut self.config).nagle = on;
                 if !on {
                     self.snd.hold.release(self.snd.buffer.end());
                 }
             }
-            Command::SendBuffer(octets) => self.config.send_buffer = octets,
-            Command::UserTimeout(limit) => self.config.user_timeout = limit,
-            Command::SynRetransmissions(most) => self.config.max_syn_retransmissions = most,
+            Command::SendBuffer(octets) => Arc::make_mut(&mut self.config).send_buffer = octets,
+            Command::UserTimeout(limit) => Arc::make_mut(&mut self.config).user_timeout = limit,
+            Command::SynRetransmissions(most) => Arc::make_mut(&mut self.config).max_syn_retransmissions = most,
             Command::StopReading => self.rcv.deaf = true,
             Command::Close => self.close(),
             Command::Abort => self.abort(now),
@@ -308,14 +312,16 @@ impl Endpoint {
 
     /// Brings [`Path`] up to date.
     pub(super) fn refresh_path(&mut self, now: Instant) {
-        let (path, snd) = (&mut self.path, &self.snd);
+        let (path, snd) = (&mut self.path, &mut self.snd);
         path.now = now;
-        path.srtt = snd.rtt.srtt();
-        path.rttvar = snd.rtt.rttvar();
-        path.rto = snd.rtt.base_rto();
-        path.latest_rtt = snd.rtt.latest();
-        path.min_rtt = snd.rtt.min();
-        path.max_rtt = snd.rtt.max();
+        if snd.rtt.take_change() {
+            path.srtt = snd.rtt.srtt();
+            path.rttvar = snd.rtt.rttvar();
+            path.rto = snd.rtt.base_rto();
+            path.latest_rtt = snd.rtt.latest();
+            path.min_rtt = snd.rtt.min();
+            path.max_rtt = snd.rtt.max();
+        }
         path.cwnd = self.window.cwnd();
         path.ssthresh = self.window.ssthresh();
         path.flight = snd.flight();
@@ -334,5 +340,16 @@ impl Endpoint {
             self.rcv.ack_now = false;
             self.events.push_back(Event::Closed(closing));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What few connections need lies elsewhere. With its parts and buffers an idle one is to stay below 3 KiB.
+    #[test]
+    fn an_endpoint_is_small() {
+        assert!(size_of::<Endpoint>() <= 2048, "{} octets", size_of::<Endpoint>());
     }
 }

@@ -52,7 +52,8 @@ impl Endpoint {
             self.snd.undo = None;
         } else if !expiry.repeated {
             let before = (self.window.cwnd().max(expiry.whole), self.window.ssthresh());
-            self.snd.undo = Some(Undo::new(before, self.snd.una, self.snd.nxt, self.snd.board.repeated()));
+            let undo = Undo::new(before, self.snd.una, self.snd.nxt, self.snd.board.repeated());
+            self.snd.undo = Some(Box::new(undo));
             self.parts.congestion.save();
         }
         if collapsed {

@@ -7,12 +7,12 @@ use crate::segment::{FastOpen, Payload, Segment};
 use crate::time::Instant;
 
 /// A connection's part in it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct FastOpening {
     /// What the first SYN carries.
-    pub request: Option<FastOpenRequest>,
+    pub request: Option<Box<FastOpenRequest>>,
     /// What the SYN-ACK carries.
-    pub reply: Option<FastOpen>,
+    pub reply: Option<Box<FastOpen>>,
     /// The data of the peer's SYN is to be taken.
     pub accept: bool,
     /// It was, and ours may leave before the handshake has ended.
@@ -21,7 +21,7 @@ pub(super) struct FastOpening {
     pub carried: u64,
     /// Below this position data is sent again that went with our SYN in vain.
     pub again_until: u64,
-    pub answer: Option<FastOpenAnswer>,
+    pub answer: Option<Box<FastOpenAnswer>>,
     /// All data of a SYN, ours or the peer's, has arrived with it.
     pub worked: bool,
 }
@@ -29,7 +29,7 @@ pub(super) struct FastOpening {
 impl Endpoint {
     /// What the peer's SYN-ACK said to our Fast Open, once it has come.
     pub fn fast_open_answer(&self) -> Option<FastOpenAnswer> {
-        self.fast.answer
+        self.fast.answer.as_deref().copied()
     }
 
     /// Whether the SYN, ours or the peer's, carried data and all of it arrived.
@@ -44,7 +44,7 @@ impl Endpoint {
 
     /// The data that goes with our SYN. Only the first one carries any (RFC 7413, 4.1.3).
     pub(super) fn take_syn_data(&mut self) -> Payload {
-        let Some(request) = self.fast.request.filter(|_| self.snd.syn_expiries == 0) else { return Payload::Empty };
+        let Some(request) = self.fast.request.as_ref().filter(|_| self.snd.syn_expiries == 0) else { return Payload::Empty };
         let start = self.snd.iss + 1;
         let len = u64::from(request.room).min(self.snd.buffer.end() - start) as u32;
         self.fast.carried = u64::from(len);
@@ -66,12 +66,12 @@ impl Endpoint {
     pub(super) fn settle_syn_data(&mut self, segment: &Segment, ack: u64) {
         let carried = self.fast.carried;
         if self.fast.request.is_some() {
-            self.fast.answer = Some(FastOpenAnswer {
+            self.fast.answer = Some(Box::new(FastOpenAnswer {
                 option: segment.options.rare.as_ref().and_then(|rare| rare.fast_open),
                 mss: segment.options.mss,
                 retried: self.snd.syn_expiries > 0,
                 took_data: (carried > 0).then_some(ack > self.snd.iss + 1),
-            });
+            }));
         }
         if carried == 0 {
             return;

@@ -103,8 +103,8 @@ impl Endpoint {
         let words_permitted = answering && self.agreed.words;
         let scaling = self.config.window_scaling && (!answering || self.rcv.shift_agreed);
         // RFC 7413, 4.1.3.1: a SYN that is sent again goes without, in case something on the path objects.
-        let requested = self.fast.request.filter(|_| self.snd.syn_expiries == 0).and_then(|request| request.option);
-        let fast_open = if answering { self.fast.reply } else { requested };
+        let requested = self.fast.request.as_ref().filter(|_| self.snd.syn_expiries == 0).and_then(|request| request.option);
+        let fast_open = if answering { self.fast.reply.as_deref().copied() } else { requested };
         let snacks = offer(self.parts.receiver.wants_snacks(), self.agreed.snack_block.is_some());
         let scps = snacks.then_some(ScpsCapabilities { flags: ScpsCapabilities::SNACK, connection: 0 });
         let rare = RareOptions { reports_permitted: reports, words_permitted, scps, fast_open, ..RareOptions::default() };
@@ -130,6 +130,7 @@ impl Endpoint {
     }
 
     /// LISTEN (RFC 9293, 3.10.7.2).
+    #[inline(never)]
     pub(super) fn on_segment_in_listen(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -148,6 +149,7 @@ impl Endpoint {
     }
 
     /// SYN-SENT (RFC 9293, 3.10.7.3).
+    #[inline(never)]
     pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment) {
         let acks = segment.flags.contains(Flags::ACK);
         let ack = segment.ack.near(self.snd.una);
@@ -217,8 +219,10 @@ impl Endpoint {
         let granted = ecn_bits == Flags::ECE.0 && segment.flags.contains(Flags::ACK);
         self.agreed.ecn = self.config.ecn && (asked || granted);
         if let (true, Some(timestamps)) = (self.agreed.timestamps, options.timestamps) {
-            self.rcv.arrivals.expect_tick(self.config.timestamp_tick);
-            self.rcv.arrivals.on_timestamp(now, timestamps.value);
+            if let Some(arrivals) = &mut self.rcv.arrivals {
+                arrivals.expect_tick(self.config.timestamp_tick);
+                arrivals.on_timestamp(now, timestamps.value);
+            }
             self.rcv.ts_recent = timestamps.value;
             self.rcv.ts_recent_at = now;
         }
@@ -257,6 +261,7 @@ impl Endpoint {
     }
 
     /// Our SYN has been acknowledged and the peer's has come.
+    #[inline(never)]
     pub(super) fn establish(&mut self, now: Instant, segment: &Segment) {
         self.state = State::Established;
         self.syn_due = false;

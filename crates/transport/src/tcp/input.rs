@@ -58,6 +58,7 @@ impl Endpoint {
     }
 
     /// A control segment of a base station. It acknowledges nothing: only differentiators are told of it.
+    #[inline(never)]
     fn on_hop_notice(&mut self, notice: HopNotice) {
         let start = notice.seq.near(self.snd.una);
         if start + u64::from(notice.len) <= self.snd.una || start >= self.snd.nxt {
@@ -70,35 +71,28 @@ impl Endpoint {
 
     fn on_segment_synchronised(&mut self, now: Instant, segment: &Segment) {
         let start = segment.seq.near(self.rcv.next);
-        if self.state == State::SynReceived && start == self.rcv.irs && segment.flags.0 & 0x17 == Flags::SYN.0 {
-            self.syn_due = true; // our SYN-ACK was lost
-            return;
-        }
-        if self.completes_simultaneous_open(start, segment) {
-            self.rcv.ack_now |= self.fast.request.is_some();
-            self.establish(now, segment);
-            return self.settle_syn_data(segment, segment.ack.near(self.snd.una));
-        }
-        if self.is_old_by_timestamp(now, segment) || !self.is_acceptable(start, segment) {
-            if !segment.flags.contains(Flags::RST) {
-                self.rcv.ack_now = true;
-                if !segment.payload.is_empty() {
-                    self.note_duplicate(start, segment);
-                }
+        if self.state == State::SynReceived {
+            if start == self.rcv.irs && segment.flags.0 & 0x17 == Flags::SYN.0 {
+                self.syn_due = true; // our SYN-ACK was lost
+                return;
             }
-            if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
-                self.timers.start_time_wait(self.snd.rtt.clock().after(now, self.config.time_wait));
+            if self.completes_simultaneous_open(start, segment) {
+                self.rcv.ack_now |= self.fast.request.is_some();
+                self.establish(now, segment);
+                return self.settle_syn_data(segment, segment.ack.near(self.snd.una));
             }
-            return;
         }
-        if segment.flags.contains(Flags::RST) {
-            return self.on_reset(now, start);
+        let len = segment.payload.len() as u64;
+        if self.is_old_by_timestamp(now, segment) || !self.is_acceptable(start, len, segment.flags) {
+            return self.on_unacceptable(now, start, segment);
         }
-        if segment.flags.contains(Flags::SYN) {
-            // RFC 5961, 4. A SYN that opens simultaneously comes before the connection is synchronised.
-            return self.challenge(now);
-        }
-        if !segment.flags.contains(Flags::ACK) {
+        if segment.flags.0 & (Flags::RST | Flags::SYN | Flags::ACK).0 != Flags::ACK.0 {
+            if segment.flags.contains(Flags::RST) {
+                self.on_reset(now, start);
+            } else if segment.flags.contains(Flags::SYN) {
+                // RFC 5961, 4. A SYN that opens simultaneously comes before the connection is synchronised.
+                self.challenge(now);
+            }
             return;
         }
         let ack = segment.ack.near(self.snd.una);
@@ -125,7 +119,7 @@ impl Endpoint {
         if self.state == State::Closed {
             return;
         }
-        if !segment.payload.is_empty() || segment.flags.contains(Flags::FIN) {
+        if len > 0 || segment.flags.contains(Flags::FIN) {
             self.process_data(now, segment, start);
         } else if segment.flags.contains(Flags::CWR) {
             self.rcv.echo_ce = false;
@@ -135,10 +129,23 @@ impl Endpoint {
         }
     }
 
+    /// A segment that lies outside of the window or is old. It teaches the peer where we stand.
+    #[cold]
+    fn on_unacceptable(&mut self, now: Instant, start: u64, segment: &Segment) {
+        if !segment.flags.contains(Flags::RST) {
+            self.rcv.ack_now = true;
+            if !segment.payload.is_empty() {
+                self.note_duplicate(start, segment);
+            }
+        }
+        if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
+            self.timers.start_time_wait(self.snd.rtt.clock().after(now, self.config.time_wait));
+        }
+    }
+
     /// The peer's SYN again, now with an acknowledgement of ours (RFC 9293, 3.5, figure 8, line 6).
     fn completes_simultaneous_open(&self, start: u64, segment: &Segment) -> bool {
-        self.state == State::SynReceived
-            && self.active
+        self.active
             && segment.flags.contains(Flags::SYN | Flags::ACK)
             && !segment.flags.contains(Flags::RST)
             && start + 1 == self.rcv.next
@@ -155,20 +162,22 @@ impl Endpoint {
         (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) < 0 && now.since(self.rcv.ts_recent_at) < PAWS_IDLE_LIMIT
     }
 
-    /// The acceptability test of RFC 9293, 3.10.7.4.
-    fn is_acceptable(&self, start: u64, segment: &Segment) -> bool {
+    /// The acceptability test of RFC 9293, 3.10.7.4, of a segment with so much data.
+    fn is_acceptable(&self, start: u64, len: u64, flags: Flags) -> bool {
         let (next, end) = (self.rcv.next, self.rcv.announced);
-        let last = start + u64::from(segment.seq_len());
+        let marks = (flags.0 & (Flags::SYN | Flags::FIN).0).count_ones();
+        let last = start + len + u64::from(marks);
         if start == last {
             // A peer that has filled the window acknowledges from its right edge: without these, lost data could keep all of its
             // acknowledgements from being taken.
-            let on_edge = start == end && !segment.flags.contains(Flags::RST);
+            let on_edge = start == end && !flags.contains(Flags::RST);
             return start >= next && start < end || start == next || on_edge;
         }
         start < end && last > next && (end > next)
     }
 
     /// Only a reset at exactly the next expected position counts (RFC 5961, 3).
+    #[inline(never)]
     fn on_reset(&mut self, now: Instant, start: u64) {
         if start != self.rcv.next {
             return self.challenge(now);
@@ -184,6 +193,7 @@ impl Endpoint {
     }
 
     /// A challenge ACK, as many as RFC 5961, 7 allows.
+    #[inline(never)]
     fn challenge(&mut self, now: Instant) {
         let (count, since) = &mut self.rcv.challenges;
         if now.since(*since) >= self.config.challenge_ack_window {
@@ -200,7 +210,9 @@ impl Endpoint {
     #[inline]
     fn remember_timestamp(&mut self, now: Instant, start: u64, segment: &Segment) {
         if let (true, Some(timestamps)) = (self.agreed.timestamps, segment.options.timestamps) {
-            self.rcv.arrivals.on_timestamp(now, timestamps.value);
+            if let Some(arrivals) = &mut self.rcv.arrivals {
+                arrivals.on_timestamp(now, timestamps.value);
+            }
             if start <= self.rcv.last_ack && (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) >= 0 {
                 self.rcv.ts_recent = timestamps.value;
                 self.rcv.ts_recent_at = now;
@@ -209,6 +221,7 @@ impl Endpoint {
     }
 
     /// Data that was all received before: report it by D-SACK (RFC 2883).
+    #[inline(never)]
     fn note_duplicate(&mut self, start: u64, segment: &Segment) {
         let end = start + segment.payload.len() as u64;
         if end <= self.rcv.next {
@@ -219,6 +232,7 @@ impl Endpoint {
         }
     }
 
+    #[inline]
     pub(super) fn process_data(&mut self, now: Instant, segment: &Segment, start: u64) {
         if matches!(self.state, State::CloseWait | State::Closing | State::LastAck | State::TimeWait) {
             return; // everything up to the peer's FIN has already come
@@ -238,7 +252,7 @@ impl Endpoint {
             self.rcv.ack_now = true; // in order or not (RFC 5681, 4.2)
         }
         if len > 0 && end > start {
-            self.take_payload(now, segment, start, end);
+            self.take_payload(now, segment, (start, end), end - start == len);
         }
         if ends {
             let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
@@ -260,22 +274,25 @@ impl Endpoint {
         }
     }
 
-    fn take_payload(&mut self, now: Instant, segment: &Segment, start: u64, end: u64) {
+    /// Data `[start, end)` of `segment` fits the window: `whole`, or but the beginning of what it carries.
+    fn take_payload(&mut self, now: Instant, segment: &Segment, (start, end): (u64, u64), whole: bool) {
         if self.rcv.assembler.refuses(start, self.config.receive_buffer) {
             self.rcv.ack_now = true; // as if it had not come
             return;
         }
         let len = (end - start) as u32;
         self.rcv.full_segment = self.rcv.full_segment.max(len);
-        self.rcv.quick_acks.on_data(now, self.config.quick_acks, self.snd.rtt.rto());
+        if let AckPolicy::Delayed(_) = self.config.ack_policy {
+            self.rcv.quick_acks.on_data(now, self.config.quick_acks, self.snd.rtt.rto());
+        }
         let cut;
-        let payload = if len as usize == segment.payload.len() {
+        let payload = if whole {
             &segment.payload
         } else {
             cut = segment.payload.slice(0, len as usize);
             &cut
         };
-        let arrived = self.rcv.assembler.insert(start, payload, self.config.auto_read);
+        let arrived = self.rcv.assembler.insert((start, end), payload, self.config.auto_read);
         if let Arrived::InOrder { octets, .. } = arrived {
             self.rcv.next = self.rcv.assembler.next();
             self.stats.octets_delivered += octets;
@@ -292,11 +309,10 @@ impl Endpoint {
         }
         let due = self.rcv.ack_now;
         self.schedule_ack(now, arrived);
-        let timestamp = segment.options.timestamps.filter(|_| self.agreed.timestamps);
-        let timestamp = timestamp.map(|timestamps| timestamps.value);
-        let (first, full) = (self.rcv.irs + 1, self.rcv.full_segment);
-        let timing = self.rcv.arrivals.note(now, (start, end), first, full, timestamp);
-        if self.listeners.arrivals {
+        if let Some(arrivals) = &mut self.rcv.arrivals {
+            let timestamp = segment.options.timestamps.filter(|_| self.agreed.timestamps);
+            let timestamp = timestamp.map(|timestamps| timestamps.value);
+            let timing = arrivals.note(now, (start, end), self.rcv.irs + 1, self.rcv.full_segment, timestamp);
             let duplicate = arrived == Arrived::Duplicate;
             if self.tell_of_arrival(now, segment, (start, len), duplicate, timing) == Answer::None {
                 self.rcv.ack_now = due;
@@ -305,6 +321,7 @@ impl Endpoint {
     }
 
     /// Tells the receiver agent of data that arrived, and the differentiators in shadow. Returns how the agent wants it to be acknowledged.
+    #[inline(never)]
     fn tell_of_arrival(
         &mut self,
         now: Instant,
@@ -361,6 +378,7 @@ impl Endpoint {
     }
 
     /// State changes that follow from the acknowledgement of our FIN, which has come.
+    #[inline(never)]
     fn advance_closing(&mut self, now: Instant) {
         if !self.snd.finished_told {
             self.snd.finished_told = true;

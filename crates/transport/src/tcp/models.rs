@@ -36,7 +36,7 @@ proptest! {
                 Step::Arrive { start, len } => {
                     let payload = Payload::Synthetic { offset: start, len: len as u32 };
                     let fresh: Vec<u64> = (start..start + len).filter(|octet| *octet >= next && !have.contains(octet)).collect();
-                    let arrived = assembler.insert(base + start, &payload, false);
+                    let arrived = assembler.insert((base + start, base + start + len), &payload, false);
                     have.extend(&fresh);
                     let before = next;
                     while have.remove(&next) {

@@ -43,6 +43,7 @@ impl Endpoint {
         segment
     }
 
+    #[inline(never)]
     fn transmit_syn(&mut self, now: Instant) -> Option<Segment> {
         if !std::mem::take(&mut self.syn_due) {
             return std::mem::take(&mut self.rcv.ack_now).then(|| self.acknowledgement(now));
@@ -82,7 +83,8 @@ impl Endpoint {
         if self.rcv.ack_now && self.has_news_of_losses() || self.snd.probing.is_due() {
             return Some(self.acknowledgement(now));
         }
-        if self.may_transmit_data() && !self.snd.probing.suspends() && self.has_turn(now) {
+        let may_leave = self.has_new() || self.has_repair() || !self.snd.recovery.is_open();
+        if may_leave && self.may_transmit_data() && !self.snd.probing.suspends() && self.has_turn(now) {
             let withheld = self.withholds();
             if !withheld && self.has_repair() {
                 let repair = self.transmit_repair(now);
@@ -135,6 +137,7 @@ impl Endpoint {
     }
 
     /// A segment that was taken for lost, or a tail loss probe.
+    #[inline(never)]
     fn transmit_repair(&mut self, now: Instant) -> Option<Segment> {
         if let Some(asked) = self.transmit_asked(now) {
             return Some(asked);
@@ -158,6 +161,7 @@ impl Endpoint {
     }
 
     /// Nothing is known to be lost and nothing new can leave, but the pipe has room: rules 3 and 4 of RFC 6675's `NextSeg`.
+    #[inline(never)]
     fn transmit_rescue(&mut self, now: Instant, recover: u64) -> Option<Segment> {
         if !self.agreed.sack || self.config.rack || self.snd.board.needs_repair() {
             return None;
@@ -186,14 +190,14 @@ impl Endpoint {
         let len = u64::from(self.snd.mss).min(self.snd.unsent_of_record());
         if len > 0 && len <= self.snd.room_at_peer() {
             let segment = self.send_new(now, len as u32);
-            self.snd.rack.tail_probe = Some(TailProbe { end: self.snd.nxt, lost: None });
+            self.snd.rack.tail_probe = Some(Box::new(TailProbe { end: self.snd.nxt, lost: None }));
             self.timers.arm_retransmission(self.snd.rtt.expiry(now));
             return Some(segment);
         }
         let index = self.snd.board.len() - 1;
         let segment = self.retransmit(now, index);
         self.note_retransmission(RetransmissionTrigger::TailProbe);
-        self.snd.rack.tail_probe = Some(TailProbe { end: last.end(), lost: Some(last) });
+        self.snd.rack.tail_probe = Some(Box::new(TailProbe { end: last.end(), lost: Some(last) }));
         Some(segment)
     }
 
@@ -220,6 +224,7 @@ impl Endpoint {
     }
 
     /// How many octets that were never sent may leave now; 0 if a FIN leaves without any.
+    #[inline(never)]
     fn new_to_send(&mut self, now: Instant) -> Option<u32> {
         if self.snd.unsent() == 0 {
             let fin_due = self.snd.closing && !self.snd.fin_sent;
@@ -293,6 +298,7 @@ impl Endpoint {
     }
 
     /// RFC 5681, 4.1.
+    #[inline(never)]
     fn restart_after_idle(&mut self, now: Instant) {
         if self.config.slow_start_after_idle && self.snd.rates.is_none() && now.since(self.snd.last_sent) > self.snd.rtt.rto() {
             let initial = u64::from(self.config.initial_window) * u64::from(self.snd.mss);
@@ -311,6 +317,7 @@ impl Endpoint {
     }
 
     /// Sends `len` octets from `SND.NXT` on, and the FIN if it follows them.
+    #[inline(never)]
     pub(super) fn send_new(&mut self, now: Instant, len: u32) -> Segment {
         let was_idle = self.snd.board.len() == 0;
         let start = self.snd.nxt;
@@ -336,10 +343,13 @@ impl Endpoint {
         self.data_segment_with(now, start, len, fin, 0, was_idle)
     }
 
+    #[inline(never)] // repetitions are few, so the one below can be a part of what sends new data
     fn data_segment(&mut self, now: Instant, start: u64, len: u32, fin: bool, transmission: u32) -> Segment {
         self.data_segment_with(now, start, len, fin, transmission, false)
     }
 
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "it has two places, and each new segment passes the one")]
     fn data_segment_with(&mut self, now: Instant, start: u64, len: u32, fin: bool, transmission: u32, was_idle: bool) -> Segment {
         let mut flags = Flags::ACK;
         if fin {
@@ -421,14 +431,20 @@ impl Endpoint {
     /// Whether new data waits until a whole wave of it can leave. Limited transmit and recovery go on as ever.
     fn holds_wave(&self) -> bool {
         let quiet = self.snd.recovery.is_open() && self.snd.recovery.dup_acks() == 0;
-        quiet && self.wave_formation().is_some_and(|formation| self.snd.waves.holds(formation, self.snd.flight() > 0))
+        quiet
+            && self.wave_formation().is_some_and(|formation| {
+                let waves = self.snd.waves.as_deref().copied().unwrap_or_default();
+                waves.holds(formation, self.snd.flight() > 0)
+            })
     }
 
     /// The wave of data that has just been put on the scoreboard.
+    #[inline(never)]
     fn wave(&mut self, now: Instant, start: u64, len: u32, transmission: u32) -> Option<Wave> {
         let formation = self.wave_formation()?;
+        let waves = self.snd.waves.get_or_insert_default();
         if transmission > 0 {
-            return Some(self.snd.waves.current());
+            return Some(waves.current());
         }
         let own = u64::from(len);
         let room = match formation {
@@ -437,7 +453,8 @@ impl Endpoint {
         };
         let mss = u64::from(self.snd.mss);
         let segments = (room / mss).min((self.snd.unsent() + own).div_ceil(mss));
-        Some(self.snd.waves.next(formation, &Leaving { now, start, una: self.snd.una, segments }))
+        let leaving = Leaving { now, start, una: self.snd.una, segments };
+        Some(self.snd.waves.get_or_insert_default().next(formation, &leaving))
     }
 
     /// The mark of the data at `start`. It depends on the position alone, not on the transmission: the receiver has to know the mark of
@@ -459,6 +476,7 @@ impl Endpoint {
     }
 
     /// What the ruling differentiator wants data segments to carry beside a nonce. Asked where reports are agreed upon.
+    #[inline(never)]
     pub(super) fn add_marks(&self, options: &mut Options) {
         options.header_check = self.parts.differentiators.ruling.wants_header_check();
         if self.survivals() {
@@ -479,12 +497,27 @@ impl Endpoint {
         if self.listeners.receiver {
             self.add_reports(now, &mut options);
         }
-        self.add_sack_blocks(&mut options);
+        if self.agreed.sack && (self.rcv.dsack.is_some() || !self.rcv.assembler.islands().is_empty()) {
+            self.add_sack_blocks(&mut options);
+        }
         let Answer { flags, ack, window } = self.answer();
-        Segment { seq: Seq::from(self.acceptable_position()), ack, flags, window, options, ..self.blank() }
+        Segment {
+            src_port: self.ports.local,
+            dst_port: self.ports.remote,
+            seq: Seq::from(self.acceptable_position()),
+            ack,
+            flags,
+            window,
+            urgent: 0,
+            ecn: Ecn::NotCapable,
+            dscp: Dscp::DEFAULT,
+            options,
+            payload: Payload::Empty,
+        }
     }
 
     /// Adds what the receiver agent has to report and to ask for.
+    #[inline(never)]
     fn add_reports(&mut self, now: Instant, options: &mut Options) {
         let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
         if let Some(report) = self.parts.receiver.report(&view).filter(|_| self.agreed.reports) {
@@ -503,10 +536,8 @@ impl Endpoint {
         }
     }
 
+    #[inline(never)]
     fn add_sack_blocks(&mut self, options: &mut Options) {
-        if !self.agreed.sack || self.rcv.dsack.is_none() && self.rcv.assembler.islands().is_empty() {
-            return;
-        }
         let dsack = self.rcv.dsack.take();
         let room = (OPTION_SPACE - options.encoded_len()).saturating_sub(4) / 8;
         if let Some((left, right)) = dsack.filter(|_| room > 0) {
@@ -553,6 +584,9 @@ impl Endpoint {
 
     /// The application has read: tell the peer if that opens a window that was nearly closed.
     pub(super) fn announce_opened_window(&mut self) {
+        if self.rcv.ack_now {
+            return; // the acknowledgement that is due tells it
+        }
         let buffer = self.config.receive_buffer.min(0xffff << self.rcv.shift);
         let gain = self.rcv.window_end(buffer) - self.rcv.announced;
         let worth = (2 * u64::from(self.rcv.full_segment)).min(buffer / 2).max(1);

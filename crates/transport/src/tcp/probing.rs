@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 /// What an endpoint keeps of probes.
 #[derive(Debug, Default)]
 pub(super) struct Probing {
-    cycle: Option<Cycle>,
+    cycle: Option<Box<Cycle>>,
     /// The answer to a probe of the peer, to be sent.
     answer: Option<Probe>,
     /// Number of the latest cycle.
@@ -79,7 +79,7 @@ impl Endpoint {
         self.stats.probe_cycles += 1;
         let probing = &mut self.snd.probing;
         probing.number = probing.number.wrapping_add(1);
-        probing.cycle = Some(Cycle {
+        probing.cycle = Some(Box::new(Cycle {
             sign,
             began: now,
             step: ProbeStep::First,
@@ -88,7 +88,7 @@ impl Endpoint {
             interval: self.snd.rtt.base_rto(),
             growth,
             before: (self.snd.rtt.min(), self.snd.rtt.latest()),
-        });
+        }));
         true
     }
 
@@ -105,6 +105,7 @@ impl Endpoint {
     }
 
     /// A segment that may carry a probe has been processed.
+    #[inline(never)]
     pub(super) fn heed_probe(&mut self, now: Instant, segment: &Segment) {
         let Some(probe) = segment.options.rare.as_ref().and_then(|rare| rare.probe) else { return };
         let bare = segment.payload.is_empty() && !segment.flags.intersects(Flags::SYN | Flags::FIN);

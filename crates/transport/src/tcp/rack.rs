@@ -21,7 +21,7 @@ pub(super) struct Rack {
     /// `SND.NXT` when D-SACKs last widened the reordering window.
     dsack_round: Option<u64>,
     /// A tail loss probe that is not yet accounted for.
-    pub tail_probe: Option<TailProbe>,
+    pub tail_probe: Option<Box<TailProbe>>,
 }
 
 /// A tail loss probe.

@@ -47,6 +47,7 @@ impl Endpoint {
     }
 
     /// `acked` octets have been acknowledged.
+    #[inline(never)]
     pub(super) fn climb_by_clock(&mut self, acked: u64) {
         let octets = acked.min(2 * u64::from(self.snd.mss)); // RFC 3465, 2.2
         if let Some(Ramp { target, pace: Pace::Acknowledged }) = self.snd.ramp.filter(|_| octets > 0) {

@@ -245,16 +245,20 @@ pub enum State {
 pub struct Stats {
     /// Segments sent, of any kind.
     pub segments_sent: u64,
+    /// Segments received, of any kind, damaged ones included.
+    pub segments_received: u64,
     /// Segments with data sent, retransmissions included.
     pub data_segments_sent: u64,
     /// Octets of data sent, retransmissions included.
     pub data_octets_sent: u64,
+    /// Segments of ours that are known to have arrived, the FIN included. Several that were acknowledged in pieces count as often.
+    pub segments_delivered: u64,
+    /// Octets of data that arrived in order and were handed over or can be read.
+    pub octets_delivered: u64,
     /// Segments with data sent again.
     pub retransmissions: u64,
     /// Octets of data retransmitted.
     pub retransmitted_octets: u64,
-    /// Segments of ours that are known to have arrived, the FIN included. Several that were acknowledged in pieces count as often.
-    pub segments_delivered: u64,
     /// Fast retransmits: episodes that duplicate acknowledgements, SACK, RACK or a report began.
     pub fast_retransmits: u64,
     /// Of those, how many reduced the window.
@@ -273,8 +277,6 @@ pub struct Stats {
     pub losses: u64,
     /// Reductions of the window because of ECN.
     pub ecn_reductions: u64,
-    /// Segments received, of any kind, damaged ones included.
-    pub segments_received: u64,
     /// Segments received with a checksum that does not hold.
     pub damaged_received: u64,
     /// Reports of damage sent to the peer.
@@ -289,8 +291,6 @@ pub struct Stats {
     pub snacks_received: u64,
     /// Retransmissions because they asked for it.
     pub snack_retransmissions: u64,
-    /// Octets of data that arrived in order and were handed over or can be read.
-    pub octets_delivered: u64,
     /// Segments with data that brought nothing new.
     pub duplicates_received: u64,
     /// Challenge ACKs sent (RFC 5961).

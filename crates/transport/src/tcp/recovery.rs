@@ -33,9 +33,9 @@ enum State {
         limited: u64,
     },
     /// Fast recovery: a loss is repaired on the acknowledgement clock.
-    Fast(Fast),
+    Fast(Box<Fast>),
     /// Slow start after a timeout.
-    Timeout(Timeout),
+    Timeout(Box<Timeout>),
 }
 
 /// The state of one fast recovery.
@@ -140,7 +140,7 @@ impl Recovery {
     pub fn begin_fast(&mut self, FastStart { recover, reduced, exit_cwnd, inflation, prr, counted, repeats }: FastStart) {
         let repeat_until = if repeats { recover } else { 0 };
         self.begin_episode(recover);
-        self.state = State::Fast(Fast {
+        self.state = State::Fast(Box::new(Fast {
             recover,
             reduced,
             exit_cwnd,
@@ -152,20 +152,20 @@ impl Recovery {
             rescued: false,
             first_repetition: None,
             trigger: RetransmissionTrigger::Fast,
-        });
+        }));
     }
 
     /// Fast retransmit without fast recovery: slow start as after a timeout, a new episode (Tahoe).
     pub fn begin_slow_start(&mut self, recover: u64, head_end: u64) {
         self.begin_episode(recover);
-        self.state = State::Timeout(Timeout {
+        self.state = State::Timeout(Box::new(Timeout {
             recover,
             stage: Stage::Genuine,
             head_end,
             first_repetition: None,
             trigger: RetransmissionTrigger::Fast,
             further: RetransmissionTrigger::Recovery,
-        });
+        }));
     }
 
     /// The retransmission timer has expired, for the `expiries`-th time without progress. `repeated`: the repair of an earlier timeout is still
@@ -184,7 +184,7 @@ impl Recovery {
         let stage = Stage::Awaiting { acks: 0, credit: 0 };
         let trigger = if expiries > 1 { RetransmissionTrigger::BackedOff } else { RetransmissionTrigger::Timeout };
         let further = RetransmissionTrigger::AfterTimeout;
-        self.state = State::Timeout(Timeout { recover, stage, head_end, first_repetition, trigger, further });
+        self.state = State::Timeout(Box::new(Timeout { recover, stage, head_end, first_repetition, trigger, further }));
     }
 
     /// The repair is over, or proved unnecessary.
@@ -224,8 +224,12 @@ impl Recovery {
         match &mut self.state {
             State::Open { limited } if self.dup_acks > 0 => *limited += octets,
             State::Fast(fast) => fast.on_sent(octets),
-            State::Timeout(Timeout { stage: Stage::Awaiting { credit, .. }, .. }) => *credit = credit.saturating_sub(1),
-            _ => {}
+            State::Timeout(timeout) => {
+                if let Stage::Awaiting { credit, .. } = &mut timeout.stage {
+                    *credit = credit.saturating_sub(1);
+                }
+            }
+            State::Open { .. } => {}
         }
     }
 
@@ -327,8 +331,8 @@ impl Recovery {
 
     /// Whether only the first segment is repaired while a timeout is assessed, and how many new segments may leave meanwhile.
     pub const fn awaiting(&self) -> Option<u32> {
-        match &self.state {
-            State::Timeout(Timeout { stage: Stage::Awaiting { credit, .. }, .. }) => Some(*credit),
+        match self.timeout() {
+            Some(Timeout { stage: Stage::Awaiting { credit, .. }, .. }) => Some(*credit),
             _ => None,
         }
     }

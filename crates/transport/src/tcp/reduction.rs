@@ -163,7 +163,7 @@ impl Endpoint {
         self.stats.fast_retransmits += 1;
         self.stats.reductions += u64::from(reduced);
         let snd = &mut self.snd;
-        snd.undo = reduced.then(|| Undo::new(before, snd.una, snd.nxt, snd.board.repeated()));
+        snd.undo = reduced.then(|| Box::new(Undo::new(before, snd.una, snd.nxt, snd.board.repeated())));
         snd.echoes.begin(repeats);
         if reduced {
             snd.ecn.cwr_due |= self.agreed.ecn;
@@ -228,6 +228,7 @@ impl Endpoint {
     }
 
     /// The network marked a segment (RFC 3168, 6.1.2): at most one reduction a window of data.
+    #[inline(never)]
     pub(super) fn on_ecn_echo(&mut self) {
         let recovery = &self.snd.recovery;
         let already = recovery.fast().is_some_and(Fast::reduced) || recovery.timeout().is_some();

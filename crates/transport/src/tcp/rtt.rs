@@ -29,6 +29,8 @@ pub(super) struct RttEstimator {
     filtered: Duration,
     /// By ticks, without timestamps: the end of the segment that is being timed, and when it left.
     timed: Option<(u64, Instant)>,
+    /// What parts are told of it may differ from what they were told last.
+    changed: bool,
 }
 
 impl RttEstimator {
@@ -53,7 +55,13 @@ impl RttEstimator {
             ticks: (0, 0),
             filtered: config.initial_rto,
             timed: None,
+            changed: true,
         }
+    }
+
+    /// Whether anything that parts are told of may have changed since this was asked last.
+    pub const fn take_change(&mut self) -> bool {
+        std::mem::replace(&mut self.changed, false)
     }
 
     pub const fn srtt(&self) -> Option<Duration> {
@@ -98,6 +106,7 @@ impl RttEstimator {
 
     /// Doubles the timeout (RFC 6298, 5.5).
     pub fn back_off(&mut self) {
+        self.changed = true;
         if self.backoff < self.max_backoff && self.rto() < self.max_rto {
             self.backoff *= 2;
         }
@@ -167,12 +176,14 @@ impl RttEstimator {
 
     /// The SYN was retransmitted and no sample exists: start from three seconds (RFC 6298, 5.7).
     pub fn after_syn_loss(&mut self) {
+        self.changed = true;
         self.rto = self.rto.max(Duration::from_secs(3)).min(self.max_rto);
         self.filtered = self.rto;
     }
 
     /// Takes a sample as [`RttEstimator::measure`] gives it. `expected` is the number of samples a round trip (RFC 7323, appendix G), at least 1.
     pub fn sample(&mut self, measured: Duration, expected: u64) {
+        self.changed = true;
         self.reset_backoff();
         let rtt = match self.granularity {
             Granularity::Fine(floor) => {
@@ -240,6 +251,7 @@ impl RttEstimator {
     /// A timeout proved spurious: the delay that caused it becomes part of the estimate (RFC 4015, 3.3).
     pub fn on_spurious(&mut self, delayed: Duration) {
         let Granularity::Fine(floor) = self.granularity else { return };
+        self.changed = true;
         let srtt = self.srtt.map_or(delayed, |srtt| srtt.max(delayed));
         self.srtt = Some(srtt);
         self.rttvar = self.rttvar.max(delayed / 2);

@@ -135,7 +135,8 @@ pub(super) struct Delivered {
 }
 
 impl Delivered {
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each segment that is acknowledged comes here, and there is little to do")]
     fn note(&mut self, sent: &Sent, cumulatively: bool) {
         self.octets += u64::from(sent.len);
         self.largest = self.largest.max(sent.data_len());
@@ -155,6 +156,9 @@ impl Delivered {
         }
     }
 }
+
+/// With nothing outstanding there is no room for more segments than this: many connections are idle most of the time.
+const FEW: usize = 4;
 
 /// The segments between `SND.UNA` and `SND.NXT`, contiguous and in order.
 #[derive(Debug, Default)]
@@ -239,30 +243,47 @@ impl Scoreboard {
 
     /// Removes everything below `una`. A segment that is only partly acknowledged is cut.
     pub fn acknowledge(&mut self, una: u64, delivered: &mut Delivered) {
-        while let Some(first) = self.entries.front_mut() {
-            if first.start >= una {
+        while let Some(first) = self.entries.front_mut().filter(|first| first.start < una) {
+            if first.end() > una {
+                self.cut_first(una, delivered);
                 break;
             }
-            let mut done = *first;
-            let partly = first.end() > una;
-            if partly {
-                done.len = (una - first.start) as u32;
-                done.flags &= !Sent::FIN;
-                first.len -= done.len;
-                first.start = una;
+            if let Some(done) = self.entries.pop_front() {
+                self.take_acknowledged(&done, delivered);
             }
-            let len = u64::from(done.len);
-            if done.is(Sent::SACKED) {
-                self.sacked -= len;
-            } else {
-                delivered.note(&done, true);
-                self.forget_loss(done.flags, len);
-            }
-            if partly {
-                break;
-            }
-            self.entries.pop_front();
         }
+        if self.entries.is_empty() && self.entries.capacity() > FEW {
+            self.entries = VecDeque::new();
+        }
+        if !self.ranges.is_empty() {
+            self.forget_ranges_below(una);
+        }
+    }
+
+    #[inline(never)]
+    fn cut_first(&mut self, una: u64, delivered: &mut Delivered) {
+        let Some(first) = self.entries.front_mut() else { return };
+        let mut part = *first;
+        part.len = (una - first.start) as u32;
+        part.flags &= !Sent::FIN;
+        first.len -= part.len;
+        first.start = una;
+        self.take_acknowledged(&part, delivered);
+    }
+
+    #[inline]
+    fn take_acknowledged(&mut self, done: &Sent, delivered: &mut Delivered) {
+        let len = u64::from(done.len);
+        if done.is(Sent::SACKED) {
+            self.sacked -= len;
+        } else {
+            delivered.note(done, true);
+            self.forget_loss(done.flags, len);
+        }
+    }
+
+    #[inline(never)]
+    fn forget_ranges_below(&mut self, una: u64) {
         while let Some(range) = self.ranges.first_entry().filter(|range| *range.key() < una) {
             let end = range.remove();
             if end > una {
@@ -271,7 +292,11 @@ impl Scoreboard {
         }
     }
 
+    #[inline]
     fn forget_loss(&mut self, flags: u8, len: u64) {
+        if flags & (Sent::LOST | Sent::GONE) == 0 {
+            return;
+        }
         if flags & Sent::LOST != 0 {
             self.lost -= len;
             if flags & Sent::REPAIRED != 0 {
@@ -286,6 +311,7 @@ impl Scoreboard {
     /// Marks the segments that lie in `[left, right)` as received. A part of a segment does not count: no receiver has reason to tell of
     /// one, but for a network that cuts segments anew, and then the rest is repaired with it. So nobody can have us cut segments into
     /// pieces, and the work is that of the segments that are news, and of two more.
+    #[inline(never)]
     pub fn sack(&mut self, left: u64, right: u64, delivered: &mut Delivered) {
         let (Some(first), Some(last)) = (self.entries.front(), self.entries.back()) else { return };
         let (left, right) = (left.max(first.start), right.min(last.end()));

@@ -43,61 +43,64 @@ pub(super) struct Agreed {
     pub snack_block: Option<u32>,
 }
 
-/// What an endpoint keeps as a sender.
+/// What an endpoint keeps as a sender. What every segment touches comes first and lies together: of many connections none is in a cache when its
+/// turn comes.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Sender {
-    pub iss: u64,
     /// `SND.UNA`, as a position in the stream.
     pub una: u64,
     /// `SND.NXT`, as a position in the stream.
     pub nxt: u64,
     pub peer: PeerWindow,
-    /// The smaller of both sides' MSS.
-    pub smss: u32,
+    /// When the last segment of the peer arrived; after a timeout not before its segment was sent.
+    pub quiet_since: Instant,
+    pub persist: Persist,
     /// Payload of a full segment: the smaller MSS less the options on every segment.
     pub mss: u32,
-    /// What is known of the packets that the path carries.
-    pub path_mtu: PathMtu,
-    pub buffer: SendBuffer,
-    /// What the application has said of what it will write.
-    pub hold: Hold,
-    pub board: Scoreboard,
-    pub rtt: RttEstimator,
+    pub due: Due,
     /// The application will send no more.
     pub closing: bool,
     pub fin_sent: bool,
-    pub recovery: Recovery,
-    pub echoes: Echoes,
-    pub due: Due,
-    pub asked: Asked,
-    pub rack: Rack,
-    pub undo: Option<Undo>,
-    /// A window that comes back.
-    pub ramp: Option<Ramp>,
-    /// Timeouts in a row without progress.
-    pub expiries: u32,
-    /// How often the SYN was retransmitted.
-    pub syn_expiries: u32,
-    pub persist: Persist,
-    pub probing: Probing,
-    /// When the last segment of the peer arrived; after a timeout not before its segment was sent.
-    pub quiet_since: Instant,
-    /// When data last left, for restart after idling.
-    pub last_sent: Instant,
-    pub ecn: EcnResponse,
-    pub reports: KnownReports,
-    pub waves: Waves,
-    /// Of a sender that goes by a rate.
-    pub pacer: Option<Box<Pacer>>,
-    /// Of a sender whose congestion control goes by a model of the path.
-    pub rates: Option<Box<DeliveryRate>>,
     /// The application has filled more than half of the buffer and waits for an event that there is room again.
     pub crowded: bool,
     pub finished_told: bool,
+    pub recovery: Recovery,
+    /// Of a sender whose congestion control goes by a model of the path.
+    pub rates: Option<Box<DeliveryRate>>,
+    /// Of a sender that goes by a rate.
+    pub pacer: Option<Box<Pacer>>,
+    pub probing: Probing,
+    pub board: Scoreboard,
+    pub buffer: SendBuffer,
     /// How much of the congestion window was in use lately.
     pub used: WindowUse,
+    pub undo: Option<Box<Undo>>,
+    /// When data last left, for restart after idling.
+    pub last_sent: Instant,
+    /// Timeouts in a row without progress.
+    pub expiries: u32,
+    /// The smaller of both sides' MSS.
+    pub smss: u32,
+    /// What the application has said of what it will write.
+    pub hold: Hold,
+    pub echoes: Echoes,
     /// Where the last segment ended that was less than full.
     pub small_until: u64,
+    pub rtt: RttEstimator,
+    /// What is known of the packets that the path carries.
+    pub path_mtu: PathMtu,
+    pub rack: Rack,
+    pub asked: Asked,
+    pub iss: u64,
+    /// A window that comes back.
+    pub ramp: Option<Ramp>,
+    /// How often the SYN was retransmitted.
+    pub syn_expiries: u32,
+    pub ecn: EcnResponse,
+    pub reports: KnownReports,
+    /// Of a sender whose segments carry waves.
+    pub waves: Option<Box<Waves>>,
 }
 
 /// What leaves at the next opportunity.
@@ -174,7 +177,7 @@ impl Sender {
             last_sent: Instant::ZERO,
             ecn: EcnResponse { reduced_until: iss, cwr_due: false },
             reports: KnownReports::default(),
-            waves: Waves::default(),
+            waves: None,
             pacer: None,
             rates: None,
             crowded: false,
@@ -224,50 +227,56 @@ impl Sender {
     }
 }
 
-/// What an endpoint keeps as a receiver.
+/// What an endpoint keeps as a receiver, likewise ordered.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Receiver {
-    pub irs: u64,
     /// The next position that is expected, a received FIN included.
     pub next: u64,
-    pub assembler: Assembler,
+    /// Right edge of the largest window that was announced.
+    pub announced: u64,
+    pub ack_now: bool,
+    /// A damaged segment has asked for an acknowledgement.
+    pub damage_seen: bool,
+    /// Set ECE on acknowledgements until CWR comes.
+    pub echo_ce: bool,
+    pub fin_received: bool,
+    /// The application reads no more.
+    pub deaf: bool,
     /// Window scale that we announced (RFC 7323).
     pub shift: u8,
     /// Both sides scale their windows.
     pub shift_agreed: bool,
-    /// Right edge of the largest window that was announced.
-    pub announced: u64,
-    /// Payload of the largest segment so far.
-    pub full_segment: u32,
-    /// Order and times of arrivals.
-    pub arrivals: Arrivals,
-    /// Octets received in order and not yet acknowledged.
-    pub unacked: u64,
-    pub ack_now: bool,
     /// Acknowledgements that leave at once behind the one that is due.
     pub copies: u32,
-    pub quick_acks: QuickAcks,
-    /// A damaged segment has asked for an acknowledgement.
-    pub damage_seen: bool,
+    /// Payload of the largest segment so far.
+    pub full_segment: u32,
     /// `TS.Recent` (RFC 7323) and when it was set.
     pub ts_recent: u32,
     pub ts_recent_at: Instant,
     /// `Last.ACK.sent` (RFC 7323, 4.3), as a position in the stream.
     pub last_ack: u64,
-    /// The duplicate to report by D-SACK on the next acknowledgement.
-    pub dsack: Option<(u64, u64)>,
-    /// Set ECE on acknowledgements until CWR comes.
-    pub echo_ce: bool,
+    /// Octets received in order and not yet acknowledged.
+    pub unacked: u64,
+    pub irs: u64,
+    /// Order and times of arrivals, where a part listens to them.
+    pub arrivals: Option<Box<Arrivals>>,
     /// Where the peer's FIN stands, once seen.
     pub fin_at: Option<u64>,
-    pub fin_received: bool,
-    /// The application reads no more.
-    pub deaf: bool,
+    pub assembler: Assembler,
+    /// The duplicate to report by D-SACK on the next acknowledgement.
+    pub dsack: Option<(u64, u64)>,
+    pub quick_acks: QuickAcks,
     /// Challenge ACKs in the current window of time, and its start.
     pub challenges: (u32, Instant),
 }
 
 impl Receiver {
+    /// `listened`: a part wants to be told of arrivals.
+    pub fn new(listened: bool) -> Self {
+        Self { arrivals: listened.then(Box::default), ..Self::default() }
+    }
+
     /// Right edge of the window that could be announced now.
     pub fn window_end(&self, buffer: u64) -> u64 {
         (self.next + buffer.saturating_sub(self.assembler.unread())).max(self.announced)

@@ -5,16 +5,25 @@ use super::record::{Closing, State};
 use super::Endpoint;
 use crate::time::{Duration, Instant};
 
-/// Deadlines; [`Instant::MAX`] means not armed.
+/// Deadlines; [`Instant::MAX`] means not armed. What every transfer arms is here, the rest where it is needed.
 #[derive(Debug)]
 pub(super) struct Timers {
     /// The retransmission timer, or in its place the tail loss probe's.
     retransmission: Instant,
-    is_probe: bool,
     delayed_ack: Instant,
+    reordering: Instant,
+    is_probe: bool,
+    /// Made when one of them is armed for the first time.
+    others: Option<Box<Others>>,
+    /// When our SYN left first; `None` if nobody remembers (a SYN cookie).
+    pub syn_sent_at: Option<Instant>,
+}
+
+/// Timers that few connections arm.
+#[derive(Debug)]
+struct Others {
     /// What the receiver agent asked for.
     receiver: Instant,
-    reordering: Instant,
     /// A window that comes back takes its next step.
     ramp: Instant,
     /// The turn of the next data segment, for a sender that goes by a rate.
@@ -22,29 +31,42 @@ pub(super) struct Timers {
     persist: Instant,
     probe: Instant,
     keep_alive: Instant,
-    keep_alive_probes: u32,
     time_wait: Instant,
-    /// When our SYN left first; `None` if nobody remembers (a SYN cookie).
-    pub syn_sent_at: Option<Instant>,
+    keep_alive_probes: u32,
 }
 
 impl Default for Timers {
     fn default() -> Self {
         Self {
             retransmission: Instant::MAX,
-            is_probe: false,
             delayed_ack: Instant::MAX,
-            receiver: Instant::MAX,
             reordering: Instant::MAX,
+            is_probe: false,
+            others: None,
+            syn_sent_at: None,
+        }
+    }
+}
+
+impl Default for Others {
+    fn default() -> Self {
+        Self {
+            receiver: Instant::MAX,
             ramp: Instant::MAX,
             pacing: Instant::MAX,
             persist: Instant::MAX,
             probe: Instant::MAX,
             keep_alive: Instant::MAX,
-            keep_alive_probes: 0,
             time_wait: Instant::MAX,
-            syn_sent_at: None,
+            keep_alive_probes: 0,
         }
+    }
+}
+
+impl Others {
+    fn next(&self) -> Instant {
+        let by_parts = self.receiver.min(self.ramp).min(self.pacing).min(self.probe);
+        by_parts.min(self.persist).min(self.keep_alive).min(self.time_wait)
     }
 }
 
@@ -53,19 +75,25 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(75);
 const KEEP_ALIVE_PROBES: u32 = 9;
 
 impl Timers {
+    #[inline]
     pub fn next(&self) -> Option<Instant> {
-        let next = self
-            .retransmission
-            .min(self.delayed_ack)
-            .min(self.receiver)
-            .min(self.reordering)
-            .min(self.ramp)
-            .min(self.pacing)
-            .min(self.persist)
-            .min(self.probe)
-            .min(self.keep_alive)
-            .min(self.time_wait);
+        let next = self.retransmission.min(self.delayed_ack).min(self.reordering);
+        let next = self.others.as_ref().map_or(next, |others| next.min(others.next()));
         (next != Instant::MAX).then_some(next)
+    }
+
+    /// Sets one of the others. What was never armed needs no place to be cancelled in.
+    fn set(&mut self, at: Instant, which: impl FnOnce(&mut Others) -> &mut Instant) {
+        if let Some(others) = &mut self.others {
+            *which(others) = at;
+        } else if at != Instant::MAX {
+            *which(self.others.insert(Box::default())) = at;
+        }
+    }
+
+    /// Takes one of the others if it is due.
+    fn is_due(&mut self, now: Instant, which: impl FnOnce(&mut Others) -> &mut Instant) -> bool {
+        self.others.as_mut().is_some_and(|others| due(which(others), now))
     }
 
     pub fn arm_retransmission(&mut self, at: Instant) {
@@ -90,7 +118,7 @@ impl Timers {
     }
 
     pub fn set_receiver(&mut self, at: Option<Instant>) {
-        self.receiver = at.unwrap_or(Instant::MAX);
+        self.set(at.unwrap_or(Instant::MAX), |others| &mut others.receiver);
     }
 
     pub fn set_reordering(&mut self, at: Option<Instant>) {
@@ -98,36 +126,37 @@ impl Timers {
     }
 
     pub fn set_ramp(&mut self, at: Option<Instant>) {
-        self.ramp = at.unwrap_or(Instant::MAX);
+        self.set(at.unwrap_or(Instant::MAX), |others| &mut others.ramp);
     }
 
     pub fn set_probe(&mut self, at: Option<Instant>) {
-        self.probe = at.unwrap_or(Instant::MAX);
+        self.set(at.unwrap_or(Instant::MAX), |others| &mut others.probe);
     }
 
     pub fn set_pacing(&mut self, at: Instant) {
-        self.pacing = at;
+        self.set(at, |others| &mut others.pacing);
     }
 
     pub fn persist_armed(&self) -> bool {
-        self.persist != Instant::MAX
+        self.others.as_ref().is_some_and(|others| others.persist != Instant::MAX)
     }
 
     pub fn arm_persist(&mut self, at: Instant) {
-        self.persist = at;
+        self.set(at, |others| &mut others.persist);
     }
 
     pub fn cancel_persist(&mut self) {
-        self.persist = Instant::MAX;
+        self.set(Instant::MAX, |others| &mut others.persist);
     }
 
     pub fn touch_keep_alive(&mut self, at: Instant) {
-        self.keep_alive = at;
-        self.keep_alive_probes = 0;
+        let others = self.others.get_or_insert_default();
+        (others.keep_alive, others.keep_alive_probes) = (at, 0);
     }
 
     pub fn start_time_wait(&mut self, at: Instant) {
-        *self = Self { time_wait: at, ..Self::default() };
+        *self = Self::default();
+        self.set(at, |others| &mut others.time_wait);
     }
 }
 
@@ -153,7 +182,7 @@ impl Endpoint {
             self.rcv.ack_now = true;
             self.rcv.quick_acks.on_delay_over();
         }
-        if due(&mut self.timers.receiver, now) {
+        if self.timers.is_due(now, |others| &mut others.receiver) {
             let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
             self.rcv.ack_now |= self.parts.receiver.on_timeout(&view);
             self.timers.set_receiver(self.parts.receiver.poll_timeout());
@@ -163,11 +192,11 @@ impl Endpoint {
             // Nothing was delivered: one segment may leave until the next acknowledgement.
             self.reduce_in_proportion(0, false);
         }
-        if due(&mut self.timers.ramp, now) {
+        if self.timers.is_due(now, |others| &mut others.ramp) {
             self.climb_by_timer(now);
         }
         // What may leave then is asked for by whoever drives the endpoint.
-        due(&mut self.timers.pacing, now);
+        self.timers.is_due(now, |others| &mut others.pacing);
         if due(&mut self.timers.retransmission, now) {
             if self.timers.is_probe {
                 self.snd.due.tail_probe = true;
@@ -176,16 +205,16 @@ impl Endpoint {
                 self.on_retransmission_timeout(now);
             }
         }
-        if due(&mut self.timers.persist, now) {
+        if self.timers.is_due(now, |others| &mut others.persist) {
             self.on_persist_timeout(now);
         }
-        if due(&mut self.timers.probe, now) {
+        if self.timers.is_due(now, |others| &mut others.probe) {
             self.on_probe_timeout(now);
         }
-        if due(&mut self.timers.keep_alive, now) {
+        if self.timers.is_due(now, |others| &mut others.keep_alive) {
             self.on_keep_alive(now);
         }
-        if due(&mut self.timers.time_wait, now) {
+        if self.timers.is_due(now, |others| &mut others.time_wait) {
             self.finish(Closing::Normal);
         }
     }
@@ -199,11 +228,12 @@ impl Endpoint {
     }
 
     fn on_keep_alive(&mut self, now: Instant) {
-        if self.timers.keep_alive_probes >= KEEP_ALIVE_PROBES {
+        let others = self.timers.others.get_or_insert_default();
+        if others.keep_alive_probes >= KEEP_ALIVE_PROBES {
             return self.finish(Closing::TimedOut);
         }
-        self.timers.keep_alive_probes += 1;
-        self.timers.keep_alive = self.snd.rtt.clock().after(now, KEEP_ALIVE_INTERVAL);
+        others.keep_alive_probes += 1;
+        others.keep_alive = self.snd.rtt.clock().after(now, KEEP_ALIVE_INTERVAL);
         self.snd.due.keep_alive = true;
     }
 

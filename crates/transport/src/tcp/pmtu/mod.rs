@@ -8,6 +8,7 @@ use super::record::State;
 use super::Endpoint;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
+use std::sync::Arc;
 
 /// Larger packets are tried again after this long (RFC 1191, 6.3; RFC 8899, 5.1.1: `PMTU_RAISE_TIMER`).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
@@ -39,12 +40,12 @@ pub(super) struct PathMtu {
     /// The largest that arrived since it was last made smaller.
     confirmed: u32,
     /// A router's word that contradicts what has arrived before. It is believed if the connection gets stuck (RFC 5927, 7.2).
-    doubted: Option<Doubted>,
+    doubted: Option<Box<Doubted>>,
     /// More than this is not tried before `raise_at`.
     ceiling: u32,
     /// When everything may be tried again; `None` if there is nothing to gain.
     raise_at: Option<Instant>,
-    probe: Option<Probe>,
+    probe: Option<Box<Probe>>,
     /// Probes of the size under trial that were lost.
     tries: u8,
     /// The next size to try is the ceiling itself.
@@ -127,7 +128,7 @@ impl Endpoint {
             return;
         }
         let path = &self.snd.path_mtu;
-        let probe = path.probe.filter(|probe| probe.start == start);
+        let probe = path.probe.as_ref().filter(|probe| probe.start == start);
         let sent = probe.map_or(self.snd.mss, |probe| probe.size) + path.overhead;
         let mtu = mtu.map_or_else(|| PLATEAUS.into_iter().find(|&size| size < sent).unwrap_or(0), u32::from);
         let floor = FLOOR[PathMtu::family(self.config.ip_header)];
@@ -143,7 +144,7 @@ impl Endpoint {
             return;
         }
         if path.confirmed > size {
-            self.snd.path_mtu.doubted = Some(Doubted { start, size });
+            self.snd.path_mtu.doubted = Some(Box::new(Doubted { start, size }));
             return;
         }
         self.shrink_segments(now, size, size);
@@ -161,7 +162,8 @@ impl Endpoint {
             return;
         }
         self.fast.request = None;
-        self.config.mss = self.config.mss.min(size as u16);
+        let config = Arc::make_mut(&mut self.config);
+        config.mss = config.mss.min(size as u16);
         self.stats.mtu_reductions += 1;
         self.send_syn(now);
     }
@@ -235,23 +237,33 @@ impl Endpoint {
             return len;
         }
         self.stats.mtu_probes += 1;
-        self.snd.path_mtu.probe = Some(Probe { start: self.snd.nxt, size });
+        self.snd.path_mtu.probe = Some(Box::new(Probe { start: self.snd.nxt, size }));
         u64::from(size)
     }
 
     /// Segments of up to `largest` octets have arrived, and everything below `SND.UNA`.
+    #[inline]
     pub(super) fn note_sizes(&mut self, now: Instant, largest: u32) {
-        let una = self.snd.una;
         let path = &mut self.snd.path_mtu;
         path.confirmed = path.confirmed.max(largest);
-        path.doubted = path.doubted.filter(|doubted| doubted.start >= una);
-        let Some(probe) = path.probe else { return };
-        if largest >= probe.size {
+        if path.doubted.is_some() || path.probe.is_some() {
+            self.assess_probe(now, largest);
+        }
+    }
+
+    #[inline(never)]
+    fn assess_probe(&mut self, now: Instant, largest: u32) {
+        let una = self.snd.una;
+        let path = &mut self.snd.path_mtu;
+        path.doubted.take_if(|doubted| doubted.start < una);
+        let Some(probe) = &path.probe else { return };
+        let Probe { start, size } = **probe;
+        if largest >= size {
             path.probe = None;
             path.tries = 0;
-            path.raise_at = if probe.size < path.largest { Some(now + RAISE_AFTER) } else { None };
-            self.set_segment_size(probe.size);
-        } else if una > probe.start {
+            path.raise_at = if size < path.largest { Some(now + RAISE_AFTER) } else { None };
+            self.set_segment_size(size);
+        } else if una > start {
             path.probe_failed(); // it was sent again in pieces, for whatever reason
         }
     }
@@ -259,14 +271,14 @@ impl Endpoint {
     /// Takes the probe out of the segments that are taken for lost, if it is the only one: then its size is to blame and not the network
     /// (RFC 4821, 7.5). With others it proves nothing.
     pub(super) fn excuse_lost_probe(&mut self, found: &mut Vec<usize>) {
-        let Some(probe) = self.snd.path_mtu.probe else { return };
+        let Some(start) = self.snd.path_mtu.probe.as_ref().map(|probe| probe.start) else { return };
         if let [index] = found[..] {
-            if self.snd.board.get(index).start == probe.start {
+            if self.snd.board.get(index).start == start {
                 found.clear();
                 self.snd.path_mtu.probe_failed();
                 self.give_up_probe();
             }
-        } else if found.iter().any(|&index| self.snd.board.get(index).start == probe.start) {
+        } else if found.iter().any(|&index| self.snd.board.get(index).start == start) {
             self.snd.path_mtu.probe = None;
         }
     }

@@ -3,11 +3,11 @@
     tools/virtual_machine.py FOLDER --writable out -- COMMAND...
     tools/virtual_machine.py FOLDER --tests
 
-FOLDER holds kernels as they come out of Debian's packages: ``boot/vmlinuz-VERSION`` beside ``usr/lib/modules/VERSION``
+FOLDER holds kernels as they come out of Debian's packages: ``boot/vmlinuz-VERSION``, ``usr/lib/modules/VERSION``
 (``apt-get download linux-image-VERSION``, then ``dpkg-deb -x linux-image-*.deb FOLDER``). Each of them is started, one
 after the other, and runs the command as root over this machine's files, of which it can change only the folders named
-with ``--writable``. ``--tests`` runs the tests of the kernel part instead and ends with a table of them. The exit status
-is that of the first command that failed.
+with ``--writable``. ``--tests`` runs the tests of the kernel part instead and ends with a table of them. The exit
+status is that of the first command that failed.
 
 By the machine's clock an instruction takes a nanosecond, and nothing else takes any time: one processor, always at the
 same speed. So emulated links keep their time however busy this machine is, and time in which nothing is to be done
@@ -104,9 +104,9 @@ def run(kernel: Kernel, command: str, writable: Sequence[Path], memory: str) -> 
         printed, status = shared / "printed", shared / "status"
         printed.touch()
         script = shared / "script"
-        # What an earlier page of a file is worth nobody knows, so the whole of it is written at once at the end.
         script.write_text(
-            f"{PREPARE}\ncd {shlex.quote(os.getcwd())}\n({command}) >{printed} 2>&1 </dev/null\necho $? >{status}\nsync\n",
+            f"{PREPARE}\ncd {shlex.quote(str(Path.cwd()))}\n"
+            f"({command}) >{printed} 2>&1 </dev/null\necho $? >{status}\nsync\n",
             encoding="utf-8",
         )
         folders = [shared, *(path.resolve() for path in writable)]
@@ -151,13 +151,17 @@ def _follow(file: Path, process: subprocess.Popen[str]) -> None:
 
 def programs() -> list[Path]:
     """The test programs of the kernel part, built."""
-    part = subprocess.run([ROOT / "tools/kernel-part", "bpf"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    part = subprocess.run(
+        [ROOT / "tools/kernel-part", "bpf"], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.split()
     if not part:
         raise SystemExit("error: the kernel part cannot be built here")
     line = ["cargo", "test", "--package", "whyloss-kernel", "--locked", *part, "--no-run", "--message-format=json"]
     built = subprocess.run(line, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     messages = [json.loads(message) for message in built.splitlines() if message.startswith("{")]
-    return [Path(message["executable"]) for message in messages if message.get("executable") and message["profile"]["test"]]
+    return [
+        Path(message["executable"]) for message in messages if message.get("executable") and message["profile"]["test"]
+    ]
 
 
 def tests(kernel: Kernel, chosen: Sequence[Path], memory: str) -> dict[str, int]:
@@ -190,7 +194,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="kernels")
     parser.add_argument("--kernel", action="append", default=[], help="only versions that begin so")
-    parser.add_argument("--writable", action="append", type=Path, default=[], help="a folder that the command may change")
+    parser.add_argument(
+        "--writable", action="append", type=Path, default=[], help="a folder that the command may change"
+    )
     parser.add_argument("--memory", default="3G", help="of a machine")
     parser.add_argument("--tests", action="store_true", help="run the tests of the kernel part")
     parser.add_argument("--only", action="append", default=[], help="of these, programs with this name")

@@ -11,7 +11,7 @@ status is that of the first command that failed.
 
 By the machine's clock an instruction takes a nanosecond, and nothing else takes any time: one processor, always at the
 same speed. So emulated links keep their time however busy this machine is, and time in which nothing is to be done
-passes at once. Reading a file that is not in memory yet may seem to take minutes: a command that measures does it twice.
+passes at once. Reading a file that is not in memory yet may seem to take minutes: what measures does it twice.
 
 Needs qemu-system-x86_64, busybox (static) and virtme-ng, which `make .venv-vm/bin/vng` installs.
 """
@@ -169,7 +169,8 @@ def tests(kernel: Kernel, chosen: Sequence[Path], memory: str) -> dict[str, int]
     crate = ROOT / "crates" / "kernel"
     # What a compiler makes does not depend on the kernel, and takes long there.
     lines = [
-        f"cd {shlex.quote(str(crate))}; export BPF_CLANG=none; {shlex.quote(str(program))} --test-threads=1; echo program {program.stem} $?"
+        f"cd {shlex.quote(str(crate))}; export BPF_CLANG=none; "
+        f"{shlex.quote(str(program))} --test-threads=1; echo program {program.stem} $?"
         for program in chosen
     ]
     with tempfile.TemporaryDirectory(prefix="whyloss-vm-") as name:

@@ -13,7 +13,7 @@ By the machine's clock an instruction takes a nanosecond, and nothing else takes
 same speed. So emulated links keep their time however busy this machine is, and time in which nothing is to be done
 passes at once. Reading a file that is not in memory yet may seem to take minutes: what measures does it twice.
 
-Needs qemu-system-x86_64, busybox (static) and virtme-ng, which `make .venv-vm/bin/vng` installs.
+Needs qemu-system-x86_64, busybox (static) and virtme-ng, which `make .venv-vm/bin/vng` installs (or WHYLOSS_VNG names).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _laid_out(kernel: Kernel) -> Iterator[Path]:
 
 def run(kernel: Kernel, command: str, writable: Sequence[Path], memory: str) -> int:
     """Runs a line of shell in a machine with this kernel; what it prints appears here. Returns its exit status."""
-    vng = need(VNG if VNG.exists() else "vng", "run `make .venv-vm/bin/vng`")
+    vng = need(os.environ.get("WHYLOSS_VNG") or (VNG if VNG.exists() else "vng"), "run `make .venv-vm/bin/vng`")
     need("qemu-system-x86_64", "Debian has it in qemu-system-x86")
     need("busybox", "Debian has it in busybox-static")
     with tempfile.TemporaryDirectory(prefix="whyloss-vm-") as name, _laid_out(kernel) as image:
@@ -192,7 +192,11 @@ def table(found: dict[str, dict[str, int]]) -> str:
 
 def main() -> int:
     """Runs what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        usage="%(prog)s FOLDER [--kernel VERSION] [--writable DIR] [--memory SIZE] (--tests | -- COMMAND...)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("folder", type=Path, help="kernels")
     parser.add_argument("--kernel", action="append", default=[], help="only versions that begin so")
     parser.add_argument(
@@ -201,9 +205,12 @@ def main() -> int:
     parser.add_argument("--memory", default="3G", help="of a machine")
     parser.add_argument("--tests", action="store_true", help="run the tests of the kernel part")
     parser.add_argument("--only", action="append", default=[], help="of these, programs with this name")
-    parser.add_argument("command", nargs="*", help="behind --")
-    chosen = parser.parse_args()
-    if bool(chosen.command) == chosen.tests:
+    own = sys.argv[1:]
+    command: list[str] = []
+    if "--" in own:
+        own, command = own[: own.index("--")], own[own.index("--") + 1 :]
+    chosen = parser.parse_args(own)
+    if bool(command) == chosen.tests:
         parser.error("name a command behind --, or --tests")
     wanted = [
         kernel
@@ -214,7 +221,7 @@ def main() -> int:
         have = ", ".join(kernel.version for kernel in kernels(chosen.folder))
         parser.error(f"--kernel {' '.join(chosen.kernel)}: no such kernel in {chosen.folder}; there are {have}")
     if not chosen.tests:
-        statuses = [run(kernel, shlex.join(chosen.command), chosen.writable, chosen.memory) for kernel in wanted]
+        statuses = [run(kernel, shlex.join(command), chosen.writable, chosen.memory) for kernel in wanted]
         return next((status for status in statuses if status), 0)
     built = [program for program in programs() if not chosen.only or program.stem.rsplit("-", 1)[0] in chosen.only]
     found = {kernel.version: tests(kernel, built, chosen.memory) for kernel in wanted}

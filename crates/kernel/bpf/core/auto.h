@@ -18,7 +18,7 @@
 #define WL_AUTO_PRESSED 3
 #define WL_AUTO_LOOK 128
 // The same after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
-#define WL_AUTO_LOOK_AFTER_LOSS 32
+#define WL_AUTO_LOOK_AFTER_LOSS 16
 #define WL_AUTO_CALM 8
 // Sixteenths of the window that every other round adds while there is no queue, at first and at most: each time they double. The round between shows
 // what came of it.

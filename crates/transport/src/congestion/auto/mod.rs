@@ -59,7 +59,7 @@ impl Build<dyn CongestionControl> for Settings {
 const PRESSED: u32 = 3;
 const LOOK: u32 = 128;
 /// The same after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
-const LOOK_AFTER_LOSS: u32 = 32;
+const LOOK_AFTER_LOSS: u32 = 16;
 const CALM: u32 = 8;
 /// The part of the window that every other round adds while there is no queue, at first and at most: each time it doubles. The round between shows what
 /// came of it.

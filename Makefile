@@ -78,7 +78,7 @@ kernels: $(VENV)-vm/bin/vng ## Run the kernel part's tests on each kernel of the
 kernel-grid: build $(VENV)-vm/bin/vng ## Measure the kernel's controls on a kernel of the folder KERNELS, by a clock that counts instructions (hours); writes docs/what-to-use/kernel-grid.md
 	@test -n "$(KERNELS)" || { echo 'error: name a folder of kernels: make kernel-grid KERNELS=folder; docs/kernel.md says how to fill it' >&2; exit 2; }
 	mkdir -p out
-	$(PYTHON) tools/virtual_machine.py $(KERNELS) --writable out --writable docs/what-to-use -- $(BIN)/python tools/grid.py --kernel
+	$(PYTHON) tools/virtual_machine.py $(KERNELS) --writable out --writable docs/what-to-use -- $(BIN)/python tools/grid.py --kernel --parallel 1
 
 soak: ## Load, unload and kill the kernel part's loader SOAK_ROUNDS times each, under traffic; needs root
 	WHYLOSS_SOAK=$(SOAK_ROUNDS) $(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test lifecycle --test traffic

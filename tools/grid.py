@@ -3,8 +3,8 @@
 Without options it writes the tables of docs/what-to-use/grid.md from what was measured of a part of the grid, which
 docs/what-to-use/grid.json keeps. ``--measure`` first runs what is not there yet, ``--again CONTROL`` a control anew.
 ``--whole`` takes the whole grid (hours), keeps it in out/grid-whole.json, and prints the tables. ``--kernel`` is for
-docs/what-to-use/kernel-grid.md instead: the kernel's controls over emulated links, as root (half an hour). What was
-interrupted goes on where it was.
+docs/what-to-use/kernel-grid.md instead: the kernel's controls over emulated links, as root (an hour; in a virtual
+machine that counts instructions three). What was interrupted goes on where it was.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import re
 import statistics
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,9 @@ from whyloss.sweep import Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from whyloss.stacks import MeasuredRun
+    from whyloss.stacks.measure import Row
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "what-to-use" / "grid.md"
@@ -48,15 +51,15 @@ ALONE = "auto-alone"
 #: What is measured in the kernel, how often, and what a flow sends there at least, in seconds.
 KERNEL_CONTROLS = ("cubic", "bbr", "wl_auto")
 KERNEL_OURS = "wl_auto"
-KERNEL_RUNS = 3
+KERNEL_RUNS = {"one": 3, "five": 3, "beside": 3, "object": 20, "page": 20}
 KERNEL_SECONDS = 6
-#: Cells there between two writes of the record: all controls of a path are in one part.
-KERNEL_PART = 12 * len(KERNEL_CONTROLS)
+#: How long an object or a page may take, in seconds.
+KERNEL_PATIENCE = 60
 #: Mbit/s up to which three times as many are sent at a time.
 KERNEL_SLOW = 10
-#: Rates and round trips there, and those at which a neighbour is harmed or not.
-KERNEL_PAIRS = ((1, 50), (10, 20), (100, 5), (100, 50), (100, 200))
-KERNEL_BESIDE = ((10, 20), (100, 50))
+#: Rates and round trips there, and those at which there are several flows.
+KERNEL_PAIRS = ((10, 20), (1, 50), (100, 50), (100, 5), (100, 200))
+KERNEL_SEVERAL = ((10, 20), (100, 50))
 
 #: Mbit/s, round trips in ms, queues in bandwidth-delay products (5 packets at least), per cent.
 RATES = (1, 10, 100, 1000)
@@ -178,7 +181,7 @@ def paths(coarse: bool) -> Iterator[Place]:
 
 
 def kernel_keys(controls: Sequence[str]) -> Iterator[Key]:
-    """What is measured over emulated links: each takes as long as it says."""
+    """What is measured over emulated links: flows without end take as long as they are watched."""
     errors = [("damage", 0.0, "single"), ("damage", 1.0, "single"), ("damage", 5.0, "single")]
     errors += [("erase", 1.0, "single"), ("damage", 1.0, "bursts")]
     for rate, trip in KERNEL_PAIRS:
@@ -187,9 +190,12 @@ def kernel_keys(controls: Sequence[str]) -> Iterator[Key]:
                 continue  # As the one before.
             for effect, share, pattern in errors:
                 path = Place(rate, trip, queue, effect, share, pattern)
-                yield from ((path, "one", control) for control in controls)
-                if (rate, trip) in KERNEL_BESIDE and (effect, pattern) == ("damage", "single") and share < 5:
-                    yield from ((path, "beside", control) for control in controls)
+                kinds = ["one"]
+                if (effect, pattern) == ("damage", "single") and share < 5:
+                    kinds += ["object", "page"]
+                    if (rate, trip) in KERNEL_SEVERAL:
+                        kinds += ["five", "beside"]
+                yield from ((path, kind, control) for kind in kinds for control in controls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,34 +272,28 @@ class Record:
         from whyloss.stacks import Job, run_jobs
 
         wanted = [key for key in keys if key not in self.cells]
-        # What is fast needs the processor, what is slow only time.
-        parts = [
-            (part[begin : begin + KERNEL_PART], parallel if rate > KERNEL_SLOW else 3 * parallel)
-            for rate in dict.fromkeys(key[0].rate for key in wanted)
-            for part in [[key for key in wanted if key[0].rate == rate]]
-            for begin in range(0, len(part), KERNEL_PART)
-        ]
-        for done, (part, at_a_time) in enumerate(parts):
+        parts = [[key for key in wanted if key[0] == path] for path in dict.fromkeys(key[0] for key in wanted)]
+        for done, part in enumerate(parts):
             jobs = [
-                Job(on_kernel(path, kind), run, "kernel", {"judged": control, "neighbour": "cubic"})
-                for path, kind, control in part
-                for run in range(KERNEL_RUNS)
-            ]
-            with Watch(f"part {done + 1} of {len(parts)}") as watch:
-                outcomes = run_jobs(jobs, ROOT / "out" / "store" / "real", parallel=at_a_time, progress=watch.count)
-            for n, key in enumerate(part):
-                group = outcomes[n * KERNEL_RUNS : (n + 1) * KERNEL_RUNS]
-                # A link that did not keep its time says nothing; where none did, all count and the page says so.
-                kept = [outcome for outcome in group if outcome.valid] or group
-                self.late[key] = sum(not outcome.valid for outcome in group)
-                goodputs = [
-                    [
-                        sum(row.goodput_bps for row in outcome.transfers if row.transfer.split(".")[0] == flow)
-                        for outcome in kept
-                    ]
-                    for flow in ("judged", "neighbour")
+                [
+                    Job(on_kernel(path, kind), run, "kernel", {"judged": control, "neighbour": "cubic"})
+                    for run in range(KERNEL_RUNS[kind])
                 ]
-                self.cells[key] = Cell(goodputs[0], [outcome.mean_wait_ms for outcome in kept], goodputs[1], [])
+                for path, kind, control in part
+            ]
+            # What is fast needs the processor, what is slow only time.
+            at_a_time = parallel if part[0][0].rate > KERNEL_SLOW else 3 * parallel
+            with Watch(f"path {done + 1} of {len(parts)}") as watch:
+                flat = [job for group in jobs for job in group]
+                outcomes = iter(
+                    run_jobs(flat, ROOT / "out" / "store" / "real", parallel=at_a_time, progress=watch.count)
+                )
+            for key, group in zip(part, jobs, strict=True):
+                runs = [next(outcomes) for _ in group]
+                # A link that did not keep its time says nothing; where none did, all count and the page says so.
+                kept = [outcome for outcome in runs if outcome.valid] or runs
+                self.late[key] = sum(not outcome.valid for outcome in runs)
+                self.cells[key] = over_links(kept, short=key[1] in ("object", "page"))
             self.write()
 
 
@@ -303,8 +303,21 @@ def on_kernel(path: Place, kind: str) -> Scenario:
     flows = fields["flow"]
     assert isinstance(flows, list)
     seconds = max(KERNEL_SECONDS, 60 * path.trip / 1000) * (2 if kind == "beside" else 1)
+    if kind in ("object", "page"):
+        seconds = KERNEL_PATIENCE
     plain = [{name: value for name, value in flow.items() if name != "tcp"} for flow in flows]
     return Scenario.parse(BASE).replace({**fields, "flow": plain, "scenario.duration": f"{seconds} s"})
+
+
+def over_links(runs: Sequence[MeasuredRun], *, short: bool) -> Cell:
+    """A cell of runs over emulated links."""
+
+    def rows(run: MeasuredRun, flow: str) -> list[Row]:
+        return [row for row in run.transfers if row.transfer.split(".")[0] == flow]
+
+    goodputs = [[sum(row.goodput_bps for row in rows(run, flow)) for run in runs] for flow in ("judged", "neighbour")]
+    times = [max(_time(asdict(row)) for row in rows(run, "judged")) for run in runs] if short else []
+    return Cell(goodputs[0], [run.mean_wait_ms for run in runs], goodputs[1], times)
 
 
 def reduced(part: Sequence[Key], results: Any) -> dict[Key, Cell]:
@@ -486,17 +499,20 @@ def name(path: Place) -> str:
     return ", ".join(label(path) for label in AXES.values())
 
 
-def on_links(measure: bool, parallel: int, count: int) -> None:
-    """The page of the kernel's controls, after measuring what is missing if asked to."""
+def on_links(measured: Sequence[str], again: Sequence[str], parallel: int, count: int) -> None:
+    """The page of the kernel's controls, after measuring what is missing of some of them."""
     record = Record(KERNEL_PAGE.with_suffix(".json"))
-    if measure:
-        record.measure_kernel(list(kernel_keys(KERNEL_CONTROLS)), parallel)
-    if record.cells:
-        late, none = sum(record.late.values()), sum(n == KERNEL_RUNS for n in record.late.values())
-        runs = (
-            f"{KERNEL_RUNS * len(record.cells)} transfers. {late} went over links that did not keep their time\n"
-            f"and do not count, but for {none} cells in which none did."
-        )
+    record.cells = {key: cell for key, cell in record.cells.items() if key[2] not in again}
+    record.late = {key: late for key, late in record.late.items() if key[2] not in again}
+    if measured:
+        record.measure_kernel(list(kernel_keys(measured)), parallel)
+    if any(key[2] == KERNEL_OURS for key in record.cells):
+        sent = sum(KERNEL_RUNS[kind] for _, kind, _ in record.cells)
+        late = sum(record.late.values())
+        none = sum(n == KERNEL_RUNS[kind] for (_, kind, _), n in record.late.items())
+        runs = f"Of {sent:,} transfers and pages "
+        runs += f"{late} went over links that did not keep their time" if late else "all went over links that kept time"
+        runs += f"\nand do not count, but for {none} cells in which none did." if late else "."
         files.write(KERNEL_PAGE, page(KERNEL_PAGE, record.cells, [KERNEL_OURS], count, runs))
 
 
@@ -505,10 +521,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure", action="store_true", help="run what the record does not have")
     parser.add_argument("--whole", action="store_true", help="the whole grid instead of a part of it")
+    every = list(dict.fromkeys([*CONTROLS, *KERNEL_CONTROLS]))
+    parser.add_argument("--again", action="append", default=[], choices=every, help="measure this control anew")
     parser.add_argument(
-        "--again", action="append", default=[], choices=list(CONTROLS), help="measure this control anew"
+        "--only", action="append", choices=every, help="judge this control; with --kernel: measure this one"
     )
-    parser.add_argument("--only", action="append", choices=list(CONTROLS), help="judge this control")
     parser.add_argument("--kind", action="append", choices=KINDS, help="measure this kind")
     parser.add_argument("--worst", type=int, default=5, help="cells to show for each target")
     parser.add_argument("--threads", type=int, help="runs at a time")
@@ -527,8 +544,11 @@ def main() -> None:
         many = {kind: LONG_RUNS if kind in KINDS[:3] else SHORT_RUNS for kind in KINDS}
         record.measure(keys, many if chosen.whole else few, chosen.threads)
     if not chosen.whole:
+        if chosen.kernel:
+            on_links(chosen.only or KERNEL_CONTROLS, chosen.again, chosen.parallel, chosen.worst)
+            return
         files.write(PAGE, page(PAGE, record.cells, judged, chosen.worst))
-        on_links(chosen.kernel, chosen.parallel, chosen.worst)
+        on_links([], [], chosen.parallel, chosen.worst)
         return
     for control in judged:
         cells = judging(record.cells, control)

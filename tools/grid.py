@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "what-to-use" / "grid.md"
 KERNEL_PAGE = PAGE.with_name("kernel-grid.md")
+README = ROOT / "README.md"
 #: Tables stand between ``<!-- grid: NAME -->`` and ``<!-- grid: end -->``.
-BLOCK = re.compile(r"(<!-- grid: (targets|misses|cells) -->\n).*?(<!-- grid: end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- grid: (targets|misses|cells|summary) -->\n).*?(<!-- grid: end -->)", re.DOTALL)
 
 #: What each control is made of in the engine; names are the kernel's where it has the same.
 CONTROLS: dict[str, dict[str, object]] = {
@@ -58,7 +59,7 @@ KERNEL_PATIENCE = 60
 #: Mbit/s up to which three times as many are sent at a time.
 KERNEL_SLOW = 10
 #: Rates and round trips there, and those at which there are several flows.
-KERNEL_PAIRS = ((10, 20), (1, 50), (100, 50), (100, 5), (100, 200))
+KERNEL_PAIRS = ((10, 20), (1, 50), (100, 50), (10, 200), (100, 5))
 KERNEL_SEVERAL = ((10, 20), (100, 50))
 
 #: Mbit/s, round trips in ms, queues in bandwidth-delay products (5 packets at least), per cent.
@@ -477,6 +478,19 @@ def each(cells: dict[Key, Cell], ours: str) -> list[str]:
     return lines
 
 
+def brief(cells: dict[Key, Cell], controls: Sequence[str]) -> str:
+    """The share of each link that one flow carries, with the longest queue measured."""
+    names = " | ".join(f"`{control}`" for control in controls)
+    lines = [f"| link | packets damaged | {names} |", "|---|---:|" + "---:|" * len(controls)]
+    for rate, trip in KERNEL_PAIRS:
+        queues = [path.queue for path, _, _ in cells if (path.rate, path.trip) == (rate, trip)]
+        for queue, share in ((max(queues), share) for share in (0.0, 1.0, 5.0) if queues):
+            at = Place(rate, trip, queue, "damage", share, "single")
+            carried = (statistics.fmean(cells[at, "one", control].goodput) / rate / 1e4 for control in controls)
+            lines.append(f"| {rate} Mbit/s, {trip} ms | {share:g} % | {' | '.join(f'{of:.0f} %' for of in carried)} |")
+    return "\n".join(lines)
+
+
 def page(file: Path, cells: dict[Key, Cell], controls: Sequence[str], count: int, runs: str = "") -> str:
     """The page with its tables, which say most of the first control, and what there is to say of the runs."""
     ours = controls[0]
@@ -486,6 +500,11 @@ def page(file: Path, cells: dict[Key, Cell], controls: Sequence[str], count: int
         "misses": "\n".join(worst(judging(cells, ours), ours, count)),
         "cells": "\n".join(each(judging(cells, ours), ours)),
     }
+    return filled(file, tables)
+
+
+def filled(file: Path, tables: dict[str, str]) -> str:
+    """The page with its blocks filled."""
     return BLOCK.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", file.read_text(encoding="utf-8"))
 
 
@@ -514,6 +533,7 @@ def on_links(measured: Sequence[str], again: Sequence[str], parallel: int, count
         runs += f"{late} went over links that did not keep their time" if late else "all went over links that kept time"
         runs += f"\nand do not count, but for {none} cells in which none did." if late else "."
         files.write(KERNEL_PAGE, page(KERNEL_PAGE, record.cells, [KERNEL_OURS], count, runs))
+        files.write(README, filled(README, {"summary": brief(judging(record.cells, KERNEL_OURS), KERNEL_CONTROLS)}))
 
 
 def main() -> None:

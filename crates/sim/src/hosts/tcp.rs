@@ -33,8 +33,6 @@ pub(crate) struct TcpSocket {
     link: Option<Turns>,
     /// Octets that were in order at the last look.
     delivered: u64,
-    /// Octets read by the application.
-    read: u64,
     /// Octets that reached the application with another value than they were sent with.
     pub corrupted: u64,
 }
@@ -75,10 +73,13 @@ impl TcpSocket {
         if opens.is_none() {
             tcp.handle(Instant::ZERO, Input::Command(Command::Listen));
         }
+        if striped.is_none() {
+            tcp.skim();
+        }
         let (armed, opening) = opens.map_or((NEVER, None), |(at, opening)| (at.as_nanos(), Some(opening)));
         let link = (tcp.wants_link() && !outages.is_empty()).then(|| Turns::new(outages));
         let mut socket =
-            Self { tcp, armed, opening, striped, ends: false, feeding: false, link, delivered: 0, read: 0, corrupted: 0 };
+            Self { tcp, armed, opening, striped, ends: false, feeding: false, link, delivered: 0, corrupted: 0 };
         socket.tell_forecast(Instant::ZERO);
         socket
     }
@@ -166,6 +167,7 @@ impl TcpSocket {
 
     /// Sees to it that a timer event comes in time. One that comes too early is found out when it comes: acknowledgements put the
     /// timer off all the time, and moving its event as often would cost more.
+    #[inline]
     fn arm(&mut self, end: EndpointId, net: &mut Network) {
         let turn = self.link.as_ref().and_then(Turns::next).map_or(NEVER, Instant::as_nanos);
         let due = self.tcp.poll_timeout().map_or(NEVER, Instant::as_nanos).min(turn).max(net.now);
@@ -255,7 +257,10 @@ impl TcpSocket {
 
     /// The application at the receiving end reads what is in order.
     fn receive(&mut self, end: EndpointId, flows: &mut Flows, now: Instant) {
-        while let Some(piece) = self.tcp.read(now, usize::MAX) {
+        self.delivered = self.tcp.stats().octets_delivered;
+        while self.tcp.readable() > 0 {
+            let position = self.delivered - self.tcp.readable();
+            let Some(piece) = self.tcp.read(now, usize::MAX) else { break };
             if let Some((file, connection)) = self.striped {
                 let mut at = 0;
                 let stripes = &mut flows.files[file.index()].stripes;
@@ -264,11 +269,9 @@ impl TcpSocket {
                     at += len;
                 });
             } else {
-                self.corrupted += mismatches(&piece, 0, piece.len() as u64, self.read);
+                self.corrupted += mismatches(&piece, 0, piece.len() as u64, position);
             }
-            self.read += piece.len() as u64;
         }
-        self.delivered = self.tcp.stats().octets_delivered;
         let flow = flows.of(end);
         flow.note_data(self.delivered, now);
         let file = flow.file;

@@ -18,7 +18,7 @@ use whyloss_transport::{Instant, Payload, Segment};
 
 impl Network {
     /// A TCP endpoint sends a segment.
-    #[inline]
+    #[inline(never)]
     pub fn send(&mut self, from: EndpointId, segment: Segment) {
         let egress = &mut self.egress[from.index()];
         egress.position = segment.seq.near(egress.position);
@@ -47,7 +47,8 @@ impl Network {
     }
 
     /// A packet goes to its first link, after the host's overhead.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each packet comes here, and there is little to do")]
     fn egress(&mut self, from: EndpointId, packet: PacketId, octets: u32) {
         if self.log.is_some() {
             self.log_sent(&packet, false);
@@ -62,7 +63,7 @@ impl Network {
             overhead.waiting.push_back((event, packet, octets));
         } else {
             let (exit, host) = (egress.exit, egress.route.hosts[1]);
-            self.enqueue(exit, Load { packet, host, octets });
+            self.enqueue_at::<false>(exit, Load { packet, host, octets });
         }
     }
 

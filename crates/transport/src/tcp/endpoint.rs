@@ -167,6 +167,18 @@ impl Endpoint {
         Some(piece)
     }
 
+    /// From now on, for a driver that [reads](Self::read) whatever comes at once: data that arrives in order and is what the synthetic
+    /// stream has at its place counts as read, and nothing is told of it. What differs waits to be read, with an event.
+    pub fn skim(&mut self) {
+        self.rcv.skims = true;
+    }
+
+    /// Octets in order that wait to be read.
+    #[inline]
+    pub fn readable(&self) -> u64 {
+        self.rcv.assembler.unread()
+    }
+
     /// How many octets [`Command::Send`] would take now.
     pub fn send_space(&self) -> u64 {
         if self.snd.closing {

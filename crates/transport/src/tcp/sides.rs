@@ -243,6 +243,8 @@ pub(super) struct Receiver {
     pub fin_received: bool,
     /// The application reads no more.
     pub deaf: bool,
+    /// It reads at once, and need not be shown what it expects.
+    pub skims: bool,
     /// Window scale that we announced (RFC 7323).
     pub shift: u8,
     /// Both sides scale their windows.

@@ -9,7 +9,7 @@ use crate::outage::{Downtime, Turns};
 use crate::record::TimeoutRow;
 use std::sync::Arc;
 use whyloss_transport::receiver::LinkHint;
-use whyloss_transport::tcp::{self, Config, State};
+use whyloss_transport::tcp::{self, State};
 use whyloss_transport::{Command, Duration, Endpoint, Input, Instant, Payload, Ports};
 
 /// When a timer event is due that nobody waits for.
@@ -67,9 +67,13 @@ impl TcpSocket {
     /// The connection of `waiting`.
     pub fn new(waiting: Waiting) -> Self {
         let Waiting { end, nonce_key, clock_phase, ports, opens, striped, outages } = waiting;
-        // The application reads at once all the same, but it looks at what it reads.
-        let config = Config { nonce_key, clock_phase, auto_read: false, ..Arc::unwrap_or_clone(end.config) };
+        let mut config = end.config;
+        if config.auto_read {
+            // The application reads at once all the same, but it looks at what it reads.
+            Arc::make_mut(&mut config).auto_read = false;
+        }
         let mut tcp = Endpoint::new(config, end.parts, ports);
+        tcp.individualise(nonce_key, clock_phase);
         if opens.is_none() {
             tcp.handle(Instant::ZERO, Input::Command(Command::Listen));
         }

@@ -600,7 +600,7 @@ impl Endpoint {
 
     /// A number that only who knows the key of the nonces can foresee, and that tells nothing of it.
     pub(super) fn chance(&self) -> u64 {
-        let mut hasher = SipHasher13::new_with_keys(self.config.nonce_key, u64::MAX);
+        let mut hasher = SipHasher13::new_with_keys(self.nonce_key, u64::MAX);
         hasher.write_u16(self.ports.local);
         hasher.write_u16(self.ports.remote);
         hasher.finish()
@@ -609,7 +609,7 @@ impl Endpoint {
     /// The nonce of a transmission: a keyed hash of where and the how-manieth it is.
     pub(super) fn nonce(&self, start: u64, transmission: u32) -> u32 {
         let mut hasher =
-            SipHasher13::new_with_keys(self.config.nonce_key, u64::from(self.ports.local) << 16 | u64::from(self.ports.remote));
+            SipHasher13::new_with_keys(self.nonce_key, u64::from(self.ports.local) << 16 | u64::from(self.ports.remote));
         hasher.write_u64(start);
         hasher.write_u32(transmission);
         hasher.finish() as u32

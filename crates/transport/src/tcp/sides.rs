@@ -116,6 +116,13 @@ pub(super) struct Due {
     pub keep_alive: bool,
 }
 
+impl Due {
+    /// Whether there is anything.
+    pub const fn any(&self) -> bool {
+        self.head | self.tail_probe | self.window_probe | self.keep_alive
+    }
+}
+
 /// The peer has closed its window.
 #[derive(Debug, Default)]
 pub(super) struct Persist {

@@ -60,6 +60,17 @@ impl Event {
         (self.0 >> 64) as u64
     }
 
+    /// The direction of a link that it concerns, as nearly all do; of them the kind is 0.
+    #[inline]
+    pub const fn direction(self) -> Option<DirectionId> {
+        let low = self.0 as u32 & ((1 << TARGET_BITS) - 1);
+        if low < 1 << INDEX_BITS {
+            Some(DirectionId::new(low as usize))
+        } else {
+            None
+        }
+    }
+
     pub const fn target(self) -> Target {
         let low = self.0 as u32;
         let index = (low & ((1 << INDEX_BITS) - 1)) as usize;

@@ -171,7 +171,8 @@ impl TcpSocket {
 
     /// Sees to it that a timer event comes in time. One that comes too early is found out when it comes: acknowledgements put the
     /// timer off all the time, and moving its event as often would cost more.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each segment comes here, and there is little to do")]
     fn arm(&mut self, end: EndpointId, net: &mut Network) {
         let turn = self.link.as_ref().and_then(Turns::next).map_or(NEVER, Instant::as_nanos);
         let due = self.tcp.poll_timeout().map_or(NEVER, Instant::as_nanos).min(turn).max(net.now);

@@ -187,6 +187,7 @@ impl Network {
     }
 
     /// The event of a link direction: on a wire its first packet arrives at the end. Returns the packet that is to be delivered.
+    #[inline]
     pub fn handle_direction(&mut self, direction: DirectionId) -> Option<PacketId> {
         let link = &mut self.directions[direction.index()];
         let Line::Wire(wire) = &mut link.line else { return self.handle_varying(direction) };

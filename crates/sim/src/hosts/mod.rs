@@ -84,7 +84,7 @@ impl Hosts {
         let Socket::Tcp(socket) = socket else { return self.deliver_as_sent(net, id, false) };
         socket.tcp.handle(Instant::from_nanos(net.now), Input::Segment(&packet.segment, Integrity::Intact));
         net.complete(id, false);
-        socket.pump(to, &mut self.flows, net);
+        socket.pump_inline(to, &mut self.flows, net);
     }
 
     /// A packet of a transport of datagrams whose checksum holds. If damage to it went `unnoticed`, it counts as what was sent.

@@ -183,8 +183,15 @@ impl TcpSocket {
         }
     }
 
-    /// Lets the socket do what it has to do after a segment, a timer or a command.
+    /// Lets the socket do what it has to do after a timer or a command.
     pub fn pump(&mut self, end: EndpointId, flows: &mut Flows, net: &mut Network) {
+        self.pump_inline(end, flows, net);
+    }
+
+    /// The same after a segment.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each packet that arrives comes here")]
+    pub fn pump_inline(&mut self, end: EndpointId, flows: &mut Flows, net: &mut Network) {
         let now = Instant::from_nanos(net.now);
         if end.way() == Way::Reverse && self.tcp.stats().octets_delivered != self.delivered {
             self.receive(end, flows, now);

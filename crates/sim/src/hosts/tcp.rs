@@ -267,22 +267,13 @@ impl TcpSocket {
         }
     }
 
-    /// The application at the receiving end reads what is in order.
+    /// The application at the receiving end has more in order.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "all data comes here, and mostly there is little to do")]
     fn receive(&mut self, end: EndpointId, flows: &mut Flows, now: Instant) {
         self.delivered = self.tcp.stats().octets_delivered;
-        while self.tcp.readable() > 0 {
-            let position = self.delivered - self.tcp.readable();
-            let Some(piece) = self.tcp.read(now, usize::MAX) else { break };
-            if let Some((file, connection)) = self.striped {
-                let mut at = 0;
-                let stripes = &mut flows.files[file.index()].stripes;
-                stripes.deliver(connection, piece.len() as u64, |len, position| {
-                    self.corrupted += mismatches(&piece, at, len, position);
-                    at += len;
-                });
-            } else {
-                self.corrupted += mismatches(&piece, 0, piece.len() as u64, position);
-            }
+        if self.tcp.readable() > 0 {
+            self.read(flows, now);
         }
         let flow = flows.of(end);
         flow.note_data(self.delivered, now);
@@ -295,6 +286,25 @@ impl TcpSocket {
             if file.stripes.complete() && file.finished.is_none() {
                 file.finished = Some(now);
                 flows.transfers_over += 1;
+            }
+        }
+    }
+
+    /// It reads what it was not known to expect.
+    #[inline(never)]
+    fn read(&mut self, flows: &mut Flows, now: Instant) {
+        while self.tcp.readable() > 0 {
+            let position = self.delivered - self.tcp.readable();
+            let Some(piece) = self.tcp.read(now, usize::MAX) else { break };
+            if let Some((file, connection)) = self.striped {
+                let mut at = 0;
+                let stripes = &mut flows.files[file.index()].stripes;
+                stripes.deliver(connection, piece.len() as u64, |len, position| {
+                    self.corrupted += mismatches(&piece, at, len, position);
+                    at += len;
+                });
+            } else {
+                self.corrupted += mismatches(&piece, 0, piece.len() as u64, position);
             }
         }
     }

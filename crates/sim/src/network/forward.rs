@@ -1,8 +1,8 @@
 //! From an endpoint over links and routers to a host.
 
 use super::touch::TOGETHER;
-use super::{Network, Place};
-use crate::address::{DirectionId, EndpointId, HostId, Way};
+use super::Network;
+use crate::address::{DirectionId, EndpointId, HostId, Place, Way};
 use crate::capture::Point;
 use crate::channel::ChannelOutcome;
 use crate::direction::{Direction, Line};
@@ -180,7 +180,7 @@ impl Network {
     /// A queue, or what stands before it, drops a packet.
     #[cold]
     fn drop_from_queue(&mut self, direction: DirectionId, packet: PacketId, cause: Cause) {
-        if let Place::Assisted(router) = self.places[direction.peer().index()] {
+        if let Place::Assisted(router) = self.directions[direction.peer().index()].place {
             self.tell_agents(router, direction, &packet);
         }
         self.lose(direction, packet, cause);
@@ -291,14 +291,15 @@ impl Network {
         if self.watch.is_some() {
             self.watch_pass(direction, Point::Exit, &packet);
         }
-        let traffic = &mut self.directions[direction.index()].traffic;
+        let Direction { traffic, place, .. } = &mut self.directions[direction.index()];
+        let place = *place;
         traffic.delivered += 1;
         traffic.delivered_octets += u64::from(octets);
         let count = traffic.delivered;
         if packet.is_damaged() {
             (packet, host) = self.inspect(direction, packet)?;
         }
-        match self.places[direction.index()] {
+        match place {
             Place::Host(_) if self.ingress.is_empty() => Some(packet),
             Place::Host(host) => self.ingress(direction, host, packet),
             Place::Router(node) => {

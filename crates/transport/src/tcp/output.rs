@@ -234,7 +234,8 @@ impl Endpoint {
     }
 
     /// How many octets that were never sent may leave now; 0 if a FIN leaves without any.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "it has one place, which each new segment passes")]
     fn new_to_send(&mut self, now: Instant) -> Option<u32> {
         if self.snd.unsent() == 0 {
             let fin_due = self.snd.closing && !self.snd.fin_sent;

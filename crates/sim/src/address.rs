@@ -72,6 +72,15 @@ number!(
     pub(crate) TransmissionId, pub(crate)
 );
 
+/// Where a link direction leads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    Host(HostId),
+    Router(NodeId),
+    /// A router with agents.
+    Assisted(AssistedId),
+}
+
 /// A direction of a link or of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Way {

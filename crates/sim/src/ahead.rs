@@ -4,11 +4,11 @@
 //! packet, the socket, the link that is next. The events that come next are known. Taking the steps of many of them side by side, before
 //! they are due, waits once for all. This reads, and changes nothing.
 
-use crate::address::{DirectionId, EndpointId};
-use crate::direction::Line;
+use crate::address::{DirectionId, EndpointId, Place};
+use crate::direction::{Direction, Line};
 use crate::events::{Event, Target};
 use crate::hosts::{Hosts, Socket};
-use crate::network::{Network, Place};
+use crate::network::Network;
 use std::hint::black_box;
 
 /// In smaller networks everything is in the cache anyway.
@@ -54,9 +54,9 @@ impl Lookahead {
             }
         }
         for id in directions() {
-            let Line::Wire(wire) = &net.directions[id.index()].line else { continue };
+            let Direction { line: Line::Wire(wire), place, .. } = &net.directions[id.index()] else { continue };
             let Some(entry) = wire.next() else { continue };
-            match net.places[id.index()] {
+            match *place {
                 Place::Router(node) => exits.extend(net.routes.next(node, entry.host())),
                 Place::Host(_) => {
                     let packet = net.packets.get(&entry.packet);

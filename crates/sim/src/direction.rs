@@ -1,10 +1,10 @@
 //! One direction of a link, wire or radio: what crosses it, and what its channel does to that.
 
+use crate::address::{HostId, Place};
 use crate::channel::Channel;
 use crate::error::BuildError;
 use crate::hop::Hop;
 use crate::link::{Load, Wire};
-use crate::meter::Meter;
 use crate::packet::{PacketId, PacketStore};
 use crate::policer::Bucket;
 use crate::queue::{Decision, Found, Manager};
@@ -24,8 +24,8 @@ pub(crate) struct Direction {
     pub policer: Option<Box<Bucket>>,
     /// What its queue does beside dropping at the tail.
     pub manager: Option<Box<Manager>>,
-    /// How often its channel damages or erases, if someone wants to know.
-    pub meter: Option<Box<Meter>>,
+    /// Where it leads, which whoever builds a network says.
+    pub place: Place,
     pub line: Line,
     pub traffic: Traffic,
 }
@@ -110,7 +110,7 @@ impl Direction {
 
     /// A direction that nothing has crossed yet.
     pub fn new(channel: Channel, line: Line) -> Self {
-        Self { traffic: Traffic::default(), channel, line, meter: None, policer: None, manager: None }
+        Self { traffic: Traffic::default(), channel, line, place: Place::Host(HostId::new(0)), policer: None, manager: None }
     }
 
     /// Whether anything decides on packets before they come to the queue.

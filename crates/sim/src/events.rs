@@ -60,6 +60,17 @@ impl Event {
         (self.0 >> 64) as u64
     }
 
+    /// The direction of a link that it concerns, as nearly all do; of them the kind is 0.
+    #[inline]
+    pub const fn direction(self) -> Option<DirectionId> {
+        let low = self.0 as u32 & ((1 << TARGET_BITS) - 1);
+        if low < 1 << INDEX_BITS {
+            Some(DirectionId::new(low as usize))
+        } else {
+            None
+        }
+    }
+
     pub const fn target(self) -> Target {
         let low = self.0 as u32;
         let index = (low & ((1 << INDEX_BITS) - 1)) as usize;
@@ -77,7 +88,7 @@ impl Event {
 }
 
 /// The width of the finest slots: 2^12 ns. Between one and ten events fall into one where many flows keep a fast link busy.
-const FINEST_BITS: u32 = 12;
+const FINEST_BITS: u32 = 13;
 /// Each level has 2^6 slots, as many as a machine word has bits.
 const LEVEL_BITS: u32 = 6;
 const SLOTS: usize = 1 << LEVEL_BITS;

@@ -175,7 +175,8 @@ pub(crate) trait PacketStore {
 pub(crate) struct Packets(Slots<Packet>);
 
 impl Packets {
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each packet comes here, and a call would copy its segment once more")]
     pub fn insert(&mut self, segment: Segment, sent_at: Instant, origin: EndpointId, octets: u32) -> PacketId {
         if let Some(id) = self.0.reuse() {
             // Field by field, so that the segment is copied once.

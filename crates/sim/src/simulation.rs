@@ -8,6 +8,7 @@ use crate::fates::{LossWatch, NoticedLoss};
 use crate::finish;
 use crate::hosts::Hosts;
 use crate::network::Network;
+use crate::packet::PacketId;
 use crate::record::{FlowSample, LinkSample, Records, Settled};
 use crate::settle::Settling;
 use crate::smoothness::Bins;
@@ -181,22 +182,12 @@ impl Simulation {
             let Some(event) = net.events.take_before(horizon) else { return Pause::Horizon };
             net.now = event.at();
             *events += 1;
-            match event.target() {
-                Target::Direction(direction) => {
-                    if let Some(packet) = net.handle_direction(direction) {
-                        hosts.deliver(net, packet);
-                    }
-                }
-                Target::Timer(endpoint) => hosts.handle_timer(net, endpoint),
-                Target::Source(source) => hosts.handle_source(net, source),
-                Target::Egress(endpoint) => net.handle_egress(endpoint),
-                Target::Router(router) => net.handle_router(router),
-                Target::Moves => net.handle_moves(),
-                Target::Station(_) | Target::Transmission(_) => {
-                    if let Some(packet) = net.handle_air(event.target()) {
-                        hosts.deliver(net, packet);
-                    }
-                }
+            let arrived = match event.direction() {
+                Some(direction) => net.handle_direction(direction),
+                None => Self::handle_other(net, hosts, event.target()),
+            };
+            if let Some(packet) = arrived {
+                hosts.deliver(net, packet);
             }
             if !net.fates.is_empty() {
                 for (sender, fate) in net.fates.drain(..) {
@@ -205,6 +196,21 @@ impl Simulation {
             }
         }
         Pause::Stretch
+    }
+
+    /// Handles an event that concerns no direction of a link. Returns the packet that is to be delivered.
+    #[inline(never)]
+    fn handle_other(net: &mut Network, hosts: &mut Hosts, target: Target) -> Option<PacketId> {
+        match target {
+            Target::Station(_) | Target::Transmission(_) => return net.handle_air(target),
+            Target::Timer(endpoint) => hosts.handle_timer(net, endpoint),
+            Target::Source(source) => hosts.handle_source(net, source),
+            Target::Egress(endpoint) => net.handle_egress(endpoint),
+            Target::Router(router) => net.handle_router(router),
+            Target::Moves => net.handle_moves(),
+            Target::Direction(_) => {}
+        }
+        None
     }
 
     /// Looks at every flow and queue, at the time of the next sample and before any event of that time.

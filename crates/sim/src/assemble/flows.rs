@@ -1,12 +1,12 @@
 //! Flows: the ends of connections, what gives them data, and who takes it.
 
 use super::{unfit, Assembly};
-use crate::address::{EndpointId, FileId, FlowId, HostId, NodeId, SourceId, Way};
+use crate::address::{EndpointId, FileId, FlowId, HostId, NodeId, Place, SourceId, Way};
 use crate::build::{Amount, CbrFlow, DatagramFlow, End, FlowSpec, StripedTransfer, Supply, TcpFlow};
 use crate::error::BuildError;
 use crate::events::{Event, Target};
 use crate::hosts::{DatagramSocket, FileState, FlowState, Opening, Socket, Source, Waiting};
-use crate::network::{Egress, Overhead, Place, Protocol};
+use crate::network::{Egress, Overhead, Protocol};
 use crate::octets::{Route, DATAGRAM_HEADERS};
 use crate::pacing::{Pacing, Rhythm};
 use crate::playback::{Playback, Player};
@@ -127,7 +127,7 @@ impl Assembly {
     fn reaches(&self, mut node: NodeId, host: HostId) -> bool {
         for _ in 0..=self.node_names.len() {
             let Some(direction) = self.net.routes.next(node, host) else { return false };
-            match self.net.places[direction.index()] {
+            match self.net.directions[direction.index()].place {
                 Place::Router(next) => node = next,
                 Place::Assisted(router) => node = self.net.assisted[router.index()].node,
                 Place::Host(end) => return end == host,

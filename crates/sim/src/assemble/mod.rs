@@ -2,7 +2,7 @@
 
 mod flows;
 
-use crate::address::{AssistedId, DirectionId, EndpointId, HostId, LinkId, NodeId, StationId, Way};
+use crate::address::{AssistedId, DirectionId, EndpointId, HostId, LinkId, NodeId, Place, StationId, Way};
 use crate::ahead::Lookahead;
 use crate::build::{Air, Builder, FlowSpec, InputSpec, LineSpec, LinkEnds, NodeSpec};
 use crate::capture::{CaptureSpec, Point, Taps, Vantage};
@@ -15,7 +15,7 @@ use crate::hosts::Hosts;
 use crate::meter::Meter;
 use crate::middlebox::{Assisted, Attached, Middlebox};
 use crate::moves::{self, Move};
-use crate::network::{Moves, Network, PacketLog, Place};
+use crate::network::{Moves, Network, PacketLog};
 use crate::octets::MAX_HOSTS;
 use crate::outage::{Downtime, Turns};
 use crate::radio::{ChannelScope, RadioSpec};
@@ -185,7 +185,6 @@ impl Assembly {
         let first_stations: Vec<_> = airs.iter().map(|air| self.air(air)).collect::<Result<_, _>>()?;
         let mut names = LinkNames::default();
         self.net.directions.reserve_exact(2 * links.len());
-        self.net.places.reserve_exact(2 * links.len());
         self.outages.reserve_exact(2 * links.len());
         self.link_names.reserve_exact(2 * links.len());
         for link in links {
@@ -209,8 +208,8 @@ impl Assembly {
                         Direction::new(channel, Line::Air(Hop::new(station(from), station(to))))
                     }
                 };
-                self.net.directions.push(direction);
-                self.net.places.push(self.host_ids[to.index()].map_or(Place::Router(to), Place::Host));
+                let place = self.host_ids[to.index()].map_or(Place::Router(to), Place::Host);
+                self.net.directions.push(Direction { place, ..direction });
                 self.outages.push(match &link.line {
                     LineSpec::Wire(specs) => Downtime::new(&specs[way.index()].outage, self.seed, self.run, &name),
                     LineSpec::Air(_) => Downtime::default(),
@@ -279,7 +278,7 @@ impl Assembly {
             .map_err(|error| BuildError::Middlebox { item: item.clone(), error })?;
         if let Some(window) = attached.agent.meter() {
             for direction in [outgoing, outgoing.peer()] {
-                self.net.directions[direction.index()].meter.get_or_insert_with(|| Box::new(Meter::new(window)));
+                self.net.meters.entry(direction).or_insert_with(|| Meter::new(window));
             }
         }
         let assisted = &mut self.net.assisted;
@@ -289,9 +288,9 @@ impl Assembly {
         }
         assisted.push(Assisted { node: at, agents: vec![attached], armed: u64::MAX });
         let router = Place::Assisted(AssistedId::new(assisted.len() - 1));
-        for place in &mut self.net.places {
-            if matches!(place, Place::Router(node) if *node == at) {
-                *place = router;
+        for direction in &mut self.net.directions {
+            if matches!(direction.place, Place::Router(node) if node == at) {
+                direction.place = router;
             }
         }
         Ok(())

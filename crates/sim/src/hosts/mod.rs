@@ -38,6 +38,7 @@ pub(crate) enum Socket {
 
 impl Socket {
     /// Something happens to the socket: if it has waited, its connection is made.
+    #[inline(never)]
     fn wake(&mut self) -> &mut Self {
         if matches!(self, Self::Waiting(_)) {
             if let Self::Waiting(waiting) = std::mem::replace(self, Self::Udp) {
@@ -69,36 +70,25 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     /// Delivers a packet that has arrived at a host.
+    #[inline]
     pub fn deliver(&mut self, net: &mut Network, id: PacketId) {
         if id.is_damaged() {
-            self.deliver_damaged(net, id);
-            return;
+            return self.deliver_damaged(net, id);
         }
-        let packet = net.packets.get_mut(&id);
+        let packet = net.packets.get(&id);
         let to = packet.origin.peer();
-        let now = Instant::from_nanos(net.now);
-        match &mut self.sockets[to.index()] {
-            Socket::Tcp(socket) => {
-                socket.tcp.handle(now, Input::Segment(&packet.segment, Integrity::Intact));
-                net.complete(id, false);
-                socket.pump(to, &mut self.flows, net);
-            }
-            Socket::Datagrams(socket) => {
-                if let Some(datagram) = packet.datagram.take() {
-                    socket.end.on_packet(now, &datagram);
-                }
-                net.complete(id, false);
-                socket.pump(to, &mut self.flows, net, None);
-            }
-            Socket::Udp => self.deliver_datagram(net, id, false),
-            waiting @ Socket::Waiting(_) => {
-                waiting.wake();
-                self.deliver(net, id);
-            }
+        let mut socket = &mut self.sockets[to.index()];
+        if !matches!(socket, Socket::Tcp(_)) {
+            socket = socket.wake();
         }
+        let Socket::Tcp(socket) = socket else { return self.deliver_as_sent(net, id, false) };
+        socket.tcp.handle(Instant::from_nanos(net.now), Input::Segment(&packet.segment, Integrity::Intact));
+        net.complete(id, false);
+        socket.pump_inline(to, &mut self.flows, net);
     }
 
-    /// A datagram whose checksum holds. If damage to it went `unnoticed`, it counts as what was sent.
+    /// A packet of a transport of datagrams whose checksum holds. If damage to it went `unnoticed`, it counts as what was sent.
+    #[inline(never)]
     fn deliver_as_sent(&mut self, net: &mut Network, id: PacketId, unnoticed: bool) {
         let packet = net.packets.get_mut(&id);
         let to = packet.origin.peer();
@@ -118,6 +108,7 @@ impl Hosts {
     }
 
     /// The host takes from a damaged packet what it can.
+    #[inline(never)]
     fn deliver_damaged(&mut self, net: &mut Network, id: PacketId) {
         let (content, place) = net.content(&id);
         match content {

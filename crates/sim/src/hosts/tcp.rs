@@ -9,7 +9,7 @@ use crate::outage::{Downtime, Turns};
 use crate::record::TimeoutRow;
 use std::sync::Arc;
 use whyloss_transport::receiver::LinkHint;
-use whyloss_transport::tcp::{self, Config, State};
+use whyloss_transport::tcp::{self, State};
 use whyloss_transport::{Command, Duration, Endpoint, Input, Instant, Payload, Ports};
 
 /// When a timer event is due that nobody waits for.
@@ -33,8 +33,6 @@ pub(crate) struct TcpSocket {
     link: Option<Turns>,
     /// Octets that were in order at the last look.
     delivered: u64,
-    /// Octets read by the application.
-    read: u64,
     /// Octets that reached the application with another value than they were sent with.
     pub corrupted: u64,
 }
@@ -69,16 +67,23 @@ impl TcpSocket {
     /// The connection of `waiting`.
     pub fn new(waiting: Waiting) -> Self {
         let Waiting { end, nonce_key, clock_phase, ports, opens, striped, outages } = waiting;
-        // The application reads at once all the same, but it looks at what it reads.
-        let config = Config { nonce_key, clock_phase, auto_read: false, ..Arc::unwrap_or_clone(end.config) };
+        let mut config = end.config;
+        if config.auto_read {
+            // The application reads at once all the same, but it looks at what it reads.
+            Arc::make_mut(&mut config).auto_read = false;
+        }
         let mut tcp = Endpoint::new(config, end.parts, ports);
+        tcp.individualise(nonce_key, clock_phase);
         if opens.is_none() {
             tcp.handle(Instant::ZERO, Input::Command(Command::Listen));
+        }
+        if striped.is_none() {
+            tcp.skim();
         }
         let (armed, opening) = opens.map_or((NEVER, None), |(at, opening)| (at.as_nanos(), Some(opening)));
         let link = (tcp.wants_link() && !outages.is_empty()).then(|| Turns::new(outages));
         let mut socket =
-            Self { tcp, armed, opening, striped, ends: false, feeding: false, link, delivered: 0, read: 0, corrupted: 0 };
+            Self { tcp, armed, opening, striped, ends: false, feeding: false, link, delivered: 0, corrupted: 0 };
         socket.tell_forecast(Instant::ZERO);
         socket
     }
@@ -166,6 +171,8 @@ impl TcpSocket {
 
     /// Sees to it that a timer event comes in time. One that comes too early is found out when it comes: acknowledgements put the
     /// timer off all the time, and moving its event as often would cost more.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each segment comes here, and there is little to do")]
     fn arm(&mut self, end: EndpointId, net: &mut Network) {
         let turn = self.link.as_ref().and_then(Turns::next).map_or(NEVER, Instant::as_nanos);
         let due = self.tcp.poll_timeout().map_or(NEVER, Instant::as_nanos).min(turn).max(net.now);
@@ -176,8 +183,15 @@ impl TcpSocket {
         }
     }
 
-    /// Lets the socket do what it has to do after a segment, a timer or a command.
+    /// Lets the socket do what it has to do after a timer or a command.
     pub fn pump(&mut self, end: EndpointId, flows: &mut Flows, net: &mut Network) {
+        self.pump_inline(end, flows, net);
+    }
+
+    /// The same after a segment.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each packet that arrives comes here")]
+    pub fn pump_inline(&mut self, end: EndpointId, flows: &mut Flows, net: &mut Network) {
         let now = Instant::from_nanos(net.now);
         if end.way() == Way::Reverse && self.tcp.stats().octets_delivered != self.delivered {
             self.receive(end, flows, now);
@@ -253,22 +267,14 @@ impl TcpSocket {
         }
     }
 
-    /// The application at the receiving end reads what is in order.
+    /// The application at the receiving end has more in order.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "all data comes here, and mostly there is little to do")]
     fn receive(&mut self, end: EndpointId, flows: &mut Flows, now: Instant) {
-        while let Some(piece) = self.tcp.read(now, usize::MAX) {
-            if let Some((file, connection)) = self.striped {
-                let mut at = 0;
-                let stripes = &mut flows.files[file.index()].stripes;
-                stripes.deliver(connection, piece.len() as u64, |len, position| {
-                    self.corrupted += mismatches(&piece, at, len, position);
-                    at += len;
-                });
-            } else {
-                self.corrupted += mismatches(&piece, 0, piece.len() as u64, self.read);
-            }
-            self.read += piece.len() as u64;
-        }
         self.delivered = self.tcp.stats().octets_delivered;
+        if self.tcp.readable() > 0 {
+            self.read(flows, now);
+        }
         let flow = flows.of(end);
         flow.note_data(self.delivered, now);
         let file = flow.file;
@@ -280,6 +286,25 @@ impl TcpSocket {
             if file.stripes.complete() && file.finished.is_none() {
                 file.finished = Some(now);
                 flows.transfers_over += 1;
+            }
+        }
+    }
+
+    /// It reads what it was not known to expect.
+    #[inline(never)]
+    fn read(&mut self, flows: &mut Flows, now: Instant) {
+        while self.tcp.readable() > 0 {
+            let position = self.delivered - self.tcp.readable();
+            let Some(piece) = self.tcp.read(now, usize::MAX) else { break };
+            if let Some((file, connection)) = self.striped {
+                let mut at = 0;
+                let stripes = &mut flows.files[file.index()].stripes;
+                stripes.deliver(connection, piece.len() as u64, |len, position| {
+                    self.corrupted += mismatches(&piece, at, len, position);
+                    at += len;
+                });
+            } else {
+                self.corrupted += mismatches(&piece, 0, piece.len() as u64, position);
             }
         }
     }

@@ -6,6 +6,7 @@ use crate::capture::Ended;
 use crate::direction::Line;
 use crate::events::{Event, Target};
 use crate::link::Load;
+use crate::meter::Meter;
 use crate::middlebox::{Assisted, Handling, Outbox, Outgoing, Side, Transit};
 use crate::packet::{PacketId, SentData};
 use crate::truth::{Cause, Truth};
@@ -75,7 +76,7 @@ impl Network {
     fn pass(&mut self, way: Way, mut load: Load, work: &mut Work) {
         let Way { router, came_by, next, sender, urgent } = way;
         let before = work.len();
-        let Self { now, assisted, directions, packets, egress, radio, .. } = self;
+        let Self { now, assisted, directions, meters, packets, egress, radio, .. } = self;
         let agents = &mut assisted[router.index()].agents;
         let packet = packets.get_mut(&load.packet);
         let from = packet.origin;
@@ -93,7 +94,7 @@ impl Network {
                 continue;
             }
             let over = if side == Side::Fixed { next } else { came_by };
-            let corruption = directions[over.index()].meter.as_ref().map_or(0.0, |meter| meter.share());
+            let corruption = meters.get(&over).map_or(0.0, Meter::share);
             let crowded = !match &mut directions[next.index()].line {
                 Line::Wire(wire) => wire.has_room_for_two(*now, packet.octets),
                 Line::Varying(varying) => varying.has_room_for_two(*now, packet.octets),

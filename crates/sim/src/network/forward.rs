@@ -1,8 +1,8 @@
 //! From an endpoint over links and routers to a host.
 
 use super::touch::TOGETHER;
-use super::{Network, Place};
-use crate::address::{DirectionId, EndpointId, HostId, Way};
+use super::Network;
+use crate::address::{DirectionId, EndpointId, HostId, Place, Way};
 use crate::capture::Point;
 use crate::channel::ChannelOutcome;
 use crate::direction::{Direction, Line};
@@ -18,7 +18,7 @@ use whyloss_transport::{Instant, Payload, Segment};
 
 impl Network {
     /// A TCP endpoint sends a segment.
-    #[inline]
+    #[inline(never)]
     pub fn send(&mut self, from: EndpointId, segment: Segment) {
         let egress = &mut self.egress[from.index()];
         egress.position = segment.seq.near(egress.position);
@@ -47,7 +47,8 @@ impl Network {
     }
 
     /// A packet goes to its first link, after the host's overhead.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each packet comes here, and there is little to do")]
     fn egress(&mut self, from: EndpointId, packet: PacketId, octets: u32) {
         if self.log.is_some() {
             self.log_sent(&packet, false);
@@ -62,7 +63,7 @@ impl Network {
             overhead.waiting.push_back((event, packet, octets));
         } else {
             let (exit, host) = (egress.exit, egress.route.hosts[1]);
-            self.enqueue(exit, Load { packet, host, octets });
+            self.enqueue_at::<false>(exit, Load { packet, host, octets });
         }
     }
 
@@ -179,13 +180,14 @@ impl Network {
     /// A queue, or what stands before it, drops a packet.
     #[cold]
     fn drop_from_queue(&mut self, direction: DirectionId, packet: PacketId, cause: Cause) {
-        if let Place::Assisted(router) = self.places[direction.peer().index()] {
+        if let Place::Assisted(router) = self.directions[direction.peer().index()].place {
             self.tell_agents(router, direction, &packet);
         }
         self.lose(direction, packet, cause);
     }
 
     /// The event of a link direction: on a wire its first packet arrives at the end. Returns the packet that is to be delivered.
+    #[inline]
     pub fn handle_direction(&mut self, direction: DirectionId) -> Option<PacketId> {
         let link = &mut self.directions[direction.index()];
         let Line::Wire(wire) = &mut link.line else { return self.handle_varying(direction) };
@@ -289,14 +291,15 @@ impl Network {
         if self.watch.is_some() {
             self.watch_pass(direction, Point::Exit, &packet);
         }
-        let traffic = &mut self.directions[direction.index()].traffic;
+        let Direction { traffic, place, .. } = &mut self.directions[direction.index()];
+        let place = *place;
         traffic.delivered += 1;
         traffic.delivered_octets += u64::from(octets);
         let count = traffic.delivered;
         if packet.is_damaged() {
             (packet, host) = self.inspect(direction, packet)?;
         }
-        match self.places[direction.index()] {
+        match place {
             Place::Host(_) if self.ingress.is_empty() => Some(packet),
             Place::Host(host) => self.ingress(direction, host, packet),
             Place::Router(node) => {

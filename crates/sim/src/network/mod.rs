@@ -17,11 +17,12 @@ pub(crate) use dropped::Dropped;
 pub(crate) use log::PacketLog;
 pub(crate) use moves::Moves;
 
-use crate::address::{AssistedId, DirectionId, EndpointId, HostId, NodeId};
+use crate::address::{DirectionId, EndpointId};
 use crate::capture::Taps;
 use crate::channel::Channel;
 use crate::direction::Direction;
 use crate::events::{Event, Events};
+use crate::meter::Meter;
 use crate::middlebox::Assisted;
 use crate::octets::Route;
 use crate::packet::{PacketId, Packets, SentData};
@@ -31,15 +32,6 @@ use crate::record::{DropRecord, PacketCounts};
 use crate::routes::Routes;
 use std::collections::{HashMap, HashSet, VecDeque};
 use whyloss_transport::path;
-
-/// Where a link direction leads.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
-    Host(HostId),
-    Router(NodeId),
-    /// A router with agents.
-    Assisted(AssistedId),
-}
 
 /// What travels in the packets of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +114,8 @@ pub(crate) struct Network {
     pub events: Events,
     pub directions: Vec<Direction>,
     pub radio: Radio,
-    /// Where each direction leads.
-    pub places: Vec<Place>,
+    /// How often channels damage or erase, where someone wants to know.
+    pub meters: HashMap<DirectionId, Meter>,
     pub assisted: Vec<Assisted>,
     pub packets: Packets,
     pub routes: Routes,

@@ -16,7 +16,8 @@ use whyloss_transport::{Instant, Payload, Segment};
 
 impl Network {
     /// From now on the network answers for this packet.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "each packet comes here, and a call would copy its segment once more")]
     pub(super) fn admit_packet(&mut self, from: EndpointId, segment: Segment, octets: u32) -> PacketId {
         self.egress[from.index()].counts.sent += 1;
         let packet = self.packets.insert(segment, Instant::from_nanos(self.now), from, octets);
@@ -116,9 +117,10 @@ impl Network {
         outcome: ChannelOutcome,
         flips: &[u32],
     ) -> Option<PacketId> {
-        let link = &mut self.directions[direction.index()];
-        if let Some(meter) = &mut link.meter {
-            meter.note(outcome != ChannelOutcome::Intact);
+        if !self.meters.is_empty() {
+            if let Some(meter) = self.meters.get_mut(&direction) {
+                meter.note(outcome != ChannelOutcome::Intact);
+            }
         }
         match outcome {
             ChannelOutcome::Intact => Some(id),
@@ -127,7 +129,7 @@ impl Network {
                 None
             }
             ChannelOutcome::Damaged => {
-                link.traffic.mishap().damaged += 1;
+                self.directions[direction.index()].traffic.mishap().damaged += 1;
                 Some(self.damage(direction, id, flips))
             }
         }

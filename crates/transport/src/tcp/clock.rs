@@ -4,23 +4,24 @@
 //! ticks ends at the `n`-th tick after its start and so lasts between `n - 1` and `n` ticks, for all connections of the host alike
 //! (Wright & Stevens 1995, 25.2 and 25.3).
 
-use super::Config;
+use super::Granularity;
 use crate::time::{Duration, Instant};
 
 /// Rounds the ends of timers to the ticks of the host's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HostClock {
-    /// The length of a tick; `None`: timers end exactly when they should.
-    tick: Option<Duration>,
+    /// The length of a tick; zero: timers end exactly when they should.
+    tick: Duration,
     /// When the first tick is.
     phase: Duration,
 }
 
 impl HostClock {
-    pub fn new(config: &Config) -> Self {
-        let tick = config.granularity.host_tick().filter(|tick| *tick > Duration::ZERO);
+    /// That of a host whose timers have this `granularity` and whose clock ticks first at `phase`.
+    pub fn new(granularity: Granularity, phase: Option<Duration>) -> Self {
+        let tick = granularity.host_tick().unwrap_or(Duration::ZERO);
         // ns-2's ticks, which no timer waits for, begin at the origin of time.
-        let phase = config.clock_phase.filter(|_| tick.is_some()).unwrap_or(Duration::ZERO);
+        let phase = phase.filter(|_| tick > Duration::ZERO).unwrap_or(Duration::ZERO);
         Self { tick, phase }
     }
 
@@ -32,7 +33,10 @@ impl HostClock {
     /// When a timer of `span` ends that starts at `now`. One that is shorter than a tick follows a faster clock, whose period it is
     /// (BSD's fast timer, which is there for delayed acknowledgements).
     pub fn after(&self, now: Instant, span: Duration) -> Instant {
-        let Some(tick) = self.tick.map(|tick| tick.min(span)).filter(|tick| *tick > Duration::ZERO) else { return now + span };
+        let tick = self.tick.min(span);
+        if tick == Duration::ZERO {
+            return now + span;
+        }
         let ticks = span.as_nanos().div_ceil(tick.as_nanos());
         let since_tick = Duration::from_nanos((now.as_nanos() + self.lead(tick)) % tick.as_nanos());
         now + (tick * ticks - since_tick)
@@ -52,7 +56,6 @@ impl HostClock {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Granularity;
     use super::*;
 
     fn ms(ms: u64) -> Duration {
@@ -64,7 +67,7 @@ mod tests {
     }
 
     fn clock(granularity: Granularity, phase: u64) -> HostClock {
-        HostClock::new(&Config { granularity, clock_phase: Some(ms(phase)), ..Config::qualnet() })
+        HostClock::new(granularity, Some(ms(phase)))
     }
 
     #[test]

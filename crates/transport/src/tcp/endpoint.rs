@@ -1,5 +1,6 @@
 //! The face of a connection: what a driver hands in and takes out.
 
+use super::clock::HostClock;
 use super::fast_open::FastOpening;
 use super::parts::Listeners;
 use super::record::{Closing, Command, Event, Input, Outstanding, Ports, Repair, State, Stats};
@@ -11,7 +12,7 @@ use super::Parts;
 use crate::congestion::Window;
 use crate::path::{Path, TransmissionFate};
 use crate::segment::{Integrity, Payload, Segment};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -44,6 +45,8 @@ pub struct Endpoint {
     pub(super) listeners: Listeners,
     pub(super) agreed: Agreed,
     pub(super) ports: Ports,
+    /// The key of the nonces.
+    pub(super) nonce_key: u64,
     pub(super) rcv: Receiver,
     pub(super) timers: Timers,
     pub(super) events: VecDeque<Event>,
@@ -66,10 +69,11 @@ impl Endpoint {
         let (snd, listeners) = (Sender::new(&config), Listeners::among(&parts));
         Self {
             window: Window::new(u32::from(config.mss), u64::from(config.mss), u64::MAX),
-            config,
             listeners,
             parts,
             ports,
+            nonce_key: config.nonce_key,
+            config,
             state: State::Closed,
             agreed: Agreed::default(),
             snd,
@@ -85,6 +89,13 @@ impl Endpoint {
             fast: FastOpening::default(),
             scratch: Vec::new(),
         }
+    }
+
+    /// What a connection has of its own although it shares its configuration with others, before anything happens to it: it counts
+    /// instead of [`Config::nonce_key`] and [`Config::clock_phase`].
+    pub fn individualise(&mut self, nonce_key: u64, clock_phase: Option<Duration>) {
+        self.nonce_key = nonce_key;
+        self.snd.rtt.follow(HostClock::new(self.config.granularity, clock_phase));
     }
 
     /// Takes a segment, a command or the word of a router.
@@ -165,6 +176,18 @@ impl Endpoint {
         let piece = self.rcv.assembler.read(max)?;
         self.announce_opened_window();
         Some(piece)
+    }
+
+    /// From now on, for a driver that [reads](Self::read) whatever comes at once: data that arrives in order and is what the synthetic
+    /// stream has at its place counts as read, and nothing is told of it. What differs waits to be read, with an event.
+    pub fn skim(&mut self) {
+        self.rcv.skims = true;
+    }
+
+    /// Octets in order that wait to be read.
+    #[inline]
+    pub fn readable(&self) -> u64 {
+        self.rcv.assembler.unread()
     }
 
     /// How many octets [`Command::Send`] would take now.

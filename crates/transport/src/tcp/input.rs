@@ -7,7 +7,7 @@ use super::{AckPolicy, Endpoint};
 use crate::arrival::{Arrival, Damaged, LinkHint};
 use crate::path::Passed;
 use crate::receiver::Answer;
-use crate::segment::{Ecn, Flags, HopNotice, Integrity, Segment};
+use crate::segment::{Ecn, Flags, HopNotice, Integrity, Payload, Segment};
 use crate::time::{Duration, Instant};
 
 /// RFC 7323, 5.5: after this long without a segment the remembered timestamp proves nothing.
@@ -292,12 +292,13 @@ impl Endpoint {
             cut = segment.payload.slice(0, len as usize);
             &cut
         };
-        let arrived = self.rcv.assembler.insert((start, end), payload, self.config.auto_read);
+        let skimmed = self.rcv.skims && self.is_expected(start, payload);
+        let arrived = self.rcv.assembler.insert((start, end), payload, skimmed || self.config.auto_read);
         if let Arrived::InOrder { octets, .. } = arrived {
             self.rcv.next = self.rcv.assembler.next();
             self.stats.octets_delivered += octets;
             self.rcv.unacked += octets;
-            if !self.config.auto_read {
+            if !skimmed && !self.config.auto_read {
                 self.events.push_back(Event::Readable);
             }
         }
@@ -318,6 +319,18 @@ impl Endpoint {
                 self.rcv.ack_now = due;
             }
         }
+        if skimmed {
+            self.announce_opened_window();
+        }
+    }
+
+    /// Whether nobody need look at data from `start` on: it is the synthetic stream's own, and all before it was read.
+    #[inline]
+    fn is_expected(&self, start: u64, payload: &Payload) -> bool {
+        let assembler = &self.rcv.assembler;
+        matches!(payload, Payload::Synthetic { offset, .. } if self.rcv.irs + 1 + offset == start)
+            && assembler.islands().is_empty()
+            && assembler.unread() == 0
     }
 
     /// Tells the receiver agent of data that arrived, and the differentiators in shadow. Returns how the agent wants it to be acknowledged.

@@ -37,6 +37,7 @@ mod pmtu;
 mod probing;
 mod prr;
 mod quick_acks;
+mod quiet;
 mod rack;
 mod ramp;
 mod record;

@@ -54,6 +54,11 @@ impl Probing {
         self.cycle.is_some()
     }
 
+    /// Whether there is neither a cycle nor an answer.
+    pub const fn is_idle(&self) -> bool {
+        self.cycle.is_none() && self.answer.is_none()
+    }
+
     /// Whether a probe or an answer has to leave.
     pub fn is_due(&self) -> bool {
         self.answer.is_some() || self.cycle.as_ref().is_some_and(|cycle| cycle.sent_at.is_none())

@@ -39,7 +39,7 @@ impl RttEstimator {
         let (min_rto, least) = if after { (Duration::ZERO, config.min_rto) } else { (config.min_rto, Duration::ZERO) };
         Self {
             granularity: config.granularity,
-            clock: HostClock::new(config),
+            clock: HostClock::new(config.granularity, config.clock_phase),
             min_rto,
             least,
             min_on_variance: config.min_rto_on_variance,
@@ -90,6 +90,11 @@ impl RttEstimator {
     /// What tells when timers end.
     pub const fn clock(&self) -> HostClock {
         self.clock
+    }
+
+    /// Timers end by this clock from now on.
+    pub fn follow(&mut self, clock: HostClock) {
+        self.clock = clock;
     }
 
     pub const fn latest(&self) -> Option<Duration> {

@@ -80,6 +80,12 @@ impl SendBuffer {
         }
     }
 
+    /// Whether records end in what is not acknowledged.
+    #[inline]
+    pub fn has_records(&self) -> bool {
+        !self.records.is_empty()
+    }
+
     /// Where the record ends that has the octet at `position`, if that is known.
     #[inline]
     pub fn record_end(&self, position: u64) -> Option<u64> {

@@ -116,6 +116,13 @@ pub(super) struct Due {
     pub keep_alive: bool,
 }
 
+impl Due {
+    /// Whether there is anything.
+    pub const fn any(&self) -> bool {
+        self.head | self.tail_probe | self.window_probe | self.keep_alive
+    }
+}
+
 /// The peer has closed its window.
 #[derive(Debug, Default)]
 pub(super) struct Persist {
@@ -243,6 +250,8 @@ pub(super) struct Receiver {
     pub fin_received: bool,
     /// The application reads no more.
     pub deaf: bool,
+    /// It reads at once, and need not be shown what it expects.
+    pub skims: bool,
     /// Window scale that we announced (RFC 7323).
     pub shift: u8,
     /// Both sides scale their windows.

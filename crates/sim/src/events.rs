@@ -87,7 +87,7 @@ impl Event {
     }
 }
 
-/// The width of the finest slots: 2^12 ns. Between one and ten events fall into one where many flows keep a fast link busy.
+/// The width of the finest slots: 2^13 ns. Some ten events fall into one where many flows keep a fast link busy.
 const FINEST_BITS: u32 = 13;
 /// Each level has 2^6 slots, as many as a machine word has bits.
 const LEVEL_BITS: u32 = 6;

@@ -82,8 +82,7 @@ impl TcpSocket {
         }
         let (armed, opening) = opens.map_or((NEVER, None), |(at, opening)| (at.as_nanos(), Some(opening)));
         let link = (tcp.wants_link() && !outages.is_empty()).then(|| Turns::new(outages));
-        let mut socket =
-            Self { tcp, armed, opening, striped, ends: false, feeding: false, link, delivered: 0, corrupted: 0 };
+        let mut socket = Self { tcp, armed, opening, striped, ends: false, feeding: false, link, delivered: 0, corrupted: 0 };
         socket.tell_forecast(Instant::ZERO);
         socket
     }

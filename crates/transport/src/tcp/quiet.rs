@@ -7,7 +7,8 @@ impl Endpoint {
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
         let snd = &self.snd;
-        let called = self.rcv.ack_now | self.syn_due | snd.closing | self.control.is_some() | snd.due.any() | !snd.probing.is_idle();
+        let called =
+            self.rcv.ack_now | self.syn_due | snd.closing | self.control.is_some() | snd.due.any() | !snd.probing.is_idle();
         if called || !snd.recovery.is_open() || snd.board.needs_repair() || !snd.asked.is_empty() {
             return false;
         }

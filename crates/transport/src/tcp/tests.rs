@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::scheme::{Selection, Value};
-use crate::segment::{Flags, Payload, Segment};
+use crate::segment::{synthetic_octet, Flags, Payload, Segment};
 use crate::time::{Duration, Instant};
 use crate::timeout::{AfterTimeout, Assessment, Timeout, TimeoutPolicy, TimeoutResponse, TimeoutWindow};
 use crate::Integrity;
@@ -188,6 +188,31 @@ fn one_loss_is_one_fast_retransmit_and_one_reduction() {
         assert_eq!(pair.ends[1].stats().octets_delivered, 200_000);
         assert_eq!((stats.fast_retransmits, stats.reductions, stats.retransmissions, stats.timeouts), (1, 1, 1, 0), "{scheme}");
     }
+}
+
+#[test]
+fn a_skimming_end_is_shown_what_it_does_not_expect() {
+    let mut pair = Pair::new("sack", &Config { auto_read: false, ..Config::modern() }, &[5]);
+    pair.ends[1].skim();
+    pair.run(secs(1));
+    pair.tell(Command::Produce(30_000));
+    pair.run(secs(10));
+    // What came before the hole went by. What waited behind it did not come in order.
+    let shown = pair.received();
+    let from = 30_000 - shown.len() as u64;
+    assert!(!shown.is_empty() && from >= 4 * 1448, "{from}");
+    assert_eq!(shown, (from..30_000).map(synthetic_octet).collect::<Vec<_>>());
+    let readable = |end: &mut Endpoint| std::iter::from_fn(|| end.poll_event()).filter(|event| *event == Event::Readable).count();
+    assert!(readable(&mut pair.ends[1]) > 0);
+
+    pair.tell(Command::Produce(10_000));
+    pair.run(secs(20));
+    assert_eq!((pair.ends[1].stats().octets_delivered, pair.ends[1].readable(), readable(&mut pair.ends[1])), (40_000, 0, 0));
+    pair.tell(Command::Send(Payload::Bytes(data(1000).into())));
+    pair.tell(Command::Produce(1000));
+    pair.run(secs(30));
+    assert_eq!((pair.ends[1].stats().octets_delivered, pair.ends[1].readable()), (42_000, 2000));
+    assert_eq!(pair.received()[..1000], data(1000));
 }
 
 /// A client whose losses are all taken for corruption.

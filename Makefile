@@ -83,8 +83,8 @@ kernel-grid: build $(VENV)-vm/bin/vng ## Measure the kernel's controls on a kern
 soak: ## Load, unload and kill the kernel part's loader SOAK_ROUNDS times each, under traffic; needs root
 	WHYLOSS_SOAK=$(SOAK_ROUNDS) $(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test lifecycle --test traffic
 
-bench: build ## Measure speed and memory, beside smoltcp, and ns-2, ns-3, tshark and tcptrace where they are installed
-	$(CARGO) run --release --locked -p whyloss-bench -- --out bench.json
+bench: build ## Measure speed and memory, beside smoltcp, ns-2, ns-3, tshark and tcptrace where they are installed, and htsim with HTSIM=folder
+	$(CARGO) run --release --locked -p whyloss-bench -- --out bench.json $(if $(HTSIM),--htsim '$(HTSIM)')
 	$(CARGO) run --release --locked -p whyloss-bench --bin wire -- --out bench-wire.json
 	$(CARGO) run --release --locked -p whyloss-bench --bin capture -- --out bench-capture.json
 	$(BIN)/python tools/top_overhead.py --out bench-top.json

@@ -1,4 +1,4 @@
-//! Measures speed and memory, and prints them beside those of ns-2 and ns-3 where they are installed.
+//! Measures speed and memory, and prints them beside those of ns-2 and ns-3 where they are installed, and of htsim where a checkout is named.
 //!
 //! `make bench` runs it. Speed is told as ratios within one run, or as instruction counts: both mean something on another machine.
 #![forbid(unsafe_code)]
@@ -7,6 +7,7 @@ mod chain;
 mod clock;
 mod differentiators;
 mod emulator;
+mod htsim;
 mod memory;
 mod peers;
 mod report;
@@ -15,9 +16,11 @@ mod worlds;
 
 use chain::Chain;
 use clap::{Parser, Subcommand};
-use peers::Ns3Radio;
+use htsim::Checkout;
+use peers::{Ns3Radio, Peer, Ran};
 use report::Entry;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use worlds::{Dumbbell, W1, W2};
 
 #[global_allocator]
@@ -34,9 +37,12 @@ struct Arguments {
     /// How often each world is run; the median counts.
     #[arg(long, default_value_t = 5)]
     repetitions: usize,
-    /// Leave ns-2 and ns-3 out.
+    /// Leave the other simulators out.
     #[arg(long)]
     alone: bool,
+    /// A checkout of <https://github.com/Broadcom/csg-htsim>, which joins in W2.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "alone")]
+    htsim: Option<Checkout>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -50,6 +56,8 @@ enum What {
         /// Differentiators in shadow.
         shadows: Vec<String>,
     },
+    /// Measures W1, W2 and W3 beside the other simulators only.
+    Speed,
     /// Measures the set-up and the event rate of dumbbells of 100 to 100,000 flows only.
     Setup,
     /// Measures the differentiators only.
@@ -68,23 +76,35 @@ enum What {
     },
 }
 
-fn main() -> std::io::Result<()> {
-    let arguments = Arguments::parse();
-    match arguments.what {
+fn main() -> ExitCode {
+    if let Err(why) = measure(&Arguments::parse()) {
+        eprintln!("error: {why}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn measure(arguments: &Arguments) -> std::io::Result<()> {
+    match &arguments.what {
         Some(What::World { name, seconds, .. }) if name.eq_ignore_ascii_case("w3") => {
-            let took = Chain::w3().run(0, seconds).0;
+            let took = Chain::w3().run(0, *seconds).0;
             println!("{} {} {:.6}", took.packets, took.events, took.cpu_s);
             return Ok(());
         }
         Some(What::World { name, seconds, shadows }) => {
             let world = if name.eq_ignore_ascii_case("w1") { W1 } else { W2 };
-            let (took, _) = world.run(seconds, &shadows);
+            let (took, _) = world.run(*seconds, shadows);
             println!("{} {} {:.6}", took.packets, took.events, took.cpu_s);
             return Ok(());
         }
         Some(What::Chain { runs }) => {
-            chain::table(runs.max(1));
+            chain::table((*runs).max(1));
             return Ok(());
+        }
+        Some(What::Speed) => {
+            let entries = speed_of_all(arguments)?;
+            report::print(&entries);
+            return write(&entries, &arguments.out);
         }
         Some(What::Setup) => {
             report::print(&set_up(arguments.repetitions));
@@ -95,20 +115,15 @@ fn main() -> std::io::Result<()> {
             return Ok(());
         }
         Some(What::Emulator { seconds }) => {
-            report::print(&emulator::measure(seconds, arguments.repetitions));
+            report::print(&emulator::measure(*seconds, arguments.repetitions));
             return Ok(());
         }
         None => {}
     }
-    let mut entries = Vec::new();
+    let mut entries = speed_of_all(arguments)?;
     for world in [W1, W2] {
-        eprintln!("{}: {}", world.name, world.what);
-        entries.extend(speed(&world, arguments.repetitions, !arguments.alone));
         entries.extend(peers::instructions(&world));
     }
-    let w3 = Chain::w3();
-    eprintln!("{}: {}", w3.name, w3.what);
-    entries.extend(speed_of_chain(&w3, arguments.repetitions, !arguments.alone));
     eprintln!("set-up");
     entries.extend(set_up(arguments.repetitions));
     eprintln!("differentiators");
@@ -121,8 +136,12 @@ fn main() -> std::io::Result<()> {
     entries.push(Entry::new("memory/W2/flow", memory::busy_flow(), "bytes"));
     drop(profiler);
     report::print(&entries);
-    std::fs::write(&arguments.out, serde_json::to_string_pretty(&entries)?)?;
-    eprintln!("written to {}", arguments.out.display());
+    write(&entries, &arguments.out)
+}
+
+fn write(entries: &[Entry], out: &Path) -> std::io::Result<()> {
+    std::fs::write(out, serde_json::to_string_pretty(entries)?)?;
+    eprintln!("written to {}", out.display());
     Ok(())
 }
 
@@ -135,18 +154,47 @@ fn set_up(repetitions: usize) -> Vec<Entry> {
     entries
 }
 
-fn speed(world: &Dumbbell, repetitions: usize, with_peers: bool) -> Vec<Entry> {
-    let mut runs: Vec<_> = (0..repetitions.max(1)).map(|_| world.run(world.seconds, &[]).0).collect();
-    runs.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
-    let took = runs[runs.len() / 2];
+fn speed_of_all(arguments: &Arguments) -> std::io::Result<Vec<Entry>> {
+    let peers = if arguments.alone { Vec::new() } else { Peer::all(arguments.htsim.as_ref()).map_err(std::io::Error::other)? };
+    let mut entries = Vec::new();
+    for world in [W1, W2] {
+        eprintln!("{}: {}", world.name, world.what);
+        entries.extend(speed(&world, arguments.repetitions, &peers));
+    }
+    let w3 = Chain::w3();
+    eprintln!("{}: {}", w3.name, w3.what);
+    entries.extend(speed_of_chain(&w3, arguments.repetitions, !arguments.alone));
+    Ok(entries)
+}
+
+/// All simulators in turns, so that what else the machine does disturbs each alike.
+fn speed(world: &Dumbbell, repetitions: usize, peers: &[Peer]) -> Vec<Entry> {
+    let mut ours = Vec::new();
+    let mut theirs: Vec<_> = peers.iter().filter(|peer| peer.has(world)).map(|peer| (peer, Vec::new())).collect();
+    for round in 0..repetitions.max(1) {
+        let (took, _) = world.run(world.seconds, &[]);
+        ours.push(took);
+        theirs.retain_mut(|(peer, rates)| match peer.run(world) {
+            Ok(ran) => {
+                if round == 0 {
+                    compare(peer, &ran, took.packets as f64 / world.seconds as f64);
+                }
+                rates.push(ran.packets / ran.cpu_s);
+                true
+            }
+            Err(why) => {
+                eprintln!("  {} failed: {why}", peer.name());
+                false
+            }
+        });
+    }
+    ours.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
+    let took = ours[ours.len() / 2];
     let name = |what: &str| format!("speed/{}/{what}", world.name);
     let mut packets = Entry::new(name("packets-per-second"), took.packets as f64 / took.cpu_s, "packet/s");
-    if with_peers {
-        for (peer, rate) in [("ns-2", peers::ns2(world)), ("ns-3", peers::ns3(world))] {
-            if let Some(rate) = rate {
-                packets = packets.peer(peer, rate);
-            }
-        }
+    for (peer, mut rates) in theirs {
+        rates.sort_by(f64::total_cmp);
+        packets = packets.peer(peer.name(), rates[rates.len() / 2]);
     }
     let per_hop = took.cpu_s * 1e9 / (took.packets as f64 * 6.0);
     vec![
@@ -154,6 +202,12 @@ fn speed(world: &Dumbbell, repetitions: usize, with_peers: bool) -> Vec<Entry> {
         Entry::new(name("time-per-packet-and-hop"), per_hop, "ns").limit("target", 100.0),
         Entry::new(name("events-per-second"), took.events as f64 / took.cpu_s, "event/s"),
     ]
+}
+
+/// Says what a peer carried, of what we did: rates can be compared only where the work is the same.
+fn compare(peer: &Peer, ran: &Ran, ours: f64) {
+    let theirs = ran.packets / ran.seconds as f64;
+    eprintln!("  {} carries {:.1} % of our packets in a simulated second", peer.name(), 100.0 * theirs / ours);
 }
 
 fn speed_of_chain(world: &Chain, repetitions: usize, with_peers: bool) -> Vec<Entry> {

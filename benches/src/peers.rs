@@ -1,7 +1,8 @@
-//! The same worlds in ns-2 and ns-3, and instruction counts by callgrind: each only where the tool is installed.
+//! The same worlds in ns-2, ns-3 and htsim, and instruction counts by callgrind: each only where the tool is installed.
 
 use crate::chain::Chain;
 use crate::clock;
+use crate::htsim::Checkout;
 use crate::report::Entry;
 use crate::worlds::Dumbbell;
 use std::path::{Path, PathBuf};
@@ -18,48 +19,107 @@ fn installed(program: &str) -> bool {
     Command::new(program).arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-fn arguments(world: &Dumbbell, seconds: u64) -> Vec<String> {
-    let numbers = [u64::from(world.flows), world.mbps, world.bottleneck_ms, world.access_ms, u64::from(world.queue)];
-    let mut list: Vec<_> = numbers.iter().map(ToString::to_string).collect();
-    list.extend([world.loss.to_string(), seconds.to_string()]);
-    list
+/// Another simulator, ready to run dumbbells.
+#[derive(Clone, Debug)]
+pub enum Peer {
+    Ns2,
+    /// Our program for it.
+    Ns3(PathBuf),
+    /// Our program for it.
+    Htsim(PathBuf),
 }
 
-fn run(mut command: Command) -> Option<(f64, f64)> {
-    let before = clock::children();
-    let output = command.stdin(Stdio::null()).output().ok()?;
-    let cpu = clock::children() - before;
-    if !output.status.success() {
-        eprintln!("  failed: {}", String::from_utf8_lossy(&output.stderr));
-        return None;
+/// What a simulator made of a dumbbell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ran {
+    /// Packets that left the bottleneck in the direction of the data.
+    pub packets: f64,
+    /// Processor time in seconds: without the set-up, but for ns-2.
+    pub cpu_s: f64,
+    /// Simulated seconds.
+    pub seconds: u64,
+}
+
+impl Peer {
+    /// Those that are installed, and htsim where a checkout is named.
+    pub fn all(htsim: Option<&Checkout>) -> Result<Vec<Self>, String> {
+        let mut peers = Vec::new();
+        if installed("ns") {
+            peers.push(Self::Ns2);
+        } else {
+            eprintln!("without ns-2: it is the Debian package `ns2`");
+        }
+        peers.extend(build_ns3("ns3_dumbbell", &["point-to-point"], &[]).map(Self::Ns3));
+        if let Some(checkout) = htsim {
+            let program = std::env::temp_dir().join("whyloss-bench-htsim_dumbbell");
+            checkout.compile(&here("htsim_dumbbell.cc"), &program)?;
+            peers.push(Self::Htsim(program));
+        } else {
+            eprintln!("without htsim: name a checkout of it (docs/benchmarks.md)");
+        }
+        Ok(peers)
     }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut words = text.split_whitespace();
-    let packets: f64 = words.next()?.parse().ok()?;
-    Some((packets, words.next().and_then(|word| word.parse().ok()).unwrap_or(cpu)))
-}
 
-/// Packets per second at the bottleneck in ns-2.
-pub fn ns2(world: &Dumbbell) -> Option<f64> {
-    if !installed("ns") {
-        eprintln!("  without ns-2: it is the Debian package `ns2`");
-        return None;
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ns2 => "ns-2",
+            Self::Ns3(_) => "ns-3",
+            Self::Htsim(_) => "htsim",
+        }
     }
-    let mut command = Command::new("ns");
-    command.arg(here("ns2_dumbbell.tcl")).arg(if world.scheme == "sack" { "sack1" } else { "newreno" });
-    command.args(arguments(world, world.seconds));
-    let (packets, cpu) = run(command)?;
-    Some(packets / cpu)
+
+    /// Whether it has what the world needs: htsim knows neither SACK nor damage.
+    pub fn has(&self, world: &Dumbbell) -> bool {
+        !matches!(self, Self::Htsim(_)) || (world.scheme == "newreno" && world.loss == 0.0)
+    }
+
+    /// Runs the world, or says why that failed.
+    pub fn run(&self, world: &Dumbbell) -> Result<Ran, String> {
+        let sack = world.scheme == "sack";
+        let mut shape: Vec<_> =
+            [u64::from(world.flows), world.mbps, world.bottleneck_ms, world.access_ms, u64::from(world.queue)]
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+        let mut seconds = world.seconds;
+        let mut command = match self {
+            Self::Ns2 => {
+                let mut ns = Command::new("ns");
+                ns.arg(here("ns2_dumbbell.tcl")).arg(if sack { "sack1" } else { "newreno" });
+                ns
+            }
+            Self::Ns3(program) => {
+                seconds = (seconds / NS3_SHARE).max(1);
+                let mut ns3 = Command::new(program);
+                ns3.arg(if sack { "1" } else { "0" });
+                ns3
+            }
+            Self::Htsim(program) => Command::new(program),
+        };
+        if !matches!(self, Self::Htsim(_)) {
+            shape.push(world.loss.to_string());
+        }
+        command.args(shape).arg(seconds.to_string()).stdin(Stdio::null());
+        let before = clock::children();
+        let output = command.output().map_err(|why| why.to_string())?;
+        let whole = clock::children() - before;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).trim_end().to_owned());
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let (packets, cpu_s) = read(&text).ok_or_else(|| format!("it said: {text}"))?;
+        Ok(Ran { packets, cpu_s: cpu_s.unwrap_or(whole), seconds })
+    }
 }
 
-/// Packets per second at the bottleneck in ns-3.
-pub fn ns3(world: &Dumbbell) -> Option<f64> {
-    let program = build_ns3("ns3_dumbbell", &["point-to-point"], &[])?;
-    let mut command = Command::new(program);
-    command.arg(if world.scheme == "sack" { "1" } else { "0" });
-    command.args(arguments(world, (world.seconds / NS3_SHARE).max(1)));
-    let (packets, cpu) = run(command)?;
-    Some(packets / cpu)
+/// The number of packets, and the processor time where the program told it.
+fn read(text: &str) -> Option<(f64, Option<f64>)> {
+    let mut numbers = text.split_whitespace().map(|word| word.parse::<f64>().ok());
+    let packets = numbers.next()??;
+    match numbers.next() {
+        Some(cpu_s) => Some((packets, Some(cpu_s?))),
+        None => Some((packets, None)),
+    }
 }
 
 /// What ns-3 makes of a chain.
@@ -145,4 +205,43 @@ pub fn count(world: &Dumbbell, seconds: u64, shadows: &[String]) -> Option<(f64,
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     let collected = log.lines().find_map(|line| line.split("Collected :").nth(1))?.trim().parse().ok()?;
     Some((packets, collected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worlds::{W1, W2};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_a_program_prints_is_read() {
+        assert_eq!(read("3600000\n"), Some((3_600_000.0, None)));
+        assert_eq!(read("3600000 4.5 961.2\n"), Some((3_600_000.0, Some(4.5))));
+        assert_eq!(read("3600000 soon"), None);
+        assert_eq!(read("Setting flow size to 3"), None);
+        assert_eq!(read(""), None);
+    }
+
+    #[test]
+    fn htsim_is_asked_only_for_what_it_has() {
+        let htsim = Peer::Htsim(PathBuf::new());
+        assert!(htsim.has(&W2));
+        assert!(!htsim.has(&W1));
+        assert!(Peer::Ns2.has(&W1));
+    }
+
+    #[test]
+    fn a_world_is_told_to_a_program_and_its_answer_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        std::fs::write(
+            &program,
+            "#!/bin/sh\n[ \"$*\" = '100 1000 3 1 1000 30' ] || { echo \"odd: $*\" >&2; exit 1; }\necho 12 0.5 9\n",
+        )
+        .unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let htsim = Peer::Htsim(program);
+        assert_eq!(htsim.run(&W2), Ok(Ran { packets: 12.0, cpu_s: 0.5, seconds: 30 }));
+        assert_eq!(htsim.run(&Dumbbell { flows: 3, ..W2 }), Err("odd: 3 1000 3 1 1000 30".to_owned()));
+    }
 }

@@ -52,7 +52,7 @@ ALONE = "auto-alone"
 #: What is measured in the kernel, how often, and what a flow sends there at least, in seconds.
 KERNEL_CONTROLS = ("cubic", "bbr", "wl_auto")
 KERNEL_OURS = "wl_auto"
-KERNEL_RUNS = {"one": 3, "five": 3, "beside": 3, "object": 20, "page": 20}
+KERNEL_RUNS = {"one": 3, "five": 3, "beside": 3, "object": 10, "page": 10}
 KERNEL_SECONDS = 6
 #: How long an object or a page may take, in seconds.
 KERNEL_PATIENCE = 60

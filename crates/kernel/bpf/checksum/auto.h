@@ -201,18 +201,17 @@ void BPF_PROG(auto_set_state, struct sock *sk, u8 new_state)
 		wl_auto_warned(sk, state);
 }
 
-// Losses that this acknowledgement reveals, where nobody explains any, and those whose explanation was waited for. Returns how many stay unexplained.
-static __always_inline u32 wl_auto_learn(struct wl_auto_state *state, struct wl_sender *sender, const struct tcp_sock *tp, u32 lost, u32 prior)
+// Losses that this acknowledgement reveals, where nobody explains any, and those whose explanation was waited for.
+static __always_inline void wl_auto_learn(struct wl_auto_state *state, struct wl_sender *sender, const struct tcp_sock *tp, u32 lost, u32 prior)
 {
 	int before = wl_auto_is_answering(&state->control, state->una) && wl_after(state->answered, prior);
 	u32 srtt = tp->srtt_us >> 3, full = lost && !before ? wl_auto_place(&state->control, lost) : 0;
 	struct wl_trial trial = { .tried = state->tried };
 
 	if (!wl_is_believed(sender)) {
-		if (before)
-			return 0;
-		wl_auto_lost(&state->control, lost, full);
-		return lost;
+		if (!before)
+			wl_auto_lost(&state->control, lost, full);
+		return;
 	}
 	if (lost || !tp->lost_out)
 		sender->sent.occasion = before ? WL_LOST_BEFORE : full ? WL_LOST_FULL : WL_LOST;
@@ -226,7 +225,6 @@ static __always_inline u32 wl_auto_learn(struct wl_auto_state *state, struct wl_
 		wl_auto_excused(&state->control, trial.explained);
 	if (trial.lost)
 		wl_auto_lost(&state->control, trial.lost, trial.full);
-	return trial.lost;
 }
 
 // Takes the latest reduction back once reports explain all losses since.
@@ -254,7 +252,7 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 {
 	struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 last_ack = state->last_ack, delivered = tp->delivered - state->delivered, lost = sample->losses > 0 ? sample->losses : 0, stray = 0;
+	u32 last_ack = state->last_ack, delivered = tp->delivered - state->delivered, lost = sample->losses > 0 ? sample->losses : 0;
 	u8 ca_state = wl_ca_state(sk);
 	int advances = wl_after(tp->snd_una, state->una), marked = state->marked || flag & WL_FLAG_ECE;
 	struct wl_window window;
@@ -283,7 +281,7 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 		state->tried = wl_number(sender);
 		ack.limited = 1;
 	} else {
-		stray = wl_auto_learn(state, sender, tp, lost, sample->prior_delivered);
+		wl_auto_learn(state, sender, tp, lost, sample->prior_delivered);
 	}
 	news.rate = sample->delivered > 0 && sample->interval_us > 0 ? wl_rate(sample->delivered, sample->interval_us) : 0;
 	news.app_limited = sample->is_app_limited;
@@ -293,9 +291,6 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 	window = wl_window_of(tp);
 	if (!state->owed)
 		state->before = window;
-	// Slow start ends with the first loss that nobody explains, whatever its cause: its window doubles each round trip.
-	if (stray)
-		window.ssthresh = wl_min(window.ssthresh, wl_threshold(window.cwnd));
 	if (wl_auto_ack(&state->control, &window, &ack, &news)) {
 		state->answered = tp->delivered;
 		state->owed = !marked;

@@ -106,9 +106,10 @@ impl Loaded {
     }
 }
 
-/// Waits until `condition` holds. Gives whether it did within a second: the kernel takes some things away a little later.
+/// Waits until `condition` holds. Gives whether it did within ten seconds: the kernel takes some things away a little later,
+/// on a busy machine some seconds.
 pub fn soon(condition: impl FnMut() -> bool) -> bool {
-    within(Duration::from_secs(1), condition)
+    within(Duration::from_secs(10), condition)
 }
 
 /// Waits until `condition` holds. Gives whether it did within `time`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -72,6 +73,19 @@ def test_several_connections_share_out_one_transfer(scenario: Scenario, on: str)
     outcome = measure(scenario.replace({"flow[0].striped": 3}), on)
     (transfer,) = outcome.transfers
     assert (transfer.connections, transfer.octets_delivered) == (3, 1_500_000)
+
+
+def test_what_the_host_does_before_is_not_in_the_time_of_a_transfer(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(control: str) -> str:
+        time.sleep(1)
+        return control
+
+    monkeypatch.setattr(stacks.kernel, "name_in_kernel", slowly)
+    (transfer,) = measure(scenario.replace({"flow[0].size": "15 kB"}), "kernel").transfers
+    assert transfer.finished_ns is not None
+    assert 0 < transfer.finished_ns - transfer.start_ns < 500_000_000
 
 
 def test_errors_are_those_of_the_scenario(scenario: Scenario) -> None:

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
     from whyloss.testbed import Testbed
 
-__all__ = ["CONTROLS", "Carrier", "control_of", "prepare"]
+__all__ = ["CONTROLS", "Carrier", "carriers", "control_of"]
 
 #: The congestion controls of the kernel that do what schemes of the engine do, by scheme.
 CONTROLS = _native.kernel_schemes()
 
 _PIECE = 1 << 13
+_FIRST_PORT = 5000
 #: Windows up to here are set by the size of the socket's buffer; larger ones are left to the kernel.
 _SMALL_BUFFER = 1 << 20
 #: ``struct tcp_info`` (linux/tcp.h): where tcpi_snd_cwnd and tcpi_total_retrans stand.
@@ -46,7 +47,7 @@ def control_of(planned: _native.PlannedTransfer, controls: Mapping[str, str]) ->
     return control
 
 
-def prepare(bed: Testbed, agenda: list[_native.PlannedTransfer]) -> None:
+def _prepare(bed: Testbed, agenda: list[_native.PlannedTransfer]) -> None:
     """Sets up the hosts as the transfers' configuration says.
 
     A Linux host has one configuration: what the profile says of SACK, timestamps, RACK, tail loss probes, the smallest
@@ -95,14 +96,58 @@ def _host_settings(tcp: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def carriers(bed: Testbed, agenda: list[_native.PlannedTransfer], controls: list[str]) -> list[Carrier]:
+    """One for each transfer of ``agenda``, of the congestion control at the same place of ``controls``.
+
+    All that takes time of the host is done here, so that it is not taken for time of the network: the sockets are made
+    and the receivers listen.
+
+    Raises:
+        whyloss.InputError: two transfers want different hosts.
+        OSError: the kernel refuses a socket or its settings.
+    """
+    _prepare(bed, agenda)
+    names = {control: name_in_kernel(control).encode() for control in controls}
+    made: list[Carrier] = []
+    try:
+        for planned, control in zip(agenda, controls, strict=True):
+            carrier = Carrier(planned, control, _made(bed, planned["to"]))
+            made.append(carrier)
+            _listen(carrier.listener, (bed.address(planned["to"]), _FIRST_PORT + len(made) - 1), planned)
+            for _ in range(planned["connections"]):
+                sender = _made(bed, planned["from"])
+                carrier.senders.append(sender)
+                sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, names[control])
+                if planned["tcp"]["send_buffer"] <= _SMALL_BUFFER:
+                    sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, planned["tcp"]["send_buffer"])
+    except BaseException:
+        for carrier in made:
+            carrier.stop()
+        raise
+    return made
+
+
+def _made(bed: Testbed, host: str) -> socket.socket:
+    return bed.inside(host, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+
+
+def _listen(listener: socket.socket, address: tuple[str, int], planned: _native.PlannedTransfer) -> None:
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if (buffer := planned["tcp"]["receive_buffer"]) <= _SMALL_BUFFER:
+        # The kernel takes twice what is said, and about half of that is the window.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    listener.bind(address)
+    listener.listen(planned["connections"])
+
+
 @dataclass
 class Carrier:
     """One transfer over sockets of the kernel. Times are in nanoseconds of ``time.monotonic_ns``."""
 
     planned: _native.PlannedTransfer
     control: str
-    bed: Testbed
-    port: int
+    listener: socket.socket
+    senders: list[socket.socket] = field(default_factory=list)
     started_ns: int = 0
     finished_ns: int | None = None
     delivered: int = 0
@@ -110,24 +155,18 @@ class Carrier:
     error: str = ""
     windows: list[int] = field(default_factory=list)
     """The sum of the congestion windows in segments, at each look."""
-    _senders: list[socket.socket] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _taken: int = 0
     _stopped: bool = False
-    _sockets: list[socket.socket] = field(default_factory=list)
+    _accepted: list[socket.socket] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self, origin_ns: int) -> None:
-        """Listens, and starts the transfer at its time after ``origin_ns``."""
-        listener = self._open(self.planned["to"])
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if (buffer := self.planned["tcp"]["receive_buffer"]) <= _SMALL_BUFFER:
-            # The kernel takes twice what is said, and about half of that is the window.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        listener.bind(self._address)
-        listener.listen(self.planned["connections"])
-        self._spawn(self._accept, listener)
-        self._spawn(self._connect, origin_ns + round(self.planned["start_s"] * 1e9))
+        """Starts the transfer at its time after ``origin_ns``."""
+        self._spawn(self._accept)
+        at_ns = origin_ns + round(self.planned["start_s"] * 1e9)
+        for connection in self.senders:
+            self._spawn(self._send, connection, at_ns)
 
     @property
     def finished(self) -> bool:
@@ -137,14 +176,14 @@ class Carrier:
     def look(self) -> None:
         """Notes the congestion windows."""
         with contextlib.suppress(OSError):
-            if self._senders and not self.finished:
-                self.windows.append(sum(_info(sender, _SND_CWND) for sender in self._senders))
+            if self.started_ns and not self.finished:
+                self.windows.append(sum(_info(sender, _SND_CWND) for sender in self.senders))
 
     def stop(self) -> None:
         """Ends it, whether finished or not."""
         self._stopped = True
         with contextlib.suppress(OSError):
-            self.retransmissions = sum(_info(sender, _TOTAL_RETRANS) for sender in self._senders)
+            self.retransmissions = sum(_info(sender, _TOTAL_RETRANS) for sender in self.senders)
         for one in self._sockets:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -154,16 +193,9 @@ class Carrier:
             one.close()
 
     @property
-    def _address(self) -> tuple[str, int]:
-        return self.bed.address(self.planned["to"]), self.port
-
-    def _open(self, host: str) -> socket.socket:
-        return self._keep(self.bed.inside(host, lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)))
-
-    def _keep(self, made: socket.socket) -> socket.socket:
+    def _sockets(self) -> list[socket.socket]:
         with self._lock:
-            self._sockets.append(made)
-        return made
+            return [self.listener, *self.senders, *self._accepted]
 
     def _spawn(self, work: Any, *arguments: Any) -> None:
         def guarded() -> None:
@@ -177,10 +209,12 @@ class Carrier:
         self._threads.append(thread)
         thread.start()
 
-    def _accept(self, listener: socket.socket) -> None:
-        for _ in range(self.planned["connections"]):
-            connection, _ = listener.accept()
-            self._spawn(self._receive, self._keep(connection))
+    def _accept(self) -> None:
+        for _ in self.senders:
+            connection, _ = self.listener.accept()
+            with self._lock:
+                self._accepted.append(connection)
+            self._spawn(self._receive, connection)
 
     def _receive(self, connection: socket.socket) -> None:
         buffer = bytearray(_PIECE)
@@ -191,21 +225,13 @@ class Carrier:
                 if self.delivered == self.planned["octets"]:
                     self.finished_ns = time.monotonic_ns()
 
-    def _connect(self, at_ns: int) -> None:
+    def _send(self, connection: socket.socket, at_ns: int) -> None:
         time.sleep(max(0.0, (at_ns - time.monotonic_ns()) / 1e9))
         if self._stopped:
             return
-        self.started_ns = time.monotonic_ns()
-        for _ in range(self.planned["connections"]):
-            connection = self._open(self.planned["from"])
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name_in_kernel(self.control).encode())
-            if self.planned["tcp"]["send_buffer"] <= _SMALL_BUFFER:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.planned["tcp"]["send_buffer"])
-            self._spawn(self._send, connection)
-
-    def _send(self, connection: socket.socket) -> None:
-        connection.connect(self._address)
-        self._senders.append(connection)
+        with self._lock:
+            self.started_ns = self.started_ns or time.monotonic_ns()
+        connection.connect(self.listener.getsockname())
         piece = bytes(self.planned["chunk"])
         while (count := self._take(len(piece))) and not self._stopped:
             connection.sendall(piece[:count])

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["STACKS", "Glance", "MeasuredRun", "Row", "measure"]
 
 STACKS = ("kernel", "engine")
-_FIRST_PORT = 5000
 _GLANCE_S = 0.05
 
 
@@ -115,16 +114,7 @@ def measure(
         )
     with Testbed(scenario, run=run, truth=False) as bed:
         if on == "kernel":
-            kernel.prepare(bed, agenda)
-            carriers: list[Any] = [
-                kernel.Carrier(
-                    planned=planned,
-                    control=control,
-                    bed=bed,
-                    port=_FIRST_PORT + number,
-                )
-                for number, (planned, control) in enumerate(zip(agenda, chosen, strict=True))
-            ]
+            carriers: list[Any] = kernel.carriers(bed, agenda, chosen)
         else:
             carriers = engine.carriers(bed, scenario, run, agenda)
         origin = time.monotonic_ns()

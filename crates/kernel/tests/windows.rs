@@ -272,6 +272,23 @@ fn no_control_passes_the_limits_of_application_and_route() {
     }
 }
 
+/// Most of what is outstanding has arrived where losses never end: a rate by that would fill a short queue with bursts.
+#[test]
+fn a_window_is_paced_over_its_round_trip_however_many_losses_are_under_repair() {
+    const MSS: f64 = 1448.0;
+    let Some(loaded) = Loaded::new("w8_", &["wl_auto"]) else { return };
+    let link = Link { rate_bps: 40_000_000, delay_ms: 25, channel: erasing(0.02), ..Link::default() };
+    let Some(runs) = transfers(&loaded, &["auto"], &link, 4) else { return };
+    let repairing = runs["auto"].0.samples.iter().filter(|sample| sample.at.as_secs() >= 1 && sample.state == 3);
+    let mut windows: Vec<_> = repairing
+        .map(|sample| sample.pacing_rate as f64 * f64::from(sample.rtt_us) * 1e-6 / MSS / f64::from(sample.cwnd))
+        .collect();
+    windows.sort_by(f64::total_cmp);
+    assert!(windows.len() > 100, "{} samples", windows.len());
+    let median = windows[windows.len() / 2];
+    assert!((1.0..1.5).contains(&median), "{median} windows a round trip");
+}
+
 #[test]
 fn no_verdict_counts_while_too_much_is_lost() {
     let Some(loaded) = Loaded::new("w6_", &[]) else { return };

@@ -82,6 +82,8 @@ pub struct Sample {
     pub state: u8,
     pub rtt_us: u32,
     pub retransmitted: u32,
+    /// In octets a second.
+    pub pacing_rate: u64,
 }
 
 /// A transfer that is over.
@@ -214,5 +216,6 @@ fn sample(socket: &TcpStream, at: Duration) -> Sample {
         state: info.tcpi_ca_state,
         rtt_us: info.tcpi_rtt,
         retransmitted: info.tcpi_total_retrans,
+        pacing_rate: info.tcpi_pacing_rate,
     }
 }

@@ -83,8 +83,8 @@ kernel-grid: build $(VENV)-vm/bin/vng ## Measure the kernel's controls on a kern
 soak: ## Load, unload and kill the kernel part's loader SOAK_ROUNDS times each, under traffic; needs root
 	WHYLOSS_SOAK=$(SOAK_ROUNDS) $(CARGO) test -p whyloss-kernel --locked $(KERNEL_TESTS) --test lifecycle --test traffic
 
-bench: build ## Measure speed and memory, beside smoltcp, ns-2, ns-3, tshark and tcptrace where they are installed, and htsim with HTSIM=folder
-	$(CARGO) run --release --locked -p whyloss-bench -- --out bench.json $(if $(HTSIM),--htsim '$(HTSIM)')
+bench: build ## Measure speed and memory, beside smoltcp, ns-2, ns-3, tshark and tcptrace where they are installed, and htsim with HTSIM=folder; with PGO=1 the simulator is built by a profile
+	$(if $(PGO),CARGO='$(CARGO)' tools/profiled,$(CARGO) run --release --locked -p whyloss-bench --) --out bench.json $(if $(HTSIM),--htsim '$(HTSIM)')
 	$(CARGO) run --release --locked -p whyloss-bench --bin wire -- --out bench-wire.json
 	$(CARGO) run --release --locked -p whyloss-bench --bin capture -- --out bench-capture.json
 	$(BIN)/python tools/top_overhead.py --out bench-top.json
@@ -177,8 +177,9 @@ model-captures: ## Train the model that judges captures anew (some minutes), and
 	$(VENV)-training/bin/python -m pip install --quiet --disable-pip-version-check --requirement training/requirements.txt
 	$(VENV)-training/bin/python training/fit_offline.py out/captures.csv
 
-wheel: $(VENV)/.installed ## Build a wheel for distribution in dist/
-	$(BIN)/maturin build --release --locked $(KERNEL_MODULE) --out dist
+wheel: $(VENV)/.installed ## Build a wheel for distribution in dist/; with PGO=1 a faster one, by the profile of a training run
+	$(if $(PGO),@tools/profiled --check)
+	$(BIN)/maturin build --release --locked $(if $(PGO),--pgo) $(KERNEL_MODULE) --out dist
 
 sdist: $(VENV)/.installed ## Pack what a build of the package needs, in dist/
 	$(BIN)/maturin sdist --out dist

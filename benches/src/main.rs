@@ -58,6 +58,8 @@ enum What {
     },
     /// Measures W1, W2 and W3 beside the other simulators only.
     Speed,
+    /// Runs other worlds than those that are measured: what a build by a profile learns from.
+    Train,
     /// Measures the set-up and the event rate of dumbbells of 100 to 100,000 flows only.
     Setup,
     /// Measures the differentiators only.
@@ -99,6 +101,11 @@ fn measure(arguments: &Arguments) -> std::io::Result<()> {
         }
         Some(What::Chain { runs }) => {
             chain::table((*runs).max(1));
+            return Ok(());
+        }
+        Some(What::Train) => {
+            worlds::train();
+            Chain { hops: 3, seconds: 50, ..Chain::w3() }.run(0, 50);
             return Ok(());
         }
         Some(What::Speed) => {

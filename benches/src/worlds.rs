@@ -51,6 +51,19 @@ pub const W2: Dumbbell = Dumbbell {
     seconds: 30,
 };
 
+/// Lets worlds pass that are none of the measured ones, with few flows and many, with losses of each kind or both.
+pub fn train() {
+    let world = |scheme, flows, mbps, bottleneck_ms, queue, loss, seconds| {
+        Dumbbell { scheme, flows, mbps, bottleneck_ms, queue, loss, seconds, ..W2 }.run(seconds, &[])
+    };
+    world("reno", 8, 20, 20, 60, 0.005, 200);
+    world("sack", 30, 200, 8, 300, 0.0, 30);
+    world("sack", 5, 5, 40, 40, 0.02, 500);
+    world("newreno", 50, 500, 5, 500, 0.0, 15);
+    world("cubic", 20, 100, 15, 200, 0.001, 40);
+    world("newreno", 3_000, 1_000, 5, 2_000, 0.0, 3);
+}
+
 /// What one run of a world took.
 #[derive(Clone, Copy, Debug)]
 pub struct Took {

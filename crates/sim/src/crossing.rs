@@ -154,7 +154,7 @@ impl Crossing {
         let Self { direction, packets, dropped, displaced, next, .. } = self;
         let at = now.as_nanos();
         let load = Load { packet: packets.insert(packet), host: HostId::new(0), octets: packet.octets };
-        direction.note_offer(load.octets);
+        direction.traffic.note_offer(load.octets);
         let admitted = direction.admit(at, &load, packets, displaced);
         let mut lose = |id, cause| {
             direction.traffic.mishap().dropped.add(cause);

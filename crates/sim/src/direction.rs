@@ -26,6 +26,8 @@ pub(crate) struct Direction {
     pub manager: Option<Box<Manager>>,
     /// Where it leads, which whoever builds a network says.
     pub place: Place,
+    /// Nothing but the queue of a plain wire decides on a packet that comes, and nobody watches: whoever builds a network finds it out.
+    pub simple: bool,
     pub line: Line,
     pub traffic: Traffic,
 }
@@ -102,20 +104,20 @@ impl Direction {
         Ok(Self { policer, manager: manager.map(Box::new), ..Self::new(channel, line) })
     }
 
-    /// A packet of so many octets comes.
-    pub fn note_offer(&mut self, octets: u32) {
-        self.traffic.offered += 1;
-        self.traffic.offered_octets += u64::from(octets);
-    }
-
     /// A direction that nothing has crossed yet.
     pub fn new(channel: Channel, line: Line) -> Self {
-        Self { traffic: Traffic::default(), channel, line, place: Place::Host(HostId::new(0)), policer: None, manager: None }
+        let (traffic, place) = (Traffic::default(), Place::Host(HostId::new(0)));
+        Self { traffic, channel, line, place, simple: false, policer: None, manager: None }
     }
 
     /// Whether anything decides on packets before they come to the queue.
     pub const fn is_guarded(&self) -> bool {
         self.policer.is_some() || self.manager.is_some()
+    }
+
+    /// Whether it is a plain wire whose queue decides by itself.
+    pub const fn is_plain(&self) -> bool {
+        matches!(self.line, Line::Wire(_)) && !self.is_guarded()
     }
 
     /// Packets and octets that wait at `now`. A packet whose transmission starts at this very moment does not wait any more.

@@ -234,7 +234,9 @@ impl Events {
                 match &mut self.current[..] {
                     [only] => self.tick = only.at() >> FINEST_BITS,
                     several => {
-                        several.sort_unstable_by_key(|event| !event.0);
+                        // Most came in about the order of their times, and the next one is to stand last.
+                        several.reverse();
+                        several.sort_unstable_by(|one, other| other.cmp(one));
                         // What is added within the slot from now on belongs among these.
                         self.tick |= (1 << shift) - 1;
                     }

@@ -42,6 +42,13 @@ impl Traffic {
         self.mishaps.as_deref().copied().unwrap_or_default()
     }
 
+    /// A packet of so many octets comes.
+    #[inline]
+    pub fn note_offer(&mut self, octets: u32) {
+        self.offered += 1;
+        self.offered_octets += u64::from(octets);
+    }
+
     /// So much waits now.
     pub fn note_queue(&mut self, packets: u64, octets: u64) {
         self.max_packets = self.max_packets.max(packets);

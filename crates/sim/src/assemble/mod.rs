@@ -106,6 +106,10 @@ impl Builder {
         if let Some(watch) = &mut net.watch {
             watch.begin(net.egress.len());
         }
+        let watched = net.watch.is_some();
+        for direction in &mut net.directions {
+            direction.simple = !watched && direction.is_plain();
+        }
         net.log = log.map(|spec| Box::new(PacketLog::new(spec, net.egress.len())));
         let ahead = Lookahead::new(&mut net);
         let bins = Bins::new(&smoothness, hosts.flows.all.iter().map(|flow| flow.start));

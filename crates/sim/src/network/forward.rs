@@ -63,7 +63,7 @@ impl Network {
             overhead.waiting.push_back((event, packet, octets));
         } else {
             let (exit, host) = (egress.exit, egress.route.hosts[1]);
-            self.enqueue_at::<false>(exit, Load { packet, host, octets });
+            self.enqueue_inline(exit, Load { packet, host, octets });
         }
     }
 
@@ -81,47 +81,56 @@ impl Network {
 
     /// A packet comes to the queue of a link direction. Returns whether the queue takes it.
     pub(super) fn enqueue(&mut self, direction: DirectionId, load: Load) -> bool {
-        self.enqueue_at::<false>(direction, load)
+        self.enqueue_inline(direction, load)
     }
 
     /// The same for one that goes before all that waits.
     pub(super) fn enqueue_urgent(&mut self, direction: DirectionId, load: Load) -> bool {
-        self.enqueue_at::<true>(direction, load)
+        self.enqueue_with_care(direction, load, true)
     }
 
-    /// A packet comes to the tail or to the head of a queue.
+    /// A packet comes to a queue, as nearly all do to one where nothing but its room decides.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "each packet comes here at each hop, and there is little to do")]
-    fn enqueue_at<const URGENT: bool>(&mut self, direction: DirectionId, load: Load) -> bool {
+    fn enqueue_inline(&mut self, direction: DirectionId, load: Load) -> bool {
+        let link = &mut self.directions[direction.index()];
+        let Direction { simple: true, traffic, line: Line::Wire(wire), .. } = link else {
+            return self.enqueue_with_care(direction, load, false);
+        };
+        traffic.note_offer(load.octets);
+        let order = self.events.next_order();
+        match wire.offer(traffic, self.now, order, load) {
+            Ok(arrival) => {
+                if let Some(arrival) = arrival {
+                    self.events.push(Event::new(arrival, order, Target::Direction(direction)));
+                }
+                true
+            }
+            Err(QueueFull(load)) => {
+                self.drop_from_queue(direction, load.packet, Cause::QueueFull);
+                false
+            }
+        }
+    }
+
+    /// A packet comes to a queue that may be managed or watched, or stand before something else than a plain wire.
+    #[inline(never)]
+    fn enqueue_with_care(&mut self, direction: DirectionId, load: Load, urgent: bool) -> bool {
         if self.watch.is_some() {
             self.watch_pass(direction, Point::Queue, &load.packet);
         }
-        let mut link = &mut self.directions[direction.index()];
-        link.note_offer(load.octets);
+        let link = &mut self.directions[direction.index()];
+        link.traffic.note_offer(load.octets);
         if link.is_guarded() {
             if let Err(cause) = self.admit(direction, &load) {
                 self.drop_from_queue(direction, load.packet, cause);
                 return false;
             }
-            link = &mut self.directions[direction.index()];
         }
-        let Direction { traffic, line, .. } = link;
-        let taken = match line {
-            Line::Wire(wire) => {
-                let order = self.events.next_order();
-                let offered = if URGENT {
-                    wire.offer_first(traffic, self.now, order, load)
-                } else {
-                    wire.offer(traffic, self.now, order, load)
-                };
-                offered.map(|arrival| {
-                    if let Some(arrival) = arrival {
-                        self.events.push(Event::new(arrival, order, Target::Direction(direction)));
-                    }
-                })
-            }
-            Line::Varying(_) => self.enqueue_varying(direction, load, URGENT),
-            Line::Air(_) => self.enqueue_air(direction, load, URGENT),
+        let taken = match &self.directions[direction.index()].line {
+            Line::Wire(_) => self.enqueue_wire(direction, load, urgent),
+            Line::Varying(_) => self.enqueue_varying(direction, load, urgent),
+            Line::Air(_) => self.enqueue_air(direction, load, urgent),
         };
         match taken {
             Ok(()) => {
@@ -135,6 +144,19 @@ impl Network {
                 false
             }
         }
+    }
+
+    /// A packet comes to a plain wire.
+    fn enqueue_wire(&mut self, direction: DirectionId, load: Load, urgent: bool) -> Result<(), QueueFull> {
+        let Direction { traffic, line, .. } = &mut self.directions[direction.index()];
+        let Line::Wire(wire) = line else { return Ok(()) };
+        let order = self.events.next_order();
+        let arrival =
+            if urgent { wire.offer_first(traffic, self.now, order, load)? } else { wire.offer(traffic, self.now, order, load)? };
+        if let Some(arrival) = arrival {
+            self.events.push(Event::new(arrival, order, Target::Direction(direction)));
+        }
+        Ok(())
     }
 
     /// What stands before a queue or manages it decides on a packet that comes, and on those that make room for it. The packet goes on,
@@ -308,7 +330,7 @@ impl Network {
                 }
                 match self.routes.next(node, host) {
                     Some(next) => {
-                        self.enqueue_at::<false>(next, Load { packet, host, octets });
+                        self.enqueue_inline(next, Load { packet, host, octets });
                     }
                     None => self.discard(packet, Cause::NoRoute, direction),
                 }

@@ -34,7 +34,7 @@ PAGE = ROOT / "docs" / "what-to-use" / "grid.md"
 KERNEL_PAGE = PAGE.with_name("kernel-grid.md")
 README = ROOT / "README.md"
 #: Tables stand between ``<!-- grid: NAME -->`` and ``<!-- grid: end -->``.
-BLOCK = re.compile(r"(<!-- grid: (targets|misses|cells|summary) -->\n).*?(<!-- grid: end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- grid: (targets|misses|slower|cells|summary) -->\n).*?(<!-- grid: end -->)", re.DOTALL)
 
 #: What each control is made of in the engine; names are the kernel's where it has the same.
 CONTROLS: dict[str, dict[str, object]] = {
@@ -450,6 +450,31 @@ def worst(cells: dict[Key, Cell], ours: str, count: int) -> list[str]:
     return lines
 
 
+def slower(cells: dict[Key, Cell], ours: str) -> list[str]:
+    """Where whoever takes it for CUBIC needs more than 2 % more time: the worst first."""
+    asked, found = 0, []
+    for path, kind, control in cells:
+        if control != ours:
+            continue
+        own, cubic = cells[path, kind, ours], cells[path, kind, "cubic"]
+        if kind in ("object", "page"):
+            for title, share in (("median", 0.5), ("p99", 0.99)):
+                times = [percentile(cell.times, share) for cell in (own, cubic)]
+                asked += 1
+                found.append((times[0] / times[1] - 1, f"{kind}, {title}", path, [f"{time:.0f} ms" for time in times]))
+        else:
+            rates = [statistics.fmean(cell.goodput) / 1e6 for cell in (own, cubic)]
+            asked += 1
+            found.append((rates[1] / rates[0] - 1, f"goodput, {kind}", path, [f"{rate:.3g} Mbit/s" for rate in rates]))
+    found = sorted((row for row in found if row[0] > 0.02), key=lambda row: -row[0])
+    lines = [f"In {len(found)} of {asked} comparisons.", "", f"| what | path | `{ours}` | `cubic` | more time |"]
+    lines.append("|---|---|---:|---:|---:|")
+    lines += [
+        f"| {what} | {name(path)} | {' | '.join(values)} | {100 * by:.0f} % |" for by, what, path, values in found
+    ]
+    return lines
+
+
 def each(cells: dict[Key, Cell], ours: str) -> list[str]:
     """What one flow of each control carries on each path, and what its neighbour loses."""
     lines = [
@@ -498,6 +523,7 @@ def page(file: Path, cells: dict[Key, Cell], controls: Sequence[str], count: int
     tables = {
         "targets": "\n\n".join([*met, runs] if runs else met),
         "misses": "\n".join(worst(judging(cells, ours), ours, count)),
+        "slower": "\n".join(slower(judging(cells, ours), ours)),
         "cells": "\n".join(each(judging(cells, ours), ours)),
     }
     return filled(file, tables)

@@ -1,0 +1,48 @@
+"""The tool that measures one control on many paths, and its page."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+if not (ROOT / "tools" / "grid.py").is_file():
+    pytest.skip("needs the tools of the repository", allow_module_level=True)
+sys.path.insert(0, str(ROOT / "tools"))
+
+from grid import Cell, Place, slower  # noqa: E402
+
+HERE = Place(10, 20, 1.0, "damage", 0.0, "single")
+
+
+def cells(rates: tuple[float, float], times: tuple[float, float]) -> dict[tuple[Place, str, str], Cell]:
+    """A flow and a page, of ours and of CUBIC."""
+    found = {}
+    for control, rate, time in zip(("auto", "cubic"), rates, times, strict=True):
+        found[HERE, "one", control] = Cell([rate], [0.0], [], [])
+        found[HERE, "page", control] = Cell([rate], [0.0], [], [time] * 9 + [2 * time])
+    return found
+
+
+def test_what_is_slower_than_cubic_is_named_with_the_worst_first() -> None:
+    alike = slower(cells((9.9e6, 10e6), (101, 100)), "auto")
+    assert alike[0] == "In 0 of 3 comparisons."
+    told = slower(cells((8e6, 10e6), (110, 100)), "auto")
+    assert told[0] == "In 3 of 3 comparisons."
+    assert [line.split(" | ")[0] for line in told[4:]] == ["| goodput, one", "| page, median", "| page, p99"]
+    assert told[4].endswith("| 8 Mbit/s | 10 Mbit/s | 25 % |")
+
+
+def test_the_tables_of_the_pages_are_what_the_tool_makes_of_the_measurements(tmp_path: Path) -> None:
+    files = ["README.md", *(f"docs/what-to-use/{page}" for page in ("grid.md", "kernel-grid.md"))]
+    shutil.copytree(ROOT / "docs" / "what-to-use", tmp_path / "docs" / "what-to-use")
+    (tmp_path / "tools").mkdir()
+    for file in ("README.md", "tools/grid.py"):
+        shutil.copy(ROOT / file, tmp_path / file)
+    subprocess.run([sys.executable, tmp_path / "tools" / "grid.py"], check=True, cwd=tmp_path)
+    for file in files:
+        assert (tmp_path / file).read_text(encoding="utf-8") == (ROOT / file).read_text(encoding="utf-8")

@@ -67,7 +67,11 @@ impl Place {
     /// Waits until no other command changes the place, and keeps others out until the lock goes.
     pub fn lock(&self) -> Result<Lock> {
         loop {
-            fs::create_dir_all(&self.folder).map_err(|error| failed("making", &self.folder, &error))?;
+            match fs::create_dir_all(&self.folder) {
+                // It was there, and may be gone by now.
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed("making", &self.folder, &error)),
+                _ => (),
+            }
             let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
             let folder = match rustix::fs::open(&self.folder, flags, Mode::empty()) {
                 Ok(folder) => folder,
@@ -222,4 +226,31 @@ pub fn remove(path: &Path) -> Result<()> {
 
 fn failed(doing: &str, path: &Path, error: &io::Error) -> Error {
     Error::Io { doing: format!("{doing} {}", path.display()), source: io::Error::new(error.kind(), error.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    #[test]
+    fn a_lock_is_had_while_others_make_the_folder_and_take_it_away() {
+        let folder = std::env::temp_dir().join(format!("whyloss-place-{}", std::process::id()));
+        let place = Place { folder: folder.clone(), prefix: "p_".to_owned() };
+        let over = AtomicBool::new(false);
+        let failure = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let _ = fs::create_dir(&folder);
+                    let _ = fs::remove_dir(&folder);
+                }
+            });
+            let failure = (0..20_000).find_map(|_| place.lock().err());
+            over.store(true, Ordering::Relaxed);
+            failure
+        });
+        let _ = fs::remove_dir(&folder);
+        assert!(failure.is_none(), "{failure:?}");
+    }
 }

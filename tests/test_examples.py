@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -41,6 +42,14 @@ def test_a_scenario_takes_less_than_a_second_and_moves_its_data(path: Path) -> N
     results = wl.Scenario.load(path).run()
     assert time.monotonic() - began < 2
     assert min(results.transfers["octets_delivered"].to_list()) > 10_000
+
+
+def test_what_a_build_by_a_profile_learns_from_runs() -> None:
+    training = runpy.run_path(str(ROOT / "tools" / "train_profile.py"))
+    for scenario in training["dumbbells"]():
+        ran = scenario.replace({"scenario.duration": "1.5 s"}).run()
+        assert sum(ran.transfers["octets_delivered"].to_list()) > 10_000
+    assert len(list(training["examples"]())) == len(SCENARIOS)
 
 
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)

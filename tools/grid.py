@@ -452,7 +452,7 @@ def worst(cells: dict[Key, Cell], ours: str, count: int) -> list[str]:
 
 def slower(cells: dict[Key, Cell], ours: str) -> list[str]:
     """Where whoever takes it for CUBIC needs more than 2 % more time: the worst first."""
-    asked, found = 0, []
+    asked = []
     for path, kind, control in cells:
         if control != ours:
             continue
@@ -460,14 +460,12 @@ def slower(cells: dict[Key, Cell], ours: str) -> list[str]:
         if kind in ("object", "page"):
             for title, share in (("median", 0.5), ("p99", 0.99)):
                 times = [percentile(cell.times, share) for cell in (own, cubic)]
-                asked += 1
-                found.append((times[0] / times[1] - 1, f"{kind}, {title}", path, [f"{time:.0f} ms" for time in times]))
+                asked.append((times[0] / times[1] - 1, f"{kind}, {title}", path, [f"{time:.0f} ms" for time in times]))
         else:
             rates = [statistics.fmean(cell.goodput) / 1e6 for cell in (own, cubic)]
-            asked += 1
-            found.append((rates[1] / rates[0] - 1, f"goodput, {kind}", path, [f"{rate:.3g} Mbit/s" for rate in rates]))
-    found = sorted((row for row in found if row[0] > 0.02), key=lambda row: -row[0])
-    lines = [f"In {len(found)} of {asked} comparisons.", "", f"| what | path | `{ours}` | `cubic` | more time |"]
+            asked.append((rates[1] / rates[0] - 1, f"goodput, {kind}", path, [f"{rate:.3g} Mbit/s" for rate in rates]))
+    found = sorted((row for row in asked if row[0] > 0.02), key=lambda row: -row[0])
+    lines = [f"In {len(found)} of {len(asked)} comparisons.", "", f"| what | path | `{ours}` | `cubic` | more time |"]
     lines.append("|---|---|---:|---:|---:|")
     lines += [
         f"| {what} | {name(path)} | {' | '.join(values)} | {100 * by:.0f} % |" for by, what, path, values in found

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
-# Files that describe sweeps, and no scenario.
-SWEEPS = {"error-rates", "queues"}
-
 DUMBBELL = """
 scenario.duration = "{seconds} s"
 [dumbbell]
@@ -35,7 +32,7 @@ shadows = {shadows}
 start_spread = "1 s"
 """
 
-# Scheme, profile, flows, rate, one-way delay, queue, losses, differentiators in shadow, simulated seconds.
+FIELDS = ("scheme", "profile", "count", "rate", "delay", "queue", "loss", "shadows", "seconds")
 DUMBBELLS = [
     ("reno", "ns2", 8, "20 Mbps", "20 ms", 60, "0.5 %", [], 600),
     ("sack", "ns2", 30, "200 Mbps", "8 ms", 300, "0 %", [], 100),
@@ -52,20 +49,15 @@ DUMBBELLS = [
 
 def dumbbells() -> Iterator[wl.Scenario]:
     """The dumbbells of the table."""
-    for scheme, profile, count, rate, delay, queue, loss, shadows, seconds in DUMBBELLS:
-        yield wl.Scenario.parse(
-            DUMBBELL.format(
-                scheme=scheme,
-                profile=profile,
-                count=count,
-                rate=rate,
-                delay=delay,
-                queue=queue,
-                loss=loss,
-                shadows=shadows,
-                seconds=seconds,
-            )
-        )
+    for row in DUMBBELLS:
+        yield wl.Scenario.parse(DUMBBELL.format(**dict(zip(FIELDS, row, strict=True))))
+
+
+def examples() -> Iterator[wl.Scenario]:
+    """The examples that are scenarios."""
+    for file in sorted(EXAMPLES.glob("*.toml")):
+        if "[sweep]" not in file.read_text(encoding="utf-8"):
+            yield wl.Scenario.load(file)
 
 
 def main() -> None:
@@ -73,10 +65,7 @@ def main() -> None:
     began = time.monotonic()
     for scenario in dumbbells():
         scenario.run()
-    for file in sorted(EXAMPLES.glob("*.toml")):
-        if file.stem in SWEEPS:
-            continue
-        scenario = wl.Scenario.load(file)
+    for scenario in examples():
         for run in range(5):
             scenario.run(run)
     wl.Sweep.load(EXAMPLES / "error-rates.toml").run(progress=False)

@@ -1037,6 +1037,10 @@ class Tcp:
     """
     Key of the nonces of the hardened checksum scheme; the simulator draws it at random.
     """
+    pacing_burst: Span | None = None
+    """
+    What a paced sender lets go at once, as the time that it takes at the rate, two segments at least: "1 ms" is Linux with segmentation offload.
+    """
     prr: bool | None = None
     """
     Proportional rate reduction (RFC 9937); needs SACK.

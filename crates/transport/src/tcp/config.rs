@@ -154,6 +154,10 @@ config! { $;
     // With delayed acknowledgements: how many segments are acknowledged at once when data begins to come, at first or again after
     // an RTO, as Linux does so that the peer's slow start is not held up. Ends when our own data answers the peer's. 0: none.
     quick_acks: u32,
+    /// What a paced sender lets go at once, as the time that it takes at the rate, two segments at least: "1 ms" is Linux with segmentation offload.
+    // What a paced sender lets go at once, as the time that it takes at the pacing rate: two segments at least and 44 at most. Zero: each by itself.
+    // Linux hands over a millisecond (`sk_pacing_shift`). A sender that tells its receiver of its separations sends each by itself.
+    pacing_burst: Duration,
     /// Nagle's algorithm (RFC 9293, 3.7.4).
     nagle: bool,
     /// Nagle's algorithm waits for small segments only, as in Linux (Minshall's modification).
@@ -392,6 +396,7 @@ impl Config {
             whole_thresholds: false,
             ack_policy: AckPolicy::Delayed(Duration::from_millis(40)),
             quick_acks: 0,
+            pacing_burst: Duration::ZERO,
             nagle: true,
             nagle_for_small: false,
             granularity: Granularity::Fine(Duration::from_millis(1)),

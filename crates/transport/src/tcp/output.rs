@@ -133,7 +133,7 @@ impl Endpoint {
 
     /// Whether data may leave now, for all that the rate says. If it may not, the timer wakes for it.
     fn has_turn(&mut self, now: Instant) -> bool {
-        let Some(turn) = self.snd.pacer.as_ref().map(|pacer| pacer.turn()).filter(|turn| *turn > now) else { return true };
+        let Some(turn) = self.snd.pacer.as_ref().map(|pacer| pacer.turn(now)).filter(|turn| *turn > now) else { return true };
         if self.has_repair() || self.has_new() {
             self.timers.set_pacing(turn);
         }

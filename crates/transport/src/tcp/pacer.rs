@@ -10,6 +10,10 @@ pub(super) struct Pacer {
     pub tells: bool,
     /// How much of a missed turn is made good at least; more where a separation is longer.
     credit: Duration,
+    /// How long what leaves at once takes at the rate.
+    burst: Duration,
+    /// Segments that may still leave at the moment of the latest one.
+    rest: u32,
     /// Number of the latest transmission.
     number: u8,
     /// When it left.
@@ -20,16 +24,27 @@ pub(super) struct Pacer {
 /// What a sender without a receiver that watches its separations may make good: what draft-ietf-ccwg-bbr takes for a quantum. A timer that comes late
 /// by less does not lower the rate.
 const QUANTUM: Duration = Duration::from_millis(1);
+/// Segments that leave at once at least and at most: in Linux two, and what an IP packet of 65,535 octets holds.
+const LEAST_BURST: u64 = 2;
+const MOST_BURST: u64 = 44;
 
 impl Pacer {
-    /// A sender's that tells its receiver how its segments leave, or does not.
-    pub fn new(tells: bool) -> Self {
-        Self { tells, credit: if tells { Duration::ZERO } else { QUANTUM }, ..Self::default() }
+    /// A sender's that tells its receiver how its segments leave, each by itself; or does not, and sends what takes `burst` at once.
+    pub fn new(tells: bool, burst: Duration) -> Self {
+        if tells {
+            Self { tells, ..Self::default() }
+        } else {
+            Self { credit: QUANTUM, burst, ..Self::default() }
+        }
     }
 
-    /// From when on the next one may leave.
-    pub fn turn(&self) -> Instant {
-        self.turn
+    /// From when on the next one may leave, seen from `now`.
+    pub fn turn(&self, now: Instant) -> Instant {
+        if self.rest > 0 && self.left == Some(now) {
+            now
+        } else {
+            self.turn
+        }
     }
 
     /// A data segment leaves. A turn that was missed by less than a separation is made good by the next one, so that a late timer does not
@@ -42,6 +57,14 @@ impl Pacer {
         let Some(separation) = separation else {
             self.turn = now;
             return Separation { number, micros: 0, kept: before == Some(now), trip };
+        };
+        let begins = self.rest == 0 || before != Some(now);
+        self.rest = if self.burst == Duration::ZERO {
+            0
+        } else if begins {
+            (self.burst.as_nanos() / separation.as_nanos().max(1)).clamp(LEAST_BURST, MOST_BURST) as u32 - 1
+        } else {
+            self.rest - 1
         };
         let late = now.since(self.turn);
         let kept = before.is_some() && late <= separation / 2;
@@ -66,36 +89,59 @@ mod tests {
         assert_eq!(pacer.on_sent(us(5000), None, None), said(0, 1, false));
         assert_eq!(pacer.on_sent(us(5000), None, None), said(0, 2, true), "a pair");
         assert_eq!(pacer.on_sent(us(7000), None, None), said(0, 3, false));
-        assert_eq!(pacer.turn(), us(7000));
+        assert_eq!(pacer.turn(Instant::ZERO), us(7000));
         // The first one with a rate comes when it comes.
         assert_eq!(pacer.on_sent(us(9000), step, None), said(1000, 4, false));
-        assert_eq!(pacer.turn(), us(10_000));
+        assert_eq!(pacer.turn(Instant::ZERO), us(10_000));
         assert_eq!(pacer.on_sent(us(10_300), step, None), said(1000, 5, true));
-        assert_eq!(pacer.turn(), us(11_000));
+        assert_eq!(pacer.turn(Instant::ZERO), us(11_000));
         assert_eq!(pacer.on_sent(us(11_600), step, None), said(1000, 6, false), "more than half of it late");
-        assert_eq!(pacer.turn(), us(12_000));
+        assert_eq!(pacer.turn(Instant::ZERO), us(12_000));
         // Nothing to send for long is no credit.
         assert_eq!(pacer.on_sent(us(15_000), step, None), said(1000, 7, false));
-        assert_eq!(pacer.turn(), us(16_000));
+        assert_eq!(pacer.turn(Instant::ZERO), us(16_000));
     }
 
     #[test]
     fn a_quantum_is_made_good_where_nobody_watches() {
-        let mut pacer = Pacer::new(false);
+        let mut pacer = Pacer::new(false, Duration::ZERO);
         let step = Some(Duration::from_micros(100));
         pacer.on_sent(us(1000), step, None);
-        assert_eq!(pacer.turn(), us(1100));
+        assert_eq!(pacer.turn(Instant::ZERO), us(1100));
         // 900 microseconds late: nine more may leave at once.
         for turn in (1200..=2100).step_by(100) {
             pacer.on_sent(us(2000), step, None);
-            assert_eq!(pacer.turn(), us(turn));
+            assert_eq!(pacer.turn(Instant::ZERO), us(turn));
         }
         pacer.on_sent(us(3100), step, None);
-        assert_eq!(pacer.turn(), us(3200), "a quantum late is no credit");
-        let mut watched = Pacer::new(true);
+        assert_eq!(pacer.turn(Instant::ZERO), us(3200), "a quantum late is no credit");
+        let mut watched = Pacer::new(true, Duration::ZERO);
         watched.on_sent(us(1000), step, None);
         watched.on_sent(us(2000), step, None);
-        assert_eq!(watched.turn(), us(2100));
+        assert_eq!(watched.turn(Instant::ZERO), us(2100));
+    }
+
+    #[test]
+    fn a_burst_leaves_at_once_and_the_rate_holds() {
+        let mut pacer = Pacer::new(false, Duration::from_millis(1));
+        // Three of 300 microseconds each take no more than a millisecond.
+        let step = Some(Duration::from_micros(300));
+        for begun in [1000, 1900, 2800] {
+            for _ in 0..3 {
+                assert_eq!(pacer.turn(us(begun)), us(if begun == 1000 && pacer.left.is_none() { 0 } else { begun }));
+                pacer.on_sent(us(begun), step, None);
+            }
+            assert_eq!(pacer.turn(us(begun)), us(begun + 900));
+        }
+        // What has ended before its time leaves the rest for nobody.
+        pacer.on_sent(us(3700), step, None);
+        assert_eq!(pacer.turn(us(3800)), us(4000));
+        // Two at least.
+        let mut slow = Pacer::new(false, Duration::from_millis(1));
+        slow.on_sent(us(1000), Some(Duration::from_millis(5)), None);
+        assert_eq!(slow.turn(us(1000)), us(1000));
+        slow.on_sent(us(1000), Some(Duration::from_millis(5)), None);
+        assert_eq!(slow.turn(us(1000)), us(10_000), "as long as they take, from the turn on");
     }
 
     #[test]

@@ -59,8 +59,31 @@ fn damage_and_erasure_cost_little_more_than_what_they_take() {
     }
 }
 
-/// What CUBIC gets beside `scheme`, in bit/s.
-fn cubic_beside(scheme: &str, mbps: u64, rtt_ms: u64, queue: u32) -> f64 {
+#[test]
+fn a_queue_shorter_than_a_burst_does_not_pass_for_congestion_where_packets_are_corrupted() {
+    // On a long path only a report is certain, and a few of them do not outweigh what is dropped.
+    let (damage, erase) = (Effect::Damage, Effect::Erase);
+    for (effect, mbps, rtt_ms, loss, least) in [
+        (damage, 100, 5, 0.01, 1.05),
+        (damage, 100, 5, 0.05, 1.05),
+        (damage, 100, 50, 0.05, 0.95),
+        (damage, 10, 20, 0.01, 0.95),
+        (erase, 100, 5, 0.01, 1.05),
+        (erase, 100, 5, 0.05, 1.05),
+        (erase, 10, 20, 0.01, 0.95),
+    ] {
+        let share = |scheme| {
+            let mut of = bulk(scheme, mbps, rtt_ms, 5, loss);
+            of.config.pacing_burst = Duration::from_millis(1);
+            carried(&of, effect).0
+        };
+        let (ours, bbr) = (share("auto"), share("bbr"));
+        assert!(ours > least * bbr, "{effect:?}, {mbps} Mbit/s, {rtt_ms} ms, {loss}: {ours} beside {bbr}");
+    }
+}
+
+/// What a flow of `scheme` and one of CUBIC that begins 150 ms later get, in bit/s.
+fn beside_one(scheme: &str, mbps: u64, rtt_ms: u64, queue: u32) -> [f64; 2] {
     let of = bulk(scheme, mbps, rtt_ms, queue, 0.0);
     let mut builder = Builder::new(5, 0);
     let (from, to) = (builder.host("from"), builder.host("to"));
@@ -85,7 +108,7 @@ fn cubic_beside(scheme: &str, mbps: u64, rtt_ms: u64, queue: u32) -> f64 {
     let mut simulation = builder.build().unwrap();
     simulation.run(&Limits { until: Some(Instant::ZERO + Duration::from_secs(40)) }, |_| ControlFlow::Continue(())).unwrap();
     let records: Records = simulation.into_records();
-    records.flows[1].goodput_bps
+    [records.flows[0].goodput_bps, records.flows[1].goodput_bps]
 }
 
 /// What flows of `scheme` get beside four CUBIC flows at 10 Mbit/s and 20 ms, in Mbit/s.
@@ -132,7 +155,16 @@ fn it_does_not_starve_beside_four_cubic_flows() {
 fn a_neighbour_with_cubic_keeps_its_share() {
     // With a queue of one product it takes 64 % of the link, more than its target allows: docs/what-to-use/grid.md.
     for (mbps, rtt_ms, queue, kept) in [(10, 20, 17, 0.7), (10, 20, 67, 0.8), (10, 50, 42, 0.8)] {
-        let (fair, ours) = (cubic_beside("cubic", mbps, rtt_ms, queue), cubic_beside("auto", mbps, rtt_ms, queue));
+        let ([_, fair], [_, ours]) = (beside_one("cubic", mbps, rtt_ms, queue), beside_one("auto", mbps, rtt_ms, queue));
         assert!(ours > kept * fair, "{mbps} Mbit/s, {rtt_ms} ms, {queue}: {ours}, {fair} beside CUBIC");
+    }
+}
+
+#[test]
+fn a_neighbour_that_grows_slowly_does_not_take_its_share() {
+    // Half of the link; a first flow with CUBIC keeps more. With a queue of four products it has a fifth of that: docs/what-to-use/grid.md.
+    for (mbps, rtt_ms, queue, kept) in [(10, 20, 67, 0.95), (100, 20, 167, 0.8), (50, 50, 208, 0.75), (100, 50, 208, 0.7)] {
+        let ([fair, _], [ours, _]) = (beside_one("cubic", mbps, rtt_ms, queue), beside_one("auto", mbps, rtt_ms, queue));
+        assert!(ours > kept * fair, "{mbps} Mbit/s, {rtt_ms} ms, {queue}: {ours}, {fair} with CUBIC");
     }
 }

@@ -17,6 +17,8 @@
 // looks whether it still has to.
 #define WL_AUTO_PRESSED 3
 #define WL_AUTO_LOOK 128
+// It competes, too, when shortening the queue has left it less than so many quarters of the rate that it had: others have taken the rest.
+#define WL_AUTO_LEFT 3
 // The same after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
 #define WL_AUTO_LOOK_AFTER_LOSS 16
 #define WL_AUTO_CALM 8
@@ -24,6 +26,9 @@
 // what came of it.
 #define WL_AUTO_STEP 1
 #define WL_AUTO_MOST_STEP 8
+// Towards a window at which the queue overflowed it goes by this part of the way at a time, until the way is a part of the window.
+#define WL_AUTO_APPROACH 4
+#define WL_AUTO_NEAR 32
 // The highest rate is remembered for one to two parts of so many microseconds.
 #define WL_AUTO_PART 15000000
 // Segments below which delay does not cut: with one, delayed acknowledgements would be taken for a queue.
@@ -31,8 +36,6 @@
 // A rate of a segment a microsecond.
 #define WL_RATE_ONE 24
 #define WL_RATE_MOST (1ULL << 31)
-
-enum wl_auto_mode { WL_ALONE, WL_COMPETING };
 
 struct wl_auto {
 	struct wl_cubic cubic;
@@ -44,14 +47,18 @@ struct wl_auto {
 	u32 part_began;
 	u32 until; // SND.NXT when the round began: it ends when that is acknowledged
 	u32 answered; // what is below was lost to the congestion that was answered
-	u32 competed; // the window when it last stopped to compete
+	// Since there was last no queue, or it competed: the window when it began to shorten the queue and the rate once the first cut had had its
+	// effect. 0 before.
+	u32 had;
+	u32 had_rate;
+	u32 overflowed; // the window at which the queue overflowed on a path where corruption is frequent; 0 if none is known
 	u32 saved; // the window before a reduction, should it prove wrong
 	u32 more_than; // a least delay above this says that the latest cut did little
 	u32 fraction; // of the window, in 2^-32 segments, beside what CUBIC keeps
 	u32 left; // rounds of competing
 	u32 quiet; // rounds of competing since congestion was answered
 	u32 burst; // segments that leave at once
-	u8 mode;
+	u8 others; // enum wl_others: it competes unless they are unseen
 	u8 pressed; // cuts in a row that hardly shortened the queue
 	u8 step;
 	u8 cut : 1; // the window was cut to shorten the queue
@@ -128,14 +135,14 @@ WL_CORE u32 wl_auto_target(const struct wl_auto *control)
 	return wl_max(target, wl_auto_halves(control, WL_AUTO_HALVES));
 }
 
-// Segments that fill `delay` at the rate at which they cross the path, those damaged behind it included.
-WL_CORE u32 wl_auto_fill(const struct wl_auto *control, u32 delay)
+// Segments that fill `delay` at the rate at which they cross the path, those damaged behind it included: `share` in 1 / WL_ONE of those delivered.
+WL_CORE u32 wl_auto_fill(const struct wl_auto *control, u32 delay, u32 share)
 {
 	u64 fill = (u64)wl_auto_rate(control) * delay >> WL_RATE_ONE;
 
 	if (fill > 1U << 24)
 		fill = 1U << 24;
-	return fill * (WL_ONE + wl_blame_corrupted(&control->blame)) >> 16;
+	return fill * (WL_ONE + share) >> 16;
 }
 
 // The window grows as CUBIC's.
@@ -146,17 +153,25 @@ WL_CORE int wl_auto_careful(const struct wl_auto *control)
 
 WL_CORE void wl_auto_alone(struct wl_auto *control)
 {
-	control->mode = WL_ALONE;
+	control->others = WL_UNSEEN;
 	control->pressed = 0;
 	control->cut = 0;
 	control->settled = 0;
 }
 
-WL_CORE void wl_auto_compete(struct wl_auto *control, u32 rounds)
+WL_CORE void wl_auto_compete(struct wl_auto *control, u8 others, u32 rounds)
 {
-	control->mode = WL_COMPETING;
+	control->others = others;
 	control->left = rounds;
 	control->quiet = 0;
+	control->had = 0;
+	control->had_rate = 0;
+}
+
+// Others have a part of the rate that it had before it began to shorten the queue.
+WL_CORE int wl_auto_has_lost(const struct wl_auto *control)
+{
+	return (u64)wl_auto_rate(control) * 4 < (u64)control->had_rate * WL_AUTO_LEFT;
 }
 
 // A queue stands of which others may be the owners. The window falls by what it is too long, and by half at most.
@@ -166,18 +181,22 @@ WL_CORE void wl_auto_shorten(struct wl_auto *control, struct wl_window *window, 
 
 	if (control->cut && !control->settled) {
 		control->settled = 1;
+		if (!control->had_rate)
+			control->had_rate = wl_auto_rate(control);
 		return;
 	}
 	if (control->cut && least > control->more_than)
 		pressed = control->pressed + 1;
+	else if (control->cut && wl_auto_has_lost(control))
+		pressed = WL_AUTO_PRESSED;
 	else if (control->cut)
 		control->careful = 0; // The queue is its own: delay ends growth here, so that losses need not.
-	if (!pressed)
-		control->competed = cwnd;
+	if (!control->had)
+		control->had = cwnd;
 	if (pressed >= WL_AUTO_PRESSED) {
-		wl_auto_compete(control, WL_AUTO_LOOK);
 		// Back to what it had, by slow start.
-		window->ssthresh = wl_threshold(wl_max(control->competed, cwnd));
+		window->ssthresh = wl_threshold(wl_max(control->had, cwnd));
+		wl_auto_compete(control, WL_SEEN, WL_AUTO_LOOK);
 		return;
 	}
 	aimed = wl_max((u64)cwnd * aimed_at / wl_max(least, 1), cwnd / 2);
@@ -194,10 +213,32 @@ WL_CORE void wl_auto_shorten(struct wl_auto *control, struct wl_window *window, 
 	wl_cubic_timeout(&control->cubic);
 }
 
+// What the window grows by at the end of a round without a queue, in 2^-32 segments: `full` is the delay of a path that is full.
+WL_CORE u64 wl_auto_growth(struct wl_auto *control, u32 cwnd, u32 full)
+{
+	// As far as the rate follows.
+	u32 most = wl_auto_fill(control, full, wl_blame_corrupted(&control->blame)), way;
+	u64 growth;
+
+	most += most / 4;
+	way = control->overflowed > cwnd ? control->overflowed - cwnd : 0;
+	if (way > cwnd / WL_AUTO_NEAR) {
+		growth = (u64)way << 32;
+		growth /= WL_AUTO_APPROACH;
+	} else {
+		control->overflowed = 0;
+		growth = ((u64)cwnd << 28) * control->step;
+		control->step = wl_min(control->step * 2, WL_AUTO_MOST_STEP);
+	}
+	if (most <= cwnd)
+		return 0;
+	return growth < (u64)(most - cwnd) << 32 ? growth : (u64)(most - cwnd) << 32;
+}
+
 // A round is over in which `least` was the least delay: the window is a function of it.
 WL_CORE void wl_auto_steer(struct wl_auto *control, struct wl_window *window, u32 least, int limited)
 {
-	u32 base = wl_auto_base(control), target = wl_auto_target(control), waiting = least > base ? least - base : 0, most;
+	u32 base = wl_auto_base(control), target = wl_auto_target(control), waiting = least > base ? least - base : 0;
 	int careful = wl_auto_careful(control);
 	u64 growth;
 
@@ -206,20 +247,14 @@ WL_CORE void wl_auto_steer(struct wl_auto *control, struct wl_window *window, u3
 		return;
 	if (control->room) {
 		wl_auto_alone(control);
+		control->had = 0;
+		control->had_rate = 0;
 		control->grown = !control->grown && limited && !careful;
 		if (!control->grown)
 			return;
-		// As far as the rate follows.
-		most = wl_auto_fill(control, base + target);
-		most += most / 4;
-		if (most > window->cwnd) {
-			growth = ((u64)window->cwnd << 28) * control->step;
-			growth = growth < (u64)(most - window->cwnd) << 32 ? growth : (u64)(most - window->cwnd) << 32;
-			growth += control->fraction;
-			control->fraction = (u32)growth;
-			window->cwnd += growth >> 32;
-		}
-		control->step = wl_min(control->step * 2, WL_AUTO_MOST_STEP);
+		growth = wl_auto_growth(control, window->cwnd, base + target) + control->fraction;
+		control->fraction = (u32)growth;
+		window->cwnd += growth >> 32;
 		return;
 	}
 	control->step = WL_AUTO_STEP;
@@ -234,12 +269,11 @@ WL_CORE void wl_auto_end_slow_start(struct wl_auto *control, struct wl_window *w
 {
 	u32 least = wl_filling_standing(&control->filling), base = control->filling.base ? wl_auto_base(control) : 0, aimed_at;
 
-	if (!least || !base || window->cwnd >= window->ssthresh || control->mode != WL_ALONE || control->pressed || control->cut)
+	if (!least || !base || window->cwnd >= window->ssthresh || control->others || control->pressed || control->cut)
 		return;
 	aimed_at = base + wl_auto_target(control);
 	if (least < base || least - base < (aimed_at - base) / 2)
 		return;
-	control->competed = window->cwnd;
 	window->cwnd = wl_max((u64)window->cwnd * aimed_at / wl_max(least, aimed_at), 1);
 	window->ssthresh = wl_threshold(window->cwnd);
 }
@@ -256,7 +290,7 @@ WL_STAGE int wl_auto_end_round(struct wl_auto *control WL_GIVEN, struct wl_windo
 	control->rate[0] = 0;
 	if (!least || !base)
 		return 0;
-	if (control->mode == WL_ALONE) {
+	if (!control->others) {
 		wl_auto_steer(control, window, least, ack->limited);
 		return window->cwnd != cwnd;
 	}
@@ -274,8 +308,9 @@ WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, c
 	int climbing = window->cwnd < window->ssthresh;
 	// Where nothing tells of a queue but many are lost, the rate says how much is too much.
 	int queued = news->marked || control->blame.due;
-	int holds = control->mode == WL_ALONE && (wl_blame_is_corruption(&control->blame) || !queued);
-	u32 floor = climbing || holds ? wl_auto_fill(control, control->filling.base) : 0, target;
+	int holds = !control->others && (wl_blame_is_corruption(&control->blame) || !queued);
+	u32 share = queued ? wl_blame_corrupted(&control->blame) : wl_blame_explained(&control->blame);
+	u32 floor = climbing || holds ? wl_auto_fill(control, control->filling.base, share) : 0, target;
 
 	wl_cubic_save(&control->cubic);
 	target = wl_max(wl_cubic_threshold(&control->cubic, &loss), floor);
@@ -288,15 +323,20 @@ WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, c
 	wl_blame_answered(&control->blame);
 	control->careful = !holds;
 	control->step = WL_AUTO_STEP;
+	control->overflowed = holds ? control->saved : 0;
 	control->fraction = 0;
-	if (!climbing && !holds)
-		wl_auto_compete(control, control->mode == WL_COMPETING ? control->left : WL_AUTO_LOOK_AFTER_LOSS);
+	if (climbing || holds)
+		return;
+	if (control->others)
+		wl_auto_compete(control, control->others, control->left);
+	else
+		wl_auto_compete(control, WL_SUSPECTED, WL_AUTO_LOOK_AFTER_LOSS);
 }
 
 // Segments are taken for lost. Returns how many of them came while the queue was full.
 WL_CORE u32 wl_auto_place(struct wl_auto *control, u32 segments)
 {
-	return wl_filling_lost(&control->filling, segments, wl_auto_halves(control, 2), control->mode == WL_COMPETING);
+	return wl_filling_lost(&control->filling, segments, wl_auto_halves(control, 2), control->others);
 }
 
 // Nobody has explained these losses, of which `full` came while the queue was full.
@@ -336,10 +376,10 @@ WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *win
 			reduced = 1;
 		}
 	}
-	if (window->cwnd < window->ssthresh || control->mode == WL_COMPETING || (control->room && wl_auto_careful(control))) {
+	if (window->cwnd < window->ssthresh || control->others || (control->room && wl_auto_careful(control))) {
 		grown.acked = ack->delivered;
 		// Beside others it does not grow while it repairs what it has answered.
-		grown.in_recovery = control->mode == WL_COMPETING && !open;
+		grown.in_recovery = control->others && !open;
 		wl_cubic_grow(&control->cubic, window, &grown);
 	}
 	wl_auto_end_slow_start(control, window);
@@ -354,7 +394,7 @@ WL_CORE u32 wl_auto_timeout(struct wl_auto *control, const struct wl_loss *loss,
 	u32 threshold;
 
 	wl_cubic_save(&control->cubic);
-	threshold = wl_max(wl_cubic_threshold(&control->cubic, loss), wl_auto_fill(control, control->filling.base));
+	threshold = wl_max(wl_cubic_threshold(&control->cubic, loss), wl_auto_fill(control, control->filling.base, wl_blame_corrupted(&control->blame)));
 	control->saved = loss->cwnd;
 	control->answered = nxt;
 	control->owes = 1;

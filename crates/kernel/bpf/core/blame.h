@@ -6,7 +6,7 @@
 #include "core/event.h"
 
 // Percent of what is sent that, lost in a round, are congestion whatever the delay says, and the segments lost from which on that counts.
-#define WL_BLAME_TOO_MANY 30
+#define WL_BLAME_TOO_MANY 20
 #define WL_BLAME_MANY 8
 // One unexplained loss in so many that are explained is forgiven.
 #define WL_BLAME_ALLOWANCE 20
@@ -17,10 +17,13 @@ struct wl_blame {
 	u32 explained;
 	u32 stray; // not explained, and the queue was not full
 	u32 forgiven; // unexplained at a full queue, because others were explained
+	u32 certain; // losses that were explained
+	// Since the latest answer: those that pass for corruption because the queue was not full, or because others were explained. Where it is too
+	// short to be seen they may be overflow all the same.
+	u32 guessed;
 	// Of this round, in whole segments.
 	u32 round_delivered;
 	u32 round_lost;
-	u32 corruptions; // losses by corruption since a reduction
 	u8 due; // a loss at a full queue awaits its answer
 };
 
@@ -28,11 +31,6 @@ WL_CORE void wl_blame_add(u32 *count, u32 segments)
 {
 	*count += wl_min(segments, 1U << 16) << 8;
 	*count = wl_min(*count, 1U << 31);
-}
-
-WL_CORE void wl_blame_corruption(struct wl_blame *blame, u32 segments)
-{
-	blame->corruptions = wl_min(blame->corruptions + wl_min(segments, 1U << 16), 1U << 16);
 }
 
 WL_CORE void wl_blame_delivered(struct wl_blame *blame, u32 segments)
@@ -44,7 +42,7 @@ WL_CORE void wl_blame_delivered(struct wl_blame *blame, u32 segments)
 WL_CORE void wl_blame_excused(struct wl_blame *blame, u32 segments)
 {
 	wl_blame_add(&blame->explained, segments);
-	wl_blame_corruption(blame, segments);
+	wl_blame_add(&blame->certain, segments);
 }
 
 // Lost without explanation; of these `full` while the queue was full. Returns whether that asks for an answer.
@@ -59,7 +57,7 @@ WL_STAGE int wl_blame_lost(struct wl_blame *blame WL_GIVEN, u32 segments, u32 fu
 		blame->due = 1;
 	wl_blame_add(&blame->stray, segments - full);
 	wl_blame_add(&blame->forgiven, forgiven);
-	wl_blame_corruption(blame, segments - full + forgiven);
+	wl_blame_add(&blame->guessed, segments - full + forgiven);
 	return blame->due;
 }
 
@@ -75,7 +73,9 @@ WL_CORE void wl_blame_answered(struct wl_blame *blame)
 {
 	blame->due = 0;
 	blame->round_lost = 0;
-	blame->corruptions = 0;
+	// Where they are many, a few answers in a row do not make them forgotten.
+	blame->certain /= 2;
+	blame->guessed = 0;
 }
 
 WL_CORE void wl_blame_round(struct wl_blame *blame)
@@ -84,6 +84,7 @@ WL_CORE void wl_blame_round(struct wl_blame *blame)
 	blame->explained -= blame->explained / 8;
 	blame->stray -= blame->stray / 8;
 	blame->forgiven -= blame->forgiven / 8;
+	blame->certain -= blame->certain / 8;
 	blame->round_delivered = 0;
 	blame->round_lost = 0;
 }
@@ -94,10 +95,16 @@ WL_CORE u32 wl_blame_corrupted(const struct wl_blame *blame)
 	return wl_share((u64)blame->explained + blame->stray, wl_max(blame->delivered, 1));
 }
 
-// Corruption has struck more often than congestion since the latest reduction.
+// Of these only what was explained: the part that is certain.
+WL_CORE u32 wl_blame_explained(const struct wl_blame *blame)
+{
+	return wl_share(blame->explained, wl_max(blame->delivered, 1));
+}
+
+// Corruption has struck more often than congestion lately.
 WL_CORE int wl_blame_is_corruption(const struct wl_blame *blame)
 {
-	return blame->corruptions > 1;
+	return (u64)blame->certain + blame->guessed > 1 << 8;
 }
 
 #endif

@@ -125,6 +125,13 @@ WL_CORE u32 wl_filling_standing(const struct wl_filling *filling)
 	return filling->around_known < WL_FILLING_AROUND ? 0 : least;
 }
 
+// What is known of others in the queue.
+enum wl_others {
+	WL_UNSEEN, // nothing: what speaks for congestion has to be clear
+	WL_SUSPECTED, // a loss at a full queue may have been their doing
+	WL_SEEN, // they keep it long
+};
+
 // Segments that are lost at one moment.
 struct wl_place_of {
 	struct wl_filling *filling;
@@ -133,28 +140,28 @@ struct wl_place_of {
 	u32 speak; // for congestion, of those looked at
 	u32 latest; // whether the latest does
 	u32 stands; // there is more than two segments' delay
-	u32 competing; // others fill the queue
+	u32 others;
 };
 
 WL_STEP wl_filling_step(u32 round, struct wl_place_of *at)
 {
-	s32 half = WL_ONE / 2;
+	s32 half = WL_ONE / 2, from = at->others == WL_SEEN ? 0 : half;
 
 	if (round >= at->segments)
 		return 1;
 	at->filling->places += (at->place - at->filling->places) >> 3;
-	at->latest = at->stands && (at->competing ? at->place > 0 : at->place > half && at->filling->places > half);
+	at->latest = at->stands && at->place > from && (at->others != WL_UNSEEN || at->filling->places > half);
 	at->speak += at->latest;
 	return 0;
 }
 
 // Segments are lost, which take `unit` each at the rate delivered. Returns how many of them speak for congestion: the queue is about as long as it
-// ever was lately, and so it was when others were lost. Where others fill it (`competing`), it is enough that it is longer than its mean. A delay of
-// two segments is no queue.
-WL_STAGE u32 wl_filling_lost(struct wl_filling *filling WL_GIVEN, u32 segments, u32 unit, u32 competing)
+// ever was lately, and unless `others` are suspected there it was so when other segments were lost. Where they were seen, it is enough that it is
+// longer than its mean. A delay of two segments is no queue.
+WL_STAGE u32 wl_filling_lost(struct wl_filling *filling WL_GIVEN, u32 segments, u32 unit, u32 others)
 {
 	u32 samples = filling->past.samples + filling->now.samples, most = wl_max(filling->past.longest, filling->now.longest);
-	struct wl_place_of at = { .filling = filling, .segments = segments, .competing = competing };
+	struct wl_place_of at = { .filling = filling, .segments = segments, .others = others };
 	u32 now = 0, mean, i;
 
 	if (!filling->base || !samples)

@@ -1,10 +1,12 @@
 //! Which losses speak for congestion.
 
 /// Share of what is sent that, lost in a round, is congestion whatever the delay says, and the octets lost from which on it counts.
-const TOO_MANY: f64 = 0.3;
+const TOO_MANY: f64 = 0.2;
 const MANY_OCTETS: u64 = 12_000;
 /// What a round leaves of the counts of the rounds before.
 const KEEPS: f64 = 7.0 / 8.0;
+/// What an answer leaves of the count of explained losses: where they are many, a few answers in a row do not make them forgotten.
+const ANSWER_KEEPS: f64 = 0.5;
 
 /// Octets of the latest rounds.
 #[derive(Debug, Default)]
@@ -20,8 +22,11 @@ pub(super) struct Losses {
     round_lost: u64,
     /// A loss at a full queue awaits its answer.
     due: bool,
-    /// Losses by corruption and rounds with congestion since a reduction.
-    corruptions: u32,
+    /// Losses that were explained lately.
+    certain: f64,
+    /// Those since the latest answer that pass for corruption because the queue was not full, or because others were explained: where it is too short
+    /// to be seen they may be overflow all the same.
+    guessed: f64,
 }
 
 impl Losses {
@@ -36,7 +41,7 @@ impl Losses {
 
     pub fn on_excused(&mut self, octets: u64) {
         self.explained += octets as f64;
-        self.corruptions = self.corruptions.saturating_add(1);
+        self.certain += 1.0;
     }
 
     /// Lost without explanation; `full`: while the queue was full.
@@ -51,7 +56,7 @@ impl Losses {
         } else {
             self.stray += octets as f64;
         }
-        self.corruptions = self.corruptions.saturating_add(1);
+        self.guessed += 1.0;
     }
 
     /// Whether the window has to answer now; `open`: what was answered before is repaired.
@@ -67,11 +72,12 @@ impl Losses {
     }
 
     pub fn answered(&mut self) {
-        (self.due, self.round_lost, self.corruptions) = (false, 0, 0);
+        (self.due, self.round_lost, self.guessed) = (false, 0, 0.0);
+        self.certain *= ANSWER_KEEPS;
     }
 
     pub fn end_round(&mut self) {
-        for count in [&mut self.delivered, &mut self.explained, &mut self.stray, &mut self.forgiven] {
+        for count in [&mut self.delivered, &mut self.explained, &mut self.stray, &mut self.forgiven, &mut self.certain] {
             *count *= KEEPS;
         }
         (self.round_delivered, self.round_lost) = (0, 0);
@@ -82,8 +88,13 @@ impl Losses {
         ((self.explained + self.stray) / self.delivered.max(1.0)).min(1.0)
     }
 
-    /// Corruption has struck more often than congestion since the latest reduction.
+    /// Of these only what was explained: the part that is certain.
+    pub fn explained_share(&self) -> f64 {
+        (self.explained / self.delivered.max(1.0)).min(1.0)
+    }
+
+    /// Corruption has struck more often than congestion lately.
     pub fn corruption_prevails(&self) -> bool {
-        self.corruptions > 1
+        self.certain + self.guessed > 1.0
     }
 }

@@ -13,7 +13,7 @@ use crate::path::{Ack, LostSegment, Path, Sent};
 use crate::settings;
 use crate::time::Duration;
 use losses::Losses;
-use queue::Queue;
+use queue::{Others, Queue};
 
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "auto",
@@ -23,9 +23,9 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
         idea: "Delay tells how much of the window waits, so the window needs no loss to stop growing. A loss is a sign of congestion if it comes when the \
                queue is as long as it ever gets, and a sign of corruption if it comes at any other time.",
         formula: "alone: W = W (base + target) / least delay of the round, target = clamp(base / 8, 0.5 ms, 4 ms), or 1.5 segments; a loss is congestion if the \
-                  delay around it is above (mean + max) / 2 of 16 rounds, and above the mean where others compete; then W = 0.7 W, and no less than rate x base where corruption is more frequent",
+                  delay around it is above (mean + max) / 2 of 16 rounds, and above the mean where others keep the queue; then W = 0.7 W, and no less than rate x base where corruption is more frequent",
         threshold: "",
-        fails: "Where the queue holds a segment or two, delay says nothing: most losses then pass for corruption until a quarter of what is sent is lost.",
+        fails: "Where the queue holds a segment or two, delay says nothing: most losses then pass for corruption until a fifth of what is sent is lost.",
         errata: "",
     },
     ..Part::of::<Settings>()
@@ -58,6 +58,8 @@ impl Build<dyn CongestionControl> for Settings {
 /// looks whether it still has to.
 const PRESSED: u32 = 3;
 const LOOK: u32 = 128;
+/// It competes, too, when shortening the queue has left it less than this part of the rate that it had: others have taken the rest.
+const LEFT: f64 = 0.75;
 /// The same after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
 const LOOK_AFTER_LOSS: u32 = 16;
 const CALM: u32 = 8;
@@ -65,6 +67,9 @@ const CALM: u32 = 8;
 /// came of it.
 const STEP: f64 = 1.0 / 16.0;
 const MOST_STEP: f64 = 0.5;
+/// Towards a window at which the queue overflowed it goes by this part of the way at a time, until the way is short: a part of the window.
+const APPROACH: f64 = 0.25;
+const NEAR: f64 = 1.0 / 32.0;
 /// The window does not grow beyond so many times what the rate fills.
 const AHEAD: f64 = 1.25;
 /// The window falls to no less at once because of delay.
@@ -79,8 +84,16 @@ const PACE: f64 = 1.1;
 enum Mode {
     /// The queue is its own. Cuts in a row that hardly shortened it, and the delay that the latest one should have brought.
     Alone { pressed: u32, cut: Option<Cut> },
-    /// It is others': rounds of competing that are left, and rounds since congestion was answered.
-    Competing { left: u32, quiet: u32 },
+    /// It is or may be others': rounds of competing that are left, and rounds since congestion was answered.
+    Competing { others: Others, left: u32, quiet: u32 },
+}
+
+/// What it had when it began to shorten a queue.
+#[derive(Clone, Copy, Debug)]
+struct Had {
+    window: u64,
+    /// Octets a second, once the first cut has had its effect.
+    rate: Option<u64>,
 }
 
 /// The window was cut to shorten the queue.
@@ -118,8 +131,10 @@ pub struct Auto {
     careful: bool,
     /// What is below this position was lost to the congestion that was answered.
     answered: u64,
-    /// The window when it last stopped to compete.
-    competed: u64,
+    /// Since there was last no queue, or it competed.
+    had: Option<Had>,
+    /// The window at which the queue overflowed on a path where corruption is frequent; 0 if none is known.
+    overflowed: u64,
     rate: u64,
     /// The window before a reduction, should it prove wrong.
     saved: u64,
@@ -140,7 +155,8 @@ impl Auto {
             grown: false,
             careful: false,
             answered: 0,
-            competed: 0,
+            had: None,
+            overflowed: 0,
             rate: 0,
             saved: 0,
             settings,
@@ -164,9 +180,32 @@ impl Auto {
         Duration::from_secs_f64(time).max(self.segment_time(mss).mul_f64(segments))
     }
 
-    /// What fills the path at the rate at which segments cross it, those damaged behind it included.
-    fn path_fill(&self, base: Duration) -> u64 {
-        (self.rates.extent().max() as f64 * base.as_secs_f64() * (1.0 + self.losses.corrupted_share())) as u64
+    /// What fills the path at the rate at which segments cross it, those damaged behind it included: `share` for each that is delivered.
+    fn path_fill(&self, base: Duration, share: f64) -> u64 {
+        (self.rates.extent().max() as f64 * base.as_secs_f64() * (1.0 + share)) as u64
+    }
+
+    /// What the window grows by at the end of a round without a queue, in octets.
+    fn growth(&mut self, window: &Window, full: Duration) -> f64 {
+        let cwnd = window.cwnd() as f64;
+        // As far as the rate follows.
+        let most = self.path_fill(full, self.losses.corrupted_share()) as f64 * AHEAD;
+        let way = self.overflowed as f64 - cwnd;
+        let growth = if way > cwnd * NEAR {
+            way * APPROACH
+        } else {
+            self.overflowed = 0;
+            let growth = cwnd * self.step;
+            self.step = (self.step * 2.0).min(MOST_STEP);
+            growth
+        };
+        growth.min(most - cwnd).max(0.0)
+    }
+
+    /// Others have a part of the rate that it had before it began to shorten the queue.
+    fn has_lost(&self) -> bool {
+        let before = self.had.and_then(|had| had.rate).unwrap_or(0);
+        (self.rates.extent().max() as f64) < before as f64 * LEFT
     }
 
     /// The window grows as CUBIC's.
@@ -186,13 +225,11 @@ impl Auto {
             return;
         }
         if self.room {
-            self.mode = ALONE;
+            (self.mode, self.had) = (ALONE, None);
             self.grown = !self.grown && ack.window_limited && !careful;
             if self.grown {
-                // As far as the rate follows.
-                let most = self.path_fill(base + target) as f64 * AHEAD;
-                window.grow((window.cwnd() as f64 * self.step).min(most - window.cwnd() as f64).max(0.0));
-                self.step = (self.step * 2.0).min(MOST_STEP);
+                let growth = self.growth(window, base + target);
+                window.grow(growth);
             }
             return;
         }
@@ -204,9 +241,12 @@ impl Auto {
         let pressed = match cut {
             Some(cut) if !cut.settled => {
                 self.mode = Mode::Alone { pressed, cut: Some(Cut { settled: true, ..cut }) };
+                let rate = self.rates.extent().max();
+                self.had = self.had.map(|had| Had { rate: had.rate.or(Some(rate)), ..had });
                 return;
             }
             Some(cut) if least > cut.more_than => pressed + 1,
+            Some(_) if self.has_lost() => PRESSED,
             Some(_) => {
                 // The queue is its own: delay ends growth here, so that losses need not.
                 self.careful = false;
@@ -214,13 +254,11 @@ impl Auto {
             }
             None => 0,
         };
-        if pressed == 0 {
-            self.competed = window.cwnd();
-        }
+        let had = *self.had.get_or_insert(Had { window: window.cwnd(), rate: None });
         if pressed >= PRESSED {
-            self.mode = Mode::Competing { left: LOOK, quiet: 0 };
+            (self.mode, self.had) = (Mode::Competing { others: Others::Seen, left: LOOK, quiet: 0 }, None);
             // Back to what it had, by slow start.
-            window.set_ssthresh(self.competed.max(window.cwnd()));
+            window.set_ssthresh(had.window.max(window.cwnd()));
             return;
         }
         // Whole segments: a cut by less changes nothing that could be seen.
@@ -241,7 +279,6 @@ impl Auto {
         if !window.in_slow_start() || least.saturating_sub(base) < target / 2 || self.mode != ALONE {
             return;
         }
-        self.competed = window.cwnd();
         let factor = (base + target).as_secs_f64() / least.max(base + target).as_secs_f64();
         window.set_cwnd((window.cwnd() as f64 * factor) as u64);
         window.set_ssthresh(window.cwnd());
@@ -255,7 +292,7 @@ impl Auto {
         let (Some(least), Some(base)) = (least, base) else { return };
         match &mut self.mode {
             Mode::Alone { .. } => self.steer(window, ack, least, base),
-            Mode::Competing { left, quiet } => {
+            Mode::Competing { left, quiet, .. } => {
                 *left -= 1;
                 *quiet += 1;
                 let (over, calm) = (*left == 0, *quiet >= CALM);
@@ -267,7 +304,14 @@ impl Auto {
     }
 
     fn competes(&self) -> bool {
-        matches!(self.mode, Mode::Competing { .. })
+        self.others() != Others::Unseen
+    }
+
+    fn others(&self) -> Others {
+        match self.mode {
+            Mode::Alone { .. } => Others::Unseen,
+            Mode::Competing { others, .. } => others,
+        }
     }
 
     /// Losses or a router's mark speak for congestion.
@@ -276,9 +320,10 @@ impl Auto {
         self.saved = window.cwnd();
         let climbing = window.in_slow_start();
         let threshold = self.cubic.threshold(window, path);
-        let fill = self.queue.base().map_or(0, |base| self.path_fill(base));
         // Where nothing tells of a queue but many are lost, the rate says how much is too much.
         let queued = marked || self.losses.came_at_full_queue();
+        let share = if queued { self.losses.corrupted_share() } else { self.losses.explained_share() };
+        let fill = self.queue.base().map_or(0, |base| self.path_fill(base, share));
         let holds = !self.competes() && (self.losses.corruption_prevails() || !queued);
         let floor = if climbing || holds { fill } else { 0 };
         let target = threshold.max(floor).min(window.cwnd());
@@ -286,9 +331,13 @@ impl Auto {
         window.set_cwnd(target);
         self.losses.answered();
         (self.careful, self.step) = (!holds, STEP);
+        self.overflowed = if holds { self.saved } else { 0 };
         if !climbing && !holds {
-            let left = if let Mode::Competing { left, .. } = self.mode { left } else { LOOK_AFTER_LOSS };
-            self.mode = Mode::Competing { left, quiet: 0 };
+            let (others, left) = match self.mode {
+                Mode::Competing { others, left, .. } => (others, left),
+                Mode::Alone { .. } => (Others::Suspected, LOOK_AFTER_LOSS),
+            };
+            (self.mode, self.had) = (Mode::Competing { others, left, quiet: 0 }, None);
         }
     }
 
@@ -345,7 +394,7 @@ impl CongestionControl for Auto {
     fn on_lost(&mut self, window: &Window, lost: &LostSegment, _path: &Path) {
         if lost.start >= self.answered {
             let unit = self.segment_time(window.mss());
-            let full = self.queue.on_lost(unit, self.competes());
+            let full = self.queue.on_lost(unit, self.others());
             self.losses.on_lost(lost.octets, full);
         }
     }
@@ -366,7 +415,7 @@ impl CongestionControl for Auto {
     fn timeout_threshold(&mut self, window: &Window, path: &Path) -> u64 {
         self.saved = window.cwnd();
         let threshold = self.cubic.threshold(window, path);
-        threshold.max(self.queue.base().map_or(0, |base| self.path_fill(base))).min(window.cwnd())
+        threshold.max(self.queue.base().map_or(0, |base| self.path_fill(base, self.losses.corrupted_share()))).min(window.cwnd())
     }
 
     fn on_timeout(&mut self, window: &mut Window, path: &Path) {

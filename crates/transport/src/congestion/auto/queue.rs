@@ -12,6 +12,17 @@ const PLACE_GAIN: f64 = 0.125;
 /// The queue counts as full from half way between its mean and its longest delay.
 const FULL: f64 = 0.5;
 
+/// What is known of others in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Others {
+    /// Nothing: what speaks for congestion has to be clear.
+    Unseen,
+    /// A loss at a full queue may have been their doing.
+    Suspected,
+    /// They keep it long.
+    Seen,
+}
+
 /// The least delay known, the least of the round, and how delays of the latest rounds lie.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -62,17 +73,21 @@ impl Queue {
         around.min().filter(|_| around.count() >= AROUND as u64).map(Duration::from_nanos)
     }
 
-    /// A segment is lost. Whether that speaks for congestion: the queue is about as long as it ever was lately, and so it was when others were lost.
-    /// Where others fill it (`competing`), it is enough that it is longer than its mean. Segments take `unit` at the rate delivered; a delay of two of
-    /// them is no queue.
-    pub fn on_lost(&mut self, unit: Duration, competing: bool) -> bool {
+    /// A segment is lost. Whether that speaks for congestion: the queue is about as long as it ever was lately, and unless `others` are suspected
+    /// there it was so when other segments were lost. Where they were seen, it is enough that it is longer than its mean. Segments take `unit` at
+    /// the rate delivered; a delay of two of them is no queue.
+    pub fn on_lost(&mut self, unit: Duration, others: Others) -> bool {
         let lately = self.lately.extent();
         let (Some(base), now) = (self.base(), self.around.extent().max()) else { return true };
         let (mean, max) = (lately.mean().max(base.as_nanos()), lately.max());
         // Where between the mean and the longest delay: a loss that has nothing to do with the queue lies at the mean, on average.
         let place = if max > mean { ((now as f64 - mean as f64) / (max - mean) as f64).clamp(-1.0, 1.0) } else { 0.0 };
         self.places += (place - self.places) * PLACE_GAIN;
-        let full = if competing { place > 0.0 } else { place > FULL && self.places > FULL };
+        let full = match others {
+            Others::Unseen => place > FULL && self.places > FULL,
+            Others::Suspected => place > FULL,
+            Others::Seen => place > 0.0,
+        };
         full && now > base.as_nanos() + 2 * unit.as_nanos()
     }
 }

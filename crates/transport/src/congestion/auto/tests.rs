@@ -1,7 +1,7 @@
 //! What delay and losses tell, by hand.
 
 use super::losses::Losses;
-use super::queue::Queue;
+use super::queue::{Others, Queue};
 use super::{Auto, Settings};
 use crate::congestion::{CongestionControl as _, Window};
 use crate::path::{Ack, Path};
@@ -21,16 +21,16 @@ const UNIT: Duration = Duration::from_millis(1);
 #[test]
 fn a_loss_at_a_full_queue_speaks_for_congestion_and_one_at_an_empty_queue_does_not() {
     let mut queue = Queue::new(Duration::from_secs(30));
-    assert!(queue.on_lost(UNIT, false), "nothing is known: it yields");
+    assert!(queue.on_lost(UNIT, Others::Unseen), "nothing is known: it yields");
     told(&mut queue, &[20; 20]);
     told(&mut queue, &[40; 20]);
     // The mean is 30, the longest 40: full from 35 on.
-    assert!(queue.on_lost(UNIT, false));
+    assert!(queue.on_lost(UNIT, Others::Unseen));
     told(&mut queue, &[34; 8]);
-    assert!(!queue.on_lost(UNIT, false));
+    assert!(!queue.on_lost(UNIT, Others::Unseen));
     told(&mut queue, &[37; 8]);
-    assert!(queue.on_lost(UNIT, false));
-    assert!(!queue.on_lost(UNIT * 9, false), "17 ms are less than two segments of 9 ms");
+    assert!(queue.on_lost(UNIT, Others::Unseen));
+    assert!(!queue.on_lost(UNIT * 9, Others::Unseen), "17 ms are less than two segments of 9 ms");
 }
 
 #[test]
@@ -39,9 +39,24 @@ fn beside_others_a_loss_at_a_queue_longer_than_its_mean_speaks_for_congestion() 
     told(&mut queue, &[20; 20]);
     told(&mut queue, &[40; 20]);
     told(&mut queue, &[33; 8]);
-    assert!(!queue.on_lost(UNIT, false) && queue.on_lost(UNIT, true), "the mean is 31, the longest 40");
+    assert!(!queue.on_lost(UNIT, Others::Unseen) && queue.on_lost(UNIT, Others::Seen), "the mean is 31, the longest 40");
     told(&mut queue, &[29; 8]);
-    assert!(!queue.on_lost(UNIT, true));
+    assert!(!queue.on_lost(UNIT, Others::Seen));
+}
+
+#[test]
+fn where_others_are_suspected_one_loss_at_a_full_queue_is_enough() {
+    let mut queue = Queue::new(Duration::from_secs(30));
+    told(&mut queue, &[20; 40]);
+    told(&mut queue, &[40; 40]);
+    for _ in 0..8 {
+        told(&mut queue, &[30; 8]);
+        assert!(!queue.on_lost(UNIT, Others::Suspected), "at the mean");
+    }
+    told(&mut queue, &[34; 8]);
+    assert!(!queue.on_lost(UNIT, Others::Suspected), "above the mean, but not full");
+    told(&mut queue, &[40; 8]);
+    assert!(!queue.on_lost(UNIT, Others::Unseen) && queue.on_lost(UNIT, Others::Suspected));
 }
 
 #[test]
@@ -51,11 +66,11 @@ fn losses_that_come_at_any_queue_are_not_believed_when_one_meets_a_full_one() {
     told(&mut queue, &[40; 40]);
     for _ in 0..8 {
         told(&mut queue, &[30; 8]);
-        assert!(!queue.on_lost(UNIT, false), "at the mean");
+        assert!(!queue.on_lost(UNIT, Others::Unseen), "at the mean");
     }
     told(&mut queue, &[40; 8]);
-    assert!(!queue.on_lost(UNIT, false), "one of nine says little");
-    assert!((0..9).any(|_| queue.on_lost(UNIT, false)), "(7/8)^9 = 0.3: ten in a row do");
+    assert!(!queue.on_lost(UNIT, Others::Unseen), "one of nine says little");
+    assert!((0..9).any(|_| queue.on_lost(UNIT, Others::Unseen)), "(7/8)^9 = 0.3: ten in a row do");
 }
 
 #[test]
@@ -79,15 +94,21 @@ fn unexplained_losses_are_forgiven_up_to_a_twentieth_of_those_explained() {
     losses.on_lost(1000, true);
     assert!(losses.congested(true) && !losses.congested(false), "but not before the answer before has had its effect");
     losses.answered();
-    assert!(!losses.congested(true) && !losses.corruption_prevails());
+    assert!(!losses.congested(true) && losses.corruption_prevails(), "40 explained are not forgotten at once");
+    (0..5).for_each(|_| losses.answered());
+    assert!(!losses.corruption_prevails(), "half of them at each answer: 40 / 64");
+    (0..9).for_each(|_| losses.on_lost(1000, false));
+    assert!(losses.corruption_prevails());
+    losses.answered();
+    assert!(!losses.corruption_prevails(), "what is only guessed is forgotten");
 }
 
 #[test]
-fn a_third_of_a_round_lost_is_congestion_whatever_the_delay() {
+fn a_fifth_of_a_round_lost_is_congestion_whatever_the_delay() {
     let mut losses = Losses::new(0.05);
-    losses.on_delivered(70_000);
-    losses.on_lost(30_000, false);
-    assert!(!losses.congested(true), "30 % and no more");
+    losses.on_delivered(80_000);
+    losses.on_lost(20_000, false);
+    assert!(!losses.congested(true), "20 % and no more");
     losses.on_lost(1000, false);
     assert!(losses.congested(true));
     losses.end_round();
@@ -103,6 +124,7 @@ fn what_is_corrupted_counts_as_carried() {
     losses.on_excused(15_000);
     losses.on_lost(5000, false);
     assert!((losses.corrupted_share() - 0.25).abs() < 1e-9);
+    assert!((losses.explained_share() - 0.1875).abs() < 1e-9);
 }
 
 #[test]

@@ -73,6 +73,8 @@ COARSE = ((1, 50), (10, 20), (100, 50), (100, 200), (1000, 5))
 #: Octets of a packet on the wire, packets of a mean burst of errors.
 PACKET = 1500
 BURST = 8
+#: What leaves at once in the simulator, as in Linux.
+PACING_BURST = "1 ms"
 #: Runs of those that send one object or one page, and of all others.
 SHORT_RUNS, LONG_RUNS = 40, 2
 #: Packets of a run without end, where sixty round trips do not take more.
@@ -125,7 +127,7 @@ class Place:
     def fields(self, kind: str, control: str) -> dict[str, object]:
         """What a scenario has otherwise than the base."""
         buffer = f"{max(6e6, 8 * PACKET * (self.product + self.packets)):.0f} B"
-        tcp = {"receive_buffer": buffer, "send_buffer": buffer}
+        tcp = {"receive_buffer": buffer, "send_buffer": buffer, "pacing_burst": PACING_BURST}
         own = {"profile": "linux", "name": "judged", "tcp": tcp, **CONTROLS[control]}
         other = {"profile": "linux", "name": "neighbour", "tcp": tcp, "scheme": "cubic"}
         seconds = self.seconds

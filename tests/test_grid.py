@@ -14,7 +14,7 @@ if not (ROOT / "tools" / "grid.py").is_file():
     pytest.skip("needs the tools of the repository", allow_module_level=True)
 sys.path.insert(0, str(ROOT / "tools"))
 
-from grid import Cell, Place, slower  # noqa: E402
+from grid import Cell, Place, agreement, slower  # noqa: E402
 
 HERE = Place(10, 20, 1.0, "damage", 0.0, "single")
 
@@ -35,6 +35,19 @@ def test_what_is_slower_than_cubic_is_named_with_the_worst_first() -> None:
     assert told[0] == "In 3 of 3 comparisons."
     assert [line.split(" | ")[0] for line in told[4:]] == ["| goodput, one", "| page, median", "| page, p99"]
     assert told[4].endswith("| 8 Mbit/s | 10 Mbit/s | 25 % |")
+
+
+def test_what_is_measured_is_told_over_what_is_simulated() -> None:
+    def one(control: str, rate: float) -> tuple[tuple[Place, str, str], Cell]:
+        return (HERE, "one", control), Cell([rate], [0.0], [], [])
+
+    measured = dict([one("cubic", 8e6), one("wl_auto", 9e6), one("bbr", 9e6)])
+    told = agreement(measured, dict([one("cubic", 10e6), one("auto", 9e6)]))
+    where = "10 Mbit/s, 20 ms, 1 BDP, none, single"
+    assert told[2:] == [
+        f"| `cubic` | 1 | 0.80 | 0 | 0.80 ({where}) | 0.80 ({where}) |",
+        f"| `wl_auto` | 1 | 1.00 | 1 | 1.00 ({where}) | 1.00 ({where}) |",
+    ], "and what was not simulated is left out"
 
 
 def test_the_tables_of_the_pages_are_what_the_tool_makes_of_the_measurements(tmp_path: Path) -> None:

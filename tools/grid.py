@@ -34,7 +34,9 @@ PAGE = ROOT / "docs" / "what-to-use" / "grid.md"
 KERNEL_PAGE = PAGE.with_name("kernel-grid.md")
 README = ROOT / "README.md"
 #: Tables stand between ``<!-- grid: NAME -->`` and ``<!-- grid: end -->``.
-BLOCK = re.compile(r"(<!-- grid: (targets|misses|slower|cells|summary) -->\n).*?(<!-- grid: end -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(<!-- grid: (targets|misses|slower|agreement|cells|summary) -->\n).*?(<!-- grid: end -->)", re.DOTALL
+)
 
 #: What each control is made of in the engine; names are the kernel's where it has the same.
 CONTROLS: dict[str, dict[str, object]] = {
@@ -503,6 +505,27 @@ def each(cells: dict[Key, Cell], ours: str) -> list[str]:
     return lines
 
 
+def agreement(measured: dict[Key, Cell], simulated: dict[Key, Cell]) -> list[str]:
+    """What one flow carries over emulated links over what it carries in the simulator, on the paths that both have."""
+    lines = ["| control | paths | median | within a tenth | least | most |", "|---|---:|---:|---:|---:|---:|"]
+    for control in KERNEL_CONTROLS:
+        ratios = {}
+        for (path, kind, by), cell in measured.items():
+            same = simulated.get((path, kind, OURS if control == KERNEL_OURS else control))
+            if (kind, by) == ("one", control) and same:
+                ratios[path] = statistics.fmean(cell.goodput) / statistics.fmean(same.goodput)
+        if not ratios:
+            continue
+        values = sorted(ratios.values())
+        near = sum(abs(value - 1) <= 0.1 for value in values)
+        ends = (
+            f"{ratios[path]:.2f} ({name(path)})"
+            for path in (min(ratios, key=lambda path: ratios[path]), max(ratios, key=lambda path: ratios[path]))
+        )
+        lines.append(f"| `{control}` | {len(values)} | {statistics.median(values):.2f} | {near} | {' | '.join(ends)} |")
+    return lines
+
+
 def brief(cells: dict[Key, Cell], controls: Sequence[str]) -> str:
     """The share of each link that one flow carries, with the longest queue measured."""
     names = " | ".join(f"`{control}`" for control in controls)
@@ -516,8 +539,15 @@ def brief(cells: dict[Key, Cell], controls: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def page(file: Path, cells: dict[Key, Cell], controls: Sequence[str], count: int, runs: str = "") -> str:
-    """The page with its tables, which say most of the first control, and what there is to say of the runs."""
+def page(
+    file: Path,
+    cells: dict[Key, Cell],
+    controls: Sequence[str],
+    count: int,
+    runs: str = "",
+    more: dict[str, str] | None = None,
+) -> str:
+    """The page with its tables, which say most of the first control, with what there is to say of the runs and more."""
     ours = controls[0]
     met = ["\n".join(summary(judging(cells, control), control)) for control in controls]
     tables = {
@@ -526,7 +556,7 @@ def page(file: Path, cells: dict[Key, Cell], controls: Sequence[str], count: int
         "slower": "\n".join(slower(judging(cells, ours), ours)),
         "cells": "\n".join(each(judging(cells, ours), ours)),
     }
-    return filled(file, tables)
+    return filled(file, tables | (more or {}))
 
 
 def filled(file: Path, tables: dict[str, str]) -> str:
@@ -558,7 +588,9 @@ def on_links(measured: Sequence[str], again: Sequence[str], parallel: int, count
         runs = f"Of {sent:,} transfers and pages "
         runs += f"{late} went over links that did not keep their time" if late else "all went over links that kept time"
         runs += f"\nand do not count, but for {none} cells in which none did." if late else "."
-        files.write(KERNEL_PAGE, page(KERNEL_PAGE, record.cells, [KERNEL_OURS], count, runs))
+        simulated = Record(PAGE.with_suffix(".json")).cells
+        more = {"agreement": "\n".join(agreement(record.cells, simulated))}
+        files.write(KERNEL_PAGE, page(KERNEL_PAGE, record.cells, [KERNEL_OURS], count, runs, more))
         files.write(README, filled(README, {"summary": brief(judging(record.cells, KERNEL_OURS), KERNEL_CONTROLS)}))
 
 

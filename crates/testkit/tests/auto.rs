@@ -61,17 +61,8 @@ fn damage_and_erasure_cost_little_more_than_what_they_take() {
 
 #[test]
 fn a_queue_shorter_than_a_burst_does_not_pass_for_congestion_where_packets_are_corrupted() {
-    // On a long path only a report is certain, and a few of them do not outweigh what is dropped.
-    let (damage, erase) = (Effect::Damage, Effect::Erase);
-    for (effect, mbps, rtt_ms, loss, least) in [
-        (damage, 100, 5, 0.01, 1.05),
-        (damage, 100, 5, 0.05, 1.05),
-        (damage, 100, 50, 0.05, 0.95),
-        (damage, 10, 20, 0.01, 0.95),
-        (erase, 100, 5, 0.01, 1.05),
-        (erase, 100, 5, 0.05, 1.05),
-        (erase, 10, 20, 0.01, 0.95),
-    ] {
+    let paths = [(100, 5, 0.01, 1.05), (100, 5, 0.05, 1.05), (100, 50, 0.01, 0.95), (10, 20, 0.01, 0.95)];
+    for (effect, (mbps, rtt_ms, loss, least)) in paths.map(|path| [(Effect::Damage, path), (Effect::Erase, path)]).concat() {
         let share = |scheme| {
             let mut of = bulk(scheme, mbps, rtt_ms, 5, loss);
             of.config.pacing_burst = Duration::from_millis(1);

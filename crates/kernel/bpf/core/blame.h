@@ -17,10 +17,7 @@ struct wl_blame {
 	u32 explained;
 	u32 stray; // not explained, and the queue was not full
 	u32 forgiven; // unexplained at a full queue, because others were explained
-	u32 certain; // losses that were explained
-	// Since the latest answer: those that pass for corruption because the queue was not full, or because others were explained. Where it is too
-	// short to be seen they may be overflow all the same.
-	u32 guessed;
+	u32 corruptions; // losses by corruption
 	// Of this round, in whole segments.
 	u32 round_delivered;
 	u32 round_lost;
@@ -42,7 +39,7 @@ WL_CORE void wl_blame_delivered(struct wl_blame *blame, u32 segments)
 WL_CORE void wl_blame_excused(struct wl_blame *blame, u32 segments)
 {
 	wl_blame_add(&blame->explained, segments);
-	wl_blame_add(&blame->certain, segments);
+	wl_blame_add(&blame->corruptions, segments);
 }
 
 // Lost without explanation; of these `full` while the queue was full. Returns whether that asks for an answer.
@@ -57,7 +54,7 @@ WL_STAGE int wl_blame_lost(struct wl_blame *blame WL_GIVEN, u32 segments, u32 fu
 		blame->due = 1;
 	wl_blame_add(&blame->stray, segments - full);
 	wl_blame_add(&blame->forgiven, forgiven);
-	wl_blame_add(&blame->guessed, segments - full + forgiven);
+	wl_blame_add(&blame->corruptions, segments - full + forgiven);
 	return blame->due;
 }
 
@@ -74,8 +71,7 @@ WL_CORE void wl_blame_answered(struct wl_blame *blame)
 	blame->due = 0;
 	blame->round_lost = 0;
 	// Where they are many, a few answers in a row do not make them forgotten.
-	blame->certain /= 2;
-	blame->guessed = 0;
+	blame->corruptions /= 2;
 }
 
 WL_CORE void wl_blame_round(struct wl_blame *blame)
@@ -84,7 +80,7 @@ WL_CORE void wl_blame_round(struct wl_blame *blame)
 	blame->explained -= blame->explained / 8;
 	blame->stray -= blame->stray / 8;
 	blame->forgiven -= blame->forgiven / 8;
-	blame->certain -= blame->certain / 8;
+	blame->corruptions -= blame->corruptions / 8;
 	blame->round_delivered = 0;
 	blame->round_lost = 0;
 }
@@ -104,7 +100,7 @@ WL_CORE u32 wl_blame_explained(const struct wl_blame *blame)
 // Corruption has struck more often than congestion lately.
 WL_CORE int wl_blame_is_corruption(const struct wl_blame *blame)
 {
-	return (u64)blame->certain + blame->guessed > 1 << 8;
+	return blame->corruptions > 1 << 8;
 }
 
 #endif

@@ -5,7 +5,7 @@ const TOO_MANY: f64 = 0.2;
 const MANY_OCTETS: u64 = 12_000;
 /// What a round leaves of the counts of the rounds before.
 const KEEPS: f64 = 7.0 / 8.0;
-/// What an answer leaves of the count of explained losses: where they are many, a few answers in a row do not make them forgotten.
+/// What an answer leaves of the count of corruptions: where they are many, a few answers in a row do not make them forgotten.
 const ANSWER_KEEPS: f64 = 0.5;
 
 /// Octets of the latest rounds.
@@ -22,11 +22,8 @@ pub(super) struct Losses {
     round_lost: u64,
     /// A loss at a full queue awaits its answer.
     due: bool,
-    /// Losses that were explained lately.
-    certain: f64,
-    /// Those since the latest answer that pass for corruption because the queue was not full, or because others were explained: where it is too short
-    /// to be seen they may be overflow all the same.
-    guessed: f64,
+    /// Losses by corruption lately.
+    corruptions: f64,
 }
 
 impl Losses {
@@ -41,7 +38,7 @@ impl Losses {
 
     pub fn on_excused(&mut self, octets: u64) {
         self.explained += octets as f64;
-        self.certain += 1.0;
+        self.corruptions += 1.0;
     }
 
     /// Lost without explanation; `full`: while the queue was full.
@@ -56,7 +53,7 @@ impl Losses {
         } else {
             self.stray += octets as f64;
         }
-        self.guessed += 1.0;
+        self.corruptions += 1.0;
     }
 
     /// Whether the window has to answer now; `open`: what was answered before is repaired.
@@ -72,12 +69,12 @@ impl Losses {
     }
 
     pub fn answered(&mut self) {
-        (self.due, self.round_lost, self.guessed) = (false, 0, 0.0);
-        self.certain *= ANSWER_KEEPS;
+        (self.due, self.round_lost) = (false, 0);
+        self.corruptions *= ANSWER_KEEPS;
     }
 
     pub fn end_round(&mut self) {
-        for count in [&mut self.delivered, &mut self.explained, &mut self.stray, &mut self.forgiven, &mut self.certain] {
+        for count in [&mut self.delivered, &mut self.explained, &mut self.stray, &mut self.forgiven, &mut self.corruptions] {
             *count *= KEEPS;
         }
         (self.round_delivered, self.round_lost) = (0, 0);
@@ -95,6 +92,6 @@ impl Losses {
 
     /// Corruption has struck more often than congestion lately.
     pub fn corruption_prevails(&self) -> bool {
-        self.certain + self.guessed > 1.0
+        self.corruptions > 1.0
     }
 }

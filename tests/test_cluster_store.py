@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,6 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 import obstore
@@ -30,11 +35,21 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 
-def serve(**environment: str) -> tuple[subprocess.Popen[bytes], str]:
-    """A server of the S3 API, and its address."""
+#: The account of Azure's emulator, which is the same everywhere.
+AZURE = "devstoreaccount1"
+AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def serve(**environment: str) -> tuple[subprocess.Popen[bytes], str]:
+    """A server of the S3 API, and its address."""
+    port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environment}
@@ -178,3 +193,55 @@ def test_the_command_keeps_runs_in_a_bucket(
     for more in ((), ("--on", address, "--plan")):
         refused = whyloss(*words, *more)
         assert (refused.status, "goes with --on" in refused.err) == (2, True), refused.err
+
+
+@pytest.fixture
+def azure() -> Iterator[None]:
+    """Azure's own emulator with the container ``kept``."""
+    program = shutil.which("azurite-blob")
+    if program is None:
+        pytest.skip("azurite-blob is not installed: npm has it as azurite")
+    port = free_port()
+    words = ["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry", f"--blobPort={port}"]
+    server = subprocess.Popen([program, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    date, path = formatdate(usegmt=True), f"/{AZURE}/kept"
+    signed = f"PUT{chr(10) * 12}x-ms-date:{date}\nx-ms-version:2021-08-06\n/{AZURE}{path}\nrestype:container"
+    mac = hmac.new(base64.b64decode(AZURE_KEY), signed.encode(), hashlib.sha256).digest()
+    headers = {"Authorization": f"SharedKey {AZURE}:{base64.b64encode(mac).decode()}"}
+    headers |= {"x-ms-date": date, "x-ms-version": "2021-08-06"}
+    address = f"http://127.0.0.1:{port}"
+    request = urllib.request.Request(f"{address}{path}?restype=container", method="PUT", headers=headers)
+    try:
+        for attempt in range(100):
+            try:
+                urllib.request.urlopen(request, timeout=10).close()
+                break
+            except OSError:
+                if attempt == 99:
+                    raise
+                time.sleep(0.1)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AZURE_STORAGE_USE_EMULATOR", "true")
+            patch.setenv("AZURITE_BLOB_STORAGE_URL", address)
+            yield
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.usefixtures("azure")
+def test_a_container_of_azure_is_a_store_as_well(small: Path) -> None:
+    store = "az://kept/same"
+    seen: list[wl.Progress] = []
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as started,
+        Client(started, set_as_default=False) as client,
+    ):
+        results = sweep(small, 4).run(client, store=store)
+        assert results.digests() == sweep(small, 4).run(threads=1).digests()
+        assert names(store)
+        again = sweep(small, 4).run(client, store=store, progress=seen.append)
+        assert (seen[-1].found, seen[-1].total) == (8, 8)
+        assert again.digests() == results.digests()
+        with pytest.raises(UnavailableError, match="az://nowhere/x: there is no such bucket"):
+            sweep(small).run(client, store="az://nowhere/x")

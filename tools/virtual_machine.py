@@ -99,6 +99,7 @@ def run(kernel: Kernel, command: str, writable: Sequence[Path], memory: str) -> 
     vng = need(os.environ.get("WHYLOSS_VNG") or (VNG if VNG.exists() else "vng"), "run `make .venv-vm/bin/vng`")
     need("qemu-system-x86_64", "Debian has it in qemu-system-x86")
     need("busybox", "Debian has it in busybox-static")
+    need("depmod", "Debian has it in kmod")
     with tempfile.TemporaryDirectory(prefix="whyloss-vm-") as name, _laid_out(kernel) as image:
         shared = Path(name)
         printed, status = shared / "printed", shared / "status"

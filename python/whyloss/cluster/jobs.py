@@ -115,5 +115,6 @@ async def _replaced(cluster: Any, count: int) -> None:
 
 
 def _reason(error: RuntimeError) -> str:
-    """What the program that takes jobs said: the last line that is not empty."""
-    return next((line for line in reversed(str(error).splitlines()) if line.strip()), str(error))
+    """What the program that takes jobs said: the last line that says anything. Grid Engine's ends with a farewell."""
+    lines = (line.strip() for line in reversed(str(error).splitlines()))
+    return next((line for line in lines if line not in ("", "Exiting.")), str(error))

@@ -5,6 +5,7 @@ mod common;
 use common::Bulk;
 use std::ops::ControlFlow;
 use whyloss_sim::{Amount, Builder, Effect, End, Limits, LinkSpec, QueueLimit, Records, TcpFlow};
+use whyloss_testkit::ring::{Fault, Link, Passing, Ring, Setup, Side};
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::{BitRate, Config, Duration, Instant};
 
@@ -66,10 +67,33 @@ fn a_queue_shorter_than_a_burst_does_not_pass_for_congestion_where_packets_are_c
         let share = |scheme| {
             let mut of = bulk(scheme, mbps, rtt_ms, 5, loss);
             of.config.pacing_burst = Duration::from_millis(1);
-            carried(&of, effect).0
+            let runs = (0..3).map(|run| of.records(run, |link| link.channel.effect = effect).flows[0].goodput_bps);
+            runs.sum::<f64>() / (3.0 * of.rate.as_bps() as f64 * SHARE)
         };
         let (ours, bbr) = (share("auto"), share("bbr"));
         assert!(ours > least * bbr, "{effect:?}, {mbps} Mbit/s, {rtt_ms} ms, {loss}: {ours} beside {bbr}");
+    }
+}
+
+/// How long a megabyte takes over 100 Mbit/s and 50 ms when the segments with these numbers are lost on the way.
+fn megabyte(lost: &'static [u64]) -> Duration {
+    const OCTETS: u64 = 1_000_000;
+    let way = || Link::new(Duration::from_millis(25));
+    let forward = way()
+        .bottleneck(BitRate::from_bps(100_000_000), 417)
+        .fault(Fault::Drop, |passing: &Passing| passing.data_index.is_some_and(|index| lost.contains(&index)));
+    let sender = Setup::sender(Config::linux(), OCTETS).with(Selection::scheme("auto"));
+    let mut ring = Ring::new(1, sender, Setup::receiver(Config::linux()), forward, way()).unwrap();
+    ring.run_until(Instant::from_nanos(60_000_000_000), |ring| ring.host(Side::Server).received() == OCTETS).unwrap();
+    ring.now().since(Instant::ZERO)
+}
+
+#[test]
+fn a_stray_loss_does_not_end_slow_start() {
+    let whole = megabyte(&[]);
+    for lost in [&[12], &[30], &[100], &[300], &[12, 100]] as [&[u64]; 5] {
+        let took = megabyte(lost);
+        assert!(took < whole * 5 / 4, "{lost:?}: {took:?} instead of {whole:?}");
     }
 }
 

@@ -407,9 +407,9 @@ impl CongestionControl for Auto {
         self.cubic.save();
     }
 
-    /// Losses were judged one by one.
+    /// Losses are judged one by one: those that speak for congestion end slow start, others do not.
     fn threshold(&mut self, window: &Window, _path: &Path) -> u64 {
-        window.cwnd()
+        window.ssthresh()
     }
 
     fn timeout_threshold(&mut self, window: &Window, path: &Path) -> u64 {

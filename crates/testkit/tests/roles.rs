@@ -103,6 +103,21 @@ fn corruption_is_recognised_and_does_not_cost_the_window() {
 }
 
 #[test]
+fn the_first_segment_is_reported_although_it_ends_the_handshake() {
+    for (name, config) in profiles() {
+        let first = |passing: &Passing| passing.data_index == Some(0);
+        let forward = Link::new(Duration::from_millis(30)).fault(Fault::Damage(Integrity::HeaderSuspect), first);
+        let selection = Selection::scheme("checksum-ld-hardened");
+        let sender = Setup::sender(config.clone(), 20_000).with(selection.clone());
+        let receiver = Setup::receiver(config.clone()).with(selection);
+        let mut ring = Ring::new(1, sender, receiver, forward, Link::new(Duration::from_millis(30))).unwrap();
+        ring.run_until(Instant::from_nanos(60_000_000_000), |ring| ring.host(Side::Server).received() == 20_000).unwrap();
+        let losses = &ring.host(Side::Client).told.losses;
+        assert!(losses.len() == 1 && losses[0].verdict.cause == Cause::Corruption, "{name}: {losses:?}");
+    }
+}
+
+#[test]
 fn a_dropped_segment_is_never_excused_on_a_path_that_only_drops() {
     let path = Path { drop_one_in: 25, damage_one_in: 0 };
     for (name, config) in profiles() {

@@ -35,12 +35,13 @@ impl Endpoint {
         self.stats.segments_received += 1;
         self.stats.damaged_received += 1;
         let receiving = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
-        if !receiving {
+        // The handshake's last segment can come with the first data, and be damaged with it: what comes next is acknowledged.
+        if !receiving && self.state != State::SynReceived {
             return;
         }
         let view = self.rcv.view(now, self.agreed, self.snd.rtt.srtt());
         if self.parts.receiver.on_damaged(&Damaged { view, segment, integrity }) {
-            self.rcv.ack_now = true;
+            self.rcv.ack_now |= receiving;
             self.rcv.damage_seen = true;
         }
     }

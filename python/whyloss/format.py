@@ -1039,7 +1039,7 @@ class Tcp:
     """
     pacing_burst: Span | None = None
     """
-    What a paced sender lets go at once, as the time that it takes at the rate, two segments at least: "1 ms" is Linux with segmentation offload.
+    What a paced sender lets go at once, as the time that it takes at the rate; "0 s": each by itself, "1 ms": as Linux with segmentation offload.
     """
     prr: bool | None = None
     """

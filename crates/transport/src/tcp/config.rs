@@ -154,7 +154,7 @@ config! { $;
     // With delayed acknowledgements: how many segments are acknowledged at once when data begins to come, at first or again after
     // an RTO, as Linux does so that the peer's slow start is not held up. Ends when our own data answers the peer's. 0: none.
     quick_acks: u32,
-    /// What a paced sender lets go at once, as the time that it takes at the rate, two segments at least: "1 ms" is Linux with segmentation offload.
+    /// What a paced sender lets go at once, as the time that it takes at the rate; "0 s": each by itself, "1 ms": as Linux with segmentation offload.
     // What a paced sender lets go at once, as the time that it takes at the pacing rate: two segments at least and 44 at most. Zero: each by itself.
     // Linux hands over a millisecond (`sk_pacing_shift`). A sender that tells its receiver of its separations sends each by itself.
     pacing_burst: Duration,

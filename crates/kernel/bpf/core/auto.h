@@ -376,6 +376,9 @@ WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *win
 			reduced = 1;
 		}
 	}
+	// A queue too short to be seen may have overflowed.
+	if (wl_blame_take_run(&control->blame) && window->cwnd < window->ssthresh)
+		window->ssthresh = wl_threshold(window->cwnd);
 	if (window->cwnd < window->ssthresh || control->others || (control->room && wl_auto_careful(control))) {
 		grown.acked = ack->delivered;
 		// Beside others it does not grow while it repairs what it has answered.

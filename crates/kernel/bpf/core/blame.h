@@ -10,6 +10,8 @@
 #define WL_BLAME_MANY 8
 // One unexplained loss in so many that are explained is forgiven.
 #define WL_BLAME_ALLOWANCE 20
+// Losses that one acknowledgement reveals, from which on they are hardly chance.
+#define WL_BLAME_RUN 3
 
 struct wl_blame {
 	// Of the latest rounds.
@@ -21,6 +23,7 @@ struct wl_blame {
 	// Of this round, in whole segments.
 	u32 round_delivered;
 	u32 round_lost;
+	u32 revealed; // lost without explanation, by the acknowledgement under way, in whole segments
 	u8 due; // a loss at a full queue awaits its answer
 };
 
@@ -50,6 +53,7 @@ WL_STAGE int wl_blame_lost(struct wl_blame *blame WL_GIVEN, u32 segments, u32 fu
 	u32 forgiven = wl_min(full, room);
 
 	blame->round_lost += segments;
+	blame->revealed += segments;
 	if (full > forgiven)
 		blame->due = 1;
 	wl_blame_add(&blame->stray, segments - full);
@@ -64,6 +68,15 @@ WL_CORE int wl_blame_congested(const struct wl_blame *blame)
 	u64 sent = (u64)blame->round_lost + blame->round_delivered;
 
 	return blame->due || (blame->round_lost > WL_BLAME_MANY && (u64)blame->round_lost * 100 > sent * WL_BLAME_TOO_MANY);
+}
+
+// Whether the acknowledgement under way, which is told by this, has revealed a run of losses.
+WL_CORE int wl_blame_take_run(struct wl_blame *blame)
+{
+	u32 revealed = blame->revealed;
+
+	blame->revealed = 0;
+	return revealed >= WL_BLAME_RUN;
 }
 
 WL_CORE void wl_blame_answered(struct wl_blame *blame)

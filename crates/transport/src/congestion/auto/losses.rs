@@ -7,6 +7,8 @@ const MANY_OCTETS: u64 = 12_000;
 const KEEPS: f64 = 7.0 / 8.0;
 /// What an answer leaves of the count of corruptions: where they are many, a few answers in a row do not make them forgotten.
 const ANSWER_KEEPS: f64 = 0.5;
+/// Losses that one acknowledgement reveals, from which on they are hardly chance.
+const RUN: u32 = 3;
 
 /// Octets of the latest rounds.
 #[derive(Debug, Default)]
@@ -18,6 +20,8 @@ pub(super) struct Losses {
     stray: f64,
     /// Unexplained losses forgiven because others were explained.
     forgiven: f64,
+    /// Segments lost without explanation that the acknowledgement under way has revealed.
+    revealed: u32,
     round_delivered: u64,
     round_lost: u64,
     /// A loss at a full queue awaits its answer.
@@ -44,6 +48,7 @@ impl Losses {
     /// Lost without explanation; `full`: while the queue was full.
     pub fn on_lost(&mut self, octets: u64, full: bool) {
         self.round_lost += octets;
+        self.revealed += 1;
         if full && self.forgiven + octets as f64 > self.explained * self.allowance {
             self.due = true;
             return;
@@ -61,6 +66,11 @@ impl Losses {
         let many =
             self.round_lost > MANY_OCTETS && self.round_lost as f64 > TOO_MANY * (self.round_lost + self.round_delivered) as f64;
         open && (self.due || many)
+    }
+
+    /// The acknowledgement under way, which is told by this, has revealed a run of losses.
+    pub fn take_run(&mut self) -> bool {
+        std::mem::take(&mut self.revealed) >= RUN
     }
 
     /// One of those that have to be answered came while the queue was full.

@@ -378,6 +378,10 @@ impl CongestionControl for Auto {
         if open && ack.ece || self.losses.congested(open) {
             self.reduce(window, path, ack.ece);
         }
+        if self.losses.take_run() && window.in_slow_start() {
+            // A queue too short to be seen may have overflowed.
+            window.set_ssthresh(window.cwnd());
+        }
         let grows = window.in_slow_start() || self.competes() || self.room && self.careful();
         if grows {
             // Beside others it does not grow while it repairs what it has answered.
@@ -407,7 +411,7 @@ impl CongestionControl for Auto {
         self.cubic.save();
     }
 
-    /// Losses are judged one by one: those that speak for congestion end slow start, others do not.
+    /// Losses are judged one by one: those that speak for congestion end slow start, and runs; others do not.
     fn threshold(&mut self, window: &Window, _path: &Path) -> u64 {
         window.ssthresh()
     }

@@ -114,6 +114,18 @@ fn a_fifth_of_a_round_lost_is_congestion_whatever_the_delay() {
 }
 
 #[test]
+fn three_losses_that_one_acknowledgement_reveals_are_a_run() {
+    let mut losses = Losses::new(0.05);
+    (0..2).for_each(|_| losses.on_lost(1000, false));
+    losses.on_excused(1000);
+    assert!(!losses.take_run(), "what is explained is none of them");
+    losses.on_lost(1000, false);
+    assert!(!losses.take_run(), "those of another acknowledgement neither");
+    (0..3).for_each(|_| losses.on_lost(1000, false));
+    assert!(losses.take_run() && !losses.take_run());
+}
+
+#[test]
 fn what_is_corrupted_counts_as_carried() {
     let mut losses = Losses::new(0.05);
     losses.on_delivered(80_000);

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conftest import free_port
 from whyloss._native import UnavailableError
 from whyloss.cluster import Jobs, connect
 
@@ -49,13 +50,6 @@ worker_threads 2
 scheduler_threads 1
 """
 NONE = ("load_scaling", "complex_values", "user_lists", "xuser_lists", "projects", "xprojects", "usage_scaling")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def told(*command: str) -> str:

@@ -15,6 +15,7 @@ import dask
 import pytest
 
 import whyloss as wl
+from conftest import free_port
 from whyloss._native import UnavailableError
 from whyloss.cluster import Jobs, connect
 
@@ -60,13 +61,6 @@ NodeName={host} NodeAddr=127.0.0.1 CPUs=8 RealMemory=64000
 PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
 PartitionName=spare Nodes={host} MaxTime=INFINITE State=UP
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture(scope="module")

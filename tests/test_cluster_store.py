@@ -8,7 +8,6 @@ import hmac
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from distributed import Client, LocalCluster
 from obstore.store import from_url
 
 import whyloss as wl
+from conftest import free_port
 from whyloss._native import InputError, UnavailableError
 from whyloss.cluster.buckets import Bucket, Part
 
@@ -38,13 +38,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::Depr
 #: The account of Azure's emulator, which is the same everywhere.
 AZURE = "devstoreaccount1"
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def serve(**environment: str) -> tuple[subprocess.Popen[bytes], str]:

@@ -126,6 +126,21 @@ fn three_losses_that_one_acknowledgement_reveals_are_a_run() {
 }
 
 #[test]
+fn slow_start_goes_on_through_stray_losses_and_ends_at_a_run() {
+    let mut control = Auto::new(Settings::default());
+    let mut window = Window::new(1000, 100_000, u64::MAX);
+    let options = Options::default();
+    let mut path = Path { mss: 1000, una: 1, nxt: 100_001, flight: 100_000, ..Path::default() };
+    control.on_established(&mut window, &path);
+    for (lost, goes_on) in [(0, true), (1, true), (2, true), (3, false)] {
+        (0..lost).for_each(|_| control.losses.on_lost(1000, false));
+        path.una += 10_000;
+        control.on_ack(&mut window, &Ack { acked: 10_000, delivered: 10_000, ..Ack::new(&path, &options) });
+        assert_eq!(control.threshold(&window, &path) > window.cwnd(), goes_on, "{lost} lost at once");
+    }
+}
+
+#[test]
 fn what_is_corrupted_counts_as_carried() {
     let mut losses = Losses::new(0.05);
     losses.on_delivered(80_000);

@@ -98,7 +98,7 @@ const LEVELS: usize = (u64::BITS - FINEST_BITS).div_ceil(LEVEL_BITS) as usize;
 const FEW: usize = 8;
 
 /// So many events are announced together. Memory is slow but can be asked for many things at once.
-const ANNOUNCED: usize = 16;
+const ANNOUNCED: usize = 32;
 
 /// All events to come.
 #[derive(Debug)]
@@ -214,6 +214,8 @@ impl Events {
     fn push_current(&mut self, event: Event) {
         let place = self.current.iter().rposition(|other| other.0 > event.0).map_or(0, |place| place + 1);
         self.current.insert(place, event);
+        // Below the mark, so that the mark moves: those above it have been announced, and no others.
+        self.unannounced += usize::from(place < self.unannounced);
     }
 
     /// Makes the next slot that holds something the current one.
@@ -358,6 +360,33 @@ mod tests {
                 assert!(announced.contains(&event), "{event:?} came unannounced");
             }
             assert_eq!(announced.len(), 2_000);
+        }
+    }
+
+    #[test]
+    fn events_that_come_late_leave_no_other_one_unannounced() {
+        let mut stream = Stream::new(1, 0, "events", "late");
+        let (mut events, mut waiting) = (Events::default(), BTreeSet::new());
+        events.announce();
+        for _ in 0..1_000 {
+            let at = (1 << FINEST_BITS) + stream.below(1 << FINEST_BITS);
+            let event = Event::new(at, events.next_order(), Target::Timer(EndpointId::new(0)));
+            events.push(event);
+            waiting.insert(event);
+        }
+        let (mut announced, mut news) = (BTreeSet::new(), Vec::new());
+        while !waiting.is_empty() {
+            if events.is_stale() && events.refresh() {
+                events.news(&mut news);
+                announced.extend(news.drain(..));
+            }
+            let event = events.take_before(u64::MAX).unwrap();
+            assert!(!waiting.remove(&event) || announced.contains(&event), "{event:?} came unannounced");
+            if stream.below(2) == 0 {
+                // As the next packet of a busy link does.
+                let order = events.next_order();
+                events.push(Event::new(event.at() + stream.below(100), order, event.target()));
+            }
         }
     }
 }

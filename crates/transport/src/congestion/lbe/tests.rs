@@ -64,6 +64,8 @@ impl Rig {
         self.window.set_ssthresh(threshold);
         self.window.set_cwnd(MSS);
         cc.on_timeout(&mut self.window, &self.path);
+        // What was lost is sent again, and acknowledged with all that had arrived behind it.
+        self.path.una = self.path.nxt;
     }
 
     fn segments(&self) -> f64 {

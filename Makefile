@@ -54,8 +54,8 @@ worlds: ## Run the property tests in WORLDS sets of random worlds, others each t
 	@for round in $$(seq $(WORLDS)); do seed=$${PROPTEST_RNG_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	echo "worlds: set $$round of $(WORLDS); to repeat it: PROPTEST_RNG_SEED=$$seed make worlds WORLDS=1"; \
 	PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --locked -p whyloss-transport --lib && \
-	PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --locked -p whyloss-testkit --test worlds --test networks --test timeouts --test recovery --test dccp --test ring && \
-	PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --locked -p whyloss-capture --test truth --test join --test bounds --test limits || exit 1; done
+	PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --locked -p whyloss-testkit --test suite -- worlds:: networks:: timeouts:: recovery:: dccp:: ring:: && \
+	PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --locked -p whyloss-capture --test suite -- truth:: join:: bounds:: limits:: || exit 1; done
 
 aarch64: ## Run what the digests of all examples are compared with on aarch64, by qemu's user emulation; says what is missing
 	CARGO='$(CARGO)' tools/aarch64 --locked -p whyloss-lab --test suite -- every_build_on_every_machine_gives_these_rows

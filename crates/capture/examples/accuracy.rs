@@ -4,7 +4,8 @@
 //!
 //! `--detail` prints the whole score of each row, `--save` leaves the captures of the chosen family there.
 
-#[path = "../tests/support/worlds.rs"]
+#[allow(dead_code, reason = "the tests use the other part of it")]
+#[path = "../tests/suite/worlds.rs"]
 mod worlds;
 
 use std::io::Cursor;

@@ -1,12 +1,8 @@
 //! Captures that the simulator took at both ends of a transfer, joined, beside what it knows of each packet.
 
-#[path = "support/records.rs"]
-mod records;
-#[path = "support/worlds.rs"]
-mod worlds;
-
+use crate::records::{packets, pcapng, source, Packet, RAW};
+use crate::worlds::{run, Family, Outcome, Taking};
 use pcap_file::Endianness;
-use records::{packets, pcapng, source, Packet, RAW};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use whyloss_capture::analysis::{analyse_both_ends, Settings};
@@ -15,7 +11,6 @@ use whyloss_capture::join::clocks::MAX_SKEW;
 use whyloss_capture::join::{join, End, Joined, DEFAULT_LIMIT};
 use whyloss_capture::report::Analysis;
 use whyloss_capture::truth::{self, Truth};
-use worlds::{run, Family, Outcome, Taking};
 
 /// Lossy, congested, reordering, and what else may disturb two captures.
 const FAMILIES: [Family; 10] = [

@@ -1,8 +1,6 @@
 //! What was sent again and why, against what the engine's own senders know of it.
 
-mod engine;
-
-use engine::{run, Captured, Plan};
+use crate::engine::{run, Captured, Plan};
 use std::collections::{BTreeMap, HashMap};
 use whyloss_capture::connections::{Connection, Connections, Observer, Side};
 use whyloss_capture::half::{Kind, Retransmission};

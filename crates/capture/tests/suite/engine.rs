@@ -1,11 +1,11 @@
 //! Connections of the engine over a small path, captured in the middle of it, with what really happened beside every segment.
 
-#![allow(dead_code, clippy::iter_over_hash_type)]
+#![allow(clippy::iter_over_hash_type)]
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap};
 use std::net::SocketAddr;
 use whyloss_capture::half::Trigger;
 use whyloss_capture::headers::{Checksum, Options, Segment};
@@ -99,7 +99,6 @@ pub struct Truth {
     pub trigger: Option<Trigger>,
     /// Whether no earlier transmission of it arrived, ever.
     pub needed: bool,
-    pub sent_at: Instant,
 }
 
 /// What the capture has, and what really happened.
@@ -203,9 +202,7 @@ struct Run<'a> {
     order: u64,
     out: Captured,
     first: HashMap<(u64, bool), u64>,
-    triggers: BTreeMap<u64, Trigger>,
     expired: u32,
-    began_recovery: bool,
     ids: [u16; 2],
     written: u64,
     next_write: Instant,
@@ -240,9 +237,7 @@ impl<'a> Run<'a> {
             order: 0,
             out: Captured::default(),
             first: HashMap::new(),
-            triggers: BTreeMap::new(),
             expired: 0,
-            began_recovery: false,
             ids: [7, 4000],
             written: 0,
             next_write: Instant::ZERO,
@@ -464,7 +459,7 @@ impl<'a> Run<'a> {
             self.out.sendings.push((if syn { u64::MAX / 2 } else { offset }, len.max(1), false, false));
             packet.sending = Some(sending);
             self.first.insert((sending, true), offset);
-            let truth = Truth { sending, offset, len, trigger, needed: true, sent_at: self.now };
+            let truth = Truth { sending, offset, len, trigger, needed: true };
             self.out.truth.insert(u64::MAX - sending, truth);
         }
         self.enter(0, &packet);

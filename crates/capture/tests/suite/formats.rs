@@ -1,10 +1,7 @@
 //! The same packets in every format, compression, link layer and tunnel.
 
-#[path = "support/framing.rs"]
-mod framing;
-
+use crate::framing::{framed, tunnels, ETHERNET, RAW};
 use etherparse::PacketBuilder;
-use framing::{framed, tunnels, ETHERNET, RAW};
 use pcap_parser::Linktype;
 use proptest::prelude::*;
 use std::io::{Cursor, Write};

@@ -1,5 +1,4 @@
 //! An IP packet in every link layer and tunnel that is read.
-#![allow(dead_code, reason = "each program that shares it uses its own part")]
 
 use etherparse::PacketBuilder;
 

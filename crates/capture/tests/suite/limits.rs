@@ -1,8 +1,6 @@
 //! What limits a transfer, when it is known what does.
 
-mod engine;
-
-use engine::{run, Plan};
+use crate::engine::{run, Plan};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use whyloss_capture::connections::{Connection, Connections, Observer, Side};

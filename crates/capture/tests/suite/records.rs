@@ -1,5 +1,4 @@
 //! Captures taken apart and put together again: the same packets in another file.
-#![allow(dead_code, reason = "each program that shares it uses its own part")]
 
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};

@@ -1,8 +1,6 @@
 //! What a capture is: where it was taken, what it missed, and what was recorded twice.
 
-mod engine;
-
-use engine::{run, Captured, Plan};
+use crate::engine::{run, Captured, Plan};
 use whyloss_capture::connections::{Connection, Connections, Observer, Place, Side};
 use whyloss_capture::half::{Hole, Retransmission};
 use whyloss_capture::headers::Segment;

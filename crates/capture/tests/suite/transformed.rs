@@ -2,21 +2,14 @@
 //!
 //! The verdicts on what is left are those of the untouched capture: all of them where nothing is lost by the change, else the stated share.
 
-#[path = "support/framing.rs"]
-mod framing;
-#[path = "support/records.rs"]
-mod records;
-#[path = "support/worlds.rs"]
-mod worlds;
-
-use framing::{framed, tunnels};
+use crate::framing::{framed, tunnels};
+use crate::records::{explain, packets, pcap, pcapng, Packet, RAW};
+use crate::worlds::{run, Family, Taking, PLACES};
 use pcap_file::Endianness::{Big, Little};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use records::{explain, packets, pcap, pcapng, Packet, RAW};
 use std::collections::BTreeMap;
 use whyloss_capture::report::Analysis;
-use worlds::{run, Family, Taking, PLACES};
 
 const FAMILIES: [Family; 5] = [Family::DropTail, Family::Corruption, Family::Bursts, Family::Reordering, Family::Mixed];
 

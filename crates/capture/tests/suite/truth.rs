@@ -1,8 +1,6 @@
 //! The analysis of captures of random worlds, beside what the simulator knows of them.
 
-#[path = "support/worlds.rs"]
-mod worlds;
-
+use crate::worlds::{run, Family, Outcome, Taking, PLACES};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::io::Cursor;
@@ -13,7 +11,6 @@ use whyloss_capture::half::Trigger;
 use whyloss_capture::report::Analysis;
 use whyloss_capture::score::{score, Score};
 use whyloss_capture::source::Source;
-use worlds::{run, Family, Outcome, Taking, PLACES};
 
 fn source(capture: &[u8]) -> Source {
     Source::new("world".to_owned(), Box::new(Cursor::new(capture.to_vec()))).unwrap()

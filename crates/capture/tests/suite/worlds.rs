@@ -1,5 +1,4 @@
 //! Random worlds in families, each with captures at the sender, in the middle and at the receiver.
-#![allow(dead_code, reason = "each program that shares it uses its own part")]
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;

@@ -1,8 +1,6 @@
 //! `auto` by what it does: how much of a link it carries whatever befalls the packets, how long its queue is, what it leaves to CUBIC.
 
-mod common;
-
-use common::Bulk;
+use crate::common::Bulk;
 use std::ops::ControlFlow;
 use whyloss_sim::{Amount, Builder, Effect, End, Limits, LinkSpec, QueueLimit, Records, TcpFlow};
 use whyloss_testkit::ring::{Fault, Link, Passing, Ring, Setup, Side};

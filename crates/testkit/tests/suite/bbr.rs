@@ -1,8 +1,6 @@
 //! BBR by what it does: how much of a link it carries, how long the queue is that it keeps, who gets how much beside it.
 
-mod common;
-
-use common::Bulk;
+use crate::common::Bulk;
 use std::ops::ControlFlow;
 use whyloss_sim::{Amount, Builder, End, Limits, LinkSpec, QueueLimit, Records, TcpFlow};
 use whyloss_testkit::ring::{Fault, Link, Ring, Setup, Side};

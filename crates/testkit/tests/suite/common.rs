@@ -25,7 +25,6 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    #[allow(dead_code)] // not every test that includes this module asks for it
     /// What came of run `run`.
     pub fn run(&self, run: u64) -> FlowRecord {
         self.records(run, |_| ()).flows.remove(0)
@@ -64,7 +63,6 @@ impl Bulk {
         simulation.into_records()
     }
 
-    #[allow(dead_code)] // not every test that includes this module asks for it
     /// The mean goodput of `runs` runs in bit/s.
     pub fn goodput(&self, runs: u64) -> f64 {
         (0..runs).map(|run| self.run(run).goodput_bps).sum::<f64>() / runs as f64

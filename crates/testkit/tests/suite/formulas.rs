@@ -1,8 +1,6 @@
 //! Goodput of one bulk flow under independent losses against two formulas of the literature, each in its regime.
 
-mod common;
-
-use common::Bulk;
+use crate::common::Bulk;
 use whyloss_transport::scheme::{Selection, Value};
 use whyloss_transport::tcp::{AckPolicy, FastRecovery};
 use whyloss_transport::{BitRate, Config, Duration};

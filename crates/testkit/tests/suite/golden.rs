@@ -2,9 +2,7 @@
 //!
 //! It is a snapshot. A change in a number is not a mistake by itself, but somebody has to look at it and say why.
 
-mod common;
-
-use common::Bulk;
+use crate::common::Bulk;
 use std::fmt::Write;
 use whyloss_transport::scheme::{Selection, Value};
 use whyloss_transport::{congestion, BitRate, Config, Duration};

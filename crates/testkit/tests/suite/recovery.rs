@@ -1,8 +1,6 @@
 //! Fast recovery and what ends it: what must not be taken for lost, and how a window comes back.
 
-mod common;
-
-use common::Bulk;
+use crate::common::Bulk;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::cell::Cell;

@@ -1,8 +1,6 @@
 //! WTCP at work: a rate that the receiver computes, alone, beside its like, over errors and through blackouts.
 
-mod common;
-
-use common::Bulk;
+use crate::common::Bulk;
 use std::ops::ControlFlow;
 use whyloss_sim::{
     Amount, Builder, ChannelSpec, End, Errors, Limits, LinkSpec, Middlebox, MiddleboxKind, Outage, QueueLimit, Records, TcpFlow,

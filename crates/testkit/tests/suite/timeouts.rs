@@ -1,8 +1,6 @@
 //! Timeout policies at work: what a verdict may win after a timeout, and what it must never cost.
 
-mod common;
-
-use common::Bulk;
+use crate::common::Bulk;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::collections::BTreeMap;

@@ -1,8 +1,6 @@
 //! TCP-Real's waves at work: what forms them decides whether it measures the path or itself.
 
-mod common;
-
-use common::Bulk;
+use crate::common::Bulk;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use whyloss_sim::{

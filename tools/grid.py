@@ -54,7 +54,7 @@ ALONE = "auto-alone"
 #: What is measured in the kernel, how often, and what a flow sends there at least, in seconds.
 KERNEL_CONTROLS = ("cubic", "bbr", "wl_auto")
 KERNEL_OURS = "wl_auto"
-KERNEL_RUNS = {"one": 3, "five": 3, "beside": 3, "object": 10, "page": 10}
+KERNEL_RUNS = {"one": 3, "five": 3, "beside": 9, "object": 30, "page": 30}
 KERNEL_SECONDS = 6
 #: How long an object or a page may take, in seconds.
 KERNEL_PATIENCE = 60
@@ -582,12 +582,12 @@ def on_links(measured: Sequence[str], again: Sequence[str], parallel: int, count
     if measured:
         record.measure_kernel(list(kernel_keys(measured)), parallel)
     if any(key[2] == KERNEL_OURS for key in record.cells):
-        sent = sum(KERNEL_RUNS[kind] for _, kind, _ in record.cells)
         late = sum(record.late.values())
-        none = sum(n == KERNEL_RUNS[kind] for (_, kind, _), n in record.late.items())
+        none = [key for key, n in record.late.items() if n == len(record.cells[key].goodput) == KERNEL_RUNS[key[1]]]
+        sent = sum(len(cell.goodput) for cell in record.cells.values()) + late - sum(record.late[key] for key in none)
         runs = f"Of {sent:,} transfers and pages "
         runs += f"{late} went over links that did not keep their time" if late else "all went over links that kept time"
-        runs += f"\nand do not count, but for {none} cells in which none did." if late else "."
+        runs += f"\nand do not count, but for {len(none)} cells in which none did." if late else "."
         simulated = Record(PAGE.with_suffix(".json")).cells
         more = {"agreement": "\n".join(agreement(record.cells, simulated))}
         files.write(KERNEL_PAGE, page(KERNEL_PAGE, record.cells, [KERNEL_OURS], count, runs, more))

@@ -1,4 +1,4 @@
-//! The reader of captures from outside, in one program: to build one for each file would take three times as long. What a reader
+//! The reader of captures from outside, in one program: to build one for each file takes twice as long. What a reader
 //! allocates is counted in another one.
 
 mod both_ends;

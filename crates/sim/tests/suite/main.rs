@@ -1,4 +1,4 @@
-//! The simulator from outside, in one program: to build one for each file would take three times as long.
+//! The simulator from outside, in one program: to build one for each file takes twice as long.
 
 mod captures;
 mod crossing;

@@ -1,4 +1,4 @@
-//! What holds between the parts, in one program: to build one for each file would take three times as long.
+//! What holds between the parts, in one program: to build one for each file takes twice as long.
 
 mod agreement;
 mod architecture;

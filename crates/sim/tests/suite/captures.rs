@@ -1,12 +1,11 @@
 //! Packet captures: what is seen where and when, and what is said of it.
 
+use crate::shared::Shared;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
-use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use whyloss_sim::{
     Amount, Builder, CaptureSpec, Cause, ChannelSpec, Effect, End, Errors, Jitter, JitterLaw, Limits, LinkId, LinkSpec, LogSpec,
     NodeId, QueueLimit, Records, TcpFlow, Truth, Way,
@@ -14,20 +13,6 @@ use whyloss_sim::{
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::tcp::Config;
 use whyloss_transport::{BitRate, Duration, Instant};
-
-/// A file in memory that the test and the simulation share.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(octets)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// A record of a capture.
 #[derive(Clone, Debug)]

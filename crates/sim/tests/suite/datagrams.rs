@@ -1,8 +1,8 @@
 //! Networks with constant-rate datagrams only: what does not depend on a transport protocol.
 
-use std::io::{self, Write};
+use crate::shared::Shared;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use whyloss_sim::{
     AtEnd, BuildError, Builder, CaptureSpec, Cause, CbrFlow, ChannelSpec, Effect, Errors, Limits, LinkSpec, NodeId, Pattern,
     QueueLimit, Records, Rhythm, RunError, RunOutcome, Step, Way,
@@ -346,18 +346,4 @@ fn the_shortest_way_is_taken() {
     builder.cbr(cbr("flow", a, b, 100_000, 1000));
     let records = run(builder, 20);
     assert_eq!(records.links.iter().map(|link| (link.delivered > 0) as u8).collect::<Vec<_>>(), [1, 0, 0, 0, 0, 0, 1, 0, 1, 0]);
-}
-
-/// A file in memory that the test and the simulation share.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(octets)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -14,5 +14,6 @@ mod radio;
 mod receiver_side;
 mod reports;
 mod selective;
+mod shared;
 mod transfers;
 mod varying;

@@ -1,14 +1,10 @@
 //! `auto` by what it does: how much of a link it carries whatever befalls the packets, how long its queue is, what it leaves to CUBIC.
 
-use crate::common::Bulk;
-use std::ops::ControlFlow;
-use whyloss_sim::{Amount, Builder, Effect, End, Limits, LinkSpec, QueueLimit, Records, TcpFlow};
+use crate::common::{product, Bulk, SHARE};
+use whyloss_sim::Effect;
 use whyloss_testkit::ring::{Fault, Link, Passing, Ring, Setup, Side};
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::{BitRate, Config, Duration, Instant};
-
-/// Payload and headers of a full segment with timestamps.
-const SHARE: f64 = 1448.0 / 1500.0;
 
 fn bulk(scheme: &str, mbps: u64, rtt_ms: u64, queue: u32, loss: f64) -> Bulk {
     Bulk {
@@ -20,11 +16,6 @@ fn bulk(scheme: &str, mbps: u64, rtt_ms: u64, queue: u32, loss: f64) -> Bulk {
         loss,
         lasts: Duration::from_secs(10) + Duration::from_millis(50 * rtt_ms),
     }
-}
-
-/// Packets that a path holds.
-fn product(mbps: u64, rtt_ms: u64) -> f64 {
-    (mbps * rtt_ms) as f64 * 1000.0 / 12_000.0
 }
 
 /// The share of the link that is carried, and what waits on average in milliseconds.
@@ -97,59 +88,16 @@ fn a_stray_loss_does_not_end_slow_start() {
 
 /// What a flow of `scheme` and one of CUBIC that begins 150 ms later get, in bit/s.
 fn beside_one(scheme: &str, mbps: u64, rtt_ms: u64, queue: u32) -> [f64; 2] {
-    let of = bulk(scheme, mbps, rtt_ms, queue, 0.0);
-    let mut builder = Builder::new(5, 0);
-    let (from, to) = (builder.host("from"), builder.host("to"));
-    let way = || LinkSpec { rate: of.rate, delay: of.rtt / 2, queue: QueueLimit::Packets(queue), ..LinkSpec::default() };
-    builder.link(from, to, way(), way());
-    for (n, name) in [scheme, "cubic"].iter().enumerate() {
-        let end = || {
-            let mut config = of.config.clone();
-            let parts = Selection::scheme(name).build(&mut config).unwrap();
-            End::new(config, parts)
-        };
-        builder.tcp(TcpFlow {
-            name: format!("{name} {n}"),
-            from,
-            to,
-            start: Instant::ZERO + Duration::from_millis(150 * n as u64),
-            amount: Amount::Unlimited,
-            sender: end(),
-            receiver: end(),
-        });
-    }
-    let mut simulation = builder.build().unwrap();
-    simulation.run(&Limits { until: Some(Instant::ZERO + Duration::from_secs(40)) }, |_| ControlFlow::Continue(())).unwrap();
-    let records: Records = simulation.into_records();
+    let of = Bulk { lasts: Duration::from_secs(40), ..bulk(scheme, mbps, rtt_ms, queue, 0.0) };
+    let records = of.side_by_side(5, &[scheme, "cubic"], Duration::from_millis(150));
     [records.flows[0].goodput_bps, records.flows[1].goodput_bps]
 }
 
 /// What flows of `scheme` get beside four CUBIC flows at 10 Mbit/s and 20 ms, in Mbit/s.
 fn beside_four(scheme: &str, queue: u32, seed: u64) -> f64 {
-    let of = bulk(scheme, 10, 20, queue, 0.0);
-    let mut builder = Builder::new(seed, 0);
-    let (from, to) = (builder.host("from"), builder.host("to"));
-    let way = || LinkSpec { rate: of.rate, delay: of.rtt / 2, queue: QueueLimit::Packets(queue), ..LinkSpec::default() };
-    builder.link(from, to, way(), way());
-    for (n, name) in [scheme, "cubic", "cubic", "cubic", "cubic"].iter().enumerate() {
-        let end = || {
-            let mut config = of.config.clone();
-            let parts = Selection::scheme(name).build(&mut config).unwrap();
-            End::new(config, parts)
-        };
-        builder.tcp(TcpFlow {
-            name: format!("{name} {n}"),
-            from,
-            to,
-            start: Instant::ZERO + Duration::from_millis(40 * n as u64),
-            amount: Amount::Unlimited,
-            sender: end(),
-            receiver: end(),
-        });
-    }
-    let mut simulation = builder.build().unwrap();
-    simulation.run(&Limits { until: Some(Instant::ZERO + Duration::from_secs(30)) }, |_| ControlFlow::Continue(())).unwrap();
-    simulation.into_records().flows[0].goodput_bps / 1e6
+    let of = Bulk { lasts: Duration::from_secs(30), ..bulk(scheme, 10, 20, queue, 0.0) };
+    let records = of.side_by_side(seed, &[scheme, "cubic", "cubic", "cubic", "cubic"], Duration::from_millis(40));
+    records.flows[0].goodput_bps / 1e6
 }
 
 #[test]

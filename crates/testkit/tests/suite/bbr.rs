@@ -1,14 +1,10 @@
 //! BBR by what it does: how much of a link it carries, how long the queue is that it keeps, who gets how much beside it.
 
-use crate::common::Bulk;
-use std::ops::ControlFlow;
-use whyloss_sim::{Amount, Builder, End, Limits, LinkSpec, QueueLimit, Records, TcpFlow};
+use crate::common::{product, Bulk, SHARE};
+use whyloss_sim::Records;
 use whyloss_testkit::ring::{Fault, Link, Ring, Setup, Side};
 use whyloss_transport::scheme::{Selection, Value};
 use whyloss_transport::{BitRate, Config, Duration, Instant};
-
-/// Payload and headers of a full segment with timestamps.
-const SHARE: f64 = 1448.0 / 1500.0;
 
 fn bulk(scheme: &str, mbps: u64, rtt_ms: u64, queue: u32, loss: f64) -> Bulk {
     Bulk {
@@ -23,38 +19,10 @@ fn bulk(scheme: &str, mbps: u64, rtt_ms: u64, queue: u32, loss: f64) -> Bulk {
     }
 }
 
-/// Packets that a path holds.
-fn product(mbps: u64, rtt_ms: u64) -> f64 {
-    (mbps * rtt_ms) as f64 * 1000.0 / 12_000.0
-}
-
 /// Flows from one host to another over one link, one for each scheme; the second and later ones begin a second after each other.
 fn side_by_side(schemes: &[&str], mbps: u64, rtt_ms: u64, queue: u32, secs: u64) -> Records {
-    let of = bulk(schemes[0], mbps, rtt_ms, queue, 0.0);
-    let mut builder = Builder::new(5, 0);
-    let (from, to) = (builder.host("from"), builder.host("to"));
-    let way = || LinkSpec { rate: of.rate, delay: of.rtt / 2, queue: QueueLimit::Packets(queue), ..LinkSpec::default() };
-    builder.link(from, to, way(), way());
-    for (n, scheme) in schemes.iter().enumerate() {
-        let end = || {
-            let mut config = of.config.clone();
-            let parts = Selection::scheme(scheme).build(&mut config).unwrap();
-            End::new(config, parts)
-        };
-        builder.tcp(TcpFlow {
-            name: format!("{scheme} {n}"),
-            from,
-            to,
-            start: Instant::ZERO + Duration::from_secs(n as u64),
-            amount: Amount::Unlimited,
-            sender: end(),
-            receiver: end(),
-        });
-    }
-    builder.sample_every(Duration::from_millis(10));
-    let mut simulation = builder.build().unwrap();
-    simulation.run(&Limits { until: Some(Instant::ZERO + Duration::from_secs(secs)) }, |_| ControlFlow::Continue(())).unwrap();
-    simulation.into_records()
+    let of = Bulk { lasts: Duration::from_secs(secs), ..bulk(schemes[0], mbps, rtt_ms, queue, 0.0) };
+    of.side_by_side(5, schemes, Duration::from_secs(1))
 }
 
 /// The share of each flow in what all carry.

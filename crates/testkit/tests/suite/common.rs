@@ -1,9 +1,17 @@
-//! One bulk flow over one link in the simulator.
+//! Bulk flows over one link in the simulator.
 
 use std::ops::ControlFlow;
 use whyloss_sim::{Amount, Builder, ChannelSpec, End, Errors, FlowRecord, Limits, LinkSpec, QueueLimit, Records, TcpFlow};
 use whyloss_transport::scheme::Selection;
 use whyloss_transport::{BitRate, Config, Duration, Instant};
+
+/// Payload and headers of a full segment with timestamps.
+pub const SHARE: f64 = 1448.0 / 1500.0;
+
+/// Packets that a path holds.
+pub fn product(mbps: u64, rtt_ms: u64) -> f64 {
+    (mbps * rtt_ms) as f64 * 1000.0 / 12_000.0
+}
 
 /// A flow from one host to another.
 #[derive(Clone, Debug)]
@@ -58,6 +66,35 @@ impl Bulk {
             sender: end(&self.selection),
             receiver: end(&self.selection),
         });
+        let mut simulation = builder.build().expect("the network fits together");
+        simulation.run(&Limits { until: Some(Instant::ZERO + self.lasts) }, |_| ControlFlow::Continue(())).expect("it runs");
+        simulation.into_records()
+    }
+
+    /// All records of flows side by side over the link without errors, one for each scheme, which begin `apart` from each other.
+    pub fn side_by_side(&self, seed: u64, schemes: &[&str], apart: Duration) -> Records {
+        let mut builder = Builder::new(seed, 0);
+        let (from, to) = (builder.host("from"), builder.host("to"));
+        let queue = QueueLimit::Packets(self.queue);
+        let way = || LinkSpec { rate: self.rate, delay: self.rtt / 2, queue, ..LinkSpec::default() };
+        builder.link(from, to, way(), way());
+        for (n, scheme) in schemes.iter().enumerate() {
+            let end = || {
+                let mut config = self.config.clone();
+                let parts = Selection::scheme(scheme).build(&mut config).expect("the scheme exists");
+                End::new(config, parts)
+            };
+            builder.tcp(TcpFlow {
+                name: format!("{scheme} {n}"),
+                from,
+                to,
+                start: Instant::ZERO + apart * n as u64,
+                amount: Amount::Unlimited,
+                sender: end(),
+                receiver: end(),
+            });
+        }
+        builder.sample_every(Duration::from_millis(10));
         let mut simulation = builder.build().expect("the network fits together");
         simulation.run(&Limits { until: Some(Instant::ZERO + self.lasts) }, |_| ControlFlow::Continue(())).expect("it runs");
         simulation.into_records()

@@ -66,8 +66,7 @@ impl Lookahead {
                 Place::Host(_) => {
                     let end = first.arrival + TOGETHER;
                     for entry in wire.under_way().take(TRAIN).take_while(|entry| entry.arrival < end) {
-                        let packet = net.packets.get(&entry.packet);
-                        see(packet.touch() ^ packet.origin.index() as u64);
+                        see(net.packets.get(&entry.packet).touch());
                     }
                     ends.push(net.packets.get(&first.packet).origin.peer());
                 }

@@ -29,10 +29,11 @@ impl Packet {
     /// Reads here and there in it; what, makes no sense.
     #[inline]
     pub fn touch(&self) -> u64 {
-        let Self { segment, sent_at, octets, .. } = self;
+        let Self { segment, sent_at, origin, octets, .. } = self;
         let options = &segment.options;
         let word = |is: bool| u64::from(is);
         sent_at.as_nanos()
+            ^ origin.index() as u64
             ^ u64::from(*octets)
             ^ u64::from(segment.window)
             ^ word(options.mss.is_some())

@@ -3,8 +3,8 @@
 Without options it writes the tables of docs/what-to-use/grid.md from what was measured of a part of the grid, which
 docs/what-to-use/grid.json keeps. ``--measure`` first runs what is not there yet, ``--again CONTROL`` a control anew.
 ``--whole`` takes the whole grid (hours), keeps it in out/grid-whole.json, and prints the tables. ``--kernel`` is for
-docs/what-to-use/kernel-grid.md instead: the kernel's controls over emulated links, as root (an hour; in a virtual
-machine that counts instructions three). What was interrupted goes on where it was.
+docs/what-to-use/kernel-grid.md instead: the kernel's controls over emulated links, as root (hours). What was
+interrupted goes on where it was.
 """
 
 from __future__ import annotations

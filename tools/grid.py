@@ -51,10 +51,13 @@ OURS = "auto"
 #: The same where the other end has nothing of it.
 ALONE = "auto-alone"
 
-#: What is measured in the kernel, how often, and what a flow sends there at least, in seconds.
+#: How often each kind is run: what comes beside another flow depends on who begins first.
+RUNS = {"one": 3, "five": 3, "beside": 9, "object": 30, "page": 30}
+#: The same for the whole grid, which is large.
+WHOLE_RUNS = {"one": 2, "five": 2, "beside": 2, "object": 40, "page": 40}
+#: What is measured in the kernel, and what a flow sends there at least, in seconds.
 KERNEL_CONTROLS = ("cubic", "bbr", "wl_auto")
 KERNEL_OURS = "wl_auto"
-KERNEL_RUNS = {"one": 3, "five": 3, "beside": 9, "object": 30, "page": 30}
 KERNEL_SECONDS = 6
 #: How long an object or a page may take, in seconds.
 KERNEL_PATIENCE = 60
@@ -77,8 +80,6 @@ PACKET = 1500
 BURST = 8
 #: What leaves at once in the simulator, as in Linux.
 PACING_BURST = "1 ms"
-#: Runs of those that send one object or one page, and of all others.
-SHORT_RUNS, LONG_RUNS = 40, 2
 #: Packets of a run without end, where sixty round trips do not take more.
 MOST_PACKETS = 150_000
 OBJECT, PAGE_OBJECTS, PAGE_OBJECT = "1 MB", 6, "64 kB"
@@ -282,7 +283,7 @@ class Record:
             jobs = [
                 [
                     Job(on_kernel(path, kind), run, "kernel", {"judged": control, "neighbour": "cubic"})
-                    for run in range(KERNEL_RUNS[kind])
+                    for run in range(RUNS[kind])
                 ]
                 for path, kind, control in part
             ]
@@ -583,7 +584,7 @@ def on_links(measured: Sequence[str], again: Sequence[str], parallel: int, count
         record.measure_kernel(list(kernel_keys(measured)), parallel)
     if any(key[2] == KERNEL_OURS for key in record.cells):
         late = sum(record.late.values())
-        none = [key for key, n in record.late.items() if n == len(record.cells[key].goodput) == KERNEL_RUNS[key[1]]]
+        none = [key for key, n in record.late.items() if n == len(record.cells[key].goodput) == RUNS[key[1]]]
         sent = sum(len(cell.goodput) for cell in record.cells.values()) + late - sum(record.late[key] for key in none)
         runs = f"Of {sent:,} transfers and pages "
         runs += f"{late} went over links that did not keep their time" if late else "all went over links that kept time"
@@ -618,9 +619,7 @@ def main() -> None:
         record.cells = {
             key: cell for key, cell in record.cells.items() if key[2] not in chosen.again or key not in keys
         }
-        few = {kind: 1 if kind in KINDS[:3] else 10 for kind in KINDS}
-        many = {kind: LONG_RUNS if kind in KINDS[:3] else SHORT_RUNS for kind in KINDS}
-        record.measure(keys, many if chosen.whole else few, chosen.threads)
+        record.measure(keys, WHOLE_RUNS if chosen.whole else RUNS, chosen.threads)
     if not chosen.whole:
         if chosen.kernel:
             on_links(chosen.only or KERNEL_CONTROLS, chosen.again, chosen.parallel, chosen.worst)

@@ -31,8 +31,11 @@
 #define WL_AUTO_NEAR 32
 // The highest rate is remembered for one to two parts of so many microseconds.
 #define WL_AUTO_PART 15000000
-// Segments below which delay does not cut: with one, delayed acknowledgements would be taken for a queue.
-#define WL_AUTO_FEWEST 2
+// Segments to which the window grows whatever the delay, and below which delay does not cut it: of fewer a lone one waits for the receiver's delayed
+// acknowledgement, which would be taken for a queue. BBR's least window is the same.
+#define WL_AUTO_FEW 4
+// Quarters of a segment of delay with which a window may grow that does not fill the path: of two that leave together the second waits for the first.
+#define WL_AUTO_PAIR 5
 // A rate of a segment a microsecond.
 #define WL_RATE_ONE 24
 #define WL_RATE_MOST (1ULL << 31)
@@ -201,7 +204,7 @@ WL_CORE void wl_auto_shorten(struct wl_auto *control, struct wl_window *window, 
 	}
 	aimed = wl_max((u64)cwnd * aimed_at / wl_max(least, 1), cwnd / 2);
 	// A cut by less than a segment changes nothing that could be seen.
-	aimed = wl_max(wl_min(aimed, cwnd ? cwnd - 1 : 0), WL_AUTO_FEWEST);
+	aimed = wl_max(wl_min(aimed, cwnd ? cwnd - 1 : 0), WL_AUTO_FEW);
 	aimed = wl_min(aimed, cwnd);
 	control->more_than = (u32)(((u64)least + (u64)least * aimed / wl_max(cwnd, 1)) / 2);
 	control->pressed = pressed;
@@ -220,7 +223,7 @@ WL_CORE u64 wl_auto_growth(struct wl_auto *control, u32 cwnd, u32 full)
 	u32 most = wl_auto_fill(control, full, wl_blame_corrupted(&control->blame)), way;
 	u64 growth;
 
-	most += most / 4;
+	most = wl_max(most + most / 4, WL_AUTO_FEW);
 	way = control->overflowed > cwnd ? control->overflowed - cwnd : 0;
 	if (way > cwnd / WL_AUTO_NEAR) {
 		growth = (u64)way << 32;
@@ -235,6 +238,15 @@ WL_CORE u64 wl_auto_growth(struct wl_auto *control, u32 cwnd, u32 full)
 	return growth < (u64)(most - cwnd) << 32 ? growth : (u64)(most - cwnd) << 32;
 }
 
+// With this delay in the queue the window may grow.
+WL_CORE int wl_auto_has_room(const struct wl_auto *control, u32 cwnd, u32 waiting)
+{
+	u64 filling = (u64)wl_max(control->fastest[0], control->fastest[1]) * control->filling.base;
+	int pair = ((u64)cwnd << WL_RATE_ONE) < filling && waiting < wl_auto_halves(control, WL_AUTO_PAIR) / 2;
+
+	return waiting < wl_auto_target(control) / 2 || pair;
+}
+
 // A round is over in which `least` was the least delay: the window is a function of it.
 WL_CORE void wl_auto_steer(struct wl_auto *control, struct wl_window *window, u32 least, int limited)
 {
@@ -242,13 +254,15 @@ WL_CORE void wl_auto_steer(struct wl_auto *control, struct wl_window *window, u3
 	int careful = wl_auto_careful(control);
 	u64 growth;
 
-	control->room = waiting < target / 2;
+	control->room = wl_auto_has_room(control, window->cwnd, waiting);
 	if (window->cwnd < window->ssthresh)
 		return;
 	if (control->room) {
 		wl_auto_alone(control);
 		control->had = 0;
 		control->had_rate = 0;
+	}
+	if (control->room || window->cwnd < WL_AUTO_FEW) {
 		control->grown = !control->grown && limited && !careful;
 		if (!control->grown)
 			return;

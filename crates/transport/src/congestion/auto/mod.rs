@@ -74,8 +74,11 @@ const NEAR: f64 = 1.0 / 32.0;
 const AHEAD: f64 = 1.25;
 /// The window falls to no less at once because of delay.
 const FALL: f64 = 0.5;
-/// Segments below which delay does not cut: with one, delayed acknowledgements would be taken for a queue.
-const LEAST: u64 = 2;
+/// Segments to which the window grows whatever the delay, and below which delay does not cut it: of fewer a lone one waits for the receiver's delayed
+/// acknowledgement, which would be taken for a queue. BBR's least window is the same.
+const FEW: u64 = 4;
+/// Segments of delay with which a window may grow that does not fill the path: of two that leave together the second waits for the first.
+const PAIR: f64 = 1.25;
 /// Pace over window a round trip, in slow start and later.
 const FAST_PACE: f64 = 2.0;
 const PACE: f64 = 1.1;
@@ -189,7 +192,8 @@ impl Auto {
     fn growth(&mut self, window: &Window, full: Duration) -> f64 {
         let cwnd = window.cwnd() as f64;
         // As far as the rate follows.
-        let most = self.path_fill(full, self.losses.corrupted_share()) as f64 * AHEAD;
+        let few = (FEW * u64::from(window.mss())) as f64;
+        let most = (self.path_fill(full, self.losses.corrupted_share()) as f64 * AHEAD).max(few);
         let way = self.overflowed as f64 - cwnd;
         let growth = if way > cwnd * NEAR {
             way * APPROACH
@@ -213,6 +217,15 @@ impl Auto {
         self.careful && !self.losses.corruption_prevails()
     }
 
+    /// With this delay in the queue the window may grow.
+    fn has_room(&self, window: &Window, waiting: Duration, base: Duration) -> bool {
+        let mss = window.mss();
+        let whole = window.cwnd() - window.cwnd() % u64::from(mss);
+        let fills = whole as f64 >= self.fastest.extent().max() as f64 * base.as_secs_f64();
+        let pair = !fills && waiting < self.segment_time(mss).mul_f64(PAIR);
+        waiting < self.target(base, mss) / 2 || pair
+    }
+
     /// The window is a function of the delay.
     fn steer(&mut self, window: &mut Window, ack: &Ack, least: Duration, base: Duration) {
         let Mode::Alone { pressed, cut } = self.mode else { return };
@@ -220,12 +233,15 @@ impl Auto {
         let careful = self.careful();
         let waiting = least.saturating_sub(base);
         let factor = ((base + target).as_secs_f64() / least.as_secs_f64()).clamp(FALL, 1.0);
-        self.room = waiting < target / 2;
+        self.room = self.has_room(window, waiting, base);
         if window.in_slow_start() {
             return;
         }
+        let few = window.cwnd() < FEW * u64::from(window.mss());
         if self.room {
             (self.mode, self.had) = (ALONE, None);
+        }
+        if self.room || few {
             self.grown = !self.grown && ack.window_limited && !careful;
             if self.grown {
                 let growth = self.growth(window, base + target);
@@ -263,7 +279,7 @@ impl Auto {
         }
         // Whole segments: a cut by less changes nothing that could be seen.
         let mss = u64::from(window.mss());
-        let aimed = ((window.cwnd() as f64 * factor) as u64).min(window.cwnd().saturating_sub(mss)).max(LEAST * mss);
+        let aimed = ((window.cwnd() as f64 * factor) as u64).min(window.cwnd().saturating_sub(mss)).max(FEW * mss);
         let aimed = (aimed - aimed % mss).min(window.cwnd());
         let expected = least.mul_f64(aimed as f64 / window.cwnd() as f64);
         self.mode = Mode::Alone { pressed, cut: Some(Cut { more_than: (least + expected) / 2, settled: false }) };

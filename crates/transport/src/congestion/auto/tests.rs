@@ -4,7 +4,7 @@ use super::losses::Losses;
 use super::queue::{Others, Queue};
 use super::{Auto, Settings};
 use crate::congestion::{CongestionControl as _, Window};
-use crate::path::{Ack, Path};
+use crate::path::{Ack, Path, RateSample};
 use crate::segment::Options;
 use crate::time::{Duration, Instant};
 
@@ -165,4 +165,75 @@ fn a_mark_reduces_the_window_once_a_round_trip() {
     (path.una, path.nxt, path.flight) = (100_001, 170_001, 70_000);
     control.on_ack(&mut window, &Ack { ece: true, ..Ack::new(&path, &options) });
     assert_eq!(window.cwnd(), 49_000);
+}
+
+/// A control of a connection whose path of 50 ms carries a segment every 12 ms, with so many segments in its window: it ends rounds of this delay and
+/// tells the window after each.
+fn rounds_at(segments: u64, delay_ms: u64, rounds: u64) -> (Auto, Vec<u64>) {
+    const MSS: u64 = 1000;
+    let mut control = Auto::new(Settings::default());
+    let mut window = Window::new(MSS as u32, segments * MSS, segments * MSS);
+    let options = Options::default();
+    let mut path = Path { mss: MSS as u32, una: 1, nxt: 1, ..Path::default() };
+    control.on_established(&mut window, &path);
+    let mut told = Vec::new();
+    for round in 0..=rounds {
+        let acked = path.nxt - path.una;
+        path.una = path.nxt;
+        path.nxt += window.cwnd();
+        path.flight = window.cwnd();
+        path.now = path.now + Duration::from_millis(delay_ms);
+        path.srtt = Some(Duration::from_millis(delay_ms));
+        let delay = Duration::from_millis(if round == 0 { 50 } else { delay_ms });
+        let rate = if round == 0 { MSS * 1000 / 12 } else { acked * 1000 / delay_ms };
+        let sample = RateSample { rate, ..RateSample::default() };
+        let ack = Ack {
+            acked,
+            delivered: acked,
+            delay: Some(delay),
+            sample: Some(&sample),
+            window_limited: true,
+            ..Ack::new(&path, &options)
+        };
+        control.on_ack(&mut window, &ack);
+        told.push(window.cwnd() / MSS);
+    }
+    (control, told)
+}
+
+#[test]
+fn a_window_of_a_few_segments_grows_whatever_the_delay_and_delay_does_not_bring_it_back() {
+    // A lone segment waits 40 ms for its acknowledgement.
+    let (_, told) = rounds_at(2, 90, 30);
+    assert!(told[1] == 2 && told[10..].iter().all(|&segments| segments == 4), "{told:?}");
+    let (_, told) = rounds_at(9, 200, 30);
+    assert!(told[2] < 9 && told.iter().all(|&segments| segments >= 4), "{told:?}");
+}
+
+#[test]
+fn others_are_seen_with_a_window_of_a_few_segments_too() {
+    let (mut control, _) = rounds_at(4, 300, 3);
+    assert!(!control.competes(), "three rounds say nothing yet");
+    // A queue that no cut shortens: the delay goes on to grow.
+    let mut window = Window::new(1000, 4000, 4000);
+    let options = Options::default();
+    let mut path = Path { mss: 1000, una: 1 << 20, nxt: (1 << 20) + 1, ..Path::default() };
+    for round in 0..20u64 {
+        path.una = path.nxt;
+        path.nxt += window.cwnd();
+        path.now = Instant::ZERO + Duration::from_millis(2000 + 400 * round);
+        let delay = Some(Duration::from_millis(300 + 10 * round));
+        control
+            .on_ack(&mut window, &Ack { acked: 4000, delivered: 4000, delay, window_limited: true, ..Ack::new(&path, &options) });
+    }
+    assert!(control.competes());
+}
+
+#[test]
+fn a_pair_is_no_queue_as_long_as_the_window_does_not_fill_the_path() {
+    // 50 ms carry 4.2 segments of 12 ms.
+    let (_, told) = rounds_at(4, 62, 12);
+    assert!(told.last() == Some(&5), "grows at a segment of delay: {told:?}");
+    let (_, told) = rounds_at(5, 62, 12);
+    assert!(told.iter().all(|&segments| segments == 5), "and no more once the path is full: {told:?}");
 }

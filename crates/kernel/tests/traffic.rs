@@ -10,7 +10,7 @@ use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::middlebox::bed;
-use support::path::Link;
+use support::path::{sample, Link};
 use support::traffic::{carry, connect, connect_across, control_of, set_control, Group, Traffic};
 use support::{available, flows, repetitions, skip, soon, within, Loaded};
 use whyloss_kernel::cgroup::Cgroups;
@@ -355,4 +355,39 @@ fn ten_thousand_connections_over_a_damaging_link_leave_nothing_and_lose_no_repor
     assert!(told["queued"] > connections / 10, "{told:?}");
     assert!(100 * told["reported"] >= 97 * told["queued"] && 100 * told["believed"] >= 85 * told["queued"], "{told:?}");
     assert!(soon(|| stat(&loaded.place).expect("counts").connections.is_empty()));
+}
+
+/// Sends a lone segment after the other over 20 ms, there and back, where a quarter of them is lost. Gives how long those took that were sent again
+/// once.
+fn repairs(control: &str) -> Vec<Duration> {
+    let channel = ChannelSpec { errors: Errors::Packets { probability: 0.25 }, effect: Effect::Erase };
+    let bed = bed(&Link { channel, seed: 3, ..Link::default() });
+    let to = SocketAddr::new(bed.plan().address(1, false), 5401);
+    let (mut sender, mut receiver) = connect_across((bed.namespace(0), bed.namespace(1)), to, control);
+    let mut times = Vec::new();
+    for _ in 0..40 {
+        let (before, start) = (sample(&sender, Duration::ZERO).retransmitted, Instant::now());
+        sender.write_all(&[7; 100]).expect("sends");
+        receiver.read_exact(&mut [0; 100]).expect("receives");
+        let took = start.elapsed();
+        // The acknowledgement comes 10 ms later, or 50.
+        thread::sleep(Duration::from_millis(60));
+        if sample(&sender, Duration::ZERO).retransmitted == before + 1 {
+            times.push(took);
+        }
+    }
+    times.sort_unstable();
+    times
+}
+
+#[test]
+fn auto_sends_a_lone_lost_segment_again_sooner_than_the_kernel() {
+    let Some(loaded) = Loaded::new("t9_", &["wl_auto"]) else { return };
+    let prefix = &loaded.place.prefix;
+    let [ours, theirs] = [format!("{prefix}auto"), "reno".to_owned()].map(|control| repairs(&control));
+    let median = |times: &[Duration]| times[times.len() / 2];
+    assert!(ours.len() >= 3 && theirs.len() >= 3, "{ours:?} {theirs:?}");
+    // 20 ms and 60 or 200, and half a round trip.
+    assert!(median(&ours) < Duration::from_millis(170) && median(&theirs) > Duration::from_millis(200), "{ours:?} {theirs:?}");
+    assert!(ours[0] > Duration::from_millis(70), "no sooner than an acknowledgement that the receiver delays: {ours:?}");
 }

@@ -12,6 +12,11 @@
 #define WL_TSO_RTT_LOG 9
 #define WL_GSO_MOST 65536
 
+// What the retransmission timeout exceeds SRTT by at least, in microseconds, unless SRTT is more: a lone segment may be acknowledged 40 ms late, and a
+// timer of the receiver's may tick every 10 ms. It is set in such steps, and to no more than it was.
+#define WL_AUTO_MARGIN 60000
+#define WL_AUTO_MARGIN_STEP 20000
+
 struct wl_auto_state {
 	struct wl_auto control;
 	struct wl_aware aware;
@@ -24,6 +29,8 @@ struct wl_auto_state {
 	u32 tried; // the latest retransmission whose losses were counted
 	u32 cut_after; // retransmissions after this one repair what the latest reduction was for
 	u32 cut_at; // when it was
+	u32 margin; // of the retransmission timeout as it is set, and at most
+	u32 most_margin;
 	u8 owed; // and it can be taken back, should reports explain all of that
 	u8 reduced; // since the recovery began
 	u8 acking; // an acknowledgement is under way
@@ -79,6 +86,37 @@ static __always_inline u32 wl_auto_burst(const struct sock *sk)
 	return wl_max(wl_min(segments, tp->snd_cwnd / 2), 1);
 }
 
+// Returns whether the kernel took it.
+static __always_inline int wl_auto_set_margin(struct sock *sk, struct wl_auto_state *state, u32 margin)
+{
+	if (bpf_setsockopt(sk, SOL_TCP, TCP_BPF_RTO_MIN, &margin, sizeof(margin)))
+		return 0;
+	state->margin = margin;
+	return 1;
+}
+
+// The kernel keeps its least timeout in ticks of a clock that it does not tell: what they are is seen by setting it.
+static __always_inline void wl_auto_begin_margin(struct sock *sk, struct wl_auto_state *state)
+{
+	u32 before = inet_csk(sk)->icsk_rto_min, after;
+
+	if (!wl_auto_set_margin(sk, state, WL_AUTO_MARGIN))
+		return;
+	after = wl_max(inet_csk(sk)->icsk_rto_min, 1);
+	state->most_margin = (u64)WL_AUTO_MARGIN * before / after;
+	if (before < after)
+		wl_auto_set_margin(sk, state, state->most_margin);
+}
+
+static __always_inline void wl_auto_keep_margin(struct sock *sk, struct wl_auto_state *state)
+{
+	u32 srtt = tcp_sk(sk)->srtt_us >> 3, steps = (srtt + WL_AUTO_MARGIN_STEP - 1) / WL_AUTO_MARGIN_STEP;
+	u32 margin = wl_min(wl_max(steps * WL_AUTO_MARGIN_STEP, WL_AUTO_MARGIN), state->most_margin);
+
+	if (state->margin && margin != state->margin)
+		wl_auto_set_margin(sk, state, margin);
+}
+
 SEC("struct_ops")
 void BPF_PROG(auto_init, struct sock *sk)
 {
@@ -95,6 +133,7 @@ void BPF_PROG(auto_init, struct sock *sk)
 	state->una = tp->snd_una;
 	state->delivered = tp->delivered;
 	state->last_ack = wl_now(tp);
+	wl_auto_begin_margin(sk, state);
 	wl_auto_pace(sk);
 }
 
@@ -299,6 +338,7 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 	}
 	wl_auto_restore(sk, state, sender, &window);
 	wl_set_window(tp, window);
+	wl_auto_keep_margin(sk, state);
 	wl_auto_pace(sk);
 }
 

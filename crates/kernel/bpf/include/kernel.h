@@ -111,6 +111,7 @@ struct inet_connection_sock {
 		u16 rcv_mss;
 	} icsk_ack;
 	u32 icsk_rto;
+	u32 icsk_rto_min;
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	u8 icsk_ca_state : 5;
 	u8 icsk_ca_initialized : 1;

@@ -201,7 +201,8 @@ fn limit_pacing(socket: &TcpStream, rate: u64) {
     assert_eq!(result, 0, "SO_MAX_PACING_RATE");
 }
 
-fn sample(socket: &TcpStream, at: Duration) -> Sample {
+/// What the kernel says of a connection; `at` is kept as it is.
+pub fn sample(socket: &TcpStream, at: Duration) -> Sample {
     // SAFETY: a structure of integers, for which zeros are valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut size = std::mem::size_of_val(&info) as libc::socklen_t;

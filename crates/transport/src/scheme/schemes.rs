@@ -153,6 +153,8 @@ pub static SCHEMES: &[Scheme] = &[
             ("checksum", "hardened", Preset::Flag(true)),
             ("reported", "evidence", Preset::Word("seq-confirmed")),
             ("reported", "nonce", Preset::Flag(true)),
+            // A lone segment may be acknowledged 40 ms late, and a timer of the receiver's may tick every 10 ms.
+            ("aware", "margin", Preset::Number(0.06)),
         ],
         ..PLAIN
     },

@@ -66,7 +66,8 @@ impl Endpoint {
     /// A closed endpoint. [`Command::Connect`] or [`Command::Listen`] bring it to life. Connections may share their configuration.
     pub fn new(config: impl Into<Arc<Config>>, parts: Parts, ports: Ports) -> Self {
         let config = config.into();
-        let (snd, listeners) = (Sender::new(&config), Listeners::among(&parts));
+        let (mut snd, listeners) = (Sender::new(&config), Listeners::among(&parts));
+        snd.rtt.set_margin(parts.timeout.margin());
         Self {
             window: Window::new(u32::from(config.mss), u64::from(config.mss), u64::MAX),
             listeners,

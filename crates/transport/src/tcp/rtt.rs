@@ -14,6 +14,8 @@ pub(super) struct RttEstimator {
     /// The smallest timeout, backed off or not.
     least: Duration,
     min_on_variance: bool,
+    /// What the timeout exceeds the round trip by at least where `min_rto` would be longer.
+    margin: Option<Duration>,
     max_rto: Duration,
     max_backoff: u32,
     srtt: Option<Duration>,
@@ -43,6 +45,7 @@ impl RttEstimator {
             min_rto,
             least,
             min_on_variance: config.min_rto_on_variance,
+            margin: None,
             max_rto: config.max_rto,
             max_backoff: config.max_backoff,
             srtt: None,
@@ -57,6 +60,11 @@ impl RttEstimator {
             timed: None,
             changed: true,
         }
+    }
+
+    /// See [`TimeoutPolicy::margin`](crate::timeout::TimeoutPolicy::margin); by ticks it changes nothing.
+    pub fn set_margin(&mut self, margin: Option<Duration>) {
+        self.margin = margin;
     }
 
     /// Whether anything that parts are told of may have changed since this was asked last.
@@ -220,7 +228,8 @@ impl RttEstimator {
         }
         let srtt = self.srtt.unwrap_or(rtt);
         let variance = (self.rttvar * 4).max(floor);
-        self.rto = if self.min_on_variance { srtt + variance.max(self.min_rto) } else { (srtt + variance).max(self.min_rto) };
+        let rto = if self.min_on_variance { srtt + variance.max(self.min_rto) } else { (srtt + variance).max(self.min_rto) };
+        self.rto = self.margin.map_or(rto, |margin| rto.min(srtt + variance.max(srtt).max(margin)));
     }
 
     /// SRTT in eighths and RTTVAR in quarters of a tick, or of a quarter of one. Integer division is what keeps them apart from the truth, and is
@@ -437,6 +446,36 @@ mod tests {
         assert_eq!(rtt.srtt(), Some(ms(110)));
         assert_eq!(rtt.rttvar(), Duration::from_nanos(57_500_000));
         assert_eq!(rtt.rto(), ms(340));
+    }
+
+    #[test]
+    fn a_margin_shortens_the_timeout_where_the_round_trip_is_short() {
+        let after = |config: Config, margin, samples: &[u64]| {
+            let mut rtt = RttEstimator::new(&config);
+            rtt.set_margin(margin);
+            for &sample in samples.iter().cycle().take(200) {
+                rtt.sample(ms(sample), 1);
+            }
+            rtt.rto().as_nanos().div_ceil(1_000_000)
+        };
+        for (trip, without, with) in [(5, 205, 65), (50, 250, 110), (100, 300, 200), (200, 400, 400), (400, 600, 600)] {
+            assert_eq!(after(Config::linux(), None, &[trip]), without);
+            assert_eq!(
+                after(Config::linux(), Some(ms(60)), &[trip]),
+                with,
+                "SRTT again, 60 ms or what the configuration asks for"
+            );
+        }
+        assert_eq!(
+            after(Config::linux(), Some(ms(60)), &[20, 80]),
+            after(Config::linux(), Some(ms(1)), &[20, 80]),
+            "four variations are more"
+        );
+        // By RFC 6298 the configuration's least is one of the whole timeout.
+        for (trip, without, with) in [(5, 200, 65), (150, 200, 200), (400, 401, 401)] {
+            assert_eq!(after(Config::modern(), None, &[trip]), without);
+            assert_eq!(after(Config::modern(), Some(ms(60)), &[trip]), with);
+        }
     }
 
     #[test]

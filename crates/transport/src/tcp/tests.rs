@@ -285,6 +285,25 @@ fn a_lost_tail_is_probed_instead_of_timing_out() {
 }
 
 #[test]
+fn a_lone_lost_segment_is_probed_sooner_where_the_scheme_says_so() {
+    let took = ["cubic", "auto"].map(|scheme| {
+        let mut pair = Pair::new(scheme, &Config { auto_read: true, ..Config::linux() }, &[1]);
+        pair.delay(Duration::from_millis(10));
+        pair.run(secs(1));
+        let start = pair.now;
+        pair.tell(Command::Produce(1000));
+        while pair.ends[1].stats().octets_delivered < 1000 && pair.now < secs(20) {
+            pair.run(pair.now + Duration::from_millis(1));
+        }
+        let stats = pair.ends[0].stats();
+        assert_eq!((stats.tail_probes, stats.timeouts), (1, 0), "{scheme}");
+        pair.now.since(start).as_millis()
+    });
+    // 20 ms and the least that the timer adds, then half a round trip.
+    assert_eq!(took, [230, 90]);
+}
+
+#[test]
 fn simultaneous_open_meets_in_the_middle() {
     let mut pair = Pair::new("newreno", &Config::modern(), &[]);
     let parts = Selection::scheme("newreno").build(&mut Config::modern()).unwrap();

@@ -31,6 +31,8 @@ settings! {
         in_a_row: u32 = 3, 1..=16;
         /// Silence of the peer beyond which nothing is forgiven, in retransmission timeouts without back-off.
         outage: f64 = 4.0, 1.0..=64.0;
+        /// What the retransmission timeout exceeds SRTT by at least, in seconds, unless SRTT is more or the configuration's least timeout less.
+        margin: f64 = 60.0, 0.001..=60.0;
         /// How the window comes back: in slow start from what is in the network and an initial window, or paced over one SRTT.
         exit: Exit;
     }
@@ -38,7 +40,8 @@ settings! {
 
 impl Build<dyn TimeoutPolicy> for Settings {
     fn build(self) -> Box<dyn TimeoutPolicy> {
-        Box::new(Aware::new(self.in_a_row, self.outage, self.exit))
+        let margin = Duration::from_secs_f64(self.margin);
+        Box::new(Aware { margin: Some(margin), ..Aware::new(self.in_a_row, self.outage, self.exit) })
     }
 }
 
@@ -53,6 +56,7 @@ pub struct Aware {
     in_a_row: u32,
     outage: f64,
     exit: Exit,
+    margin: Option<Duration>,
     original: Original,
     /// Every expiry of this repair was forgivable.
     forgivable: bool,
@@ -70,6 +74,7 @@ impl Aware {
             in_a_row,
             outage,
             exit,
+            margin: None,
             original: Original::default(),
             forgivable: false,
             advanced: false,
@@ -84,6 +89,10 @@ impl Aware {
 }
 
 impl TimeoutPolicy for Aware {
+    fn margin(&self) -> Option<Duration> {
+        self.margin
+    }
+
     fn on_timeout(&mut self, timeout: &Timeout) -> TimeoutResponse {
         self.rto = timeout.path.rto;
         let (now, rto) = (timeout.path.now, self.rto);

@@ -34,6 +34,12 @@ use std::fmt;
 
 /// Decides what an expired retransmission timer does, and whether it was right.
 pub trait TimeoutPolicy: fmt::Debug + Send {
+    /// What the retransmission timeout exceeds SRTT by at least, unless SRTT itself is more; the configuration's least timeout where it says nothing or
+    /// that is shorter. Asked once, when the connection is made.
+    fn margin(&self) -> Option<Duration> {
+        None
+    }
+
     /// Whether it is to be told of acknowledgements at any time. Asked once, when the connection is made; false spares each packet a call in vain.
     fn listens(&self) -> bool {
         true

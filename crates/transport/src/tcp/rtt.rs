@@ -3,6 +3,7 @@
 use super::clock::HostClock;
 use super::{Config, Granularity};
 use crate::time::{Duration, Instant};
+use std::num::NonZeroU32;
 
 /// Estimates the round-trip time and computes the retransmission timeout.
 #[derive(Debug)]
@@ -14,8 +15,8 @@ pub(super) struct RttEstimator {
     /// The smallest timeout, backed off or not.
     least: Duration,
     min_on_variance: bool,
-    /// What the timeout exceeds the round trip by at least where `min_rto` would be longer.
-    margin: Option<Duration>,
+    /// What the timeout exceeds the round trip by at least where `min_rto` would be longer, in microseconds.
+    margin: Option<NonZeroU32>,
     max_rto: Duration,
     max_backoff: u32,
     srtt: Option<Duration>,
@@ -64,7 +65,8 @@ impl RttEstimator {
 
     /// See [`TimeoutPolicy::margin`](crate::timeout::TimeoutPolicy::margin); by ticks it changes nothing.
     pub fn set_margin(&mut self, margin: Option<Duration>) {
-        self.margin = margin;
+        self.margin = margin
+            .map(|margin| u32::try_from(margin.as_nanos() / 1000).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX));
     }
 
     /// Whether anything that parts are told of may have changed since this was asked last.
@@ -229,7 +231,10 @@ impl RttEstimator {
         let srtt = self.srtt.unwrap_or(rtt);
         let variance = (self.rttvar * 4).max(floor);
         let rto = if self.min_on_variance { srtt + variance.max(self.min_rto) } else { (srtt + variance).max(self.min_rto) };
-        self.rto = self.margin.map_or(rto, |margin| rto.min(srtt + variance.max(srtt).max(margin)));
+        self.rto = self.margin.map_or(rto, |margin| {
+            let margin = Duration::from_micros(u64::from(margin.get()));
+            rto.min(srtt + variance.max(srtt).max(margin))
+        });
     }
 
     /// SRTT in eighths and RTTVAR in quarters of a tick, or of a quarter of one. Integer division is what keeps them apart from the truth, and is

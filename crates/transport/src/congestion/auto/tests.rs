@@ -182,7 +182,7 @@ fn rounds_at(segments: u64, delay_ms: u64, rounds: u64) -> (Auto, Vec<u64>) {
         path.una = path.nxt;
         path.nxt += window.cwnd();
         path.flight = window.cwnd();
-        path.now = path.now + Duration::from_millis(delay_ms);
+        path.now += Duration::from_millis(delay_ms);
         path.srtt = Some(Duration::from_millis(delay_ms));
         let delay = Duration::from_millis(if round == 0 { 50 } else { delay_ms });
         let rate = if round == 0 { MSS * 1000 / 12 } else { acked * 1000 / delay_ms };

@@ -391,3 +391,24 @@ fn auto_sends_a_lone_lost_segment_again_sooner_than_the_kernel() {
     assert!(median(&ours) < Duration::from_millis(170) && median(&theirs) > Duration::from_millis(200), "{ours:?} {theirs:?}");
     assert!(ours[0] > Duration::from_millis(70), "no sooner than an acknowledgement that the receiver delays: {ours:?}");
 }
+
+#[test]
+fn the_timer_of_auto_leaves_a_long_round_trip_the_time_of_another() {
+    let Some(loaded) = Loaded::new("t10_", &["wl_auto"]) else { return };
+    let control = format!("{}auto", loaded.place.prefix);
+    let timer = |delay_ms| {
+        let bed = bed(&Link { delay_ms, ..Link::default() });
+        let to = SocketAddr::new(bed.plan().address(1, false), 5402);
+        let (mut sender, mut receiver) = connect_across((bed.namespace(0), bed.namespace(1)), to, &control);
+        for _ in 0..12 {
+            sender.write_all(&[7; 100]).expect("sends");
+            receiver.read_exact(&mut [0; 100]).expect("receives");
+            thread::sleep(Duration::from_millis(delay_ms + 60));
+        }
+        let told = sample(&sender, Duration::ZERO);
+        (told.rto_us - told.rtt_us) / 1000
+    };
+    let (short, long) = (timer(10), timer(100));
+    // What the kernel began with comes down by a quarter of the way a round trip.
+    assert!((60..=90).contains(&short) && (190..=260).contains(&long), "{short} ms and {long} ms beyond the round trip");
+}

@@ -95,19 +95,7 @@ static __always_inline int wl_auto_set_margin(struct sock *sk, struct wl_auto_st
 	return 1;
 }
 
-// The kernel keeps its least timeout in ticks of a clock that it does not tell: what they are is seen by setting it.
-static __always_inline void wl_auto_begin_margin(struct sock *sk, struct wl_auto_state *state)
-{
-	u32 before = inet_csk(sk)->icsk_rto_min, after;
-
-	if (!wl_auto_set_margin(sk, state, WL_AUTO_MARGIN))
-		return;
-	after = wl_max(inet_csk(sk)->icsk_rto_min, 1);
-	state->most_margin = (u64)WL_AUTO_MARGIN * before / after;
-	if (before < after)
-		wl_auto_set_margin(sk, state, state->most_margin);
-}
-
+// Where the round trip becomes longer this keeps RTTVAR from coming down. The kernel lifts RTTVAR by variation alone.
 static __always_inline void wl_auto_keep_margin(struct sock *sk, struct wl_auto_state *state)
 {
 	u32 srtt = tcp_sk(sk)->srtt_us >> 3, steps = (srtt + WL_AUTO_MARGIN_STEP - 1) / WL_AUTO_MARGIN_STEP;
@@ -115,6 +103,17 @@ static __always_inline void wl_auto_keep_margin(struct sock *sk, struct wl_auto_
 
 	if (state->margin && margin != state->margin)
 		wl_auto_set_margin(sk, state, margin);
+}
+
+// The kernel keeps its least timeout in ticks of a clock that it does not tell: what they are is seen by setting it.
+static __always_inline void wl_auto_begin_margin(struct sock *sk, struct wl_auto_state *state)
+{
+	u32 before = inet_csk(sk)->icsk_rto_min;
+
+	if (!wl_auto_set_margin(sk, state, WL_AUTO_MARGIN))
+		return;
+	state->most_margin = (u64)WL_AUTO_MARGIN * before / wl_max(inet_csk(sk)->icsk_rto_min, 1);
+	wl_auto_keep_margin(sk, state);
 }
 
 SEC("struct_ops")

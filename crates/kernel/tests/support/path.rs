@@ -81,6 +81,7 @@ pub struct Sample {
     /// 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
     pub state: u8,
     pub rtt_us: u32,
+    pub rto_us: u32,
     pub retransmitted: u32,
     /// In octets a second.
     pub pacing_rate: u64,
@@ -216,6 +217,7 @@ pub fn sample(socket: &TcpStream, at: Duration) -> Sample {
         ssthresh: info.tcpi_snd_ssthresh,
         state: info.tcpi_ca_state,
         rtt_us: info.tcpi_rtt,
+        rto_us: info.tcpi_rto,
         retransmitted: info.tcpi_total_retrans,
         pacing_rate: info.tcpi_pacing_rate,
     }

@@ -22,7 +22,7 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
     notes: Notes {
         idea: "Delay tells how much of the window waits, so the window needs no loss to stop growing. A loss is a sign of congestion if it comes when the \
                queue is as long as it ever gets, and a sign of corruption if it comes at any other time.",
-        formula: "alone: W = W (base + target) / least delay of the round, target = clamp(base / 8, 0.5 ms, 4 ms), or 1.5 segments; a loss is congestion if the \
+        formula: "alone: W = W (base + target) / least delay of the round, target = clamp(base / 8, 0.5 ms, 4 ms), or 1.5 segments, and no less than 4 segments; a loss is congestion if the \
                   delay around it is above (mean + max) / 2 of 16 rounds, and above the mean where others keep the queue; then W = 0.7 W, and no less than rate x base where corruption is more frequent",
         threshold: "",
         fails: "Where the queue holds a segment or two, delay says nothing: most losses then pass for corruption until a fifth of what is sent is lost.",

@@ -55,6 +55,14 @@ impl ReceiveView<'_> {
         let beyond = self.islands.partition_point(|island| island.0 <= start);
         start >= end || beyond > 0 && self.islands[beyond - 1].1 >= end
     }
+
+    /// The hole that `position` lies in, between what has come: `[start, end)`. `None` if it has come, or lies beyond everything that has.
+    pub fn hole(&self, position: u64) -> Option<(u64, u64)> {
+        let beyond = self.islands.partition_point(|(_, end)| *end <= position);
+        let start = if beyond == 0 { self.next } else { self.islands[beyond - 1].1 };
+        let end = self.islands.get(beyond)?.0;
+        (start..end).contains(&position).then_some((start, end))
+    }
 }
 
 /// What a host can know of the link that it stands at.
@@ -132,5 +140,29 @@ impl Gap {
     /// `missing` segments between `start` and `end`.
     pub const fn new(start: u64, end: u64, missing: u32) -> Self {
         Self { start, end, missing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_lies_between_what_has_come() {
+        let view = ReceiveView { islands: &[(20, 30), (40, 50)], ..ReceiveView::new(Instant::ZERO, 10) };
+        let holes = [
+            (9, None),
+            (10, Some((10, 20))),
+            (19, Some((10, 20))),
+            (20, None),
+            (29, None),
+            (30, Some((30, 40))),
+            (49, None),
+            (50, None),
+        ];
+        for (position, hole) in holes {
+            assert_eq!(view.hole(position), hole, "{position}");
+        }
+        assert_eq!(ReceiveView::new(Instant::ZERO, 10).hole(10), None, "nothing has come beyond it");
     }
 }

@@ -256,7 +256,7 @@ fn in_window(view: &ReceiveView, position: u64) -> bool {
 fn arrived(view: &ReceiveView, position: u64) -> bool {
     let window = view.window_end.saturating_sub(view.next);
     let before = position < view.next && view.next - position <= window.max(u64::from(u16::MAX));
-    before || view.islands.iter().any(|(start, end)| (*start..*end).contains(&position))
+    before || position >= view.next && view.has(position, position + 1)
 }
 
 /// The room from `position` to the next octet that has arrived or to the end of the window; `None` if `position` is not missing.
@@ -264,7 +264,7 @@ fn missing(view: &ReceiveView, position: u64) -> Option<u64> {
     if !in_window(view, position) || arrived(view, position) {
         return None;
     }
-    let end = view.islands.iter().map(|(start, _)| *start).find(|start| *start > position).unwrap_or(view.window_end);
+    let end = view.hole(position).map_or(view.window_end, |(_, end)| end);
     Some(end - position)
 }
 
@@ -280,14 +280,8 @@ fn boundary(view: &ReceiveView, position: u64) -> bool {
         return true;
     }
     let full = u64::from(view.full_segment.max(1));
-    let mut edge = view.next;
-    for (start, end) in view.islands {
-        if (edge..*start).contains(&position) {
-            return position == edge || (view.full_segment > 0 && (position - edge) % full == 0);
-        }
-        edge = *end;
-    }
-    false
+    let begins = |(edge, _)| position == edge || (view.full_segment > 0 && (position - edge) % full == 0);
+    view.hole(position).is_some_and(begins)
 }
 
 fn length(octets: u64) -> u16 {

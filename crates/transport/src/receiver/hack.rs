@@ -28,7 +28,7 @@ pub struct Hack {
 /// Whether the octet at `position` has not arrived and may.
 fn is_missing(view: &ReceiveView, position: u64) -> bool {
     let in_window = (view.next..view.window_end).contains(&position);
-    in_window && !view.islands.iter().any(|(start, end)| (*start..*end).contains(&position))
+    in_window && !view.has(position, position + 1)
 }
 
 impl ReceiverAgent for Hack {

@@ -163,10 +163,10 @@ impl Endpoint {
     /// Looks for losses by time (RFC 8985).
     pub(super) fn detect_by_rack(&mut self, now: Instant) {
         let mut found = std::mem::take(&mut self.scratch);
-        let snd = &self.snd;
+        let snd = &mut self.snd;
         let enough = u64::from(self.config.dup_threshold) * u64::from(snd.mss);
         let certain = !snd.recovery.is_open() || snd.board.sacked() >= enough;
-        let wait = snd.rack.losses(now, &snd.board, &snd.rtt, certain, &mut found);
+        let wait = snd.rack.losses(now, &mut snd.board, &snd.rtt, certain, &mut found);
         self.timers.set_reordering(wait.map(|wait| now + wait));
         self.excuse_lost_probe(&mut found);
         if !found.is_empty() && !self.defers(now, Sign::Duplicates) {

@@ -71,7 +71,7 @@ proptest! {
 
     /// The scoreboard's sums against a sum over its segments.
     #[test]
-    fn the_scoreboard_counts_what_its_segments_say(actions in prop::collection::vec((0..7u8, 0..30u64, 1..400u64), 1..150)) {
+    fn the_scoreboard_counts_what_its_segments_say(actions in prop::collection::vec((0..8u8, 0..30u64, 1..400u64), 1..150)) {
         let mut board = Scoreboard::default();
         let (mut una, mut nxt, mut clock) = (1000u64, 1000u64, 0u64);
         let mut delivered = 0;
@@ -105,6 +105,8 @@ proptest! {
                     let unclear = |sent: &&Sent| sent.end() <= position && !sent.was_retransmitted();
                     prop_assert!(board.iter().filter(unclear).all(|sent| !sent.in_network() && !sent.needs_repair()));
                 }
+                6 if index < 3 => board.unmark_lost(),
+                7 if index < 3 => board.mark_all_lost(),
                 _ => {
                     if let Some(index) = board.next_repair() {
                         prop_assert!(board.iter().take(index).all(|sent| !sent.needs_repair()), "the first comes first");
@@ -119,6 +121,17 @@ proptest! {
             prop_assert_eq!(board.absent(), of(|sent| !sent.in_network()));
             prop_assert_eq!(board.needs_repair(), of(Sent::needs_repair) > 0);
             prop_assert_eq!(delivered, una - 1000 + board.sacked(), "each octet is delivered once");
+            let newest = (Instant::from_nanos(clock - (index % 8).min(clock)), una + (nxt - una) / 2);
+            let (mut told, mut left_before) = (Vec::new(), Vec::new());
+            board.left_before(newest, |index, left| told.push((index, left)));
+            told.sort_unstable();
+            for (index, sent) in board.iter().enumerate() {
+                let (once, order) = (!sent.was_retransmitted(), (sent.last_at, sent.end()) < newest);
+                if sent.in_network() && if once { order } else { sent.last_at < newest.0 } {
+                    left_before.push((index, sent.last_at));
+                }
+            }
+            prop_assert_eq!(told, left_before);
             let mut at = una;
             for sent in board.iter() {
                 prop_assert_eq!(sent.start, at, "no hole between segments");

@@ -97,34 +97,24 @@ impl Rack {
     pub fn losses(
         &self,
         now: Instant,
-        board: &Scoreboard,
+        board: &mut Scoreboard,
         rtt: &RttEstimator,
         certain: bool,
         out: &mut Vec<usize>,
     ) -> Option<Duration> {
         out.clear();
-        let (sent_at, end) = self.newest?;
+        let newest = self.newest?;
         let tolerance = self.rtt + self.reordering_window(rtt, certain);
         let mut wait: Option<Duration> = None;
-        for (index, sent) in board.iter().enumerate() {
-            // Neither this one nor those behind it left before.
-            if (sent.first_at, sent.end()) >= (sent_at, end) {
-                break;
-            }
-            // Among segments that left at the same instant only new ones are known to have left in order of sequence. Data of a SYN that is
-            // sent again is among those.
-            let before = sent.last_at < sent_at || sent.last_at == sent_at && sent.end() < end && sent.first_at == sent.last_at;
-            if !sent.in_network() || !before {
-                continue;
-            }
-            let deadline = sent.last_at + tolerance;
+        board.left_before(newest, |index, left| {
+            let deadline = left + tolerance;
             if deadline <= now {
                 out.push(index);
             } else {
-                let remaining = deadline.since(now);
-                wait = Some(wait.map_or(remaining, |wait| wait.max(remaining)));
+                wait = wait.max(Some(deadline.since(now)));
             }
-        }
+        });
+        out.sort_unstable();
         wait
     }
 }
@@ -166,7 +156,7 @@ mod tests {
         let mut rack = Rack::default();
         rack.on_delivered(now, (sent, 2000));
         let mut lost = Vec::new();
-        rack.losses(now, &board, &rtt(Duration::from_millis(100)), true, &mut lost);
+        rack.losses(now, &mut board, &rtt(Duration::from_millis(100)), true, &mut lost);
         assert_eq!(lost, [0]);
         // What was sent again later at that instant is not known to have left first.
         let mut board = Scoreboard::default();
@@ -174,7 +164,7 @@ mod tests {
         board.mark_lost(0);
         board.push(1000, 1000, false, sent);
         board.on_retransmit(0, sent);
-        rack.losses(now, &board, &rtt(Duration::from_millis(100)), true, &mut lost);
+        rack.losses(now, &mut board, &rtt(Duration::from_millis(100)), true, &mut lost);
         assert_eq!(lost, [] as [usize; 0]);
     }
 }

@@ -170,13 +170,17 @@ pub(super) struct Scoreboard {
     gone: u64,
     /// The ranges that are SACKed, by their start, disjoint and not adjacent: what a block repeats is not looked at again.
     ranges: BTreeMap<u64, u64>,
-    /// Segments and ranges that SACK blocks made us look at.
+    /// Segments and ranges that SACK blocks and the search for what left before made us look at.
     #[cfg(test)]
     pub looks: u64,
     /// No segment below this position needs repair.
     repair_from: u64,
     /// Every segment below this position has been examined by [`Scoreboard::find_lost`] in this episode.
     examined: u64,
+    /// No segment below this position is in the network that was sent only once.
+    once_from: u64,
+    /// Segments that were sent again, by their end, in the order in which they left last; those of which that is no longer true are among them.
+    again: VecDeque<(Instant, u64)>,
 }
 
 impl Scoreboard {
@@ -252,8 +256,13 @@ impl Scoreboard {
                 self.take_acknowledged(&done, delivered);
             }
         }
-        if self.entries.is_empty() && self.entries.capacity() > FEW {
-            self.entries = VecDeque::new();
+        if self.entries.is_empty() {
+            if self.entries.capacity() > FEW {
+                self.entries = VecDeque::new();
+            }
+            if self.again.capacity() > 0 {
+                self.again = VecDeque::new();
+            }
         }
         if !self.ranges.is_empty() {
             self.forget_ranges_below(una);
@@ -387,6 +396,9 @@ impl Scoreboard {
         sent.len -= tail.len;
         sent.flags &= !Sent::FIN;
         self.entries.insert(index + 1, tail);
+        if tail.was_retransmitted() {
+            self.order_repeats();
+        }
     }
 
     /// Takes the segment at `index` for lost. A segment that is lost, repaired and lost again needs another repair.
@@ -434,12 +446,14 @@ impl Scoreboard {
 
     /// Takes back the loss of everything that has not been sent again.
     pub fn unmark_lost(&mut self) {
+        self.once_from = 0;
         for sent in &mut self.entries {
             if sent.needs_repair() {
                 sent.flags &= !Sent::LOST;
                 self.lost -= u64::from(sent.len);
             }
         }
+        self.order_repeats();
     }
 
     /// Takes everything below `position` that was sent once and is not SACKed for gone: no longer in the network, delivered or lost. It
@@ -473,6 +487,8 @@ impl Scoreboard {
         }
         self.sacked = 0;
         self.ranges.clear();
+        self.once_from = 0;
+        self.order_repeats();
     }
 
     /// The first segment that needs repair.
@@ -498,6 +514,64 @@ impl Scoreboard {
         if sent.is(Sent::LOST) && !sent.is(Sent::REPAIRED) {
             sent.flags |= Sent::REPAIRED;
             self.repaired += u64::from(sent.len);
+        }
+        self.again.push_back((now, sent.end()));
+        if self.again.len() > 2 * self.entries.len() {
+            self.order_repeats();
+        }
+    }
+
+    /// Begins the order of segments that were sent again anew.
+    fn order_repeats(&mut self) {
+        let repeats = self.entries.iter().filter(|sent| sent.was_retransmitted() && sent.in_network());
+        self.again = repeats.map(|sent| (sent.last_at, sent.end())).collect();
+        self.again.make_contiguous().sort_unstable();
+    }
+
+    /// Shows the segments that are in the network and left before the one that left last at `at` and ends at `end`: their indices, and when they
+    /// left. Those that were sent only once come first. A call costs as much as there are of them, and as much as there were before that are not
+    /// any more.
+    pub fn left_before(&mut self, (at, end): (Instant, u64), mut show: impl FnMut(usize, Instant)) {
+        let mut index = self.entries.partition_point(|sent| sent.end() <= self.once_from);
+        let mut all_behind = true;
+        // Those sent once left in the order of the stream.
+        while let Some(sent) = self.entries.get(index).filter(|sent| (sent.first_at, sent.end()) < (at, end)) {
+            #[cfg(test)]
+            {
+                self.looks += 1;
+            }
+            let waits = sent.in_network() && !sent.was_retransmitted();
+            if waits {
+                show(index, sent.last_at);
+            }
+            all_behind &= !waits;
+            if all_behind {
+                self.once_from = sent.end();
+            }
+            index += 1;
+        }
+        let mut nth = 0;
+        while let Some(&(left, its_end)) = self.again.get(nth).filter(|(left, _)| *left <= at) {
+            #[cfg(test)]
+            {
+                self.looks += 1;
+            }
+            let index = self.entries.partition_point(|sent| sent.end() < its_end);
+            let repeat = self
+                .entries
+                .get(index)
+                .filter(|sent| sent.end() == its_end && sent.last_at == left && sent.was_retransmitted() && sent.in_network());
+            match repeat {
+                None if nth == 0 => {
+                    self.again.pop_front();
+                    continue;
+                }
+                // Among segments that left at the same instant only new ones are known to have left in order of sequence. Data of a SYN that is
+                // sent again is among those.
+                Some(sent) if left < at || sent.first_at == left && sent.end() < end => show(index, left),
+                _ => {}
+            }
+            nth += 1;
         }
     }
 
@@ -629,6 +703,41 @@ mod tests {
         }
         assert_eq!(board.len() as u64, segments);
         assert!(board.looks <= 4 * segments + 20_000 * 4 * 4, "{}", board.looks);
+    }
+
+    #[test]
+    fn what_left_before_costs_what_it_is() {
+        // Of a window every tenth segment is lost, and of the repairs, too, so that it is repaired twice.
+        let segments = 3000;
+        let mut board = board(segments);
+        let mut clock = segments;
+        let mut shown = Vec::new();
+        for round in 0..3 {
+            let hole = |nth: u64| nth % [10, 100, 1000][round] == 0;
+            for nth in (0..segments).filter(|nth| !hole(*nth)) {
+                let index = board.find(nth * 100).expect("nothing is acknowledged yet");
+                let newest = (board.get(index).last_at, nth * 100 + 100);
+                if board.get(index).is_sacked() {
+                    continue;
+                }
+                sack(&mut board, nth * 100, nth * 100 + 100);
+                board.left_before(newest, |index, _| shown.push(index));
+                for index in shown.drain(..) {
+                    board.mark_lost(index);
+                }
+                while let Some(index) = board.next_repair() {
+                    clock += 1;
+                    board.on_retransmit(index, Instant::from_nanos(clock));
+                }
+            }
+        }
+        assert_eq!(board.sacked(), (segments - 3) * 100);
+        assert!(board.looks < 8 * segments, "{}", board.looks);
+        // Taking back what was sent again, and forgetting what was SACKed, leaves nothing out.
+        board.forget_sacks();
+        let all = board.iter().filter(|sent| sent.in_network()).count();
+        board.left_before((Instant::from_nanos(clock + 1), 0), |index, _| shown.push(index));
+        assert_eq!(shown.len(), all);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 # Everything from a fresh clone: Rust, Python >= 3.11 and a C compiler are enough. The kernel part wants clang and libelf's headers too.
 # Only `setup` installs anything. Other targets leave out what cannot be done here and say so in the last line of the run.
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python worlds cores reporting soak soak-capture kernels kernel-grid bench packetdrill fuzz lint format build package audit aarch64 generated docs verdicts tradeoffs grid model model-captures lock sdist wheel clean distclean
+.PHONY: help setup demo test test-rust test-python worlds cores reporting soak soak-capture kernels kernel-grid bench packetdrill fuzz lint format build package audit aarch64 generated docs verdicts tradeoffs grid whole-grid model model-captures lock sdist wheel clean distclean
 .DEFAULT_GOAL := help
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
@@ -149,6 +149,7 @@ generated: build ## Write again what is generated from the code: pages and schem
 	$(BIN)/python tools/plots.py
 	$(BIN)/python tools/effect.py
 	$(BIN)/python tools/grid.py
+	$(BIN)/python tools/whole_grid.py
 
 docs: build ## Build the documentation site in out/site, without the network; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
@@ -162,6 +163,9 @@ tradeoffs: build ## Measure all differentiators on the benchmark again; writes d
 
 grid: build ## Measure the control `auto` on a part of the grid of paths (minutes); writes docs/what-to-use/grid.md
 	$(BIN)/python tools/grid.py --measure
+
+whole-grid: build ## Measure `auto` on all 935 paths of the grid (hours); writes docs/what-to-use/whole-grid.md
+	$(BIN)/python tools/whole_grid.py --measure
 
 model: ## Train the learned differentiator anew on simulated worlds; writes its Rust table and docs/learned.md
 	mkdir -p out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ if not (ROOT / "tools" / "grid.py").is_file():
     pytest.skip("needs the tools of the repository", allow_module_level=True)
 sys.path.insert(0, str(ROOT / "tools"))
 
+import whole_grid  # noqa: E402
 from grid import Cell, Place, agreement, slower  # noqa: E402
 
 HERE = Place(10, 20, 1.0, "damage", 0.0, "single")
@@ -51,11 +53,51 @@ def test_what_is_measured_is_told_over_what_is_simulated() -> None:
 
 
 def test_the_tables_of_the_pages_are_what_the_tool_makes_of_the_measurements(tmp_path: Path) -> None:
-    files = ["README.md", *(f"docs/what-to-use/{page}" for page in ("grid.md", "kernel-grid.md"))]
+    files = ["README.md", *(f"docs/what-to-use/{page}" for page in ("grid.md", "kernel-grid.md", "whole-grid.md"))]
     shutil.copytree(ROOT / "docs" / "what-to-use", tmp_path / "docs" / "what-to-use")
     (tmp_path / "tools").mkdir()
-    for file in ("README.md", "tools/grid.py"):
+    tools = ("tools/grid.py", "tools/whole_grid.py")
+    for file in ("README.md", *tools):
         shutil.copy(ROOT / file, tmp_path / file)
-    subprocess.run([sys.executable, tmp_path / "tools" / "grid.py"], check=True, cwd=tmp_path)
+    for tool in tools:
+        subprocess.run([sys.executable, tmp_path / tool], check=True, cwd=tmp_path)
     for file in files:
         assert (tmp_path / file).read_text(encoding="utf-8") == (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_the_table_of_the_whole_grid_says_what_was_measured_and_what_is_missed() -> None:
+    def measured(control: str, rate: float) -> dict[tuple[Place, str, str], Cell]:
+        flows = Cell([rate - 1e5, rate + 1e5], [3.0, 5.0], [], [])
+        beside = Cell([rate / 2], [], [4e6], [])
+        short = Cell([], [], [], [100.0] * 29 + [400.0])
+        kinds = {"one": flows, "five": flows, "beside": beside, "object": short, "page": short}
+        return {(HERE, kind, control): cell for kind, cell in kinds.items()}
+
+    cells = measured("cubic", 9e6) | measured("bbr", 9e6) | measured("auto", 8e6)
+    unfinished = Place(1, 50, 0.0, "erase", 5.0, "bursts")
+    text = whole_grid.table(
+        cells | {(unfinished, "one", by): cells[HERE, "one", by] for by in ("cubic", "bbr", "auto")}
+    )
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [row["control"] for row in rows] == ["cubic", "bbr", "auto", *["cubic", "bbr", "auto"]]
+    assert (rows[5]["one_mbps"], rows[5]["five_mbps"]) == ("8", ""), "what was not measured is not there"
+    assert rows[2] == {
+        **dict.fromkeys(whole_grid.TIMES["object"], "100") | dict.fromkeys(whole_grid.TIMES["page"], "100"),
+        "rate_mbps": "10",
+        "round_trip_ms": "20",
+        "queue_bdp": "1",
+        "errors": "none",
+        "share_percent": "0",
+        "pattern": "single",
+        "control": "auto",
+        "one_mbps": "8",
+        "one_queue_ms": "4",
+        "five_mbps": "8",
+        "five_queue_ms": "4",
+        "beside_mbps": "4",
+        "beside_cubic_mbps": "4",
+        "object_p99_ms": "400",
+        "page_p99_ms": "400",
+        "misses": "goodput, one; goodput, five; goodput, beside",
+    }
+    assert whole_grid.table(whole_grid.cells_of(rows)) == text, "and what is read is what was written"

@@ -2,9 +2,8 @@
 
 Without options it writes the tables of docs/what-to-use/grid.md from what was measured of a part of the grid, which
 docs/what-to-use/grid.json keeps. ``--measure`` first runs what is not there yet, ``--again CONTROL`` a control anew.
-``--whole`` takes the whole grid (hours), keeps it in out/grid-whole.json, and prints the tables. ``--kernel`` is for
-docs/what-to-use/kernel-grid.md instead: the kernel's controls over emulated links, as root (hours). What was
-interrupted goes on where it was.
+``--kernel`` is for docs/what-to-use/kernel-grid.md instead: the kernel's controls over emulated links, as root (hours).
+What was interrupted goes on where it was. whole_grid.py is for the whole grid.
 """
 
 from __future__ import annotations
@@ -53,8 +52,6 @@ ALONE = "auto-alone"
 
 #: How often each kind is run: what comes beside another flow depends on who begins first.
 RUNS = {"one": 3, "five": 3, "beside": 9, "object": 30, "page": 30}
-#: The same for the whole grid, which is large.
-WHOLE_RUNS = {"one": 2, "five": 2, "beside": 2, "object": 40, "page": 40}
 #: What is measured in the kernel, and what a flow sends there at least, in seconds.
 KERNEL_CONTROLS = ("cubic", "bbr", "wl_auto")
 KERNEL_OURS = "wl_auto"
@@ -220,7 +217,7 @@ class Cell:
 
 Key = tuple[Place, str, str]
 #: Cells that are measured between two writes of the record.
-PART = 40
+PART = 80
 
 
 class Record:
@@ -455,26 +452,48 @@ def worst(cells: dict[Key, Cell], ours: str, count: int) -> list[str]:
     return lines
 
 
-def slower(cells: dict[Key, Cell], ours: str) -> list[str]:
-    """Where whoever takes it for CUBIC needs more than 2 % more time: the worst first."""
-    asked = []
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A control beside what CUBIC does in its place."""
+
+    what: str
+    path: Place
+    more: float
+    """Time that it takes more, as a share of CUBIC's; below 0 where it is faster."""
+    ours: str
+    cubic: str
+
+
+def comparisons(cells: dict[Key, Cell], ours: str) -> Iterator[Comparison]:
+    """What there is to compare for whoever takes it for CUBIC."""
     for path, kind, control in cells:
         if control != ours:
             continue
-        own, cubic = cells[path, kind, ours], cells[path, kind, "cubic"]
+        both = cells[path, kind, ours], cells[path, kind, "cubic"]
         if kind in ("object", "page"):
             for title, share in (("median", 0.5), ("p99", 0.99)):
-                times = [percentile(cell.times, share) for cell in (own, cubic)]
-                asked.append((times[0] / times[1] - 1, f"{kind}, {title}", path, [f"{time:.0f} ms" for time in times]))
+                times = [percentile(cell.times, share) for cell in both]
+                # Where neither arrives, neither is slower.
+                more = 0.0 if times[0] == times[1] else times[0] / times[1] - 1
+                yield Comparison(
+                    f"{kind}, {title}",
+                    path,
+                    more,
+                    *(f"{time:.0f} ms" if time < float("inf") else "inf" for time in times),
+                )
         else:
-            rates = [statistics.fmean(cell.goodput) / 1e6 for cell in (own, cubic)]
-            asked.append((rates[1] / rates[0] - 1, f"goodput, {kind}", path, [f"{rate:.3g} Mbit/s" for rate in rates]))
-    found = sorted((row for row in asked if row[0] > 0.02), key=lambda row: -row[0])
+            rates = [statistics.fmean(cell.goodput) / 1e6 for cell in both]
+            more = rates[1] / rates[0] - 1
+            yield Comparison(f"goodput, {kind}", path, more, *(f"{rate:.3g} Mbit/s" for rate in rates))
+
+
+def slower(cells: dict[Key, Cell], ours: str) -> list[str]:
+    """Where whoever takes it for CUBIC needs more than 2 % more time: the worst first."""
+    asked = list(comparisons(cells, ours))
+    found = sorted((one for one in asked if one.more > 0.02), key=lambda one: -one.more)
     lines = [f"In {len(found)} of {len(asked)} comparisons.", "", f"| what | path | `{ours}` | `cubic` | more time |"]
     lines.append("|---|---|---:|---:|---:|")
-    lines += [
-        f"| {what} | {name(path)} | {' | '.join(values)} | {100 * by:.0f} % |" for by, what, path, values in found
-    ]
+    lines += [f"| {one.what} | {name(one.path)} | {one.ours} | {one.cubic} | {100 * one.more:.0f} % |" for one in found]
     return lines
 
 
@@ -599,7 +618,6 @@ def main() -> None:
     """Measures if asked to, and writes or tells."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure", action="store_true", help="run what the record does not have")
-    parser.add_argument("--whole", action="store_true", help="the whole grid instead of a part of it")
     every = list(dict.fromkeys([*CONTROLS, *KERNEL_CONTROLS]))
     parser.add_argument("--again", action="append", default=[], choices=every, help="measure this control anew")
     parser.add_argument(
@@ -612,24 +630,19 @@ def main() -> None:
     parser.add_argument("--parallel", type=int, default=2, help="fast transfers over emulated links at a time")
     chosen = parser.parse_args()
     judged = chosen.only or [OURS, ALONE]
-    record = Record(ROOT / "out" / "grid-whole.json" if chosen.whole else PAGE.with_suffix(".json"))
+    record = Record(PAGE.with_suffix(".json"))
     if chosen.measure:
         controls = dict.fromkeys(["cubic", "bbr", *judged])
-        keys = [(p, k, c) for p in paths(not chosen.whole) for k in chosen.kind or KINDS for c in controls]
+        keys = [(p, k, c) for p in paths(coarse=True) for k in chosen.kind or KINDS for c in controls]
         record.cells = {
             key: cell for key, cell in record.cells.items() if key[2] not in chosen.again or key not in keys
         }
-        record.measure(keys, WHOLE_RUNS if chosen.whole else RUNS, chosen.threads)
-    if not chosen.whole:
-        if chosen.kernel:
-            on_links(chosen.only or KERNEL_CONTROLS, chosen.again, chosen.parallel, chosen.worst)
-            return
-        files.write(PAGE, page(PAGE, record.cells, judged, chosen.worst))
-        on_links([], [], chosen.parallel, chosen.worst)
+        record.measure(keys, RUNS, chosen.threads)
+    if chosen.kernel:
+        on_links(chosen.only or KERNEL_CONTROLS, chosen.again, chosen.parallel, chosen.worst)
         return
-    for control in judged:
-        cells = judging(record.cells, control)
-        print("\n".join([*summary(cells, control), "", *worst(cells, control, chosen.worst)]))
+    files.write(PAGE, page(PAGE, record.cells, judged, chosen.worst))
+    on_links([], [], chosen.parallel, chosen.worst)
 
 
 if __name__ == "__main__":

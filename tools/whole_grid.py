@@ -51,7 +51,7 @@ def table(cells: dict[grid.Key, Cell]) -> str:
                 labels = [path.rate, path.trip, f"{path.queue:g}", effect, f"{path.share:g}", path.pattern, control]
                 row = dict(zip(PATH, map(str, labels), strict=True))
                 for kind, cell in found:
-                    values = (f"{value:.4g}" for value in reduced(kind, cell))
+                    values = (f"{value:.5g}" for value in reduced(kind, cell))
                     row |= zip((FLOWS | TIMES)[kind], values, strict=True)
                 rows.append(row)
     # Judged as they are written, so that whoever reads the table finds the same misses.

@@ -65,6 +65,22 @@ def test_the_tables_of_the_pages_are_what_the_tool_makes_of_the_measurements(tmp
         assert (tmp_path / file).read_text(encoding="utf-8") == (ROOT / file).read_text(encoding="utf-8")
 
 
+def test_measuring_the_whole_grid_goes_on_from_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole_grid, "PAGE", Path(shutil.copy(whole_grid.PAGE, tmp_path)))
+    monkeypatch.setattr(whole_grid, "TABLE", tmp_path / "table.csv")
+    monkeypatch.setattr(whole_grid, "RECORD", tmp_path / "record.json")
+    monkeypatch.setattr(whole_grid, "RUNS", {"page": 2})
+    monkeypatch.setattr("grid.paths", lambda *, coarse: [HERE] if not coarse else [])
+    flows = {(HERE, "one", control): Cell([1e6], [2.0], [], []) for control in ("cubic", "bbr", "auto", "auto-alone")}
+    whole_grid.TABLE.write_text(whole_grid.table(flows), encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["whole_grid", "--measure", "--kind", "page"])
+    whole_grid.main()
+    with whole_grid.TABLE.open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["one_mbps"] for row in rows] == ["1"] * 4, "what was there stays"
+    assert all(250 < float(row["page_median_ms"]) < 1000 for row in rows), "six objects take 0.3 s at the link's rate"
+
+
 def test_the_table_of_the_whole_grid_says_what_was_measured_and_what_is_missed() -> None:
     def measured(control: str, rate: float) -> dict[tuple[Place, str, str], Cell]:
         flows = Cell([rate - 1e5, rate + 1e5], [3.0, 5.0], [], [])

@@ -1,8 +1,8 @@
 """Measures `auto` on all paths of the grid, in the simulator.
 
 Without options it writes the tables of docs/what-to-use/whole-grid.md from docs/what-to-use/whole-grid.csv.
-``--measure`` first runs what is missing of the whole grid (an hour on two cores) and writes that file. What was
-interrupted goes on where it was: out/whole-grid.json keeps each run.
+``--measure`` first runs what that file does not have (hours) and writes it, ``--again CONTROL`` a control anew. What
+was interrupted goes on where it was: out/whole-grid.json keeps each run.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def table(cells: dict[grid.Key, Cell]) -> str:
                     row |= zip((FLOWS | TIMES)[kind], values, strict=True)
                 rows.append(row)
     # Judged as they are written, so that whoever reads the table finds the same misses.
-    written = cells_of(rows)
+    told = cells_of(rows)
     for row in rows:
         if row["control"] in (OURS, ALONE):
-            row["misses"] = "; ".join(v.target for v in grid.verdicts(written, place(row), row["control"]) if not v.met)
+            row["misses"] = "; ".join(v.target for v in grid.verdicts(told, place(row), row["control"]) if not v.met)
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -101,11 +101,17 @@ def cells_of(rows: Iterable[dict[str, str]]) -> dict[grid.Key, Cell]:
     return found
 
 
+def written() -> dict[grid.Key, Cell]:
+    """The cells of the table as it is."""
+    with TABLE.open(encoding="utf-8", newline="") as lines:
+        return cells_of(csv.DictReader(lines))
+
+
 def slower(cells: dict[grid.Key, Cell], ours: str) -> list[str]:
     """Where whoever takes it for CUBIC needs more than 2 % more time: how often, and where most."""
     asked = grid.comparisons(cells, ours)
     lines = [
-        "| what | more than 2 % slower | more than 10 % | worst path | there | `cubic` |",
+        f"| what | more than 2 % slower | more than 10 % | worst path | `{ours}` there | `cubic` |",
         "|---|---:|---:|---|---:|---:|",
     ]
     by: dict[str, list[grid.Comparison]] = defaultdict(list)
@@ -141,7 +147,8 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.measure:
         record = Record(RECORD)
-        record.cells = {key: cell for key, cell in record.cells.items() if key[2] not in chosen.again}
+        known = written() | record.cells
+        record.cells = {key: cell for key, cell in known.items() if key[2] not in chosen.again}
         every = list(grid.paths(coarse=False))
         kinds = chosen.kind or KINDS
         held = [path for path in every if chosen.holding is None or path.product <= chosen.holding]
@@ -149,8 +156,7 @@ def main() -> None:
         # In the order of the paths, whatever was measured first.
         keys = [(path, kind, control) for path in every for kind in KINDS for control in CONTROLS]
         files.write(TABLE, table({key: record.cells[key] for key in keys if key in record.cells}))
-    with TABLE.open(encoding="utf-8", newline="") as lines:
-        files.write(PAGE, page(PAGE, cells_of(csv.DictReader(lines)), chosen.worst))
+    files.write(PAGE, page(PAGE, written(), chosen.worst))
 
 
 if __name__ == "__main__":

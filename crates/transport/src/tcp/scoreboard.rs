@@ -529,8 +529,8 @@ impl Scoreboard {
     }
 
     /// Shows the segments that are in the network and left before the one that left last at `at` and ends at `end`: their indices, and when they
-    /// left. Those that were sent only once come first. A call costs as much as there are of them, and as much as there were before that are not
-    /// any more.
+    /// left. Those that were sent only once come first. What is not in the network any more is looked at once where nothing before it is: a call costs
+    /// what is shown or new. Where reordering keeps some waiting, it costs what lies behind the first of them, too.
     pub fn left_before(&mut self, (at, end): (Instant, u64), mut show: impl FnMut(usize, Instant)) {
         let mut index = self.entries.partition_point(|sent| sent.end() <= self.once_from);
         let mut all_behind = true;

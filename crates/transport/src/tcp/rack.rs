@@ -114,7 +114,9 @@ impl Rack {
                 wait = wait.max(Some(deadline.since(now)));
             }
         });
+        // What was sent again twice at one instant is shown twice.
         out.sort_unstable();
+        out.dedup();
         wait
     }
 }
@@ -166,5 +168,22 @@ mod tests {
         board.on_retransmit(0, sent);
         rack.losses(now, &mut board, &rtt(Duration::from_millis(100)), true, &mut lost);
         assert_eq!(lost, [] as [usize; 0]);
+    }
+
+    #[test]
+    fn what_goes_again_twice_at_one_instant_is_lost_once() {
+        let (sent, now) = (Instant::from_nanos(1_000_000_000), Instant::from_nanos(1_100_000_000));
+        let mut board = Scoreboard::default();
+        board.push(0, 1000, false, Instant::ZERO);
+        board.push(1000, 1000, false, Instant::from_nanos(1));
+        for _ in 0..2 {
+            board.mark_lost(0);
+            board.on_retransmit(0, Instant::from_nanos(2));
+        }
+        let mut rack = Rack::default();
+        rack.on_delivered(now, (sent, 3000));
+        let mut lost = Vec::new();
+        rack.losses(now, &mut board, &rtt(Duration::from_millis(100)), true, &mut lost);
+        assert_eq!(lost, [0, 1]);
     }
 }

@@ -70,9 +70,9 @@ const size_t wl_host_core_count = sizeof(wl_host_cores) / sizeof(wl_host_cores[0
 
 const size_t wl_host_auto_size = sizeof(struct wl_auto);
 
-void wl_host_auto_init(struct wl_auto *control, u8 limit, u8 after, u32 nxt)
+void wl_host_auto_init(struct wl_auto *control, u8 limit, u8 after, u32 nxt, u32 total)
 {
-	wl_auto_init(control, limit, after, nxt);
+	wl_auto_init(control, limit, after, nxt, total);
 }
 
 int wl_host_auto_ack(struct wl_auto *control, struct wl_window *window, const struct wl_ack *ack, const struct wl_news *news)
@@ -100,7 +100,10 @@ int wl_host_auto_is_answering(const struct wl_auto *control, u32 una)
 
 u32 wl_host_auto_timeout(struct wl_auto *control, const struct wl_loss *loss, u32 nxt)
 {
-	return wl_auto_timeout(control, loss, nxt);
+	u32 threshold = wl_auto_threshold(control, loss);
+
+	wl_auto_timeout(control, nxt);
+	return threshold;
 }
 
 void wl_host_auto_undo(struct wl_auto *control, struct wl_window *window)

@@ -117,7 +117,7 @@ extern "C" {
 
     #[link_name = "wl_host_auto_size"]
     static AUTO_SIZE: usize;
-    fn wl_host_auto_init(control: *mut u64, limit: u8, limit_after_timeout: u8, nxt: u32);
+    fn wl_host_auto_init(control: *mut u64, limit: u8, limit_after_timeout: u8, nxt: u32, total: u32);
     fn wl_host_auto_ack(control: *mut u64, window: *mut Window, ack: *const Ack, news: *const News) -> c_int;
     fn wl_host_auto_lost(control: *mut u64, segments: u32) -> u32;
     fn wl_host_auto_excused(control: *mut u64, segments: u32);
@@ -244,6 +244,10 @@ impl Core {
 pub struct News {
     /// Rate of delivery in 2^-24 segments a microsecond; 0 without a sample. See [`rate`].
     pub rate: u32,
+    /// Segments delivered.
+    pub total: u32,
+    /// Segments delivered when the one that the sample is of had left.
+    pub prior: u32,
     /// Segments outstanding, no more than the window.
     pub flight: u32,
     /// Segments that leave at once, 1 if each leaves by itself.
@@ -265,13 +269,13 @@ pub fn rate(delivered: u32, micros: u32) -> u32 {
 pub struct Auto(Box<[u64]>);
 
 impl Auto {
-    /// For a new connection whose next octet is `nxt`; the limits as in [`Core::new`].
-    pub fn new(limit: u8, limit_after_timeout: u8, nxt: u32) -> Self {
+    /// For a connection whose next octet is `nxt` and that has delivered `total` segments; the limits as in [`Core::new`].
+    pub fn new(limit: u8, limit_after_timeout: u8, nxt: u32, total: u32) -> Self {
         // SAFETY: a constant of bpf/host.c.
         let size = unsafe { AUTO_SIZE };
         let mut state = vec![0; size.div_ceil(8)].into_boxed_slice();
         // SAFETY: the state is large enough and aligned for everything that it consists of. So below.
-        unsafe { wl_host_auto_init(state.as_mut_ptr(), limit, limit_after_timeout, nxt) };
+        unsafe { wl_host_auto_init(state.as_mut_ptr(), limit, limit_after_timeout, nxt, total) };
         Self(state)
     }
 

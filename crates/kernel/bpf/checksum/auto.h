@@ -33,6 +33,7 @@ struct wl_auto_state {
 	u32 most_margin;
 	u8 owed; // and it can be taken back, should reports explain all of that
 	u8 reduced; // since the recovery began
+	u8 collapsed; // since the first timeout of those that are being repaired
 	u8 acking; // an acknowledgement is under way
 	u8 marked; // and carries the ECN echo
 };
@@ -128,7 +129,7 @@ void BPF_PROG(auto_init, struct sock *sk)
 	if (!state)
 		return;
 	__builtin_memset(state, 0, sizeof(*state));
-	wl_auto_init(&state->control, WL_UNLIMITED, WL_UNLIMITED, tp->snd_nxt);
+	wl_auto_init(&state->control, WL_UNLIMITED, WL_UNLIMITED, tp->snd_nxt, tp->delivered);
 	state->una = tp->snd_una;
 	state->delivered = tp->delivered;
 	state->last_ack = wl_now(tp);
@@ -191,17 +192,23 @@ static __always_inline void wl_auto_expired(struct sock *sk, struct wl_auto_stat
 	struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct wl_loss loss = wl_auto_loss(tp, wl_max(state->before.cwnd, tp->prior_cwnd));
+	int again = wl_ca_state(sk) == TCP_CA_Loss;
 
 	if (sender)
 		wl_vain_timeout(&sender->vain);
 	wl_count(sk, wl_counts_timeouts);
-	wl_expired(sk, &state->aware, state->last_ack, wl_ca_state(sk) == TCP_CA_Loss,
-		   wl_head_reported(sender, tp->snd_una) ? WL_CORRUPTION : WL_CONGESTION);
+	wl_expired(sk, &state->aware, state->last_ack, again, wl_head_reported(sender, tp->snd_una) ? WL_CORRUPTION : WL_CONGESTION);
 	state->owed = 0;
 	state->tried = wl_number(sender);
 	state->answered = tp->delivered;
-	if (!state->aware.forgivable)
-		tp->snd_ssthresh = wl_auto_timeout(&state->control, &loss, tp->snd_nxt);
+	state->collapsed &= again;
+	if (state->aware.forgivable)
+		return;
+	// RFC 5681, 3.1: what was sent again and is lost again leaves the threshold alone. The kernel asks for it anew after each advance.
+	if (!state->collapsed)
+		tp->snd_ssthresh = wl_auto_threshold(&state->control, &loss);
+	state->collapsed = 1;
+	wl_auto_timeout(&state->control, tp->snd_nxt);
 }
 
 // A router's mark is left to the acknowledgement that carries it. Without one it is the host's own queue, or a loss that a tail loss probe has
@@ -322,6 +329,8 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 		wl_auto_learn(state, sender, tp, lost, sample->prior_delivered);
 	}
 	news.rate = sample->delivered > 0 && sample->interval_us > 0 ? wl_rate(sample->delivered, sample->interval_us) : 0;
+	news.total = tp->delivered;
+	news.prior = sample->prior_delivered;
 	news.app_limited = sample->is_app_limited;
 	news.flight = wl_min(tp->snd_cwnd, tp->packets_out + delivered);
 	news.burst = wl_auto_burst(sk);

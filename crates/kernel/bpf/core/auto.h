@@ -48,7 +48,13 @@ struct wl_auto {
 	u32 rate[3];
 	u32 fastest[2]; // of this part of the history and of the one before
 	u32 part_began;
-	u32 until; // SND.NXT when the round began: it ends when that is acknowledged
+	// SND.NXT and the segments delivered when the round began. It ends when the first is acknowledged, or when a segment is delivered that left
+	// after the round began: where much is lost, that is round trips sooner.
+	u32 until;
+	u32 until_delivered;
+	// SND.NXT when what is remembered of losses and of the queue was last aged: that is done again when it is acknowledged. Where much is lost
+	// that takes more than a round, and losses are remembered for as long as their repair takes.
+	u32 aged;
 	u32 answered; // what is below was lost to the congestion that was answered
 	// Since there was last no queue, or it competed: the window when it began to shorten the queue and the rate once the first cut had had its
 	// effect. 0 before.
@@ -75,6 +81,8 @@ struct wl_auto {
 // What an acknowledgement tells beside `struct wl_ack`.
 struct wl_news {
 	u32 rate; // of delivery, in 2^-24 segments a microsecond; 0 without a sample
+	u32 total; // segments delivered
+	u32 prior; // and those when the one that the sample is of had left
 	u32 flight; // segments outstanding, no more than the window
 	u32 burst; // segments that leave at once, 1 if each leaves by itself
 	u32 app_limited; // the application limited it
@@ -89,12 +97,14 @@ WL_CORE u32 wl_rate(u32 delivered, u32 micros)
 	return rate < WL_RATE_MOST ? rate : WL_RATE_MOST;
 }
 
-WL_CORE void wl_auto_init(struct wl_auto *control, u8 limit, u8 after, u32 nxt)
+WL_CORE void wl_auto_init(struct wl_auto *control, u8 limit, u8 after, u32 nxt, u32 total)
 {
 	*control = (struct wl_auto){ 0 };
 	wl_cubic_init(&control->cubic, limit, after);
 	wl_filling_init(&control->filling);
 	control->until = nxt;
+	control->until_delivered = total;
+	control->aged = nxt;
 	control->step = WL_AUTO_STEP;
 	control->room = 1;
 }
@@ -292,24 +302,30 @@ WL_CORE void wl_auto_end_slow_start(struct wl_auto *control, struct wl_window *w
 	window->ssthresh = wl_threshold(window->cwnd);
 }
 
+// What is remembered was for a round trip longer.
+WL_CORE void wl_auto_age(struct wl_auto *control, u32 nxt)
+{
+	control->aged = nxt;
+	wl_blame_age(&control->blame);
+	wl_filling_age(&control->filling);
+	control->rate[2] = control->rate[1];
+	control->rate[1] = control->rate[0];
+	control->rate[0] = 0;
+	control->left -= control->left > 0;
+	control->quiet++;
+}
+
 // Returns whether the window changed.
 WL_STAGE int wl_auto_end_round(struct wl_auto *control WL_GIVEN, struct wl_window *window WL_GIVEN, const struct wl_ack *ack WL_GIVEN)
 {
 	u32 least = wl_filling_round(&control->filling), base = control->filling.base, cwnd = window->cwnd;
 
-	control->until = ack->nxt;
-	wl_blame_round(&control->blame);
-	control->rate[2] = control->rate[1];
-	control->rate[1] = control->rate[0];
-	control->rate[0] = 0;
 	if (!least || !base)
 		return 0;
 	if (!control->others) {
 		wl_auto_steer(control, window, least, ack->limited);
 		return window->cwnd != cwnd;
 	}
-	control->left--;
-	control->quiet++;
 	if (!control->left || (control->quiet >= WL_AUTO_CALM && least < wl_auto_base(control) + wl_auto_target(control) / 4))
 		wl_auto_alone(control);
 	return window->cwnd != cwnd;
@@ -337,7 +353,7 @@ WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, c
 	wl_blame_answered(&control->blame);
 	control->careful = !holds;
 	control->step = WL_AUTO_STEP;
-	control->overflowed = holds ? control->saved : 0;
+	control->overflowed = holds && !climbing ? control->saved : 0;
 	control->fraction = 0;
 	if (climbing || holds)
 		return;
@@ -391,7 +407,7 @@ WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *win
 		}
 	}
 	// A queue too short to be seen may have overflowed.
-	if (wl_blame_take_run(&control->blame) && window->cwnd < window->ssthresh)
+	if (window->cwnd < window->ssthresh && wl_blame_in_a_row(&control->blame, window->cwnd))
 		window->ssthresh = wl_threshold(window->cwnd);
 	if (window->cwnd < window->ssthresh || control->others || (control->room && wl_auto_careful(control))) {
 		grown.acked = ack->delivered;
@@ -400,25 +416,36 @@ WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *win
 		wl_cubic_grow(&control->cubic, window, &grown);
 	}
 	wl_auto_end_slow_start(control, window);
-	if (!wl_after(control->until, ack->una))
+	if (!wl_after(control->until, ack->una) || (news->rate && !wl_after(control->until_delivered, news->prior))) {
+		control->until = ack->nxt;
+		control->until_delivered = news->total;
 		wl_auto_end_round(control, window, ack);
+	}
+	if (!wl_after(control->aged, ack->una))
+		wl_auto_age(control, ack->nxt);
 	return reduced;
 }
 
-// The timer expired and nothing speaks for corruption. Returns the threshold.
-WL_CORE u32 wl_auto_timeout(struct wl_auto *control, const struct wl_loss *loss, u32 nxt)
+// The timer has expired for the first time since everything was repaired. Returns the threshold.
+WL_CORE u32 wl_auto_threshold(struct wl_auto *control, const struct wl_loss *loss)
 {
 	u32 threshold;
 
 	wl_cubic_save(&control->cubic);
 	threshold = wl_max(wl_cubic_threshold(&control->cubic, loss), wl_auto_fill(control, control->filling.base, wl_blame_corrupted(&control->blame)));
 	control->saved = loss->cwnd;
+	return wl_threshold(wl_min(threshold, loss->cwnd));
+}
+
+// The timer expired and nothing speaks for corruption.
+WL_CORE void wl_auto_timeout(struct wl_auto *control, u32 nxt)
+{
 	control->answered = nxt;
 	control->owes = 1;
 	control->fraction = 0;
 	wl_blame_answered(&control->blame);
+	wl_filling_timeout(&control->filling);
 	wl_cubic_timeout(&control->cubic);
-	return wl_threshold(wl_min(threshold, loss->cwnd));
 }
 
 // The latest reduction or timeout proved wrong.

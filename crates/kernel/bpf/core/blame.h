@@ -10,8 +10,9 @@
 #define WL_BLAME_MANY 8
 // One unexplained loss in so many that are explained is forgiven.
 #define WL_BLAME_ALLOWANCE 20
-// Losses that one acknowledgement reveals, from which on they are hardly chance.
+// Segments, and a part of the window, that are lost beyond `TOO_MANY` of what is sent, from which on losses without explanation are hardly chance.
 #define WL_BLAME_RUN 3
+#define WL_BLAME_RUN_PART 8
 
 struct wl_blame {
 	// Of the latest rounds.
@@ -20,10 +21,10 @@ struct wl_blame {
 	u32 stray; // not explained, and the queue was not full
 	u32 forgiven; // unexplained at a full queue, because others were explained
 	u32 corruptions; // losses by corruption
+	u32 excess; // lost without explanation beyond `TOO_MANY` of what was sent, since that was last none
 	// Of this round, in whole segments.
 	u32 round_delivered;
 	u32 round_lost;
-	u32 revealed; // lost without explanation, by the acknowledgement under way, in whole segments
 	u8 due; // a loss at a full queue awaits its answer
 };
 
@@ -35,6 +36,11 @@ WL_CORE void wl_blame_add(u32 *count, u32 segments)
 
 WL_CORE void wl_blame_delivered(struct wl_blame *blame, u32 segments)
 {
+	u32 part = 0;
+
+	wl_blame_add(&part, segments);
+	part = part / (100 - WL_BLAME_TOO_MANY) * WL_BLAME_TOO_MANY;
+	blame->excess -= wl_min(blame->excess, part);
 	wl_blame_add(&blame->delivered, segments);
 	blame->round_delivered += segments;
 }
@@ -53,7 +59,7 @@ WL_STAGE int wl_blame_lost(struct wl_blame *blame WL_GIVEN, u32 segments, u32 fu
 	u32 forgiven = wl_min(full, room);
 
 	blame->round_lost += segments;
-	blame->revealed += segments;
+	wl_blame_add(&blame->excess, segments);
 	if (full > forgiven)
 		blame->due = 1;
 	wl_blame_add(&blame->stray, segments - full);
@@ -70,24 +76,23 @@ WL_CORE int wl_blame_congested(const struct wl_blame *blame)
 	return blame->due || (blame->round_lost > WL_BLAME_MANY && (u64)blame->round_lost * 100 > sent * WL_BLAME_TOO_MANY);
 }
 
-// Whether the acknowledgement under way, which is told by this, has revealed a run of losses.
-WL_CORE int wl_blame_take_run(struct wl_blame *blame)
+// Many were lost in a row in a window of `cwnd` segments.
+WL_CORE int wl_blame_in_a_row(const struct wl_blame *blame, u32 cwnd)
 {
-	u32 revealed = blame->revealed;
-
-	blame->revealed = 0;
-	return revealed >= WL_BLAME_RUN;
+	return blame->excess >= wl_max(WL_BLAME_RUN << 8, wl_min(cwnd, 1U << 20) * (256 / WL_BLAME_RUN_PART));
 }
 
 WL_CORE void wl_blame_answered(struct wl_blame *blame)
 {
 	blame->due = 0;
 	blame->round_lost = 0;
+	blame->excess = 0;
 	// Where they are many, a few answers in a row do not make them forgotten.
 	blame->corruptions /= 2;
 }
 
-WL_CORE void wl_blame_round(struct wl_blame *blame)
+// Makes older counts weigh less.
+WL_CORE void wl_blame_age(struct wl_blame *blame)
 {
 	blame->delivered -= blame->delivered / 8;
 	blame->explained -= blame->explained / 8;

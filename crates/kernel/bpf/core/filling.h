@@ -97,11 +97,31 @@ WL_STAGE int wl_filling_ack(struct wl_filling *filling WL_GIVEN, u32 now, s32 sa
 }
 
 // A round is over; returns the least delay in it.
-WL_STAGE u32 wl_filling_round(struct wl_filling *filling WL_GIVEN)
+WL_CORE u32 wl_filling_round(struct wl_filling *filling)
+{
+	u32 least = filling->least;
+
+	filling->least = 0;
+	return least;
+}
+
+// The retransmission timer has expired: the latest delays were those of a window that is gone.
+WL_CORE void wl_filling_timeout(struct wl_filling *filling)
+{
+	u32 i;
+
+	filling->least = 0;
+	filling->around_known = 0;
+	for (i = 0; i < WL_FILLING_AROUND; i++)
+		filling->around[i] = 0;
+}
+
+// Forgets the oldest delays.
+WL_STAGE int wl_filling_age(struct wl_filling *filling WL_GIVEN)
 {
 	struct wl_delays *latest = &filling->round[filling->round_next++ % WL_FILLING_ROUNDS];
 	struct wl_delays *oldest = &filling->round[filling->round_next % WL_FILLING_ROUNDS];
-	u32 least = filling->least, i;
+	u32 i;
 
 	filling->past.sum += filling->now.sum - oldest->sum;
 	filling->past.samples += filling->now.samples - oldest->samples;
@@ -111,8 +131,7 @@ WL_STAGE u32 wl_filling_round(struct wl_filling *filling WL_GIVEN)
 	for (i = 0; i < WL_FILLING_ROUNDS; i++)
 		filling->past.longest = wl_max(filling->past.longest, filling->round[i].longest);
 	filling->now = (struct wl_delays){ 0 };
-	filling->least = 0;
-	return least;
+	return 0;
 }
 
 // The least of the latest delays; 0 while there are too few to tell.

@@ -7,8 +7,9 @@ const MANY_OCTETS: u64 = 12_000;
 const KEEPS: f64 = 7.0 / 8.0;
 /// What an answer leaves of the count of corruptions: where they are many, a few answers in a row do not make them forgotten.
 const ANSWER_KEEPS: f64 = 0.5;
-/// Losses that one acknowledgement reveals, from which on they are hardly chance.
-const RUN: u32 = 3;
+/// Segments, and part of the window, that are lost beyond `TOO_MANY` of what is sent, from which on losses without explanation are hardly chance.
+const RUN: u64 = 3;
+const RUN_PART: u64 = 8;
 
 /// Octets of the latest rounds.
 #[derive(Debug, Default)]
@@ -20,8 +21,8 @@ pub(super) struct Losses {
     stray: f64,
     /// Unexplained losses forgiven because others were explained.
     forgiven: f64,
-    /// Segments lost without explanation that the acknowledgement under way has revealed.
-    revealed: u32,
+    /// Octets lost without explanation beyond `TOO_MANY` of what was sent, since that was last none.
+    excess: f64,
     round_delivered: u64,
     round_lost: u64,
     /// A loss at a full queue awaits its answer.
@@ -37,6 +38,7 @@ impl Losses {
 
     pub fn on_delivered(&mut self, octets: u64) {
         self.delivered += octets as f64;
+        self.excess = (self.excess - octets as f64 * TOO_MANY / (1.0 - TOO_MANY)).max(0.0);
         self.round_delivered += octets;
     }
 
@@ -48,7 +50,7 @@ impl Losses {
     /// Lost without explanation; `full`: while the queue was full.
     pub fn on_lost(&mut self, octets: u64, full: bool) {
         self.round_lost += octets;
-        self.revealed += 1;
+        self.excess += octets as f64;
         if full && self.forgiven + octets as f64 > self.explained * self.allowance {
             self.due = true;
             return;
@@ -68,9 +70,9 @@ impl Losses {
         open && (self.due || many)
     }
 
-    /// The acknowledgement under way, which is told by this, has revealed a run of losses.
-    pub fn take_run(&mut self) -> bool {
-        std::mem::take(&mut self.revealed) >= RUN
+    /// Many were lost in a row in a window of `cwnd` octets of segments of `mss`.
+    pub fn in_a_row(&self, cwnd: u64, mss: u64) -> bool {
+        self.excess >= (RUN * mss).max(cwnd / RUN_PART) as f64
     }
 
     /// One of those that have to be answered came while the queue was full.
@@ -79,11 +81,11 @@ impl Losses {
     }
 
     pub fn answered(&mut self) {
-        (self.due, self.round_lost) = (false, 0);
+        (self.due, self.round_lost, self.excess) = (false, 0, 0.0);
         self.corruptions *= ANSWER_KEEPS;
     }
 
-    pub fn end_round(&mut self) {
+    pub fn age(&mut self) {
         for count in [&mut self.delivered, &mut self.explained, &mut self.stray, &mut self.forgiven, &mut self.corruptions] {
             *count *= KEEPS;
         }

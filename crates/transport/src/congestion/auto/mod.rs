@@ -124,8 +124,12 @@ pub struct Auto {
     rates: Recent<2>,
     /// The highest rate that is remembered: what the bottleneck carries even if others have most of it now.
     fastest: Remembered,
-    /// `SND.NXT` when the round began: it ends when that is acknowledged.
-    until: u64,
+    /// `SND.NXT` and what had been delivered when the round began. It ends when the first is acknowledged, or when something is delivered that left
+    /// after the round began: where much is lost, that is round trips sooner.
+    until: (u64, u64),
+    /// `SND.NXT` when what is remembered of losses and of the queue was last aged: that is done again when it is acknowledged. Where much is lost that
+    /// takes more than a round, and losses are remembered for as long as their repair takes.
+    aged: u64,
     /// Of the window, while there is no queue.
     step: f64,
     /// The latest round ended with growth.
@@ -153,7 +157,8 @@ impl Auto {
             losses: Losses::new(settings.allowance),
             rates: Recent::default(),
             fastest: Remembered::new(Extremes::Windowed(Duration::from_secs_f64(settings.history))),
-            until: 0,
+            until: (0, 0),
+            aged: 0,
             step: STEP,
             grown: false,
             careful: false,
@@ -301,21 +306,28 @@ impl Auto {
     }
 
     fn end_round(&mut self, window: &mut Window, ack: &Ack) {
-        self.until = ack.path.nxt;
+        self.until = (ack.path.nxt, ack.path.delivered);
         let (least, base) = (self.queue.end_round(), self.queue.base());
-        self.losses.end_round();
-        self.rates.advance();
         let (Some(least), Some(base)) = (least, base) else { return };
         match &mut self.mode {
             Mode::Alone { .. } => self.steer(window, ack, least, base),
             Mode::Competing { left, quiet, .. } => {
-                *left -= 1;
-                *quiet += 1;
                 let (over, calm) = (*left == 0, *quiet >= CALM);
                 if over || calm && least.saturating_sub(base) < self.target(base, window.mss()) / 4 {
                     self.mode = ALONE;
                 }
             }
+        }
+    }
+
+    /// What is remembered was for a round trip longer.
+    fn age(&mut self, path: &Path) {
+        self.aged = path.nxt;
+        self.losses.age();
+        self.queue.age();
+        self.rates.advance();
+        if let Mode::Competing { left, quiet, .. } = &mut self.mode {
+            (*left, *quiet) = (left.saturating_sub(1), *quiet + 1);
         }
     }
 
@@ -347,7 +359,7 @@ impl Auto {
         window.set_cwnd(target);
         self.losses.answered();
         (self.careful, self.step) = (!holds, STEP);
-        self.overflowed = if holds { self.saved } else { 0 };
+        self.overflowed = if holds && !climbing { self.saved } else { 0 };
         if !climbing && !holds {
             let (others, left) = match self.mode {
                 Mode::Competing { others, left, .. } => (others, left),
@@ -374,7 +386,8 @@ impl CongestionControl for Auto {
     }
 
     fn on_established(&mut self, window: &mut Window, path: &Path) {
-        self.until = path.nxt;
+        self.until = (path.nxt, path.delivered);
+        self.aged = path.nxt;
         self.set_pace(window, path);
     }
 
@@ -394,7 +407,7 @@ impl CongestionControl for Auto {
         if open && ack.ece || self.losses.congested(open) {
             self.reduce(window, path, ack.ece);
         }
-        if self.losses.take_run() && window.in_slow_start() {
+        if window.in_slow_start() && self.losses.in_a_row(window.cwnd(), u64::from(window.mss())) {
             // A queue too short to be seen may have overflowed.
             window.set_ssthresh(window.cwnd());
         }
@@ -405,8 +418,11 @@ impl CongestionControl for Auto {
             self.cubic.on_ack(window, &Ack { in_recovery, acked: ack.delivered, ..*ack });
         }
         self.end_slow_start(window);
-        if path.una >= self.until {
+        if path.una >= self.until.0 || ack.sample.is_some_and(|sample| sample.prior_delivered >= self.until.1) {
             self.end_round(window, ack);
+        }
+        if path.una >= self.aged {
+            self.age(path);
         }
         self.set_pace(window, path);
     }
@@ -442,6 +458,7 @@ impl CongestionControl for Auto {
         self.cubic.on_timeout(window, path);
         self.answered = path.nxt;
         self.losses.answered();
+        self.queue.on_timeout();
         self.set_pace(window, path);
     }
 

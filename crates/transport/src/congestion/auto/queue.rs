@@ -56,6 +56,12 @@ impl Queue {
         self.around.advance();
     }
 
+    /// The retransmission timer has expired: the latest delays were those of a window that is gone.
+    pub fn on_timeout(&mut self) {
+        self.round = None;
+        self.around = Recent::default();
+    }
+
     /// The least delay, if there is one.
     pub fn base(&self) -> Option<Duration> {
         (self.base.samples() > 0).then(|| self.base.min())
@@ -63,8 +69,12 @@ impl Queue {
 
     /// A round is over; returns the least delay in it.
     pub fn end_round(&mut self) -> Option<Duration> {
-        self.lately.advance();
         self.round.take()
+    }
+
+    /// Forgets the oldest of the latest delays.
+    pub fn age(&mut self) {
+        self.lately.advance();
     }
 
     /// The least of the latest delays, once there are enough to tell.

@@ -107,32 +107,58 @@ fn a_fifth_of_a_round_lost_is_congestion_whatever_the_delay() {
     assert!(!losses.congested(true), "20 % and no more");
     losses.on_lost(1000, false);
     assert!(losses.congested(true));
-    losses.end_round();
+    losses.age();
     losses.on_delivered(1000);
     losses.on_lost(11_000, false);
     assert!(!losses.congested(true), "a few segments say nothing");
 }
 
 #[test]
-fn three_losses_that_one_acknowledgement_reveals_are_a_run() {
+fn three_losses_in_a_row_are_one_in_a_small_window_and_an_eighth_of_it_in_a_large_one() {
     let mut losses = Losses::new(0.05);
     (0..2).for_each(|_| losses.on_lost(1000, false));
     losses.on_excused(1000);
-    assert!(!losses.take_run(), "what is explained is none of them");
+    assert!(!losses.in_a_row(10_000, 1000), "what is explained is none of them");
+    losses.on_delivered(8000);
+    (0..2).for_each(|_| losses.on_lost(1000, false));
+    assert!(!losses.in_a_row(10_000, 1000), "eight that arrived make two lost a matter of chance");
     losses.on_lost(1000, false);
-    assert!(!losses.take_run(), "those of another acknowledgement neither");
-    (0..3).for_each(|_| losses.on_lost(1000, false));
-    assert!(losses.take_run() && !losses.take_run());
+    assert!(losses.in_a_row(24_000, 1000) && !losses.in_a_row(32_000, 1000));
+    losses.answered();
+    assert!(!losses.in_a_row(10_000, 1000));
+}
+
+/// Of what a window of a thousand segments sends one in ten is lost at random, and then every second one.
+#[test]
+fn a_tenth_lost_at_random_is_never_in_a_row_and_a_half_soon_is() {
+    let mut losses = Losses::new(0.05);
+    let mut state = 1u64;
+    for _ in 0..100_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        if state >> 33 < (1 << 31) / 10 {
+            losses.on_lost(1000, false);
+        } else {
+            losses.on_delivered(1000);
+        }
+        assert!(!losses.in_a_row(1_000_000, 1000));
+    }
+    let sent = (1..).step_by(2).find(|_| {
+        losses.on_delivered(1000);
+        losses.on_lost(1000, false);
+        losses.in_a_row(1_000_000, 1000)
+    });
+    // Of two segments 1 - 1/4 is too much.
+    assert!(sent.is_some_and(|sent| (300..350).contains(&sent)), "{sent:?}");
 }
 
 #[test]
-fn slow_start_goes_on_through_stray_losses_and_ends_at_a_run() {
+fn slow_start_goes_on_through_stray_losses_and_ends_where_many_are_lost_in_a_row() {
     let mut control = Auto::new(Settings::default());
-    let mut window = Window::new(1000, 100_000, u64::MAX);
+    let mut window = Window::new(1000, 20_000, u64::MAX);
     let options = Options::default();
-    let mut path = Path { mss: 1000, una: 1, nxt: 100_001, flight: 100_000, ..Path::default() };
+    let mut path = Path { mss: 1000, una: 1, nxt: 100_001, flight: 20_000, ..Path::default() };
     control.on_established(&mut window, &path);
-    for (lost, goes_on) in [(0, true), (1, true), (2, true), (3, false)] {
+    for (lost, goes_on) in [(0, true), (1, true), (2, true), (8, false)] {
         (0..lost).for_each(|_| control.losses.on_lost(1000, false));
         path.una += 10_000;
         control.on_ack(&mut window, &Ack { acked: 10_000, delivered: 10_000, ..Ack::new(&path, &options) });
@@ -186,7 +212,8 @@ fn rounds_at(segments: u64, delay_ms: u64, rounds: u64) -> (Auto, Vec<u64>) {
         path.srtt = Some(Duration::from_millis(delay_ms));
         let delay = Duration::from_millis(if round == 0 { 50 } else { delay_ms });
         let rate = if round == 0 { MSS * 1000 / 12 } else { acked * 1000 / delay_ms };
-        let sample = RateSample { rate, ..RateSample::default() };
+        let sample = RateSample { rate, prior_delivered: path.delivered, ..RateSample::default() };
+        path.delivered += acked;
         let ack = Ack {
             acked,
             delivered: acked,
@@ -223,8 +250,11 @@ fn others_are_seen_with_a_window_of_a_few_segments_too() {
         path.nxt += window.cwnd();
         path.now = Instant::ZERO + Duration::from_millis(2000 + 400 * round);
         let delay = Some(Duration::from_millis(300 + 10 * round));
-        control
-            .on_ack(&mut window, &Ack { acked: 4000, delivered: 4000, delay, window_limited: true, ..Ack::new(&path, &options) });
+        let sample = RateSample { rate: 13_000, prior_delivered: path.delivered, ..RateSample::default() };
+        path.delivered += 4000;
+        let sample = Some(&sample);
+        let ack = Ack { acked: 4000, delivered: 4000, delay, sample, window_limited: true, ..Ack::new(&path, &options) };
+        control.on_ack(&mut window, &ack);
     }
     assert!(control.competes());
 }
@@ -236,4 +266,50 @@ fn a_pair_is_no_queue_as_long_as_the_window_does_not_fill_the_path() {
     assert!(told.last() == Some(&5), "grows at a segment of delay: {told:?}");
     let (_, told) = rounds_at(5, 62, 12);
     assert!(told.iter().all(|&segments| segments == 5), "and no more once the path is full: {told:?}");
+}
+
+/// After a timeout there is no delay that tells of a queue until segments have come through the path anew: the retransmissions give none.
+#[test]
+fn delays_from_before_a_timeout_do_not_end_the_slow_start_after_it() {
+    let (mut control, _) = rounds_at(40, 50, 3);
+    let mut window = Window::new(1000, 40_000, 40_000);
+    let options = Options::default();
+    let mut path =
+        Path { mss: 1000, una: 1 << 20, nxt: (1 << 20) + 40_000, now: Instant::ZERO + Duration::from_secs(1), ..Path::default() };
+    for _ in 0..8 {
+        control.queue.on_ack(&Ack { delay: Some(Duration::from_millis(150)), ..Ack::new(&path, &options) });
+    }
+    let threshold = control.timeout_threshold(&window, &path);
+    window.set_ssthresh(threshold);
+    window.set_cwnd(1000);
+    control.on_timeout(&mut window, &path);
+    for _ in 0..15 {
+        path.una += 1000;
+        control.on_ack(&mut window, &Ack { acked: 1000, delivered: 1000, ..Ack::new(&path, &options) });
+    }
+    assert_eq!((window.cwnd(), window.ssthresh()), (16_000, threshold));
+}
+
+/// With losses it takes round trips until everything is acknowledged in order, but what arrives tells how large the window may be.
+#[test]
+fn the_window_grows_while_a_hole_is_repaired() {
+    const MSS: u64 = 1000;
+    let mut control = Auto::new(Settings::default());
+    let mut window = Window::new(MSS as u32, 20 * MSS, 20 * MSS);
+    let options = Options::default();
+    let mut path = Path { mss: MSS as u32, una: 1, nxt: 1 + 20 * MSS, ..Path::default() };
+    control.on_established(&mut window, &path);
+    for _ in 0..20 {
+        path.now += Duration::from_millis(50);
+        path.srtt = Some(Duration::from_millis(50));
+        let sample = RateSample { rate: 20 * window.cwnd(), prior_delivered: path.delivered, ..RateSample::default() };
+        let delivered = window.cwnd();
+        path.delivered += delivered;
+        path.nxt += delivered;
+        path.flight = delivered;
+        let delay = Some(Duration::from_millis(50));
+        let ack = Ack { delivered, delay, sample: Some(&sample), window_limited: true, ..Ack::new(&path, &options) };
+        control.on_ack(&mut window, &ack);
+    }
+    assert!(window.cwnd() > 100 * MSS, "{}", window.cwnd());
 }

@@ -79,6 +79,15 @@ def test_measuring_the_whole_grid_goes_on_from_the_table(tmp_path: Path, monkeyp
         rows = list(csv.DictReader(lines))
     assert [row["one_mbps"] for row in rows] == ["1"] * 4, "what was there stays"
     assert all(250 < float(row["page_median_ms"]) < 1000 for row in rows), "six objects take 0.3 s at the link's rate"
+    monkeypatch.setattr(whole_grid, "RUNS", {"one": 1, "page": 2})
+    monkeypatch.setattr("sys.argv", ["whole_grid", "--measure", "--kind", "one", "--again", "auto"])
+    whole_grid.main()
+    with whole_grid.TABLE.open(encoding="utf-8") as lines:
+        again = {row["control"]: row for row in csv.DictReader(lines)}
+    assert {name for name, row in again.items() if row["one_mbps"] != "1"} == {"auto"}, (
+        "the kind that was asked for anew"
+    )
+    assert [row["page_median_ms"] for row in again.values()] == [row["page_median_ms"] for row in rows], "and no other"
 
 
 def test_the_table_of_the_whole_grid_says_what_was_measured_and_what_is_missed() -> None:

@@ -1,8 +1,8 @@
 """Measures `auto` on all paths of the grid, in the simulator.
 
 Without options it writes the tables of docs/what-to-use/whole-grid.md from docs/what-to-use/whole-grid.csv.
-``--measure`` first runs what that file does not have (hours) and writes it, ``--again CONTROL`` a control anew. What
-was interrupted goes on where it was: out/whole-grid.json keeps each run.
+``--measure`` first runs what that file does not have (hours) and writes it, ``--again CONTROL`` a control anew, both of
+the kinds and paths chosen. What was interrupted goes on where it was: out/whole-grid.json keeps each run.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ def main() -> None:
     """Measures if asked to, and writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measure", action="store_true", help="run what is missing")
-    parser.add_argument("--again", action="append", default=[], choices=CONTROLS, help="measure this control anew")
+    parser.add_argument(
+        "--again", action="append", default=[], choices=CONTROLS, help="measure this control anew, as chosen"
+    )
     parser.add_argument("--kind", action="append", choices=KINDS, help="measure this kind")
     parser.add_argument("--holding", type=int, help="only paths that hold no more packets than this")
     parser.add_argument("--worst", type=int, default=5, help="cells to show for each target")
@@ -147,15 +149,15 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.measure:
         record = Record(RECORD)
-        known = written() | record.cells
-        record.cells = {key: cell for key, cell in known.items() if key[2] not in chosen.again}
         every = list(grid.paths(coarse=False))
-        kinds = chosen.kind or KINDS
         held = [path for path in every if chosen.holding is None or path.product <= chosen.holding]
-        record.measure([(path, kind, c) for path in held for kind in kinds for c in CONTROLS], RUNS, chosen.threads)
+        keys = [(path, kind, control) for path in held for kind in chosen.kind or KINDS for control in CONTROLS]
+        anew = {key for key in keys if key[2] in chosen.again}
+        record.cells = {key: cell for key, cell in (written() | record.cells).items() if key not in anew}
+        record.measure(keys, RUNS, chosen.threads)
         # In the order of the paths, whatever was measured first.
-        keys = [(path, kind, control) for path in every for kind in KINDS for control in CONTROLS]
-        files.write(TABLE, table({key: record.cells[key] for key in keys if key in record.cells}))
+        ordered = [(path, kind, control) for path in every for kind in KINDS for control in CONTROLS]
+        files.write(TABLE, table({key: record.cells[key] for key in ordered if key in record.cells}))
     files.write(PAGE, page(PAGE, written(), chosen.worst))
 
 

@@ -16,7 +16,7 @@ if not (ROOT / "tools" / "grid.py").is_file():
 sys.path.insert(0, str(ROOT / "tools"))
 
 import whole_grid  # noqa: E402
-from grid import Cell, Place, agreement, slower  # noqa: E402
+from grid import Cell, Place, Record, agreement, slower  # noqa: E402
 
 HERE = Place(10, 20, 1.0, "damage", 0.0, "single")
 
@@ -88,6 +88,17 @@ def test_measuring_the_whole_grid_goes_on_from_the_table(tmp_path: Path, monkeyp
         "the kind that was asked for anew"
     )
     assert [row["page_median_ms"] for row in again.values()] == [row["page_median_ms"] for row in rows], "and no other"
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("grid.Record.measure", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        whole_grid.main()
+    left = whole_grid.written() | Record(whole_grid.RECORD).cells
+    assert {control for _, kind, control in left if kind == "one"} == {"cubic", "bbr", "auto-alone"}, (
+        "no old cell is left"
+    )
 
 
 def test_the_table_of_the_whole_grid_says_what_was_measured_and_what_is_missed() -> None:

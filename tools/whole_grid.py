@@ -135,6 +135,12 @@ def page(file: Path, cells: dict[grid.Key, Cell], count: int) -> str:
     return grid.filled(file, tables)
 
 
+def keep(cells: dict[grid.Key, Cell], paths: Iterable[Place]) -> None:
+    """Writes the table in the order of the paths, whatever was measured first."""
+    keys = [(path, kind, control) for path in paths for kind in KINDS for control in CONTROLS]
+    files.write(TABLE, table({key: cells[key] for key in keys if key in cells}))
+
+
 def main() -> None:
     """Measures if asked to, and writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -154,10 +160,11 @@ def main() -> None:
         keys = [(path, kind, control) for path in held for kind in chosen.kind or KINDS for control in CONTROLS]
         anew = {key for key in keys if key[2] in chosen.again}
         record.cells = {key: cell for key, cell in (written() | record.cells).items() if key not in anew}
+        # First without what is measured anew: what an interruption leaves never has two states of a control.
+        record.write()
+        keep(record.cells, every)
         record.measure(keys, RUNS, chosen.threads)
-        # In the order of the paths, whatever was measured first.
-        ordered = [(path, kind, control) for path in every for kind in KINDS for control in CONTROLS]
-        files.write(TABLE, table({key: record.cells[key] for key in ordered if key in record.cells}))
+        keep(record.cells, every)
     files.write(PAGE, page(PAGE, written(), chosen.worst))
 
 

@@ -49,7 +49,7 @@ struct Arguments {
 enum What {
     /// Runs one world once and prints packets, events and processor seconds. Instruction counters run this.
     World {
-        /// w1, w2 or w3.
+        /// w1, w2, w3 or long.
         name: String,
         /// Seconds of the world.
         seconds: u64,
@@ -94,7 +94,11 @@ fn measure(arguments: &Arguments) -> std::io::Result<()> {
             return Ok(());
         }
         Some(What::World { name, seconds, shadows }) => {
-            let world = if name.eq_ignore_ascii_case("w1") { W1 } else { W2 };
+            let world = match name.to_ascii_lowercase().as_str() {
+                "w1" => W1,
+                "long" => worlds::long(1000),
+                _ => W2,
+            };
             let (took, _) = world.run(*seconds, shadows);
             println!("{} {} {:.6}", took.packets, took.events, took.cpu_s);
             return Ok(());
@@ -168,6 +172,8 @@ fn speed_of_all(arguments: &Arguments) -> std::io::Result<Vec<Entry>> {
         eprintln!("{}: {}", world.name, world.what);
         entries.extend(speed(&world, arguments.repetitions, &peers));
     }
+    eprintln!("{}: {}", worlds::long(1000).name, worlds::long(1000).what);
+    entries.push(large_window(arguments.repetitions));
     let w3 = Chain::w3();
     eprintln!("{}: {}", w3.name, w3.what);
     entries.extend(speed_of_chain(&w3, arguments.repetitions, !arguments.alone));
@@ -215,6 +221,18 @@ fn speed(world: &Dumbbell, repetitions: usize, peers: &[Peer]) -> Vec<Entry> {
 fn compare(peer: &Peer, ran: &Ran, ours: f64) {
     let theirs = ran.packets / ran.seconds as f64;
     eprintln!("  {} carries {:.1} % of our packets in a simulated second", peer.name(), 100.0 * theirs / ours);
+}
+
+/// What a packet takes with losses in a window of tens of thousands, beside one of thousands: recovery costs what is new, whatever the window.
+fn large_window(repetitions: usize) -> Entry {
+    let [large, small] = [1000, 100].map(|mbps| {
+        let world = worlds::long(mbps);
+        let mut runs: Vec<_> = (0..repetitions.max(1)).map(|_| world.run(world.seconds, &[]).0).collect();
+        runs.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
+        let took = runs[runs.len() / 2];
+        took.cpu_s * 1e9 / took.packets as f64
+    });
+    Entry::new("speed/long/time-per-packet-at-1000-Mbps", large, "ns").peer("100 Mbps", small).limit("target", 3.0 * small)
 }
 
 fn speed_of_chain(world: &Chain, repetitions: usize, with_peers: bool) -> Vec<Entry> {

@@ -14,6 +14,7 @@ pub struct Dumbbell {
     pub name: &'static str,
     pub what: &'static str,
     pub scheme: &'static str,
+    pub config: fn() -> Config,
     pub flows: u32,
     pub mbps: u64,
     pub bottleneck_ms: u64,
@@ -28,6 +29,7 @@ pub const W1: Dumbbell = Dumbbell {
     name: "W1",
     what: "10 Mbps dumbbell, 10 SACK flows, 1 % packet errors each way on the sink links, 300 s",
     scheme: "sack",
+    config: Config::ns2,
     flows: 10,
     mbps: 10,
     bottleneck_ms: 25,
@@ -42,6 +44,7 @@ pub const W2: Dumbbell = Dumbbell {
     name: "W2",
     what: "1 Gbps dumbbell, 10 ms round trip, 100 NewReno flows, queue of 1000 packets, 30 s",
     scheme: "newreno",
+    config: Config::ns2,
     flows: 100,
     mbps: 1000,
     bottleneck_ms: 3,
@@ -50,6 +53,23 @@ pub const W2: Dumbbell = Dumbbell {
     loss: 0.0,
     seconds: 30,
 };
+
+/// One flow that fills a long path on which one packet in twenty is lost: the window holds some 3,500 packets for each 100 Mbit/s.
+pub const fn long(mbps: u64) -> Dumbbell {
+    Dumbbell {
+        name: "long",
+        what: "one flow of `auto` over 200 ms, 5 % packet errors each way, 20 s",
+        scheme: "auto",
+        config: Config::linux,
+        flows: 1,
+        mbps,
+        bottleneck_ms: 96,
+        access_ms: 2,
+        queue: 10_000,
+        loss: 0.05,
+        seconds: 20,
+    }
+}
 
 /// Lets worlds pass that are none of the measured ones, with few flows and many, with losses of each kind or both.
 pub fn train() {
@@ -97,7 +117,9 @@ impl Dumbbell {
             net.link(from, left, link(self.access_ms, 0.0), link(self.access_ms, 0.0));
             net.link(right, to, link(self.access_ms, self.loss), link(self.access_ms, self.loss));
             let end = |shadows: &[String]| {
-                let mut config = Config { receive_buffer: 10_000_000, auto_read: true, ..Config::ns2() };
+                // Eight times what the path holds at least.
+                let receive_buffer = (self.mbps * (self.bottleneck_ms + 2 * self.access_ms) * 2_000).max(10_000_000);
+                let mut config = Config { receive_buffer, send_buffer: receive_buffer, auto_read: true, ..(self.config)() };
                 let selection = Selection { shadows: shadows.to_vec(), ..Selection::scheme(self.scheme) };
                 let parts = selection.build(&mut config).expect("the scheme exists");
                 End::new(config, parts)

@@ -289,6 +289,32 @@ fn a_window_is_paced_over_its_round_trip_however_many_losses_are_under_repair() 
     assert!((1.0..1.5).contains(&median), "{median} windows a round trip");
 }
 
+/// A retransmission that is lost expires the timer again while the window is repaired. The kernel asks for a threshold each time something advanced
+/// before, and that of a window of a few segments would keep it there.
+#[test]
+fn further_timeouts_of_a_repair_leave_the_threshold_alone() {
+    let Some(loaded) = Loaded::new("w9_", &["wl_auto"]) else { return };
+    // A third of a second with data, a tenth without: often the next gap comes before the window is repaired.
+    let step = Step::Time(transport::Duration::from_millis(10));
+    let errors = Errors::Gilbert { stay_good: 0.97, stay_bad: 0.9, hits: Errors::IN_BAD, step };
+    let channel = ChannelSpec { errors, effect: Effect::Erase };
+    let (mut repairs, mut fallen) = (0, 0);
+    for seed in 1..=4 {
+        let link =
+            Link { rate_bps: 20_000_000, delay_ms: 25, queue_packets: 200, channel: channel.clone(), seed, ..Link::default() };
+        let Some(runs) = transfers(&loaded, &["auto"], &link, 6) else { return };
+        let (run, _) = &runs["auto"];
+        for repair in run.samples.chunk_by(|a, b| (a.state == 4) == (b.state == 4)).filter(|samples| samples[0].state == 4) {
+            let thresholds = repair.iter().map(|sample| sample.ssthresh);
+            let (first, least) = (repair[0].ssthresh, thresholds.min().expect("samples"));
+            repairs += 1;
+            fallen += u32::from(3 * least < first);
+        }
+    }
+    // Delay or marks may bring it down meanwhile.
+    assert!(repairs >= 8 && 8 * fallen <= repairs, "{fallen} of {repairs} fell by two thirds");
+}
+
 #[test]
 fn no_verdict_counts_while_too_much_is_lost() {
     let Some(loaded) = Loaded::new("w6_", &[]) else { return };

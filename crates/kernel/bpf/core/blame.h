@@ -39,7 +39,7 @@ WL_CORE void wl_blame_delivered(struct wl_blame *blame, u32 segments)
 	u32 part = 0;
 
 	wl_blame_add(&part, segments);
-	part = part / (100 - WL_BLAME_TOO_MANY) * WL_BLAME_TOO_MANY;
+	part = part * WL_BLAME_TOO_MANY / (100 - WL_BLAME_TOO_MANY);
 	blame->excess -= wl_min(blame->excess, part);
 	wl_blame_add(&blame->delivered, segments);
 	blame->round_delivered += segments;

@@ -205,3 +205,25 @@ fn auto_is_the_engines() {
     assert!((seen.fell_alone as f64) < 0.15 * seen.fell as f64, "{seen:?}");
     assert!(seen.reduced > 1000 && seen.marks > 100, "one-sided: {seen:?}");
 }
+
+/// In a window of 200 segments one in ten lost is chance. Of every second one lost 25 beyond a quarter of what arrives are not: that is 34 of each.
+#[test]
+fn slow_start_goes_on_through_chance_and_ends_where_half_is_lost() {
+    let ends_after = |arrive: u32| {
+        let mut core = Auto::new(2, 1, 0, 0);
+        let mut ack = |lost: u32, arrive: u32| {
+            let mut window = cores::Window { cwnd: 200, ssthresh: INFINITE };
+            core.lost(lost);
+            // Nothing of it in order, so that it is one round, without a queue.
+            let ack =
+                cores::Ack { nxt: 200, cwnd: 200, acked: arrive, delivered: arrive, delay: 20_000, ..cores::Ack::default() };
+            core.ack(&mut window, &ack, &cores::News { flight: 200, burst: 1, ..cores::News::default() });
+            window.ssthresh != INFINITE
+        };
+        // The first ends a round. In the next much has arrived, of which a fifth is not lost so soon.
+        assert!(!ack(0, 1) && !ack(0, 2000));
+        (1..=200).find(|_| ack(1, arrive))
+    };
+    assert_eq!(ends_after(9), None);
+    assert!(ends_after(1).is_some_and(|lost| (32..=35).contains(&lost)), "{:?}", ends_after(1));
+}

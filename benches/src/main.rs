@@ -21,7 +21,7 @@ use peers::{Ns3Radio, Peer, Ran};
 use report::Entry;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use worlds::{Dumbbell, W1, W2};
+use worlds::{Dumbbell, Took, W1, W2};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
@@ -49,7 +49,8 @@ struct Arguments {
 enum What {
     /// Runs one world once and prints packets, events and processor seconds. Instruction counters run this.
     World {
-        /// w1, w2, w3 or long.
+        /// Which one.
+        #[arg(value_parser = ["w1", "w2", "w3", "long"], ignore_case = true)]
         name: String,
         /// Seconds of the world.
         seconds: u64,
@@ -201,8 +202,7 @@ fn speed(world: &Dumbbell, repetitions: usize, peers: &[Peer]) -> Vec<Entry> {
             }
         });
     }
-    ours.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
-    let took = ours[ours.len() / 2];
+    let took = median(ours);
     let name = |what: &str| format!("speed/{}/{what}", world.name);
     let mut packets = Entry::new(name("packets-per-second"), took.packets as f64 / took.cpu_s, "packet/s");
     for (peer, mut rates) in theirs {
@@ -217,6 +217,12 @@ fn speed(world: &Dumbbell, repetitions: usize, peers: &[Peer]) -> Vec<Entry> {
     ]
 }
 
+/// The run of median processor time, of one at least.
+fn median(mut runs: Vec<Took>) -> Took {
+    runs.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
+    runs[runs.len() / 2]
+}
+
 /// Says what a peer carried, of what we did: rates can be compared only where the work is the same.
 fn compare(peer: &Peer, ran: &Ran, ours: f64) {
     let theirs = ran.packets / ran.seconds as f64;
@@ -227,9 +233,7 @@ fn compare(peer: &Peer, ran: &Ran, ours: f64) {
 fn large_window(repetitions: usize) -> Entry {
     let [large, small] = [1000, 100].map(|mbps| {
         let world = worlds::long(mbps);
-        let mut runs: Vec<_> = (0..repetitions.max(1)).map(|_| world.run(world.seconds, &[]).0).collect();
-        runs.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
-        let took = runs[runs.len() / 2];
+        let took = median((0..repetitions.max(1)).map(|_| world.run(world.seconds, &[]).0).collect());
         took.cpu_s * 1e9 / took.packets as f64
     });
     Entry::new("speed/long/time-per-packet-at-1000-Mbps", large, "ns").peer("100 Mbps", small).limit("target", 3.0 * small)

@@ -54,7 +54,7 @@ pub const W2: Dumbbell = Dumbbell {
     seconds: 30,
 };
 
-/// One flow that fills a long path on which one packet in twenty is lost: the window holds some 3,500 packets for each 100 Mbit/s.
+/// One flow that fills a long path on which one packet in twenty is lost: 100 Mbit/s over 200 ms hold some 1,700 packets.
 pub const fn long(mbps: u64) -> Dumbbell {
     Dumbbell {
         name: "long",

@@ -226,8 +226,9 @@ impl Auto {
     fn has_room(&self, window: &Window, waiting: Duration, base: Duration) -> bool {
         let mss = window.mss();
         let whole = window.cwnd() - window.cwnd() % u64::from(mss);
-        let fills = whole as f64 >= self.fastest.extent().max() as f64 * base.as_secs_f64();
-        let pair = !fills && waiting < self.segment_time(mss).mul_f64(PAIR);
+        let segment = self.segment_time(mss);
+        let fills = whole as f64 >= self.fastest.extent().max() as f64 * (base + segment).as_secs_f64();
+        let pair = !fills && waiting < segment.mul_f64(PAIR);
         waiting < self.target(base, mss) / 2 || pair
     }
 

@@ -150,13 +150,17 @@ def main() -> None:
     )
     parser.add_argument("--kind", action="append", choices=KINDS, help="measure this kind")
     parser.add_argument("--holding", type=int, help="only paths that hold no more packets than this")
+    parser.add_argument(
+        "--rate", action="append", type=int, choices=grid.RATES, help="only paths of this rate, in Mbit/s"
+    )
     parser.add_argument("--worst", type=int, default=5, help="cells to show for each target")
     parser.add_argument("--threads", type=int, help="runs at a time")
     chosen = parser.parse_args()
     if chosen.measure:
         record = Record(RECORD)
         every = list(grid.paths(coarse=False))
-        held = [path for path in every if chosen.holding is None or path.product <= chosen.holding]
+        wanted = [path for path in every if path.rate in (chosen.rate or grid.RATES)]
+        held = [path for path in wanted if chosen.holding is None or path.product <= chosen.holding]
         keys = [(path, kind, control) for path in held for kind in chosen.kind or KINDS for control in CONTROLS]
         anew = {key for key in keys if key[2] in chosen.again}
         record.cells = {key: cell for key, cell in (written() | record.cells).items() if key not in anew}

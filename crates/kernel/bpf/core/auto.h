@@ -251,7 +251,7 @@ WL_CORE u64 wl_auto_growth(struct wl_auto *control, u32 cwnd, u32 full)
 // With this delay in the queue the window may grow.
 WL_CORE int wl_auto_has_room(const struct wl_auto *control, u32 cwnd, u32 waiting)
 {
-	u64 filling = (u64)wl_max(control->fastest[0], control->fastest[1]) * control->filling.base;
+	u64 filling = (u64)wl_max(control->fastest[0], control->fastest[1]) * (control->filling.base + wl_auto_halves(control, 2));
 	int pair = ((u64)cwnd << WL_RATE_ONE) < filling && waiting < wl_auto_halves(control, WL_AUTO_PAIR) / 2;
 
 	return waiting < wl_auto_target(control) / 2 || pair;

@@ -2,6 +2,7 @@
 // Gives the connections that have one of our controls back to the control that is usual in their network namespace: what `whyloss kernel
 // unload` does at the end. It runs over the sockets of one namespace, each of which the kernel locks meanwhile.
 #include "counters.h"
+#include "sockets.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -13,15 +14,11 @@ static __always_inline bool is_ours(const char name[TCP_CA_NAME_MAX])
 SEC("iter/tcp")
 int wl_reassign(struct bpf_iter__tcp *ctx)
 {
-	struct sock_common *skc = ctx->sk_common;
+	struct tcp_sock *tp = wl_tcp_of_namespace(ctx);
 	const struct tcp_congestion_ops___named *usual;
 	char name[TCP_CA_NAME_MAX] = {};
-	struct tcp_sock *tp;
 	u8 moved = 1;
 
-	if (!skc)
-		return 0;
-	tp = bpf_skc_to_tcp_sock(skc);
 	if (!tp)
 		return 0;
 	wl_control_of((struct sock *)tp, name);

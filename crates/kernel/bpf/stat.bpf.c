@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
-// Lists the connections that have one of our controls, of all network namespaces: what `whyloss kernel stat` reads.
+// Lists the connections that have one of our controls: what `whyloss kernel stat` reads. It does not run over the map of connections itself,
+// which some kernels refuse (EPERM for `iter/bpf_sk_storage_map`).
 #include "counters.h"
+#include "sockets.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -29,22 +31,20 @@ static __always_inline void put_address(u8 *to, __be32 ipv4)
 	__builtin_memcpy(to + 12, &ipv4, sizeof(ipv4));
 }
 
-SEC("iter/bpf_sk_storage_map")
-int wl_stat(struct bpf_iter__bpf_sk_storage_map *ctx)
+static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp)
 {
-	struct wl_connection *connection = ctx->value;
-	struct sock *sk = ctx->sk;
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct sock *sk = (struct sock *)tp;
+	struct wl_connection *connection = bpf_sk_storage_get(&wl_connections, tp, 0, 0);
 	struct wl_row row = {};
 	char now[TCP_CA_NAME_MAX];
 
-	if (!sk || !connection)
-		return 0;
+	if (!connection)
+		return;
 	// The application may have changed the control since.
 	wl_control_of(sk, now);
 	for (int i = 0; i < TCP_CA_NAME_MAX; i++)
 		if (now[i] != connection->control[i])
-			return 0;
+			return;
 	__builtin_memcpy(row.control, connection->control, sizeof(row.control));
 	for (int i = 0; i < WL_COUNTER_COUNT; i++)
 		row.count[i] = connection->count[i];
@@ -66,6 +66,27 @@ int wl_stat(struct bpf_iter__bpf_sk_storage_map *ctx)
 		put_address(row.local, BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr));
 		put_address(row.remote, BPF_CORE_READ(sk, __sk_common.skc_daddr));
 	}
-	bpf_seq_write(ctx->meta->seq, &row, sizeof(row));
+	bpf_seq_write(seq, &row, sizeof(row));
+}
+
+// Of one network namespace, with those that no process holds any more.
+SEC("iter/tcp")
+int wl_of_namespace(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = wl_tcp_of_namespace(ctx);
+
+	if (tp)
+		tell(ctx->meta->seq, tp);
+	return 0;
+}
+
+// Of all processes, in whatever network namespace; twice what two descriptors lead to.
+SEC("iter/task_file")
+int wl_of_files(struct bpf_iter__task_file *ctx)
+{
+	struct tcp_sock *tp = wl_tcp_of_file(ctx);
+
+	if (tp)
+		tell(ctx->meta->seq, tp);
 	return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
 // Watches every TCP connection of the machine, whatever its congestion control, and judges its losses. Changes nothing.
 #include "kernel.h"
+#include "sockets.h"
 
 #include "top/watched.h"
 
@@ -271,56 +272,41 @@ static __always_inline struct wl_watched *find_any(struct tcp_sock *tp)
 	return state == TCP_SYN_SENT || state == TCP_SYN_RECV || state == TCP_CLOSE || state == TCP_LISTEN ? NULL : find(tp);
 }
 
-// Finds the connections of one network namespace, with those that no process holds any more.
-SEC("iter/tcp")
-int wl_find(struct bpf_iter__tcp *ctx)
+static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp, struct wl_watched *watched)
 {
-	struct sock_common *common = ctx->sk_common;
-	struct tcp_sock *tp = common ? bpf_skc_to_tcp_sock(common) : NULL;
-
-	if (tp)
-		find_any(tp);
-	return 0;
-}
-
-// Finds the connections of all processes, in whatever network namespace, and notes whose they are.
-SEC("iter/task_file")
-int wl_own(struct bpf_iter__task_file *ctx)
-{
-	struct task_struct *task = ctx->task;
-	struct file *file = ctx->file;
-	struct wl_watched *watched;
-	struct socket *socket;
-	struct tcp_sock *tp;
-	struct sock *sk;
-
-	if (!file || !task)
-		return 0;
-	socket = bpf_sock_from_file(file);
-	sk = socket ? socket->sk : NULL;
-	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	watched = tp ? find_any(tp) : NULL;
-	if (!watched)
-		return 0;
-	watched->pid = task->tgid;
-	bpf_probe_read_kernel(watched->process, sizeof(watched->process), task->group_leader->comm);
-	return 0;
-}
-
-// Writes a row for every connection, in all network namespaces.
-SEC("iter/bpf_sk_storage_map")
-int wl_tell(struct bpf_iter__bpf_sk_storage_map *ctx)
-{
-	const struct wl_watched *watched = ctx->value;
-	struct sock *sk = ctx->sk;
-	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	u32 first = 0;
 	struct wl_row *row = bpf_map_lookup_elem(&wl_scratch, &first);
 
-	if (!tp || !watched || !row)
-		return 0;
+	if (!row)
+		return;
 	write_row(row, tp, watched, 0);
-	if (row->state != TCP_CLOSE)
-		bpf_seq_write(ctx->meta->seq, row, sizeof(*row));
+	bpf_seq_write(seq, row, sizeof(*row));
+}
+
+// Writes a row for every connection of one network namespace, with those that no process holds any more.
+SEC("iter/tcp")
+int wl_of_namespace(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = wl_tcp_of_namespace(ctx);
+	struct wl_watched *watched = tp ? find_any(tp) : NULL;
+
+	if (watched)
+		tell(ctx->meta->seq, tp, watched);
+	return 0;
+}
+
+// Writes a row for every connection of all processes, in whatever network namespace, and notes whose they are.
+SEC("iter/task_file")
+int wl_of_files(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct tcp_sock *tp = wl_tcp_of_file(ctx);
+	struct wl_watched *watched = tp ? find_any(tp) : NULL;
+
+	if (!task || !watched)
+		return 0;
+	watched->pid = task->tgid;
+	bpf_probe_read_kernel(watched->process, sizeof(watched->process), task->group_leader->comm);
+	tell(ctx->meta->seq, tp, watched);
 	return 0;
 }

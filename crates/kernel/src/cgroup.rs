@@ -70,8 +70,13 @@ impl Cgroups {
 
 /// Where a file system of type `wanted` is mounted, by `/proc/thread-self/mountinfo`.
 pub(crate) fn mount_of_type(mountinfo: &str, wanted: &str) -> Option<PathBuf> {
+    mounts_of_type(mountinfo, wanted).next()
+}
+
+/// All places where file systems of type `wanted` are mounted, by `/proc/thread-self/mountinfo`.
+pub(crate) fn mounts_of_type<'text>(mountinfo: &'text str, wanted: &'text str) -> impl Iterator<Item = PathBuf> + 'text {
     // "42 27 0:39 / /mount/point rw,relatime shared:1 - type source options", where the fields before the dash vary in number.
-    mountinfo.lines().find_map(|line| {
+    mountinfo.lines().filter_map(move |line| {
         let (mount, file_system) = line.split_once(" - ")?;
         let point = mount.split(' ').nth(4)?;
         (file_system.split(' ').next()? == wanted).then(|| unescape(point).into())

@@ -170,8 +170,8 @@ fn features(btf: Option<&Btf<'_>>) -> Vec<Item> {
         item("bad checksums", false, "wl_checksum", "the tracepoint tcp_bad_csum", &|btf| {
             btf.type_by_name::<Typedef<'_>>("btf_trace_tcp_bad_csum").is_some()
         }),
-        item("socket iterator", false, "`stat`", "bpf_iter_bpf_sk_storage_map", &|btf| {
-            function(btf, "bpf_iter_bpf_sk_storage_map")
+        item("socket iterators", false, "`stat`, `whyloss top`", "bpf_iter_tcp and bpf_iter_task_file", &|btf| {
+            ["bpf_iter_tcp", "bpf_iter_task_file"].iter().all(|name| function(btf, name))
         }),
     ]
 }

@@ -143,7 +143,7 @@ pub fn list() -> Result<Listing> {
         let present = installed.as_ref().map(Installed::controls).unwrap_or_default();
         let controls = known(&place)?.into_iter();
         let matches = installed.as_ref().is_some_and(|installed| installed.about == About::own());
-        let open = installed.as_ref().filter(|_| matches).map(consequences::connections).transpose()?.unwrap_or_default();
+        let open = installed.as_ref().filter(|_| matches).map(counting::connections).transpose()?.unwrap_or_default();
         let owner = installed.as_ref().and_then(|installed| installed.owner.clone());
         Ok(Listing {
             controls: controls

@@ -1,11 +1,11 @@
 //! What `unload` would change, for whom: to be said before it is done.
 
 use crate::installed::{About, Installed};
+use crate::namespaces::{enter, Namespaces};
 use crate::owner::Owner;
 use crate::place::Place;
-use crate::reassign::{enter, namespace};
 use crate::select::{self, Rule};
-use crate::stat::{Connection, Listing};
+use crate::stat::{self, Connection};
 use crate::{check, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -48,18 +48,9 @@ pub fn of_unload(place: &Place) -> Result<Consequences> {
         of_another: installed.owner.as_ref().is_some_and(Owner::is_another),
         controls: installed.controls(),
         rules,
-        connections: connections(&installed).ok().map(|connections| shares(&connections)),
+        connections: stat::connections(&installed).ok().map(|connections| shares(&connections)),
         owner: installed.owner,
     })
-}
-
-/// The open connections that have one of the controls that are loaded.
-pub(crate) fn connections(installed: &Installed) -> Result<Vec<Connection>> {
-    let map = installed.root.join("maps/wl_connections");
-    if !map.exists() {
-        return Ok(Vec::new());
-    }
-    Listing::of_pinned(&map)?.read()
 }
 
 fn shares(connections: &[Connection]) -> Vec<Share> {
@@ -68,20 +59,20 @@ fn shares(connections: &[Connection]) -> Vec<Share> {
         *counts.entry((connection.network_namespace, connection.control.clone())).or_insert(0) += 1;
     }
     let own = std::fs::read_link("/proc/thread-self/ns/net").unwrap_or_default();
-    let mut usual = BTreeMap::new();
+    let (namespaces, mut usual) = (Namespaces::find(), BTreeMap::new());
     let shares = counts.into_iter().map(|((network_namespace, control), connections)| Share {
         control,
         network_namespace,
         own_namespace: own.as_os_str() == format!("net:[{network_namespace}]").as_str(),
         connections,
-        becomes: usual.entry(network_namespace).or_insert_with(|| usual_in(network_namespace)).clone(),
+        becomes: usual.entry(network_namespace).or_insert_with(|| usual_in(&namespaces, network_namespace)).clone(),
     });
     shares.collect()
 }
 
 /// The usual control of the network namespace of the number `id`, if it can be entered.
-fn usual_in(id: u32) -> Option<String> {
-    let namespace = namespace(id)?;
+fn usual_in(namespaces: &Namespaces, id: u32) -> Option<String> {
+    let namespace = namespaces.open(id)?;
     // The thread ends there.
     let inside = || enter(&namespace).ok().and_then(|()| check::usual());
     std::thread::scope(|scope| scope.spawn(inside).join().ok().flatten())

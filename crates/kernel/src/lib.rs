@@ -24,6 +24,8 @@ pub mod load;
 #[cfg(feature = "bpf")]
 mod mount_namespace;
 #[cfg(feature = "bpf")]
+mod namespaces;
+#[cfg(feature = "bpf")]
 pub mod object;
 #[cfg(feature = "bpf")]
 pub mod owner;
@@ -33,6 +35,8 @@ pub mod place;
 mod reassign;
 #[cfg(feature = "bpf")]
 pub mod select;
+#[cfg(feature = "bpf")]
+mod sockets;
 #[cfg(feature = "bpf")]
 pub mod stat;
 #[cfg(feature = "bpf")]

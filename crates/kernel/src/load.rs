@@ -211,7 +211,7 @@ pub fn unload(place: &Place) -> Result<Unloaded> {
     let reassignment = Reassignment::prepare(&root).ok();
     unmount_all(&lock)?;
     lock.tidy();
-    let (moved, kept) = reassignment.map_or(Ok((0, 0)), |reassignment| reassignment.run())?;
+    let (moved, kept) = reassignment.map_or(Ok((0, 0)), |mut reassignment| reassignment.run())?;
     Ok(Unloaded { controls, moved, kept })
 }
 

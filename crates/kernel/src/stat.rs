@@ -3,13 +3,12 @@
 use crate::installed::Installed;
 use crate::object::{said, Loaded, Options};
 use crate::place::Place;
-use crate::{Error, Result};
-use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
+use crate::sockets::Sockets;
+use crate::Result;
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsFd as _;
 use std::path::Path;
 
 /// The counters, in their order in the kernel: name, and what it counts.
@@ -70,12 +69,7 @@ const NO_THRESHOLD: u32 = 0x7fff_ffff;
 pub fn stat(place: &Place) -> Result<Stat> {
     let installed = Installed::own(place)?;
     let maps = installed.root.join("maps");
-    let path = maps.join("wl_connections");
-    let mut found = Vec::new();
-    if path.exists() {
-        found = Listing::of_pinned(&path)?.read()?;
-    }
-    Ok(Stat { controls: controls(&maps)?, connections: found, reports: reports(&maps)? })
+    Ok(Stat { controls: controls(&maps)?, connections: connections(&installed)?, reports: reports(&maps)? })
 }
 
 fn controls(maps: &Path) -> Result<BTreeMap<String, Counts>> {
@@ -108,37 +102,36 @@ fn reports(maps: &Path) -> Result<Counts> {
     Ok(counts)
 }
 
-const LISTING: &str = "listing connections";
+/// The open connections that have one of the controls that are loaded.
+pub(crate) fn connections(installed: &Installed) -> Result<Vec<Connection>> {
+    let maps = installed.root.join("maps");
+    if !maps.join("wl_connections").exists() {
+        return Ok(Vec::new());
+    }
+    Listing::of(&maps)?.read()
+}
 
 /// What lists the connections that have one of our controls now, as often as it is asked.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    links: Vec<Link>,
+    sockets: Sockets,
     _loaded: Loaded,
 }
 
 impl Listing {
-    /// By the map `wl_connections`.
-    pub fn of(map: &MapHandle) -> Result<Self> {
-        let loaded = Loaded::new("stat", &Options::default())?;
-        let attach = |program: libbpf_rs::ProgramMut<'_>| said(LISTING, || program.attach_iter(map.as_fd()));
-        let links = loaded.object.progs_mut().map(attach).collect::<Result<_>>()?;
-        Ok(Self { links, _loaded: loaded })
-    }
-
-    /// By the map of that name in a BPF file system.
-    pub fn of_pinned(path: &Path) -> Result<Self> {
-        Self::of(&said(LISTING, || MapHandle::from_pinned_path(path))?)
+    /// Of the controls whose maps are in the folder `maps` of a BPF file system.
+    pub fn of(maps: &Path) -> Result<Self> {
+        let loaded = Loaded::new("stat", &Options { maps: Some(maps.to_owned()), ..Options::default() })?;
+        Ok(Self { sockets: Sockets::of(&loaded)?, _loaded: loaded })
     }
 
     /// The connections, by control and ends.
-    pub fn read(&self) -> Result<Vec<Connection>> {
-        let mut octets = Vec::new();
-        for link in &self.links {
-            let mut lines = said(LISTING, || Iter::new(link))?;
-            lines.read_to_end(&mut octets).map_err(|source| Error::Io { doing: LISTING.to_owned(), source })?;
-        }
-        let mut rows: Vec<_> = octets.chunks_exact(ROW_SIZE).filter_map(|row| row_of(Fields(row))).collect();
+    pub fn read(&mut self) -> Result<Vec<Connection>> {
+        let octets = [self.sockets.of_namespaces()?, self.sockets.of_files()?];
+        let rows = octets.iter().flat_map(|octets| octets.chunks_exact(ROW_SIZE));
+        // The sockets of a process are in both, and a row is written again where the kernel's buffer was full.
+        let by_cookie: BTreeMap<_, _> = rows.filter_map(|row| row_of(Fields(row))).map(|row| (row.cookie, row)).collect();
+        let mut rows: Vec<_> = by_cookie.into_values().collect();
         rows.sort_by(|one, other| (&one.control, one.local, one.remote).cmp(&(&other.control, other.local, other.remote)));
         Ok(rows)
     }

@@ -287,13 +287,6 @@ struct bpf_iter__task_file {
 	struct file *file;
 };
 
-struct bpf_iter__bpf_sk_storage_map {
-	struct bpf_iter_meta *meta;
-	struct bpf_map *map;
-	struct sock *sk;
-	void *value;
-};
-
 #pragma clang attribute pop
 
 // A control as it is registered. Members go to their places by name; the loader finds `name` because it stands first.

@@ -28,22 +28,22 @@ impl Decisions {
 
     /// Reads the counters of all connections.
     pub fn look(&mut self) -> Result<()> {
-        let path = self.place.mounted_on().join("maps/wl_connections");
-        let there = fs::metadata(&path).ok().map(|found| (found.dev(), found.ino()));
+        let maps = self.place.mounted_on().join("maps");
+        let there = fs::metadata(maps.join("wl_connections")).ok().map(|found| (found.dev(), found.ino()));
         if there != self.opened {
-            self.listing = there.and_then(|_| self.open(&path).ok());
+            self.listing = there.and_then(|_| self.open(&maps).ok());
             self.opened = there;
         }
-        let rows = self.listing.as_ref().map_or(Ok(Vec::new()), Listing::read)?;
+        let rows = self.listing.as_mut().map_or(Ok(Vec::new()), Listing::read)?;
         let known = rows.into_iter().map(|row| (row.cookie, row.counts)).collect();
         self.before = std::mem::replace(&mut self.known, known);
         Ok(())
     }
 
     /// Controls that another version of the package has loaded may count in another way: of them nothing is told.
-    fn open(&self, path: &Path) -> Result<Listing> {
+    fn open(&self, maps: &Path) -> Result<Listing> {
         let _own = Installed::own(&self.place)?;
-        Listing::of_pinned(path)
+        Listing::of(maps)
     }
 
     /// What is counted of the connection `cookie`; of one that has ended since the last look, what was counted at the look before.

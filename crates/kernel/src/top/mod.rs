@@ -3,7 +3,6 @@
 
 mod connection;
 mod decisions;
-mod namespaces;
 mod row;
 
 pub use connection::{Connection, Named, Said, Tally};
@@ -12,13 +11,12 @@ pub use row::{CAUSES, DIFFERENTIATORS};
 use crate::cgroup::Cgroups;
 use crate::object::{said, Loaded, Options};
 use crate::place::Place;
+use crate::sockets::{attach, Sockets};
 use crate::{check, Error, Result};
 use decisions::Decisions;
-use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore as _, MapFlags, RingBuffer, RingBufferBuilder};
 use row::Row;
-use std::collections::HashMap;
-use std::io::Read as _;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,12 +43,13 @@ pub struct Snapshot {
 pub struct Observer {
     // Fields are dropped in this order.
     closed_rows: RingBuffer<'static>,
-    owners: Link,
-    rows: Link,
+    sockets: Sockets,
     _tracepoints: Vec<Link>,
     loaded: Loaded,
     closed: Arc<Mutex<Vec<Row>>>,
     owned_at: Option<Instant>,
+    /// Whether processes held connections in a network namespace that cannot be entered, when they were last looked for.
+    out_of_reach: bool,
     cgroups: Option<Cgroups>,
     cgroup_paths: HashMap<u64, String>,
     decisions: Decisions,
@@ -67,18 +66,14 @@ impl Observer {
     /// is read if they are at `place`.
     pub fn new(place: Place) -> Result<Self> {
         check::loadable()?;
-        let mut loaded = Loaded::new("top", &Options::default())?;
+        let loaded = Loaded::new("top", &Options::default())?;
         let mut tracepoints = Vec::new();
         for name in TRACEPOINTS {
-            tracepoints.push(attach(&mut loaded, name, None)?);
+            tracepoints.push(attach(&loaded, name)?);
         }
-        let find = attach(&mut loaded, "wl_find", None)?;
-        namespaces::in_each(move || run(&find, &mut Vec::new()))?;
-        let owners = attach(&mut loaded, "wl_own", None)?;
-        let map = loaded.object.maps().find(|map| map.name() == "wl_watched").map(|map| map.as_fd().try_clone_to_owned());
-        let map = map.ok_or_else(|| Error::NoObject("wl_watched".to_owned()))?;
-        let map = map.map_err(|source| Error::Io { doing: "keeping a map".to_owned(), source })?;
-        let rows = attach(&mut loaded, "wl_tell", Some(map.as_fd()))?;
+        let mut sockets = Sockets::of(&loaded)?;
+        // From now on they are watched.
+        sockets.of_namespaces()?;
 
         let closed = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&closed);
@@ -95,12 +90,12 @@ impl Observer {
         let cgroups = Cgroups::find().ok();
         Ok(Self {
             closed_rows,
-            owners,
-            rows,
+            sockets,
             _tracepoints: tracepoints,
             loaded,
             closed,
             owned_at: None,
+            out_of_reach: false,
             cgroups,
             cgroup_paths: HashMap::new(),
             decisions: Decisions::of(place),
@@ -114,18 +109,20 @@ impl Observer {
 
     /// All connections as they are now, and those that have ended since the last call.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
-        if self.owned_at.is_none_or(|at| at.elapsed() >= OWNERS_EVERY) {
-            run(&self.owners, &mut Vec::new())?;
+        let mut rows = by_cookie(&self.sockets.of_namespaces()?);
+        if self.out_of_reach || self.owned_at.is_none_or(|at| at.elapsed() >= OWNERS_EVERY) {
+            let found = rows.len();
+            // Their rows tell whose the connections are.
+            rows.extend(by_cookie(&self.sockets.of_files()?));
+            self.out_of_reach = rows.len() > found;
             self.owned_at = Some(Instant::now());
         }
-        let mut octets = Vec::new();
-        run(&self.rows, &mut octets)?;
-        self.drain()?;
+        // Before the ended ones are taken in: one that ends in between is reported by the next snapshot, and was seen by this look.
         self.decisions.look()?;
+        self.drain()?;
         let closed = std::mem::take(&mut *self.closed.lock().unwrap_or_else(PoisonError::into_inner));
-        let rows: HashMap<u64, Row> = Row::all(&octets).map(|row| (row.cookie, row)).collect();
         // One that ended while the rows were read is in both.
-        let ended: std::collections::HashSet<u64> = closed.iter().map(|row| row.cookie).collect();
+        let ended: HashSet<u64> = closed.iter().map(|row| row.cookie).collect();
         Ok(Snapshot {
             connections: rows.values().filter(|row| !ended.contains(&row.cookie)).map(|row| self.see(row)).collect(),
             closed: closed.iter().map(|row| self.see(row)).collect(),
@@ -151,19 +148,6 @@ impl Observer {
     }
 }
 
-/// Attaches the program `name`; an iterator over what a map holds wants that map.
-fn attach(loaded: &mut Loaded, name: &str, map: Option<BorrowedFd<'_>>) -> Result<Link> {
-    let program = loaded.object.progs_mut().find(|program| program.name() == name);
-    let program = program.ok_or_else(|| Error::NoObject(name.to_owned()))?;
-    said(&format!("attaching {name}"), || match map {
-        Some(map) => program.attach_iter(map),
-        None => program.attach(),
-    })
-}
-
-/// Runs an iterator to its end; `into` gets what it writes.
-fn run(link: &Link, into: &mut Vec<u8>) -> Result<()> {
-    let mut iterator = said("beginning to read connections", || Iter::new(link))?;
-    iterator.read_to_end(into).map_err(|source| Error::Io { doing: "reading connections".to_owned(), source })?;
-    Ok(())
+fn by_cookie(octets: &[u8]) -> HashMap<u64, Row> {
+    Row::all(octets).map(|row| (row.cookie, row)).collect()
 }

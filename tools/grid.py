@@ -77,6 +77,8 @@ PACKET = 1500
 BURST = 8
 #: What leaves at once in the simulator, as in Linux.
 PACING_BURST = "1 ms"
+#: What leaves before anything is paced; in Linux ten.
+UNPACED = 0
 #: Packets of a run without end, where sixty round trips do not take more.
 MOST_PACKETS = 150_000
 OBJECT, PAGE_OBJECTS, PAGE_OBJECT = "1 MB", 6, "64 kB"
@@ -127,7 +129,12 @@ class Place:
     def fields(self, kind: str, control: str) -> dict[str, object]:
         """What a scenario has otherwise than the base."""
         buffer = f"{max(6e6, 8 * PACKET * (self.product + self.packets)):.0f} B"
-        tcp = {"receive_buffer": buffer, "send_buffer": buffer, "pacing_burst": PACING_BURST}
+        tcp = {
+            "receive_buffer": buffer,
+            "send_buffer": buffer,
+            "pacing_burst": PACING_BURST,
+            "unpaced_segments": UNPACED,
+        }
         own = {"profile": "linux", "name": "judged", "tcp": tcp, **CONTROLS[control]}
         other = {"profile": "linux", "name": "neighbour", "tcp": tcp, "scheme": "cubic"}
         seconds = self.seconds

@@ -1109,6 +1109,10 @@ class Tcp:
     """
     Undo a reduction that proves unnecessary (RFC 3708, RFC 4015).
     """
+    unpaced_segments: int | None = None
+    """
+    How many data segments a paced sender lets go at first before it paces; 0: none, 10: as Linux.
+    """
     user_timeout: SpanOrNone | None = None
     """
     Give up when data has gone unacknowledged for this long (RFC 9293, 3.9.1); "none" leaves it to `max_retransmissions`.

@@ -158,6 +158,10 @@ config! { $;
     // What a paced sender lets go at once, as the time that it takes at the pacing rate: two segments at least and 44 at most. Zero: each by itself.
     // Linux hands over a millisecond (`sk_pacing_shift`). A sender that tells its receiver of its separations sends each by itself.
     pacing_burst: Duration,
+    /// How many data segments a paced sender lets go at first before it paces; 0: none, 10: as Linux.
+    // How many data segments of a connection a paced sender lets go before it paces, as the window allows; 0: it paces from the first. Linux lets go
+    // ten (`tcp_update_skb_after_send`), so that a short answer need not wait. Not of a sender that tells its receiver of its separations.
+    unpaced_segments: u32,
     /// Nagle's algorithm (RFC 9293, 3.7.4).
     nagle: bool,
     /// Nagle's algorithm waits for small segments only, as in Linux (Minshall's modification).
@@ -397,6 +401,7 @@ impl Config {
             ack_policy: AckPolicy::Delayed(Duration::from_millis(40)),
             quick_acks: 0,
             pacing_burst: Duration::ZERO,
+            unpaced_segments: 0,
             nagle: true,
             nagle_for_small: false,
             granularity: Granularity::Fine(Duration::from_millis(1)),

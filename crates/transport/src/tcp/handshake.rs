@@ -206,7 +206,8 @@ impl Endpoint {
         self.agreed.words = self.agreed.reports && peer_words;
         let tells = self.agreed.reports && self.parts.congestion.wants_separations();
         let models = self.parts.congestion.is_model_based();
-        self.snd.pacer = (tells || models).then(|| Box::new(Pacer::new(tells, self.config.pacing_burst)));
+        let (burst, unpaced) = (self.config.pacing_burst, self.config.unpaced_segments);
+        self.snd.pacer = (tells || models).then(|| Box::new(if tells { Pacer::telling() } else { Pacer::new(burst, unpaced) }));
         self.snd.rates = models.then(Box::default);
         self.rcv.shift_agreed = self.config.window_scaling && options.window_scale.is_some();
         if self.rcv.shift_agreed {

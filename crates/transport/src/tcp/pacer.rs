@@ -14,6 +14,8 @@ pub(super) struct Pacer {
     burst: Duration,
     /// Segments that may still leave at the moment of the latest one.
     rest: u32,
+    /// Segments that may still leave before the first has a turn.
+    unpaced: u32,
     /// Number of the latest transmission.
     number: u8,
     /// When it left.
@@ -29,13 +31,14 @@ const LEAST_BURST: u64 = 2;
 const MOST_BURST: u64 = 44;
 
 impl Pacer {
-    /// A sender's that tells its receiver how its segments leave, each by itself; or does not, and sends what takes `burst` at once.
-    pub fn new(tells: bool, burst: Duration) -> Self {
-        if tells {
-            Self { tells, ..Self::default() }
-        } else {
-            Self { credit: QUANTUM, burst, ..Self::default() }
-        }
+    /// A sender's that tells its receiver how its segments leave: each by itself.
+    pub fn telling() -> Self {
+        Self { tells: true, ..Self::default() }
+    }
+
+    /// One's that lets the first `unpaced` segments go, and then what takes `burst` at once.
+    pub fn new(burst: Duration, unpaced: u32) -> Self {
+        Self { credit: QUANTUM, burst, unpaced, ..Self::default() }
     }
 
     /// From when on the next one may leave, seen from `now`.
@@ -54,7 +57,9 @@ impl Pacer {
         self.number = self.number.wrapping_add(1);
         let (number, trip) =
             (self.number, trip.map_or(0, |trip| (trip.as_nanos() / 100_000).clamp(1, u64::from(u16::MAX)) as u16));
-        let Some(separation) = separation else {
+        let waits = self.unpaced <= 1;
+        self.unpaced = self.unpaced.saturating_sub(1);
+        let Some(separation) = separation.filter(|_| waits) else {
             self.turn = now;
             return Separation { number, micros: 0, kept: before == Some(now), trip };
         };
@@ -104,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_quantum_is_made_good_where_nobody_watches() {
-        let mut pacer = Pacer::new(false, Duration::ZERO);
+        let mut pacer = Pacer::new(Duration::ZERO, 0);
         let step = Some(Duration::from_micros(100));
         pacer.on_sent(us(1000), step, None);
         assert_eq!(pacer.turn(Instant::ZERO), us(1100));
@@ -115,7 +120,7 @@ mod tests {
         }
         pacer.on_sent(us(3100), step, None);
         assert_eq!(pacer.turn(Instant::ZERO), us(3200), "a quantum late is no credit");
-        let mut watched = Pacer::new(true, Duration::ZERO);
+        let mut watched = Pacer::telling();
         watched.on_sent(us(1000), step, None);
         watched.on_sent(us(2000), step, None);
         assert_eq!(watched.turn(Instant::ZERO), us(2100));
@@ -123,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_burst_leaves_at_once_and_the_rate_holds() {
-        let mut pacer = Pacer::new(false, Duration::from_millis(1));
+        let mut pacer = Pacer::new(Duration::from_millis(1), 0);
         // Three of 300 microseconds each take no more than a millisecond.
         let step = Some(Duration::from_micros(300));
         for begun in [1000, 1900, 2800] {
@@ -137,11 +142,24 @@ mod tests {
         pacer.on_sent(us(3700), step, None);
         assert_eq!(pacer.turn(us(3800)), us(4000));
         // Two at least.
-        let mut slow = Pacer::new(false, Duration::from_millis(1));
+        let mut slow = Pacer::new(Duration::from_millis(1), 0);
         slow.on_sent(us(1000), Some(Duration::from_millis(5)), None);
         assert_eq!(slow.turn(us(1000)), us(1000));
         slow.on_sent(us(1000), Some(Duration::from_millis(5)), None);
         assert_eq!(slow.turn(us(1000)), us(10_000), "as long as they take, from the turn on");
+    }
+
+    #[test]
+    fn the_first_segments_need_no_turn() {
+        let mut pacer = Pacer::new(Duration::ZERO, 3);
+        let step = Some(Duration::from_micros(300));
+        for _ in 0..3 {
+            assert_eq!(pacer.turn(us(1000)).max(us(1000)), us(1000));
+            pacer.on_sent(us(1000), step, None);
+        }
+        assert_eq!(pacer.turn(us(1000)), us(1300), "the third has the first turn");
+        pacer.on_sent(us(1300), step, None);
+        assert_eq!(pacer.turn(us(1300)), us(1600));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use support::traffic::{connect, set_control};
 use support::{can_load, job_of_child, private_place, skip, soon, start_child, within};
 use whyloss_kernel::load;
 use whyloss_kernel::place::Place;
+use whyloss_kernel::stat::stat;
 use whyloss_kernel::top::{Connection, Observer, Snapshot, Tally, CAUSES};
 use whyloss_net::emulate::{Options, Stretch};
 use whyloss_net::namespace::{missing_capability, Namespace};
@@ -217,6 +218,30 @@ fn connections_that_were_there_are_found_and_ended_ones_reported_once() {
     assert!(end_of(seen.cookie, &mut observer).closed);
     let after = observer.snapshot().expect("a snapshot");
     assert!(after.connections.iter().chain(&after.closed).all(|other| other.cookie != seen.cookie));
+}
+
+/// The way of a program that makes its sockets in a namespace and keeps nothing else of it.
+#[test]
+fn a_connection_is_seen_whose_namespace_only_its_sockets_lead_to() {
+    let Some(_alone) = alone() else { return };
+    let place = private_place("o2_");
+    load::load(&place, &["wl_auto".to_owned()]).expect("loads");
+    let inside = Namespace::new().expect("a namespace");
+    let ends = connect(&inside, "127.0.0.1:0", "127.0.0.1:0").expect("connects");
+    set_control(&ends.0, "o2_auto").expect("is loaded");
+    drop(inside);
+    let port = ends.0.local_addr().expect("an address").port();
+    let mut observer = Observer::new(place.clone()).expect("an observer");
+    // Processes are looked for every two seconds only; it is in each snapshot all the same.
+    for _ in 0..5 {
+        let seen = find(&observer.snapshot().expect("a snapshot"), |seen| seen.local_port == port);
+        assert!(seen.pid == Some(std::process::id()) && seen.decided.is_some(), "{seen:?}");
+    }
+    let listed = stat(&place).expect("counts").connections;
+    assert_eq!(
+        listed.iter().map(|listed| (listed.local.port(), listed.control.as_str())).collect::<Vec<_>>(),
+        [(port, "o2_auto")]
+    );
 }
 
 #[test]

@@ -38,7 +38,8 @@ impl Hosts {
         hosts[0].ip("route add default via 10.77.8.2")?;
         hosts[1].sysctl("ipv4/ip_forward", "1")?;
         let rules = "table ip t { chain c { type nat hook postrouting priority 100; ip saddr 10.77.8.0/24 masquerade; }; }";
-        let status = hosts[1].run(|| Command::new("nft").arg(rules).stderr(Stdio::null()).status())?;
+        let status = hosts[1].run(|| Command::new("nft").arg(rules).stderr(Stdio::null()).status());
+        let status = status.map_err(|error| io::Error::other(format!("`nft` (package nftables) cannot be started: {error}")))?;
         if !status.success() {
             return Err(io::Error::other("nft cannot translate addresses here"));
         }

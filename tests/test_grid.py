@@ -89,6 +89,18 @@ def test_measuring_the_whole_grid_goes_on_from_the_table(tmp_path: Path, monkeyp
     )
     assert [row["page_median_ms"] for row in again.values()] == [row["page_median_ms"] for row in rows], "and no other"
 
+    def cubic_anew(rate: int) -> str:
+        asked = ["whole_grid", "--measure", "--kind", "one", "--again", "cubic", "--rate", f"{rate}"]
+        monkeypatch.setattr("sys.argv", asked)
+        whole_grid.main()
+        with whole_grid.TABLE.open(encoding="utf-8") as lines:
+            return {row["control"]: row["one_mbps"] for row in csv.DictReader(lines)}["cubic"]
+
+    assert HERE.rate == 10
+    assert cubic_anew(100) == "1", "a path of another rate"
+    assert cubic_anew(10) != "1"
+    monkeypatch.setattr("sys.argv", ["whole_grid", "--measure", "--kind", "one", "--again", "auto"])
+
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 

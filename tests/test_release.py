@@ -105,5 +105,5 @@ def test_setup_installs_for_root_alone_and_not_where_it_was_told_not_to(
     )
     assert called.exists() == asked
     assert ("installing" in done.stderr) == asked
-    # The stand-in installs nothing, so clang is still missing, and that is said. Tests of what is not built need nothing.
+    # The stand-in installs nothing, so clang is still missing, and that is said.
     assert done.stderr.splitlines()[-1] == "setup: the kernel part will be left out; it needs: clang"

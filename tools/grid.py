@@ -381,13 +381,16 @@ class Verdict:
 
 
 def verdicts(cells: dict[Key, Cell], path: Place, ours: str) -> Iterator[Verdict]:
-    """By each target for which there are cells."""
+    """By each target for which there are cells, of the control and of those that it is held against."""
+
+    def measured(kind: str) -> bool:
+        return all((path, kind, control) in cells for control in (ours, "bbr", "cubic"))
 
     def mean(kind: str, control: str, of: Callable[[Cell], list[float]]) -> float:
         return statistics.fmean(of(cells[path, kind, control]))
 
     for kind in ("one", "five"):
-        if (path, kind, ours) not in cells:
+        if not measured(kind):
             continue
         rate, bbr, cubic = (mean(kind, control, lambda cell: cell.goodput) for control in (ours, "bbr", "cubic"))
         bound = 0.98 * cubic
@@ -399,7 +402,7 @@ def verdicts(cells: dict[Key, Cell], path: Place, ours: str) -> Iterator[Verdict
         wait, longest = (mean(kind, control, lambda cell: cell.waiting) for control in (ours, "bbr"))
         bound = max(longest / 2, 5)
         yield Verdict(f"queue, {kind}", wait / bound, 1, wait <= bound)
-    if (path, "beside", ours) in cells:
+    if measured("beside"):
         among = cells[path, "beside", "cubic"].others
         taken, bbr = (lost(cells[path, "beside", control].others, among) for control in (ours, "bbr"))
         # Where BBR itself takes next to nothing, half of it is noise.
@@ -410,7 +413,7 @@ def verdicts(cells: dict[Key, Cell], path: Place, ours: str) -> Iterator[Verdict
         rate = mean("beside", ours, lambda cell: cell.goodput)
         yield Verdict("goodput, beside", rate / bound, 1, rate >= bound)
     for kind in ("object", "page"):
-        if (path, kind, ours) not in cells:
+        if not measured(kind):
             continue
         for name, share in (("median", 0.5), ("p99", 0.99)):
             time, bbr = (percentile(cells[path, kind, control].times, share) for control in (ours, "bbr"))
@@ -474,7 +477,7 @@ class Comparison:
 def comparisons(cells: dict[Key, Cell], ours: str) -> Iterator[Comparison]:
     """What there is to compare for whoever takes it for CUBIC."""
     for path, kind, control in cells:
-        if control != ours:
+        if control != ours or (path, kind, "cubic") not in cells:
             continue
         both = cells[path, kind, ours], cells[path, kind, "cubic"]
         if kind in ("object", "page"):

@@ -31,12 +31,12 @@ impl Namespaces {
         let mut found = BTreeMap::new();
         let mounts = fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
         let named = mounts_of_type(&mounts, "nsfs").filter_map(|path| Some((named(&path)?, path)));
-        let own = "/proc/thread-self/ns/net".into();
         let processes: Vec<_> = entries(Path::new("/proc")).filter(|path| is_number(path)).collect();
         let of_processes = processes.iter().map(|process| process.join("ns/net"));
         let of_threads = processes.iter().flat_map(|process| entries(&process.join("task"))).map(|thread| thread.join("ns/net"));
         let of_descriptors = processes.iter().flat_map(|process| entries(&process.join("fd")));
-        let linked = std::iter::once(own).chain(of_processes).chain(of_threads).chain(of_descriptors);
+        // None by a name that means another in another thread, as /proc/thread-self does.
+        let linked = of_processes.chain(of_threads).chain(of_descriptors);
         for (number, path) in named.chain(linked.filter_map(|path| Some((linked_to(&path)?, path)))) {
             found.entry(number).or_insert(path);
         }
@@ -116,6 +116,23 @@ mod tests {
         let own = linked_to(Path::new("/proc/thread-self/ns/net")).expect("Linux");
         let namespaces = Namespaces::find();
         assert_eq!(namespaces.open(own).expect("is there").metadata().expect("a file").ino(), u64::from(own));
+    }
+
+    #[test]
+    fn work_is_done_in_all_of_them_with_the_own_one_wherever_it_stands() {
+        let visitor = std::thread::spawn(|| {
+            // SAFETY: it changes this thread's namespace, and the thread ends.
+            unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }.ok()?;
+            let here = || linked_to(Path::new("/proc/thread-self/ns/net")).expect("Linux");
+            let mut visited = Vec::new();
+            Namespaces::find().in_each(|| Ok(visited.push(here()))).expect("no work fails");
+            Some((here(), visited))
+        });
+        let Some((own, visited)) = visitor.join().expect("ends") else {
+            return eprintln!("skipped: no right to make a namespace");
+        };
+        let of_process = linked_to(Path::new("/proc/self/ns/net")).expect("Linux");
+        assert!([own, of_process].iter().all(|number| visited.contains(number)), "{visited:?}");
     }
 
     /// The way of a library that keeps a namespace by a descriptor alone.

@@ -125,7 +125,11 @@ mod tests {
             unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }.ok()?;
             let here = || linked_to(Path::new("/proc/thread-self/ns/net")).expect("Linux");
             let mut visited = Vec::new();
-            Namespaces::find().in_each(|| Ok(visited.push(here()))).expect("no work fails");
+            let visit = || {
+                visited.push(here());
+                Ok(())
+            };
+            Namespaces::find().in_each(visit).expect("no work fails");
             Some((here(), visited))
         });
         let Some((own, visited)) = visitor.join().expect("ends") else {

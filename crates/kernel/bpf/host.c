@@ -70,9 +70,9 @@ const size_t wl_host_core_count = sizeof(wl_host_cores) / sizeof(wl_host_cores[0
 
 const size_t wl_host_auto_size = sizeof(struct wl_auto);
 
-void wl_host_auto_init(struct wl_auto *control, u8 limit, u8 after, u32 nxt, u32 total)
+void wl_host_auto_init(struct wl_auto *control, u8 limit, u8 after, u32 nxt, u32 total, u32 first)
 {
-	wl_auto_init(control, limit, after, nxt, total);
+	wl_auto_init(control, limit, after, nxt, total, first);
 }
 
 int wl_host_auto_ack(struct wl_auto *control, struct wl_window *window, const struct wl_ack *ack, const struct wl_news *news)
@@ -96,6 +96,16 @@ void wl_host_auto_excused(struct wl_auto *control, u32 segments)
 int wl_host_auto_is_answering(const struct wl_auto *control, u32 una)
 {
 	return wl_auto_is_answering(control, una);
+}
+
+void wl_host_auto_lost_first(struct wl_auto *control, u32 segments)
+{
+	wl_auto_lost_first(control, segments);
+}
+
+int wl_host_auto_is_beginning(const struct wl_auto *control, u32 una)
+{
+	return wl_auto_is_beginning(control, una);
 }
 
 u32 wl_host_auto_timeout(struct wl_auto *control, const struct wl_loss *loss, u32 nxt)

@@ -117,11 +117,13 @@ extern "C" {
 
     #[link_name = "wl_host_auto_size"]
     static AUTO_SIZE: usize;
-    fn wl_host_auto_init(control: *mut u64, limit: u8, limit_after_timeout: u8, nxt: u32, total: u32);
+    fn wl_host_auto_init(control: *mut u64, limit: u8, limit_after_timeout: u8, nxt: u32, total: u32, first: u32);
     fn wl_host_auto_ack(control: *mut u64, window: *mut Window, ack: *const Ack, news: *const News) -> c_int;
     fn wl_host_auto_lost(control: *mut u64, segments: u32) -> u32;
+    fn wl_host_auto_lost_first(control: *mut u64, segments: u32);
     fn wl_host_auto_excused(control: *mut u64, segments: u32);
     fn wl_host_auto_is_answering(control: *const u64, una: u32) -> c_int;
+    fn wl_host_auto_is_beginning(control: *const u64, una: u32) -> c_int;
     fn wl_host_auto_timeout(control: *mut u64, loss: *const Loss, nxt: u32) -> u32;
     fn wl_host_auto_undo(control: *mut u64, window: *mut Window);
     fn wl_host_rate(delivered: u32, micros: u32) -> u32;
@@ -269,13 +271,14 @@ pub fn rate(delivered: u32, micros: u32) -> u32 {
 pub struct Auto(Box<[u64]>);
 
 impl Auto {
-    /// For a connection whose next octet is `nxt` and that has delivered `total` segments; the limits as in [`Core::new`].
-    pub fn new(limit: u8, limit_after_timeout: u8, nxt: u32, total: u32) -> Self {
+    /// For a connection whose next octet is `nxt`, that has delivered `total` segments, and of which what is below `first` leaves before the first
+    /// acknowledgement; the limits as in [`Core::new`].
+    pub fn new(limit: u8, limit_after_timeout: u8, nxt: u32, total: u32, first: u32) -> Self {
         // SAFETY: a constant of bpf/host.c.
         let size = unsafe { AUTO_SIZE };
         let mut state = vec![0; size.div_ceil(8)].into_boxed_slice();
         // SAFETY: the state is large enough and aligned for everything that it consists of. So below.
-        unsafe { wl_host_auto_init(state.as_mut_ptr(), limit, limit_after_timeout, nxt, total) };
+        unsafe { wl_host_auto_init(state.as_mut_ptr(), limit, limit_after_timeout, nxt, total, first) };
         Self(state)
     }
 
@@ -291,6 +294,12 @@ impl Auto {
         unsafe { wl_host_auto_lost(self.0.as_mut_ptr(), segments) }
     }
 
+    /// Segments were lost of what left before the first acknowledgement.
+    pub fn lost_first(&mut self, segments: u32) {
+        // SAFETY: see `new`.
+        unsafe { wl_host_auto_lost_first(self.0.as_mut_ptr(), segments) }
+    }
+
     /// The receiver has explained the loss of so many segments.
     pub fn excused(&mut self, segments: u32) {
         // SAFETY: see `new`.
@@ -301,6 +310,12 @@ impl Auto {
     pub fn is_answering(&self, una: u32) -> bool {
         // SAFETY: see `new`.
         unsafe { wl_host_auto_is_answering(self.0.as_ptr(), una) != 0 }
+    }
+
+    /// Whether what is lost left at once when the connection began.
+    pub fn is_beginning(&self, una: u32) -> bool {
+        // SAFETY: see `new`.
+        unsafe { wl_host_auto_is_beginning(self.0.as_ptr(), una) != 0 }
     }
 
     /// The timer expired, and nothing speaks for corruption: the threshold.

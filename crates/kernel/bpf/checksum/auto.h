@@ -129,7 +129,7 @@ void BPF_PROG(auto_init, struct sock *sk)
 	if (!state)
 		return;
 	__builtin_memset(state, 0, sizeof(*state));
-	wl_auto_init(&state->control, WL_UNLIMITED, WL_UNLIMITED, tp->snd_nxt, tp->delivered);
+	wl_auto_init(&state->control, WL_UNLIMITED, WL_UNLIMITED, tp->snd_nxt, tp->delivered, tp->snd_nxt + tp->snd_cwnd * tp->mss_cache);
 	state->una = tp->snd_una;
 	state->delivered = tp->delivered;
 	state->last_ack = wl_now(tp);
@@ -223,6 +223,8 @@ static __always_inline void wl_auto_warned(struct sock *sk, struct wl_auto_state
 		state->marked = 1;
 	else if (wl_is_believed(sender) && state->probe && wl_accepted_has(&sender->accepted, state->una, 0))
 		wl_auto_excused(&state->control, 1);
+	else if (wl_auto_is_beginning(&state->control, state->una))
+		wl_auto_lost_first(&state->control, 1);
 	else
 		wl_auto_lost(&state->control, 1, wl_auto_place(&state->control, 1));
 }
@@ -249,10 +251,13 @@ void BPF_PROG(auto_set_state, struct sock *sk, u8 new_state)
 // Losses that this acknowledgement reveals, where nobody explains any, and those whose explanation was waited for.
 static __always_inline void wl_auto_learn(struct wl_auto_state *state, struct wl_sender *sender, const struct tcp_sock *tp, u32 lost, u32 prior)
 {
-	int before = wl_auto_is_answering(&state->control, state->una) && wl_after(state->answered, prior);
+	int answered = wl_auto_is_answering(&state->control, state->una) && wl_after(state->answered, prior);
+	int first = wl_auto_is_beginning(&state->control, state->una), before = answered || first;
 	u32 srtt = tp->srtt_us >> 3, full = lost && !before ? wl_auto_place(&state->control, lost) : 0;
 	struct wl_trial trial = { .tried = state->tried };
 
+	if (first)
+		wl_auto_lost_first(&state->control, lost);
 	if (!wl_is_believed(sender)) {
 		if (!before)
 			wl_auto_lost(&state->control, lost, full);

@@ -56,6 +56,8 @@ struct wl_auto {
 	// that takes more than a round, and losses are remembered for as long as their repair takes.
 	u32 aged;
 	u32 answered; // what is below was lost to the congestion that was answered
+	u32 first; // what is below left before the first acknowledgement
+	u32 first_lost; // segments lost of that which have not been taken from the window yet
 	// Since there was last no queue, or it competed: the window when it began to shorten the queue and the rate once the first cut had had its
 	// effect. 0 before.
 	u32 had;
@@ -76,6 +78,7 @@ struct wl_auto {
 	u8 grown : 1; // the latest round ended with growth
 	u8 careful : 1; // congestion ended growth on a path where corruption is rare: the window grows as CUBIC's
 	u8 owes : 1; // an answer has been given
+	u8 begins : 1; // not all of that has arrived yet
 };
 
 // What an acknowledgement tells beside `struct wl_ack`.
@@ -97,7 +100,8 @@ WL_CORE u32 wl_rate(u32 delivered, u32 micros)
 	return rate < WL_RATE_MOST ? rate : WL_RATE_MOST;
 }
 
-WL_CORE void wl_auto_init(struct wl_auto *control, u8 limit, u8 after, u32 nxt, u32 total)
+// `first`: the sequence number behind what leaves before the first acknowledgement.
+WL_CORE void wl_auto_init(struct wl_auto *control, u8 limit, u8 after, u32 nxt, u32 total, u32 first)
 {
 	*control = (struct wl_auto){ 0 };
 	wl_cubic_init(&control->cubic, limit, after);
@@ -105,6 +109,8 @@ WL_CORE void wl_auto_init(struct wl_auto *control, u8 limit, u8 after, u32 nxt, 
 	control->until = nxt;
 	control->until_delivered = total;
 	control->aged = nxt;
+	control->first = first;
+	control->begins = 1;
 	control->step = WL_AUTO_STEP;
 	control->room = 1;
 }
@@ -369,6 +375,12 @@ WL_CORE u32 wl_auto_place(struct wl_auto *control, u32 segments)
 	return wl_filling_lost(&control->filling, segments, wl_auto_halves(control, 2), control->others);
 }
 
+// Losses of what left before the first acknowledgement.
+WL_CORE void wl_auto_lost_first(struct wl_auto *control, u32 segments)
+{
+	control->first_lost += segments;
+}
+
 // Nobody has explained these losses, of which `full` came while the queue was full.
 WL_CORE void wl_auto_lost(struct wl_auto *control, u32 segments, u32 full)
 {
@@ -386,16 +398,25 @@ WL_CORE int wl_auto_is_answering(const struct wl_auto *control, u32 una)
 	return control->owes && wl_after(control->answered, una);
 }
 
+// Whether what is lost may have left before the first acknowledgement, unpaced: a queue too short for that says nothing of how large a paced window
+// may be.
+WL_CORE int wl_auto_is_beginning(const struct wl_auto *control, u32 una)
+{
+	return control->begins && wl_after(control->first, una);
+}
+
 // An acknowledgement, after the losses that it revealed. Returns whether the window was reduced for congestion.
 WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *window WL_GIVEN, const struct wl_ack *ack WL_GIVEN,
 			 const struct wl_news *news WL_GIVEN)
 {
 	int open = !wl_auto_is_answering(control, ack->una), reduced = 0;
 	struct wl_ack grown = *ack;
+	u32 few;
 
 	if (news->rate && (!news->app_limited || news->rate > wl_auto_rate(control)))
 		wl_auto_see(control, news->rate, ack->now);
 	control->burst = news->burst;
+	control->begins = wl_auto_is_beginning(control, ack->una);
 	wl_filling_ack(&control->filling, ack->now, ack->delay);
 	wl_blame_delivered(&control->blame, ack->delivered);
 	if (open) {
@@ -405,6 +426,12 @@ WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *win
 			wl_auto_reduce(control, window, ack, news);
 			reduced = 1;
 		}
+	}
+	if (control->first_lost) {
+		// Slow start goes on from what arrived.
+		few = wl_min(WL_AUTO_FEW, window->cwnd);
+		window->cwnd = wl_max(window->cwnd - wl_min(control->first_lost, window->cwnd), few);
+		control->first_lost = 0;
 	}
 	// A queue too short to be seen may have overflowed.
 	if (window->cwnd < window->ssthresh && wl_blame_in_a_row(&control->blame, window->cwnd))

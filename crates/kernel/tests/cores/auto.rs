@@ -51,7 +51,7 @@ impl Pair {
         let mut theirs = Window::new(mss, u64::from(cwnd) * u64::from(mss), u64::from(ssthresh) * u64::from(mss));
         let mut engine = Selection::scheme("auto").build(&mut Config::modern()).expect("a scheme").congestion;
         engine.on_established(&mut theirs, &path);
-        let core = Auto::new(2, 1, una as u32, 0);
+        let core = Auto::new(2, 1, una as u32, 0, (una as u32).wrapping_add(cwnd * mss));
         Self { world, engine, theirs, core, ours: cores::Window { cwnd, ssthresh }, path, delivered: 0, undoable: false }
     }
 
@@ -81,7 +81,10 @@ impl Pair {
             self.engine.on_lost(&self.theirs, &lost, &self.path);
         }
         // Nobody tells the core which segments they are.
-        if !self.core.is_answering(self.path.una as u32) {
+        let una = self.path.una as u32;
+        if self.core.is_beginning(una) {
+            self.core.lost_first(segments);
+        } else if !self.core.is_answering(una) {
             self.core.lost(segments);
         }
     }
@@ -210,7 +213,7 @@ fn auto_is_the_engines() {
 #[test]
 fn slow_start_goes_on_through_chance_and_ends_where_half_is_lost() {
     let ends_after = |arrive: u32| {
-        let mut core = Auto::new(2, 1, 0, 0);
+        let mut core = Auto::new(2, 1, 0, 0, 0);
         let mut ack = |lost: u32, arrive: u32| {
             let mut window = cores::Window { cwnd: 200, ssthresh: INFINITE };
             core.lost(lost);

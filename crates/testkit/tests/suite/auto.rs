@@ -64,6 +64,21 @@ fn a_queue_shorter_than_a_burst_does_not_pass_for_congestion_where_packets_are_c
     }
 }
 
+/// Linux paces after ten segments, of which a short queue drops some.
+#[test]
+fn what_a_short_queue_drops_of_the_first_segments_does_not_end_slow_start() {
+    for (mbps, rtt_ms) in [(10, 50), (10, 200), (100, 50), (100, 200)] {
+        let share = |unpaced| {
+            let mut of = bulk("auto", mbps, rtt_ms, 5, 0.0);
+            of.lasts = Duration::from_millis(25 * rtt_ms);
+            of.config.unpaced_segments = unpaced;
+            carried(&of, Effect::Erase).0
+        };
+        let (at_once, paced) = (share(10), share(0));
+        assert!(at_once > 0.9 * paced, "{mbps} Mbit/s, {rtt_ms} ms: {at_once} beside {paced}");
+    }
+}
+
 /// How long a megabyte takes over 100 Mbit/s and 50 ms when the segments with these numbers are lost on the way.
 fn megabyte(lost: &'static [u64]) -> Duration {
     const OCTETS: u64 = 1_000_000;

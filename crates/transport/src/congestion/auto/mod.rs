@@ -138,6 +138,11 @@ pub struct Auto {
     careful: bool,
     /// What is below this position was lost to the congestion that was answered.
     answered: u64,
+    /// What is below this position left before the first acknowledgement, unpaced at some senders: a queue too short for that says nothing of how
+    /// large a paced window may be.
+    first: u64,
+    /// Octets lost of that which have not been taken from the window yet.
+    first_lost: u64,
     /// Since there was last no queue, or it competed.
     had: Option<Had>,
     /// The window at which the queue overflowed on a path where corruption is frequent; 0 if none is known.
@@ -163,6 +168,8 @@ impl Auto {
             grown: false,
             careful: false,
             answered: 0,
+            first: 0,
+            first_lost: 0,
             had: None,
             overflowed: 0,
             rate: 0,
@@ -389,6 +396,7 @@ impl CongestionControl for Auto {
     fn on_established(&mut self, window: &mut Window, path: &Path) {
         self.until = (path.nxt, path.delivered);
         self.aged = path.nxt;
+        self.first = path.nxt + window.cwnd();
         self.set_pace(window, path);
     }
 
@@ -407,6 +415,12 @@ impl CongestionControl for Auto {
         let open = path.una >= self.answered;
         if open && ack.ece || self.losses.congested(open) {
             self.reduce(window, path, ack.ece);
+        }
+        if self.first_lost > 0 {
+            // Slow start goes on from what arrived.
+            let few = FEW * u64::from(window.mss());
+            window.set_cwnd(window.cwnd().saturating_sub(self.first_lost).max(few.min(window.cwnd())));
+            self.first_lost = 0;
         }
         if window.in_slow_start() && self.losses.in_a_row(window.cwnd(), u64::from(window.mss())) {
             // A queue too short to be seen may have overflowed.
@@ -429,7 +443,9 @@ impl CongestionControl for Auto {
     }
 
     fn on_lost(&mut self, window: &Window, lost: &LostSegment, _path: &Path) {
-        if lost.start >= self.answered {
+        if lost.start < self.first {
+            self.first_lost += lost.octets;
+        } else if lost.start >= self.answered {
             let unit = self.segment_time(window.mss());
             let full = self.queue.on_lost(unit, self.others());
             self.losses.on_lost(lost.octets, full);

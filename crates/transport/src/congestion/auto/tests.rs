@@ -4,7 +4,7 @@ use super::losses::Losses;
 use super::queue::{Others, Queue};
 use super::{Auto, Settings};
 use crate::congestion::{CongestionControl as _, Window};
-use crate::path::{Ack, Path, RateSample};
+use crate::path::{Ack, LostSegment, Path, RateSample};
 use crate::segment::Options;
 use crate::time::{Duration, Instant};
 
@@ -164,6 +164,27 @@ fn slow_start_goes_on_through_stray_losses_and_ends_where_many_are_lost_in_a_row
         control.on_ack(&mut window, &Ack { acked: 10_000, delivered: 10_000, ..Ack::new(&path, &options) });
         assert_eq!(control.threshold(&window, &path) > window.cwnd(), goes_on, "{lost} lost at once");
     }
+}
+
+/// Four of ten segments that left at once are lost; then four of those after them.
+#[test]
+fn losses_of_what_left_before_the_first_acknowledgement_do_not_end_slow_start() {
+    let mut control = Auto::new(Settings::default());
+    let mut window = Window::new(1000, 10_000, u64::MAX);
+    let options = Options::default();
+    let mut path = Path { mss: 1000, una: 1, nxt: 1, ..Path::default() };
+    control.on_established(&mut window, &path);
+    path.nxt = 20_001;
+    let mut lose_from = |start: u64| {
+        for n in 0..4 {
+            let lost = LostSegment { start: start + 1000 * n, octets: 1000, ..LostSegment::default() };
+            control.on_lost(&window, &lost, &path);
+        }
+        control.on_ack(&mut window, &Ack { delivered: 1000, ..Ack::new(&path, &options) });
+        (window.in_slow_start(), window.cwnd())
+    };
+    assert_eq!(lose_from(6001), (true, 7000));
+    assert!(!lose_from(11_001).0);
 }
 
 #[test]

@@ -77,8 +77,8 @@ PACKET = 1500
 BURST = 8
 #: What leaves at once in the simulator, as in Linux.
 PACING_BURST = "1 ms"
-#: What leaves before anything is paced; in Linux ten.
-UNPACED = 0
+#: What short transfers let go before they pace, as in Linux. Flows without end pace everything.
+UNPACED = {"object": 10, "page": 10}
 #: Packets of a run without end, where sixty round trips do not take more.
 MOST_PACKETS = 150_000
 OBJECT, PAGE_OBJECTS, PAGE_OBJECT = "1 MB", 6, "64 kB"
@@ -133,7 +133,7 @@ class Place:
             "receive_buffer": buffer,
             "send_buffer": buffer,
             "pacing_burst": PACING_BURST,
-            "unpaced_segments": UNPACED,
+            "unpaced_segments": UNPACED.get(kind, 0),
         }
         own = {"profile": "linux", "name": "judged", "tcp": tcp, **CONTROLS[control]}
         other = {"profile": "linux", "name": "neighbour", "tcp": tcp, "scheme": "cubic"}

@@ -180,9 +180,14 @@ def _first_news(seen: list[wl.Progress]) -> Callable[[wl.Progress], None]:
 def test_ctrl_c_stops_a_single_run_within_a_moment(small: Path) -> None:
     endless = ["--set", "flow[0].size=100 GB", "--set", "scenario.duration=100000 h"]
     process = subprocess.Popen(
-        [WHYLOSS, "run", small, *endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [WHYLOSS, "run", small, *endless],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "WHYLOSS_PROGRESS_S": "0.05"},
     )
-    time.sleep(1.5)
+    assert process.stderr is not None
+    assert process.stderr.readline()  # It runs by now.
     process.send_signal(signal.SIGINT)
     asked = time.monotonic()
     out, err = process.communicate(timeout=30)

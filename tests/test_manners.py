@@ -388,6 +388,34 @@ def test_ctrl_c_ends_a_command_within_a_moment(tmp_path: Path, small: Path, word
     assert not (tmp_path / "path.toml").exists()
 
 
+def test_one_ctrl_c_interrupts_once() -> None:
+    """While polars works it would interrupt twice: the second time whoever tells what is known by then."""
+    program = """
+import os, signal, threading
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Whoever runs the tests may ignore Ctrl-C.
+import polars as pl
+from whyloss.cli import app
+
+app.interrupt_once()
+table = pl.DataFrame({"a": range(200_000)}).lazy()
+
+def told():
+    pass
+
+for _ in range(12):
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        while True:
+            table.group_by(b=pl.col("a") % 7).agg(pl.col("a").sort().mean()).collect()
+    except KeyboardInterrupt:
+        told()
+print("once each")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "once each\n"), done.stderr
+
+
 def test_no_step_of_a_long_bootstrap_makes_ctrl_c_wait() -> None:
     """Between two steps the interpreter hears signals; the draws do not depend on the steps."""
     clusters, steps = 30, 0

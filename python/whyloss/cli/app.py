@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -110,7 +111,19 @@ def main() -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the terminal's encoding does not know shall not end the command.
         sys.stdout.reconfigure(errors=SPELT)
+    interrupt_once()
     sys.exit(_run())
+
+
+def interrupt_once() -> None:
+    """Makes one Ctrl-C one ``KeyboardInterrupt``.
+
+    polars brings a handler of its own when it is imported, beside Python's. Each raises one, and the second comes while
+    the first is answered: what is known by then is not told.
+    """
+    own = signal.getsignal(signal.SIGINT)
+    if own is not None:
+        signal.signal(signal.SIGINT, own)
 
 
 def _run() -> int:

@@ -114,13 +114,8 @@ lint: | .ready ## Formatters in checking mode and linters; warnings are errors
 	@! command -v cargo-machete >/dev/null || $(CARGO) machete
 	@tools/left-out lint
 
-# Cargo unpacks what it packaged as if it came from a registry, and takes what lies there of an earlier run for the same.
-UNPACKED := $(foreach crate,$(PUBLISHED),$(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/-*/$(crate)-*)
-
-package: ## Build the crates that outsiders use as they would be published, and their documentation
-	rm -rf $(UNPACKED)
-	$(CARGO) package --locked --allow-dirty $(foreach crate,$(PUBLISHED),--package $(crate))
-	rm -rf $(UNPACKED)
+package: ## Check the crates that outsiders use as they would be published, and build their documentation
+	CARGO='$(CARGO)' tools/packaged $(PUBLISHED)
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps $(foreach crate,$(PUBLISHED),--package $(crate))
 
 audit: ## Known faults in what we depend on, and changes that break users since the last release; needs cargo-deny and cargo-semver-checks

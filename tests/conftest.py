@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 WHYLOSS = Path(sys.executable).parent / "whyloss"
+
+# A shell starts what it runs in the background with Ctrl-C ignored, and what the tests start would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,6 @@ def test_ctrl_c_tells_what_is_known_and_the_same_command_goes_on(whyloss: Call, 
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "COLUMNS": "160"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     until = time.monotonic() + 40
     while time.monotonic() < until and kept() == first:

@@ -371,7 +371,6 @@ def test_ctrl_c_ends_a_command_within_a_moment(tmp_path: Path, small: Path, word
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "WHYLOSS_PROGRESS_S": "0.05"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     with process:
         assert process.stderr is not None
@@ -393,7 +392,6 @@ def test_one_ctrl_c_interrupts_once() -> None:
     program = """
 import os, signal, threading
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # Whoever runs the tests may ignore Ctrl-C.
 import polars as pl
 from whyloss.cli import app
 

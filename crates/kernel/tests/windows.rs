@@ -20,7 +20,8 @@ struct Bench {
     flaws: RefCell<Vec<String>>,
 }
 
-/// How often a test may fail: ten transfers at once on two processors are jostled in one run of ten, what the controls do wrong they do in each.
+/// In how many runs in a row a test has to fail. Of ten transfers at once on two processors one was jostled in two of ten runs; what a control does
+/// wrong it does in each.
 const ATTEMPTS: usize = 3;
 
 /// Does a test with controls of its own, again where it fails. Where this machine was too busy for a link to be what was asked for, and the last

@@ -14,12 +14,15 @@ use std::time::{Duration, Instant};
 /// How long what was found is good for; and as many times as long as it took to find, so that a machine of many descriptors is not busy with it.
 const GOOD_FOR: Duration = Duration::from_secs(2);
 const GOOD_FOR_TIMES: u32 = 50;
+/// What leads to a namespace may be gone when it is needed: a descriptor is closed, a thread goes on to the next namespace, as ours does. So many
+/// ways are remembered for each.
+const WAYS: usize = 8;
 
 /// The network namespaces that have a name, that a thread is in, or that a descriptor of a process leads to.
 #[derive(Debug)]
 pub(crate) struct Namespaces {
-    /// By number, what leads to it.
-    found: BTreeMap<u32, PathBuf>,
+    /// By number, what leads to it: what lasts comes first.
+    found: BTreeMap<u32, Vec<PathBuf>>,
     at: Instant,
     took: Duration,
 }
@@ -28,7 +31,7 @@ impl Namespaces {
     /// Looks for them.
     pub fn find() -> Self {
         let at = Instant::now();
-        let mut found = BTreeMap::new();
+        let mut found: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
         let mounts = fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
         let named = mounts_of_type(&mounts, "nsfs").filter_map(|path| Some((named(&path)?, path)));
         let processes: Vec<_> = entries(Path::new("/proc")).filter(|path| is_number(path)).collect();
@@ -36,9 +39,12 @@ impl Namespaces {
         let of_threads = processes.iter().flat_map(|process| entries(&process.join("task"))).map(|thread| thread.join("ns/net"));
         let of_descriptors = processes.iter().flat_map(|process| entries(&process.join("fd")));
         // None by a name that means another in another thread, as /proc/thread-self does.
-        let linked = of_processes.chain(of_threads).chain(of_descriptors);
+        let linked = of_processes.chain(of_descriptors).chain(of_threads);
         for (number, path) in named.chain(linked.filter_map(|path| Some((linked_to(&path)?, path)))) {
-            found.entry(number).or_insert(path);
+            let ways = found.entry(number).or_default();
+            if ways.len() < WAYS {
+                ways.push(path);
+            }
         }
         Self { found, at, took: at.elapsed() }
     }
@@ -46,7 +52,8 @@ impl Namespaces {
     /// Looks for them again, if that was long ago or one has gone.
     fn refresh(&mut self) {
         let age = self.at.elapsed();
-        let has_gone = || self.found.iter().any(|(number, path)| number_of(path) != Some(*number));
+        let leads_to = |number: u32| move |path: &PathBuf| number_of(path) == Some(number);
+        let has_gone = || self.found.iter().any(|(number, ways)| !ways.iter().any(leads_to(*number)));
         if age >= GOOD_FOR_TIMES * self.took && (age >= GOOD_FOR || has_gone()) {
             *self = Self::find();
         }
@@ -72,9 +79,9 @@ impl Namespaces {
 
     /// The one of the number, if it is still there.
     pub fn open(&self, number: u32) -> Option<File> {
-        let file = File::open(self.found.get(&number)?).ok()?;
         // The number of a process may be another's now.
-        (file.metadata().ok()?.ino() == u64::from(number)).then_some(file)
+        let is_it = |file: &File| file.metadata().is_ok_and(|metadata| metadata.ino() == u64::from(number));
+        self.found.get(&number)?.iter().filter_map(|path| File::open(path).ok()).find(is_it)
     }
 }
 
@@ -137,6 +144,27 @@ mod tests {
         };
         let of_process = linked_to(Path::new("/proc/self/ns/net")).expect("Linux");
         assert!([own, of_process].iter().all(|number| visited.contains(number)), "{visited:?}");
+    }
+
+    /// A thread that is in one when they are looked for may have gone on to the next before it is needed.
+    #[test]
+    fn one_that_a_thread_has_left_is_found_by_what_else_leads_there() {
+        let (to_test, from_thread) = channel();
+        let (leave, left) = channel::<()>();
+        let visitor = std::thread::spawn(move || {
+            // SAFETY: it changes this thread's namespace, and the thread ends.
+            let entered = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) };
+            let _ = to_test.send(entered.ok().and_then(|()| File::open("/proc/thread-self/ns/net").ok()));
+            let _ = left.recv();
+        });
+        let Some(file) = from_thread.recv().expect("an answer") else {
+            return eprintln!("skipped: no right to make a namespace");
+        };
+        let number = u32::try_from(file.metadata().expect("a file").ino()).expect("of 32 bits");
+        let namespaces = Namespaces::find();
+        drop(leave);
+        visitor.join().expect("ends");
+        assert!(namespaces.open(number).is_some());
     }
 
     /// The way of a library that keeps a namespace by a descriptor alone.

@@ -19,7 +19,10 @@
 #define WL_AUTO_LOOK 128
 // It competes, too, when shortening the queue has left it less than so many quarters of the rate that it had: others have taken the rest.
 #define WL_AUTO_LEFT 3
-// The same after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
+// Where others are seen the window grows by a half at a time, for as long as the rate gains so many fifths of what the window gained. Of a link that
+// others fill, the rate gains one less the share that it has then: it stops at two fifths.
+#define WL_AUTO_FOLLOWS 3
+// As WL_AUTO_LOOK, after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
 #define WL_AUTO_LOOK_AFTER_LOSS 16
 #define WL_AUTO_CALM 8
 // Sixteenths of the window that every other round adds while there is no queue, at first and at most: each time they double. The round between shows
@@ -62,6 +65,9 @@ struct wl_auto {
 	// effect. 0 before.
 	u32 had;
 	u32 had_rate;
+	// The window and the delay as they were before it grew beside others. No window: it does not.
+	u32 probe;
+	u32 probe_delay;
 	u32 overflowed; // the window at which the queue overflowed on a path where corruption is frequent; 0 if none is known
 	u32 saved; // the window before a reduction, should it prove wrong
 	u32 more_than; // a least delay above this says that the latest cut did little
@@ -78,6 +84,7 @@ struct wl_auto {
 	u8 grown : 1; // the latest round ended with growth
 	u8 careful : 1; // congestion ended growth on a path where corruption is rare: the window grows as CUBIC's
 	u8 owes : 1; // an answer has been given
+	u8 probed : 1; // a round has passed since the window grew beside others, so that the next shows what came of it
 	u8 begins : 1; // not all of that has arrived yet
 };
 
@@ -213,6 +220,9 @@ WL_CORE void wl_auto_shorten(struct wl_auto *control, struct wl_window *window, 
 	if (!control->had)
 		control->had = cwnd;
 	if (pressed >= WL_AUTO_PRESSED) {
+		control->probe = cwnd;
+		control->probe_delay = least;
+		control->probed = 0;
 		// Back to what it had, by slow start.
 		window->ssthresh = wl_threshold(wl_max(control->had, cwnd));
 		wl_auto_compete(control, WL_SEEN, WL_AUTO_LOOK);
@@ -321,6 +331,37 @@ WL_CORE void wl_auto_age(struct wl_auto *control, u32 nxt)
 	control->quiet++;
 }
 
+// Where others had the queue before slow start knew the path, what it had is little. So the window goes beyond that, as long as the rate follows.
+WL_CORE void wl_auto_grow_beside_others(struct wl_auto *control, struct wl_window *window, u32 delay)
+{
+	u32 cwnd = window->cwnd, before = control->probe, climbing = cwnd < window->ssthresh;
+	u64 gained, asked;
+
+	if (!before || !control->others || wl_blame_is_corruption(&control->blame)) {
+		control->probe = 0;
+		return;
+	}
+	if (climbing || !control->probed) {
+		control->probed = !climbing;
+		return;
+	}
+	// The rate is the window over the delay.
+	gained = (u64)cwnd * control->probe_delay * 5;
+	asked = ((u64)cwnd * WL_AUTO_FOLLOWS + (u64)before * (5 - WL_AUTO_FOLLOWS)) * delay;
+	// In a window of few segments there is no step that would tell.
+	if (cwnd <= before || gained < asked) {
+		control->probe = 0;
+		return;
+	}
+	control->probe = cwnd;
+	control->probe_delay = delay;
+	control->probed = 0;
+	control->fraction = 0;
+	window->cwnd = cwnd + cwnd / 2;
+	window->ssthresh = wl_threshold(window->cwnd);
+	wl_cubic_timeout(&control->cubic);
+}
+
 // Returns whether the window changed.
 WL_STAGE int wl_auto_end_round(struct wl_auto *control WL_GIVEN, struct wl_window *window WL_GIVEN, const struct wl_ack *ack WL_GIVEN)
 {
@@ -328,12 +369,11 @@ WL_STAGE int wl_auto_end_round(struct wl_auto *control WL_GIVEN, struct wl_windo
 
 	if (!least || !base)
 		return 0;
-	if (!control->others) {
+	if (!control->others)
 		wl_auto_steer(control, window, least, ack->limited);
-		return window->cwnd != cwnd;
-	}
-	if (!control->left || (control->quiet >= WL_AUTO_CALM && least < wl_auto_base(control) + wl_auto_target(control) / 4))
+	else if (!control->left || (control->quiet >= WL_AUTO_CALM && least < wl_auto_base(control) + wl_auto_target(control) / 4))
 		wl_auto_alone(control);
+	wl_auto_grow_beside_others(control, window, least);
 	return window->cwnd != cwnd;
 }
 
@@ -361,6 +401,7 @@ WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, c
 	control->step = WL_AUTO_STEP;
 	control->overflowed = holds && !climbing ? control->saved : 0;
 	control->fraction = 0;
+	control->probe = 0;
 	if (climbing || holds)
 		return;
 	if (control->others)
@@ -470,6 +511,7 @@ WL_CORE void wl_auto_timeout(struct wl_auto *control, u32 nxt)
 	control->answered = nxt;
 	control->owes = 1;
 	control->fraction = 0;
+	control->probe = 0;
 	wl_blame_answered(&control->blame);
 	wl_filling_timeout(&control->filling);
 	wl_cubic_timeout(&control->cubic);

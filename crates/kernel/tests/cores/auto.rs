@@ -209,6 +209,70 @@ fn auto_is_the_engines() {
     assert!(seen.reduced > 1000 && seen.marks > 100, "one-sided: {seen:?}");
 }
 
+/// A path of 50 ms that carries a segment a millisecond, on which others have so many segments under way in each round. Both windows after each, in
+/// segments; the delay is that of ours.
+fn rounds_beside(others: impl IntoIterator<Item = u32>) -> Vec<(f64, u32)> {
+    const MSS: u64 = 1000;
+    let mut path = Path::default();
+    (path.mss, path.una, path.nxt) = (MSS as u32, 1 << 40, (1 << 40) + 10 * MSS);
+    let mut theirs = Window::new(MSS as u32, 10 * MSS, u64::from(INFINITE) * MSS);
+    let mut engine = Selection::scheme("auto").build(&mut Config::modern()).expect("a scheme").congestion;
+    engine.on_established(&mut theirs, &path);
+    let mut core = Auto::new(2, 1, path.una as u32, 0, path.nxt as u32);
+    let mut ours = cores::Window { cwnd: 10, ssthresh: INFINITE };
+    let options = Options::default();
+    let mut round = |others: u32| {
+        let delay = 1000 * (ours.cwnd + others).max(50);
+        let (end, rate, prior_delivered) = (path.nxt, cores::rate(ours.cwnd, delay), path.delivered);
+        let mut sample = RateSample::default();
+        (sample.rate, sample.prior_delivered) = (u64::from(ours.cwnd) * MSS * 1_000_000 / u64::from(delay), prior_delivered);
+        path.now += micros(u64::from(delay));
+        path.srtt = Some(micros(u64::from(delay)));
+        while path.una < end {
+            path.una += MSS;
+            path.delivered += MSS;
+            path.flight = theirs.cwnd();
+            path.nxt = path.nxt.max(path.una + u64::from(ours.cwnd) * MSS);
+            let mut ack = Ack::new(&path, &options);
+            (ack.acked, ack.delivered, ack.delay) = (MSS, MSS, Some(micros(u64::from(delay))));
+            (ack.window_limited, ack.sample) = (true, Some(&sample));
+            let told = cores::Ack {
+                now: (path.now.as_nanos() / 1000) as u32,
+                una: path.una as u32,
+                nxt: path.nxt as u32,
+                cwnd: ours.cwnd,
+                acked: 1,
+                delivered: 1,
+                delay: delay as i32,
+                srtt: delay,
+                limited: 1,
+                ..cores::Ack::default()
+            };
+            let (total, prior) = ((path.delivered / MSS) as u32, (prior_delivered / MSS) as u32);
+            let news = cores::News { rate, total, prior, flight: ours.cwnd, burst: 1, ..cores::News::default() };
+            engine.on_ack(&mut theirs, &ack);
+            core.ack(&mut ours, &told, &news);
+        }
+        (theirs.segments(), ours.cwnd)
+    };
+    others.into_iter().map(&mut round).collect()
+}
+
+/// Random delays seldom tell of others for long. What rounding leaves at the end of slow start grows with the windows.
+#[test]
+fn beside_others_auto_grows_as_the_engines() {
+    for others in [60, 100, 200] {
+        for first in [1, 2, 3, 20] {
+            let windows = rounds_beside((0..40).map(|round| if round < first { 0 } else { others }));
+            let apart = |&(theirs, ours): &(f64, u32)| (theirs - f64::from(ours)).abs() > (theirs / 5.0).max(2.0);
+            assert!(!windows.iter().any(apart), "{others} after {first} rounds: {windows:?}");
+            let share = |ours: u32| f64::from(ours) / f64::from(ours + others);
+            let least = windows[first..].iter().map(|&(_, ours)| share(ours)).fold(1.0, f64::min);
+            assert!(first == 20 || least < 0.2 && share(windows[39].1) > 0.4, "{others} after {first} rounds: {windows:?}");
+        }
+    }
+}
+
 /// In a window of 200 segments one in ten lost is chance. Of every second one lost 25 beyond a quarter of what arrives are not: that is 34 of each.
 #[test]
 fn slow_start_goes_on_through_chance_and_ends_where_half_is_lost() {

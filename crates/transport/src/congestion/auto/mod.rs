@@ -23,7 +23,8 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
         idea: "Delay tells how much of the window waits, so the window needs no loss to stop growing. A loss is a sign of congestion if it comes when the \
                queue is as long as it ever gets, and a sign of corruption if it comes at any other time.",
         formula: "alone: W = W (base + target) / least delay of the round, target = clamp(base / 8, 0.5 ms, 4 ms), or 1.5 segments, and no less than 4 segments; a loss is congestion if the \
-                  delay around it is above (mean + max) / 2 of 16 rounds, and above the mean where others keep the queue; then W = 0.7 W, and no less than rate x base where corruption is more frequent",
+                  delay around it is above (mean + max) / 2 of 16 rounds, and above the mean where others keep the queue; then W = 0.7 W, and no less than rate x base where corruption is more frequent; \
+                  where others are seen W grows by a half at a time, as long as the rate gains 0.6 of what W gains",
         threshold: "",
         fails: "Where the queue holds a segment or two, delay says nothing: most losses then pass for corruption until a fifth of what is sent is lost.",
         errata: "",
@@ -60,7 +61,11 @@ const PRESSED: u32 = 3;
 const LOOK: u32 = 128;
 /// It competes, too, when shortening the queue has left it less than this part of the rate that it had: others have taken the rest.
 const LEFT: f64 = 0.75;
-/// The same after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
+/// Where others are seen the window grows by the first part at a time, for as long as the rate gains the second of what the window gained. Of a link
+/// that others fill, the rate gains one less the share that it has then: it stops at two fifths.
+const PROBE: f64 = 0.5;
+const FOLLOWS: f64 = 0.6;
+/// As [`LOOK`], after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
 const LOOK_AFTER_LOSS: u32 = 16;
 const CALM: u32 = 8;
 /// The part of the window that every other round adds while there is no queue, at first and at most: each time it doubles. The round between shows what
@@ -97,6 +102,15 @@ struct Had {
     window: u64,
     /// Octets a second, once the first cut has had its effect.
     rate: Option<u64>,
+}
+
+/// The window and the delay as they were before it grew beside others.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    window: u64,
+    delay: Duration,
+    /// A round has passed since, so that the next shows what came of it.
+    settled: bool,
 }
 
 /// The window was cut to shorten the queue.
@@ -145,6 +159,8 @@ pub struct Auto {
     first_lost: u64,
     /// Since there was last no queue, or it competed.
     had: Option<Had>,
+    /// It grows beside others for as long as the rate follows.
+    probe: Option<Probe>,
     /// The window at which the queue overflowed on a path where corruption is frequent; 0 if none is known.
     overflowed: u64,
     rate: u64,
@@ -171,6 +187,7 @@ impl Auto {
             first: 0,
             first_lost: 0,
             had: None,
+            probe: None,
             overflowed: 0,
             rate: 0,
             saved: 0,
@@ -232,7 +249,7 @@ impl Auto {
     /// With this delay in the queue the window may grow.
     fn has_room(&self, window: &Window, waiting: Duration, base: Duration) -> bool {
         let mss = window.mss();
-        let whole = window.cwnd() - window.cwnd() % u64::from(mss);
+        let whole = whole_segments(window);
         let segment = self.segment_time(mss);
         let fills = whole as f64 >= self.fastest.extent().max() as f64 * (base + segment).as_secs_f64();
         let pair = !fills && waiting < segment.mul_f64(PAIR);
@@ -286,6 +303,7 @@ impl Auto {
         let had = *self.had.get_or_insert(Had { window: window.cwnd(), rate: None });
         if pressed >= PRESSED {
             (self.mode, self.had) = (Mode::Competing { others: Others::Seen, left: LOOK, quiet: 0 }, None);
+            self.probe = Some(Probe { window: whole_segments(window), delay: least, settled: false });
             // Back to what it had, by slow start.
             window.set_ssthresh(had.window.max(window.cwnd()));
             return;
@@ -326,6 +344,28 @@ impl Auto {
                 }
             }
         }
+        self.grow_beside_others(window, least, ack.path);
+    }
+
+    /// Where others had the queue before slow start knew the path, what it had is little. So the window goes beyond that, as long as the rate follows.
+    fn grow_beside_others(&mut self, window: &mut Window, delay: Duration, path: &Path) {
+        let Some(before) = self.probe.take().filter(|_| self.competes() && !self.losses.corruption_prevails()) else { return };
+        if window.in_slow_start() || !before.settled {
+            self.probe = Some(Probe { settled: !window.in_slow_start(), ..before });
+            return;
+        }
+        let whole = whole_segments(window);
+        let gain = whole as f64 / before.window as f64;
+        let rate = gain * before.delay.as_secs_f64() / delay.as_secs_f64();
+        // In a window of few segments there is no step that would tell.
+        if whole <= before.window || rate - 1.0 < (gain - 1.0) * FOLLOWS {
+            return;
+        }
+        self.probe = Some(Probe { window: whole, delay, settled: false });
+        window.set_cwnd((whole as f64 * (1.0 + PROBE)) as u64);
+        window.set_cwnd(whole_segments(window));
+        window.set_ssthresh(window.cwnd());
+        self.cubic.on_timeout(window, path);
     }
 
     /// What is remembered was for a round trip longer.
@@ -366,6 +406,7 @@ impl Auto {
         window.set_ssthresh(target);
         window.set_cwnd(target);
         self.losses.answered();
+        self.probe = None;
         (self.careful, self.step) = (!holds, STEP);
         self.overflowed = if holds && !climbing { self.saved } else { 0 };
         if !climbing && !holds {
@@ -382,6 +423,10 @@ impl Auto {
         let trip = path.srtt.unwrap_or(Duration::from_millis(1)).max(Duration::from_micros(1));
         self.rate = (window.cwnd() as f64 * gain / trip.as_secs_f64()) as u64;
     }
+}
+
+fn whole_segments(window: &Window) -> u64 {
+    window.cwnd() - window.cwnd() % u64::from(window.mss())
 }
 
 impl CongestionControl for Auto {
@@ -475,6 +520,7 @@ impl CongestionControl for Auto {
         self.cubic.on_timeout(window, path);
         self.answered = path.nxt;
         self.losses.answered();
+        self.probe = None;
         self.queue.on_timeout();
         self.set_pace(window, path);
     }

@@ -334,3 +334,100 @@ fn the_window_grows_while_a_hole_is_repaired() {
     }
     assert!(window.cwnd() > 100 * MSS, "{}", window.cwnd());
 }
+
+/// A path of 50 ms that carries a segment a millisecond, and whose queue has no end.
+struct Shared {
+    control: Auto,
+    window: Window,
+    path: Path,
+}
+
+impl Shared {
+    const MSS: u64 = 1000;
+
+    fn new() -> Self {
+        let window = Window::new(Self::MSS as u32, 10 * Self::MSS, u64::MAX);
+        let path = Path { mss: Self::MSS as u32, una: 1, nxt: 1 + 10 * Self::MSS, ..Path::default() };
+        let mut shared = Self { control: Auto::new(Settings::default()), window, path };
+        shared.control.on_established(&mut shared.window, &shared.path);
+        shared
+    }
+
+    fn segments(&self) -> u64 {
+        self.window.cwnd() / Self::MSS
+    }
+
+    /// A round, while others have so many segments under way.
+    fn round(&mut self, others: u64) {
+        let options = Options::default();
+        let delay = Duration::from_millis((self.segments() + others).max(50));
+        let rate = (self.window.cwnd() as f64 / delay.as_secs_f64()) as u64;
+        let Self { control, window, path } = self;
+        path.now += delay;
+        path.srtt = Some(delay);
+        let (end, prior_delivered) = (path.nxt, path.delivered);
+        while path.una < end {
+            path.una += Self::MSS;
+            path.delivered += Self::MSS;
+            path.flight = window.cwnd();
+            path.nxt = path.nxt.max(path.una + window.cwnd());
+            let sample = RateSample { rate, prior_delivered, ..RateSample::default() };
+            let (delay, sample) = (Some(delay), Some(&sample));
+            let ack =
+                Ack { acked: Self::MSS, delivered: Self::MSS, delay, sample, window_limited: true, ..Ack::new(path, &options) };
+            control.on_ack(window, &ack);
+        }
+    }
+
+    /// They do not give way. Rounds until that is seen.
+    fn meet(&mut self, others: u64) {
+        let rounds = (0..20).find(|_| {
+            self.round(others);
+            self.control.competes()
+        });
+        assert!(rounds.is_some(), "{others} are not seen");
+    }
+}
+
+#[test]
+fn where_others_had_the_queue_first_the_window_grows_as_long_as_the_rate_follows() {
+    for others in [100, 200, 400] {
+        let mut path = Shared::new();
+        path.round(0);
+        // Their queue ends slow start.
+        path.round(others);
+        let had = path.segments();
+        path.meet(others);
+        (0..20).for_each(|_| path.round(others));
+        // It stops at the first step beyond two fifths of the link.
+        let share = path.segments() as f64 / (path.segments() + others) as f64;
+        assert!(had < others / 4 && (0.4..0.55).contains(&share), "{others}: {had}, {share}");
+    }
+}
+
+#[test]
+fn where_it_had_the_path_first_the_window_goes_back_to_what_it_was() {
+    let mut path = Shared::new();
+    (0..20).for_each(|_| path.round(0));
+    let had = path.segments();
+    assert!((45..60).contains(&had), "{had}");
+    path.meet(60);
+    (0..6).for_each(|_| path.round(60));
+    // CUBIC's growth, and no step of a half.
+    assert!((had..had * 4 / 3).contains(&path.segments()), "{had}, {}", path.segments());
+}
+
+#[test]
+fn where_corruption_prevails_it_grows_no_further_than_it_had() {
+    let mut path = Shared::new();
+    path.round(0);
+    path.round(200);
+    let had = path.segments();
+    path.meet(200);
+    for _ in 0..6 {
+        path.control.on_excused(2 * Shared::MSS);
+        path.round(200);
+    }
+    // CUBIC's growth.
+    assert!(path.segments() < had + 10, "{had}, {}", path.segments());
+}

@@ -65,7 +65,7 @@ struct wl_auto {
 	// effect. 0 before.
 	u32 had;
 	u32 had_rate;
-	// The window and the delay as they were before it grew beside others. No window: it does not.
+	// The window and the delay as they were before it grew beside others. No window: it does not grow so; no delay: it has yet to.
 	u32 probe;
 	u32 probe_delay;
 	u32 overflowed; // the window at which the queue overflowed on a path where corruption is frequent; 0 if none is known
@@ -331,25 +331,31 @@ WL_CORE void wl_auto_age(struct wl_auto *control, u32 nxt)
 	control->quiet++;
 }
 
-// Where others had the queue before slow start knew the path, what it had is little. So the window goes beyond that, as long as the rate follows.
-WL_CORE void wl_auto_grow_beside_others(struct wl_auto *control, struct wl_window *window, u32 delay)
+// Whether what was answered is not repaired yet.
+WL_CORE int wl_auto_is_answering(const struct wl_auto *control, u32 una)
 {
-	u32 cwnd = window->cwnd, before = control->probe, climbing = cwnd < window->ssthresh;
+	return control->owes && wl_after(control->answered, una);
+}
+
+// Where others had the queue before slow start knew the path, what it had is little. So the window goes beyond that, as long as the rate follows.
+WL_CORE void wl_auto_grow_beside_others(struct wl_auto *control, struct wl_window *window, u32 delay, u32 una)
+{
+	u32 cwnd = window->cwnd, before = control->probe, waits = cwnd < window->ssthresh || wl_auto_is_answering(control, una);
 	u64 gained, asked;
 
 	if (!before || !control->others || wl_blame_is_corruption(&control->blame)) {
 		control->probe = 0;
 		return;
 	}
-	if (climbing || !control->probed) {
-		control->probed = !climbing;
+	if (waits || !control->probed) {
+		control->probed = !waits;
 		return;
 	}
 	// The rate is the window over the delay.
 	gained = (u64)cwnd * control->probe_delay * 5;
 	asked = ((u64)cwnd * WL_AUTO_FOLLOWS + (u64)before * (5 - WL_AUTO_FOLLOWS)) * delay;
 	// In a window of few segments there is no step that would tell.
-	if (cwnd <= before || gained < asked) {
+	if (control->probe_delay && (cwnd <= before || gained < asked)) {
 		control->probe = 0;
 		return;
 	}
@@ -373,7 +379,7 @@ WL_STAGE int wl_auto_end_round(struct wl_auto *control WL_GIVEN, struct wl_windo
 		wl_auto_steer(control, window, least, ack->limited);
 	else if (!control->left || (control->quiet >= WL_AUTO_CALM && least < wl_auto_base(control) + wl_auto_target(control) / 4))
 		wl_auto_alone(control);
-	wl_auto_grow_beside_others(control, window, least);
+	wl_auto_grow_beside_others(control, window, least, ack->una);
 	return window->cwnd != cwnd;
 }
 
@@ -401,7 +407,10 @@ WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, c
 	control->step = WL_AUTO_STEP;
 	control->overflowed = holds && !climbing ? control->saved : 0;
 	control->fraction = 0;
-	control->probe = 0;
+	// On its way back to what it had: the queue that overflows is still others', and what it has now is even less.
+	if (!climbing || control->others != WL_SEEN || target < 2 * WL_AUTO_FEW)
+		control->probe = 0;
+	control->probe_delay = 0;
 	if (climbing || holds)
 		return;
 	if (control->others)
@@ -431,12 +440,6 @@ WL_CORE void wl_auto_lost(struct wl_auto *control, u32 segments, u32 full)
 WL_CORE void wl_auto_excused(struct wl_auto *control, u32 segments)
 {
 	wl_blame_excused(&control->blame, segments);
-}
-
-// Whether what was answered is not repaired yet.
-WL_CORE int wl_auto_is_answering(const struct wl_auto *control, u32 una)
-{
-	return control->owes && wl_after(control->answered, una);
 }
 
 // Whether what is lost may have left before the first acknowledgement, unpaced: a queue too short for that says nothing of how large a paced window

@@ -104,11 +104,11 @@ struct Had {
     rate: Option<u64>,
 }
 
-/// The window and the delay as they were before it grew beside others.
+/// The window and the delay as they were before it grew beside others. No delay: it has yet to grow.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     window: u64,
-    delay: Duration,
+    delay: Option<Duration>,
     /// A round has passed since, so that the next shows what came of it.
     settled: bool,
 }
@@ -303,7 +303,7 @@ impl Auto {
         let had = *self.had.get_or_insert(Had { window: window.cwnd(), rate: None });
         if pressed >= PRESSED {
             (self.mode, self.had) = (Mode::Competing { others: Others::Seen, left: LOOK, quiet: 0 }, None);
-            self.probe = Some(Probe { window: whole_segments(window), delay: least, settled: false });
+            self.probe = Some(Probe { window: whole_segments(window), delay: Some(least), settled: false });
             // Back to what it had, by slow start.
             window.set_ssthresh(had.window.max(window.cwnd()));
             return;
@@ -350,18 +350,21 @@ impl Auto {
     /// Where others had the queue before slow start knew the path, what it had is little. So the window goes beyond that, as long as the rate follows.
     fn grow_beside_others(&mut self, window: &mut Window, delay: Duration, path: &Path) {
         let Some(before) = self.probe.take().filter(|_| self.competes() && !self.losses.corruption_prevails()) else { return };
-        if window.in_slow_start() || !before.settled {
-            self.probe = Some(Probe { settled: !window.in_slow_start(), ..before });
+        let waits = window.in_slow_start() || path.una < self.answered;
+        if waits || !before.settled {
+            self.probe = Some(Probe { settled: !waits, ..before });
             return;
         }
         let whole = whole_segments(window);
-        let gain = whole as f64 / before.window as f64;
-        let rate = gain * before.delay.as_secs_f64() / delay.as_secs_f64();
-        // In a window of few segments there is no step that would tell.
-        if whole <= before.window || rate - 1.0 < (gain - 1.0) * FOLLOWS {
-            return;
+        if let Some(shorter) = before.delay {
+            let gain = whole as f64 / before.window as f64;
+            let rate = gain * shorter.as_secs_f64() / delay.as_secs_f64();
+            // In a window of few segments there is no step that would tell.
+            if whole <= before.window || rate - 1.0 < (gain - 1.0) * FOLLOWS {
+                return;
+            }
         }
-        self.probe = Some(Probe { window: whole, delay, settled: false });
+        self.probe = Some(Probe { window: whole, delay: Some(delay), settled: false });
         window.set_cwnd((whole as f64 * (1.0 + PROBE)) as u64);
         window.set_cwnd(whole_segments(window));
         window.set_ssthresh(window.cwnd());
@@ -406,7 +409,9 @@ impl Auto {
         window.set_ssthresh(target);
         window.set_cwnd(target);
         self.losses.answered();
-        self.probe = None;
+        // On its way back to what it had: the queue that overflows is still others', and what it has now is even less.
+        let goes_on = climbing && self.others() == Others::Seen && target >= 2 * FEW * u64::from(window.mss());
+        self.probe = self.probe.filter(|_| goes_on).map(|_| Probe { window: target, delay: None, settled: false });
         (self.careful, self.step) = (!holds, STEP);
         self.overflowed = if holds && !climbing { self.saved } else { 0 };
         if !climbing && !holds {

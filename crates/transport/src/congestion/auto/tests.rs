@@ -406,6 +406,21 @@ fn where_others_had_the_queue_first_the_window_grows_as_long_as_the_rate_follows
 }
 
 #[test]
+fn where_the_queue_of_others_overflows_on_the_way_back_the_window_goes_on_after_the_repair() {
+    let mut path = Shared::new();
+    (0..2).for_each(|_| path.round(0));
+    path.meet(60);
+    while path.segments() < 14 {
+        path.round(60);
+    }
+    assert!(path.window.in_slow_start());
+    path.control.reduce(&mut path.window, &path.path, true);
+    let left = path.segments();
+    (0..12).for_each(|_| path.round(60));
+    assert!((8..14).contains(&left) && path.segments() > 2 * left + 10, "{left}, {}", path.segments());
+}
+
+#[test]
 fn where_it_had_the_path_first_the_window_goes_back_to_what_it_was() {
     let mut path = Shared::new();
     (0..20).for_each(|_| path.round(0));

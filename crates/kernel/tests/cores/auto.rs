@@ -209,9 +209,9 @@ fn auto_is_the_engines() {
     assert!(seen.reduced > 1000 && seen.marks > 100, "one-sided: {seen:?}");
 }
 
-/// A path of 50 ms that carries a segment a millisecond, on which others have so many segments under way in each round. Both windows after each, in
-/// segments; the delay is that of ours.
-fn rounds_beside(others: impl IntoIterator<Item = u32>) -> Vec<(f64, u32)> {
+/// A path of 50 ms that carries a segment a millisecond, on which others have so many segments under way in each round. A router marks a segment in one
+/// of them. Both windows after each, in segments; the delay is that of ours.
+fn rounds_beside(others: impl IntoIterator<Item = u32>, marked: Option<usize>) -> Vec<(f64, u32)> {
     const MSS: u64 = 1000;
     let mut path = Path::default();
     (path.mss, path.una, path.nxt) = (MSS as u32, 1 << 40, (1 << 40) + 10 * MSS);
@@ -221,7 +221,8 @@ fn rounds_beside(others: impl IntoIterator<Item = u32>) -> Vec<(f64, u32)> {
     let mut core = Auto::new(2, 1, path.una as u32, 0, path.nxt as u32);
     let mut ours = cores::Window { cwnd: 10, ssthresh: INFINITE };
     let options = Options::default();
-    let mut round = |others: u32| {
+    let mut round = |(number, others): (usize, u32)| {
+        let mut ece = marked == Some(number);
         let delay = 1000 * (ours.cwnd + others).max(50);
         let (end, rate, prior_delivered) = (path.nxt, cores::rate(ours.cwnd, delay), path.delivered);
         let mut sample = RateSample::default();
@@ -235,7 +236,7 @@ fn rounds_beside(others: impl IntoIterator<Item = u32>) -> Vec<(f64, u32)> {
             path.nxt = path.nxt.max(path.una + u64::from(ours.cwnd) * MSS);
             let mut ack = Ack::new(&path, &options);
             (ack.acked, ack.delivered, ack.delay) = (MSS, MSS, Some(micros(u64::from(delay))));
-            (ack.window_limited, ack.sample) = (true, Some(&sample));
+            (ack.window_limited, ack.ece, ack.sample) = (true, ece, Some(&sample));
             let told = cores::Ack {
                 now: (path.now.as_nanos() / 1000) as u32,
                 una: path.una as u32,
@@ -249,13 +250,15 @@ fn rounds_beside(others: impl IntoIterator<Item = u32>) -> Vec<(f64, u32)> {
                 ..cores::Ack::default()
             };
             let (total, prior) = ((path.delivered / MSS) as u32, (prior_delivered / MSS) as u32);
-            let news = cores::News { rate, total, prior, flight: ours.cwnd, burst: 1, ..cores::News::default() };
+            let news =
+                cores::News { rate, total, prior, flight: ours.cwnd, burst: 1, marked: u32::from(ece), ..cores::News::default() };
             engine.on_ack(&mut theirs, &ack);
             core.ack(&mut ours, &told, &news);
+            ece = false;
         }
         (theirs.segments(), ours.cwnd)
     };
-    others.into_iter().map(&mut round).collect()
+    others.into_iter().enumerate().map(&mut round).collect()
 }
 
 /// Random delays seldom tell of others for long. What rounding leaves at the end of slow start grows with the windows.
@@ -263,13 +266,23 @@ fn rounds_beside(others: impl IntoIterator<Item = u32>) -> Vec<(f64, u32)> {
 fn beside_others_auto_grows_as_the_engines() {
     for others in [60, 100, 200] {
         for first in [1, 2, 3, 20] {
-            let windows = rounds_beside((0..40).map(|round| if round < first { 0 } else { others }));
+            let windows = rounds_beside((0..40).map(|round| if round < first { 0 } else { others }), None);
             let apart = |&(theirs, ours): &(f64, u32)| (theirs - f64::from(ours)).abs() > (theirs / 5.0).max(2.0);
             assert!(!windows.iter().any(apart), "{others} after {first} rounds: {windows:?}");
             let share = |ours: u32| f64::from(ours) / f64::from(ours + others);
             let least = windows[first..].iter().map(|&(_, ours)| share(ours)).fold(1.0, f64::min);
             assert!(first == 20 || least < 0.2 && share(windows[39].1) > 0.4, "{others} after {first} rounds: {windows:?}");
         }
+    }
+}
+
+/// A mark on the way back to what it had interrupts growth, any other ends it.
+#[test]
+fn after_a_mark_auto_goes_on_beside_others_as_the_engines() {
+    for marked in 3..25 {
+        let windows = rounds_beside((0..32).map(|round| if round < 2 { 0 } else { 60 }), Some(marked));
+        let apart = |&(theirs, ours): &(f64, u32)| (theirs - f64::from(ours)).abs() > (theirs / 5.0).max(3.0);
+        assert!(!windows.iter().any(apart), "marked in round {marked}: {windows:?}");
     }
 }
 

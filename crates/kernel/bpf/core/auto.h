@@ -76,7 +76,8 @@ struct wl_auto {
 	u32 quiet; // rounds of competing since congestion was answered
 	u32 burst; // segments that leave at once
 	u8 others; // enum wl_others: it competes unless they are unseen
-	u8 pressed; // cuts in a row that hardly shortened the queue
+	u8 pressed : 2; // cuts in a row that hardly shortened the queue
+	u8 begun : 1; // beside others the window has grown beyond what it had
 	u8 step;
 	u8 cut : 1; // the window was cut to shorten the queue
 	u8 settled : 1; // and a round has passed since, so that its effect can be seen
@@ -223,6 +224,7 @@ WL_CORE void wl_auto_shorten(struct wl_auto *control, struct wl_window *window, 
 		control->probe = cwnd;
 		control->probe_delay = least;
 		control->probed = 0;
+		control->begun = 0;
 		// Back to what it had, by slow start.
 		window->ssthresh = wl_threshold(wl_max(control->had, cwnd));
 		wl_auto_compete(control, WL_SEEN, WL_AUTO_LOOK);
@@ -362,6 +364,7 @@ WL_CORE void wl_auto_grow_beside_others(struct wl_auto *control, struct wl_windo
 	control->probe = cwnd;
 	control->probe_delay = delay;
 	control->probed = 0;
+	control->begun = 1;
 	control->fraction = 0;
 	window->cwnd = cwnd + cwnd / 2;
 	window->ssthresh = wl_threshold(window->cwnd);
@@ -407,8 +410,8 @@ WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, c
 	control->step = WL_AUTO_STEP;
 	control->overflowed = holds && !climbing ? control->saved : 0;
 	control->fraction = 0;
-	// On its way back to what it had: the queue that overflows is still others', and what it has now is even less.
-	if (!climbing || control->others != WL_SEEN || target < 2 * WL_AUTO_FEW)
+	// Before it went beyond what it had: the queue that overflows is still others', and what it has now is even less.
+	if (control->begun || !control->probe_delay || control->others != WL_SEEN || target < 2 * WL_AUTO_FEW)
 		control->probe = 0;
 	control->probe_delay = 0;
 	if (climbing || holds)

@@ -276,7 +276,7 @@ fn beside_others_auto_grows_as_the_engines() {
     }
 }
 
-/// A mark on the way back to what it had interrupts growth, any other ends it.
+/// A mark before it has grown beyond what it had interrupts growth, any other ends it.
 #[test]
 fn after_a_mark_auto_goes_on_beside_others_as_the_engines() {
     for marked in 3..25 {

@@ -109,6 +109,8 @@ struct Had {
 struct Probe {
     window: u64,
     delay: Option<Duration>,
+    /// It has grown beyond what it had.
+    begun: bool,
     /// A round has passed since, so that the next shows what came of it.
     settled: bool,
 }
@@ -303,7 +305,7 @@ impl Auto {
         let had = *self.had.get_or_insert(Had { window: window.cwnd(), rate: None });
         if pressed >= PRESSED {
             (self.mode, self.had) = (Mode::Competing { others: Others::Seen, left: LOOK, quiet: 0 }, None);
-            self.probe = Some(Probe { window: whole_segments(window), delay: Some(least), settled: false });
+            self.probe = Some(Probe { window: whole_segments(window), delay: Some(least), begun: false, settled: false });
             // Back to what it had, by slow start.
             window.set_ssthresh(had.window.max(window.cwnd()));
             return;
@@ -364,7 +366,7 @@ impl Auto {
                 return;
             }
         }
-        self.probe = Some(Probe { window: whole, delay: Some(delay), settled: false });
+        self.probe = Some(Probe { window: whole, delay: Some(delay), begun: true, settled: false });
         window.set_cwnd((whole as f64 * (1.0 + PROBE)) as u64);
         window.set_cwnd(whole_segments(window));
         window.set_ssthresh(window.cwnd());
@@ -409,9 +411,10 @@ impl Auto {
         window.set_ssthresh(target);
         window.set_cwnd(target);
         self.losses.answered();
-        // On its way back to what it had: the queue that overflows is still others', and what it has now is even less.
-        let goes_on = climbing && self.others() == Others::Seen && target >= 2 * FEW * u64::from(window.mss());
-        self.probe = self.probe.filter(|_| goes_on).map(|_| Probe { window: target, delay: None, settled: false });
+        // Before it went beyond what it had: the queue that overflows is still others', and what it has now is even less.
+        let goes_on = self.others() == Others::Seen && target >= 2 * FEW * u64::from(window.mss());
+        self.probe = self.probe.filter(|probe| goes_on && !probe.begun && probe.delay.is_some());
+        self.probe = self.probe.map(|probe| Probe { window: target, delay: None, settled: false, ..probe });
         (self.careful, self.step) = (!holds, STEP);
         self.overflowed = if holds && !climbing { self.saved } else { 0 };
         if !climbing && !holds {

@@ -29,9 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Loads the controls `wanted`, all if it is empty, and what they need beside them. Gives the names that they have in the kernel.
 pub fn load(place: &Place, wanted: &[String]) -> Result<Vec<String>> {
     let lock = prepare(place, wanted)?;
-    let loaded = assemble(place, wanted).and_then(|held| {
-        held.draft.publish(&lock)?;
-        Ok(held.controls)
+    let loaded = assemble(place, wanted).and_then(|(controls, draft)| {
+        draft.publish(&lock)?;
+        Ok(controls)
     });
     if loaded.is_err() {
         lock.tidy();
@@ -44,7 +44,8 @@ pub fn load(place: &Place, wanted: &[String]) -> Result<Vec<String>> {
 pub struct Held {
     /// The names that the controls have in the kernel.
     pub controls: Vec<String>,
-    draft: Draft,
+    /// There until it is dropped.
+    draft: Option<Draft>,
 }
 
 /// As [`load`], for this process only; refused, as that is, where something is loaded already.
@@ -52,15 +53,15 @@ pub fn hold(place: &Place, wanted: &[String]) -> Result<Held> {
     let lock = prepare(place, wanted)?;
     let held = assemble(place, wanted);
     lock.tidy();
-    held
+    held.map(Held::new)
 }
 
 /// As [`hold`], but where all other commands find it, as if it were loaded: until what this gives goes.
 pub fn lend(place: &Place, wanted: &[String]) -> Result<Held> {
     let lock = prepare(place, wanted)?;
-    let lent = assemble(place, wanted).and_then(|held| {
-        held.draft.lend(&lock)?;
-        Ok(held)
+    let lent = assemble(place, wanted).and_then(|(controls, draft)| {
+        draft.lend(&lock)?;
+        Ok(Held::new((controls, draft)))
     });
     if lent.is_err() {
         lock.tidy();
@@ -69,9 +70,25 @@ pub fn lend(place: &Place, wanted: &[String]) -> Result<Held> {
 }
 
 impl Held {
+    fn new((controls, draft): (Vec<String>, Draft)) -> Self {
+        Self { controls, draft: Some(draft) }
+    }
+
     /// Whether nobody has unloaded it meanwhile.
     pub fn is_there(&self) -> bool {
-        self.draft.root().join("about").exists()
+        self.draft.as_ref().is_some_and(|draft| draft.root().join("about").exists())
+    }
+}
+
+impl Drop for Held {
+    /// The kernel takes the controls out a little after their last name has gone. Whoever looked for them before that would find what is about to
+    /// vanish.
+    fn drop(&mut self) {
+        let was_there = self.is_there();
+        self.draft = None;
+        for control in self.controls.iter().filter(|_| was_there) {
+            is_taken(control);
+        }
     }
 }
 
@@ -98,7 +115,8 @@ fn prepare(place: &Place, wanted: &[String]) -> Result<Lock> {
     Ok(lock)
 }
 
-fn assemble(place: &Place, wanted: &[String]) -> Result<Held> {
+/// The names of the controls, and where the programs have theirs.
+fn assemble(place: &Place, wanted: &[String]) -> Result<(Vec<String>, Draft)> {
     let draft = Draft::new()?;
     let root = draft.root();
     let maps = subfolder(&root, "maps")?;
@@ -146,7 +164,7 @@ fn assemble(place: &Place, wanted: &[String]) -> Result<Held> {
     About::own().pin(&root)?;
     installed::pin_owner(&root, &Owner::this())?;
     names.sort();
-    Ok(Held { controls: names, draft })
+    Ok((names, draft))
 }
 
 /// Whether the kernel has a control of this name and goes on having it: what an `unload` that was killed has unmounted goes a little later.

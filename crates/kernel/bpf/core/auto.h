@@ -19,9 +19,9 @@
 #define WL_AUTO_LOOK 128
 // It competes, too, when shortening the queue has left it less than so many quarters of the rate that it had: others have taken the rest.
 #define WL_AUTO_LEFT 3
-// Where others are seen the window grows by a half at a time, for as long as the rate gains so many fifths of what the window gained. Of a link that
-// others fill, the rate gains one less the share that it has then: it stops at two fifths.
-#define WL_AUTO_FOLLOWS 3
+// Where others are seen the window grows to two thirds of what they have, which is two fifths of the link, but at most to so many times what it was, and
+// by no less than a tenth. While it cannot tell what they have, it grows by a half.
+#define WL_AUTO_MOST_GROWTH 2
 // As WL_AUTO_LOOK, after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
 #define WL_AUTO_LOOK_AFTER_LOSS 16
 #define WL_AUTO_CALM 8
@@ -339,11 +339,24 @@ WL_CORE int wl_auto_is_answering(const struct wl_auto *control, u32 una)
 	return control->owes && wl_after(control->answered, una);
 }
 
-// Where others had the queue before slow start knew the path, what it had is little. So the window goes beyond that, as long as the rate follows.
-WL_CORE void wl_auto_grow_beside_others(struct wl_auto *control, struct wl_window *window, u32 delay, u32 una)
+// Two thirds of what others have on a link that is full, from two windows and their delays: all that is under way is the link's rate times the delay.
+// No bound where the delay did not follow.
+WL_CORE u64 wl_auto_of_others(u32 before, u32 shorter, u32 cwnd, u32 longer)
 {
-	u32 cwnd = window->cwnd, before = control->probe, waits = cwnd < window->ssthresh || wl_auto_is_answering(control, una);
-	u64 gained, asked;
+	u64 more = (u64)cwnd * shorter, less = (u64)before * longer;
+
+	if (longer <= shorter)
+		return ~0ULL;
+	return more > less ? 2 * (more - less) / (3 * (u64)(longer - shorter)) : 0;
+}
+
+// Where others had the queue before slow start knew the path, what it had is little. So the window goes beyond that.
+WL_CORE void wl_auto_grow_beside_others(struct wl_auto *control, struct wl_window *window, const struct wl_ack *ack, u32 delay)
+{
+	u32 cwnd = window->cwnd, before = control->probe;
+	// A window that is not used tells nothing.
+	int waits = cwnd < window->ssthresh || wl_auto_is_answering(control, ack->una) || !ack->limited;
+	u64 next = (u64)cwnd + cwnd / 2, most = (u64)cwnd * WL_AUTO_MOST_GROWTH;
 
 	if (!before || !control->others || wl_blame_is_corruption(&control->blame)) {
 		control->probe = 0;
@@ -353,11 +366,12 @@ WL_CORE void wl_auto_grow_beside_others(struct wl_auto *control, struct wl_windo
 		control->probed = !waits;
 		return;
 	}
-	// The rate is the window over the delay.
-	gained = (u64)cwnd * control->probe_delay * 5;
-	asked = ((u64)cwnd * WL_AUTO_FOLLOWS + (u64)before * (5 - WL_AUTO_FOLLOWS)) * delay;
+	if (control->probe_delay) {
+		next = wl_auto_of_others(before, control->probe_delay, cwnd, delay);
+		next = next < most ? next : most;
+	}
 	// In a window of few segments there is no step that would tell.
-	if (control->probe_delay && (cwnd <= before || gained < asked)) {
+	if ((control->probe_delay && cwnd <= before) || next * 10 < (u64)cwnd * 11) {
 		control->probe = 0;
 		return;
 	}
@@ -366,7 +380,7 @@ WL_CORE void wl_auto_grow_beside_others(struct wl_auto *control, struct wl_windo
 	control->probed = 0;
 	control->begun = 1;
 	control->fraction = 0;
-	window->cwnd = cwnd + cwnd / 2;
+	window->cwnd = (u32)next;
 	window->ssthresh = wl_threshold(window->cwnd);
 	wl_cubic_timeout(&control->cubic);
 }
@@ -382,7 +396,7 @@ WL_STAGE int wl_auto_end_round(struct wl_auto *control WL_GIVEN, struct wl_windo
 		wl_auto_steer(control, window, least, ack->limited);
 	else if (!control->left || (control->quiet >= WL_AUTO_CALM && least < wl_auto_base(control) + wl_auto_target(control) / 4))
 		wl_auto_alone(control);
-	wl_auto_grow_beside_others(control, window, least, ack->una);
+	wl_auto_grow_beside_others(control, window, ack, least);
 	return window->cwnd != cwnd;
 }
 
@@ -411,7 +425,7 @@ WL_CORE void wl_auto_reduce(struct wl_auto *control, struct wl_window *window, c
 	control->overflowed = holds && !climbing ? control->saved : 0;
 	control->fraction = 0;
 	// Before it went beyond what it had: the queue that overflows is still others', and what it has now is even less.
-	if (control->begun || !control->probe_delay || control->others != WL_SEEN || target < 2 * WL_AUTO_FEW)
+	if (control->begun || control->others != WL_SEEN || target < 2 * WL_AUTO_FEW)
 		control->probe = 0;
 	control->probe_delay = 0;
 	if (climbing || holds)

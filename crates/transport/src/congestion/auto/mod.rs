@@ -24,7 +24,7 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                queue is as long as it ever gets, and a sign of corruption if it comes at any other time.",
         formula: "alone: W = W (base + target) / least delay of the round, target = clamp(base / 8, 0.5 ms, 4 ms), or 1.5 segments, and no less than 4 segments; a loss is congestion if the \
                   delay around it is above (mean + max) / 2 of 16 rounds, and above the mean where others keep the queue; then W = 0.7 W, and no less than rate x base where corruption is more frequent; \
-                  where others are seen W grows by a half at a time, as long as the rate gains 0.6 of what W gains",
+                  where others are seen W grows to two thirds of what they have, (W2 d1 - W1 d2) / (d2 - d1) with delays d1 and d2 at windows W1 and W2, at most twice as much at a time",
         threshold: "",
         fails: "Where the queue holds a segment or two, delay says nothing: most losses then pass for corruption until a fifth of what is sent is lost.",
         errata: "",
@@ -61,10 +61,12 @@ const PRESSED: u32 = 3;
 const LOOK: u32 = 128;
 /// It competes, too, when shortening the queue has left it less than this part of the rate that it had: others have taken the rest.
 const LEFT: f64 = 0.75;
-/// Where others are seen the window grows by the first part at a time, for as long as the rate gains the second of what the window gained. Of a link
-/// that others fill, the rate gains one less the share that it has then: it stops at two fifths.
+/// Where others are seen the window grows to this part of what they have, which is two fifths of the link, but at most to so many times what it was; by
+/// less than the third part it does not grow. While it cannot tell what they have, it grows by the last part.
+const OF_OTHERS: f64 = 2.0 / 3.0;
+const MOST_GROWTH: f64 = 2.0;
+const LEAST_GROWTH: f64 = 0.1;
 const PROBE: f64 = 0.5;
-const FOLLOWS: f64 = 0.6;
 /// As [`LOOK`], after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
 const LOOK_AFTER_LOSS: u32 = 16;
 const CALM: u32 = 8;
@@ -346,31 +348,34 @@ impl Auto {
                 }
             }
         }
-        self.grow_beside_others(window, least, ack.path);
+        self.grow_beside_others(window, ack, least);
     }
 
-    /// Where others had the queue before slow start knew the path, what it had is little. So the window goes beyond that, as long as the rate follows.
-    fn grow_beside_others(&mut self, window: &mut Window, delay: Duration, path: &Path) {
+    /// Where others had the queue before slow start knew the path, what it had is little. So the window goes beyond that.
+    fn grow_beside_others(&mut self, window: &mut Window, ack: &Ack, delay: Duration) {
         let Some(before) = self.probe.take().filter(|_| self.competes() && !self.losses.corruption_prevails()) else { return };
-        let waits = window.in_slow_start() || path.una < self.answered;
+        // A window that is not used tells nothing.
+        let waits = window.in_slow_start() || ack.path.una < self.answered || !ack.window_limited;
         if waits || !before.settled {
             self.probe = Some(Probe { settled: !waits, ..before });
             return;
         }
         let whole = whole_segments(window);
-        if let Some(shorter) = before.delay {
-            let gain = whole as f64 / before.window as f64;
-            let rate = gain * shorter.as_secs_f64() / delay.as_secs_f64();
+        let now = whole as f64;
+        let next = match before.delay {
+            None => now * (1.0 + PROBE),
             // In a window of few segments there is no step that would tell.
-            if whole <= before.window || rate - 1.0 < (gain - 1.0) * FOLLOWS {
-                return;
-            }
+            Some(_) if whole <= before.window => return,
+            Some(shorter) => (of_others(before.window as f64, shorter, now, delay) * OF_OTHERS).min(now * MOST_GROWTH),
+        };
+        if next < now * (1.0 + LEAST_GROWTH) {
+            return;
         }
         self.probe = Some(Probe { window: whole, delay: Some(delay), begun: true, settled: false });
-        window.set_cwnd((whole as f64 * (1.0 + PROBE)) as u64);
+        window.set_cwnd(next as u64);
         window.set_cwnd(whole_segments(window));
         window.set_ssthresh(window.cwnd());
-        self.cubic.on_timeout(window, path);
+        self.cubic.on_timeout(window, ack.path);
     }
 
     /// What is remembered was for a round trip longer.
@@ -413,7 +418,7 @@ impl Auto {
         self.losses.answered();
         // Before it went beyond what it had: the queue that overflows is still others', and what it has now is even less.
         let goes_on = self.others() == Others::Seen && target >= 2 * FEW * u64::from(window.mss());
-        self.probe = self.probe.filter(|probe| goes_on && !probe.begun && probe.delay.is_some());
+        self.probe = self.probe.filter(|probe| goes_on && !probe.begun);
         self.probe = self.probe.map(|probe| Probe { window: target, delay: None, settled: false, ..probe });
         (self.careful, self.step) = (!holds, STEP);
         self.overflowed = if holds && !climbing { self.saved } else { 0 };
@@ -430,6 +435,17 @@ impl Auto {
         let gain = if window.in_slow_start() { FAST_PACE } else { PACE };
         let trip = path.srtt.unwrap_or(Duration::from_millis(1)).max(Duration::from_micros(1));
         self.rate = (window.cwnd() as f64 * gain / trip.as_secs_f64()) as u64;
+    }
+}
+
+/// What others have on a link that is full, from two windows of its own and their delays: all that is under way is the link's rate times the delay. No
+/// bound where the delay did not follow.
+fn of_others(small: f64, shorter: Duration, large: f64, longer: Duration) -> f64 {
+    let (shorter, longer) = (shorter.as_secs_f64(), longer.as_secs_f64());
+    if longer > shorter {
+        (large * shorter - small * longer) / (longer - shorter)
+    } else {
+        f64::INFINITY
     }
 }
 

@@ -81,12 +81,16 @@ impl Held {
 }
 
 impl Drop for Held {
-    /// The kernel takes the controls out a little after their last name has gone. Whoever looked for them before that would find what is about to
-    /// vanish.
+    /// When this returns the kernel does not have the controls any more. By itself it would take them out a little after their last name has gone, and
+    /// whoever looked for them before that would find what is about to vanish.
     fn drop(&mut self) {
-        let was_there = self.is_there();
-        self.draft = None;
-        for control in self.controls.iter().filter(|_| was_there) {
+        let Some(draft) = self.draft.take() else { return };
+        let folder = draft.root().join("controls");
+        // Older kernels cannot.
+        let cannot = |name: &&String| Link::open(folder.join(name)).is_ok_and(|link| link.detach().is_err());
+        let left: Vec<_> = self.controls.iter().filter(cannot).collect();
+        drop(draft);
+        for control in left {
             is_taken(control);
         }
     }

@@ -210,8 +210,8 @@ fn auto_is_the_engines() {
 }
 
 /// A path of 50 ms that carries a segment a millisecond, on which others have so many segments under way in each round. A router marks a segment in one
-/// of them. Both windows after each, in segments; the delay is that of ours.
-fn rounds_beside(others: impl IntoIterator<Item = u32>, marked: Option<usize>) -> Vec<(f64, u32)> {
+/// of them, and from another on the application sends one at a time. Both windows after each, in segments; the delay is that of ours.
+fn rounds_beside(others: impl IntoIterator<Item = u32>, marked: Option<usize>, unused: Option<usize>) -> Vec<(f64, u32)> {
     const MSS: u64 = 1000;
     let mut path = Path::default();
     (path.mss, path.una, path.nxt) = (MSS as u32, 1 << 40, (1 << 40) + 10 * MSS);
@@ -223,7 +223,8 @@ fn rounds_beside(others: impl IntoIterator<Item = u32>, marked: Option<usize>) -
     let options = Options::default();
     let mut round = |(number, others): (usize, u32)| {
         let mut ece = marked == Some(number);
-        let delay = 1000 * (ours.cwnd + others).max(50);
+        let limited = unused.is_none_or(|first| number < first);
+        let delay = 1000 * (if limited { ours.cwnd } else { 1 } + others).max(50);
         let (end, rate, prior_delivered) = (path.nxt, cores::rate(ours.cwnd, delay), path.delivered);
         let mut sample = RateSample::default();
         (sample.rate, sample.prior_delivered) = (u64::from(ours.cwnd) * MSS * 1_000_000 / u64::from(delay), prior_delivered);
@@ -236,7 +237,7 @@ fn rounds_beside(others: impl IntoIterator<Item = u32>, marked: Option<usize>) -
             path.nxt = path.nxt.max(path.una + u64::from(ours.cwnd) * MSS);
             let mut ack = Ack::new(&path, &options);
             (ack.acked, ack.delivered, ack.delay) = (MSS, MSS, Some(micros(u64::from(delay))));
-            (ack.window_limited, ack.ece, ack.sample) = (true, ece, Some(&sample));
+            (ack.window_limited, ack.ece, ack.sample) = (limited, ece, Some(&sample));
             let told = cores::Ack {
                 now: (path.now.as_nanos() / 1000) as u32,
                 una: path.una as u32,
@@ -246,7 +247,7 @@ fn rounds_beside(others: impl IntoIterator<Item = u32>, marked: Option<usize>) -
                 delivered: 1,
                 delay: delay as i32,
                 srtt: delay,
-                limited: 1,
+                limited: limited.into(),
                 ..cores::Ack::default()
             };
             let (total, prior) = ((path.delivered / MSS) as u32, (prior_delivered / MSS) as u32);
@@ -266,7 +267,7 @@ fn rounds_beside(others: impl IntoIterator<Item = u32>, marked: Option<usize>) -
 fn beside_others_auto_grows_as_the_engines() {
     for others in [60, 100, 200] {
         for first in [1, 2, 3, 20] {
-            let windows = rounds_beside((0..40).map(|round| if round < first { 0 } else { others }), None);
+            let windows = rounds_beside((0..40).map(|round| if round < first { 0 } else { others }), None, None);
             let apart = |&(theirs, ours): &(f64, u32)| (theirs - f64::from(ours)).abs() > (theirs / 5.0).max(2.0);
             assert!(!windows.iter().any(apart), "{others} after {first} rounds: {windows:?}");
             let share = |ours: u32| f64::from(ours) / f64::from(ours + others);
@@ -280,9 +281,19 @@ fn beside_others_auto_grows_as_the_engines() {
 #[test]
 fn after_a_mark_auto_goes_on_beside_others_as_the_engines() {
     for marked in 3..25 {
-        let windows = rounds_beside((0..32).map(|round| if round < 2 { 0 } else { 60 }), Some(marked));
+        let windows = rounds_beside((0..32).map(|round| if round < 2 { 0 } else { 60 }), Some(marked), None);
         let apart = |&(theirs, ours): &(f64, u32)| (theirs - f64::from(ours)).abs() > (theirs / 5.0).max(3.0);
         assert!(!windows.iter().any(apart), "marked in round {marked}: {windows:?}");
+    }
+}
+
+/// Once others are seen, which is in the ninth round at the latest.
+#[test]
+fn beside_others_an_unused_window_of_auto_grows_as_little_as_the_engines() {
+    for unused in 9..25 {
+        let windows = rounds_beside((0..40).map(|round| if round < 2 { 0 } else { 60 }), None, Some(unused));
+        let apart = |&(theirs, ours): &(f64, u32)| (theirs - f64::from(ours)).abs() > (theirs / 5.0).max(3.0);
+        assert!(!windows.iter().any(apart) && windows[39].1 <= windows[unused].1, "unused from round {unused}: {windows:?}");
     }
 }
 

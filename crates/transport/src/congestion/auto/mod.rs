@@ -61,12 +61,13 @@ const PRESSED: u32 = 3;
 const LOOK: u32 = 128;
 /// It competes, too, when shortening the queue has left it less than this part of the rate that it had: others have taken the rest.
 const LEFT: f64 = 0.75;
-/// Where others are seen the window grows to this part of what they have, which is two fifths of the link, but at most to so many times what it was; by
-/// less than the third part it does not grow. While it cannot tell what they have, it grows by the last part.
+/// Where others are seen the window grows to this part of what they have: two fifths of the link.
 const OF_OTHERS: f64 = 2.0 / 3.0;
+/// At a time it grows to no more than so many times what it was, and if it is to less than the second, growth is over.
 const MOST_GROWTH: f64 = 2.0;
-const LEAST_GROWTH: f64 = 0.1;
-const PROBE: f64 = 0.5;
+const LEAST_GROWTH: f64 = 1.1;
+/// Times that it grows to while nothing tells what they have.
+const PROBE: f64 = 1.5;
 /// As [`LOOK`], after a loss at a full queue, which may be others' doing, and rounds without such a loss from which on a short queue ends it.
 const LOOK_AFTER_LOSS: u32 = 16;
 const CALM: u32 = 8;
@@ -363,12 +364,12 @@ impl Auto {
         let whole = whole_segments(window);
         let now = whole as f64;
         let next = match before.delay {
-            None => now * (1.0 + PROBE),
+            None => now * PROBE,
             // In a window of few segments there is no step that would tell.
             Some(_) if whole <= before.window => return,
             Some(shorter) => (of_others(before.window as f64, shorter, now, delay) * OF_OTHERS).min(now * MOST_GROWTH),
         };
-        if next < now * (1.0 + LEAST_GROWTH) {
+        if next < now * LEAST_GROWTH {
             return;
         }
         self.probe = Some(Probe { window: whole, delay: Some(delay), begun: true, settled: false });

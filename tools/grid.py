@@ -44,7 +44,7 @@ CONTROLS: dict[str, dict[str, object]] = {
     "wl_cubic_ld": {"congestion": "cubic", "differentiator": "lda-eq", "reaction": "keep", "timeout": "aware"},
     "wl_checksum": {"scheme": "checksum-ld-hardened", "timeout": "aware"},
     "auto": {"scheme": "auto"},
-    "auto-alone": {"scheme": "auto", "receiver": "plain"},
+    "auto-alone": {"scheme": "auto", "receiver": "plain", "differentiator": "none"},
 }
 OURS = "auto"
 #: The same where the other end has nothing of it.

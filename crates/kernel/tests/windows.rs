@@ -322,6 +322,23 @@ fn a_window_is_paced_over_its_round_trip_however_many_losses_are_under_repair() 
     });
 }
 
+/// SRTT remembers a queue for some acknowledgements after that became shorter.
+#[test]
+fn a_window_is_paced_by_the_latest_delay_where_that_is_shorter_than_srtt() {
+    const MSS: f64 = 1448.0;
+    judged("w10_", &["wl_auto"], |bench| {
+        let link = Link { rate_bps: 5_000_000, delay_ms: 10, queue_packets: 100, ..Link::default() };
+        let runs = bench.transfers(&["auto"], &link, 3);
+        let steered = runs["auto"].0.samples.iter().filter(|sample| sample.state == 0 && sample.cwnd >= sample.ssthresh);
+        let windows: Vec<_> = steered
+            .map(|sample| sample.pacing_rate as f64 * f64::from(sample.rtt_us) * 1e-6 / MSS / f64::from(sample.cwnd))
+            .collect();
+        assert!(windows.len() > 100, "{} samples", windows.len());
+        let faster = windows.iter().filter(|windows| **windows > 1.2).count();
+        assert!(faster * 10 > windows.len(), "{faster} of {} samples", windows.len());
+    });
+}
+
 /// A retransmission that is lost expires the timer again while the window is repaired. The kernel asks for a threshold each time something advanced
 /// before, and that of a window of a few segments would keep it there.
 #[test]

@@ -57,11 +57,14 @@ static __always_inline struct wl_newreno *wl_spare(struct sock *sk)
 	return wl_private(sk);
 }
 
-static __always_inline void wl_auto_pace(struct sock *sk)
+// SRTT remembers a queue for many acknowledgements after that became shorter. A window paced by it would leave the link idle; the latest delay tells at
+// once, and is 0 or less if there is none.
+static __always_inline void wl_auto_pace(struct sock *sk, s32 delay)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	u32 trip = delay > 0 ? wl_min(tp->srtt_us, (u32)delay << 3) : tp->srtt_us;
 
-	wl_pace(sk, tp, tp->snd_cwnd < tp->snd_ssthresh ? WL_AUTO_FAST_PACE : WL_AUTO_PACE);
+	wl_pace(sk, tp, trip, tp->snd_cwnd < tp->snd_ssthresh ? WL_AUTO_FAST_PACE : WL_AUTO_PACE);
 }
 
 static __always_inline struct wl_loss wl_auto_loss(const struct tcp_sock *tp, u32 cwnd)
@@ -134,7 +137,7 @@ void BPF_PROG(auto_init, struct sock *sk)
 	state->delivered = tp->delivered;
 	state->last_ack = wl_now(tp);
 	wl_auto_begin_margin(sk, state);
-	wl_auto_pace(sk);
+	wl_auto_pace(sk, 0);
 }
 
 SEC("struct_ops")
@@ -352,7 +355,7 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 	wl_auto_restore(sk, state, sender, &window);
 	wl_set_window(tp, window);
 	wl_auto_keep_margin(sk, state);
-	wl_auto_pace(sk);
+	wl_auto_pace(sk, ack.delay);
 }
 
 // Without memory, by NewReno's rules.
@@ -369,7 +372,7 @@ static __always_inline void wl_spare_cong_control(struct sock *sk, const struct 
 		window.cwnd = wl_min(window.cwnd, window.ssthresh);
 	wl_newreno_grow(wl_spare(sk), &window, &ack);
 	wl_set_window(tp, window);
-	wl_auto_pace(sk);
+	wl_auto_pace(sk, 0);
 }
 
 SEC("struct_ops")

@@ -98,15 +98,15 @@ static __always_inline void wl_restart(const struct sock *sk, struct tcp_sock *t
 		wl_set_cwnd(tp, WL_AWARE_INITIAL);
 }
 
-// Paces by `tenths` of the window a round trip, within the limit of the application (SO_MAX_PACING_RATE). Even if nothing paces, the rate decides
-// how much leaves at once. What is outstanding would be too much of a window: where losses never end, most of it has arrived.
-static __always_inline void wl_pace(struct sock *sk, const struct tcp_sock *tp, u32 tenths)
+// Paces by `tenths` of the window a round trip of `trip` eighths of a microsecond, as srtt_us counts, within the limit of the application
+// (SO_MAX_PACING_RATE). Even if nothing paces, the rate decides how much leaves at once. What is outstanding would be too much of a window: where losses never end, most of it has arrived.
+static __always_inline void wl_pace(struct sock *sk, const struct tcp_sock *tp, u32 trip, u32 tenths)
 {
 	u64 window = (u64)wl_max(tp->snd_cwnd, wl_in_flight(tp)) * tp->mss_cache, rate, most = sk->sk_max_pacing_rate;
 
-	if (!tp->srtt_us)
+	if (!trip)
 		return;
-	rate = window * tenths * 800000 / tp->srtt_us; // srtt_us counts eighths of a microsecond
+	rate = window * tenths * 800000 / trip;
 	sk->sk_pacing_rate = rate < most ? rate : most;
 }
 
@@ -114,7 +114,7 @@ static __always_inline void wl_pace(struct sock *sk, const struct tcp_sock *tp, 
 // 6/5 of it else.
 static __always_inline void wl_set_rate(struct sock *sk, const struct tcp_sock *tp)
 {
-	wl_pace(sk, tp, tp->snd_cwnd < tp->snd_ssthresh / 2 ? 20 : 12);
+	wl_pace(sk, tp, tp->srtt_us, tp->snd_cwnd < tp->snd_ssthresh / 2 ? 20 : 12);
 }
 
 // The retransmission timer expired for a loss of this cause; `last_ack` is when the latest acknowledgement came.

@@ -79,14 +79,14 @@ fn what_a_short_queue_drops_of_the_first_segments_does_not_end_slow_start() {
     }
 }
 
-/// How long a megabyte takes over 100 Mbit/s and 50 ms when the segments with these numbers are lost on the way.
-fn megabyte(lost: &'static [u64]) -> Duration {
+/// How long a megabyte takes when the segments with these numbers are lost on the way.
+fn megabyte(scheme: &str, mbps: u64, rtt_ms: u64, queue: usize, lost: &'static [u64]) -> Duration {
     const OCTETS: u64 = 1_000_000;
-    let way = || Link::new(Duration::from_millis(25));
+    let way = || Link::new(Duration::from_micros(500 * rtt_ms));
     let forward = way()
-        .bottleneck(BitRate::from_bps(100_000_000), 417)
+        .bottleneck(BitRate::from_bps(mbps * 1_000_000), queue)
         .fault(Fault::Drop, |passing: &Passing| passing.data_index.is_some_and(|index| lost.contains(&index)));
-    let sender = Setup::sender(Config::linux(), OCTETS).with(Selection::scheme("auto"));
+    let sender = Setup::sender(Config::linux(), OCTETS).with(Selection::scheme(scheme));
     let mut ring = Ring::new(1, sender, Setup::receiver(Config::linux()), forward, way()).unwrap();
     ring.run_until(Instant::from_nanos(60_000_000_000), |ring| ring.host(Side::Server).received() == OCTETS).unwrap();
     ring.now().since(Instant::ZERO)
@@ -94,10 +94,21 @@ fn megabyte(lost: &'static [u64]) -> Duration {
 
 #[test]
 fn a_stray_loss_does_not_end_slow_start() {
+    let megabyte = |lost| megabyte("auto", 100, 50, 417, lost);
     let whole = megabyte(&[]);
     for lost in [&[12], &[30], &[100], &[300], &[12, 100]] as [&[u64]; 5] {
         let took = megabyte(lost);
         assert!(took < whole * 5 / 4, "{lost:?}: {took:?} instead of {whole:?}");
+    }
+}
+
+/// SRTT remembers the queue that slow start filled long after it is gone.
+#[test]
+fn the_link_is_not_left_idle_where_a_queue_has_become_shorter() {
+    for (mbps, rtt_ms, queue) in [(1, 20, 7), (1, 200, 17), (10, 5, 17), (10, 20, 17), (10, 20, 67)] {
+        let took = |scheme| megabyte(scheme, mbps, rtt_ms, queue, &[]).as_secs_f64();
+        let (ours, cubic) = (took("auto"), took("cubic"));
+        assert!(ours < 1.01 * cubic, "{mbps} Mbit/s, {rtt_ms} ms, {queue} packets: {ours} beside {cubic} s");
     }
 }
 

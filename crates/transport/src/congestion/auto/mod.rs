@@ -432,9 +432,11 @@ impl Auto {
         }
     }
 
-    fn set_pace(&mut self, window: &Window, path: &Path) {
+    /// SRTT remembers a queue for many round trips after that became shorter. A window paced by it would leave the link idle; the latest `delay` tells
+    /// at once.
+    fn set_pace(&mut self, window: &Window, path: &Path, delay: Option<Duration>) {
         let gain = if window.in_slow_start() { FAST_PACE } else { PACE };
-        let trip = path.srtt.unwrap_or(Duration::from_millis(1)).max(Duration::from_micros(1));
+        let trip = path.srtt.into_iter().chain(delay).min().unwrap_or(Duration::from_millis(1)).max(Duration::from_micros(1));
         self.rate = (window.cwnd() as f64 * gain / trip.as_secs_f64()) as u64;
     }
 }
@@ -467,7 +469,7 @@ impl CongestionControl for Auto {
         self.until = (path.nxt, path.delivered);
         self.aged = path.nxt;
         self.first = path.nxt + window.cwnd();
-        self.set_pace(window, path);
+        self.set_pace(window, path, None);
     }
 
     fn on_sent(&mut self, sent: &Sent) {
@@ -509,7 +511,7 @@ impl CongestionControl for Auto {
         if path.una >= self.aged {
             self.age(path);
         }
-        self.set_pace(window, path);
+        self.set_pace(window, path, ack.delay);
     }
 
     fn on_lost(&mut self, window: &Window, lost: &LostSegment, _path: &Path) {
@@ -547,12 +549,12 @@ impl CongestionControl for Auto {
         self.losses.answered();
         self.probe = None;
         self.queue.on_timeout();
-        self.set_pace(window, path);
+        self.set_pace(window, path, None);
     }
 
     fn on_undo(&mut self, window: &mut Window, path: &Path) {
         self.cubic.on_undo(window, path);
         window.set_cwnd(window.cwnd().max(self.saved));
-        self.set_pace(window, path);
+        self.set_pace(window, path, None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::losses::Losses;
 use super::queue::{Others, Queue};
-use super::{Auto, Settings};
+use super::{Auto, Settings, PACE};
 use crate::congestion::{CongestionControl as _, Window};
 use crate::path::{Ack, LostSegment, Path, RateSample};
 use crate::segment::Options;
@@ -483,4 +483,20 @@ fn where_corruption_prevails_it_grows_no_further_than_it_had() {
     }
     // CUBIC's growth.
     assert!(path.segments() < had + 10, "{had}, {}", path.segments());
+}
+
+#[test]
+fn the_latest_delay_sets_the_pace_where_srtt_remembers_a_longer_queue() {
+    let mut shared = Shared::new();
+    (0..4).for_each(|_| shared.round(0));
+    let Shared { control, window, path, .. } = &mut shared;
+    let options = Options::default();
+    path.srtt = Some(Duration::from_millis(200));
+    // Told, and what the window is paced over, in milliseconds.
+    for (told, over) in [(Some(60), 60), (Some(300), 200), (None, 200)] {
+        let delay = told.map(Duration::from_millis);
+        control.on_ack(window, &Ack { acked: Shared::MSS, delivered: Shared::MSS, delay, ..Ack::new(path, &options) });
+        let window_s = control.separation(window.cwnd() as u32).expect("it paces").as_secs_f64() * PACE;
+        assert!((window_s * 1e3 - f64::from(over)).abs() < 0.1, "{told:?}: {window_s} s");
+    }
 }

@@ -28,8 +28,8 @@ def _kernels(folder: Path, *versions: str) -> Path:
 def _run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
-    for name, text in (("vng", VNG), ("qemu-system-x86_64", "#!/bin/sh\n"), ("busybox", "#!/bin/sh\n")):
-        (programs / name).write_text(text, encoding="utf-8")
+    for name in ("vng", "qemu-system-x86_64", "busybox", "depmod"):
+        (programs / name).write_text(VNG if name == "vng" else "#!/bin/sh\n", encoding="utf-8")
         (programs / name).chmod(0o755)
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(

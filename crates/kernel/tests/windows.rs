@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::time::Duration;
-use support::path::{transfer, Link, Run};
+use support::path::{transfer, Link, Run, Sample};
 use support::simulated::{simulate, Simulated};
 use support::{skip, Loaded};
 use whyloss_kernel::stat::{stat, Counts};
@@ -307,14 +307,11 @@ fn no_control_passes_the_limits_of_application_and_route() {
 /// Most of what is outstanding has arrived where losses never end: a rate by that would fill a short queue with bursts.
 #[test]
 fn a_window_is_paced_over_its_round_trip_however_many_losses_are_under_repair() {
-    const MSS: f64 = 1448.0;
     judged("w8_", &["wl_auto"], |bench| {
         let link = Link { rate_bps: 40_000_000, delay_ms: 25, channel: erasing(0.02), ..Link::default() };
         let runs = bench.transfers(&["auto"], &link, 4);
         let repairing = runs["auto"].0.samples.iter().filter(|sample| sample.at.as_secs() >= 1 && sample.state == 3);
-        let mut windows: Vec<_> = repairing
-            .map(|sample| sample.pacing_rate as f64 * f64::from(sample.rtt_us) * 1e-6 / MSS / f64::from(sample.cwnd))
-            .collect();
+        let mut windows: Vec<_> = repairing.map(Sample::paced_windows).collect();
         windows.sort_by(f64::total_cmp);
         assert!(windows.len() > 100, "{} samples", windows.len());
         let median = windows[windows.len() / 2];
@@ -325,14 +322,11 @@ fn a_window_is_paced_over_its_round_trip_however_many_losses_are_under_repair() 
 /// SRTT remembers a queue for some acknowledgements after that became shorter.
 #[test]
 fn a_window_is_paced_by_the_latest_delay_where_that_is_shorter_than_srtt() {
-    const MSS: f64 = 1448.0;
     judged("w10_", &["wl_auto"], |bench| {
         let link = Link { rate_bps: 5_000_000, delay_ms: 10, queue_packets: 100, ..Link::default() };
         let runs = bench.transfers(&["auto"], &link, 3);
         let steered = runs["auto"].0.samples.iter().filter(|sample| sample.state == 0 && sample.cwnd >= sample.ssthresh);
-        let windows: Vec<_> = steered
-            .map(|sample| sample.pacing_rate as f64 * f64::from(sample.rtt_us) * 1e-6 / MSS / f64::from(sample.cwnd))
-            .collect();
+        let windows: Vec<_> = steered.map(Sample::paced_windows).collect();
         assert!(windows.len() > 100, "{} samples", windows.len());
         let faster = windows.iter().filter(|windows| **windows > 1.2).count();
         assert!(faster * 10 > windows.len(), "{faster} of {} samples", windows.len());

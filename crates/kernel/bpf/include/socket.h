@@ -99,7 +99,8 @@ static __always_inline void wl_restart(const struct sock *sk, struct tcp_sock *t
 }
 
 // Paces by `tenths` of the window a round trip of `trip` eighths of a microsecond, as srtt_us counts, within the limit of the application
-// (SO_MAX_PACING_RATE). Even if nothing paces, the rate decides how much leaves at once. What is outstanding would be too much of a window: where losses never end, most of it has arrived.
+// (SO_MAX_PACING_RATE). Even if nothing paces, the rate decides how much leaves at once. What is outstanding would be too much of a window: where
+// losses never end, most of it has arrived.
 static __always_inline void wl_pace(struct sock *sk, const struct tcp_sock *tp, u32 trip, u32 tenths)
 {
 	u64 window = (u64)wl_max(tp->snd_cwnd, wl_in_flight(tp)) * tp->mss_cache, rate, most = sk->sk_max_pacing_rate;

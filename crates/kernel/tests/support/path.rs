@@ -87,6 +87,13 @@ pub struct Sample {
     pub pacing_rate: u64,
 }
 
+impl Sample {
+    /// Windows that are paced over an SRTT, of segments of 1448 octets.
+    pub fn paced_windows(&self) -> f64 {
+        self.pacing_rate as f64 * f64::from(self.rtt_us) * 1e-6 / 1448.0 / f64::from(self.cwnd)
+    }
+}
+
 /// A transfer that is over.
 #[derive(Debug)]
 pub struct Run {

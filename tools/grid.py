@@ -604,13 +604,14 @@ def name(path: Place) -> str:
     return ", ".join(label(path) for label in AXES.values())
 
 
-def on_links(measured: Sequence[str], again: Sequence[str], parallel: int, count: int) -> None:
-    """The page of the kernel's controls, after measuring what is missing of some of them."""
+def on_links(keys: Sequence[Key], again: Sequence[str], parallel: int, count: int) -> None:
+    """The page of the kernel's controls, after measuring what is missing of these cells."""
     record = Record(KERNEL_PAGE.with_suffix(".json"))
-    record.cells = {key: cell for key, cell in record.cells.items() if key[2] not in again}
-    record.late = {key: late for key, late in record.late.items() if key[2] not in again}
-    if measured:
-        record.measure_kernel(list(kernel_keys(measured)), parallel)
+    for key in [key for key in keys if key[2] in again]:
+        record.cells.pop(key, None)
+        record.late.pop(key, None)
+    if keys:
+        record.measure_kernel(keys, parallel)
     if any(key[2] == KERNEL_OURS for key in record.cells):
         late = sum(record.late.values())
         none = [key for key, n in record.late.items() if n == len(record.cells[key].goodput) == RUNS[key[1]]]
@@ -649,7 +650,9 @@ def main() -> None:
         }
         record.measure(keys, RUNS, chosen.threads)
     if chosen.kernel:
-        on_links(chosen.only or KERNEL_CONTROLS, chosen.again, chosen.parallel, chosen.worst)
+        every_kind = kernel_keys(chosen.only or KERNEL_CONTROLS)
+        keys = [key for key in every_kind if key[1] in (chosen.kind or KINDS)]
+        on_links(keys, chosen.again, chosen.parallel, chosen.worst)
         return
     files.write(PAGE, page(PAGE, record.cells, judged, chosen.worst))
     on_links([], [], chosen.parallel, chosen.worst)

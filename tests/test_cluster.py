@@ -181,7 +181,11 @@ def test_a_paper_is_reproduced_on_a_cluster(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("--on", "moon"), "found 'moon'; allowed: dask://HOST:PORT, kernel, engine, slurm, pbs, lsf, sge"),
+        (
+            ("--on", "moon"),
+            "found 'moon'; allowed: dask://HOST:PORT, gateway+https://HOST/CLUSTER, "
+            "kernel, engine, slurm, pbs, lsf, sge",
+        ),
         (("--on", "kernel", "--on", "slurm"), "slurm does not go with another"),
         (("--on", "slurm", "--on", "pbs"), "slurm does not go with another"),
         (("--jobs", "2"), "--jobs: goes with a batch system"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import json
 import os
 import shutil
 import signal
@@ -222,9 +223,46 @@ def azure() -> Iterator[None]:
         server.wait()
 
 
-@pytest.mark.usefixtures("azure")
-def test_a_container_of_azure_is_a_store_as_well(small: Path) -> None:
-    store = "az://kept/same"
+@pytest.fixture
+def google() -> Iterator[None]:
+    """A server of Google's XML API with the bucket ``kept``."""
+    program = os.environ.get("WHYLOSS_FAKE_GCS") or shutil.which("fake-gcs-server")
+    if program is None:
+        pytest.skip("fake-gcs-server is not installed; WHYLOSS_FAKE_GCS names one that has the XML API")
+    port = free_port()
+    words = ["-scheme=http", "-host=127.0.0.1", f"-port={port}", f"-public-host=127.0.0.1:{port}", "-backend=memory"]
+    server = subprocess.Popen([program, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    address = f"http://127.0.0.1:{port}"
+    headers = {"Content-Type": "application/json"}
+    bucket = urllib.request.Request(f"{address}/storage/v1/b", b'{"name": "kept"}', headers, method="POST")
+    account = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+    try:
+        for attempt in range(100):
+            try:
+                urllib.request.urlopen(bucket, timeout=10).close()
+                break
+            except OSError:
+                if attempt == 99:
+                    raise
+                time.sleep(0.1)
+        try:
+            urllib.request.urlopen(urllib.request.Request(f"{address}/kept/a", b"a", method="PUT"), timeout=10).close()
+        except urllib.error.HTTPError as refused:
+            refused.close()
+            pytest.skip("this fake-gcs-server has no XML API, which obstore speaks (its branch support-xml-api has)")
+        with pytest.MonkeyPatch.context() as patch:
+            told = {**account, "gcs_base_url": address, "disable_oauth": True}
+            patch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps(told))
+            yield
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.parametrize(("scheme", "server"), [("az", "azure"), ("gs", "google")])
+def test_other_clouds_have_stores(small: Path, scheme: str, server: str, request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue(server)
+    store = f"{scheme}://kept/same"
     seen: list[wl.Progress] = []
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as started,
@@ -236,5 +274,5 @@ def test_a_container_of_azure_is_a_store_as_well(small: Path) -> None:
         again = sweep(small, 4).run(client, store=store, progress=seen.append)
         assert (seen[-1].found, seen[-1].total) == (8, 8)
         assert again.digests() == results.digests()
-        with pytest.raises(UnavailableError, match="az://nowhere/x: there is no such bucket"):
-            sweep(small).run(client, store="az://nowhere/x")
+        with pytest.raises(UnavailableError, match=f"{scheme}://nowhere/x: there is no such bucket"):
+            sweep(small).run(client, store=f"{scheme}://nowhere/x")

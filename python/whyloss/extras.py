@@ -6,6 +6,7 @@ __all__ = ["hint"]
 
 #: Modules that the base installation has not, and the extra that brings each.
 EXTRAS = {
+    "dask_gateway": "cluster",
     "dask_jobqueue": "cluster",
     "distributed": "cluster",
     "obstore": "cluster",

@@ -185,7 +185,7 @@ class Where:
     stacks: tuple[str, ...]
     """Real stacks, if the command can run on them and they are named."""
     cluster: str | None
-    """A batch system, or the address of a scheduler; none for the cores of this machine."""
+    """A batch system, or the address of a scheduler or of a cluster behind a gateway; none for this machine."""
     partition: str | None
     jobs: int | None
     job_cores: int | None
@@ -221,7 +221,7 @@ def on_options(*stacks: str) -> Callable[[Callable[..., None]], Callable[..., No
         chosen = dict.fromkeys(on)
         for word in chosen:
             if word not in words and "://" not in word:
-                allowed = f"dask://HOST:PORT, {', '.join(words)}"
+                allowed = f"dask://HOST:PORT, gateway+https://HOST/CLUSTER, {', '.join(words)}"
                 raise click.BadParameter(f"found {word!r}; allowed: {allowed}", param_hint="--on")
         clusters = [word for word in chosen if word not in stacks]
         if clusters and len(chosen) > 1:
@@ -234,7 +234,7 @@ def on_options(*stacks: str) -> Callable[[Callable[..., None]], Callable[..., No
         return Where(named, clusters[0] if clusters else None, partition, jobs, job_cores)
 
     def complete(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
-        return [word for word in (*words, "dask://") if word.startswith(begun)]
+        return [word for word in (*words, "dask://", "gateway+https://") if word.startswith(begun)]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @click.option(

@@ -13,6 +13,7 @@ from whyloss import _native
 from whyloss.cluster.batches import Batches
 from whyloss.cluster.buckets import Bucket, BucketError
 from whyloss.cluster.campaign import Campaign, Detached
+from whyloss.cluster.gateways import GATEWAYS, gateway_client
 from whyloss.cluster.jobs import SYSTEMS, Jobs, queued
 from whyloss.cluster.stores import Folder
 
@@ -49,9 +50,11 @@ class RunsFailed(_native.WhylossError):
 def connect(where: str, jobs: Jobs | None = None, timeout_s: float = 10) -> Iterator[Client]:
     """The cluster whose scheduler listens at ``dask://HOST:PORT``, or one of ``jobs`` of a batch system.
 
+    ``gateway+http://HOST:PORT/CLUSTER`` and ``gateway+https://…`` name a cluster that runs behind a Dask Gateway.
+
     Raises:
         whyloss.InputError: it is neither an address nor a batch system.
-        whyloss.UnavailableError: nobody answers there, or the batch system takes no jobs.
+        whyloss.UnavailableError: nobody answers there, there is no such cluster, or the batch system takes no jobs.
     """
     from distributed import Client
 
@@ -59,9 +62,14 @@ def connect(where: str, jobs: Jobs | None = None, timeout_s: float = 10) -> Iter
         with queued(where, jobs or Jobs()) as client:
             yield client
         return
+    if where.startswith(tuple(GATEWAYS)):
+        with gateway_client(where) as client:
+            yield client
+        return
     kind = next((kind for kind in ADDRESSES if where.startswith(kind)), None)
     if kind is None or not where.removeprefix(kind):
-        allowed = f"the address of a Dask scheduler, dask://HOST:PORT, or a batch system: {', '.join(SYSTEMS)}"
+        addresses = "the address of a Dask scheduler, dask://HOST:PORT, or of a cluster behind a Dask Gateway, "
+        allowed = f"{addresses}gateway+https://HOST/CLUSTER, or a batch system: {', '.join(SYSTEMS)}"
         raise _native.InputError(f"found {where!r}; allowed: {allowed}")
     try:
         client = Client(ADDRESSES[kind] + where.removeprefix(kind), timeout=timeout_s, set_as_default=False)

@@ -3,7 +3,7 @@
 use super::arrivals::Timing;
 use super::assembler::Arrived;
 use super::record::{Closing, Event, GapRecord, State};
-use super::{AckPolicy, Endpoint};
+use super::{AckPolicy, Config, Endpoint};
 use crate::arrival::{Arrival, Damaged, LinkHint};
 use crate::path::Passed;
 use crate::receiver::Answer;
@@ -282,7 +282,7 @@ impl Endpoint {
             return;
         }
         let len = (end - start) as u32;
-        self.rcv.full_segment = self.rcv.full_segment.max(len);
+        self.note_full_segment(len, segment.flags.contains(Flags::PSH));
         if let AckPolicy::Delayed(_) = self.config.ack_policy {
             self.rcv.quick_acks.on_data(now, self.config.quick_acks, self.snd.rtt.rto());
         }
@@ -359,6 +359,16 @@ impl Endpoint {
             self.events.push_back(Event::Gap(Box::new(GapRecord { at: now, offset, len, verdicts })));
         }
         self.parts.receiver.answer()
+    }
+
+    /// A segment with `len` octets has come. Two of one size in a row that end nothing (`pushed`) are full, though larger ones came before: the
+    /// peer may send smaller segments because the path has become narrower. No path asks for smaller ones than the least MSS.
+    fn note_full_segment(&mut self, len: u32, pushed: bool) {
+        let again = len == self.rcv.last_segment && len >= u32::from(Config::MIN_MSS) && !pushed;
+        if len > self.rcv.full_segment || again {
+            self.rcv.full_segment = len;
+        }
+        self.rcv.last_segment = len;
     }
 
     /// When to acknowledge (RFC 5681, 4.2): at once if anything is out of the ordinary, else every second full segment or after a

@@ -258,8 +258,10 @@ pub(super) struct Receiver {
     pub shift_agreed: bool,
     /// Acknowledgements that leave at once behind the one that is due.
     pub copies: u32,
-    /// Payload of the largest segment so far.
+    /// Payload of a full segment of the peer, as far as what has come tells.
     pub full_segment: u32,
+    /// Payload of the latest segment.
+    pub last_segment: u32,
     /// `TS.Recent` (RFC 7323) and when it was set.
     pub ts_recent: u32,
     pub ts_recent_at: Instant,

@@ -71,6 +71,24 @@ fn a_forged_message_makes_nothing_smaller() {
     assert_eq!((end.path_mtu(), end.octets_acknowledged(), end.stats().mtu_reductions), (1500, 3_000_000, 0));
 }
 
+/// RFC 5681, 4.2: every second full segment is acknowledged.
+#[test]
+fn a_narrower_path_brings_no_fewer_acknowledgements() {
+    let mut pair = sending("sack", &config(V4, false), 1_000_000);
+    pair.run(pair.now + Duration::from_millis(250));
+    pair.router = (600, true);
+    pair.run(pair.now + Duration::from_secs(20));
+    assert_eq!((pair.ends[0].path_mtu(), pair.ends[0].octets_acknowledged()), (600, 1_000_000));
+    let sent =
+        |end, data| pair.trace.iter().filter(move |(_, from, segment)| (*from, !segment.payload.is_empty()) == (end, data));
+    let narrow: Vec<_> = sent(0, true).filter(|(_, _, segment)| segment.payload.len() == 600 - 20 - 32).collect();
+    // The later half: what came together with larger ones, and in slow start, is acknowledged sooner.
+    let (begin, _, _) = narrow[narrow.len() / 2];
+    let segments = narrow.len() - narrow.len() / 2;
+    let acknowledgements = sent(1, false).filter(|(at, _, _)| at > begin).count();
+    assert!(acknowledgements * 2 + 20 >= segments, "{acknowledgements} of {segments}");
+}
+
 #[test]
 fn a_path_that_changes_is_believed_once_nothing_arrives() {
     let mut pair = sending("sack", &config(V4, false), 3_000_000);

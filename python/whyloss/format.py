@@ -944,6 +944,10 @@ class Tcp:
     """
     A timeout forgets what was reported as received (RFC 2018, 8), as in ns-2: all that was outstanding is sent again.
     """
+    forgiven_syn_losses: int | None = None
+    """
+    SYNs that may be lost without a smaller initial window.
+    """
     granularity: Granularity | None = None
     """
     How round-trip times are measured and timers rounded: { fine = "1 ms" }, { ticks = "10 ms" } as in ns-2, { net3 = "500 ms" } as in

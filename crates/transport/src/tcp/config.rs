@@ -64,6 +64,10 @@ config! { $;
     mss: u16,
     /// Initial window in segments.
     initial_window: u32,
+    /// SYNs that may be lost without a smaller initial window.
+    // The initial window is one segment after more timeouts of the SYN or SYN-ACK than this: 0 by RFC 5681, 3.1. 1 in Linux, where the first timeout is
+    // after a second; of SYN-ACKs it counts those, too, that a SYN that came again asked for.
+    forgiven_syn_losses: u32,
     /// Initial slow-start threshold; "none" is unbounded.
     initial_ssthresh: Option<u64> as OrNone<Size>,
     /// The window never grows beyond this; "none" is unbounded.
@@ -367,6 +371,7 @@ impl Config {
         Self {
             mss: 1460,
             initial_window: 10,
+            forgiven_syn_losses: 0,
             initial_ssthresh: None,
             max_window: None,
             receive_buffer: 4 << 20,
@@ -431,10 +436,11 @@ impl Config {
     }
 
     /// Linux 6.x defaults: as [`Config::modern`] with Linux's timer rules, its growth by every octet acknowledged, thresholds from the window,
-    /// its order of segments for RACK, quick acknowledgements and bare window probes.
+    /// its order of segments for RACK, its initial window after a lost SYN, quick acknowledgements and bare window probes.
     pub fn linux() -> Self {
         Self {
             receive_buffer: 6 << 20,
+            forgiven_syn_losses: 1,
             slow_start_limit: None,
             ssthresh_from_cwnd: true,
             rack_rtt_by_sequence: true,

@@ -280,7 +280,8 @@ impl Endpoint {
             }
         } else {
             // RFC 5681, 3.1: after the loss of a SYN the initial window is one segment.
-            self.begin_window(now, if retried { 1 } else { self.config.initial_window });
+            let whole = self.snd.syn_expiries <= self.config.forgiven_syn_losses;
+            self.begin_window(now, if whole { self.config.initial_window } else { 1 });
             self.events.push_back(Event::Connected);
         }
         if self.snd.closing {

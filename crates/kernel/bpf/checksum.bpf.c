@@ -7,6 +7,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #include "checksum/state.h"
 #include "checksum/damaged.h"
+#include "checksum/timer.h"
 #include "checksum/options.h"
 #include "checksum/room.h"
 #include "checksum/answer.h"

@@ -11,6 +11,8 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::process::{Command, Stdio};
+use std::time::Duration;
+use support::path::sample;
 use support::traffic::{carry, connect_from, control_of, set_control, Group};
 use support::{skip, Loaded};
 use whyloss_kernel::select::{self, Match};
@@ -239,6 +241,29 @@ fn a_socket_in_other_hands_keeps_its_control() {
     assert!(after.control == CONTROL && after.acked_bytes >= before.acked_bytes + 900_000, "{after:?}");
     drop(accepted);
     echo.wait().expect("ends");
+}
+
+/// The kernel takes its least timeout for RTTVAR at the first sample of the round trip. A short transfer ends before that has come down.
+#[test]
+fn the_timer_of_auto_is_short_from_the_first_segment_on() {
+    let Some(_loaded) = Loaded::new("c2_", &["wl_auto"]) else { return };
+    let hosts = Hosts::pair(1500);
+    let to = SocketAddr::new(SERVER.parse().expect("an address"), 6701);
+    let listener = hosts.server().run(|| {
+        let socket = socket(libc::IPPROTO_TCP);
+        set_control(&socket, "c2_auto").expect("is loaded");
+        nix::sys::socket::bind(socket.as_raw_fd(), &nix::sys::socket::SockaddrStorage::from(to)).expect("a port");
+        nix::sys::socket::listen(&socket, nix::sys::socket::Backlog::MAXCONN).expect("listens");
+        TcpListener::from(socket)
+    });
+    for (control, allowed_ms) in [("c2_auto", 55..110), ("reno", 190..260)] {
+        let connected = connect_from(hosts.client(), to, control);
+        let accepted = listener.accept().expect("accepts").0;
+        assert_eq!(control_of(&accepted), "c2_auto");
+        let [opener, other] = [&connected, &accepted].map(|socket| sample(socket, Duration::ZERO).rto_us / 1000);
+        assert!(allowed_ms.contains(&opener), "{control}: {opener} ms");
+        assert!((55..110).contains(&other), "accepted: {other} ms");
+    }
 }
 
 /// Of connections of several paths (MPTCP) each path is a connection of its own with a control.

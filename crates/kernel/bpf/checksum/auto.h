@@ -12,11 +12,6 @@
 #define WL_TSO_RTT_LOG 9
 #define WL_GSO_MOST 65536
 
-// What the retransmission timeout exceeds SRTT by at least, in microseconds, unless SRTT is more: a lone segment may be acknowledged 40 ms late, and a
-// timer of the receiver's may tick every 10 ms. It is set in such steps, and to no more than it was.
-#define WL_AUTO_MARGIN 60000
-#define WL_AUTO_MARGIN_STEP 20000
-
 struct wl_auto_state {
 	struct wl_auto control;
 	struct wl_aware aware;
@@ -112,11 +107,13 @@ static __always_inline void wl_auto_keep_margin(struct sock *sk, struct wl_auto_
 // The kernel keeps its least timeout in ticks of a clock that it does not tell: what they are is seen by setting it.
 static __always_inline void wl_auto_begin_margin(struct sock *sk, struct wl_auto_state *state)
 {
-	u32 before = inet_csk(sk)->icsk_rto_min;
+	u32 before = inet_csk(sk)->icsk_rto_min, now;
 
 	if (!wl_auto_set_margin(sk, state, WL_AUTO_MARGIN))
 		return;
-	state->most_margin = (u64)WL_AUTO_MARGIN * before / wl_max(inet_csk(sk)->icsk_rto_min, 1);
+	now = inet_csk(sk)->icsk_rto_min;
+	// The same if it was set before the first sample of the round trip.
+	state->most_margin = before == now ? WL_AUTO_MARGIN_MOST : (u64)WL_AUTO_MARGIN * before / wl_max(now, 1);
 	wl_auto_keep_margin(sk, state);
 }
 

@@ -425,6 +425,9 @@ __noinline int wl_header_write(struct bpf_sock_ops *ops)
 	u32 header, nonce;
 
 	if (ops->skb_tcp_flags & WL_SYN) {
+		// By now its control is chosen, whatever program does that.
+		if (!(ops->skb_tcp_flags & WL_ACK))
+			wl_begin_timer(ops);
 		wl_put_head(option, WL_PERMITTED_LEN);
 		bpf_store_hdr_opt(ops, option, WL_PERMITTED_LEN, 0);
 		wl_put_head_of(option, WL_WORDS_KIND, WL_PERMITTED_LEN);
@@ -534,6 +537,7 @@ int wl_options(struct bpf_sock_ops *ops)
 		// The SYN is kept so that its options can be seen when the connection is established.
 		if (!bpf_setsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &one, sizeof(one)))
 			wl_flags(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG, 0);
+		wl_begin_timer(ops);
 		break;
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
 		wl_flags(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG, 0);

@@ -15,6 +15,7 @@ use std::time::Duration;
 use support::path::sample;
 use support::traffic::{carry, connect_from, control_of, set_control, Group};
 use support::{skip, Loaded};
+use whyloss_kernel::load;
 use whyloss_kernel::select::{self, Match};
 use whyloss_kernel::stat::{stat, Connection, Counts};
 use whyloss_net::namespace::Namespace;
@@ -249,13 +250,7 @@ fn the_timer_of_auto_is_short_from_the_first_segment_on() {
     let Some(_loaded) = Loaded::new("c2_", &["wl_auto"]) else { return };
     let hosts = Hosts::pair(1500);
     let to = SocketAddr::new(SERVER.parse().expect("an address"), 6701);
-    let listener = hosts.server().run(|| {
-        let socket = socket(libc::IPPROTO_TCP);
-        set_control(&socket, "c2_auto").expect("is loaded");
-        nix::sys::socket::bind(socket.as_raw_fd(), &nix::sys::socket::SockaddrStorage::from(to)).expect("a port");
-        nix::sys::socket::listen(&socket, nix::sys::socket::Backlog::MAXCONN).expect("listens");
-        TcpListener::from(socket)
-    });
+    let listener = listen(hosts.server(), to, "c2_auto");
     for (control, allowed_ms) in [("c2_auto", 55..110), ("reno", 190..260)] {
         let connected = connect_from(hosts.client(), to, control);
         let accepted = listener.accept().expect("accepts").0;
@@ -264,6 +259,52 @@ fn the_timer_of_auto_is_short_from_the_first_segment_on() {
         assert!(allowed_ms.contains(&opener), "{control}: {opener} ms");
         assert!((55..110).contains(&other), "accepted: {other} ms");
     }
+}
+
+/// A listener lives longer than most connections, and its namespace may have none. Of open connections the kernel lifts RTTVAR by variation alone.
+#[test]
+fn what_listeners_accept_after_unload_has_the_usual_timer() {
+    let Some(loaded) = Loaded::new("c3_", &["wl_auto"]) else { return };
+    let hosts = Hosts::pair(1500);
+    let [at_client, at_server] = ["10.77.9.1", SERVER].map(|host| SocketAddr::new(host.parse().expect("an address"), 6702));
+    let idle = listen(hosts.client(), at_client, "c3_auto");
+    let busy = listen(hosts.server(), at_server, "c3_auto");
+    for host in [hosts.client(), hosts.server()] {
+        host.sysctl("ipv4/tcp_congestion_control", "reno").expect("every kernel has it");
+    }
+    let connected = connect_from(hosts.client(), at_server, "reno");
+    let accepted = busy.accept().expect("accepts").0;
+    let removed = load::unload(&loaded.place).expect("unloads");
+    assert_eq!((removed.moved, removed.kept), (1, 0), "listeners are no connections");
+    assert_eq!(control_of(&accepted), "reno");
+    carry((&accepted, &connected), 100_000);
+    for (near, to, listener) in [(hosts.server(), at_client, idle), (hosts.client(), at_server, busy)] {
+        assert_eq!(control_of(&listener), "reno");
+        let _connected = connect_from(near, to, "reno");
+        let accepted = listener.accept().expect("accepts").0;
+        assert_eq!(control_of(&accepted), "reno");
+        let timeout_ms = sample(&accepted, Duration::ZERO).rto_us / 1000;
+        assert!((190..260).contains(&timeout_ms), "{timeout_ms} ms");
+    }
+}
+
+/// An administrator may have set less than `wl_auto` asks for.
+#[test]
+fn auto_keeps_a_shorter_timer() {
+    let Some(loaded) = Loaded::new("c4_", &["wl_auto"]) else { return };
+    let hosts = Hosts::pair(1500);
+    if [hosts.client(), hosts.server()].iter().any(|host| host.sysctl("ipv4/tcp_rto_min_us", "20000").is_err()) {
+        return skip("this kernel has no tcp_rto_min_us");
+    }
+    let to = SocketAddr::new(SERVER.parse().expect("an address"), 6704);
+    let listener = listen(hosts.server(), to, "c4_auto");
+    let connected = connect_from(hosts.client(), to, "c4_auto");
+    let accepted = listener.accept().expect("accepts").0;
+    let rto_ms = || [&connected, &accepted].map(|socket| sample(socket, Duration::ZERO).rto_us / 1000);
+    assert!(rto_ms().iter().all(|timeout| (15..40).contains(timeout)), "{:?} ms", rto_ms());
+    load::unload(&loaded.place).expect("unloads");
+    carry((&connected, &accepted), 1_000_000);
+    assert!((15..40).contains(&rto_ms()[0]), "{:?} ms", rto_ms());
 }
 
 /// Of connections of several paths (MPTCP) each path is a connection of its own with a control.
@@ -302,6 +343,16 @@ fn multipath_connections_carry_data() {
     let count = |name: &str| names.split(' ').zip(values.split(' ')).find(|pair| pair.0 == name).map(|pair| pair.1);
     assert_eq!(count("MPCapableACKRX"), Some("1"), "it has fallen back to TCP: {names} {values}");
     assert!(paths.iter().all(|path| path.counts["losses"] == 0), "{paths:?}");
+}
+
+fn listen(host: &Namespace, at: SocketAddr, control: &str) -> TcpListener {
+    host.run(|| {
+        let socket = socket(libc::IPPROTO_TCP);
+        set_control(&socket, control).expect("is loaded");
+        nix::sys::socket::bind(socket.as_raw_fd(), &nix::sys::socket::SockaddrStorage::from(at)).expect("a port");
+        nix::sys::socket::listen(&socket, nix::sys::socket::Backlog::MAXCONN).expect("listens");
+        TcpListener::from(socket)
+    })
 }
 
 fn socket(protocol: i32) -> OwnedFd {

@@ -104,7 +104,6 @@ static __always_inline void wl_auto_keep_margin(struct sock *sk, struct wl_auto_
 		wl_auto_set_margin(sk, state, margin);
 }
 
-// The kernel keeps its least timeout in ticks of a clock that it does not tell: what they are is seen by setting it.
 static __always_inline void wl_auto_begin_margin(struct sock *sk, struct wl_auto_state *state)
 {
 	u32 before = inet_csk(sk)->icsk_rto_min, now;
@@ -113,7 +112,7 @@ static __always_inline void wl_auto_begin_margin(struct sock *sk, struct wl_auto
 		return;
 	now = inet_csk(sk)->icsk_rto_min;
 	// The same if it was set before the first sample of the round trip.
-	state->most_margin = before == now ? WL_AUTO_MARGIN_MOST : (u64)WL_AUTO_MARGIN * before / wl_max(now, 1);
+	state->most_margin = before == now ? WL_AUTO_MARGIN_MOST : wl_rto_min_before(WL_AUTO_MARGIN, before, now);
 	wl_auto_keep_margin(sk, state);
 }
 

@@ -6,26 +6,29 @@
 // timer of the receiver's may tick every 10 ms. It is set in such steps, and to no more than it was, or than the kernel's default.
 #define WL_AUTO_MARGIN 60000
 #define WL_AUTO_MARGIN_STEP 20000
-#define WL_AUTO_MARGIN_MOST 200000
-
-// The name of wl_auto in the kernel, behind its prefix, which may be another.
-#define WL_AUTO_NAME_LEN 6
-static __always_inline int wl_is_auto(const char *name)
-{
-	return name[0] == '_' && name[1] == 'a' && name[2] == 'u' && name[3] == 't' && name[4] == 'o' && !name[5];
-}
+#define WL_AUTO_MARGIN_MOST WL_RTO_MIN
 
 // Connections that a listener accepts have its least timeout, and its control unless a rule chooses another.
 __noinline int wl_begin_timer(struct bpf_sock_ops *ops)
 {
+	u32 margin = WL_AUTO_MARGIN, before;
 	char name[TCP_CA_NAME_MAX] = {};
-	u32 margin = WL_AUTO_MARGIN, i;
+	struct bpf_sock *sk = ops->sk;
+	struct tcp_sock *tp;
 
-	if (bpf_getsockopt(ops, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
+	if (!sk)
 		return 0;
-#pragma unroll
-	for (i = 0; i + WL_AUTO_NAME_LEN <= sizeof(name); i++)
-		if (wl_is_auto(name + i))
-			bpf_setsockopt(ops, SOL_TCP, TCP_BPF_RTO_MIN, &margin, sizeof(margin));
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return 0;
+	wl_control_of((struct sock *)tp, name);
+	if (!wl_has_own_timer(name))
+		return 0;
+	before = inet_csk((struct sock *)tp)->icsk_rto_min;
+	if (bpf_setsockopt(ops, SOL_TCP, TCP_BPF_RTO_MIN, &margin, sizeof(margin)))
+		return 0;
+	margin = wl_rto_min_before(margin, before, inet_csk((struct sock *)tp)->icsk_rto_min);
+	if (margin < WL_AUTO_MARGIN)
+		bpf_setsockopt(ops, SOL_TCP, TCP_BPF_RTO_MIN, &margin, sizeof(margin));
 	return 0;
 }

@@ -57,6 +57,7 @@ struct ns_common {
 
 struct netns_ipv4 {
 	u8 sysctl_tcp_slow_start_after_idle;
+	int sysctl_tcp_rto_min_us; // from 6.11 on
 	const struct tcp_congestion_ops *tcp_congestion_control;
 };
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::time::Duration;
-use support::path::{transfer, Link, Run, Sample};
+use support::path::{transfer, transfers_beside, Link, Run, Sample};
 use support::simulated::{simulate, Simulated};
 use support::{skip, Loaded};
 use whyloss_kernel::stat::{stat, Counts};
@@ -255,6 +255,19 @@ fn auto_keeps_its_queue_short_and_its_window_through_losses_by_chance() {
             let reports = || whyloss_kernel::stat::stat(&bench.loaded.place).expect("counters").reports;
             assert!(what != "damaged" || counts["heard"] > 50, "{counts:?}, {:?}", reports());
         }
+    });
+}
+
+/// Paced evenly in single segments it would leave a third of the link: a full queue would drop the pairs of those that go by acknowledgements.
+#[test]
+fn beside_cubic_auto_sends_as_cubic_does() {
+    judged("w11_", &["wl_auto"], |bench| {
+        let link = Link { queue_packets: 17, ..Link::default() };
+        let runs = transfers_beside(["w11_auto", "cubic"], &link, Duration::from_secs(12));
+        bench.flaws.borrow_mut().extend(runs[0].audit.flaws.clone());
+        let [auto, cubic] = runs.each_ref().map(Run::mbps);
+        println!("auto {auto:.2} Mbit/s, CUBIC {cubic:.2} Mbit/s");
+        assert!(auto + cubic > 8.8 && cubic > 3.2 && auto > 3.2, "{auto} and {cubic} Mbit/s");
     });
 }
 

@@ -4,13 +4,15 @@
 
 #include "core/auto.h"
 
-// Tenths of the window that are paced over a round trip, in slow start and later.
+// Tenths of the window that are paced over a round trip: in slow start and where it goes by acknowledgements, and else.
 #define WL_AUTO_FAST_PACE 20
 #define WL_AUTO_PACE 11
 // Defaults of the kernel: sk_pacing_shift, net.ipv4.tcp_tso_rtt_log, and the largest packet of several segments.
 #define WL_PACING_SHIFT 10
 #define WL_TSO_RTT_LOG 9
 #define WL_GSO_MOST 65536
+// Segments a millisecond from which on more than a pair leaves at once.
+#define WL_AUTO_MORE_THAN_PAIRS 3
 
 struct wl_auto_state {
 	struct wl_auto control;
@@ -52,14 +54,24 @@ static __always_inline struct wl_newreno *wl_spare(struct sock *sk)
 	return wl_private(sk);
 }
 
+// Where others are seen, and a millisecond holds no more than a pair, it sends as those that do not pace: in pairs, and by acknowledgements. Evenly paced
+// single segments fill each gap of a full queue, and what it drops are the others' pairs.
+static __always_inline int wl_auto_is_unpaced(const struct wl_auto_state *state, const struct tcp_sock *tp, u32 trip)
+{
+	u64 a_millisecond = (u64)tp->snd_cwnd * WL_AUTO_FAST_PACE / 10 * 1000;
+
+	return state && state->control.others == WL_SEEN && a_millisecond < (u64)(trip >> 3) * WL_AUTO_MORE_THAN_PAIRS;
+}
+
 // SRTT remembers a queue for many acknowledgements after that became shorter. A window paced by it would leave the link idle; the latest delay tells at
 // once, and is 0 or less if there is none.
-static __always_inline void wl_auto_pace(struct sock *sk, s32 delay)
+static __always_inline void wl_auto_pace(struct sock *sk, const struct wl_auto_state *state, s32 delay)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 trip = delay > 0 ? wl_min(tp->srtt_us, (u32)delay << 3) : tp->srtt_us;
+	int fast = tp->snd_cwnd < tp->snd_ssthresh || wl_auto_is_unpaced(state, tp, trip);
 
-	wl_pace(sk, tp, trip, tp->snd_cwnd < tp->snd_ssthresh ? WL_AUTO_FAST_PACE : WL_AUTO_PACE);
+	wl_pace(sk, tp, trip, fast ? WL_AUTO_FAST_PACE : WL_AUTO_PACE);
 }
 
 static __always_inline struct wl_loss wl_auto_loss(const struct tcp_sock *tp, u32 cwnd)
@@ -72,8 +84,14 @@ static __always_inline struct wl_loss wl_auto_loss(const struct tcp_sock *tp, u3
 	};
 }
 
+// Segments that leave at once at least.
+static __always_inline u32 wl_auto_least_burst(const struct wl_auto_state *state)
+{
+	return state && state->control.others == WL_SEEN ? 2 : 1;
+}
+
 // Segments that leave at once, as tcp_tso_autosize() makes them: what is paced in 2^-10 s, and more where the round trip is below some milliseconds.
-static __always_inline u32 wl_auto_burst(const struct sock *sk)
+static __always_inline u32 wl_auto_burst(const struct sock *sk, const struct wl_auto_state *state)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 octets = sk->sk_pacing_rate >> WL_PACING_SHIFT;
@@ -82,7 +100,7 @@ static __always_inline u32 wl_auto_burst(const struct sock *sk)
 	if (near < 16)
 		octets += WL_GSO_MOST >> near;
 	segments = (octets < WL_GSO_MOST ? octets : WL_GSO_MOST) / wl_max(tp->mss_cache, 1);
-	return wl_max(wl_min(segments, tp->snd_cwnd / 2), 1);
+	return wl_max(wl_min(wl_max(segments, wl_auto_least_burst(state)), tp->snd_cwnd / 2), 1);
 }
 
 // Returns whether the kernel took it.
@@ -133,7 +151,7 @@ void BPF_PROG(auto_init, struct sock *sk)
 	state->delivered = tp->delivered;
 	state->last_ack = wl_now(tp);
 	wl_auto_begin_margin(sk, state);
-	wl_auto_pace(sk, 0);
+	wl_auto_pace(sk, state, 0);
 }
 
 SEC("struct_ops")
@@ -337,7 +355,7 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 	news.prior = sample->prior_delivered;
 	news.app_limited = sample->is_app_limited;
 	news.flight = wl_min(tp->snd_cwnd, tp->packets_out + delivered);
-	news.burst = wl_auto_burst(sk);
+	news.burst = wl_auto_burst(sk, state);
 	news.marked = marked;
 	window = wl_window_of(tp);
 	if (!state->owed)
@@ -351,7 +369,7 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 	wl_auto_restore(sk, state, sender, &window);
 	wl_set_window(tp, window);
 	wl_auto_keep_margin(sk, state);
-	wl_auto_pace(sk, ack.delay);
+	wl_auto_pace(sk, state, ack.delay);
 }
 
 // Without memory, by NewReno's rules.
@@ -368,7 +386,7 @@ static __always_inline void wl_spare_cong_control(struct sock *sk, const struct 
 		window.cwnd = wl_min(window.cwnd, window.ssthresh);
 	wl_newreno_grow(wl_spare(sk), &window, &ack);
 	wl_set_window(tp, window);
-	wl_auto_pace(sk, 0);
+	wl_auto_pace(sk, NULL, 0);
 }
 
 SEC("struct_ops")
@@ -396,6 +414,12 @@ u32 BPF_PROG(auto_undo_cwnd, struct sock *sk)
 	return wl_undone(tp);
 }
 
+SEC("struct_ops")
+u32 BPF_PROG(auto_min_tso_segs, struct sock *sk)
+{
+	return wl_auto_least_burst(wl_auto_of(sk));
+}
+
 SEC(".struct_ops.link")
 struct tcp_congestion_ops wl_auto = {
 	.name = "wl_auto",
@@ -407,6 +431,6 @@ struct tcp_congestion_ops wl_auto = {
 	.cwnd_event = (void *)auto_cwnd_event,
 	.cong_control = (void *)auto_cong_control,
 	.undo_cwnd = (void *)auto_undo_cwnd,
-	.min_tso_segs = (void *)checksum_min_tso_segs,
+	.min_tso_segs = (void *)auto_min_tso_segs,
 	.sndbuf_expand = (void *)checksum_sndbuf_expand,
 };

@@ -134,34 +134,67 @@ impl Run {
     }
 }
 
+/// Two hosts with `link` between them.
+struct Hosts {
+    near: Namespace,
+    far: Namespace,
+    emulator: Emulator,
+}
+
+impl Hosts {
+    fn across(link: &Link) -> Self {
+        let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
+        let ends = [(&near, 1, 2), (&far, 2, 1)].map(|(namespace, own, other)| {
+            let tun = namespace.run(|| Tun::open("wire")).expect("a TUN device");
+            namespace.sysctl("ipv6/conf/wire/disable_ipv6", "1").expect("no IPv6");
+            namespace.sysctl("ipv4/tcp_ecn", if link.discipline.is_some() { "1" } else { "0" }).expect("ECN");
+            namespace
+                .ip(&format!("addr add 10.8.0.{own} peer 10.8.0.{other} dev wire\nlink set wire up multicast off"))
+                .expect("an address");
+            tun
+        });
+        let emulator = Emulator::start(ends, link.chains(), &Options::new(link.seed, 0)).expect("an emulator");
+        Self { near, far, emulator }
+    }
+
+    fn connect(&self, port: u16, control: &str) -> (TcpStream, TcpStream) {
+        connect_across((&self.near, &self.far), SocketAddr::new([10, 8, 0, 2].into(), port), control)
+    }
+
+    fn audit(self) -> Audit {
+        self.emulator.stop().expect("an audit").remove(0)
+    }
+}
+
 /// Sends over `link` under `control` for `time`.
 pub fn transfer(control: &str, link: &Link, time: Duration) -> Run {
-    let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
-    let ends = [(&near, 1, 2), (&far, 2, 1)].map(|(namespace, own, other)| {
-        let tun = namespace.run(|| Tun::open("wire")).expect("a TUN device");
-        namespace.sysctl("ipv6/conf/wire/disable_ipv6", "1").expect("no IPv6");
-        namespace.sysctl("ipv4/tcp_ecn", if link.discipline.is_some() { "1" } else { "0" }).expect("ECN");
-        namespace
-            .ip(&format!("addr add 10.8.0.{own} peer 10.8.0.{other} dev wire\nlink set wire up multicast off"))
-            .expect("an address");
-        tun
-    });
-    let emulator = Emulator::start(ends, link.chains(), &Options::new(link.seed, 0)).expect("an emulator");
-    let to = |port| SocketAddr::new([10, 8, 0, 2].into(), port);
+    let hosts = Hosts::across(link);
     if let Some(clamp) = link.cwnd_clamp {
-        near.ip(&format!("route replace 10.8.0.2/32 dev wire cwnd lock {clamp}")).expect("a route");
+        hosts.near.ip(&format!("route replace 10.8.0.2/32 dev wire cwnd lock {clamp}")).expect("a route");
         // The kernel takes it from what it remembers of a destination, and remembers with the first connection that ends.
-        let first = connect_across((&near, &far), to(5200), "reno");
+        let first = hosts.connect(5200, "reno");
         carry((&first.0, &first.1), 1000);
         drop(first);
         thread::sleep(Duration::from_millis(100));
     }
-    let connection = connect_across((&near, &far), to(5201), control);
+    let connection = hosts.connect(5201, control);
     if let Some(rate) = link.max_pacing_bps {
         limit_pacing(&connection.0, rate / 8);
     }
     let run = watch(&connection, time, link.pause_ms);
-    Run { audit: emulator.stop().expect("an audit").remove(0), ..run }
+    Run { audit: hosts.audit(), ..run }
+}
+
+/// Sends over `link` under both controls at once for `time`.
+pub fn transfers_beside(controls: [&str; 2], link: &Link, time: Duration) -> [Run; 2] {
+    let hosts = Hosts::across(link);
+    let connections = [(5201, controls[0]), (5202, controls[1])].map(|(port, control)| hosts.connect(port, control));
+    let runs = thread::scope(|scope| {
+        let threads = connections.each_ref().map(|connection| scope.spawn(|| watch(connection, time, link.pause_ms)));
+        threads.map(|thread| thread.join().expect("a transfer"))
+    });
+    let audit = hosts.audit();
+    runs.map(|run| Run { audit: audit.clone(), ..run })
 }
 
 /// Sends from one end of a connection to the other for `time`, but not from `pause_ms.0` to `pause_ms.1`. Links are not audited.

@@ -140,8 +140,11 @@ fn it_does_not_starve_beside_four_cubic_flows() {
 
 #[test]
 fn a_neighbour_with_cubic_keeps_its_share() {
-    // With a queue of one product it takes 64 % of the link, more than its target allows: docs/what-to-use/grid.md.
-    for (mbps, rtt_ms, queue, kept) in [(10, 20, 17, 0.7), (10, 20, 67, 0.8), (10, 50, 42, 0.8)] {
+    // Beside others it sends in pairs and by acknowledgements on slow links. In single segments and evenly paced it leaves 0.74 at 10 Mbit/s and 20 ms
+    // with one product, and 0.64 at 4 Mbit/s with one.
+    let paths =
+        [(10, 20, 17, 0.85), (10, 20, 67, 0.95), (10, 50, 42, 0.88), (4, 20, 7, 0.72), (4, 50, 17, 0.88), (20, 20, 33, 0.88)];
+    for (mbps, rtt_ms, queue, kept) in paths {
         let ([_, fair], [_, ours]) = (beside_one("cubic", mbps, rtt_ms, queue), beside_one("auto", mbps, rtt_ms, queue));
         assert!(ours > kept * fair, "{mbps} Mbit/s, {rtt_ms} ms, {queue}: {ours}, {fair} beside CUBIC");
     }
@@ -149,8 +152,8 @@ fn a_neighbour_with_cubic_keeps_its_share() {
 
 #[test]
 fn a_neighbour_that_grows_slowly_does_not_take_its_share() {
-    // A first flow with CUBIC keeps more than half of the link. With long queues there is less for it: docs/what-to-use/grid.md.
-    for (mbps, rtt_ms, queue, kept) in [(10, 20, 67, 0.88), (100, 20, 167, 0.8), (50, 50, 208, 0.6), (100, 50, 208, 0.5)] {
+    // A first flow with CUBIC keeps more than half of the link. With long queues there is less for it: docs/what-to-use/grid.md. At 10 Mbit/s it has half.
+    for (mbps, rtt_ms, queue, kept) in [(10, 20, 67, 0.82), (100, 20, 167, 0.8), (50, 50, 208, 0.6), (100, 50, 208, 0.5)] {
         let ([fair, _], [ours, _]) = (beside_one("cubic", mbps, rtt_ms, queue), beside_one("auto", mbps, rtt_ms, queue));
         assert!(ours > kept * fair, "{mbps} Mbit/s, {rtt_ms} ms, {queue}: {ours}, {fair} with CUBIC");
     }

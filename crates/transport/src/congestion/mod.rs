@@ -69,6 +69,12 @@ pub trait CongestionControl: fmt::Debug + Send {
         Option::None
     }
 
+    /// Segments that leave at once at least where a rate keeps them apart, as `min_tso_segs` of a control in Linux. `None`: what the configuration lets
+    /// go, of which two are the least if it is a burst (`pacing_burst`).
+    fn least_burst(&self) -> Option<u32> {
+        Option::None
+    }
+
     /// The connection is established and `window` holds the initial window.
     fn on_established(&mut self, _window: &mut Window, _path: &Path) {}
 

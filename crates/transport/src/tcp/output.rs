@@ -401,7 +401,8 @@ impl Endpoint {
             self.add_marks(&mut options);
         }
         if let Some(pacer) = self.snd.pacer.as_mut().filter(|_| len > 0) {
-            let separation = pacer.on_sent(now, self.parts.congestion.separation(len), self.snd.rtt.min());
+            let congestion = &self.parts.congestion;
+            let separation = pacer.on_sent(now, congestion.separation(len), congestion.least_burst(), self.snd.rtt.min());
             if pacer.tells {
                 options.rare.get_or_insert_default().separation = Some(separation);
             }

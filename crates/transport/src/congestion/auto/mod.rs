@@ -87,9 +87,12 @@ const FALL: f64 = 0.5;
 const FEW: u64 = 4;
 /// Segments of delay with which a window may grow that does not fill the path: of two that leave together the second waits for the first.
 const PAIR: f64 = 1.25;
-/// Pace over window a round trip, in slow start and later.
+/// Pace over window a round trip: in slow start and where it goes by acknowledgements, and else.
 const FAST_PACE: f64 = 2.0;
 const PACE: f64 = 1.1;
+/// Where others are seen and the faster pace is below so many segments a second, it goes by acknowledgements: where a millisecond holds no more than a
+/// pair.
+const BY_ACKNOWLEDGEMENTS: f64 = 3000.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
@@ -433,11 +436,14 @@ impl Auto {
     }
 
     /// SRTT remembers a queue for many round trips after that became shorter. A window paced by it would leave the link idle; the latest `delay` tells
-    /// at once.
+    /// at once. Beside others on a slow link it goes by acknowledgements as they do: segments at even distances fill each gap of a full queue, and what
+    /// it drops are the others'.
     fn set_pace(&mut self, window: &Window, path: &Path, delay: Option<Duration>) {
-        let gain = if window.in_slow_start() { FAST_PACE } else { PACE };
         let trip = path.srtt.into_iter().chain(delay).min().unwrap_or(Duration::from_millis(1)).max(Duration::from_micros(1));
-        self.rate = (window.cwnd() as f64 * gain / trip.as_secs_f64()) as u64;
+        let windows = window.cwnd() as f64 / trip.as_secs_f64();
+        let is_slow = windows * FAST_PACE < BY_ACKNOWLEDGEMENTS * f64::from(window.mss());
+        let fast = window.in_slow_start() || is_slow && self.others() == Others::Seen;
+        self.rate = (windows * if fast { FAST_PACE } else { PACE }) as u64;
     }
 }
 
@@ -463,6 +469,11 @@ impl CongestionControl for Auto {
 
     fn separation(&self, octets: u32) -> Option<Duration> {
         (self.rate > 0).then(|| Duration::from_nanos((f64::from(octets) * 1e9 / self.rate as f64) as u64))
+    }
+
+    /// Beside others in pairs, as those that go by acknowledgements send them.
+    fn least_burst(&self) -> Option<u32> {
+        (self.others() == Others::Seen).then_some(2)
     }
 
     fn on_established(&mut self, window: &mut Window, path: &Path) {

@@ -24,7 +24,8 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                queue is as long as it ever gets, and a sign of corruption if it comes at any other time.",
         formula: "alone: W = W (base + target) / least delay of the round, target = clamp(base / 8, 0.5 ms, 4 ms), or 1.5 segments, and no less than 4 segments; a loss is congestion if the \
                   delay around it is above (mean + max) / 2 of 16 rounds, and above the mean where others keep the queue; then W = 0.7 W, and no less than rate x base where corruption is more frequent; \
-                  where others are seen W grows to two thirds of what they have, (W2 d1 - W1 d2) / (d2 - d1) with delays d1 and d2 at windows W1 and W2, at most twice as much at a time",
+                  where others are seen W grows to two thirds of what they have, (W2 d1 - W1 d2) / (d2 - d1) with delays d1 and d2 at windows W1 and W2, at most twice as much at a time; \
+                  pace: 1.1 W a round trip, 2 W in slow start, and where others are seen and that is below 3 segments/ms",
         threshold: "",
         fails: "Where the queue holds a segment or two, delay says nothing: most losses then pass for corruption until a fifth of what is sent is lost.",
         errata: "",

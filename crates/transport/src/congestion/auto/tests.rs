@@ -2,7 +2,7 @@
 
 use super::losses::Losses;
 use super::queue::{Others, Queue};
-use super::{Auto, Settings, PACE};
+use super::{Auto, Mode, Settings, ALONE, FAST_PACE, LOOK, PACE};
 use crate::congestion::{CongestionControl as _, Window};
 use crate::path::{Ack, LostSegment, Path, RateSample};
 use crate::segment::Options;
@@ -499,4 +499,27 @@ fn the_latest_delay_sets_the_pace_where_srtt_remembers_a_longer_queue() {
         let window_s = control.separation(window.cwnd() as u32).expect("it paces").as_secs_f64() * PACE;
         assert!((window_s * 1e3 - f64::from(over)).abs() < 0.1, "{told:?}: {window_s} s");
     }
+}
+
+#[test]
+fn beside_others_on_a_slow_link_it_goes_by_acknowledgements_and_in_pairs() {
+    let mut shared = Shared::new();
+    (0..4).for_each(|_| shared.round(0));
+    let Shared { control, window, path, .. } = &mut shared;
+    assert!(!window.in_slow_start());
+    // A millisecond holds three segments of the faster pace where the round trip has two thirds of a millisecond for each of the window.
+    let between = window.cwnd() * 2000 / 3 / u64::from(Shared::MSS);
+    let (slow, fast) = (between + 50, between - 50);
+    for (others, trip_us, pace, least) in
+        [(Others::Seen, slow, FAST_PACE, Some(2)), (Others::Seen, fast, PACE, Some(2)), (Others::Suspected, slow, PACE, None)]
+    {
+        control.mode = Mode::Competing { others, left: LOOK, quiet: 0 };
+        path.srtt = Some(Duration::from_micros(trip_us));
+        control.set_pace(window, path, None);
+        let window_us = control.separation(window.cwnd() as u32).expect("it paces").as_secs_f64() * 1e6;
+        assert!((window_us * pace - trip_us as f64).abs() < 1.0, "{others:?}, {trip_us} us: {window_us}");
+        assert_eq!(control.least_burst(), least, "{others:?}");
+    }
+    control.mode = ALONE;
+    assert_eq!(control.least_burst(), None);
 }

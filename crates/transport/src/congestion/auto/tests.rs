@@ -508,7 +508,7 @@ fn beside_others_on_a_slow_link_it_goes_by_acknowledgements_and_in_pairs() {
     let Shared { control, window, path, .. } = &mut shared;
     assert!(!window.in_slow_start());
     // A millisecond holds three segments of the faster pace where the round trip has two thirds of a millisecond for each of the window.
-    let between = window.cwnd() * 2000 / 3 / u64::from(Shared::MSS);
+    let between = window.cwnd() * 2000 / 3 / Shared::MSS;
     let (slow, fast) = (between + 50, between - 50);
     for (others, trip_us, pace, least) in
         [(Others::Seen, slow, FAST_PACE, Some(2)), (Others::Seen, fast, PACE, Some(2)), (Others::Suspected, slow, PACE, None)]

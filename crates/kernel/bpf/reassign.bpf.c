@@ -7,35 +7,31 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-static __always_inline bool is_ours(const char name[TCP_CA_NAME_MAX])
-{
-	return bpf_map_lookup_elem(&wl_controls, name) != NULL;
-}
-
 SEC("iter/tcp")
 int wl_reassign(struct bpf_iter__tcp *ctx)
 {
 	struct tcp_sock *tp = wl_tcp_of_namespace(ctx);
 	const struct tcp_congestion_ops___named *usual;
 	char name[TCP_CA_NAME_MAX] = {};
-	u8 moved = 1, own_timer;
+	struct wl_control *ours;
 	u32 rto_min;
+	u8 moved = 1;
 
 	if (!tp)
 		return 0;
 	wl_control_of((struct sock *)tp, name);
-	if (!is_ours(name))
+	ours = bpf_map_lookup_elem(&wl_controls, name);
+	if (!ours)
 		return 0;
-	own_timer = wl_has_own_timer(name);
 	usual = (const void *)BPF_CORE_READ((struct sock *)tp, __sk_common.skc_net.net, ipv4.tcp_congestion_control);
 	__builtin_memset(name, 0, sizeof(name));
 	bpf_core_read(name, sizeof(name), &usual->name);
 	// Somebody has made ours the usual one: the one that every kernel has, then.
-	if (is_ours(name))
+	if (bpf_map_lookup_elem(&wl_controls, name))
 		__builtin_memcpy(name, "reno", sizeof("reno"));
 	if (bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
 		return 0;
-	if (own_timer) {
+	if (ours->sets_rto_min) {
 		rto_min = wl_usual_rto_min((struct sock *)tp);
 		bpf_setsockopt(tp, SOL_TCP, TCP_BPF_RTO_MIN, &rto_min, sizeof(rto_min));
 	}

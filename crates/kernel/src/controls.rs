@@ -32,6 +32,8 @@ pub struct Control {
     pub made: Made,
     /// The engine's schemes that it carries out where a scenario runs on the kernel.
     pub carries: &'static [&'static str],
+    /// Whether it sets the least retransmission timeout of its connections.
+    pub sets_rto_min: bool,
 }
 
 /// NewReno's window with a differentiator that keeps it for corruption.
@@ -41,13 +43,20 @@ const fn keeping(congestion: &'static str, differentiator: &'static str) -> Made
 
 /// A control whose integer core is called as it is.
 const fn cored(name: &'static str, core: &'static str, made: Made, carries: &'static [&'static str]) -> Control {
-    Control { name, kernel_name: name, core: Some(core), made, carries }
+    Control { name, kernel_name: name, core: Some(core), made, carries, sets_rto_min: false }
 }
 
 /// All controls that the package has.
 pub const CONTROLS: &[Control] = &[
     // Its core is compared as a whole: it is more than a way to grow and a verdict.
-    Control { name: "wl_auto", kernel_name: "wl_auto", core: None, made: Made::Of("auto"), carries: &["auto"] },
+    Control {
+        name: "wl_auto",
+        kernel_name: "wl_auto",
+        core: None,
+        made: Made::Of("auto"),
+        carries: &["auto"],
+        sets_rto_min: true,
+    },
     cored("wl_cerl", "cerl", Made::Of("cerl"), &["cerl"]),
     Control {
         name: "wl_checksum",
@@ -55,6 +64,7 @@ pub const CONTROLS: &[Control] = &[
         core: None,
         made: Made::Of("checksum-ld-hardened"),
         carries: &["checksum-ld", "checksum-ld+reno"],
+        sets_rto_min: false,
     },
     // Its window is the kernel's alone.
     Control {
@@ -63,6 +73,7 @@ pub const CONTROLS: &[Control] = &[
         core: None,
         made: Made::Of("checksum-ld-hardened"),
         carries: &[],
+        sets_rto_min: false,
     },
     cored("wl_cubic_ld", "cubic_ld", keeping("cubic", "lda-eq"), &[]),
     cored("wl_jtcp", "jtcp", Made::Of("jtcp"), &["jtcp"]),

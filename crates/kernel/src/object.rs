@@ -1,6 +1,7 @@
 //! The objects inside the package, and one of them in the kernel for as long as a value lives.
 
-use crate::{Error, Result};
+use crate::stat::COUNTERS;
+use crate::{controls, Error, Result};
 use libbpf_rs::{Link, MapCore as _, MapType, Object, ObjectBuilder, PrintLevel};
 use std::ffi::{c_int, OsStr};
 use std::path::PathBuf;
@@ -118,10 +119,12 @@ impl Loaded {
     /// Makes the rows that the controls count in: a program adds to a row, but makes none, so that no name fills the map.
     fn begin_counting(&self) -> Result<()> {
         let Some(map) = self.object.maps().find(|map| map.name() == "wl_controls") else { return Ok(()) };
-        let zeros = vec![vec![0; map.value_size() as usize]; said("counting the processors", libbpf_rs::num_possible_cpus)?];
+        let processors = said("counting the processors", libbpf_rs::num_possible_cpus)?;
         for control in &self.controls {
+            let sets_rto_min = controls::control(&control.name).is_some_and(|control| control.sets_rto_min);
+            let row = [vec![0; 8 * COUNTERS.len()], u64::from(sets_rto_min).to_ne_bytes().to_vec()].concat();
             said("making a row of counters", || {
-                map.update_percpu(&name_field(&control.kernel_name), &zeros, libbpf_rs::MapFlags::ANY)
+                map.update_percpu(&name_field(&control.kernel_name), &vec![row; processors], libbpf_rs::MapFlags::ANY)
             })?;
         }
         Ok(())

@@ -14,6 +14,7 @@ __noinline int wl_begin_timer(struct bpf_sock_ops *ops)
 	u32 margin = WL_AUTO_MARGIN, before;
 	char name[TCP_CA_NAME_MAX] = {};
 	struct bpf_sock *sk = ops->sk;
+	struct wl_control *control;
 	struct tcp_sock *tp;
 
 	if (!sk)
@@ -22,7 +23,8 @@ __noinline int wl_begin_timer(struct bpf_sock_ops *ops)
 	if (!tp)
 		return 0;
 	wl_control_of((struct sock *)tp, name);
-	if (!wl_has_own_timer(name))
+	control = bpf_map_lookup_elem(&wl_controls, name);
+	if (!control || !control->sets_rto_min)
 		return 0;
 	before = inet_csk((struct sock *)tp)->icsk_rto_min;
 	if (bpf_setsockopt(ops, SOL_TCP, TCP_BPF_RTO_MIN, &margin, sizeof(margin)))

@@ -39,6 +39,7 @@ struct wl_connection {
 
 struct wl_control {
 	u64 count[WL_COUNTER_COUNT];
+	u64 sets_rto_min; // not 0: the control sets the least timeout of its connections
 };
 
 struct {
@@ -48,7 +49,7 @@ struct {
 	__type(value, struct wl_connection);
 } wl_connections SEC(".maps");
 
-// By the control's name in the kernel; the loader makes the rows.
+// By the control's name in the kernel; the loader makes the rows, so that a name is there if and only if the control is ours.
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
 	__uint(max_entries, 64);

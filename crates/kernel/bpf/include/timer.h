@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
-// The least retransmission timeout, which wl_auto shortens and `whyloss kernel unload` puts back.
+// The least retransmission timeout, which some controls shorten (`sets_rto_min`) and `whyloss kernel unload` puts back.
 #ifndef WHYLOSS_TIMER_H
 #define WHYLOSS_TIMER_H
 
@@ -7,27 +7,6 @@
 
 // The kernel's default in microseconds. A program can set no more.
 #define WL_RTO_MIN 200000
-
-// The name of wl_auto in the kernel without its prefix, which may be another.
-#define WL_AUTO_NAME_LEN 6
-static __always_inline int wl_is_auto(const char *end)
-{
-	return end[0] == '_' && end[1] == 'a' && end[2] == 'u' && end[3] == 't' && end[4] == 'o' && !end[5];
-}
-
-// Whether a control sets the least timeout of its connections.
-static __always_inline int wl_has_own_timer(const char name[TCP_CA_NAME_MAX])
-{
-	u32 i;
-
-	if (!bpf_map_lookup_elem(&wl_controls, name))
-		return 0;
-#pragma unroll
-	for (i = 0; i + WL_AUTO_NAME_LEN <= TCP_CA_NAME_MAX; i++)
-		if (wl_is_auto(name + i))
-			return 1;
-	return 0;
-}
 
 // What it was in microseconds, before it was set to `set`. The kernel keeps it in ticks of a clock that it does not tell: `before` and `now`.
 static __always_inline u32 wl_rto_min_before(u32 set, u32 before, u32 now)

@@ -73,19 +73,26 @@ impl Bulk {
 
     /// All records of flows side by side over the link without errors, one for each scheme, which begin `apart` from each other.
     pub fn side_by_side(&self, seed: u64, schemes: &[&str], apart: Duration) -> Records {
+        let named: Vec<_> = schemes.iter().map(|scheme| (*scheme, Selection::scheme(scheme))).collect();
+        self.all_at_once(seed, &named, apart, Duration::ZERO)
+    }
+
+    /// As [`Self::side_by_side`], of flows with these names; each packet leaves up to `overhead` late, by chance.
+    pub fn all_at_once(&self, seed: u64, flows: &[(&str, Selection)], apart: Duration, overhead: Duration) -> Records {
         let mut builder = Builder::new(seed, 0);
+        builder.send_overhead(overhead);
         let (from, to) = (builder.host("from"), builder.host("to"));
         let queue = QueueLimit::Packets(self.queue);
         let way = || LinkSpec { rate: self.rate, delay: self.rtt / 2, queue, ..LinkSpec::default() };
         builder.link(from, to, way(), way());
-        for (n, scheme) in schemes.iter().enumerate() {
+        for (n, (name, selection)) in flows.iter().enumerate() {
             let end = || {
                 let mut config = self.config.clone();
-                let parts = Selection::scheme(scheme).build(&mut config).expect("the scheme exists");
+                let parts = selection.build(&mut config).expect("the scheme exists");
                 End::new(config, parts)
             };
             builder.tcp(TcpFlow {
-                name: format!("{scheme} {n}"),
+                name: format!("{name} {n}"),
                 from,
                 to,
                 start: Instant::ZERO + apart * n as u64,

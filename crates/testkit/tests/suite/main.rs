@@ -7,6 +7,7 @@ mod base_station;
 mod bbr;
 mod command_line;
 mod common;
+mod cubic;
 mod dccp;
 mod forged;
 mod formulas;

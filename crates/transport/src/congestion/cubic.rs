@@ -4,12 +4,15 @@
 //! where it was, flat around it, fast beyond it. Windows in segments, times in seconds. Where Reno would be faster, the window
 //! follows an estimate of Reno's instead.
 
+mod linux;
+
 use super::slow_start::SlowStart;
 use super::{hystart, CongestionControl, Window};
 use crate::kit::{Build, Notes, Part};
 use crate::path::{Ack, Path, Sent};
-use crate::settings;
 use crate::time::Instant;
+use crate::{choices, settings};
+use linux::Steps;
 
 pub(super) const PART: Part<dyn CongestionControl> = Part {
     name: "cubic",
@@ -18,6 +21,16 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
     notes: Notes::NONE,
     ..Part::of::<Settings>()
 };
+
+choices! {
+    /// How the window follows the curve and the estimate of Reno's window.
+    enum Growth {
+        /// With each acknowledgement, by fractions of a segment.
+        Rfc9438 = "rfc9438",
+        /// By whole segments, behind an estimate in whole segments.
+        Linux = "linux",
+    }
+}
 
 settings! {
     /// What can be set.
@@ -28,13 +41,16 @@ settings! {
         beta: f64 = 0.7, 0.1..=0.99;
         /// Aim lower after a loss below the window of the loss before (RFC 9438, 4.7).
         fast_convergence: bool = true;
+        /// With each acknowledgement by fractions of a segment, or by whole segments as Linux does, which is slower where Reno's window is the larger.
+        growth: Growth;
         slow_start: hystart::Settings;
     }
 }
 
 impl Build<dyn CongestionControl> for Settings {
     fn build(self) -> Box<dyn CongestionControl> {
-        Box::new(Cubic::new(self.c, self.beta, self.fast_convergence, self.slow_start.hystart))
+        let cubic = Cubic::new(self.c, self.beta, self.fast_convergence, self.slow_start.hystart);
+        Box::new(Cubic { growth: self.growth, ..cubic })
     }
 }
 
@@ -44,6 +60,7 @@ pub struct Cubic {
     c: f64,
     beta: f64,
     fast_convergence: bool,
+    growth: Growth,
     state: State,
     undo: Option<State>,
     /// When the clock of the curve last went on.
@@ -61,6 +78,7 @@ struct State {
     cwnd_prior: f64,
     /// No loss has set `w_max` for this stage: after a timeout, or if slow start was left without a loss (RFC 9438, 4.8 and 4.10).
     unanchored: bool,
+    steps: Steps,
 }
 
 impl Cubic {
@@ -74,12 +92,14 @@ impl Cubic {
             w_est: 0.0,
             cwnd_prior: 0.0,
             unanchored: true,
+            steps: Steps::default(),
         };
-        Self { c, beta, fast_convergence, state, undo: None, last: Instant::ZERO }
+        Self { c, beta, fast_convergence, growth: Growth::Rfc9438, state, undo: None, last: Instant::ZERO }
     }
 
     fn begin_epoch(&mut self, cwnd: f64) -> Instant {
         let state = &mut self.state;
+        state.steps.begin(cwnd, state.unanchored);
         if state.unanchored {
             state.cwnd_prior = cwnd;
         }
@@ -99,6 +119,18 @@ impl Cubic {
     fn curve(&self, t: f64) -> f64 {
         let from_inflection = t - self.state.k;
         self.c * from_inflection * from_inflection * from_inflection + self.state.w_max
+    }
+
+    /// What `acked` segments add to a window of `cwnd`, `t` after the epoch began: RFC 9438, 4.3 to 4.5.
+    fn fraction(&mut self, cwnd: f64, acked: f64, t: f64, rtt: f64) -> f64 {
+        let alpha = if self.state.w_est < self.state.cwnd_prior { 3.0 * (1.0 - self.beta) / (1.0 + self.beta) } else { 1.0 };
+        self.state.w_est += alpha * acked / cwnd; // RFC 9438, eq. 4
+        if self.curve(t) < self.state.w_est {
+            return self.state.w_est - cwnd;
+        }
+        let target = self.curve(t + rtt).clamp(cwnd, 1.5 * cwnd);
+        // A step for each segment acknowledged, so that delayed acknowledgements do not slow the curve.
+        (target - cwnd) * (acked / cwnd).min(1.0)
     }
 
     /// The curve's clock stands still while the window is not what limits the sender (RFC 9438, 4.2 and 5.8).
@@ -144,16 +176,13 @@ impl CongestionControl for Cubic {
         let epoch = self.state.epoch.unwrap_or_else(|| self.begin_epoch(cwnd));
         let t = now.since(epoch).as_secs_f64();
 
-        let alpha = if self.state.w_est < self.state.cwnd_prior { 3.0 * (1.0 - self.beta) / (1.0 + self.beta) } else { 1.0 };
-        self.state.w_est += alpha * acked / cwnd; // RFC 9438, eq. 4
-
-        let growth = if self.curve(t) < self.state.w_est {
-            self.state.w_est - cwnd
-        } else {
-            let rtt = ack.path.srtt.unwrap_or_default().as_secs_f64();
-            let target = self.curve(t + rtt).clamp(cwnd, 1.5 * cwnd);
-            // A step for each segment acknowledged, so that delayed acknowledgements do not slow the curve.
-            (target - cwnd) * (acked / cwnd).min(1.0)
+        let growth = match self.growth {
+            Growth::Rfc9438 => self.fraction(cwnd, acked, t, ack.path.srtt.unwrap_or_default().as_secs_f64()),
+            Growth::Linux => {
+                let rtt = ack.path.min_rtt.unwrap_or_default().as_secs_f64();
+                let target = self.curve(t + rtt);
+                self.state.steps.grow(now, cwnd, acked, target, self.beta)
+            }
         };
         window.grow(growth.max(0.0) * mss);
     }

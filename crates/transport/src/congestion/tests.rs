@@ -2,6 +2,7 @@
 
 use super::{CongestionControl, Cubic, Gaimd, NewReno, None, Reno, SantaCruz, Vegas, Veno, Westwood, Window};
 use crate::estimate::Filter;
+use crate::kit::Arguments;
 use crate::path::{Ack, Path, Sent};
 use crate::segment::Options;
 use crate::time::{Duration, Instant};
@@ -223,6 +224,57 @@ fn cubic_is_not_slower_than_reno_on_a_short_path() {
     let before = clock.segments();
     (0..5).for_each(|_| clock.round(&mut cc));
     near(clock.segments(), before + 5.0, 0.02);
+}
+
+/// What Linux's CUBIC adds in each of `rounds` round trips after a loss at `cwnd` segments, and what RFC 9438's does.
+fn growths(rtt_ms: u64, cwnd: u64, rounds: usize) -> [Vec<f64>; 2] {
+    ["linux", "rfc9438"].map(|growth| {
+        let part = super::TABLE.iter().find(|part| part.name == "cubic").expect("it is in the table");
+        let arguments = Arguments::check(part, &[("growth".to_owned(), growth.into())].into()).expect("the part has it");
+        let mut cc = part.build(&arguments);
+        let mut clock = Clock::new(rtt_ms, cwnd, cwnd);
+        clock.lose(&mut *cc);
+        let from = clock.segments();
+        let mut grown = Vec::new();
+        for _ in 0..rounds {
+            clock.round(&mut *cc);
+            grown.push(clock.segments() - from);
+        }
+        grown
+    })
+}
+
+#[test]
+fn in_linux_cubic_follows_reno_by_whole_segments_and_behind() {
+    // By hand, from 14 segments: looks that find the estimate larger are at the 45th acknowledgement (26 make a segment of it), the 92nd (28, and two of
+    // them) and the 161st (31); the window follows at once, and by the second segment 15 acknowledgements later.
+    let [linux, _] = growths(10, 20, 11);
+    assert_eq!(linux, [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 3.0, 3.0, 3.0, 4.0]);
+    for (rtt_ms, cwnd) in [(10, 20), (5, 40), (20, 12)] {
+        // As long as a look holds, and a segment of the estimate's and of the window's.
+        let most = 8.0 / 15.0 * (31.25 / rtt_ms as f64) + 1.5;
+        let [linux, rfc] = growths(rtt_ms, cwnd, 10);
+        let behind: Vec<_> = rfc.iter().zip(&linux).map(|(rfc, linux)| rfc - linux).collect();
+        assert!(behind.iter().all(|segments| (-0.1..most).contains(segments)), "{rtt_ms} ms, {cwnd}: {behind:?}");
+        assert!(behind.iter().sum::<f64>() > 4.0, "{rtt_ms} ms, {cwnd}: {behind:?}");
+        assert!(linux.iter().all(|grown| grown.fract() == 0.0));
+    }
+}
+
+#[test]
+fn in_linux_the_estimate_of_reno_never_grows_by_one_a_round_trip() {
+    let [linux, rfc] = growths(10, 20, 60);
+    near(linux[59] - linux[29], 30.0 * 8.0 / 15.0, 0.07);
+    near(rfc[59] - rfc[29], 30.0, 0.03);
+}
+
+#[test]
+fn in_linux_cubic_follows_the_same_curve() {
+    let [linux, rfc] = growths(100, 1000, 160);
+    for (linux, rfc) in linux.iter().zip(&rfc) {
+        assert!((linux - rfc).abs() < 15.0, "{linux} beside {rfc}");
+    }
+    assert!(linux[159] > 340.0);
 }
 
 #[test]

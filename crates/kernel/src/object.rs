@@ -1,6 +1,5 @@
 //! The objects inside the package, and one of them in the kernel for as long as a value lives.
 
-use crate::stat::COUNTERS;
 use crate::{controls, Error, Result};
 use libbpf_rs::{Link, MapCore as _, MapType, Object, ObjectBuilder, PrintLevel};
 use std::ffi::{c_int, OsStr};
@@ -122,7 +121,9 @@ impl Loaded {
         let processors = said("counting the processors", libbpf_rs::num_possible_cpus)?;
         for control in &self.controls {
             let sets_rto_min = controls::control(&control.name).is_some_and(|control| control.sets_rto_min);
-            let row = [vec![0; 8 * COUNTERS.len()], u64::from(sets_rto_min).to_ne_bytes().to_vec()].concat();
+            // Its last field; the others are counts.
+            let counts = vec![0; map.value_size() as usize - size_of::<u64>()];
+            let row = [counts, u64::from(sets_rto_min).to_ne_bytes().to_vec()].concat();
             said("making a row of counters", || {
                 map.update_percpu(&name_field(&control.kernel_name), &vec![row; processors], libbpf_rs::MapFlags::ANY)
             })?;

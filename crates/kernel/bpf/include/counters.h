@@ -39,7 +39,7 @@ struct wl_connection {
 
 struct wl_control {
 	u64 count[WL_COUNTER_COUNT];
-	u64 sets_rto_min; // not 0: the control sets the least timeout of its connections
+	u64 sets_rto_min; // the last field, not 0 if the control sets the least timeout of its connections
 };
 
 struct {

@@ -338,7 +338,7 @@ mod tests {
         let cubic = || Selection::scheme("cubic");
         assert_eq!(
             message(&with(cubic(), "cubic", "gamma", Value::Number(1.0))),
-            "cubic has no parameter `gamma`; it has c, beta, fast_convergence, hystart"
+            "cubic has no parameter `gamma`; it has c, beta, fast_convergence, growth, hystart"
         );
         assert_eq!(
             message(&with(cubic(), "cubic", "beta", Value::Number(1.5))),

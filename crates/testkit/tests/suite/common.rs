@@ -74,11 +74,11 @@ impl Bulk {
     /// All records of flows side by side over the link without errors, one for each scheme, which begin `apart` from each other.
     pub fn side_by_side(&self, seed: u64, schemes: &[&str], apart: Duration) -> Records {
         let named: Vec<_> = schemes.iter().map(|scheme| (*scheme, Selection::scheme(scheme))).collect();
-        self.all_at_once(seed, &named, apart, Duration::ZERO)
+        self.flows_side_by_side(seed, &named, apart, Duration::ZERO)
     }
 
     /// As [`Self::side_by_side`], of flows with these names; each packet leaves up to `overhead` late, by chance.
-    pub fn all_at_once(&self, seed: u64, flows: &[(&str, Selection)], apart: Duration, overhead: Duration) -> Records {
+    pub fn flows_side_by_side(&self, seed: u64, flows: &[(&str, Selection)], apart: Duration, overhead: Duration) -> Records {
         let mut builder = Builder::new(seed, 0);
         builder.send_overhead(overhead);
         let (from, to) = (builder.host("from"), builder.host("to"));

@@ -1,8 +1,8 @@
-//! Growth by whole segments, as Linux has it (`net/ipv4/tcp_cubic.c`, 6.18).
+//! Growth by whole segments, after Linux's `net/ipv4/tcp_cubic.c`.
 //!
 //! The window grows by one segment for every so many acknowledged. How many is looked at when the window has changed, else every 31 ms. The estimate of
-//! Reno's window grows by whole segments too, and the window follows it only when it is larger: by one segment behind a round trip later. Beyond the window
-//! before the reduction the estimate goes on as before it, where RFC 9438 has one segment a round trip.
+//! Reno's window grows by whole segments too, and the window follows only once it is larger by one. Beyond the window before the reduction the estimate keeps
+//! its pace, where RFC 9438 has one segment a round trip. Left out: Linux computes the curve at most once a tick of its clock.
 
 use crate::time::{Duration, Instant};
 

@@ -108,8 +108,8 @@ def measure(folder: Path, quick: bool, controls: Sequence[str], parallel: int) -
     with Watch("measuring") as watch:
         outcomes = run_jobs(jobs, Path("out/store/real"), parallel=parallel, progress=watch.count)
     file = folder / "measured.json"
-    before = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.is_file() else []
-    rows = [row for row in before if row["control"] not in controls]
+    record = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"measured": {}, "rows": []}
+    rows = [row for row in record["rows"] if row["control"] not in controls]
     for index, point in enumerate(wanted):
         group = outcomes[index * repetitions : (index + 1) * repetitions]
         rows.append(
@@ -126,13 +126,13 @@ def measure(folder: Path, quick: bool, controls: Sequence[str], parallel: int) -
                 "retransmissions": [outcome.transfers[0].retransmissions for outcome in group],
             }
         )
-    record = {
-        "kernel": platform.release(),
+    how = {
+        "kernel": platform.release().split("-")[0],
         "cores": os.cpu_count(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "parallel": parallel,
-        "rows": rows,
     }
+    record = {"measured": record["measured"] | dict.fromkeys(controls, how), "rows": rows}
     folder.mkdir(parents=True, exist_ok=True)
     files.write(file, json.dumps(record, indent=1) + "\n")
 
@@ -142,7 +142,7 @@ def _goodput(outcome: Any, flow: str) -> float:
 
 
 class Measured:
-    """The rows of measured.json, found by what was varied."""
+    """The rows of measured.json, found by what was varied; ``measured`` says of each control when and how."""
 
     def __init__(self, record: dict[str, Any]) -> None:
         """Takes the file's content."""
@@ -159,6 +159,22 @@ class Measured:
     def mean(self, point: Point, quantity: str) -> float:
         """Their mean."""
         return statistics.fmean(self.values(point, quantity))
+
+    def occasions(self) -> str:
+        """When and how the controls were measured, those of one occasion together."""
+        controls: dict[tuple[tuple[str, Any], ...], list[str]] = {}
+        for control in CONTROLS:
+            controls.setdefault(tuple(self.record["measured"][control].items()), []).append(f"`{control}`")
+        lines = []
+        for how, names in controls.items():
+            of = dict(how)
+            runs = f"{of['parallel']} runs at a time on {of['cores']} cores"
+            lines.append(f"- {', '.join(names)}: {of['date']}, Linux {of['kernel']}, {runs}")
+        return "\n".join(lines)
+
+    def kernel(self) -> str:
+        """The kernels, each once."""
+        return " and ".join(sorted({of["kernel"] for of in self.record["measured"].values()}))
 
     def invalid(self) -> int:
         """How many runs went over links that did not keep their time."""
@@ -229,18 +245,18 @@ def table(measured: Measured, effect: str, queue: int) -> list[str]:
 
 def page(measured: Measured) -> str:
     """The page with everything."""
-    record = measured.record
     lines = [
         "# What to use today",
         "",
         GENERATED,
         "",
-        f"Linux {record['kernel']}, {record['date']}: {measured.runs()} runs of 8 s, {record['parallel']} at a time",
-        f"on {record['cores']} cores, over emulated links of 10 Mbit/s and a round trip of 20 ms",
+        f"{measured.runs()} runs of 8 s over emulated links of 10 Mbit/s and a round trip of 20 ms",
         f"([path.toml](path.toml)); {measured.invalid()} of them went over links that did not keep their time.",
         "Each cell: goodput of one flow in Mbit/s · mean queueing delay that it makes · what four CUBIC flows lose",
         "beside it, compared with a fifth CUBIC flow in its place (negative: they gain).",
         f"{measured.repetitions()} a cell.",
+        "",
+        measured.occasions(),
         "",
         "![Goodput over the share of packets lost](goodput.svg)",
         "",
@@ -256,7 +272,7 @@ def page(measured: Measured) -> str:
 def summary(measured: Measured) -> str:
     """The part of the guide."""
     lines = [
-        f"**What to use today**, measured on Linux {measured.record['kernel'].split('-')[0]} over an emulated link of",
+        f"**What to use today**, measured on Linux {measured.kernel()} over an emulated link of",
         f"10 Mbit/s and 20 ms whose queue holds {QUEUES[17]}. {measured.repetitions()} of 8 s a cell: goodput in",
         "Mbit/s · mean queueing delay · what four CUBIC flows lose beside it, compared with a fifth CUBIC flow in its",
         "place.",

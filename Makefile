@@ -19,7 +19,8 @@ SOAK_SNAP ?= 96
 KERNEL_TESTS = $(shell tools/kernel-part whyloss-kernel/bpf)
 KERNEL_MODULE = $(shell tools/kernel-part kernel)
 
-# A crate outside of the workspace, as an outsider's would be.
+# A crate outside of the workspace, as an outsider's would be. What it needs has other features there and is built again: to optimize that takes longer
+# than its tests.
 OWN := --manifest-path examples/own-algorithm/Cargo.toml
 
 LIBRARIES := whyloss-transport whyloss-sim whyloss-tables whyloss-lab
@@ -44,7 +45,7 @@ test: setup ## Set everything up and run all tests
 
 test-rust:
 	$(CARGO) test --workspace --exclude whyloss-python --locked $(KERNEL_TESTS)
-	$(CARGO) test $(OWN) --target-dir $(or $(CARGO_TARGET_DIR),target) --locked
+	CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO) test $(OWN) --target-dir $(or $(CARGO_TARGET_DIR),target) --locked
 
 test-python: build
 	$(BIN)/python -m pytest -m 'not realtime' --numprocesses 2 --dist loadfile

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
-// auto: one control for any path. Where it is alone its window is a function of the delay and keeps a small queue; where others keep the queue it
-// competes by CUBIC's rules; and it falls for those losses only that come while the queue is full. The engine's control of that name.
+// auto: one control for any path. Where it is alone its window is a function of the delay and keeps a small queue; where others keep the queue and
+// corruption is rare it competes by CUBIC's rules; and it falls for those losses only that come while the queue is full. The engine's control of that name.
 #ifndef WHYLOSS_CORE_AUTO_H
 #define WHYLOSS_CORE_AUTO_H
 
@@ -172,10 +172,10 @@ WL_CORE u32 wl_auto_fill(const struct wl_auto *control, u32 delay, u32 share)
 	return fill * (WL_ONE + share) >> 16;
 }
 
-// The window grows as CUBIC's.
-WL_CORE int wl_auto_careful(const struct wl_auto *control)
+// Where corruption is frequent it bounds the windows of others: growth would take all that they leave, and the queue.
+WL_CORE int wl_auto_grows_as_cubic(const struct wl_auto *control)
 {
-	return control->careful && !wl_blame_is_corruption(&control->blame);
+	return (control->others || (control->room && control->careful)) && !wl_blame_is_corruption(&control->blame);
 }
 
 WL_CORE void wl_auto_alone(struct wl_auto *control)
@@ -279,7 +279,7 @@ WL_CORE int wl_auto_has_room(const struct wl_auto *control, u32 cwnd, u32 waitin
 WL_CORE void wl_auto_steer(struct wl_auto *control, struct wl_window *window, u32 least, int limited)
 {
 	u32 base = wl_auto_base(control), target = wl_auto_target(control), waiting = least > base ? least - base : 0;
-	int careful = wl_auto_careful(control);
+	int careful = control->careful && !wl_blame_is_corruption(&control->blame);
 	u64 growth;
 
 	control->room = wl_auto_has_room(control, window->cwnd, waiting);
@@ -497,7 +497,7 @@ WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *win
 	// A queue too short to be seen may have overflowed.
 	if (window->cwnd < window->ssthresh && wl_blame_in_a_row(&control->blame, window->cwnd))
 		window->ssthresh = wl_threshold(window->cwnd);
-	if (window->cwnd < window->ssthresh || control->others || (control->room && wl_auto_careful(control))) {
+	if (window->cwnd < window->ssthresh || wl_auto_grows_as_cubic(control)) {
 		grown.acked = ack->delivered;
 		// Beside others it does not grow while it repairs what it has answered.
 		grown.in_recovery = control->others && !open;

@@ -74,17 +74,27 @@ impl Bulk {
     /// All records of flows side by side over the link without errors, one for each scheme, which begin `apart` from each other.
     pub fn side_by_side(&self, seed: u64, schemes: &[&str], apart: Duration) -> Records {
         let named: Vec<_> = schemes.iter().map(|scheme| (*scheme, Selection::scheme(scheme))).collect();
-        self.flows_side_by_side(seed, &named, apart, Duration::ZERO)
+        self.flows_side_by_side(seed, &named, apart, Duration::ZERO, |_| ())
     }
 
-    /// As [`Self::side_by_side`], of flows with these names; each packet leaves up to `overhead` late, by chance.
-    pub fn flows_side_by_side(&self, seed: u64, flows: &[(&str, Selection)], apart: Duration, overhead: Duration) -> Records {
+    /// As [`Self::side_by_side`], of flows with these names; each packet leaves up to `overhead` late, by chance, over a link whose forward direction
+    /// `change` has changed.
+    pub fn flows_side_by_side(
+        &self,
+        seed: u64,
+        flows: &[(&str, Selection)],
+        apart: Duration,
+        overhead: Duration,
+        change: impl FnOnce(&mut LinkSpec),
+    ) -> Records {
         let mut builder = Builder::new(seed, 0);
         builder.send_overhead(overhead);
         let (from, to) = (builder.host("from"), builder.host("to"));
         let queue = QueueLimit::Packets(self.queue);
         let way = || LinkSpec { rate: self.rate, delay: self.rtt / 2, queue, ..LinkSpec::default() };
-        builder.link(from, to, way(), way());
+        let mut forward = way();
+        change(&mut forward);
+        builder.link(from, to, forward, way());
         for (n, (name, selection)) in flows.iter().enumerate() {
             let end = || {
                 let mut config = self.config.clone();

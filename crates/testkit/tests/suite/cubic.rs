@@ -22,7 +22,7 @@ fn ratio(growth: &str, mbps: u64, rtt_ms: u64, queue: u32) -> f64 {
     for seed in 0..3 {
         for flows in [[cubic.clone(), reno.clone()], [reno.clone(), cubic.clone()]] {
             let first = usize::from(flows[0].0 == "sack");
-            let records = of.flows_side_by_side(seed, &flows, Duration::from_millis(100), Duration::from_micros(1200));
+            let records = of.flows_side_by_side(seed, &flows, Duration::from_millis(100), Duration::from_micros(1200), |_| ());
             of_cubic += records.flows[first].goodput_bps;
             of_reno += records.flows[1 - first].goodput_bps;
         }

@@ -1,5 +1,5 @@
-//! One control for any path: a small queue of its own where it is alone, CUBIC's rules where others compete, and a window that falls
-//! only for losses that come when the queue is full.
+//! One control for any path: a small queue of its own where it is alone, CUBIC's rules where others compete and corruption is rare, and a window
+//! that falls only for losses that come when the queue is full.
 
 mod losses;
 mod queue;
@@ -24,7 +24,8 @@ pub(super) const PART: Part<dyn CongestionControl> = Part {
                queue is as long as it ever gets, and a sign of corruption if it comes at any other time.",
         formula: "alone: W = W (base + target) / least delay of the round, target = clamp(base / 8, 0.5 ms, 4 ms), or 1.5 segments, and no less than 4 segments; a loss is congestion if the \
                   delay around it is above (mean + max) / 2 of 16 rounds, and above the mean where others keep the queue; then W = 0.7 W, and no less than rate x base where corruption is more frequent; \
-                  where others are seen W grows to two thirds of what they have, (W2 d1 - W1 d2) / (d2 - d1) with delays d1 and d2 at windows W1 and W2, at most twice as much at a time; \
+                  where others are seen W grows to two thirds of what they have, (W2 d1 - W1 d2) / (d2 - d1) with delays d1 and d2 at windows W1 and W2, at most twice as much at a time, \
+                  and on as CUBIC's while corruption is rare; \
                   pace: 1.1 W a round trip, 2 W in slow start, and where others are seen and that is below 3 segments/ms",
         threshold: "",
         fails: "Where the queue holds a segment or two, delay says nothing: most losses then pass for corruption until a fifth of what is sent is lost.",
@@ -250,9 +251,9 @@ impl Auto {
         (self.rates.extent().max() as f64) < before as f64 * LEFT
     }
 
-    /// The window grows as CUBIC's.
-    fn careful(&self) -> bool {
-        self.careful && !self.losses.corruption_prevails()
+    /// It has to grow as CUBIC does. Where corruption is frequent it bounds the windows of others: growth would take all that they leave, and the queue.
+    fn grows_as_cubic(&self) -> bool {
+        (self.competes() || self.room && self.careful) && !self.losses.corruption_prevails()
     }
 
     /// With this delay in the queue the window may grow.
@@ -269,7 +270,7 @@ impl Auto {
     fn steer(&mut self, window: &mut Window, ack: &Ack, least: Duration, base: Duration) {
         let Mode::Alone { pressed, cut } = self.mode else { return };
         let target = self.target(base, window.mss());
-        let careful = self.careful();
+        let careful = self.careful && !self.losses.corruption_prevails();
         let waiting = least.saturating_sub(base);
         let factor = ((base + target).as_secs_f64() / least.as_secs_f64()).clamp(FALL, 1.0);
         self.room = self.has_room(window, waiting, base);
@@ -510,8 +511,7 @@ impl CongestionControl for Auto {
             // A queue too short to be seen may have overflowed.
             window.set_ssthresh(window.cwnd());
         }
-        let grows = window.in_slow_start() || self.competes() || self.room && self.careful();
-        if grows {
+        if window.in_slow_start() || self.grows_as_cubic() {
             // Beside others it does not grow while it repairs what it has answered.
             let in_recovery = self.competes() && !open;
             self.cubic.on_ack(window, &Ack { in_recovery, acked: ack.delivered, ..*ack });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
 // auto: one control for any path. Where it is alone its window is a function of the delay and keeps a small queue; where others keep the queue and
-// corruption is rare it competes by CUBIC's rules; and it falls for those losses only that come while the queue is full. The engine's control of that name.
+// corruption is rare it competes by CUBIC's rules; and it falls for those losses only that come while the queue is full. The engine's control of that
+// name.
 #ifndef WHYLOSS_CORE_AUTO_H
 #define WHYLOSS_CORE_AUTO_H
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import threading
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from whyloss._native import InputError
@@ -14,7 +16,7 @@ from whyloss._native import InputError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-__all__ = ["SUMS", "aside", "check", "seal", "unseal", "write"]
+__all__ = ["SUMS", "add", "aside", "check", "seal", "unseal", "write"]
 
 #: What a folder of results holds, with the SHA-256 of each file, as `sha256sum --check` reads it.
 SUMS = "SHA256SUMS"
@@ -24,19 +26,35 @@ SUMS = "SHA256SUMS"
 def aside(path: Path) -> Iterator[Path]:
     """Gives another name in the same folder, with the same ending, to write to; what lies there becomes ``path``.
 
-    If the block fails, it goes away, and ``path`` stays as it was.
+    If the block fails, it goes away, and ``path`` stays as it was. A link stays, and what it leads to is replaced. What
+    is there and is no regular file, such as a pipe or a device, gets what was written once it is whole.
     """
-    part = path.with_name(f".{path.stem}.{os.getpid()}-{threading.get_ident()}.part{path.suffix}")
+    place = Path(os.path.realpath(path))
+    part = place.with_name(f".{path.stem}.{os.getpid()}-{threading.get_ident()}.part{path.suffix}")
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            with _elsewhere(path) as part:
+                yield part
+            return
         yield part
-        part.replace(path)
+        part.replace(place)
     except OSError as failure:
         # Who reads of it knows the name that was asked for.
-        if failure.filename in (part, str(part)):
+        if failure.filename in (None, part, str(part)):
             failure.filename = str(path)
         raise
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _elsewhere(path: Path) -> Iterator[Path]:
+    """Gives the name of a temporary file with the same ending; what is written there goes into ``path``."""
+    with TemporaryDirectory(prefix="whyloss-") as folder:
+        part = Path(folder, f"part{path.suffix}")
+        yield part
+        with part.open("rb") as made, path.open("wb") as there:
+            shutil.copyfileobj(made, there)
 
 
 def write(path: Path, text: str) -> Path:
@@ -54,6 +72,13 @@ def seal(folder: Path, names: Collection[str]) -> None:
     for old in _noted(folder).keys() - set(names):
         (folder / old).unlink(missing_ok=True)
     write(folder / SUMS, "".join(f"{_sum(folder / name)}  {name}\n" for name in sorted(names)))
+
+
+def add(folder: Path, name: str, text: str) -> None:
+    """Writes ``text`` to the file ``name`` in a sealed ``folder``, and notes that it belongs to the others."""
+    write(folder / name, text)
+    noted = {**_noted(folder), name: _sum(folder / name)}
+    write(folder / SUMS, "".join(f"{noted[one]}  {one}\n" for one in sorted(noted)))
 
 
 def unseal(folder: Path, names: Collection[str]) -> None:

@@ -4,14 +4,21 @@
 
 Who looks at an interval again and again, and stops when it is narrow, stops too early too often. So every look spends a
 part of the error ``e`` that the whole may make: look *k* spends ``e / (k (k + 1))``. These parts sum up to ``e``, so
-that no interval of any look misses with a probability of ``1 - e`` at least (Bonferroni, over endless looks). Where the
-looks are counted before, each spends the same part (:func:`looks`, :func:`equal_level`).
+that the intervals of a point all hold together with a probability of ``1 - e`` at least, if each holds with its own
+(Bonferroni, over endless looks). Where the looks are counted before, each spends the same part (:func:`looks`,
+:func:`equal_level`).
+
+Intervals are Student's: right for values that spread as normal ones do, and roughly right for means of many others.
+They say nothing where nearly all values are the same, for what is rare may not have come yet. There the share of runs
+that have another value is bounded instead (Clopper and Pearson 1934; of *n* equal runs below ``ln(1 / e) / n``, the
+rule of three), and the point is known once that bound is no more than the precision too: see :func:`judge`.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,11 +33,27 @@ if TYPE_CHECKING:
     from whyloss import _native
     from whyloss.results import Results
 
-__all__ = ["FIRST", "GROWTH", "Known", "Look", "Looking", "Precise", "equal_level", "look_level", "looks"]
+__all__ = [
+    "FEW",
+    "FIRST",
+    "GROWTH",
+    "Judged",
+    "Known",
+    "Look",
+    "Looking",
+    "Precise",
+    "equal_level",
+    "judge",
+    "look_level",
+    "looks",
+]
 
 #: Runs before the first look, and by what their number grows from one look to the next.
 FIRST = 10
 GROWTH = 1.5
+
+#: Where fewer runs than this differ from what most have, the spread of the values is not known.
+FEW = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +66,12 @@ class Precise:
     value: float
     low: float
     high: float
-    """Borders of an interval that holds over all looks."""
+    """Borders of an interval that holds over all looks; infinite where nearly all values are the same."""
+    differ: float | None
+    """Where nearly all values are the same: the share of runs that have another one, at most."""
     runs: int
+    measured: int
+    """Runs that have a value; of a difference, those that have one on both sides."""
     reached: bool
     """Whether the precision was reached before the budget ended."""
 
@@ -52,7 +79,10 @@ class Precise:
         """One plain row: the steps on the axes beside the rest. What is not finite becomes ``None``."""
         row = {"point": self.point, **self.labels, **asdict(self)}
         del row["labels"]
-        return {name: None if value in (math.inf, -math.inf) else value for name, value in row.items()}
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +112,35 @@ def equal_level(number: int, level: float = stats.LEVEL) -> float:
     return 1 - (1 - level) / number
 
 
+class Judged(NamedTuple):
+    """What values say of their mean."""
+
+    value: float
+    low: float
+    high: float
+    differ: float | None
+    """Where nearly all of them are the same: the share of those that are not, at most. The mean has no borders then."""
+    reached: bool
+    """Whether the mean is known as well as was asked for."""
+
+
+def judge(values: Sequence[float], half: float, share: float, level: float) -> Judged:
+    """Whether the mean of ``values`` is known to ± ``half``, at ``level``.
+
+    Where fewer than :data:`FEW` of them differ from what most are, it takes more: that no more than ``share`` of all
+    runs differ.
+    """
+    estimate = stats.mean(values)
+    low, high = estimate.interval(level)
+    reached = (high - low) / 2 <= half
+    others = len(values) - max(Counter(values).values(), default=0)
+    if others >= min(FEW, len(values) / 2):
+        return Judged(estimate.value, low, high, None, reached)
+    # One border, which all of the error goes to.
+    _, differ = stats.proportion(others, len(values)).interval(2 * level - 1)
+    return Judged(estimate.value, -math.inf, math.inf, differ, reached and differ <= share)
+
+
 class Look(NamedTuple):
     """Runs to be made before the next look."""
 
@@ -99,10 +158,9 @@ class Looking:
         """Begins with no runs. ``axes`` are the columns that say what a point is."""
         self.spent = 0
         """Runs that were made."""
-        self._wish, self._axes = wish, tuple(axes)
-        self._values: dict[int, list[float]] = {}
+        self._wish, self._axes, self._open = wish, tuple(axes), set(points)
+        self._values: dict[int, dict[int, float]] = {point: {} for point in self._open}
         self._labels: dict[int, dict[str, Any]] = {}
-        self._open = set(points)
         self._found: dict[int, Precise] = {}
         self._bases: dict[int, int] = {}
         self._count = self._number = 0
@@ -123,7 +181,8 @@ class Looking:
         """Looks at what was run.
 
         Raises:
-            whyloss.InputError: no point has the steps that others are to be compared with.
+            whyloss.InputError: no point has the steps that others are to be compared with, or all have; or a point has
+                nothing to measure in any of its first runs.
         """
         assert self._look is not None
         self.spent += len(self._look.points) * self._look.runs
@@ -132,15 +191,15 @@ class Looking:
         for row in results.runs.lazy().select("point", *self._axes).collect().unique("point").iter_rows(named=True):
             self._labels.setdefault(row["point"], {axis: row[axis] for axis in self._axes})
         # A run without a row, as of losses where there are none, has nothing that could be measured.
-        measured = pl.col(self._wish.column).cast(pl.Float64).mean().alias("value")
+        measured = pl.col(self._wish.column).cast(pl.Float64).fill_nan(None).mean().alias("value")
         rows = results[self._wish.table].lazy().select("point", "run", self._wish.column).collect()
         each = rows.group_by("point", "run").agg(measured).drop_nulls()
         for row in each.sort("point", "run").iter_rows(named=True):
-            self._values.setdefault(row["point"], []).append(row["value"])
+            self._values[row["point"]][row["run"]] = row["value"]
         if self._wish.against and not self._bases:
             self._bases = _bases(self._labels, self._wish.against)
             self._open -= set(self._bases.values())
-        for point in self._open:
+        for point in sorted(self._open):
             self._found[point] = self._precise(point)
         self._open -= {point for point in self._open if self._found[point].reached}
 
@@ -157,17 +216,28 @@ class Looking:
         return Known(tuple(self._found[point] for point in sorted(self._found)), results)
 
     def _precise(self, point: int) -> Precise:
-        own = self._values.get(point, [])
-        estimate, measure = stats.mean(own), abs(stats.mean(own).value)
-        if point in self._bases:
-            other = self._values.get(self._bases[point], [])
-            if len(own) != len(other):
-                raise InputError(f"point {point}: some runs have nothing to measure, so that pairs cannot be compared")
-            estimate = stats.mean([one - two for one, two in zip(own, other, strict=True)])
-            measure = abs(stats.mean(other).value)
-        low, high = estimate.interval(look_level(self._number))
-        reached = (high - low) / 2 <= self._wish.share * measure
-        return Precise(point, self._labels[point], estimate.value, low, high, self._count, reached)
+        own, base = self._values[point], self._bases.get(point)
+        # Pairs are of the same run: who has nothing to measure in one leaves it out on both sides.
+        other = own if base is None else self._values[base]
+        both = [run for run in own if run in other]
+        if not both and self._number == 1:
+            raise InputError(self._nothing(point, base))
+        values = [own[run] if base is None else own[run] - other[run] for run in both]
+        measure = abs(stats.mean([other[run] for run in both]).value)
+        share = self._wish.share
+        value, low, high, differ, reached = judge(values, share * measure, share, look_level(self._number))
+        return Precise(point, self._labels[point], value, low, high, differ, self._count, len(both), reached)
+
+    def _nothing(self, point: int, base: int | None) -> str:
+        """What is said of a point of which nothing can ever be known."""
+        steps = ", ".join(f"{axis} {step}" for axis, step in self._labels[point].items())
+        where = f"point {point} ({steps})" if steps else f"point {point}"
+        pairs = "" if base is None else f" together with the same run of point {base}"
+        quantity = f"{self._wish.table}.{self._wish.column}"
+        return (
+            f"{where}: `{quantity}` has no value in any of its {self._count} runs{pairs}; "
+            "allowed: a quantity that has some at every point"
+        )
 
 
 def _bases(labels: dict[int, dict[str, Any]], against: Mapping[str, Any]) -> dict[int, int]:
@@ -180,4 +250,6 @@ def _bases(labels: dict[int, dict[str, Any]], against: Mapping[str, Any]) -> dic
             raise InputError(f"no point has the steps {json.dumps(against)} beside those of point {point}")
         if base != point:
             found[point] = base
+    if not found:
+        raise InputError(f"all points have the steps {json.dumps(against)}; allowed: a step that others do not have")
     return found

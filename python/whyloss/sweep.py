@@ -50,6 +50,16 @@ def _place(store: str | PathLike[str] | None) -> Iterator[str | PathLike[str]]:
         yield temporary
 
 
+@contextmanager
+def _beside(store: str | PathLike[str]) -> Iterator[str]:
+    """A folder that lasts for a while, on the disk that has room for runs: below the store, if that is no bucket."""
+    place = _folder(store)
+    if isinstance(place, Path):
+        place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".look-", dir=place if isinstance(place, Path) else None) as temporary:
+        yield temporary
+
+
 def _folder(store: str | PathLike[str] | None) -> Path | str | None:
     """The store as a folder; the address of a bucket as it is."""
     if isinstance(store, str) and store.startswith(BUCKETS):
@@ -66,6 +76,18 @@ def _own(store: str | PathLike[str]) -> Path:
     if isinstance(store, str) and store.startswith(BUCKETS):
         raise _native.InputError(f"found {store!r}; allowed without a cluster: a folder as the store")
     return Path(store)
+
+
+def _check(client: Client | None, threads: int | None, detach: bool) -> None:
+    """Refuses what could not be obeyed.
+
+    Raises:
+        whyloss.InputError: there are no threads, or nobody to leave at work.
+    """
+    if threads is not None and threads < 1:
+        raise _native.InputError(f"threads: found {threads}; allowed: 1 or more, or nothing for one for each core")
+    if detach and client is None:
+        raise _native.InputError("detach: found no cluster to leave at work; allowed: with a client of one")
 
 
 class Sweep:
@@ -253,6 +275,7 @@ class Sweep:
             whyloss.WhylossError: a run failed. Of several machines, all others are computed first, and the message
                 names all that failed, with their seeds.
         """
+        _check(client, threads, detach)
         if progress is True:
             with _bar() as follow:
                 return self.run(client, store=store, threads=threads, progress=follow, note=note, detach=detach)
@@ -297,6 +320,7 @@ class Sweep:
         Raises:
             whyloss.WhylossError: a run failed; then ``folder`` is as it was.
         """
+        _check(client, threads, detach)
         place = Path(folder)
         if progress is True:
             with _bar() as follow:
@@ -345,12 +369,17 @@ class Sweep:
         does the total that ``progress`` is told.
 
         Raises:
-            whyloss.InputError: the sweep asks for no precision, or no point has the steps to compare with.
+            whyloss.InputError: the sweep asks for no precision, no point has the steps to compare with, or all have.
         """
         from whyloss.precision import Looking
 
         if self.precision is None:
             raise _native.InputError("the sweep asks for no precision; allowed: by Sweep.until, or in its file")
+        _check(client, threads, detach)
+        against = self.precision.against
+        if against and all(len(self.labels(axis)) == 1 for axis in against):
+            steps = ", ".join(f"{axis} {step}" for axis, step in against.items())
+            raise _native.InputError(f"against: found {steps}, which all points have; allowed: a step that others lack")
         plain, looking = self.until(None), Looking(self.precision, self.axes, self._native.points())
         with _place(store) as kept:
             while look := looking.next():
@@ -361,7 +390,7 @@ class Sweep:
                         progress(_native.Progress(done, total, found, now.elapsed_s))
 
                 more = plain.at(look.points).with_runs(look.runs, self.first_run + look.first)
-                with tempfile.TemporaryDirectory() as tables:
+                with _beside(kept) as tables:
                     looking.take(
                         more.save(tables, client, store=kept, threads=threads, progress=told, note=note, detach=detach)
                     )

@@ -47,9 +47,13 @@ RUN_NUMBER = click.IntRange(0, 2**32 - 1)
 
 
 class Share(click.ParamType[float]):
-    """A share: ``2%``, ``2 %`` or ``0.02``."""
+    """A share: ``2%``, ``2 %`` or ``0.02``; above 0 and below ``below``, if that is said."""
 
     name = "share"
+
+    def __init__(self, below: float | None = None) -> None:
+        """Any share if nothing is said."""
+        self._below = below
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Reads it."""
@@ -58,7 +62,11 @@ class Share(click.ParamType[float]):
         match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{0,9})?)\s*(%?)\s*", str(value), re.ASCII)
         if match is None:
             self.fail(f"{value!r} is no share; allowed: such as 2% or 0.02", param, ctx)
-        return float(match[1]) / (100 if match[2] else 1)
+        share = float(match[1]) / (100 if match[2] else 1)
+        if self._below is not None and not 0 < share < self._below:
+            allowed = f"above 0 % and below {100 * self._below:g} %, such as 2% or 0.02"
+            self.fail(f"found {value!r}; allowed: {allowed}", param, ctx)
+        return share
 
 
 def load_scenario(path: Path) -> Scenario:

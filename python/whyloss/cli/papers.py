@@ -166,8 +166,8 @@ def reproduce(
     folder = out or Path("out") / "-".join([chosen.name, *on])
     taken = (chosen.readings if all_readings else list(readings)) or None
     if plan:
-        if on or until_decided:
-            other = "--until-decided" if until_decided else f"--on {on[0]}"
+        if on or until_decided or where.cluster:
+            other = "--until-decided" if until_decided else f"--on {where.cluster or on[0]}"
             raise click.BadParameter(f"does not go with {other}", param_hint="--plan")
         with stopping(lambda: "nothing is kept of the sample"):
             cost = chosen.forecast(list(figures) or None, quick=quick, out=folder, store=store, readings=taken)

@@ -23,7 +23,9 @@ from whyloss.cli.options import (
 from whyloss.cli.planned import cores_option, plan_option, show
 
 if TYPE_CHECKING:
-    from whyloss.precision import Known
+    from collections.abc import Callable, Mapping
+
+    from whyloss.precision import Known, Precise
     from whyloss.results import Results
     from whyloss.sweep import Sweep
 
@@ -57,7 +59,7 @@ PRECISION = "precision.json"
 )
 @click.option(
     "--precision",
-    type=Share(),
+    type=Share(below=1),
     metavar="SHARE",
     help="Runs are added until each point is known to ± this share of its mean.  [default: what the sweep says]",
 )
@@ -113,6 +115,9 @@ def sweep(
         raise click.BadParameter(why, param_hint="--detach")
     if plan:
         assert isinstance(store, Path)
+        for option, given in (("--threads", threads), ("--out", out), (f"--on {where.cluster}", where.cluster)):
+            if given is not None:
+                raise click.BadParameter(f"does not go with {option}; --cores says how many", param_hint="--plan")
         _plan(chosen, store, cores, as_json)
         return
     folder = out or Path("out") / chosen.name
@@ -170,6 +175,9 @@ def _until(
             axis, equals, step = text.partition("=")
             if not equals:
                 raise click.BadParameter(f"found {text!r}; allowed: AXIS=STEP", param_hint="--against")
+            if axis in steps:
+                why = f"found two steps of the axis {axis}; allowed: one of each axis"
+                raise click.BadParameter(why, param_hint="--against")
             steps[axis] = _step(chosen, axis, step)
     return chosen.until(
         precision if precision is not None or said is None else said.share,
@@ -200,7 +208,7 @@ def _show_known(chosen: Sweep, known: Known, folder: Path, as_json: bool) -> Non
         "runs": len(known.results.runs),
         "points": points,
     }
-    files.write(folder / PRECISION, json.dumps(told, indent=1) + "\n")
+    files.add(folder, PRECISION, json.dumps(told, indent=1, allow_nan=False) + "\n")
     short = [point for point in known.points if not point.reached]
     if as_json:
         tell_json({**told, "out": str(folder)})
@@ -210,14 +218,27 @@ def _show_known(chosen: Sweep, known: Known, folder: Path, as_json: bool) -> Non
         number = rate if wish.column.endswith("_bps") else "{:.4g}".format
         for point in known.points:
             axes = (point.labels[axis] for axis in chosen.axes)
-            interval = f"{number(point.low)} … {number(point.high)}"
-            row(listing, *axes, number(point.value), interval, point.runs, "" if point.reached else "budget ended")
+            row(listing, *axes, number(point.value), _interval(point, number), point.runs, _limits(point, wish.against))
         screen.print(listing.shortened(ALL))
-    say(f"{len(known.results.runs):,} runs; intervals are of 95 %, corrected for looking several times")
+    say(f"{len(known.results.runs):,} runs; the interval of each point is of 95 %, corrected for looking several times")
     if short:
         known_to = f"{len(short)} of {len(known.points)} points"
         say(f"not known to ± {100 * wish.share:g} %: {known_to}; --budget allows more runs")
     say(f"tables: {folder}")
+
+
+def _interval(point: Precise, number: Callable[[float], str]) -> str:
+    """What is known of a point beside its mean."""
+    if point.differ is not None:
+        return f"nearly all the same: {100 * point.differ:.2g} % differ at most"
+    return f"{number(point.low)} … {number(point.high)}"
+
+
+def _limits(point: Precise, against: Mapping[str, Any]) -> str:
+    """What keeps a point from being known better."""
+    what = "pairs" if against else "runs"
+    less = f"{point.measured} {what} have a value" if point.measured < point.runs else ""
+    return ", ".join(filter(None, ["" if point.reached else "budget ended", less]))
 
 
 def _plan(chosen: Sweep, store: Path, cores: int | None, as_json: bool) -> None:

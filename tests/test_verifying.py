@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -69,6 +71,58 @@ def test_a_row_that_has_changed_is_found_by_its_digest_and_by_its_run(swept: Pat
     found = verify(swept, runs=11).differences
     assert found[0] == "flows: its rows are not those that were written"
     assert any(said.startswith("flows: point ") and ", run 1: other rows came out" in said for said in found)
+
+
+def test_a_table_of_other_columns_is_different(swept: Path) -> None:
+    shutil.copy(swept / "losses.parquet", swept / "flows.parquet")
+    found = verify(swept, runs=2).differences
+    assert found[0] == "flows: its rows are not those that were written"
+    assert found[1:] == ("flows: its columns are not those of that table",) * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda _: 5, "found 5; allowed: an object with whyloss, engine, inputs, rows, recipe"),
+        (lambda said: {**said, "rows": {}}, "rows.runs: found nothing; allowed: text"),
+        (lambda said: {**said, "rows": {**said["rows"], "flows": None}}, "rows.flows: found null; allowed: text"),
+        (lambda said: {**said, "rows": {**said["rows"], "more": "00"}}, 'rows: found "more"; allowed: runs, '),
+        (lambda said: {**said, "rows": None}, "rows: found null; allowed: an object"),
+        (lambda said: {**said, "rows": 5}, "rows: found 5; allowed: an object"),
+        (lambda said: {**said, "engine": 5}, "engine: found 5; allowed: text"),
+        (lambda said: {**said, "inputs": [1]}, "inputs: found [1]; allowed: text"),
+        (lambda said: {**said, "recipe": 5}, "recipe: found 5; allowed: an object"),
+        (lambda said: {**said, "recipe": {**said["recipe"], "only": 5}}, "recipe: invalid type: integer `5`"),
+    ],
+)
+@pytest.mark.parametrize("runs", [2, None])
+def test_a_folder_that_does_not_say_all_is_told_what_is_missing(
+    swept: Path, change: Callable[[dict[str, Any]], object], said: str, runs: int | None
+) -> None:
+    path = swept / "inputs.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(wl.InputError) as told:
+        verify(swept, runs)
+    assert str(told.value).startswith(f"{path}: {said}")
+
+
+def test_a_folder_that_tables_could_not_be_read_from_is_refused_first(
+    small: Path, tmp_path: Path, whyloss: Callable[..., Ended]
+) -> None:
+    place = os.fsdecode(os.fsencode(tmp_path) + b"/n\xff")
+    sweep = wl.Sweep(wl.Scenario.load(small), runs=2)
+    for refused in (
+        lambda: verify(place),
+        lambda: sweep.save(place),
+        lambda: sweep.until("5 %").known(folder=place),
+        lambda: wl.Scenario.load(small).save(place),
+        lambda: wl.Results.load(place),
+    ):
+        with pytest.raises(wl.InputError, match=r"n\\udcff: found a name that is not UTF-8"):
+            refused()
+    assert not Path(place).exists()
+    told = whyloss("verify", place)
+    assert (told.status, "found a name that is not UTF-8" in told.err) == (2, True)
 
 
 def test_the_command_says_whether_they_are_the_same(swept: Path, tmp_path: Path, whyloss: Callable[..., Ended]) -> None:

@@ -15,11 +15,27 @@ from whyloss._native import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+    from os import PathLike
 
-__all__ = ["SUMS", "add", "aside", "check", "seal", "unseal", "write"]
+__all__ = ["SUMS", "add", "aside", "check", "named", "seal", "unseal", "write"]
 
 #: What a folder of results holds, with the SHA-256 of each file, as `sha256sum --check` reads it.
 SUMS = "SHA256SUMS"
+
+
+def named(folder: str | PathLike[str]) -> Path:
+    """The folder, if its name can be read wherever tables are read.
+
+    Raises:
+        whyloss.InputError: its name is not UTF-8.
+    """
+    place = Path(folder)
+    try:
+        str(place).encode()
+    except UnicodeEncodeError:
+        shown = str(place).encode(errors="backslashreplace").decode()
+        raise InputError(f"{shown}: found a name that is not UTF-8; allowed for a folder of tables: UTF-8") from None
+    return place
 
 
 @contextmanager
@@ -40,7 +56,7 @@ def aside(path: Path) -> Iterator[Path]:
         part.replace(place)
     except OSError as failure:
         # Who reads of it knows the name that was asked for.
-        if failure.filename in (None, part, str(part)):
+        if failure.errno is not None and failure.filename in (None, part, str(part)):
             failure.filename = str(path)
         raise
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
@@ -14,6 +13,7 @@ from whyloss import _native, files
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from os import PathLike
+    from pathlib import Path
 
     import pandas as pd
 
@@ -152,7 +152,7 @@ class Results:
         Raises:
             whyloss.InputError: a table is not there, or has changed since.
         """
-        place = Path(folder)
+        place = files.named(folder)
         for name in _native.table_names():
             path = place / f"{name}.parquet"
             if not path.is_file():
@@ -238,7 +238,7 @@ class Results:
         named of an earlier run and is not written again goes away. ``inputs.json`` says what was run, with a digest of
         it and of the rows of each table: ``whyloss verify`` runs it again.
         """
-        place = Path(folder)
+        place = files.named(folder)
         said = None if self._inputs is None else record(self._inputs(), self.digests())
         self._native.write_parquet(place, [("whyloss.inputs", said["inputs"])] if said else [])
         seal(place, said, also)
@@ -297,7 +297,7 @@ class InFolder(Results):
 
     def save(self, folder: str | PathLike[str], also: Iterable[str] = ()) -> Path:
         """Copies them, with what they say of themselves."""
-        place = Path(folder)
+        place = files.named(folder)
         place.mkdir(parents=True, exist_ok=True)
         inputs = self._folder / INPUTS
         if place.resolve() != self._folder.resolve():

@@ -129,7 +129,7 @@ class Scenario:
             whyloss.WhylossError: it cannot be run, or a file cannot be written; then the tables are as they were.
         """
         _check_pace(pace)
-        place, sweep = Path(folder), self._repeated(run)
+        place, sweep = files.named(folder), self._repeated(run)
         inputs, before = sweep.inputs(), captures_in(place)
         try:
             digests = self.native.save(place, [("whyloss.inputs", inputs)], run, place, progress, pace)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whyloss import _native
+from whyloss import _native, files
 from whyloss.results import InFolder, Results, record, seal
 from whyloss.scenario import Scenario, plain
 
@@ -55,7 +55,7 @@ def _beside(store: str | PathLike[str]) -> Iterator[str]:
     """A folder that lasts for a while, on the disk that has room for runs: below the store, if that is no bucket."""
     place = _folder(store)
     if isinstance(place, Path):
-        place.mkdir(parents=True, exist_ok=True)
+        files.named(place).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".look-", dir=place if isinstance(place, Path) else None) as temporary:
         yield temporary
 
@@ -321,7 +321,7 @@ class Sweep:
             whyloss.WhylossError: a run failed; then ``folder`` is as it was.
         """
         _check(client, threads, detach)
-        place = Path(folder)
+        place = files.named(folder)
         if progress is True:
             with _bar() as follow:
                 return self.save(place, client, store=store, threads=threads, progress=follow, note=note, detach=detach)
@@ -376,6 +376,7 @@ class Sweep:
         if self.precision is None:
             raise _native.InputError("the sweep asks for no precision; allowed: by Sweep.until, or in its file")
         _check(client, threads, detach)
+        place = None if folder is None else files.named(folder)
         against = self.precision.against
         if against and all(len(self.labels(axis)) == 1 for axis in against):
             steps = ", ".join(f"{axis} {step}" for axis, step in against.items())
@@ -396,9 +397,9 @@ class Sweep:
                     )
             whole = plain.at(looking.counts).with_run_counts(looking.counts)
             reader = client if isinstance(_folder(kept), str) else None
-            if folder is None:
+            if place is None:
                 return looking.known(whole.run(reader, store=kept, threads=threads))
-            return looking.known(whole.save(folder, reader, store=kept, threads=threads))
+            return looking.known(whole.save(place, reader, store=kept, threads=threads))
 
     def __repr__(self) -> str:
         """Its name, axes and size."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pytest
 
 import whyloss as wl
+from whyloss import planning
 from whyloss.planning import forecast, total
 
 if TYPE_CHECKING:
@@ -56,6 +60,47 @@ def test_several_sweeps_cost_what_they_cost_one_after_the_other(small: Path, tmp
     assert total([]).core_s == 0
 
 
+def test_a_point_counts_as_often_as_runs_of_it_are_missing(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One point of long runs, nearly all of them there, beside one of short runs."""
+    sweep = wl.Sweep(wl.Scenario.load(small), runs=20).vary("flow[0].size", ["100 kB", "1 kB"])
+    sweep.at([0]).with_runs(18).run(store=tmp_path)
+
+    def tried(point: Any, _first: int, count: int) -> tuple[float, float]:
+        long = point.scenarios()[0].to_json() == sweep.scenarios[0].native.to_json()
+        return (1e6, 10.0 * count) if long else (1e3 + 10 * count, 0.1 * count)
+
+    monkeypatch.setattr(planning, "_try", tried)
+    found = forecast(sweep.native, tmp_path)
+    assert (found.missing, found.tried) == (22, 8)
+    assert found.core_s == pytest.approx(2 * 10 + 20 * 0.1)
+    assert found.store_octets == pytest.approx(20 * 10 + (1e6 + 1e3))
+
+
+@pytest.mark.parametrize(("points", "of"), [(1, 1), (3, 3), (20, 20), (20, 200)])
+def test_the_interval_of_a_forecast_has_what_it_takes(points: int, of: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of a point differ by a fifth, and points among each other: nineteen intervals of twenty have the truth."""
+    random = np.random.default_rng(2)
+    held = 0
+    for _ in range(400):
+        costs, missing = random.uniform(1, 3, of), random.integers(1, 100, of)
+
+        def tried(_point: Any, _first: int, count: int) -> tuple[float, float]:
+            return 0.0, float(random.normal(cost, 0.2 * cost, count).sum())  # noqa: B023
+
+        monkeypatch.setattr(planning, "_try", tried)
+        tries = []
+        for k in random.choice(of, points, replace=False):
+            cost = costs[k]
+            tries.append(planning.Tried.of(cast("Any", None), 0, int(missing[k])))
+        low, high = planning.time_of(tries, int(missing.sum()), of).interval()
+        held += low <= (costs * missing).sum() <= high
+    # Of 400 at 95 %, fewer than 365 are less likely than one in a thousand.
+    assert held >= 365
+    assert held < 400 or points == 1
+
+
 def test_all_points_of_a_sweep_are_tried_where_there_is_time(small: Path, tmp_path: Path) -> None:
     sweep = wl.Sweep(wl.Scenario.load(small)).vary("scenario.seed", list(range(20)), "seeds")
     assert forecast(sweep.native, tmp_path, budget_s=60.0).tried == 80
@@ -82,6 +127,7 @@ def test_what_does_not_go_with_a_plan_is_told(whyloss: Callable[..., Ended]) -> 
         (("--cores", "4"), "--cores: goes with --plan only"),
         (("--plan", "--until-decided"), "--plan: does not go with --until-decided"),
         (("--plan", "--on", "kernel"), "--plan: does not go with --on kernel"),
+        (("--plan", "--on", "slurm"), "--plan: does not go with --on slurm"),
     ):
         ended = whyloss("reproduce", "paul2006", *more)
         assert (ended.status, said in ended.err) == (2, True), ended.err

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import tempfile
 import time
+from collections import Counter
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +18,15 @@ if TYPE_CHECKING:
 
     from whyloss import _native
 
-__all__ = ["Forecast", "forecast", "total"]
+__all__ = ["Forecast", "Tried", "forecast", "time_of", "total"]
 
 #: Points that are tried, and seconds that trying them may take.
 POINTS = 64
 SECONDS = 10.0
+
+#: Runs of a point that are tried, in batches of so many: one alone and several tell what a run adds to the store.
+BATCHES = (1, 1, 2)
+RUNS = sum(BATCHES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,7 @@ class Forecast:
     """Seconds of one core that the missing runs take."""
     low_s: float
     high_s: float
-    """Borders of the 95 % interval of ``core_s``, as the points differ."""
+    """Borders of the 95 % interval of ``core_s``, as runs of a point and points differ."""
     store_octets: float
     """What the missing runs add to the store."""
 
@@ -67,45 +73,88 @@ def total(found: Iterable[Forecast]) -> Forecast:
 def forecast(sweep: _native.Sweep, store: Path, budget_s: float = SECONDS) -> Forecast:
     """Tries some runs at points spread over the sweep; nothing of them is kept.
 
-    It takes ``budget_s`` seconds or a little more, less where all points can be tried in less. Cores are counted by
-    the time that this process has them, so that others on the machine do not blur it.
+    What a run costs at a point counts as often as runs of it are missing. It takes ``budget_s`` seconds or a little
+    more, less where all points can be tried in less. Cores are counted by the time that this process has them, so that
+    others on the machine do not blur it.
     """
     stretches = sweep.missing(store) if store.is_dir() else _all(sweep)
-    missing = sum(count for _, _, count in stretches)
-    points = list(dict.fromkeys(point for point, _, _ in stretches))
+    missing = Counter[int]()
+    for point, _, count in stretches:
+        missing[point] += count
+    points = list(missing)
     spread = [
         points[(2 * k + 1) * len(points) // (2 * min(POINTS, len(points)))] for k in range(min(POINTS, len(points)))
     ]
     firsts = {point: first for point, first, _ in reversed(stretches)}
     # Points that are far from each other come first, in case time runs out.
     order = sorted(range(len(spread)), key=lambda k: int(f"{k:016b}"[::-1], 2))
-    costs, fixed, each, tried, began = [], [], [], 0, time.monotonic()
+    tries: list[Tried] = []
+    began = time.monotonic()
     for k in order:
-        point = sweep.point(spread[k])
-        one, seconds = _try(point, firsts[spread[k]], 1)
-        three, more = _try(point, firsts[spread[k]], 3)
-        costs.append((seconds + more) / 4)
-        each.append(max(three - one, 0) / 2)
-        fixed.append(max(one - each[-1], 0))
-        tried += 4
-        if time.monotonic() - began > budget_s and len(costs) > 1:
+        tries.append(Tried.of(sweep.point(spread[k]), firsts[spread[k]], missing[spread[k]]))
+        if time.monotonic() - began > budget_s and len(tries) > 1:
             break
-    if not costs:
+    if not tries:
         return Forecast(sweep.total(), 0, len(sweep.points()), 0, 0.0, 0.0, 0.0, 0.0)
-    cost = stats.mean(costs)
-    whole = len(costs) == len(points)
-    low, high = (cost.value, cost.value) if whole else cost.interval()
-    octets = missing * sum(each) / len(each) + len(points) * sum(fixed) / len(fixed)
+    seconds = time_of(tries, missing.total(), len(points))
+    low, high = seconds.interval()
+    each = sum(one.missing * one.each for one in tries) / sum(one.missing for one in tries)
+    fixed = sum(one.fixed for one in tries) / len(tries)
     return Forecast(
         runs=sweep.total(),
-        missing=missing,
+        missing=missing.total(),
         points=len(sweep.points()),
-        tried=tried,
-        core_s=missing * cost.value,
-        low_s=missing * max(low, 0.0),
-        high_s=missing * high if math.isfinite(high) else math.inf,
-        store_octets=octets,
+        tried=RUNS * len(tries),
+        core_s=seconds.value,
+        low_s=max(low, 0.0),
+        high_s=high,
+        store_octets=missing.total() * each + len(points) * fixed,
     )
+
+
+def time_of(tries: list[Tried], missing: int, points: int) -> stats.Mean:
+    """Seconds of one core that all ``missing`` runs of ``points`` points take: a ratio estimate of two stages.
+
+    Cochran 1977, Sampling Techniques, chapter 11; degrees of freedom as Satterthwaite 1946 counts them, rounded down.
+    """
+    scale, count = points / len(tries), len(tries)
+    cost = sum(one.missing * one.cost for one in tries) / sum(one.missing for one in tries)
+    # Variances with their degrees of freedom: of each point's own cost, and of points that were not tried.
+    parts = [(scale * one.missing**2 * one.spread / RUNS, len(BATCHES) - 1) for one in tries]
+    if count < points:
+        between = sum((one.missing * (one.cost - cost)) ** 2 for one in tries) / (count - 1)
+        parts.append((points * (scale - 1) * between, count - 1))
+    variance = math.fsum(part for part, _ in parts)
+    freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts) if variance else 1
+    return stats.Mean(missing * cost, math.sqrt(variance), 1 + int(freedom))
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What some runs of a point have cost."""
+
+    missing: int
+    """Runs of it that are not there."""
+    cost: float
+    """Seconds of a run."""
+    spread: float
+    """Variance of these seconds between runs."""
+    each: float
+    """Octets of a run in the store."""
+    fixed: float
+    """Octets of the point besides."""
+
+    @classmethod
+    def of(cls, point: _native.Sweep, first: int, missing: int) -> Tried:
+        """Tries runs from number ``first`` on of a point that lacks so many."""
+        begins = accumulate(BATCHES, initial=first)
+        octets, seconds = zip(
+            *(_try(point, begin, runs) for begin, runs in zip(begins, BATCHES, strict=False)), strict=True
+        )
+        cost = sum(seconds) / RUNS
+        spread = sum(runs * (took / runs - cost) ** 2 for runs, took in zip(BATCHES, seconds, strict=True))
+        each = max(octets[-1] - octets[0], 0) / (BATCHES[-1] - BATCHES[0])
+        return cls(missing, cost, spread / (len(BATCHES) - 1), each, max(octets[0] - each, 0))
 
 
 def _all(sweep: _native.Sweep) -> list[tuple[int, int, int]]:

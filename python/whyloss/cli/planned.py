@@ -61,4 +61,4 @@ def show(what: dict[str, str], found: Forecast, cores: int | None, as_json: bool
     row(listing, f"time on {cores:,} cores", f"{found.wall_s(cores):.3g} s")
     row(listing, "what the store grows by", f"{found.store_octets / 1e6:.3g} MB")
     screen.print(listing)
-    say(f"from {found.tried} runs; the interval is of 95 %, as points differ")
+    say(f"from {found.tried} runs; the interval is of 95 %, as runs and points differ")

@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -212,6 +214,17 @@ def test_an_address_where_nobody_answers_is_named() -> None:
         pass
 
 
+@pytest.mark.parametrize("rest", ["localhost", "localhost:", "localhost:abc", "localhost:70000", ":8786", "a:1/b", ""])
+def test_an_address_without_a_port_is_refused_before_anybody_is_asked(rest: str) -> None:
+    began = time.monotonic()
+    with (
+        pytest.raises(wl.InputError, match=rf"found 'dask://{rest}'; allowed: .*dask://HOST:PORT"),
+        connect(f"dask://{rest}"),
+    ):
+        pass
+    assert time.monotonic() - began < 5
+
+
 def longer(small: Path, runs: int) -> wl.Sweep:
     """Each run takes some hundredths of a second, so that there is a middle."""
     return wl.Sweep(wl.Scenario.load(small).replace({"flow[0].size": "4 MB"}), runs=runs).vary(
@@ -247,6 +260,33 @@ def test_an_interrupted_sweep_leaves_nothing_on_the_cluster_and_goes_on(
     results = longer(small, 20).run(client, store=tmp_path / "store", progress=seen.append)
     assert 3 <= seen[-1].found < 40
     assert results.digests() == longer(small, 20).run().digests()
+
+
+def test_who_ends_first_does_not_disturb_who_runs_the_same_sweep(
+    small: Path, tmp_path: Path, cluster: LocalCluster
+) -> None:
+    chosen = longer(small, 20)
+    began = threading.Event()
+
+    def begin(now: wl.Progress) -> None:
+        if now.done:
+            began.set()
+
+    def end(_now: wl.Progress) -> None:
+        if began.is_set():
+            raise KeyboardInterrupt
+
+    with (
+        Client(cluster, set_as_default=False) as one,
+        Client(cluster, set_as_default=False) as two,
+        ThreadPoolExecutor() as pool,
+    ):
+        stays = pool.submit(chosen.run, one, store=tmp_path / "store", progress=begin)
+        leaves = pool.submit(chosen.run, two, store=tmp_path / "store", progress=end)
+        with pytest.raises(KeyboardInterrupt):
+            leaves.result(timeout=60)
+        assert stays.result(timeout=60).digests() == chosen.run().digests()
+        assert not any("whyloss" in name for names in one.run(plugins).values() for name in names)
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["writing to the store", "sending back"])

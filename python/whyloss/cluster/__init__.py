@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from whyloss import _native
 from whyloss.cluster.batches import Batches
@@ -67,7 +68,7 @@ def connect(where: str, jobs: Jobs | None = None, timeout_s: float = 10) -> Iter
             yield client
         return
     kind = next((kind for kind in ADDRESSES if where.startswith(kind)), None)
-    if kind is None or not where.removeprefix(kind):
+    if kind is None or not _names_port(where):
         addresses = "the address of a Dask scheduler, dask://HOST:PORT, or of a cluster behind a Dask Gateway, "
         allowed = f"{addresses}gateway+https://HOST/CLUSTER, or a batch system: {', '.join(SYSTEMS)}"
         raise _native.InputError(f"found {where!r}; allowed: {allowed}")
@@ -77,6 +78,15 @@ def connect(where: str, jobs: Jobs | None = None, timeout_s: float = 10) -> Iter
         raise _native.UnavailableError(f"{where}: no Dask scheduler answers: {error}") from error
     with client:
         yield client
+
+
+def _names_port(address: str) -> bool:
+    """Whether it is ``…://HOST:PORT``."""
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname and parts.port) and not parts.path
+    except ValueError:
+        return False
 
 
 def run(

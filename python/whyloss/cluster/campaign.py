@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import queue
+import secrets
 import time
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -79,9 +80,11 @@ class Campaign:
     """What each worker has done: runs, and seconds of one thread."""
 
     def __post_init__(self) -> None:
-        """Gives the job a name that the same sweep has again."""
+        """Gives the job a name that the same sweep has again, and workers one that nobody else's job has."""
         digest = hashlib.sha256("\0".join([_native.ENGINE, self.recipe, repr(self.store)]).encode()).hexdigest()
         self.name = f"whyloss-{digest[:16]}"
+        self._mine = f"{self.name}-{secrets.token_hex(4)}"
+        self._taken: tuple[str, ...] = ()
         self._ended: queue.SimpleQueue[Future[Done]] = queue.SimpleQueue()
         self._out: dict[Future[Done], Batch] = {}
         self._deaths: dict[tuple[int, int], int] = {}
@@ -126,7 +129,7 @@ class Campaign:
     def _prepare(self) -> None:
         """Makes all workers ready, those that are there and those that will come."""
         order = Order(self.recipe, parts.added_files(), self.store)
-        ready = plugin(self.name, order)
+        ready = plugin(self._mine, order)
         for _ in range(DEATHS):
             try:
                 self.client.register_plugin(ready)
@@ -134,11 +137,11 @@ class Campaign:
             except OSError:
                 # A worker died while it was told. Whether all others were told is not known: all are told again.
                 with suppress(OSError):
-                    self.client.unregister_worker_plugin(self.name)
+                    self.client.unregister_worker_plugin(self._mine)
         else:
             self.client.register_plugin(ready)
         # Those that come later speak for themselves; whether these were heard already is not known.
-        for told in self.client.run(asking(self.name), on_error="ignore").values():
+        for told in self.client.run(asking(self._mine), on_error="ignore").values():
             if told is not None:
                 self._learn(Told(*told))
 
@@ -148,7 +151,7 @@ class Campaign:
             self._send(pieces)
         runs = sum(batch.runs for batch in self._out.values())
         out = [(future, batch.pieces) for future, batch in self._out.items()]
-        self.client.publish_dataset(out, name=self.name, override=True)
+        self.client.publish_dataset(((self._mine, *self._taken), out), name=self.name, override=True)
         with suppress(OSError):
             self.client.unsubscribe_topic(TOPIC)
         self.note(f"the cluster goes on with {runs} runs; the same command comes back to it")
@@ -162,7 +165,8 @@ class Campaign:
         """Takes over what the cluster has been left with."""
         if not self.left_at_work:
             return
-        found: list[tuple[Future[Done], tuple[Piece, ...]]] = self.client.get_dataset(self.name)
+        found: list[tuple[Future[Done], tuple[Piece, ...]]]
+        self._taken, found = self.client.get_dataset(self.name)
         lacking = iter(self.batches.withdraw(piece for _, pieces in found for piece in pieces))
         for future, pieces in found:
             batch = Batch(pieces, tuple(part for _ in pieces for part in next(lacking)))
@@ -179,14 +183,18 @@ class Campaign:
         # A worker that dies at this very moment has nothing to be told any more.
         with suppress(OSError):
             self.client.unsubscribe_topic(TOPIC)
-            if self.left_at_work:
-                self.client.unpublish_dataset(self.name)
             self.client.cancel(out, force=True)
-            self.client.unregister_worker_plugin(self.name)
+            self.client.unregister_worker_plugin(self._mine)
+        # Somebody else may have come back to the same, and ended first.
+        with suppress(OSError, KeyError, ValueError):
+            for name in self._taken:
+                self.client.unregister_worker_plugin(name)
+            if self._taken:
+                self.client.unpublish_dataset(self.name)
 
     def _look(self) -> int:
         """Threads of the workers that are ready."""
-        offered = resource(self.name)
+        offered = resource(self._mine)
         workers = self.client.scheduler_info(n_workers=-1)["workers"].items()
         ready = {name: worker["nthreads"] for name, worker in workers if offered in worker.get("resources", {})}
         if ready:
@@ -263,7 +271,7 @@ class Campaign:
             raise _native.UnavailableError(f"no worker can compute this sweep: {refused}")
 
     def _send(self, pieces: tuple[Piece, ...]) -> None:
-        future = self.client.submit(compute, self.name, pieces, pure=False, resources={resource(self.name): 1})
+        future = self.client.submit(compute, self._mine, pieces, pure=False, resources={resource(self._mine): 1})
         self._follow(future, Batch(pieces, pieces))
 
     def _follow(self, future: Future[Done], batch: Batch) -> None:

@@ -175,6 +175,7 @@ class Sweep:
         """The sweep with as many runs of each point as its answer needs.
 
         Runs are added until half of the 95 % interval of each point is ``precision`` of its mean, or the budget ends.
+        Where nearly all runs have the same value, no more than that share of them may have another, too.
         The intervals hold although they are looked at several times: see :mod:`whyloss.precision`. It needs the extra
         ``plot``.
 

@@ -245,7 +245,7 @@ def test_comments_say_the_verdicts_and_packets_stay_as_they_are(whyloss: Call, l
     assert before.summary.sentence.encode() in octets
     again = whyloss("explain", tmp_path / "why.pcapng", "--annotate", tmp_path / "why.pcapng")
     assert again.status == 2
-    assert "is one of the captures" in again.err
+    assert "is one of the files that are read" in again.err
 
 
 @pytest.mark.parametrize("form", ["pcap", "pcapng", "pcap.gz"])
@@ -307,6 +307,25 @@ def test_wireshark_shows_them(whyloss: Call, lossy: Path, tmp_path: Path, form: 
     for packet, cause in losses.select("packet", "cause").drop_nulls().iter_rows():
         if packet not in repairs:
             assert rules[packet] == f"whyloss {cause}", packet
+
+
+def test_no_output_takes_the_place_of_a_capture_or_a_device(whyloss: Call, lossy: Path, tmp_path: Path) -> None:
+    capture, other = tmp_path / "capture.pcapng", tmp_path / "other"
+    capture.write_bytes(lossy.read_bytes())
+    other.symlink_to(capture)
+    for command, option in (("explain", "--html"), ("explain", "--annotate"), ("fit", "--out")):
+        done = whyloss(command, capture, option, other)
+        assert done.status == 2
+        assert f"{option}: {other} is one of the files that are read; name another file" in " ".join(done.err.split())
+    assert capture.read_bytes() == lossy.read_bytes()
+    pipe = tmp_path / "page.html"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+        done = whyloss("explain", capture, "--html", pipe)
+        assert done.status == 0, done.err
+        page, _ = reader.communicate(timeout=10)
+    assert page.startswith("<!doctype html>")
+    assert pipe.is_fifo()
 
 
 def test_comments_that_were_there_stay(whyloss: Call, lossy: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from whyloss.captures import words
 from whyloss.captures.pump import Pump
 from whyloss.captures.summary import cells, flows
 from whyloss.cli.console import INTERRUPTED, Command, as_json, err, rate, row, say, screen, table, tell_json
+from whyloss.cli.options import spare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -160,8 +161,8 @@ def explain(
         raise click.UsageError(f"--both-ends: found {len(files)} captures; allowed are two files, one of each end")
     if other_senders and any(str(file) == "-" for file in files):
         raise click.UsageError("--what-if: found the standard input; it reads the captures again, so name a file")
-    if annotate is not None and any(file.exists() and annotate.exists() and file.samefile(annotate) for file in files):
-        raise click.UsageError(f"--annotate: {annotate} is one of the captures; name another file")
+    spare("--html", html, files)
+    spare("--annotate", annotate, files)
     if both_ends and score:
         raise click.UsageError("--score compares one capture with its own comments; leave --both-ends out")
     again = score or (out, html, annotate) != (None, None, None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whyloss.cli.console import Command, Watch, as_json, rate, row, say, screen, stopping, table, tell_json
+from whyloss.cli.options import spare
 
 if TYPE_CHECKING:
     from whyloss.captures.fit import Fit
@@ -56,6 +57,7 @@ def fit(
     that varies as a delivery trace beside the file. Then
     the fitted path is run, and compared with the capture.
     """
+    spare("--out", out, files)
     # It brings scipy's optimizers, which other commands do not need.
     from whyloss.captures import fit as fitting
 

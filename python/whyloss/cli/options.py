@@ -19,7 +19,7 @@ from whyloss.scenario import Scenario
 from whyloss.sweep import BATCH_SYSTEMS, BUCKETS, Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from distributed import Client
 
@@ -34,6 +34,7 @@ __all__ = [
     "load_sweep",
     "on_options",
     "set_option",
+    "spare",
     "store_option",
     "threads_option",
     "with_option",
@@ -87,6 +88,12 @@ def load_sweep(path: Path) -> Sweep:
         return Sweep.load(path)
 
 
+def spare(option: str, output: Path | None, read: Iterable[Path]) -> None:
+    """Refuses an output that is one of the files that the command reads."""
+    if output is not None and output.exists() and any(file.exists() and file.samefile(output) for file in read):
+        raise click.UsageError(f"{option}: {output} is one of the files that are read; name another file")
+
+
 def _meant(path: Path) -> str:
     """What the name of a file that is not there could have meant."""
     if (ending := path.with_name(f"{path.name}.toml")).is_file():
@@ -102,6 +109,8 @@ def _told_apart(path: Path, other: str) -> Iterator[None]:
     try:
         yield
     except _native.InputError as mistake:
+        if not path.is_file():
+            raise  # What a pipe had is read.
         try:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):

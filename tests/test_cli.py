@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -138,6 +139,37 @@ def test_sweep_gives_means_with_intervals_and_tables(whyloss: Call, sweep: Path,
     assert "95 % interval" in shown.out
 
 
+def test_what_is_set_wins_over_the_sweep_but_not_over_its_axes(whyloss: Call, sweep: Path, tmp_path: Path) -> None:
+    sweep.write_text(sweep.read_text().replace("runs = 200", "runs = 2"))
+    done = whyloss("sweep", sweep, "--set", "flow[0].size=100 kB", "--out", "small", "--json")
+    assert done.status == 0, done.err
+    assert pl.read_parquet(tmp_path / "small" / "transfers.parquet")["octets_delivered"].to_list() == [100_000] * 4
+    refused = whyloss("sweep", sweep, "--set", "path.rate=1 Mbps", "--out", "slow")
+    assert refused.status == 2
+    assert "--set: path.rate: axis `rate` replaces it at its steps" in refused.err
+    assert not (tmp_path / "slow").exists()
+
+
+def test_a_sweep_is_not_called_like_a_place_that_is_not_its_own(whyloss: Call, sweep: Path, tmp_path: Path) -> None:
+    text = sweep.read_text()
+    for name in ("../../esc", "store"):
+        sweep.write_text(text.replace("runs = 200", f'runs = 1\nname = "{name}"'))
+        done = whyloss("sweep", sweep)
+        assert done.status == 2
+        assert f'sweep.name: found "{name}"; allowed: what a folder can be called' in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pipe_is_read_once(whyloss: Call, small: Path) -> None:
+    os.mkfifo(pipe := small.parent / "pipe.toml")
+    writer = threading.Thread(target=pipe.write_text, args=(small.read_text(),))
+    writer.start()
+    done = whyloss("sweep", pipe)
+    writer.join()
+    assert done.status == 2
+    assert "pipe.toml" in done.err
+
+
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(sweep: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [WHYLOSS, "sweep", sweep, "--threads", "1"],
@@ -247,12 +279,15 @@ def test_papers_lists_figures_and_claims(whyloss: Call) -> None:
     assert "garcia2004" in whyloss("papers").out
 
 
-def test_a_closed_pipe_is_no_failure_to_complain_about() -> None:
-    done = subprocess.run(
-        f"{WHYLOSS} schemes | head -1", shell=True, capture_output=True, text=True, check=True, executable="/bin/bash"
-    )
-    assert "Schemes" in done.stdout
-    assert done.stderr == ""
+@pytest.mark.parametrize("words", ["schemes", "schemes --json", "papers --json", "schemes --help", "--help"])
+def test_a_closed_pipe_is_no_failure_to_complain_about(words: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    # As in a shell; Python ignores the signal and passes that on.
+    command = ["sh", "-c", f"exec {WHYLOSS} {words}"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, restore_signals=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_every_field_of_the_format_can_be_described() -> None:

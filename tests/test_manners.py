@@ -292,6 +292,34 @@ def test_bad_input_is_told_without_a_traceback(tmp_path: Path, small: Path, word
     assert "\x1b" not in done.err
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([b"run", b"--rate", b"10Mbps", b"--delay", b"20\xb5s"], r"'--delay': found '20\xb5s'; allowed: text in UTF-8"),
+        ([b"compare", b"--delay", b"20\xb5s"], r"'--delay': found '20\xb5s'"),
+        ([b"run", b"small.toml", b"--set", b"scenario.name=\xff"], r"'--set': found 'scenario.name=\xff'"),
+        ([b"link", b"20\xb5s", b"10Mbps", b"--", b"true"], r"'DELAY': found '20\xb5s'"),
+        ([b"describe", b"\xff"], r"'NAME': found '\xff'"),
+        ([b"explain", b"some.pcap", b"--differentiator", b"\xff"], r"'--differentiator': found '\xff'"),
+        ([b"init", b"\xff"], r"'[NAME]': found '\xff'"),
+    ],
+)
+def test_text_that_is_no_utf_8_is_a_mistake(tmp_path: Path, small: Path, words: list[bytes], told: str) -> None:
+    assert small.parent == tmp_path
+    done = subprocess.run([os.fsencode(WHYLOSS), *words], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert told in " ".join(done.stderr.decode().replace("│", " ").split())
+    assert b"Traceback" not in done.stderr
+
+
+def test_file_names_may_have_any_octets(tmp_path: Path, small: Path) -> None:
+    name, drawn = small.rename(tmp_path / os.fsdecode(b"\xff.toml")), tmp_path / os.fsdecode(b"\xfe.svg")
+    words = [WHYLOSS, "plot", name, "--duration", "1s", "-o", drawn]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert drawn.exists()
+
+
 @pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
 def test_output_in_any_encoding(tmp_path: Path, small: Path, environment: dict[str, str]) -> None:
     (tmp_path / "s.toml").write_text(f'[sweep]\nbase = "{small.name}"\nruns = 2\n')

@@ -6,7 +6,8 @@ import io
 import os
 import signal
 import sys
-from typing import NoReturn
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -37,14 +38,42 @@ from whyloss.cli.console import INTERRUPTED, SPELT, Group, complain, printable, 
 from whyloss.extras import hint
 from whyloss.pack import PackError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 __all__ = ["main"]
 
 #: Nobody reads the output: as if SIGPIPE, which is not known everywhere, had ended it.
 UNREAD = 128 + 13
 
 
+class App(Group):
+    """All commands. A pipe that is closed ends them with a status of its own, which click and rich would make 1."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Reads what was typed; help is printed here."""
+        with _ending_unread():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carries it out."""
+        with _ending_unread():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _ending_unread() -> Iterator[None]:
+    try:
+        yield
+    except (BrokenPipeError, SystemExit) as end:
+        if not any(isinstance(one, BrokenPipeError) for one in (end, end.__context__)):
+            raise
+        # The reader has seen enough (`whyloss schemes | head`): nobody is left to tell.
+        raise click.exceptions.Exit(UNREAD) from None
+
+
 @click.group(
-    cls=Group,
+    cls=App,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     examples=[
         "whyloss init my-link                    # a scenario to begin with: my-link.toml",
@@ -129,6 +158,7 @@ def interrupt_once() -> None:
 def _run() -> int:
     try:
         status = app.main(standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as mistake:
         told = io.StringIO()
         mistake.show(told)
@@ -144,9 +174,7 @@ def _run() -> int:
         # What to report was told when it happened.
         return 1
     except BrokenPipeError:
-        # The reader has seen enough (`whyloss schemes | head`): nobody is left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return UNREAD
+        status = UNREAD
     except ModuleNotFoundError as missing:
         if (brings := hint(missing)) is None:
             raise
@@ -162,4 +190,7 @@ def _run() -> int:
     except _native.WhylossError as failure:
         complain(str(failure))
         return 1
+    if status == UNREAD:
+        # What is still to be written goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return status if isinstance(status, int) else 0

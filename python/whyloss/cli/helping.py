@@ -44,7 +44,7 @@ class _Helpful(click.Command):
         self.also = also
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Reads the arguments; a path that is empty and a number that is none are mistakes."""
+        """Reads the arguments; a path that is empty, a number that is none and text that is no UTF-8 are mistakes."""
         files = [param for param in self.params if isinstance(param.type, click.Path)]
         places = {name: param for param in files for name in param.opts if name.startswith("-")}
         for before, here in zip(["", *args], args, strict=False):
@@ -61,6 +61,10 @@ class _Helpful(click.Command):
             value = ctx.params.get(param.name or "")
             if isinstance(value, float) and not math.isfinite(value):
                 raise click.BadParameter(f"found {value}; allowed: a finite number", ctx, param)
+            # File names and words for other programs may have any octets.
+            for text in _texts(value) if param.type is click.STRING and not ctx.resilient_parsing else ():
+                if (seen := _escaped(text)) != text:
+                    raise click.BadParameter(f"found '{seen}'; allowed: text in UTF-8", ctx, param)
         return rest
 
     def _meant(self, mistake: click.UsageError) -> str:
@@ -131,6 +135,16 @@ class Group(_Helpful, click.Group):
         for heading, names in sections.items():
             with formatter.section(heading):
                 formatter.write_dl([(f"{name:<{longest}}", _sentence(self.commands[name])) for name in names])
+
+
+def _texts(value: object) -> Sequence[str]:
+    """What was given to an option or argument, once or several times."""
+    return (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
+
+
+def _escaped(text: str) -> str:
+    """The text, with the numbers of octets that are no UTF-8 in their place."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _sentence(command: click.Command) -> str:

@@ -13,7 +13,7 @@ use blake3::Hash;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::io::{BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -83,9 +83,13 @@ impl Store {
         }
         let folder = self.folder(point);
         std::fs::create_dir_all(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-        let file = format!("{}-{}.part", stem(point), &name.finalize().to_hex()[..16]);
+        let mut place = folder.join(format!("{}-{}.part", stem(point), &name.finalize().to_hex()[..16]));
+        // Somebody's folder can be there.
+        while place.is_dir() {
+            place.set_extension("1.part");
+        }
         let part = part_bytes(runs);
-        write_whole(&folder.join(file), &part)?;
+        write_whole(&place, &part)?;
         Ok(part.len())
     }
 
@@ -162,16 +166,22 @@ pub(crate) fn stem(point: &Hash) -> String {
     point.to_hex()[..STEM].to_owned()
 }
 
-/// Names of the parts in `folder`, by what they begin with.
+/// Names of the parts in `folder`, by what they begin with. What is no file is none: reading it may never end.
 fn by_stem(folder: &Path) -> HashMap<String, Vec<OsString>> {
     let mut parts: HashMap<String, Vec<OsString>> = HashMap::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        if let Some((stem, _)) = name.to_str().and_then(|name| name.split_once('-')).filter(|(stem, _)| stem.len() == STEM) {
+        let stem = name.to_str().and_then(|name| name.split_once('-')).filter(|(stem, _)| stem.len() == STEM);
+        if let Some((stem, _)) = stem.filter(|_| is_file(&entry)) {
             parts.entry(stem.to_owned()).or_default().push(name);
         }
     }
     parts
+}
+
+/// Whether it is a file, or a link to one.
+fn is_file(entry: &DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| kind.is_file() || (kind.is_symlink() && entry.path().is_file()))
 }
 
 /// The keys of the runs of a part, by what it says of itself.

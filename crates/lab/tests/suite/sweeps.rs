@@ -421,3 +421,20 @@ fn each_run_and_each_value_can_have_a_pattern_file_of_its_own() {
     assert!(damaged[3..].iter().all(|packets| *packets > 0), "{damaged:?}");
     assert_eq!(column::<Float64Array>(&tables.runs, "ber").values()[2..4], [0.0, 1e-5]);
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_in_a_store_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, _) = watched(&plan(), &options(Some(folder.path()), 2));
+    let parts = walk(folder.path());
+    let named = |part: &Path, end: &str| part.with_file_name(part.file_name().unwrap().to_str().unwrap().replace(".part", end));
+    let pipe = named(&parts[0], "0.part");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // A folder where a part was: the part goes beside it.
+    std::fs::remove_file(&parts[1]).unwrap();
+    std::fs::create_dir(&parts[1]).unwrap();
+    assert_eq!(watched(&plan(), &options(Some(folder.path()), 2)), (first.clone(), 12));
+    assert!(named(&parts[1], ".1.part").is_file());
+    assert_eq!(watched(&plan(), &options(Some(folder.path()), 2)), (first, 16));
+}

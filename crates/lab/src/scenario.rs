@@ -10,6 +10,8 @@ use crate::network::Network;
 use crate::patterns::{digests, Files, LinkFiles};
 use crate::tree::{Located, Value};
 use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use whyloss_transport::scheme::Catalogue;
@@ -230,10 +232,15 @@ impl Scenario {
     }
 }
 
+/// Octets of a scenario or a sweep, at most: those of the largest are a few.
+const MOST_OCTETS: u64 = 64 << 20;
+
 /// Reads a TOML or JSON file as a tree, with the folder where its relative paths start.
 pub(crate) fn read_tree(path: &Path) -> Result<(Located, PathBuf), Error> {
     let origin = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|source| match source.kind() {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_OCTETS + 1).read_to_string(&mut text));
+    let octets = read.map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => {
             let place = Place { origin: origin.as_str().into(), line: 0 };
             InputError { place, ..InputError::new("there is no such file") }.into()
@@ -246,6 +253,11 @@ pub(crate) fn read_tree(path: &Path) -> Result<(Located, PathBuf), Error> {
         }
         _ => Error::Read { path: path.to_owned(), source },
     })?;
+    if octets as u64 > MOST_OCTETS {
+        let place = Place { origin: origin.as_str().into(), line: 0 };
+        let error = InputError::new("this is too large for a scenario or a sweep").allowed(format!("{} MiB", MOST_OCTETS >> 20));
+        return Err(InputError { place, ..error }.into());
+    }
     let tree = if path.extension().is_some_and(|e| e == "json") {
         let json = serde_json::from_str(&text).map_err(|error| {
             let place = Place { origin: origin.as_str().into(), line: error.line() as u32 };

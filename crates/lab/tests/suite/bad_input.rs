@@ -255,6 +255,16 @@ fn sweeps() {
 }
 
 #[test]
+fn a_file_that_is_no_scenario_by_its_size_is_refused() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len((64 << 20) + 1).unwrap();
+    for read in [Scenario::load(file.path()).err(), Sweep::load(file.path()).err()] {
+        let told = format!("{}: this is too large for a scenario or a sweep; allowed: 64 MiB", file.path().display());
+        assert_eq!(message(&read.expect("refused")), told);
+    }
+}
+
+#[test]
 fn json_is_told_without_lines() {
     let json = serde_json::json!({ "path": { "rate": "1 Mbps", "queue": 0 }, "flow": [{ "size": "1 MB" }] });
     let error = Scenario::from_json(&json, "scenario").unwrap_err();

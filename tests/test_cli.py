@@ -170,16 +170,6 @@ def test_a_pipe_is_read_once(whyloss: Call, small: Path) -> None:
     assert "pipe.toml" in done.err
 
 
-def test_a_pipe_is_read_once(whyloss: Call, small: Path) -> None:
-    os.mkfifo(pipe := small.parent / "pipe.toml")
-    writer = threading.Thread(target=pipe.write_text, args=(small.read_text(),))
-    writer.start()
-    done = whyloss("sweep", pipe)
-    writer.join()
-    assert done.status == 2
-    assert "pipe.toml" in done.err
-
-
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(sweep: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [WHYLOSS, "sweep", sweep, "--threads", "1"],

@@ -106,10 +106,49 @@ def test_only_keeps_some_points_and_says_what_there_is(small: Path) -> None:
         sweep.only("rat", ["1 Mbps"])
 
 
+def test_a_selection_of_nothing_is_refused(small: Path) -> None:
+    sweep = wl.Sweep(wl.Scenario.load(small)).vary("path.rate", ["500 kbps", "1 Mbps"])
+    assert sweep.at([1]).run().runs["point"].to_list() == [1]
+    for selected, found in (
+        (sweep.at([]), "found no point; allowed: numbers of its 2 points, from 0 to 1"),
+        (sweep.at([0, 5]), "no such point; found 5; allowed: numbers of its 2 points"),
+        (sweep.with_run_counts({9: 5}), "the runs of point 9: no such point; allowed: points from 0 to 1"),
+        (sweep.with_run_counts({0: 0}), "the runs of point 0: found 0; allowed: 1 or more"),
+    ):
+        with pytest.raises(wl.InputError, match=found):
+            selected.run()
+    for labels, found in (([], "axis `rate`: found no step"), (["7 Mbps"], 'no such step; found "7 Mbps"')):
+        with pytest.raises(wl.InputError, match=f'{found}; allowed: "500 kbps", "1 Mbps"'):
+            sweep.only("rate", labels)
+
+
+def test_numbers_of_runs_end(small: Path) -> None:
+    sweep = wl.Sweep(wl.Scenario.load(small))
+    last = sweep.with_runs(2, first=2**32 - 3)
+    assert last.run().runs["run"].to_list() == [2**32 - 3, 2**32 - 2]
+    with pytest.raises(wl.InputError, match="found 2 from number 4294967295 on; allowed: numbers from 0 to 4294967294"):
+        sweep.with_runs(2, first=2**32 - 1)
+
+
+def test_a_field_belongs_to_one_axis_and_arguments_to_none(small: Path) -> None:
+    sweep = wl.Sweep(wl.Scenario.load(small)).vary("path.delay", ["1 ms", "2 ms"])
+    with pytest.raises(wl.InputError, match=r"path\.delay: axis `b` replaces what axis `delay` sets"):
+        sweep.vary("path.delay", ["2 ms", "3 ms"], name="b").run()
+    with pytest.raises(wl.InputError, match=r"--set: path\.delay: axis `delay` replaces it at its steps"):
+        sweep.with_arguments(["path.delay=9 ms"]).run()
+    changed = sweep.with_arguments(["flow[0].size=300 kB"]).run().transfers["octets_delivered"]
+    assert changed.to_list() == [300_000, 300_000]
+
+
 def test_an_axis_does_not_take_the_name_of_a_column(small: Path) -> None:
     sweep = wl.Sweep(wl.Scenario.load(small)).vary("flow[0].scheme", ["newreno", "sack"])
     with pytest.raises(wl.InputError, match='this column exists already; found "scheme"'):
         sweep.run()
+    starts = wl.Sweep(wl.Scenario.load(small)).vary("flow[0].start", ["0 s", "1 s"])
+    with pytest.raises(wl.InputError, match='found "start_ns", which has the values of "start" as numbers'):
+        starts.run()
+    later = wl.Sweep(wl.Scenario.load(small)).vary("flow[0].start", ["0 s", "1 s"], name="later").run()
+    assert later.transfers.to_polars().select("later_ns", "start_ns").rows() == [(0, 0), (1_000_000_000,) * 2]
 
 
 def test_a_point_that_is_no_scenario_is_told_before_anything_runs(small: Path, tmp_path: Path) -> None:

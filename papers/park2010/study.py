@@ -113,7 +113,7 @@ def variant(data: Data, group: str, name: str) -> pl.DataFrame:
 
 def scenario_axes(runs: pl.DataFrame) -> list[str]:
     """The columns that say which scenario a run belongs to."""
-    return [name for name in ("hops", "law", "rate", "queue", "flows", "mix") if name in runs.columns]
+    return [name for name in ("hops", "law", "rate", "buffer", "flows", "mix") if name in runs.columns]
 
 
 def improvement(data: Data, group: str, name: str, base: str = "tcp") -> pl.DataFrame:

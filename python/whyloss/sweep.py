@@ -135,7 +135,7 @@ class Sweep:
             field: path of a field, such as ``path.forward.channel.ber``.
             values: what it becomes.
             name: name of the axis's column in the tables, which no table may have already; the last part of the path if
-                nothing is said.
+                nothing is said. Bit rates, times and sizes have a second one, such as ``delay_ns``.
         """
         steps = [(json.dumps(value), [(field, json.dumps(value))]) for value in (plain(value) for value in values)]
         return self._of(self._native.with_axis(name or field.rpartition(".")[2], steps))
@@ -149,15 +149,26 @@ class Sweep:
         return self._of(self._native.with_axis(name, steps))
 
     def only(self, axis: str, labels: Iterable[object]) -> Sweep:
-        """Keeps the points whose step on ``axis`` is called one of ``labels``."""
+        """Keeps the points whose step on ``axis`` is called one of ``labels``.
+
+        Raises:
+            whyloss.InputError: there is no such axis or step, or no label.
+        """
         return self._of(self._native.only(axis, [json.dumps(label) for label in labels]))
 
     def at(self, points: Iterable[int]) -> Sweep:
-        """Keeps the points with these numbers, as the column ``point`` of its tables has them."""
+        """Keeps the points with these numbers, as the column ``point`` of its tables has them.
+
+        One that it does not have is an error when the points are asked for or run.
+        """
         return self._of(self._native.at(set(points)))
 
     def with_runs(self, count: int, first: int = 0) -> Sweep:
-        """The sweep with ``count`` runs of each point, numbered from ``first``."""
+        """The sweep with ``count`` runs of each point, numbered from ``first``.
+
+        Raises:
+            whyloss.InputError: numbers of runs end at 4,294,967,294.
+        """
         return self._of(self._native.with_runs(first, count))
 
     def with_run_counts(self, counts: Mapping[int, int]) -> Sweep:
@@ -202,7 +213,10 @@ class Sweep:
         return self._native.precision
 
     def with_arguments(self, arguments: Sequence[str]) -> Sweep:
-        """The sweep over a changed base, by overrides as on the command line, each ``FIELD=VALUE``."""
+        """The sweep with overrides as on the command line, each ``FIELD=VALUE``, over what its file sets.
+
+        One of a field that an axis sets is an error when the points are asked for or run.
+        """
         return self._of(self._native.with_arguments(list(arguments)))
 
     @property

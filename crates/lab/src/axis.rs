@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// An axis: `field` with `values`; or `fields`, several lists that advance together; or `variant`s with a name and any changes.
-/// A string may hold `{name}` for the value of another axis, and `{run}` in paths of patterns.
+/// A string may hold `{name}` for the value of another axis, and `{run}` in paths of patterns. No two axes set one field, but an axis may
+/// set a field inside of what an axis before it sets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AxisDocument {
@@ -97,7 +98,7 @@ impl AxisDocument {
         if !self.fields.is_empty() {
             let tables = tree.nearest_to(&format!("{at}.fields"));
             let lists: Vec<(&String, &[Located])> =
-                self.fields.keys().map(|field| (field, tables.field(field).map_or(&[][..], items))).collect();
+                self.fields.keys().map(|field| (field, tables.field(field).map_or(&[][..], Located::items))).collect();
             let length = lists[0].1.len();
             if let Some((field, other)) = lists.iter().find(|(_, other)| other.len() != length) {
                 return Err(InputError::new("lists that advance together are of different length")
@@ -143,15 +144,8 @@ impl AxisDocument {
     }
 }
 
-fn items(node: &Located) -> &[Located] {
-    match &node.value {
-        Value::Array(items) => items,
-        _ => &[],
-    }
-}
-
 fn list<'a>(tree: &'a Located, path: &str) -> &'a [Located] {
-    items(tree.nearest_to(path))
+    tree.nearest_to(path).items()
 }
 
 fn anchored(field: &str, node: &Located, folder: &Path) -> Located {

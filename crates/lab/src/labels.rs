@@ -1,6 +1,6 @@
 //! The columns that tables of a sweep have beside those of a run: the number of the point, and the steps on the axes.
 
-use crate::sweep::{numeric, Plan};
+use crate::sweep::{numbers, numeric, Plan};
 use crate::tree::Value;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field};
@@ -28,9 +28,9 @@ impl Labels {
         for (axis, name) in plan.axes.iter().enumerate() {
             let labels: Vec<&Value> = plan.points.iter().map(|point| &point.labels[axis]).collect();
             columns.push(column(name, &labels));
-            if let Some((unit, numbers)) = numeric(&labels) {
-                let name = format!("{name}_{unit}");
-                columns.push((Field::new(name, DataType::UInt64, false), numbers.into_iter().map(Cell::Count).collect()));
+            if let Some((unit, values)) = numeric(&labels) {
+                let name = numbers(name, unit);
+                columns.push((Field::new(name, DataType::UInt64, false), values.into_iter().map(Cell::Count).collect()));
             }
         }
         Self(columns)

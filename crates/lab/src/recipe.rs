@@ -53,7 +53,7 @@ impl Sweep {
             description: self.description.clone(),
             folder: here.join(self.base.folder()),
             scenario: self.base.to_json(),
-            set: set(&self.set),
+            set: set(&[&self.set[..], &self.arguments].concat()),
             axes: self
                 .axes
                 .iter()

@@ -109,18 +109,7 @@ impl Scenario {
 
     /// The same for several, which are checked together.
     pub fn with_arguments<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
-        let here = std::env::current_dir().unwrap_or_default();
-        let mut overrides = Vec::new();
-        for argument in arguments {
-            let (field, value) = argument.split_once('=').ok_or_else(|| {
-                InputError::new("not an override")
-                    .found(format!("\"{argument}\""))
-                    .allowed("FIELD=VALUE, such as link[0].rate=\"1 Mbps\"")
-            })?;
-            let mut node = Located::from_argument(value.trim(), "--set");
-            anchor(field.trim(), &mut node, &here);
-            overrides.push((field.trim(), node));
-        }
+        let overrides = arguments.into_iter().map(argument).collect::<Result<Vec<_>, _>>()?;
         self.with_nodes(overrides)
     }
 
@@ -134,6 +123,16 @@ impl Scenario {
             tree.set(field, value, EXCLUSIVE)?;
         }
         Self::new(tree, self.base.clone(), &self.name)
+    }
+
+    /// What its field `field` says, and null if it says nothing.
+    pub(crate) fn says(&self, field: &str) -> &Value {
+        self.tree.value_at(field)
+    }
+
+    /// Whether setting the field `over` takes away what its field `field` says.
+    pub(crate) fn replaces(&self, over: &str, field: &str) -> bool {
+        self.tree.replaces(over, field, EXCLUSIVE)
     }
 
     /// Where its relative paths start.
@@ -282,6 +281,18 @@ pub(crate) fn anchor(field: &str, node: &mut Located, base: &Path) {
         Value::Table(fields) => fields.iter_mut().for_each(|(name, node)| anchor(name, node, base)),
         _ => {}
     }
+}
+
+/// Field and value of an override from a command line. Relative paths in it start at the working directory.
+pub(crate) fn argument(argument: &str) -> Result<(&str, Located), InputError> {
+    let (field, value) = argument.split_once('=').ok_or_else(|| {
+        InputError::new("not an override")
+            .found(format!("\"{argument}\""))
+            .allowed("FIELD=VALUE, such as link[0].rate=\"1 Mbps\"")
+    })?;
+    let mut node = Located::from_argument(value.trim(), "--set");
+    anchor(field.trim(), &mut node, &std::env::current_dir().unwrap_or_default());
+    Ok((field.trim(), node))
 }
 
 /// Completes an error with the place of its field.

@@ -5,12 +5,12 @@ use crate::control::Cancel;
 use crate::decode::decode;
 use crate::error::{nearest, Error, InputError, Place};
 use crate::precision::{Precision, FIRST_LOOK, MOST_RUNS};
-use crate::scenario::{read_tree, Scenario};
+use crate::scenario::{argument, read_tree, Scenario};
 use crate::tables;
 use crate::tree::{Located, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use whyloss_transport::quantity::{Probability, Rate, Size, Span};
@@ -81,6 +81,8 @@ pub struct Sweep {
     pub(crate) base: Scenario,
     pub(crate) axes: Vec<Axis>,
     pub(crate) set: Vec<(String, Located)>,
+    /// What a command line sets over that.
+    pub(crate) arguments: Vec<(String, Located)>,
     pub(crate) runs: Range<u32>,
     /// How many runs single points have, where it is not as many as `runs` says.
     pub(crate) counts: BTreeMap<u32, u32>,
@@ -159,6 +161,7 @@ impl Sweep {
             base: scenario,
             axes: Vec::new(),
             set: Vec::new(),
+            arguments: Vec::new(),
             runs: 0..runs,
             counts: BTreeMap::new(),
             precision: None,
@@ -173,11 +176,7 @@ impl Sweep {
             return Err(placed(InputError::default().at("sweep.runs").found("0").allowed("1 or more")).into());
         }
         let count = header.runs.unwrap_or(if header.precision.is_some() { FIRST_LOOK } else { 1 });
-        let runs = header.first_run..header.first_run.checked_add(count).ok_or_else(|| {
-            placed(
-                InputError::default().at("sweep.first_run").found(header.first_run.to_string()).allowed("runs up to 4294967295"),
-            )
-        })?;
+        let runs = runs_from(header.first_run, count).map_err(|error| placed(error.at("sweep.first_run")))?;
         let file = folder.join(&header.base);
         if !file.exists() {
             let found = format!("\"{}\"", file.display());
@@ -188,19 +187,22 @@ impl Sweep {
         for (index, axis) in document.axis.iter().enumerate() {
             let field = format!("axis[{index}]");
             let axis = axis.expand(&field, tree, folder).map_err(placed)?;
-            fresh(&axis.name, &axes).map_err(|error| placed(error.at(format!("{field}.name"))))?;
+            fresh(&axis, &axes).map_err(|error| placed(error.at(format!("{field}.name"))))?;
             axes.push(axis);
         }
+        let name = if header.name.is_empty() { default_name } else { &header.name };
+        check_name(name).map_err(|error| placed(error.at("sweep.name")))?;
         let precision = header.precision(tree, &axes).map_err(|error| {
             let field = format!("sweep.{}", error.field);
             placed(error.at(field))
         })?;
         let sweep = Self {
-            name: if header.name.is_empty() { default_name.to_owned() } else { header.name.clone() },
+            name: name.to_owned(),
             description: header.description.clone(),
             base,
             axes,
             set: overrides(tree, folder),
+            arguments: Vec::new(),
             runs,
             counts: BTreeMap::new(),
             precision,
@@ -222,6 +224,15 @@ impl Sweep {
         self
     }
 
+    /// The same sweep with `count` runs of each point, from run `first` on.
+    ///
+    /// # Errors
+    /// If runs cannot have such numbers.
+    pub fn with_runs_from(self, first: u32, count: u32) -> Result<Self, Error> {
+        let runs = runs_from(first, count).map_err(|error| error.at(RUNS))?;
+        Ok(self.with_runs(runs))
+    }
+
     /// The same sweep with so many runs of each point that `counts` has by its number, from the first one on.
     pub fn with_run_counts(mut self, counts: BTreeMap<u32, u32>) -> Self {
         self.counts = counts;
@@ -239,9 +250,11 @@ impl Sweep {
         self.precision.as_ref()
     }
 
-    /// The same sweep over a changed base, by an override from a command line: see [`Scenario::with_argument`].
-    pub fn with_argument(mut self, argument: &str) -> Result<Self, Error> {
-        self.base = self.base.with_argument(argument)?;
+    /// The same sweep with an override from a command line, see [`Scenario::with_argument`], over its base and what it sets itself.
+    /// [`Sweep::plan`] refuses it where an axis sets the field.
+    pub fn with_argument(mut self, text: &str) -> Result<Self, Error> {
+        let (field, value) = argument(text)?;
+        self.arguments.push((field.to_owned(), value));
         Ok(self)
     }
 
@@ -300,8 +313,15 @@ impl Sweep {
         steps.reverse();
         let labels: Vec<Value> = steps.iter().map(|step| step.label.clone()).collect();
         let names: Vec<_> = self.axes.iter().map(|axis| axis.name.as_str()).zip(&labels).collect();
-        let all = self.set.iter().chain(steps.iter().flat_map(|step| &step.set));
-        let scenario = self.base.with_nodes(all.map(|(field, value)| (field.as_str(), fill_in(value.clone(), &names))))?;
+        let filled = |changes: &[(String, Located)]| -> Vec<(String, Located)> {
+            changes.iter().map(|(field, value)| (field.clone(), fill_in(value.clone(), &names))).collect()
+        };
+        let set = filled(&self.set);
+        let layers = std::iter::once(&self.arguments).chain(steps.iter().map(|step| &step.set));
+        let layers: Vec<_> = layers.map(|layer| filled(layer)).collect();
+        let all = set.iter().chain(layers.iter().flatten());
+        let scenario = self.base.with_nodes(all.map(|(field, value)| (field.as_str(), value.clone())))?;
+        self.check_lasting(&layers, &scenario)?;
         scenario.check_something_is_sent()?;
         let index = index as u32;
         Ok(Point { index, labels, scenario, runs: self.runs_of(index) })
@@ -315,16 +335,49 @@ impl Sweep {
         self.counts.get(&index).map_or_else(|| self.runs.clone(), |count| start..start.saturating_add(*count))
     }
 
+    /// Whether what a command line and the axes set, in this order, is still said by `scenario`, which has all of it: a column would
+    /// tell what no run had. An axis may set a field inside of what is set before it.
+    fn check_lasting(&self, layers: &[Vec<(String, Located)>], scenario: &Scenario) -> Result<(), InputError> {
+        let name = |layer: usize| &self.axes[layer - 1].name;
+        let said = |value: &Value| if *value == Value::Null { "nothing".to_owned() } else { value.found() };
+        for (layer, set) in layers.iter().enumerate() {
+            for (field, value) in set.iter().filter(|(field, value)| *scenario.says(field) != value.value) {
+                let replaces = |set: &Vec<(String, Located)>| set.iter().any(|(over, _)| scenario.replaces(over, field));
+                let Some(by) = (layer + 1..layers.len()).rev().find(|by| replaces(&layers[*by])) else { continue };
+                let error = match layer {
+                    0 => InputError::new(format!("axis `{}` replaces it at its steps", name(by)))
+                        .found(value.value.found())
+                        .allowed("fields that no axis sets"),
+                    _ => InputError::new(format!("axis `{}` replaces what axis `{}` sets", name(by), name(layer)))
+                        .found(format!("{}, then {}", value.value.found(), said(scenario.says(field))))
+                        .allowed("a field on one axis"),
+                };
+                return Err(InputError { place: value.place.clone(), ..error.at(field) });
+            }
+        }
+        Ok(())
+    }
+
     /// Axes with names and steps of their own, and no more runs than can be held.
     fn check(&self) -> Result<(), InputError> {
         for (index, axis) in self.axes.iter().enumerate() {
-            fresh(&axis.name, &self.axes[..index]).map_err(|error| error.at("the name of an axis"))?;
+            fresh(axis, &self.axes[..index]).map_err(|error| error.at("the name of an axis"))?;
             axis.check(&format!("axis `{}`", axis.name))?;
         }
         if self.runs.is_empty() {
-            return Err(InputError::default().at("the runs of each point").found("0").allowed("1 or more"));
+            return Err(InputError::default().at(RUNS).found("0").allowed("1 or more"));
         }
         let points = self.axes.iter().fold(1_usize, |all, axis| all.saturating_mul(axis.steps.len()));
+        for (point, count) in &self.counts {
+            let at = format!("the runs of point {point}");
+            if *point as usize >= points {
+                return Err(InputError::new("no such point").at(at).allowed(format!("points from 0 to {}", points - 1)));
+            }
+            if *count == 0 {
+                return Err(InputError::default().at(at).found("0").allowed("1 or more"));
+            }
+            runs_from(self.runs.start, *count).map_err(|error| error.at(at))?;
+        }
         let more = self.counts.values().fold(0, |all: usize, count| all.saturating_add(*count as usize));
         if points.saturating_sub(self.counts.len()).saturating_mul(self.runs.len()).saturating_add(more) > MOST_RUNS {
             return Err(InputError::new("too many runs: the results of all of them are held in memory")
@@ -335,15 +388,59 @@ impl Sweep {
     }
 }
 
-/// Checks that tables have no column called `name` before an axis after `axes` gets one.
-fn fresh(name: &str, axes: &[Axis]) -> Result<(), InputError> {
-    let tables = tables::columns();
-    let mut columns = tables.iter().flat_map(|(_, columns)| columns).map(|column| column.name);
-    if name == "point" || columns.any(|column| column == name) || axes.iter().any(|axis| axis.name == name) {
-        let error = InputError::new("this column exists already").found(format!("\"{name}\""));
-        return Err(error.allowed("a name of its own for each axis"));
+/// Where messages say that there are not so many runs.
+const RUNS: &str = "the runs of each point";
+
+/// The numbers of `count` runs from `first` on.
+fn runs_from(first: u32, count: u32) -> Result<Range<u32>, InputError> {
+    let end = first.checked_add(count).ok_or_else(|| {
+        let error = InputError::default().found(format!("{count} from number {first} on"));
+        error.allowed(format!("numbers from 0 to {}", u32::MAX - 1))
+    })?;
+    Ok(first..end)
+}
+
+/// The folder beside those that are called like sweeps, in which finished runs are kept.
+const STORE: &str = "store";
+
+/// Octets that the name of a folder has at most.
+const LONGEST_NAME: usize = 255;
+
+/// Checks that a folder can be called like the sweep.
+fn check_name(name: &str) -> Result<(), InputError> {
+    let plain = Path::new(name).file_name().is_some_and(|own| own == name) && !name.contains(char::is_control);
+    if plain && name != STORE && name.len() <= LONGEST_NAME {
+        return Ok(());
     }
-    Ok(())
+    let allowed = format!("what a folder can be called, other than \"{STORE}\", which is that of finished runs");
+    Err(InputError::default().found(format!("{name:?}")).allowed(allowed))
+}
+
+/// Checks that tables have no column called as one of `axis` before they get those of the axes `before` and this one.
+fn fresh(axis: &Axis, before: &[Axis]) -> Result<(), InputError> {
+    let tables = tables::columns();
+    let taken = |name: &str| {
+        let mut columns = tables.iter().flat_map(|(_, columns)| columns).map(|column| column.name);
+        name == "point"
+            || columns.any(|column| column == name)
+            || tables::SHADOWS.iter().any(|prefix| name.starts_with(prefix))
+            || before.iter().flat_map(columns_of).any(|column| column == name)
+    };
+    let Some(name) = columns_of(axis).find(|name| taken(name)) else { return Ok(()) };
+    let of = if name == axis.name { String::new() } else { format!(", which has the values of \"{}\" as numbers", axis.name) };
+    let error = InputError::new("this column exists already").found(format!("\"{name}\"{of}"));
+    Err(error.allowed("a name of its own for each axis: name = \"…\""))
+}
+
+/// The columns that an axis can bring to tables: which unit there is depends on the steps that are run.
+fn columns_of(axis: &Axis) -> impl Iterator<Item = String> + '_ {
+    let units: BTreeSet<&str> = axis.steps.iter().filter_map(|step| numeric(&[&step.label])).map(|(unit, _)| unit).collect();
+    std::iter::once(axis.name.clone()).chain(units.into_iter().map(|unit| numbers(&axis.name, unit)))
+}
+
+/// The column that has the values of the axis `name` as numbers.
+pub(crate) fn numbers(name: &str, unit: &str) -> String {
+    format!("{name}_{unit}")
 }
 
 /// Puts the values of axes into strings: `{ber}`.
@@ -374,6 +471,9 @@ fn place(error: InputError, tree: &Located) -> InputError {
 
 impl Plan {
     /// Keeps the points whose step on the axis `name` is called one of `labels`.
+    ///
+    /// # Errors
+    /// If there is no such axis, no point with such a step, or no label.
     pub fn only(mut self, name: &str, labels: &[Value]) -> Result<Self, Error> {
         let axis = self.axes.iter().position(|axis| axis == name).ok_or_else(|| {
             InputError::new("no such axis")
@@ -381,7 +481,40 @@ impl Plan {
                 .nearest(nearest(name, self.axes.iter().map(String::as_str)))
                 .allowed(self.axes.join(", "))
         })?;
+        let steps: Vec<&Value> = self.points.iter().map(|point| &point.labels[axis]).collect();
+        let unknown = labels.iter().find(|label| !steps.contains(label));
+        if labels.is_empty() || unknown.is_some() {
+            let mut names: Vec<String> = steps.iter().map(|step| (*step).to_string()).collect();
+            let mut seen = BTreeSet::new();
+            names.retain(|name| seen.insert(name.clone()));
+            let error = match unknown {
+                Some(label) => InputError::new("no such step").found(label.to_string()),
+                None => InputError::default().found("no step"),
+            }
+            .at(format!("axis `{name}`"));
+            return Err(error.allowed(names.join(", ")).into());
+        }
         self.points.retain(|point| labels.contains(&point.labels[axis]));
+        Ok(self)
+    }
+
+    /// Keeps the points with these numbers.
+    ///
+    /// # Errors
+    /// If there is no point with such a number, or no number.
+    pub fn at(mut self, numbers: &BTreeSet<u32>) -> Result<Self, Error> {
+        let own: BTreeSet<u32> = self.points.iter().map(|point| point.index).collect();
+        let unknown = numbers.difference(&own).next();
+        if numbers.is_empty() || unknown.is_some() {
+            let error = match unknown {
+                Some(number) => InputError::new("no such point").found(number.to_string()),
+                None => InputError::default().found("no point"),
+            };
+            let (first, last) = own.first().zip(own.last()).expect("a plan has a point");
+            let allowed = format!("numbers of its {} points, from {first} to {last}", own.len());
+            return Err(error.allowed(allowed).into());
+        }
+        self.points.retain(|point| numbers.contains(&point.index));
         Ok(self)
     }
 

@@ -182,17 +182,59 @@ impl Located {
         let Ok(steps) = parse_path(path) else { return self };
         let mut node = self;
         for step in steps {
-            let next = match (&node.value, &step) {
-                (Value::Table(fields), Step::Field(name)) => fields.get(name),
-                (Value::Array(items), Step::Index(index)) => items.get(*index),
-                _ => None,
-            };
-            match next {
+            match step.find(node) {
                 Some(next) => node = next,
                 None => break,
             }
         }
         node
+    }
+
+    /// What stands at `path`: null where nothing does.
+    pub fn value_at(&self, path: &str) -> &Value {
+        self.resolve(path).ok().and_then(|(_, node)| node).map_or(&Value::Null, |node| &node.value)
+    }
+
+    /// Whether setting the field `over` takes away what stands at `path`: it is the same field, one around it, or one that excludes it.
+    pub fn replaces(&self, over: &str, path: &str, exclusive: &[(&str, &[&str])]) -> bool {
+        let (Ok((over, _)), Ok((path, _))) = (self.resolve(over), self.resolve(path)) else { return false };
+        let (last, way) = over.split_last().expect("a path has at least one step");
+        let Some((at, _)) = path.strip_prefix(way).and_then(<[Step]>::split_first) else { return false };
+        let parent = way.iter().rev().find_map(Step::field);
+        let excludes = |(of, group): &(&str, &[&str])| {
+            parent == Some(*of) && [last, at].iter().all(|step| step.field().is_some_and(|name| group.contains(&name)))
+        };
+        last == at || exclusive.iter().any(excludes)
+    }
+
+    /// The steps of `path`, elements of lists by their positions where they are there, and what stands at its end.
+    fn resolve(&self, path: &str) -> Result<(Vec<Step>, Option<&Self>), String> {
+        let mut steps = parse_path(path)?;
+        let mut node = Some(self);
+        for step in &mut steps {
+            let list = node.map_or(&[][..], Self::items);
+            if let Some(index) = step.index_in(list) {
+                *step = Step::Index(index);
+            }
+            node = node.and_then(|node| step.find(node));
+        }
+        Ok((steps, node))
+    }
+
+    /// The elements of a list.
+    pub(crate) fn items(&self) -> &[Self] {
+        match &self.value {
+            Value::Array(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The text in the field `name`.
+    fn name(&self) -> Option<&str> {
+        match self.field("name").map(|name| &name.value) {
+            Some(Value::String(own)) => Some(own),
+            _ => None,
+        }
     }
 
     /// Puts `value` at `path`, making tables on the way. List elements must exist; they are named by position (`link[0]`) or by their
@@ -238,6 +280,30 @@ enum Step {
 }
 
 impl Step {
+    fn field(&self) -> Option<&str> {
+        match self {
+            Self::Field(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The position of the element of `items` that it names.
+    fn index_in(&self, items: &[Located]) -> Option<usize> {
+        match self {
+            Self::Name(name) => items.iter().position(|item| item.name() == Some(name)),
+            _ => None,
+        }
+    }
+
+    /// The node below `node`, if it is there.
+    fn find<'a>(&self, node: &'a Located) -> Option<&'a Located> {
+        match self {
+            Self::Field(name) => node.field(name),
+            Self::Index(index) => node.items().get(*index),
+            Self::Name(_) => node.items().get(self.index_in(node.items())?),
+        }
+    }
+
     /// The node below `node`; what is not there yet stands at `place`, where it is asked for.
     fn enter<'a>(&self, node: &'a mut Located, walked: &mut String, place: &Place) -> Result<&'a mut Located, InputError> {
         match (self, &mut node.value) {
@@ -263,14 +329,8 @@ impl Step {
                 items.get_mut(*index).ok_or_else(|| InputError::new(problem))
             }
             (Self::Name(name), Value::Array(items)) => {
-                fn named(item: &Located) -> Option<&str> {
-                    match item.field("name").map(|name| &name.value) {
-                        Some(Value::String(own)) => Some(own),
-                        _ => None,
-                    }
-                }
-                let Some(found) = items.iter().position(|item| named(item) == Some(name)) else {
-                    let names: Vec<_> = items.iter().filter_map(named).collect();
+                let Some(found) = self.index_in(items) else {
+                    let names: Vec<_> = items.iter().filter_map(Located::name).collect();
                     let allowed = if names.is_empty() { "positions, such as [0]".to_owned() } else { names.join(", ") };
                     return Err(InputError::new(format!("no element of `{walked}` is named `{name}`"))
                         .nearest(nearest(name, names.iter().copied()))
@@ -410,6 +470,20 @@ mod tests {
         let mut node = Located::from_toml(TEXT, "t").unwrap();
         node.set("path.forward.channel.loss", Located::new("1 %", "s"), &[("channel", &["ber", "loss"])]).unwrap();
         assert_eq!(node.nearest_to("path.forward.channel").value.to_string(), "{ loss = \"1 %\" }");
+    }
+
+    #[test]
+    fn a_field_replaces_itself_what_is_in_it_and_what_it_excludes() {
+        let node = Located::from_toml(TEXT, "t").unwrap();
+        let replaces = |over, path| node.replaces(over, path, &[("channel", &["ber", "loss"])]);
+        assert!(replaces("path.rate", "path.rate") && replaces("path", "path.rate"));
+        assert!(replaces("link[b].rate", "link[1].rate") && replaces("link", "link[b].rate") && replaces("link[1]", "link[b]"));
+        assert!(replaces("path.forward.channel.loss", "path.forward.channel.ber"));
+        assert!(!replaces("path.rate", "path") && !replaces("path.rate", "path.delay"));
+        assert!(!replaces("link[a].rate", "link[1].rate") && !replaces("link[c].rate", "link[1].rate"));
+        assert!(!replaces("path.reverse.channel.loss", "path.forward.channel.ber"));
+        assert_eq!(node.value_at("link[b].name"), &Value::from("b"));
+        assert_eq!(node.value_at("path.delay"), &Value::Null);
     }
 
     #[test]

@@ -90,15 +90,15 @@ impl Sweep {
         Ok(self.with(self.whole.clone().with_axis(Axis { name, steps })))
     }
 
-    /// The sweep over a changed base, by overrides as on the command line, each `FIELD=VALUE`.
+    /// The sweep with overrides as on the command line, each `FIELD=VALUE`.
     fn with_arguments(&self, arguments: Vec<String>) -> PyResult<Self> {
         let sweep = arguments.iter().try_fold(self.whole.clone(), |sweep, argument| sweep.with_argument(argument));
         Ok(self.with(sweep.map_err(|error| raise(&error))?))
     }
 
     /// The sweep with the runs `first` to `first + count - 1` of each point.
-    fn with_runs(&self, first: u32, count: u32) -> Self {
-        self.with(self.whole.clone().with_runs(first..first.saturating_add(count)))
+    fn with_runs(&self, first: u32, count: u32) -> PyResult<Self> {
+        Ok(self.with(self.whole.clone().with_runs_from(first, count).map_err(|error| raise(&error))?))
     }
 
     /// The sweep with so many runs of each point that `counts` has by its number.
@@ -294,11 +294,8 @@ impl Sweep {
     fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
         interrupt::run(py, None, |control| {
             let plan = self.whole.plan_unless(&control.cancel)?;
-            let mut plan = self.only.iter().try_fold(plan, |plan, (name, labels)| plan.only(name, labels))?;
-            if let Some(at) = &self.at {
-                plan.points.retain(|point| at.contains(&point.index));
-            }
-            Ok(plan)
+            let plan = self.only.iter().try_fold(plan, |plan, (name, labels)| plan.only(name, labels))?;
+            self.at.iter().try_fold(plan, Plan::at)
         })
     }
 }

@@ -15,7 +15,8 @@ Runs and sweeps leave Arrow tables, in memory or as one Parquet file a table. Un
 of simulated time, `_bps` bits per second, `octets`, `packets`.
 
 The tables of a sweep have, right after `run`: `point`, the number of the point, and one column for each axis with its values. An axis
-whose values are all bit rates, times or sizes has a second column in plain numbers: `rate_bps`, `delay_ns`, `size_octets`.
+whose values are all bit rates, times or sizes has a second column in plain numbers: `rate_bps`, `delay_ns`, `size_octets`. No table may
+have a column of these names already; `name` gives the axis another one.
 
 The file of a scenario says which tables fill: `samples` and `queues` need `output.sample`, `drops` needs `output.drops = true`,
 `segments` needs `output.segments`.

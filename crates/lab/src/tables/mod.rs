@@ -21,5 +21,5 @@ pub use whyloss_tables::stream;
 
 pub(crate) use columns::{all as columns, batches, Origin};
 pub(crate) use parquet::{Writer, Written};
-pub(crate) use series::{series, Names, SERIES};
+pub(crate) use series::{series, Names, SERIES, SHADOWS};
 pub(crate) use set::{with_fields, Schemas};

@@ -185,9 +185,13 @@ pub fn series(names: &Names<'_>, settled: &Settled, with_drops: bool) -> [Record
     .map(whyloss_tables::batch)
 }
 
+/// How the columns of differentiators begin that listened in shadow.
+pub const SHADOWS: [&str; 2] = ["verdict_", "score_"];
+
 /// One column of verdicts and one of scores for each differentiator that listened in shadow, in any flow of the run.
 fn add_shadows(names: &Names<'_>, losses: &[LossRow], (fields, arrays): &mut (Vec<Field>, Vec<ArrayRef>)) {
     let listening: BTreeSet<&str> = names.shadows.iter().flatten().map(String::as_str).collect();
+    let [verdict_of, score_of] = SHADOWS;
     for name in listening {
         let mut verdicts = StringBuilder::with_capacity(losses.len(), 16 * losses.len());
         let mut scores = Float64Builder::with_capacity(losses.len());
@@ -197,9 +201,9 @@ fn add_shadows(names: &Names<'_>, losses: &[LossRow], (fields, arrays): &mut (Ve
             verdicts.append_option(verdict.map(|verdict| verdict.cause.name()));
             scores.append_option(verdict.map(|verdict| verdict.score));
         }
-        fields.push(Field::new(format!("verdict_{name}"), DataType::Utf8, true));
+        fields.push(Field::new(format!("{verdict_of}{name}"), DataType::Utf8, true));
         arrays.push(Arc::new(verdicts.finish()));
-        fields.push(Field::new(format!("score_{name}"), DataType::Float64, true));
+        fields.push(Field::new(format!("{score_of}{name}"), DataType::Float64, true));
         arrays.push(Arc::new(scores.finish()));
     }
 }

@@ -241,6 +241,17 @@ fn sweeps() {
         ("variants without a name", format!("{head}[[axis]]\n[[axis.variant]]\nname = 'a'\n")),
         ("two axes with one name", format!("{head}[[axis]]\nfield = 'path.rate'\nvalues = ['1 Mbps']\n[[axis]]\nfield = 'path.access.rate'\nvalues = ['1 Mbps']\n")),
         ("a name that tables use", format!("{head}[[axis]]\nname = 'run'\nfield = 'path.rate'\nvalues = ['1 Mbps']\n")),
+        ("a name that tables use for the values as numbers", format!("{head}[[axis]]\nfield = 'flow[0].start'\nvalues = ['0 s', '1 s']\n")),
+        ("a name that another axis uses so", format!("{head}[[axis]]\nfield = 'path.delay'\nvalues = ['0 s', '1 s']\n[[axis]]\nname = 'delay_ns'\nfield = 'path.rate'\nvalues = ['1 Mbps']\n")),
+        ("a name that columns of shadows can have", format!("{head}[[axis]]\nname = 'verdict_spike'\nfield = 'path.rate'\nvalues = ['1 Mbps']\n")),
+        ("a sweep that lies elsewhere", "[sweep]\nname = '../../elsewhere'\nbase = 'path.toml'\n".into()),
+        ("a sweep that lies in the store", "[sweep]\nname = 'store'\nbase = 'path.toml'\n".into()),
+        ("a sweep that lies above", "[sweep]\nname = '..'\nbase = 'path.toml'\n".into()),
+        ("runs beyond the last number", format!("{head}first_run = 4294967295\n")),
+        ("a field on two axes", format!("{head}[[axis]]\nname = 'a'\nfield = 'path.delay'\nvalues = ['1 ms', '3 ms']\n[[axis]]\nname = 'b'\nfield = 'path.delay'\nvalues = ['2 ms', '3 ms']\n")),
+        ("a field on an axis and in a variant", format!("{head}[[axis]]\nfield = 'path.delay'\nvalues = ['1 ms', '3 ms']\n[[axis]]\nname = 'v'\n[[axis.variant]]\nname = 'as it is'\n[[axis.variant]]\nname = 'slow'\nset.'path.delay' = '10 ms'\n")),
+        ("a field that another axis takes away", format!("{head}[[axis]]\nfield = 'path.forward.channel.ber'\nvalues = [1e-6]\n[[axis]]\nfield = 'path.forward.channel.loss'\nvalues = ['1 %']\n")),
+        ("a field in what another axis sets", format!("{head}[[axis]]\nname = 'size'\nfield = 'flow[0].size'\nvalues = ['1 MB']\n[[axis]]\nname = 'all'\nlabels = ['two']\nfields.flow = [[{{ size = '2 MB' }}]]\n")),
         ("a value that does not fit", format!("{head}[[axis]]\nfield = 'path.rate'\nvalues = [\n  '1 Mbps',\n  '2 MB',\n]\n")),
         ("a field that does not exist", format!("{head}[[axis]]\nfield = 'path.forward.channel.bier'\nvalues = [0]\n")),
         ("an override that does not fit", format!("{head}[set]\n'flow[0].scheme' = 'sakc'\n")),
@@ -252,6 +263,35 @@ fn sweeps() {
             Err(error) => message(&error),
         }
     }));
+}
+
+#[test]
+fn selections_and_arguments_of_sweeps() {
+    let sweep = || Sweep::load("tests/data/sweep.toml").unwrap();
+    let argument = |text: &str| sweep().with_argument(text).unwrap().plan().unwrap_err();
+    let only = |axis: &str, labels: &[&str]| {
+        let labels: Vec<_> = labels.iter().map(|label| (*label).into()).collect();
+        sweep().plan().unwrap().only(axis, &labels).unwrap_err()
+    };
+    let at = |points: &[u32]| sweep().plan().unwrap().at(&points.iter().copied().collect()).unwrap_err();
+    let counts = |first: u32, point: u32, count: u32| {
+        sweep().with_runs(first..first + 1).with_run_counts([(point, count)].into()).plan().unwrap_err()
+    };
+    let told = [
+        ("a field of an axis", argument("path.delay=1 s")),
+        ("a field of a variant", argument("flow[0].scheme=cubic")),
+        ("a field that does not exist", argument("path.dely=1 s")),
+        ("no step", only("delay", &[])),
+        ("a step that does not exist", only("delay", &["5 ms", "7 ms"])),
+        ("no point", at(&[])),
+        ("a point that does not exist", at(&[0, 4])),
+        ("runs beyond the last number", sweep().with_runs_from(u32::MAX, 2).unwrap_err()),
+        ("runs of a point that does not exist", counts(0, 4, 5)),
+        ("no runs of a point", counts(0, 3, 0)),
+        ("more runs of a point than have numbers", counts(u32::MAX - 2, 3, 4)),
+    ];
+    let cases = told.each_ref().map(|(name, error)| (*name, message(error)));
+    insta::assert_snapshot!(table(&cases, str::to_owned));
 }
 
 #[test]

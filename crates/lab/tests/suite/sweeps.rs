@@ -422,6 +422,37 @@ fn each_run_and_each_value_can_have_a_pattern_file_of_its_own() {
     assert_eq!(column::<Float64Array>(&tables.runs, "ber").values()[2..4], [0.0, 1e-5]);
 }
 
+/// What is set on a command line wins over what the sweep sets, by whatever name, and an axis may set more inside of it.
+#[test]
+fn arguments_win_over_what_the_sweep_sets() {
+    let text = "[sweep]\nbase = 'path.toml'\n[set]\n'flow[0]' = { name = 'main', size = '200 kB' }\n'path.rate' = '2 Mbps'\n\
+                [[axis]]\nfield = 'flow[main].scheme'\nname = 'variant'\nvalues = ['newreno', 'sack']\n";
+    let sweep = Sweep::from_toml(text, "sweep", "tests/data").unwrap();
+    let sizes = |sweep: &Sweep| -> Vec<_> {
+        let points = sweep.plan().unwrap().points;
+        points.iter().map(|point| point.scenario.document().flow[0].size.unwrap().0).collect()
+    };
+    assert_eq!(sizes(&sweep), [200_000; 2]);
+    let changed = sweep.clone().with_argument("flow[main].size=1 MB").unwrap();
+    assert_eq!(sizes(&changed), [1_000_000; 2]);
+    assert_eq!(sizes(&Sweep::from_recipe(&changed.to_recipe(), "r").unwrap()), [1_000_000; 2]);
+    let whole = sweep.with_argument("flow=[{ name = 'main', size = '3 MB' }]").unwrap();
+    assert_eq!(sizes(&whole), [3_000_000; 2]);
+}
+
+/// An axis that takes over what another sets replaces nothing: its list of flows has the scheme of the first axis in it.
+#[test]
+fn an_axis_may_set_inside_of_what_another_sets_and_take_its_value_over() {
+    let flows =
+        "[sweep]\nbase = 'path.toml'\n[[axis]]\nname = 'flows'\nlabels = [1]\nfields.flow = [[{ name = 'a', size = '1 MB' }]]\n";
+    let scheme = "[[axis]]\nname = 'variant'\nfield = 'flow[a].scheme'\nvalues = ['newreno', 'sack']\n";
+    assert_eq!(Sweep::from_toml(&format!("{flows}{scheme}"), "s", "tests/data").unwrap().plan().unwrap().points.len(), 2);
+    let over =
+        "[sweep]\nbase = 'path.toml'\n[[axis]]\nname = 'variant'\nfield = 'flow[0].scheme'\nvalues = ['newreno', 'sack']\n\
+                [[axis]]\nname = 'flows'\nlabels = [1]\nfields.flow = [[{ size = '1 MB', scheme = '{variant}' }]]\n";
+    assert_eq!(Sweep::from_toml(over, "s", "tests/data").unwrap().plan().unwrap().points.len(), 2);
+}
+
 #[cfg(unix)]
 #[test]
 fn what_is_no_file_in_a_store_is_passed_over() {

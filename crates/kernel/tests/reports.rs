@@ -440,6 +440,30 @@ fn the_nonces_of_the_latest_packets_are_known() {
     assert_eq!(sender.told(seq, nonce), Believed, "what begins a packet needs no memory");
 }
 
+/// Where little leaves at once for long, packets of several segments lie further apart than sequence numbers reach.
+#[test]
+fn packets_long_ago_do_not_hide_those_of_now() {
+    for apart in [1 << 20, 300 << 20, 900 << 20, 1 << 30, 1500 << 20, 2100 << 20, 3000_u32 << 20] {
+        for packets in [1, 2, 5, 300, 700] {
+            let mut sender = Sender::new();
+            for _ in 0..packets {
+                sender.transmit_new(2 * MSS);
+            }
+            for _ in 0..12 {
+                // Segments by themselves, of which nothing is kept.
+                sender.nxt = sender.nxt.wrapping_add(apart);
+                sender.una = sender.nxt;
+                let (seq, nonce) = (sender.nxt, sender.transmit_new(4 * MSS));
+                let (next, another) = (sender.nxt, sender.transmit_new(4 * MSS));
+                sender.delivered(100, 100);
+                assert_eq!(sender.told(seq.wrapping_add(2 * MSS), nonce), Believed, "{apart} octets apart, {packets} before");
+                sender.delivered(100, 100);
+                assert_eq!(sender.told(next.wrapping_add(3 * MSS), another), Believed, "{apart} octets apart, {packets} before");
+            }
+        }
+    }
+}
+
 #[test]
 fn who_guesses_nonces_is_soon_believed_no_more() {
     let mut random = Pcg64Mcg::seed_from_u64(4);

@@ -15,6 +15,8 @@
 // logarithm.
 #define WL_BURSTS 512
 #define WL_BURST_STEPS 9
+// No window is larger (RFC 7323).
+#define WL_LARGEST_WINDOW (1U << 30)
 
 struct wl_key {
 	u64 k0;
@@ -51,6 +53,7 @@ struct wl_sent {
 	struct wl_key key;
 	u32 number;
 	u32 bursts; // packets of several segments so far, first transmissions
+	u32 bursts_from; // those before are further behind than anything that is outstanding
 	u32 clock; // time in which reports could come, in microseconds
 	u32 occasion; // of the losses noticed last
 	u32 forgotten; // number of the latest retransmission that gave up its place with losses open; 0 if there is none
@@ -115,14 +118,58 @@ WL_CORE u32 wl_together(u32 len, u32 mss)
 	return mss ? (len + mss - 1) / mss : 1;
 }
 
+// A look for the packet that carried an octet first, between two numbers of packets.
+struct wl_halves {
+	const struct wl_sent *sent;
+	u32 seq;
+	u32 low; // begins no later
+	u32 high; // begins later, or is still to come
+};
+
+WL_STEP wl_halves_step(u32 round, struct wl_halves *halves)
+{
+	u32 middle = halves->low + (halves->high - halves->low) / 2;
+
+	if (middle == halves->low)
+		return 1;
+	if (wl_after(halves->sent->burst[middle % WL_BURSTS].seq, halves->seq))
+		halves->high = middle;
+	else
+		halves->low = middle;
+	return 0;
+}
+
+// The number of the oldest packet of several segments that is remembered.
+WL_CORE u32 wl_bursts_from(const struct wl_sent *sent)
+{
+	return wl_max(sent->bursts - wl_min(sent->bursts, WL_BURSTS), sent->bursts_from);
+}
+
+// A packet of several segments begins at `seq`. Sequence numbers wrap, so that those too far behind it would not be in order.
+WL_CORE void wl_bursts_age(struct wl_sent *sent, u32 seq)
+{
+	struct wl_halves halves = { sent, seq - WL_LARGEST_WINDOW, wl_bursts_from(sent), sent->bursts };
+
+	if (halves.low == halves.high || seq - sent->burst[halves.low % WL_BURSTS].seq <= WL_LARGEST_WINDOW)
+		return;
+	if (seq - sent->burst[(sent->bursts - 1) % WL_BURSTS].seq > WL_LARGEST_WINDOW) {
+		sent->bursts_from = sent->bursts;
+		return;
+	}
+	WL_LOOP(WL_BURST_STEPS, wl_halves_step, &halves);
+	sent->bursts_from = halves.low + 1;
+}
+
 // The nonce of the transmission of `len` octets from `seq` on, made of segments of `mss`.
 WL_CORE u32 wl_sent_nonce(struct wl_sent *sent, u32 seq, u32 len, u32 mss, int again)
 {
 	struct wl_again *place;
 
 	if (!again) {
-		if (len > mss)
+		if (len > mss) {
+			wl_bursts_age(sent, seq);
 			sent->burst[sent->bursts++ % WL_BURSTS] = (struct wl_burst){ seq, seq + len, mss };
+		}
 		return wl_nonce(&sent->key, seq, 0);
 	}
 	if (!++sent->number)
@@ -153,27 +200,6 @@ struct wl_seek {
 	struct wl_transmission found; // with the nonce that is looked for
 };
 
-// A look for the packet that carried an octet first, between two numbers of packets.
-struct wl_halves {
-	const struct wl_sent *sent;
-	u32 seq;
-	u32 low; // begins no later
-	u32 high; // begins later, or is still to come
-};
-
-WL_STEP wl_halves_step(u32 round, struct wl_halves *halves)
-{
-	u32 middle = halves->low + (halves->high - halves->low) / 2;
-
-	if (middle == halves->low)
-		return 1;
-	if (wl_after(halves->sent->burst[middle % WL_BURSTS].seq, halves->seq))
-		halves->high = middle;
-	else
-		halves->low = middle;
-	return 0;
-}
-
 // Whether a segment of `mss` begins at `seq` in what reaches from `start` to `end`.
 WL_CORE int wl_begins(u32 seq, u32 start, u32 end, u32 mss)
 {
@@ -184,7 +210,7 @@ WL_CORE int wl_begins(u32 seq, u32 start, u32 end, u32 mss)
 WL_CORE void wl_seek_first(struct wl_seek *seek)
 {
 	const struct wl_sent *sent = seek->sent;
-	struct wl_halves halves = { sent, seek->seq, sent->bursts - wl_min(sent->bursts, WL_BURSTS), sent->bursts };
+	struct wl_halves halves = { sent, seek->seq, wl_bursts_from(sent), sent->bursts };
 	const struct wl_burst *burst;
 	u32 nonce;
 
@@ -194,7 +220,7 @@ WL_CORE void wl_seek_first(struct wl_seek *seek)
 		seek->found = (struct wl_transmission){ nonce, seek->seq, 0, 1, 0 };
 		return;
 	}
-	if (!sent->bursts)
+	if (halves.low == halves.high)
 		return;
 	WL_LOOP(WL_BURST_STEPS, wl_halves_step, &halves);
 	burst = &sent->burst[halves.low % WL_BURSTS];

@@ -116,6 +116,11 @@ u32 wl_host_auto_timeout(struct wl_auto *control, const struct wl_loss *loss, u3
 	return threshold;
 }
 
+void wl_host_auto_save(struct wl_auto *control)
+{
+	wl_auto_save(control);
+}
+
 void wl_host_auto_undo(struct wl_auto *control, struct wl_window *window)
 {
 	wl_auto_undo(control, window);

@@ -125,6 +125,7 @@ extern "C" {
     fn wl_host_auto_is_answering(control: *const u64, una: u32) -> c_int;
     fn wl_host_auto_is_beginning(control: *const u64, una: u32) -> c_int;
     fn wl_host_auto_timeout(control: *mut u64, loss: *const Loss, nxt: u32) -> u32;
+    fn wl_host_auto_save(control: *mut u64);
     fn wl_host_auto_undo(control: *mut u64, window: *mut Window);
     fn wl_host_rate(delivered: u32, micros: u32) -> u32;
 
@@ -322,6 +323,12 @@ impl Auto {
     pub fn timeout(&mut self, loss: &Loss, nxt: u32) -> u32 {
         // SAFETY: see `new`.
         unsafe { wl_host_auto_timeout(self.0.as_mut_ptr(), loss, nxt) }
+    }
+
+    /// An episode of losses begins, which may prove none.
+    pub fn save(&mut self) {
+        // SAFETY: see `new`.
+        unsafe { wl_host_auto_save(self.0.as_mut_ptr()) }
     }
 
     /// The latest reduction or timeout proved wrong.

@@ -70,7 +70,7 @@ struct wl_auto {
 	u32 probe;
 	u32 probe_delay;
 	u32 overflowed; // the window at which the queue overflowed on a path where corruption is frequent; 0 if none is known
-	u32 saved; // the window before a reduction, should it prove wrong
+	u32 saved; // the window before a reduction, should it prove wrong; 0 if there was none in this episode
 	u32 more_than; // a least delay above this says that the latest cut did little
 	u32 fraction; // of the window, in 2^-32 segments, beside what CUBIC keeps
 	u32 left; // rounds of competing
@@ -513,6 +513,13 @@ WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *win
 	if (!wl_after(control->aged, ack->una))
 		wl_auto_age(control, ack->nxt);
 	return reduced;
+}
+
+// An episode of losses begins, which may prove none.
+WL_CORE void wl_auto_save(struct wl_auto *control)
+{
+	wl_cubic_save(&control->cubic);
+	control->saved = 0;
 }
 
 // The timer has expired for the first time since everything was repaired. Returns the threshold.

@@ -64,7 +64,8 @@ WL_CORE void wl_filling_pass(struct wl_filling *filling, u32 now)
 	}
 	if (!parts)
 		return;
-	for (i = 0; i < WL_FILLING_PARTS; i++) {
+	// The part under way is one more.
+	for (i = 0; i <= WL_FILLING_PARTS; i++) {
 		if (i >= parts)
 			break;
 		filling->part[filling->part_next++ % WL_FILLING_PARTS] = filling->part_now;

@@ -167,6 +167,13 @@ impl Pair {
         self.undoable = true;
     }
 
+    /// Losses are found that may be none.
+    fn begin(&mut self) {
+        self.engine.save();
+        self.core.save();
+        self.undoable = true;
+    }
+
     fn take_back(&mut self) {
         self.refresh();
         self.undoable = false;
@@ -180,6 +187,7 @@ impl Pair {
                 0..30 => self.lose(),
                 30..32 => self.time_out(),
                 32..42 if self.undoable => self.take_back(),
+                42..44 => self.begin(),
                 _ => self.ack(seen),
             }
             let (theirs, ours) = (self.theirs.segments(), f64::from(self.ours.cwnd));
@@ -318,4 +326,80 @@ fn slow_start_goes_on_through_chance_and_ends_where_half_is_lost() {
     };
     assert_eq!(ends_after(9), None);
     assert!(ends_after(1).is_some_and(|lost| (32..=35).contains(&lost)), "{:?}", ends_after(1));
+}
+
+/// A path of `base` milliseconds with no queue, in rounds: the window and the threshold after each.
+fn climb(core: &mut Auto, window: &mut cores::Window, now: &mut u32, base: u32) -> (u32, u32) {
+    let sent = window.cwnd;
+    *now = now.wrapping_add(1000 * base);
+    let una = core_position(*now);
+    for _ in 0..sent {
+        let ack = cores::Ack {
+            now: *now,
+            una,
+            nxt: una + 1,
+            cwnd: window.cwnd,
+            acked: 1,
+            delivered: 1,
+            delay: 1000 * base as i32,
+            srtt: 1000 * base,
+            limited: 1,
+            ..cores::Ack::default()
+        };
+        core.ack(window, &ack, &cores::News { flight: sent, burst: 1, ..cores::News::default() });
+    }
+    (window.cwnd, window.ssthresh)
+}
+
+/// Positions that grow with the time.
+fn core_position(now: u32) -> u32 {
+    now / 1000
+}
+
+/// The way has become longer in a pause. What is longer than the least delay of before is no queue: slow start goes on.
+#[test]
+fn after_a_long_pause_the_least_delay_is_another() {
+    let after = |pause: u32| {
+        let mut core = Auto::new(2, 1, 0, 0, 0);
+        let (mut window, mut now) = (cores::Window { cwnd: 10, ssthresh: INFINITE }, 0);
+        for _ in 0..3 {
+            climb(&mut core, &mut window, &mut now, 20);
+        }
+        assert_eq!(window, cores::Window { cwnd: 80, ssthresh: INFINITE });
+        now += pause * 1_000_000;
+        window.cwnd = 10;
+        climb(&mut core, &mut window, &mut now, 100);
+        window
+    };
+    assert_eq!(after(600), cores::Window { cwnd: 20, ssthresh: INFINITE });
+    assert!(after(20).ssthresh < INFINITE, "so soon it is a queue: {:?}", after(20));
+}
+
+/// An episode of losses that proves to be none begins long after the latest reduction: what is taken back is the curve of now.
+#[test]
+fn what_is_taken_back_is_the_curve_at_the_beginning_of_the_episode() {
+    let grown = |undone: bool| {
+        let mut core = Auto::new(2, 1, 0, 0, 0);
+        let (mut window, mut now) = (cores::Window { cwnd: 100, ssthresh: 100 }, 0);
+        climb(&mut core, &mut window, &mut now, 50);
+        let una = core_position(now);
+        let marked = cores::News { flight: 100, burst: 1, marked: 1, ..cores::News::default() };
+        let ack = cores::Ack { now, una, nxt: una + 1, cwnd: 100, delay: 50_000, srtt: 50_000, ..cores::Ack::default() };
+        assert!(core.ack(&mut window, &ack, &marked), "a mark is congestion");
+        for _ in 0..160 {
+            climb(&mut core, &mut window, &mut now, 50);
+        }
+        let before = window;
+        if undone {
+            core.save();
+            core.undo(&mut window);
+        }
+        assert_eq!(window, before);
+        for _ in 0..10 {
+            climb(&mut core, &mut window, &mut now, 50);
+        }
+        (before.cwnd, window.cwnd)
+    };
+    assert_eq!(grown(true), grown(false));
+    assert!(grown(false).1 > grown(false).0, "it grows: {:?}", grown(false));
 }

@@ -174,7 +174,7 @@ pub struct Auto {
     /// The window at which the queue overflowed on a path where corruption is frequent; 0 if none is known.
     overflowed: u64,
     rate: u64,
-    /// The window before a reduction, should it prove wrong.
+    /// The window before a reduction, should it prove wrong; 0 if there was none in this episode.
     saved: u64,
 }
 
@@ -542,6 +542,7 @@ impl CongestionControl for Auto {
 
     fn save(&mut self) {
         self.cubic.save();
+        self.saved = 0;
     }
 
     /// Losses are judged one by one: those that speak for congestion end slow start, and runs; others do not.

@@ -525,3 +525,26 @@ fn beside_others_on_a_slow_link_it_goes_by_acknowledgements_and_in_pairs() {
     control.mode = ALONE;
     assert_eq!(control.least_burst(), None);
 }
+
+#[test]
+fn an_episode_that_took_nothing_gives_nothing_back() {
+    let mss = 1000;
+    let mut window = Window::new(mss, 100_000, 100_000);
+    let mut auto = Auto::new(Settings::default());
+    let options = Options::default();
+    let path = Path { mss, nxt: 100_000, flight: 100_000, now: Instant::ZERO + Duration::from_secs(1), ..Path::default() };
+    auto.save();
+    auto.on_ack(&mut window, &Ack { ece: true, ..Ack::new(&path, &options) });
+    let reduced = window.cwnd();
+    assert!(reduced < 100_000, "a mark is congestion");
+    let later = Path { una: 200_000, nxt: 300_000, now: Instant::ZERO + Duration::from_secs(9), ..path.clone() };
+    auto.save();
+    auto.on_undo(&mut window, &later);
+    assert_eq!(window.cwnd(), reduced);
+    // Of that which took something it does.
+    auto.save();
+    auto.on_ack(&mut window, &Ack { ece: true, ..Ack::new(&later, &options) });
+    assert!(window.cwnd() < reduced);
+    auto.on_undo(&mut window, &later);
+    assert_eq!(window.cwnd(), reduced);
+}

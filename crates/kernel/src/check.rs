@@ -52,8 +52,8 @@ pub fn loadable() -> Result<()> {
     Ok(())
 }
 
-/// The oldest kernel whose congestion controls can be kept by a link (Linux commit 68b04864ca42, in 6.4).
-const OLDEST: (u32, u32) = (6, 4);
+/// The oldest kernel that tells `cong_control` of the acknowledgement and its flags (Linux 6.10).
+const OLDEST: (u32, u32) = (6, 10);
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, Serialize)]

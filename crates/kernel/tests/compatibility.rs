@@ -11,9 +11,11 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
-use support::path::sample;
-use support::traffic::{carry, connect_from, control_of, set_control, Group};
+use support::middlebox::bed;
+use support::path::{sample, watch, Link};
+use support::traffic::{carry, connect_across, connect_from, control_of, set_control, Group};
 use support::{skip, Loaded};
 use whyloss_kernel::load;
 use whyloss_kernel::select::{self, Match};
@@ -47,6 +49,22 @@ impl Hosts {
             return Err(io::Error::other("nft cannot translate addresses here"));
         }
         Ok(Self(hosts.into()))
+    }
+
+    /// Two hosts with routers between them, whose link carries less than those to the hosts.
+    fn over_a_tunnel(mtu: u32) -> Self {
+        let hosts =
+            [Namespace::new(), Namespace::new(), Namespace::new(), Namespace::new()].map(|host| host.expect("a namespace"));
+        wire(&hosts[0], "10.77.7.1/24", &hosts[1], "10.77.7.2/24", 1500);
+        wire(&hosts[1], "10.77.8.1/24", &hosts[2], "10.77.8.2/24", mtu);
+        wire(&hosts[2], "10.77.9.1/24", &hosts[3], "10.77.9.2/24", 1500);
+        let routes =
+            ["default via 10.77.7.2", "10.77.9.0/24 via 10.77.8.2", "10.77.7.0/24 via 10.77.8.1", "default via 10.77.9.1"];
+        for (host, route) in hosts.iter().zip(routes) {
+            host.ip(&format!("route add {route}")).expect("a route");
+            host.sysctl("ipv4/ip_forward", "1").expect("forwards");
+        }
+        Self(hosts.into())
     }
 
     fn client(&self) -> &Namespace {
@@ -308,31 +326,113 @@ fn auto_keeps_a_shorter_timer() {
     assert!((15..40).contains(&timeout_ms), "accepted after unload: {timeout_ms} ms");
 }
 
-/// Of connections of several paths (MPTCP) each path is a connection of its own with a control.
+/// A router whose next link carries less says so, and what was too large is sent again (RFC 1191). Nothing was lost.
 #[test]
-fn multipath_connections_carry_data() {
-    const MPTCP: i32 = 262;
-    let Some(loaded) = load() else { return };
-    let hosts = Hosts::pair(1500);
-    if hosts.client().sysctl("mptcp/enabled", "1").is_err() || hosts.server().sysctl("mptcp/enabled", "1").is_err() {
-        return skip("this kernel has no MPTCP");
+fn a_smaller_path_mtu_is_no_timeout() {
+    let Some(loaded) = Loaded::new("c5_", &["wl_newreno", "wl_checksum", "wl_auto"]) else { return };
+    let hosts = Hosts::over_a_tunnel(1280);
+    for (port, control) in [(6801, "c5_newreno"), (6802, "c5_checksum"), (6803, "c5_auto")] {
+        let (listener, to) = hosts.listen(port);
+        // What it has learned of the path.
+        hosts.client().ip("route flush cache").expect("flushes");
+        let connected = connect_from(hosts.client(), to, control);
+        let accepted = listener.accept().expect("accepts").0;
+        // An initial window.
+        carry((&connected, &accepted), 14_000);
+        let after = sample(&connected, Duration::ZERO);
+        assert!(after.retransmitted > 0, "{control}: {after:?}");
+        let counts = &own(&loaded, &connected).expect("is listed").counts;
+        assert_eq!(counts["timeouts"], 0, "{control}: {counts:?}");
+        assert!(after.cwnd >= 10 && after.ssthresh > 1_000_000, "{control}: slow start is over: {after:?}");
     }
-    let to = SocketAddr::new(SERVER.parse().expect("an address"), 6601);
+}
+
+/// Both ends of a connection of several paths (MPTCP); nothing where the kernel has none.
+fn multipath((near, far): (&Namespace, &Namespace), to: SocketAddr) -> Option<(TcpStream, TcpStream)> {
+    const MPTCP: i32 = 262;
+    if near.sysctl("mptcp/enabled", "1").is_err() || far.sysctl("mptcp/enabled", "1").is_err() {
+        skip("this kernel has no MPTCP");
+        return None;
+    }
     let address = nix::sys::socket::SockaddrStorage::from(to);
-    let group = Group::enter("c1m_");
-    select::add(&loaded.place, "wl_checksum", &Match { port: Some(6601), prefix: None }, Some(&group.folder)).expect("a rule");
-    let listener = hosts.server().run(|| {
+    let listener = far.run(|| {
         let socket = socket(MPTCP);
         nix::sys::socket::bind(socket.as_raw_fd(), &address).expect("a port");
         nix::sys::socket::listen(&socket, nix::sys::socket::Backlog::new(4).expect("few")).expect("listens");
         TcpListener::from(socket)
     });
-    let connected = hosts.client().run(|| {
+    let connected = near.run(|| {
         let socket = socket(MPTCP);
         nix::sys::socket::connect(socket.as_raw_fd(), &address).expect("connects");
         TcpStream::from(socket)
     });
-    let accepted = listener.accept().expect("accepts").0;
+    Some((connected, listener.accept().expect("accepts").0))
+}
+
+/// What a CUBIC connection has, of 4 Mbit/s, beside one that is opened between the hosts by `open` and that a rule gives `wl_auto`; nothing where it cannot
+/// be opened here.
+fn beside(open: impl Fn((&Namespace, &Namespace), SocketAddr) -> Option<(TcpStream, TcpStream)>) -> Option<f64> {
+    let bed = bed(&Link { rate_bps: 4_000_000, queue_packets: 8, ..Link::default() });
+    let to = |port| SocketAddr::new(bed.plan().address(1, false), port);
+    let hosts = (bed.namespace(0), bed.namespace(1));
+    let own = open(hosts, to(RULED))?;
+    let other = connect_across(hosts, to(RULED + 1), "cubic");
+    let runs = thread::scope(|scope| {
+        let watch = |connection| scope.spawn(move || watch(connection, Duration::from_secs(6), (0, 0)));
+        [&own, &other].map(watch).map(|thread| thread.join().expect("a transfer").mbps())
+    });
+    println!("{runs:?} Mbit/s");
+    Some(runs[1])
+}
+
+/// A port of which a rule says that connections to it have `wl_auto`.
+const RULED: u16 = 6602;
+
+fn rule(loaded: &Loaded, group: &str) -> Group {
+    let group = Group::enter(group);
+    select::add(&loaded.place, "wl_auto", &Match { port: Some(RULED), prefix: None }, Some(&group.folder)).expect("a rule");
+    group
+}
+
+/// A rule is looked for before the kernel has chosen the first sequence number. Some of them lie before, some behind what the control may take for it.
+#[test]
+fn chosen_by_a_rule_auto_leaves_others_their_share() {
+    let Some(loaded) = Loaded::new("c6_", &["wl_auto"]) else { return };
+    let _group = rule(&loaded, "c6r_");
+    let plain = |(near, far): (&Namespace, &Namespace), to| {
+        let listener = far.run(|| TcpListener::bind(to)).expect("a port");
+        let connected = near.run(|| TcpStream::connect(to)).expect("connects");
+        assert_eq!(control_of(&connected), "c6_auto");
+        Some((connected, listener.accept().expect("accepts").0))
+    };
+    let shares = thread::scope(|scope| {
+        let threads: Vec<_> = (0..6).map(|_| scope.spawn(|| beside(plain))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("two transfers").expect("is opened")).collect::<Vec<_>>()
+    });
+    assert!(shares.iter().all(|&mbps| mbps > 0.8), "{shares:?} Mbit/s");
+}
+
+/// The options of MPTCP leave no room for nonces. Both ends agree on reports, but of what is lost nothing can be explained: it has to be heeded all the
+/// same.
+#[test]
+fn over_several_paths_auto_leaves_others_their_share() {
+    let Some(loaded) = Loaded::new("c7_", &["wl_auto"]) else { return };
+    let _group = rule(&loaded, "c7m_");
+    if let Some(mbps) = beside(multipath) {
+        assert!(mbps > 0.8, "{mbps} Mbit/s");
+        assert_eq!(reports(&loaded)["nonces"], 0, "there is room after all");
+    }
+}
+
+/// Of connections of several paths (MPTCP) each path is a connection of its own with a control.
+#[test]
+fn multipath_connections_carry_data() {
+    let Some(loaded) = load() else { return };
+    let hosts = Hosts::pair(1500);
+    let to = SocketAddr::new(SERVER.parse().expect("an address"), 6601);
+    let group = Group::enter("c1m_");
+    select::add(&loaded.place, "wl_checksum", &Match { port: Some(6601), prefix: None }, Some(&group.folder)).expect("a rule");
+    let Some((connected, accepted)) = multipath((hosts.client(), hosts.server()), to) else { return };
     carry((&connected, &accepted), 2_000_000);
     carry((&accepted, &connected), 2_000_000);
     let paths = stat(&loaded.place).expect("counts").connections;

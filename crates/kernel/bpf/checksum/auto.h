@@ -22,6 +22,9 @@ struct wl_auto_state {
 	u32 probe; // end of what a tail loss probe was sent for, before this acknowledgement; 0 if none was
 	u32 last_ack; // when the last acknowledgement came, or the first data after a pause left
 	u32 delivered; // segments, until then
+	u32 lost; // segments taken for lost, retransmitted, and the number of the latest retransmission that has one, until then
+	u32 retransmitted;
+	u32 numbered;
 	u32 answered; // segments delivered when congestion was last answered
 	u32 tried; // the latest retransmission whose losses were counted
 	u32 cut_after; // retransmissions after this one repair what the latest reduction was for
@@ -134,6 +137,16 @@ static __always_inline void wl_auto_begin_margin(struct sock *sk, struct wl_auto
 	wl_auto_keep_margin(sk, state);
 }
 
+static __always_inline void wl_auto_start(struct wl_auto_state *state, const struct tcp_sock *tp)
+{
+	wl_auto_init(&state->control, WL_UNLIMITED, WL_UNLIMITED, tp->snd_nxt, tp->delivered, tp->snd_nxt + tp->snd_cwnd * tp->mss_cache);
+	state->una = tp->snd_una;
+	state->delivered = tp->delivered;
+	state->lost = tp->lost;
+	state->retransmitted = tp->total_retrans;
+	state->last_ack = wl_now(tp);
+}
+
 SEC("struct_ops")
 void BPF_PROG(auto_init, struct sock *sk)
 {
@@ -146,10 +159,7 @@ void BPF_PROG(auto_init, struct sock *sk)
 	if (!state)
 		return;
 	__builtin_memset(state, 0, sizeof(*state));
-	wl_auto_init(&state->control, WL_UNLIMITED, WL_UNLIMITED, tp->snd_nxt, tp->delivered, tp->snd_nxt + tp->snd_cwnd * tp->mss_cache);
-	state->una = tp->snd_una;
-	state->delivered = tp->delivered;
-	state->last_ack = wl_now(tp);
+	wl_auto_start(state, tp);
 	wl_auto_begin_margin(sk, state);
 	wl_auto_pace(sk, state, 0);
 }
@@ -173,7 +183,8 @@ void BPF_PROG(auto_in_ack_event, struct sock *sk, u32 flags)
 	if (!state)
 		return;
 	state->probe = tcp_sk(sk)->tlp_high_seq;
-	state->marked = !!(flags & CA_ACK_ECE);
+	// The host's own queue may have marked it before.
+	state->marked |= !!(flags & CA_ACK_ECE);
 	state->acking = 1;
 }
 
@@ -185,6 +196,9 @@ void BPF_PROG(auto_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 	if (!state || !wl_resumes(tp, event))
 		return;
+	// What came while nothing was outstanding was no acknowledgement of anything.
+	state->acking = 0;
+	state->marked = 0;
 	wl_restart(sk, tp, state->last_ack);
 	state->last_ack = wl_now(tp);
 	wl_cubic_hold(&state->control.cubic, state->last_ack);
@@ -199,6 +213,9 @@ u32 BPF_PROG(auto_ssthresh, struct sock *sk)
 
 	if (!state)
 		return wl_threshold(tp->snd_cwnd / 2);
+	// What a reduction that may be taken back has saved is older.
+	if (!state->owed)
+		wl_auto_save(&state->control);
 	state->before = wl_window_of(tp);
 	return wl_max(tp->snd_ssthresh, 2);
 }
@@ -246,27 +263,31 @@ static __always_inline void wl_auto_warned(struct sock *sk, struct wl_auto_state
 		wl_auto_lost(&state->control, 1, wl_auto_place(&state->control, 1));
 }
 
-SEC("struct_ops")
-void BPF_PROG(auto_set_state, struct sock *sk, u8 new_state)
+// Segments taken for lost since the latest acknowledgement: by the timer of RACK, too.
+static __always_inline u32 wl_auto_newly_lost(struct wl_auto_state *state, const struct tcp_sock *tp)
 {
-	struct wl_auto_state *state = wl_auto_of(sk);
+	u32 lost = tp->lost - state->lost;
 
-	if (!state)
-		return;
-	if (new_state == TCP_CA_Recovery) {
-		wl_count(sk, wl_counts_losses);
-		state->reduced = 0;
-	} else if (wl_ca_state(sk) == TCP_CA_Recovery && !state->reduced && new_state != TCP_CA_Loss) {
-		wl_count(sk, wl_counts_kept);
-	}
-	if (new_state == TCP_CA_Loss)
-		wl_auto_expired(sk, state);
-	else if (new_state == TCP_CA_CWR)
-		wl_auto_warned(sk, state);
+	state->lost = tp->lost;
+	return lost;
 }
 
-// Losses that this acknowledgement reveals, where nobody explains any, and those whose explanation was waited for.
-static __always_inline void wl_auto_learn(struct wl_auto_state *state, struct wl_sender *sender, const struct tcp_sock *tp, u32 lost, u32 prior)
+// Segments retransmitted since the latest acknowledgement where none of that had room for a nonce, so that no report can explain what they repair. A tail
+// loss probe repairs nothing as far as is known.
+static __always_inline u32 wl_auto_unnumbered(struct wl_auto_state *state, const struct wl_sender *sender, const struct tcp_sock *tp)
+{
+	u32 segments = tp->total_retrans - state->retransmitted, number = wl_number(sender);
+	int none = number == state->numbered;
+
+	state->retransmitted = tp->total_retrans;
+	state->numbered = number;
+	return none && !state->probe ? segments : 0;
+}
+
+// `lost` segments were noticed, and `unnumbered` repair losses that nobody can explain. Those that somebody can are waited for. `prior` segments had been
+// delivered when the latest one delivered left.
+static __always_inline void wl_auto_learn(struct wl_auto_state *state, struct wl_sender *sender, const struct tcp_sock *tp, u32 lost, u32 unnumbered,
+					  u32 prior)
 {
 	int answered = wl_auto_is_answering(&state->control, state->una) && wl_after(state->answered, prior);
 	int first = wl_auto_is_beginning(&state->control, state->una), before = answered || first;
@@ -280,6 +301,8 @@ static __always_inline void wl_auto_learn(struct wl_auto_state *state, struct wl
 			wl_auto_lost(&state->control, lost, full);
 		return;
 	}
+	if (unnumbered && sender->sent.occasion != WL_LOST_BEFORE)
+		wl_auto_lost(&state->control, unnumbered, sender->sent.occasion == WL_LOST_FULL ? unnumbered : 0);
 	if (lost || !tp->lost_out)
 		sender->sent.occasion = before ? WL_LOST_BEFORE : full ? WL_LOST_FULL : WL_LOST;
 	// Where no damage was reported lately there is nothing to wait for.
@@ -292,6 +315,29 @@ static __always_inline void wl_auto_learn(struct wl_auto_state *state, struct wl
 		wl_auto_excused(&state->control, trial.explained);
 	if (trial.lost)
 		wl_auto_lost(&state->control, trial.lost, trial.full);
+}
+
+SEC("struct_ops")
+void BPF_PROG(auto_set_state, struct sock *sk, u8 new_state)
+{
+	struct wl_auto_state *state = wl_auto_of(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!state)
+		return;
+	if (new_state == TCP_CA_Recovery) {
+		wl_count(sk, wl_counts_losses);
+		state->reduced = 0;
+		// The timer of RACK: what is lost is sent again before the next acknowledgement.
+		if (!state->acking)
+			wl_auto_learn(state, bpf_sk_storage_get(&wl_senders, sk, 0, 0), tp, wl_auto_newly_lost(state, tp), 0, tp->delivered);
+	} else if (wl_ca_state(sk) == TCP_CA_Recovery && !state->reduced && new_state != TCP_CA_Loss) {
+		wl_count(sk, wl_counts_kept);
+	}
+	if (new_state == TCP_CA_Loss && !wl_is_refit(tp, wl_ca_state(sk), new_state))
+		wl_auto_expired(sk, state);
+	else if (new_state == TCP_CA_CWR)
+		wl_auto_warned(sk, state);
 }
 
 // Takes the latest reduction back once reports explain all losses since.
@@ -319,7 +365,7 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 {
 	struct wl_sender *sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 last_ack = state->last_ack, delivered = tp->delivered - state->delivered, lost = sample->losses > 0 ? sample->losses : 0;
+	u32 last_ack = state->last_ack, delivered = tp->delivered - state->delivered, lost, unnumbered;
 	u8 ca_state = wl_ca_state(sk);
 	int advances = wl_after(tp->snd_una, state->una), marked = state->marked || flag & WL_FLAG_ECE;
 	struct wl_window window;
@@ -337,18 +383,19 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 		wl_accepted_delivered(&sender->accepted, delivered, tp->snd_cwnd);
 		wl_pass(sender, tp, ack.now - last_ack);
 	}
+	lost = wl_auto_newly_lost(state, tp);
+	unnumbered = wl_auto_unnumbered(state, sender, tp);
 	ack.acked = delivered;
 	ack.delivered = delivered;
 	ack.delay = sample->rtt_us;
-	ack.limited = ca_state == TCP_CA_Open ? wl_is_limited(tp) :
-						tp->snd_cwnd < tp->snd_ssthresh || sample->prior_in_flight + delivered + 2 >= tp->snd_cwnd;
+	ack.limited = wl_was_limited(tp, ca_state, sample->prior_in_flight + delivered);
 	if (ca_state == TCP_CA_Loss) {
 		if (wl_forgive(tp, &state->aware, last_ack, advances, state->before))
 			wl_count(sk, wl_counts_timeouts_kept);
 		state->tried = wl_number(sender);
 		ack.limited = 1;
 	} else {
-		wl_auto_learn(state, sender, tp, lost, sample->prior_delivered);
+		wl_auto_learn(state, sender, tp, lost, unnumbered, sample->prior_delivered);
 	}
 	news.rate = sample->delivered > 0 && sample->interval_us > 0 ? wl_rate(sample->delivered, sample->interval_us) : 0;
 	news.total = tp->delivered;
@@ -358,11 +405,12 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 	news.burst = wl_auto_burst(sk, state);
 	news.marked = marked;
 	window = wl_window_of(tp);
-	if (!state->owed)
+	if (!state->owed && ca_state != TCP_CA_Loss)
 		state->before = window;
 	if (wl_auto_ack(&state->control, &window, &ack, &news)) {
 		state->answered = tp->delivered;
-		state->owed = !marked;
+		// Reports explain what has numbers.
+		state->owed = !marked && !unnumbered && wl_number(sender) != state->cut_after;
 		state->cut_at = ack.now;
 		state->reduced = 1;
 	}
@@ -394,10 +442,12 @@ void BPF_PROG(auto_cong_control, struct sock *sk, u32 una, int flag, const struc
 {
 	struct wl_auto_state *state = wl_auto_of(sk);
 
-	if (state)
-		wl_auto_cong_control(sk, state, flag, sample);
-	else
+	if (!state)
 		wl_spare_cong_control(sk, sample);
+	else if (wl_is_answered(sk))
+		wl_auto_start(state, tcp_sk(sk));
+	else
+		wl_auto_cong_control(sk, state, flag, sample);
 }
 
 SEC("struct_ops")

@@ -79,6 +79,21 @@ static __always_inline void wl_join(struct sock *sk)
 		wl_take_reports(sk);
 }
 
+// Whether this acknowledgement is that of the SYN. A rule chooses the control before the kernel has chosen the first sequence number.
+static __always_inline int wl_is_answered(const struct sock *sk)
+{
+	return sk->__sk_common.skc_state == TCP_SYN_SENT;
+}
+
+// Whether the window of which `used` segments were in flight limits the sender. While losses are repaired the kernel does not say. In slow start a window
+// of which half is used grows, later it has to have been full.
+static __always_inline int wl_was_limited(const struct tcp_sock *tp, u8 ca_state, u32 used)
+{
+	if (ca_state == TCP_CA_Open)
+		return wl_is_limited(tp);
+	return tp->snd_cwnd < tp->snd_ssthresh ? 2 * used > tp->snd_cwnd : used + 2 >= tp->snd_cwnd;
+}
+
 // It paces itself: a burst of the whole window would look like a queue.
 static __always_inline void wl_need_pacing(struct sock *sk)
 {
@@ -193,7 +208,7 @@ void BPF_PROG(checksum_set_state, struct sock *sk, u8 new_state)
 			wl_count(sk, wl_counts_kept);
 		return;
 	}
-	if (new_state != TCP_CA_Loss)
+	if (new_state != TCP_CA_Loss || wl_is_refit(tp, wl_ca_state(sk), new_state))
 		return;
 	sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 	if (sender)
@@ -329,6 +344,10 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 	state->last_ack = ack.now;
 	state->delivered = tp->delivered;
 	state->una = tp->snd_una;
+	if (wl_is_answered(sk)) {
+		state->delay.end = tp->snd_nxt;
+		return;
+	}
 	if (sender && delivered && !wl_deliver(sk, sender))
 		sender = NULL;
 	if (sender) {
@@ -337,10 +356,7 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 	}
 	ack.acked = delivered;
 	ack.delay = sample->rtt_us;
-	// While losses are repaired the kernel does not say what limits the sender. In slow start a window of which half is used grows, later it
-	// has to have been full.
-	ack.limited = ca_state == TCP_CA_Open ? wl_is_limited(tp) :
-						tp->snd_cwnd < tp->snd_ssthresh || sample->prior_in_flight + delivered + 2 >= tp->snd_cwnd;
+	ack.limited = wl_was_limited(tp, ca_state, sample->prior_in_flight + delivered);
 	switch (ca_state) {
 	case TCP_CA_Loss:
 		if (wl_forgive(tp, &state->aware, last_ack, advances, state->kept.before))

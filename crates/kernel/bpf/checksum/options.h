@@ -113,10 +113,11 @@ __noinline int wl_established(struct bpf_sock_ops *ops, u32 flags)
 	wl_flags(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG, 0);
 	return 0;
 plain:
-	wl_flags(ops, 0, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+	wl_flags(ops, 0, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG);
 	return 0;
 }
 
+// A socket may connect again (RFC 9293, 3.10.5; AF_UNSPEC), to a peer that agrees on nothing.
 static __always_inline void wl_closed(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -131,6 +132,8 @@ static __always_inline void wl_closed(struct bpf_sock_ops *ops)
 	flow = bpf_map_lookup_elem(&wl_flows, &agreed->ends);
 	if (flow && flow->owner == bpf_get_socket_cookie(ops) && !bpf_map_delete_elem(&wl_flows, &agreed->ends))
 		wl_report_add(wl_reports_ended, 1);
+	bpf_sk_storage_delete(&wl_agreements, sk);
+	bpf_sk_storage_delete(&wl_receivers, sk);
 }
 
 static __always_inline void wl_view_of(struct wl_view *view, struct tcp_sock *tp)
@@ -161,15 +164,20 @@ WL_STEP wl_drain_step(u32 round, struct wl_drain *drain)
 	struct wl_slot *slot = &drain->flow->slot[head % WL_SLOTS];
 	struct wl_damage damage = {};
 
-	if (head == drain->flow->tail || slot->ticket != head + 1)
+	if (head == drain->flow->tail || wl_after(head + 1, slot->ticket))
 		return 1;
+	drain->flow->head = head + 1;
+	if (slot->ticket != head + 1) {
+		// Two processors found the last place free, and one of them has overwritten this.
+		wl_report_add(wl_reports_overrun, 1);
+		return 0;
+	}
 	damage.seq = slot->seq;
 	damage.echo = slot->echo;
 	damage.at = slot->at;
 	damage.echoed = slot->echoed;
 	damage.congested = slot->congested;
 	damage.reports = slot->told;
-	drain->flow->head = head + 1;
 	if (!wl_receiver_damage(drain->receiver, drain->view, &damage))
 		wl_report_add(wl_reports_overrun, 1);
 	return 0;

@@ -146,7 +146,8 @@ void WL_BPF_PROG(WL_PROGRAM(set_state), struct sock *sk, u8 new_state)
 
 	flow->state = new_state;
 	if (new_state == TCP_CA_Loss) {
-		WL_PROGRAM(time_out)(sk, state, before);
+		if (!wl_is_refit(tp, before, new_state))
+			WL_PROGRAM(time_out)(sk, state, before);
 		flow->holding = 0;
 	} else if (new_state == TCP_CA_Recovery || (new_state == TCP_CA_CWR && flow->acking && !flow->marked)) {
 		// The kernel passes through CWR when a tail loss probe has repaired a loss before anything else noticed.

@@ -123,6 +123,13 @@ def test_status_and_signals_of_the_program_are_passed_on() -> None:
     assert "no-such-program: there is no such program" in missing.stderr
 
 
+@pytest.mark.parametrize("delay", ["0ms", "200us"])
+def test_nothing_is_sent_before_somebody_is_there(delay: str) -> None:
+    done = call(delay, "10Mbps", "--", "true")
+    assert done.returncode == 0
+    assert "did not take" not in done.stderr
+
+
 def test_without_root_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(_native.UnavailableError, match="needs root, as in: sudo whyloss link"):

@@ -32,6 +32,8 @@ _NETWORK = "100.{}.{}"
 _FIRST, _SECOND = 64, 127
 _TOOLS = ("ip", "nsenter", "unshare")
 _PATIENCE_S = 10.0
+#: No addresses of IPv6, which the kernel would announce before anybody is there. Another namespace forgets it.
+_UNANNOUNCED = ("addrgenmode", "none")
 #: Waits until the link is set up, then becomes the program. (dash takes descriptors up to 9 only.)
 _WAIT = """
 import os, signal, sys
@@ -88,9 +90,7 @@ class Link:
         scenario = scenario.replace({"scenario.send_overhead": "0 ns"})
         self.bridge = Bridge(scenario, (self._ours, self._theirs), run=run, truth=False)
         try:
-            # No addresses of IPv6, which the kernel would announce before anybody is there.
-            for device in (self._ours, self._theirs):
-                _ip("link", "set", "dev", device, "addrgenmode", "none")
+            _ip("link", "set", "dev", self._ours, *_UNANNOUNCED)
             _ip("address", "add", f"{self.host}/30", "dev", self._ours)
             self.why_not_out = self._masquerade(name) if outside else "it was not asked for"
         except BaseException:
@@ -163,6 +163,7 @@ class Link:
         _ip("link", "set", self._theirs, "netns", str(child.pid))
         inside = ("nsenter", f"--net={theirs}", "ip")
         _call(*inside, "link", "set", "lo", "up")
+        _call(*inside, "link", "set", "dev", self._theirs, *_UNANNOUNCED)
         _call(*inside, "address", "add", f"{self.guest}/30", "dev", self._theirs)
         _call(*inside, "link", "set", self._theirs, "up")
         _ip("link", "set", self._ours, "up")

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -62,6 +62,20 @@ def test_set_changes_fields(whyloss: Call, small: Path) -> None:
     slow = whyloss("run", small, "--json", "--set", "path.rate=100 kbps", "--set", "flow[0].scheme=sack").json
     assert slow["transfers"][0]["goodput_bps"] < 100_000
     assert slow["transfers"][0]["scheme"] == "sack"
+
+
+@pytest.mark.parametrize("option", ["loss", "damaged"])
+def test_a_share_is_a_number_or_a_percentage(option: str) -> None:
+    def made(share: str | float) -> dict[str, Any]:
+        return wl.path(loss=share).to_dict() if option == "loss" else wl.path(damaged=share).to_dict()
+
+    for same in ("1%", "0.01", "1e-2", 0.01):
+        assert made(same) == made("1 %")
+    for share in ("0", "1", "8.3e-6", "100%"):
+        made(share)
+    for none in ("1.5", "-0.1", "101%", "nan", "much"):
+        with pytest.raises(wl.InputError, match=f'--{option}: found "{none}"; allowed: a number from 0 to 1, such as'):
+            made(none)
 
 
 @pytest.mark.parametrize(

@@ -280,7 +280,7 @@ def test_kinds_by_name_and_by_fields() -> None:
         (["cubic", "reno", "--flows", "202"], "an even number from 2 to 200"),
         (["cubic", "reno", "--warm-up", "1"], "found a warm-up of 1.0"),
         (["cubic", "reno", "--rate", "5 Kbps"], "did you mean `kbps`?"),
-        (["cubic", "reno", "--loss", "200 %"], "dumbbell.bottleneck.forward.channel.loss"),
+        (["cubic", "reno", "--loss", "200 %"], '--loss: found "200 %"; allowed: a number from 0 to 1'),
         (["cubic", "reno", "--profile", "freebsd"], "did you mean"),
         (["cubic", "reno", "--scenario", "small.toml", "--rate", "1 Mbps"], "say it as --set path.rate="),
         (["cubic", "reno", "--scenario", "nowhere.toml"], "there is no such file"),

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -28,7 +29,9 @@ from conftest import ROOT, WHYLOSS, Ended
 from whyloss import InputError
 from whyloss.cli import kernel
 from whyloss.cli.app import app, main
+from whyloss.cli.runs import DRAWN
 from whyloss.scoring import Resampling
+from whyloss.traces.series import MOST_FLOWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -314,7 +317,7 @@ def test_text_that_is_no_utf_8_is_a_mistake(tmp_path: Path, small: Path, words: 
 
 def test_file_names_may_have_any_octets(tmp_path: Path, small: Path) -> None:
     name, drawn = small.rename(tmp_path / os.fsdecode(b"\xff.toml")), tmp_path / os.fsdecode(b"\xfe.svg")
-    words = [WHYLOSS, "plot", name, "--duration", "1s", "-o", drawn]
+    words: list[str | Path] = [WHYLOSS, "plot", name, "--duration", "1s", "-o", drawn]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert drawn.exists()
@@ -611,7 +614,9 @@ _MISTAKES = [
     ("link 20ms 10 -- true", 'RATE: found "10"; .* \\(did you mean `10Mbps`\\?\\)'),
     ("explain nothing.pcap", "nothing.pcap: No such file or directory$"),
     ("run --rate 10Mbps --delay 20", '--delay: found "20"; .* \\(did you mean `20ms`\\?\\)'),
-    ("compare --rate 10Mbps --loss 1", '--loss: found "1"; .* \\(did you mean `1%`\\?\\)'),
+    ("compare --rate 10Mbps --loss 2", '--loss: found "2"; .* \\(did you mean `2%`\\?\\)'),
+    ("run --damaged 150", '--damaged: found "150"; allowed: a number from 0 to 1, such as 8.3e-6, or .* "2 %"$'),
+    ("friendly cubic reno --loss 1.5%%", '--loss: found "1.5%%"; allowed: a number from 0 to 1'),
     ("run --loss 150%", '--loss: found "150%"; allowed: '),
     ("run --rate 1Mbps --queue 100ms", '--queue: found "100ms"; allowed: at least '),
     ("run link.toml --rate fast", '--rate: found "fast"; allowed: a bit rate'),
@@ -722,10 +727,40 @@ def test_every_command_that_writes_takes_o_and_out() -> None:
 
 def test_what_is_shown_to_type_next_is_of_the_same_run(tmp_path: Path) -> None:
     link = ["--rate", "1Mbps", "--loss", "1%"]
-    done = typed(tmp_path, "run", *link, "--scheme", "reno", "--duration", "5s", "--run", "3")
+    own = ["--with", ROOT / "examples" / "own_part.py"]
+    done = typed(tmp_path, "run", *link, "--scheme", "reno", "--duration", "5s", "--run", "3", *own)
     shown = re.findall(r": (whyloss .*)$", done.err, re.MULTILINE)
     assert shown == [
-        "whyloss plot --rate 1Mbps --loss 1% --duration 5s --run 3 --scheme reno",
-        "whyloss compare --rate 1Mbps --loss 1% --duration 5s",
+        f"whyloss plot --rate 1Mbps --loss 1% --duration 5s --run 3 --scheme reno --with {own[1]}",
+        f"whyloss compare --rate 1Mbps --loss 1% --duration 5s --with {own[1]}",
     ]
     assert "true cause" in done.out
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ([], "whyloss plot link.toml"),
+        (["--set", "output.sample=50 ms"], "whyloss plot out"),
+        (["--set", "output.sample=50 ms", "--set", "flow[0].count=7"], "whyloss plot out --flow 0"),
+    ],
+)
+def test_what_is_shown_to_draw_a_run_draws_it(tmp_path: Path, more: list[str], expected: str) -> None:
+    (tmp_path / "link.toml").write_text(
+        '[scenario]\nduration = "1 s"\n[path]\nrate = "1 Mbps"\ndelay = "9 ms"\nqueue = "9 pkt"\n[[flow]]\n'
+    )
+    done = typed(tmp_path, "run", "link.toml", "--out", "out", *more)
+    (shown,) = re.findall(r"over time: (whyloss .*)$", done.err, re.MULTILINE)
+    assert shown == expected
+    drawn = typed(tmp_path, *shlex.split(shown)[1:], "-o", "run.svg")
+    assert drawn.status == 0, drawn.err
+    assert MOST_FLOWS == DRAWN
+
+
+def test_no_picture_takes_the_place_of_what_is_read(tmp_path: Path, small: Path) -> None:
+    world = small.rename(tmp_path / "world.svg")
+    for command, option in (("plot", "--out"), ("compare", "--plot")):
+        done = typed(tmp_path, command, world.name, option, world.name)
+        assert done.status == 2
+        assert f"{option}: world.svg is one of the files that are read" in " ".join(done.err.replace("│", " ").split())
+    assert b"[path]" in world.read_bytes()

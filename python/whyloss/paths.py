@@ -15,11 +15,13 @@ __all__ = [
     "DELAY",
     "DURATION",
     "KIND",
+    "PROPORTIONS",
     "RATE",
     "changed",
     "channel",
     "onto",
     "path",
+    "proportion",
     "quantity",
     "told",
     "with_flow",
@@ -29,6 +31,8 @@ RATE = "10 Mbps"
 DELAY = "20 ms"
 DURATION = "60 s"
 SEED = 1
+#: What :func:`proportion` reads, as the engine says it.
+PROPORTIONS = 'a number from 0 to 1, such as 8.3e-6, or a percentage, such as "2 %"'
 #: Octets of a full packet, by which a queue is counted where nothing is said.
 PACKET = 1500
 #: Seconds at its rate that fill the bucket of a policer where nothing is said of its depth.
@@ -123,9 +127,11 @@ def channel(
             raise _native.InputError(msg)
         return {}
     effect = "erase" if name == "loss" else "damage"
+    part = proportion(share)
+    if part is None:
+        raise _native.InputError(f'--{name}: found "{share}"; allowed: {PROPORTIONS}')
     if burst == 1:
-        return {"loss": share, "effect": effect}
-    part = _share(name, share)
+        return {"loss": part, "effect": effect}
     if not (1 < burst <= 1e6 and 0 < part < burst / (burst + 1)):
         msg = f"--burst: found {burst:g} at --{name} {share}; allowed: 1 to 1000000, and a share below b / (b + 1)"
         raise _native.InputError(msg)
@@ -152,14 +158,14 @@ def _policer(given: str) -> dict[str, object]:
     return made
 
 
-def _share(name: str, given: str | float) -> float:
-    """A share as a number."""
+def proportion(given: str | float) -> float | None:
+    """A share that a person writes, ``1 %`` or ``0.01``, as a number; nothing if it is none from 0 to 1."""
     text = str(given).strip()
     try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        msg = f"--{name}: found {given!r}; allowed: a share such as '1 %' or 0.01"
-        raise _native.InputError(msg) from None
+        return None
+    return number if 0 <= number <= 1 else None
 
 
 def changed(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whyloss.cli.console import INTERRUPTED, Command, Watch, as_json, rate, row, say, screen, table, tell_json
-from whyloss.cli.options import Share, set_option, store_option, threads_option, with_option
+from whyloss.cli.options import Share, set_option, spare, store_option, threads_option, with_own_option
 from whyloss.cli.paths import choose, complete_scheme, link_options, retyped, scheme_option
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ __all__ = ["compare"]
 )
 @click.option("--max-runs", type=click.IntRange(min=1), default=128, show_default=True, help="But no more than these.")
 @set_option
-@with_option
+@with_own_option
 @click.option(
     "-o",
     "--out",
@@ -75,6 +75,7 @@ def compare(
     precision: float,
     max_runs: int,
     sets: tuple[str, ...],
+    own: tuple[Path, ...],
     out: Path | None,
     picture: Path | None,
     store: Path,
@@ -96,6 +97,7 @@ def compare(
         raise click.BadParameter(
             f"found {picture.name!r}; allowed: a name that ends in .svg, .png or .pdf", param_hint="--plot"
         )
+    spare("--plot", picture, filter(None, (scenario, *own)))
     chosen = choose(scenario, link, {"duration": duration, "seed": seed}).with_arguments(list(sets))
     found: Comparison | None = None
     stopped = False
@@ -118,7 +120,7 @@ def compare(
         _tell(found, out, picture, as_json=as_json)
         if not as_json:
             names = [one.scheme for one in found.measured]
-            say(f"a run to look at: {retyped('plot', scenario, link, names, sets, duration=duration)}")
+            say(f"a run to look at: {retyped('plot', scenario, link, names, sets, own, duration=duration)}")
     if stopped:
         say(f"stopped: finished runs are kept in {store}; the same command goes on from there")
         return INTERRUPTED

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whyloss import _native, parts
+from whyloss import _native, parts, paths
 from whyloss.cli.console import say
 from whyloss.scenario import Scenario
 from whyloss.sweep import BATCH_SYSTEMS, BUCKETS, Sweep
@@ -60,13 +60,10 @@ class Share(click.ParamType[float]):
         """Reads it."""
         if isinstance(value, float):
             return value
-        match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{0,9})?)\s*(%?)\s*", str(value), re.ASCII)
-        if match is None:
-            self.fail(f"{value!r} is no share; allowed: such as 2% or 0.02", param, ctx)
-        share = float(match[1]) / (100 if match[2] else 1)
-        if self._below is not None and not 0 < share < self._below:
-            allowed = f"above 0 % and below {100 * self._below:g} %, such as 2% or 0.02"
-            self.fail(f"found {value!r}; allowed: {allowed}", param, ctx)
+        share = paths.proportion(value)
+        if share is None or (self._below is not None and not 0 < share < self._below):
+            bounds = self._below and f"above 0 % and below {100 * self._below:g} %, such as 2% or 0.02"
+            self.fail(f"found {value!r}; allowed: {bounds or paths.PROPORTIONS}", param, ctx)
         return share
 
 

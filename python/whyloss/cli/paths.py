@@ -128,9 +128,13 @@ def as_typed(given: Mapping[str, Any], arguments: Collection[str] = ()) -> Itera
             _, found, rest = str(mistake).partition(f'found "{value}"')
             if found:
                 bare = str(value).replace(".", "", 1).isdigit() and name in _UNITS
-                meant = f" (did you mean `{value}{_UNITS[name]}`?)" if bare else ""
+                meant = f"{value}{_UNITS[name]}" if bare else ""
+                if meant.endswith("%") and paths.proportion(meant) is None:
+                    meant = ""
                 typed = name.upper() if name in arguments else f"--{name}"
-                raise _native.InputError(f"{typed}: {found}{rest}{meant}") from None
+                raise _native.InputError(
+                    f"{typed}: {found}{rest}{f' (did you mean `{meant}`?)' if meant else ''}"
+                ) from None
         raise
 
 
@@ -140,6 +144,7 @@ def retyped(
     link: Mapping[str, Any],
     schemes: Sequence[str],
     sets: Sequence[str],
+    own: Sequence[Path],
     **more: object,
 ) -> str:
     """Another command of the same scenario or link; of ``more`` options, those that have a value."""
@@ -147,9 +152,9 @@ def retyped(
     for name, value in {**link, **more}.items():
         if value:
             words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
-    for option, values in (("--scheme", schemes), ("--set", sets)):
+    for option, values in (("--scheme", schemes), ("--set", sets), ("--with", own)):
         for value in values:
-            words += [option, value]
+            words += [option, str(value)]
     return shlex.join(words)
 
 

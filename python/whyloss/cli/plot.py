@@ -14,7 +14,7 @@ import click
 
 from whyloss import files
 from whyloss.cli.console import Command, Watch, as_json, say, stopping, tell_json
-from whyloss.cli.options import set_option, with_option
+from whyloss.cli.options import set_option, spare, with_own_option
 from whyloss.cli.paths import choose, link_options, retyped, scheme_option, with_schemes
 from whyloss.judgements import judgements
 
@@ -95,7 +95,7 @@ class Time(click.ParamType[int]):
 @link_options
 @click.option("--duration", metavar="TIME", help="Simulated time.  [default: what the scenario says; of a link 60 s]")
 @set_option
-@with_option
+@with_own_option
 @click.option(
     "--run", "number", type=click.IntRange(min=0), help="Number of the run, if RUN is a scenario. [default: 0]"
 )
@@ -114,6 +114,7 @@ def plot(
     link: dict[str, Any],
     duration: str | None,
     sets: tuple[str, ...],
+    own: tuple[Path, ...],
     number: int | None,
     as_json: bool,
 ) -> None:
@@ -138,6 +139,7 @@ def plot(
         raise click.BadParameter(
             f"found {output.name!r}; allowed: a name that ends in .svg, .png, .pdf or .html", param_hint="--out"
         )
+    spare("--out", output, (*sources, *own))
     if output is not None and output.suffix == ".html" and kind == "ladder":
         raise click.BadParameter("a ladder diagram is a picture; allowed: .svg, .png or .pdf", param_hint="--out")
     if kind != "series" and max(len(sources), len(schemes)) > 1:
@@ -165,7 +167,7 @@ def plot(
             say(f"{name}: {found.sentence()}")
         if len(told) > 1 and len(sources) < 2 and not any(source.is_dir() or str(source) == "-" for source in sources):
             there = sources[0] if sources else None
-            over_many = retyped("compare", there, link, schemes, sets, duration=duration)
+            over_many = retyped("compare", there, link, schemes, sets, own, duration=duration)
             say(f"how much each is worth, over many runs: {over_many}")
 
 

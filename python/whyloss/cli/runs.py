@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from whyloss.cli.console import ALL, Command, Watch, as_json, rate, row, say, sc
 from whyloss.cli.options import (
     RUN_NUMBER,
     set_option,
-    with_option,
+    with_own_option,
 )
 from whyloss.cli.paths import choose, link_options, retyped, scheme_option, with_schemes
 
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
     from whyloss.scenario import Scenario
 
 __all__ = ["run"]
+
+#: `traces.series.MOST_FLOWS`, without what draws: so many flows are drawn at a time.
+DRAWN = 6
 
 
 @click.command(
@@ -44,7 +46,7 @@ __all__ = ["run"]
 @link_options
 @click.option("--duration", metavar="TIME", help="Simulated time.  [default: what the scenario says; of a link 60 s]")
 @set_option
-@with_option
+@with_own_option
 @click.option(
     "--run",
     "number",
@@ -73,6 +75,7 @@ def run(
     link: dict[str, Any],
     duration: str | None,
     sets: tuple[str, ...],
+    own: tuple[Path, ...],
     number: int,
     out: Path | None,
     live: bool,
@@ -112,14 +115,15 @@ def run(
         )
     else:
         _show(results)
-        seen = (
-            retyped("plot", scenario, link, schemes, sets, duration=duration, run=number)
-            if out is None
-            else f"whyloss plot {shlex.quote(str(out))}"
-        )
+        chosen_flow = {"flow": "0"} if len(results.flows) > DRAWN else {}
+        if out is not None and len(results.samples):
+            seen = retyped("plot", out, {}, (), (), (), **chosen_flow)
+        else:
+            # Runs it again, with all that the figure needs.
+            seen = retyped("plot", scenario, link, schemes, sets, own, duration=duration, run=number, **chosen_flow)
         say(f"to see windows and losses over time: {seen}")
         if str(scenario) != "-":
-            others = retyped("compare", scenario, link, (), sets, duration=duration)
+            others = retyped("compare", scenario, link, (), sets, own, duration=duration)
             say(f"to see what other schemes get there: {others}")
     if out is not None:
         say(f"tables: {out}")

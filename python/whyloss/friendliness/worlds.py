@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whyloss import _native
-from whyloss.paths import KIND, onto, quantity
+from whyloss.paths import KIND, channel, onto, quantity
 from whyloss.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def dumbbell(
     bottleneck: dict[str, object] = {"rate": rate, "delay": delay, "queue": queue or "1 pkt"}
     document: dict[str, Any] = {
         "scenario": {"name": "friendly", "duration": duration, "seed": seed},
-        "dumbbell": {"bottleneck": {**bottleneck, "forward": {"channel": {"loss": loss}}}},
+        "dumbbell": {"bottleneck": {**bottleneck, "forward": {"channel": channel(loss=loss)}}},
         "flow": [{"start_spread": "1 s", "profile": profile, "scheme": "newreno"}],
     }
     plain = Scenario(document).to_dict()["dumbbell"]["bottleneck"]

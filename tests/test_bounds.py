@@ -122,8 +122,14 @@ def test_many_flows_of_a_dumbbell_are_read_in_time_that_grows_as_they_do() -> No
 
 
 def test_ctrl_c_ends_what_comes_before_the_first_run(small: Path) -> None:
+    steps = range(1, 101)
+    fields = {
+        "scenario.seed": list(steps),
+        "path.delay": [f"{step} us" for step in steps],
+        "path.queue": [f"{step} pkt" for step in steps],
+    }
     axes = "".join(
-        f'[[axis]]\nname = "{name}"\nfield = "scenario.seed"\nvalues = {list(range(100))}\n' for name in "abc"
+        f'[[axis]]\nname = "{field}"\nfield = "{field}"\nvalues = {values}\n' for field, values in fields.items()
     )
     (small.parent / "s.toml").write_text(f'[sweep]\nbase = "small.toml"\n{axes}')
     process = subprocess.Popen(

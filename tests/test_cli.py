@@ -83,7 +83,7 @@ def test_a_share_is_a_number_or_a_percentage(option: str) -> None:
     [
         (["run", "nowhere.toml"], "nowhere.toml: there is no such file"),
         (["run", "small.toml", "--set", "path.rte=1 Mbps"], "did you mean `rate`?"),
-        (["run", "small.toml", "--set", "path.rate"], "FIELD=VALUE"),
+        (["run", "small.toml", "--set", "path.rate"], "'--set': found 'path.rate'; allowed: FIELD=VALUE"),
         (["run", "small.toml", "--set", "path.queue=0 pkt"], "path.queue"),
         (["run", "small.toml", "--set", "flow[0].scheme=renoo"], "did you mean `reno`?"),
         (["run", "small.toml", "--set", "path.forward.channel.pattern=bad.bits"], "bad.bits, line"),

@@ -121,6 +121,10 @@ def test_status_and_signals_of_the_program_are_passed_on() -> None:
     missing = call("1ms", "100Mbps", "--", "no-such-program")
     assert missing.returncode == 127
     assert "no-such-program: there is no such program" in missing.stderr
+    for existing in ("/etc/passwd", "/etc"):
+        refused = call("1ms", "100Mbps", "--", existing)
+        assert refused.returncode == 126
+        assert f"{existing}: permission denied" in refused.stderr
 
 
 @pytest.mark.parametrize("delay", ["0ms", "200us"])

@@ -9,12 +9,14 @@ import urllib.request
 from ipaddress import ip_network
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 
 from whyloss import _native
+from whyloss.cli.app import main
 from whyloss.top import Machine, Selection, Tally
 from whyloss.top.columns import COLUMNS, cell, fitting, rate
 from whyloss.top.metrics import OTHER, Metrics, serve
@@ -283,6 +285,22 @@ def test_bad_input_is_refused(whyloss: Callable[..., Ended]) -> None:
         ended = whyloss("top", *arguments)
         assert ended.status == 2
         assert said in ended.err
+
+
+def test_an_unknown_control_is_told(whyloss: Callable[..., Ended]) -> None:
+    assert "no control `cubik` is in this kernel; there are" in whyloss("top", "--control", "cubik", "--once").err
+    assert "no control" not in whyloss("top", "--control", "cubic", "--once").err
+
+
+def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(_native, "Observer", lambda: SimpleNamespace(close=lambda: None))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr("sys.argv", ["whyloss", "top", "--once", "--prometheus", f"127.0.0.1:{port}"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == 1
+    assert f"--prometheus: 127.0.0.1 port {port}: Address already in use" in " ".join(capsys.readouterr().err.split())
 
 
 def refusal() -> str | None:

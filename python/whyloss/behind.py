@@ -122,6 +122,7 @@ class Link:
 
         Raises:
             FileNotFoundError: there is no such program.
+            PermissionError: there is a file of that name, and it may not be run.
             whyloss.InputError: there is a program behind the link already; it can start others.
         """
         if self._namespaces:
@@ -129,6 +130,8 @@ class Link:
                 "there is a program behind this link already; allowed: one, which can start others"
             )
         if shutil.which(argv[0]) is None:
+            if shutil.which(argv[0], os.F_OK) or (os.sep in argv[0] and Path(argv[0]).is_dir()):
+                raise PermissionError(f"{argv[0]}: permission denied; allowed: a file that may be executed")
             raise FileNotFoundError(f"{argv[0]}: there is no such program")
         env = {**(kwargs.pop("env", None) or os.environ), "WHYLOSS_HOST_ADDRESS": self.host}
         go, told = os.pipe()

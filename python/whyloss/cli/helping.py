@@ -137,9 +137,9 @@ class Group(_Helpful, click.Group):
                 formatter.write_dl([(f"{name:<{longest}}", _sentence(self.commands[name])) for name in names])
 
 
-def _texts(value: object) -> Sequence[str]:
-    """What was given to an option or argument, once or several times."""
-    return (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
+def _texts(value: object) -> list[str]:
+    """The text that was given to an option or argument, once or several times."""
+    return [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, str)]
 
 
 def _escaped(text: str) -> str:

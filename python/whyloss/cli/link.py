@@ -16,7 +16,8 @@ from whyloss.testbed import flaws
 
 __all__ = ["link"]
 
-_MISSING = 127
+#: What shells say of a program that may not be run, and of one that is not there.
+_NOT_EXECUTABLE, _MISSING = 126, 127
 
 
 @click.command(
@@ -58,7 +59,7 @@ def link(delay: str, rate: str, command: tuple[str, ...], direction: str, quiet:
     time. It reaches this machine under the address in WHYLOSS_HOST_ADDRESS, and beyond it if this machine forwards
     (net.ipv4.ip_forward) and has `nft`. Nothing is left behind. Needs root.
 
-    Exit status: that of the program; 127 if there is none of that name.
+    Exit status: that of the program; 126 if it may not be run, 127 if there is none of that name.
     """
     typed = {"rate": rate, "delay": delay} | {name: value for name, value in given.items() if value is not None}
     with as_typed(typed, arguments=("delay", "rate")):
@@ -81,9 +82,9 @@ def link(delay: str, rate: str, command: tuple[str, ...], direction: str, quiet:
         kept = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             status = made.run(command, preexec_fn=_with_keys)
-        except FileNotFoundError as missing:
-            say(str(missing))
-            return _MISSING
+        except (FileNotFoundError, PermissionError) as failure:
+            say(str(failure))
+            return _MISSING if isinstance(failure, FileNotFoundError) else _NOT_EXECUTABLE
         finally:
             signal.signal(signal.SIGINT, kept)
         inexact = flaws(made.bridge.audit())

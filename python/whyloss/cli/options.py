@@ -145,10 +145,18 @@ def _inside(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
+def _overrides(_context: click.Context, _option: click.Parameter, sets: tuple[str, ...]) -> tuple[str, ...]:
+    for text in sets:
+        if "=" not in text:
+            raise click.BadParameter(f"found {text!r}; allowed: FIELD=VALUE, such as path.rate='1 Mbps'")
+    return sets
+
+
 set_option = click.option(
     "--set",
     "sets",
     multiple=True,
+    callback=_overrides,
     metavar="FIELD=VALUE",
     shell_complete=complete_field,
     help="Another value for a field, such as path.rate='1 Mbps' or 'flow[0].scheme=cubic'; can be given several times.",

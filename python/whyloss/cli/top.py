@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import closing
 from ipaddress import ip_network
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["top"]
 
+#: The congestion controls that connections can have.
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 #: How long connections that end are left in their buffer in the kernel.
 DRAIN_S = 0.5
 
@@ -113,6 +116,10 @@ def top(
     cause is what most of them say. Damaged segments that come in are counted where the kernel throws them away: that
     is certain. Options that name the same thing several times admit any of them. Needs root.
     """
+    available = _AVAILABLE.read_text(encoding="ascii").split() if _AVAILABLE.exists() else []
+    for name in controls:
+        if available and name not in available:
+            say(f"--control: no control `{name}` is in this kernel; there are {', '.join(available)}")
     no_view = _no_view()
     if no_view and not (once or as_json or endpoint):
         raise click.UsageError(f"{no_view}; use --once, --json or --prometheus")
@@ -153,7 +160,11 @@ def _with_metrics(endpoint: tuple[str, int]) -> Callable[[Machine], None]:
     from whyloss.top.metrics import Metrics, serve
 
     metrics = Metrics()
-    port = serve(metrics, *endpoint)
+    try:
+        port = serve(metrics, *endpoint)
+    except OSError as failure:
+        failure.filename = f"--prometheus: {endpoint[0]} port {endpoint[1]}"
+        raise
     say(f"Prometheus is answered at {endpoint[0]} port {port}")
     return metrics.take
 

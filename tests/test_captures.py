@@ -202,6 +202,24 @@ def test_what_is_no_capture_is_refused(whyloss: Call, tmp_path: Path) -> None:
     assert whyloss("explain", "nowhere.pcap").status in (1, 2)
 
 
+def test_a_link_type_that_is_not_known_is_named(whyloss: Call, tmp_path: Path) -> None:
+    path = pcap(tmp_path / "other.pcap", [(0.0, packet(CLIENT, SERVER, SYN))])
+    octets = bytearray(path.read_bytes())
+    octets[20:24] = struct.pack("<I", 147)
+    path.write_bytes(octets)
+    done = whyloss("explain", path)
+    assert first_line(done) == "No TCP can be read in it: packets of link type 147 are not known here."
+    assert "link type 147 is not known here; packets of it are not read" in " ".join(done.err.split())
+
+
+def test_an_empty_standard_input_is_called_so(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [WHYLOSS, "explain", "-"], stdin=subprocess.DEVNULL, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "standard input: the file is empty" in done.stderr
+
+
 def test_a_pipe_is_explained_as_a_file_is(lossy: Path, whyloss: Call) -> None:
     with lossy.open("rb") as octets:
         done = subprocess.run(

@@ -30,6 +30,12 @@ pub enum Kind {
         /// Its first octets in hexadecimal.
         found: String,
     },
+    /// It is another file of the set, perhaps compressed.
+    #[error("begins with the same packet at the same time as {other}; allowed is each capture once")]
+    Twice {
+        /// That file.
+        other: String,
+    },
 }
 
 /// Something that a reader of the results has to know of the capture: from here on it was cut, its clock went back, ….

@@ -2,6 +2,7 @@
 
 use crate::cut::{Cut, Layout, Order};
 use crate::error::{CaptureError, Kind, Remark};
+use crate::link::is_known;
 use crate::source::Source;
 use pcap_parser::pcapng::{Block, OptionCode, PcapNGOption};
 use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
@@ -66,6 +67,8 @@ pub struct About {
     pub backward: u64,
     /// Packets of which a part was cut off.
     pub cut: u64,
+    /// Link types of its packets that are not known here.
+    pub unknown_links: Vec<i32>,
     /// What was noticed.
     pub remarks: Vec<Remark>,
     /// Further remarks that are not kept.
@@ -204,7 +207,8 @@ pub fn read(source: Source, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -
 
 /// The files of a set in the order of their first packets, which that of their names need not be.
 ///
-/// Where the standard input is among them, they stay as they are. One that is no capture is an error; one without packets comes first.
+/// Where the standard input is among them, they stay as they are. One that is no capture is an error, and so is one that is there twice; one
+/// without packets comes first.
 pub fn in_time_order(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, CaptureError> {
     if files.len() < 2 || files.iter().any(|file| file.as_os_str() == "-") {
         return Ok(files);
@@ -213,12 +217,16 @@ pub fn in_time_order(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, CaptureError> 
     for file in files {
         let mut began = None;
         read(Source::open(&file)?, &mut |record| {
-            began = Some(record.at);
+            began = Some((record.at, record.octets.to_vec()));
             ControlFlow::Break(())
         })?;
         timed.push((began, file));
     }
-    timed.sort_by_key(|(began, _)| *began);
+    timed.sort_by(|(one, _), (other, _)| one.cmp(other));
+    if let Some(pair) = timed.windows(2).find(|pair| pair[0].0.is_some() && pair[0].0 == pair[1].0) {
+        let [other, file] = [0, 1].map(|number| pair[number].1.display().to_string());
+        return Err(CaptureError { file, kind: Kind::Twice { other } });
+    }
     Ok(timed.into_iter().map(|(_, file)| file).collect())
 }
 
@@ -434,6 +442,11 @@ impl Reading {
         self.latest = record.at;
         record.number = self.about.packets;
         record.original_len = record.original_len.max(record.octets.len() as u32);
+        let link = record.link;
+        if !is_known(link) && !self.about.unknown_links.contains(&link.0) {
+            self.about.unknown_links.push(link.0);
+            self.about.remark(format!("link type {} is not known here; packets of it are not read", link.0));
+        }
         visit(&record)
     }
 }

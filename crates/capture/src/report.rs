@@ -170,6 +170,9 @@ pub struct Facts {
     pub taken: Taken,
     /// That in words, with what follows for the trust in the rest.
     pub capture_paragraph: String,
+    /// Link types of packets that could therefore not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown_links: Vec<i32>,
     /// What was noticed, in words.
     pub remarks: Vec<String>,
     /// What was left out.
@@ -196,6 +199,9 @@ impl Facts {
             (Some(before), Some(more)) => Some(before.saturating_add(more)),
             (before, more) => before.or(more),
         };
+        self.unknown_links.extend(&about.unknown_links);
+        self.unknown_links.sort_unstable();
+        self.unknown_links.dedup();
         self.remarks.extend(about.remarks.iter().map(|remark| format!("{file}: {remark}")));
         if about.more_remarks > 0 {
             self.remarks.push(format!("{file}: {} further remarks", about.more_remarks));

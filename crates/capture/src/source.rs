@@ -24,7 +24,11 @@ impl Source {
         if path.as_os_str() == "-" {
             return Self::new("standard input".to_owned(), Box::new(io::stdin()));
         }
-        let name = path.display().to_string();
+        Self::open_as(path, path.display().to_string())
+    }
+
+    /// Opens the file at `path`, which messages call `name`.
+    pub fn open_as(path: &Path, name: String) -> Result<Self, CaptureError> {
         match File::open(path) {
             Ok(file) => Self::new(name, Box::new(file)),
             Err(error) => Err(CaptureError { file: name, kind: error.into() }),

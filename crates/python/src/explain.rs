@@ -170,10 +170,9 @@ pub fn capture_series(
 
 /// A pipe is read for it, which the interpreter may have to fill.
 fn open(captures: Captures) -> Result<Vec<Source>, CaptureError> {
-    let sources = captures.into_iter().map(|(path, name)| {
-        let mut source = Source::open(&path)?;
-        source.name = name.unwrap_or(source.name);
-        Ok(source)
+    let sources = captures.into_iter().map(|(path, name)| match name {
+        Some(name) => Source::open_as(&path, name),
+        None => Source::open(&path),
     });
     sources.collect()
 }

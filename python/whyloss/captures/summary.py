@@ -135,6 +135,8 @@ def _sentence(facts: Mapping[str, Any], worst: pl.DataFrame, losses: pl.DataFram
     if facts["packets"] == 0:
         return "The capture holds no packets."
     if facts["segments"] == 0:
+        if unknown := facts.get("unknown_links"):
+            return f"No TCP can be read in it: packets of link type {', '.join(map(str, unknown))} are not known here."
         return f"There is no TCP in it: {words.count(facts['packets'], 'packet')} of other protocols."
     carrying = worst.filter(pl.col("octets") > 0)
     if not len(carrying):

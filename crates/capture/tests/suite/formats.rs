@@ -240,6 +240,14 @@ fn what_is_no_capture_is_refused_by_what_it_is() {
 }
 
 #[test]
+fn a_link_type_that_is_not_known_is_named_once() {
+    let (_, about) = read_all(pcap(Order { big: false }, true, 147, &three())).unwrap();
+    assert_eq!((about.packets, &about.unknown_links), (3, &vec![147]));
+    let remarks: Vec<_> = about.remarks.iter().map(ToString::to_string).collect();
+    assert_eq!(remarks, ["packet 1: link type 147 is not known here; packets of it are not read"]);
+}
+
+#[test]
 fn a_cut_file_is_read_as_far_as_it_goes() {
     let file = pcap(Order { big: false }, true, RAW, &three());
     let record = 16 + 540;
@@ -404,6 +412,11 @@ fn the_files_of_a_set_are_read_in_the_order_of_their_packets() {
     let (first, second, tenth) = (write("file", 1_000_000_000), write("file1", 2_000_000_000), write("file10", 11_000_000_000));
     let sorted = records::in_time_order(vec![first.clone(), tenth.clone(), second.clone()]).unwrap();
     assert_eq!(sorted, [first.clone(), second, tenth]);
+    // One of them again, whatever it is called.
+    let copy = folder.path().join("copy");
+    std::fs::copy(&first, &copy).unwrap();
+    let twice = records::in_time_order(vec![sorted[1].clone(), copy, first.clone()]).unwrap_err().to_string();
+    assert!(twice.contains("begins with the same packet at the same time as "), "{twice}");
     // What comes through a pipe can be read once only.
     let pipe = vec![first, "-".into()];
     assert_eq!(records::in_time_order(pipe.clone()).unwrap(), pipe);

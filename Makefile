@@ -19,6 +19,10 @@ SOAK_SNAP ?= 96
 KERNEL_TESTS = $(shell tools/kernel-part whyloss-kernel/bpf)
 KERNEL_MODULE = $(shell tools/kernel-part kernel)
 
+# With this before it the extension is built beside the Rust tests: most of their time they wait for packets, and it gets what they leave of the
+# processors.
+IDLE := $(shell command -v chrt >/dev/null && echo chrt --idle 0 || echo nice -n 19)
+
 # A crate outside of the workspace, as an outsider's would be. What it needs has other features there and is built again: to optimize that takes longer
 # than its tests.
 OWN := --manifest-path examples/own-algorithm/Cargo.toml
@@ -39,7 +43,7 @@ demo: setup ## Set everything up, reproduce a paper (quick form) and say where t
 	$(BIN)/whyloss reproduce garcia2004 --quick
 
 test: setup ## Set everything up and run all tests
-	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory --jobs SPARE='$(IDLE)' test-rust build
 	@$(MAKE) --no-print-directory test-python
 	@tools/left-out test
 
@@ -213,9 +217,9 @@ $(VENV)/.installed: requirements.lock
 	@command -v $(CARGO) >/dev/null || { echo 'error: Rust is needed: https://rustup.rs' >&2; exit 1; }
 	@echo 'setup: installing the Python packages of requirements.lock into $(VENV): what the package, its tests and the linters need'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --requirement requirements.lock
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.installed $(NATIVE_SOURCES)
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet $(KERNEL_MODULE)
+	VIRTUAL_ENV=$(abspath $(VENV)) $(SPARE) $(BIN)/maturin develop --release --locked --quiet $(KERNEL_MODULE)
 	@touch $@

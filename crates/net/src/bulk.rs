@@ -157,7 +157,9 @@ impl Prepared {
         ends.push(spawn("receiver", receiver, progress, |_| Ok(receiving))?);
         let opening = progress.clone();
         ends.push(spawn("sender", sender, progress, move |host| {
-            std::thread::sleep(std::time::Duration::from_nanos(at.saturating_sub(monotonic_ns())));
+            while let Some(left) = at.checked_sub(monotonic_ns()).filter(|_| !opening.stopped.load(Ordering::Relaxed)) {
+                std::thread::sleep(std::time::Duration::from_nanos(left.min(POLL_INTERVAL.as_nanos())));
+            }
             opening.started.store(monotonic_ns(), Ordering::Relaxed);
             let now = host.now();
             let open = (0..connections)

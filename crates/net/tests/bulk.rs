@@ -73,6 +73,16 @@ fn one_that_was_never_started_can_be_asked_and_stopped() {
 }
 
 #[test]
+fn one_that_begins_later_need_not_be_waited_for() {
+    let Some(bed) = Bed::new([Impairment::default(); 2], 3) else { return };
+    let transfer = prepare(&bed, load(None, 1));
+    transfer.start(u64::MAX).expect("a transfer to come");
+    let began = Instant::now();
+    transfer.stop().expect("both hosts ran to their end");
+    assert!(began.elapsed() < PATIENCE && transfer.delivered() == 0);
+}
+
+#[test]
 fn a_second_start_changes_nothing_and_what_was_measured_stays_after_the_stop() {
     let Some(bed) = Bed::new([Impairment::default(); 2], 3) else { return };
     let transfer = prepare(&bed, load(Some(100_000), 1));

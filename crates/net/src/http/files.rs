@@ -1,9 +1,11 @@
 //! What a server offers: one file, or the files below a folder.
 
+use nix::libc;
 use percent_encoding::{percent_decode_str, utf8_percent_encode, AsciiSet, NON_ALPHANUMERIC};
 use std::fmt::Write;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// What stands as itself in a path (RFC 3986, 2.3, and the slash).
@@ -38,7 +40,7 @@ impl Files {
         let root = path.canonicalize()?;
         let is_folder = root.is_dir();
         if !is_folder {
-            File::open(&root)?;
+            open_at_once(&root)?;
         }
         Ok(Self { root, is_folder })
     }
@@ -85,8 +87,13 @@ impl Files {
     }
 }
 
+/// A pipe would make whoever opens it wait for somebody at its other end.
+fn open_at_once(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+}
+
 fn open(path: &Path) -> io::Result<Found> {
-    let file = File::open(path)?;
+    let file = open_at_once(path)?;
     let metadata = file.metadata()?;
     Ok(if metadata.is_file() { Found::File(file, metadata.len()) } else { Found::Nothing })
 }
@@ -141,7 +148,9 @@ mod tests {
         std::fs::write(folder.join("a&b"), "one").unwrap();
         std::fs::write(folder.join("sub dir/two"), "two").unwrap();
         std::os::unix::fs::symlink(outside.path().join("secret"), folder.join("way out")).unwrap();
+        nix::unistd::mkfifo(&folder.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let files = Files::at(&folder).unwrap();
+        assert!(matches!(files.find("/pipe"), Found::Nothing), "and nobody waits for what comes through it");
         assert_eq!(octets(files.find("/a%26b?x=y")), "one");
         assert_eq!(octets(files.find("/sub%20dir/two")), "two");
         assert!(matches!(files.find("/sub%20dir"), Found::Slashless));

@@ -274,7 +274,7 @@ impl Endpoint {
         }
     }
 
-    fn since_timestamp(&self, now: Instant, echo: u32) -> Option<Duration> {
+    pub(super) fn since_timestamp(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.timestamp(now).wrapping_sub(echo);
         // An echo from the future or of long ago is not ours.
         (ticks < 1 << 24).then(|| self.config.timestamp_tick * u64::from(ticks))
@@ -567,7 +567,8 @@ impl Endpoint {
     /// The clock of the timestamps option.
     pub(super) fn timestamp(&self, now: Instant) -> u32 {
         // One tick above zero, so that no echo of ours is ever zero.
-        (now.as_nanos() / self.config.timestamp_tick.as_nanos().max(1)) as u32 + 1
+        let ticks = (now.as_nanos() / self.config.timestamp_tick.as_nanos().max(1)) as u32;
+        ticks.wrapping_add(1).max(1)
     }
 
     /// Whether the state lets data leave.

@@ -119,6 +119,7 @@ impl Endpoint {
             self.window.set_ssthresh(threshold);
         }
         self.window.set_cwnd(u64::from(self.snd.mss));
+        self.announce_reduction();
         self.refresh_path(now);
         self.parts.congestion.on_timeout(&mut self.window, &self.path);
     }

@@ -159,8 +159,12 @@ impl Endpoint {
         if !self.agreed.timestamps || segment.flags.contains(Flags::RST) {
             return false;
         }
-        let Some(timestamps) = segment.options.timestamps else { return false };
-        (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) < 0 && now.since(self.rcv.ts_recent_at) < PAWS_IDLE_LIMIT
+        segment.options.timestamps.is_some_and(|timestamps| self.is_older(now, timestamps.value))
+    }
+
+    /// Whether a timestamp is from before the one that is remembered.
+    fn is_older(&self, now: Instant, value: u32) -> bool {
+        (value.wrapping_sub(self.rcv.ts_recent) as i32) < 0 && now.since(self.rcv.ts_recent_at) < PAWS_IDLE_LIMIT
     }
 
     /// The acceptability test of RFC 9293, 3.10.7.4, of a segment with so much data.
@@ -214,7 +218,7 @@ impl Endpoint {
             if let Some(arrivals) = &mut self.rcv.arrivals {
                 arrivals.on_timestamp(now, timestamps.value);
             }
-            if start <= self.rcv.last_ack && (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) >= 0 {
+            if start <= self.rcv.last_ack && !self.is_older(now, timestamps.value) {
                 self.rcv.ts_recent = timestamps.value;
                 self.rcv.ts_recent_at = now;
             }

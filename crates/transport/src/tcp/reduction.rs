@@ -34,6 +34,7 @@ impl Endpoint {
         if let Some(target) = target {
             self.come_back_to(target, self.window.cwnd());
             self.stats.reductions += 1;
+            self.announce_reduction();
         }
         self.snd.recovery.count_episode();
         record.judgement = if target.is_some() { Judgement::Reduced } else { Judgement::Kept };
@@ -62,6 +63,7 @@ impl Endpoint {
         }
         let target = self.apply(response)?;
         self.stats.reductions += 1;
+        self.announce_reduction();
         let fast = self.snd.recovery.fast_mut()?;
         fast.reduce_to(target);
         if !fast.meters() && self.snd.rates.is_none() {
@@ -166,8 +168,7 @@ impl Endpoint {
         snd.undo = reduced.then(|| Box::new(Undo::new(before, snd.una, snd.nxt, snd.board.repeated())));
         snd.echoes.begin(repeats);
         if reduced {
-            snd.ecn.cwr_due |= self.agreed.ecn;
-            snd.ecn.reduced_until = snd.nxt;
+            self.announce_reduction();
         }
         if !self.withholds() {
             self.timers.arm_retransmission(self.snd.rtt.expiry(now));
@@ -220,6 +221,7 @@ impl Endpoint {
         self.snd.recovery.end();
         self.snd.due.head = false;
         self.snd.board.unmark_lost();
+        self.snd.board.restart_examination();
         let cwnd = self.window.cwnd();
         self.come_back_to(undo.cwnd.max(cwnd), cwnd);
         self.refresh_path(now);
@@ -227,17 +229,24 @@ impl Endpoint {
         self.events.push_back(Event::Undone);
     }
 
-    /// The network marked a segment (RFC 3168, 6.1.2): at most one reduction a window of data.
+    /// The window was reduced, for whatever reason: the next new data tells the receiver, which answers marks until it hears of that (RFC 3168, 6.1.2).
+    pub(super) fn announce_reduction(&mut self) {
+        self.snd.ecn.cwr_due |= self.agreed.ecn;
+        self.snd.ecn.reduced_until = self.snd.nxt;
+    }
+
+    /// The network marked a segment (RFC 3168, 6.1.2): at most one reduction a window of data. What acknowledges just that window left before the receiver
+    /// heard of the reduction, too.
     #[inline(never)]
     pub(super) fn on_ecn_echo(&mut self) {
+        // RFC 4015, 3.3: it is no time to take a reduction back.
+        self.snd.undo = None;
         let recovery = &self.snd.recovery;
         let already = recovery.fast().is_some_and(Fast::reduced) || recovery.timeout().is_some();
-        if self.snd.una < self.snd.ecn.reduced_until || already {
+        if self.snd.una <= self.snd.ecn.reduced_until || already {
             return;
         }
-        self.snd.ecn.reduced_until = self.snd.nxt;
-        self.snd.ecn.cwr_due = true;
-        self.snd.undo = None;
+        self.announce_reduction();
         self.stats.ecn_reductions += 1;
         let Some(target) = self.apply(Response::Reduce) else { return };
         match self.snd.recovery.fast_mut() {

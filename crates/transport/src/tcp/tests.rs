@@ -527,3 +527,92 @@ fn ns_2_halves_a_window_below_two_segments() {
         assert_eq!((window.cwnd(), window.ssthresh()), (cwnd, 2000), "least_cwnd = {least_cwnd}");
     }
 }
+
+/// A client in the middle of a transfer with ECN, and the latest acknowledgement that it got, as of `una`.
+fn marked_pair() -> (Pair, Segment) {
+    let config = Config { ecn: true, auto_read: true, initial_ssthresh: Some(60_000), ..Config::modern() };
+    let mut pair = Pair::new("newreno", &config, &[]);
+    pair.tell(Command::Produce(u64::MAX));
+    pair.run(Instant::ZERO + Duration::from_millis(1220));
+    let (_, _, latest) = pair.trace.iter().rev().find(|(_, who, _)| *who == 1).expect("an acknowledgement");
+    let mut ack = latest.clone();
+    ack.options.sack = <_>::default();
+    ack.ack = crate::seq::Seq::from(pair.ends[0].path().una);
+    (pair, ack)
+}
+
+#[test]
+fn marks_on_the_window_that_was_reduced_for_reduce_it_no_more() {
+    let (mut pair, mut ack) = marked_pair();
+    ack.flags |= Flags::ECE;
+    pair.ends[0].handle(pair.now, Input::Segment(&ack, Integrity::Intact));
+    let reduced = pair.ends[0].window().cwnd();
+    // The receiver has the last segment of that window, and has not heard of the reduction.
+    ack.ack = crate::seq::Seq::from(pair.ends[0].path().nxt);
+    for _ in 0..3 {
+        pair.ends[0].handle(pair.now, Input::Segment(&ack, Integrity::Intact));
+    }
+    assert_eq!(pair.ends[0].stats().ecn_reductions, 1);
+    assert!(pair.ends[0].window().cwnd() >= reduced);
+    let next = pair.ends[0].poll_transmit(pair.now).expect("new data");
+    assert!(next.flags.contains(Flags::CWR));
+}
+
+#[test]
+fn a_timeout_is_a_reduction_of_which_the_receiver_hears() {
+    let (mut pair, _) = marked_pair();
+    pair.cut();
+    pair.run(Instant::ZERO + Duration::from_millis(2500));
+    pair.down = false;
+    let before = pair.trace.len();
+    pair.run(Instant::ZERO + Duration::from_millis(8000));
+    let told = pair.trace[before..].iter().filter(|(_, who, segment)| *who == 0 && segment.flags.contains(Flags::CWR)).count();
+    assert!(pair.ends[0].stats().timeouts > 0 && told == 1, "{} timeouts, told {told} times", pair.ends[0].stats().timeouts);
+}
+
+/// Segments that came late were taken for lost; before a D-SACK says so, a router has marked one.
+#[test]
+fn what_was_marked_meanwhile_is_not_taken_back() {
+    let undone = |marked: bool| {
+        let (mut pair, ack) = marked_pair();
+        let (una, mss) = (pair.ends[0].path().una, u64::from(pair.ends[0].path().mss));
+        let at = |position: u64| crate::seq::Seq::from(position);
+        for n in 2..8 {
+            let mut told = ack.clone();
+            told.options.sack.push(at(una + mss), at(una + mss * n));
+            if marked && n > 5 {
+                told.flags |= Flags::ECE;
+            }
+            let later = pair.now + Duration::from_millis(30 + n);
+            pair.ends[0].handle(later, Input::Segment(&told, Integrity::Intact));
+            while pair.ends[0].poll_transmit(later).is_some() {}
+        }
+        assert_eq!(pair.ends[0].stats().fast_retransmits, 1);
+        let mut told = ack.clone();
+        told.ack = at(una + 7 * mss);
+        told.options.sack.push(at(una), at(una + mss));
+        pair.ends[0].handle(pair.now + Duration::from_millis(45), Input::Segment(&told, Integrity::Intact));
+        pair.ends[0].stats().undos
+    };
+    assert_eq!((undone(false), undone(true)), (1, 0));
+}
+
+/// The way takes 1.2 s there and back: longer than the first timeout, which sends the SYN again.
+#[test]
+fn the_answer_to_a_syn_that_was_sent_again_tells_the_round_trip() {
+    for timestamps in [true, false] {
+        let config = Config { auto_read: true, timestamps, ..Config::modern() };
+        let mut pair = Pair::new("newreno", &config, &[]);
+        pair.delay(Duration::from_millis(600));
+        pair.tell(Command::Produce(1448 * 8));
+        pair.run(secs(20));
+        assert_eq!(pair.ends[0].stats().timeouts, 1, "timestamps: {timestamps}");
+    }
+}
+
+#[test]
+fn the_clock_of_timestamps_starts_again_at_one() {
+    let (pair, _) = marked_pair();
+    let end = |after: u64| Instant::ZERO + Duration::from_millis((1 << 32) - 1 + after);
+    assert_eq!([0, 1, 2].map(|after| pair.ends[0].timestamp(end(after))), [1, 1, 2]);
+}

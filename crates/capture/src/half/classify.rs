@@ -23,7 +23,8 @@ impl Half {
         if syn {
             return Kind::Retransmission(Trigger::Handshake);
         }
-        if segment.len <= 1 && end <= self.una && end + 1 >= self.una && self.una == self.nxt {
+        let is_probe = segment.len <= 1 && !segment.flags.contains(Flags::FIN);
+        if is_probe && end <= self.una && end + 1 >= self.una && self.una == self.nxt {
             return Kind::KeepAlive;
         }
         if segment.len == 1 && self.window == Some(0) {

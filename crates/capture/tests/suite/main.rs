@@ -9,6 +9,7 @@ mod formats;
 mod framing;
 mod join;
 mod limits;
+mod odd;
 mod order;
 mod records;
 mod series;

@@ -198,10 +198,7 @@ pub fn read(source: Source, visit: &mut dyn FnMut(&Record) -> ControlFlow<()>) -
     if let Some(cause) = failed() {
         reading.about.remark(format!("reading failed here: {cause}"));
     }
-    let missed: u64 = reading.interfaces.iter().map(|interface| interface.missed).sum();
-    if missed > 0 || reading.about.missed.is_some() {
-        reading.about.missed = Some(missed);
-    }
+    reading.end_section();
     Ok(reading.about)
 }
 
@@ -337,7 +334,7 @@ impl Reading {
             PcapBlockOwned::LegacyHeader(header) => self.begin(&header),
             PcapBlockOwned::Legacy(block) => return self.legacy(&block, visit),
             PcapBlockOwned::NG(Block::SectionHeader(header)) => {
-                self.interfaces.clear();
+                self.end_section();
                 self.big_endian = header.big_endian();
                 self.layout = Layout::Blocks(Order::of(self.big_endian));
             }
@@ -394,6 +391,12 @@ impl Reading {
             PcapBlockOwned::NG(_) => {}
         }
         ControlFlow::Continue(())
+    }
+
+    /// Its interfaces are not those of the next one; what their counters say adds up.
+    fn end_section(&mut self) {
+        let missed = self.interfaces.drain(..).map(|interface| interface.missed);
+        self.about.missed = self.about.missed.map(|before| missed.fold(before, u64::saturating_add));
     }
 
     fn begin(&mut self, header: &PcapHeader) {

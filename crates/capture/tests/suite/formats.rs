@@ -421,3 +421,22 @@ fn the_files_of_a_set_are_read_in_the_order_of_their_packets() {
     let pipe = vec![first, "-".into()];
     assert_eq!(records::in_time_order(pipe.clone()).unwrap(), pipe);
 }
+
+#[test]
+fn what_each_section_and_interface_missed_is_summed() {
+    let order = Order { big: false };
+    let statistics = |interface: u32, missed: u64| {
+        let body =
+            [&order.u32(interface)[..], &[0; 8], &option(order, 5, &missed.to_le_bytes()), &option(order, 0, &[])].concat();
+        block(order, 5, &body)
+    };
+    let described = || [section(order), interface(order, RAW, 9, 0), interface(order, RAW, 9, 0)].concat();
+    let missed = |counters: [u64; 3]| {
+        let [first, second, third] = counters;
+        let file = [described(), statistics(0, first), statistics(1, second), described(), statistics(0, third)].concat();
+        read_all(file).unwrap().1.missed
+    };
+    assert_eq!(missed([500, 20, 3]), Some(523));
+    assert_eq!(missed([1 << 63; 3]), Some(u64::MAX));
+    assert_eq!(missed([0; 3]), Some(0));
+}

@@ -191,7 +191,7 @@ impl Connection {
             *slot = if slot.is_some() { Some(Instant::ZERO) } else { Some(segment.at) };
         } else if side == Side::Client && segment.flags.contains(Flags::ACK) {
             self.halves.iter_mut().for_each(|half| half.limits.opened(segment.at));
-            if let Some(at) = self.syn_at[Side::Server.index()].take().filter(|at| *at > Instant::ZERO) {
+            if let Some(at) = self.syn_at[Side::Server.index()].take().filter(|at| *at > Instant::ZERO && segment.at > *at) {
                 self.halves[Side::Client.index()].trips.on_left(segment.at.since(at));
             }
         }

@@ -267,7 +267,7 @@ impl Half {
     /// New data leaves.
     fn anew(&mut self, at: Instant, start: u64) {
         self.pieces.remote = (self.trips.reaction() > PROMPT).then(|| self.trips.timeout());
-        if let Some(fresh) = self.sender.fresh.filter(|_| self.sender.una < start) {
+        if let Some(fresh) = self.sender.fresh.filter(|fresh| self.sender.una < start && *fresh <= at) {
             self.trips.on_reaction(since(at, fresh));
             self.departures.reaction.add(since(self.left[1], fresh));
         }
@@ -449,7 +449,7 @@ impl Half {
         };
         match trigger {
             Trigger::Fast => {
-                if self.sender.duplicates == DUPLICATES {
+                if self.sender.duplicates == DUPLICATES && self.sender.third_at <= segment.at {
                     self.trips.on_reaction(since(segment.at, self.sender.third_at));
                     self.departures.reaction.add(since(self.left[1], self.sender.third_at));
                 }
@@ -566,7 +566,8 @@ impl Half {
 
     /// Pieces are known to have arrived.
     fn deliver(&mut self, at: Instant, newly: Arrived) {
-        if let Some(sent) = newly.once {
+        // If the clock went back, that tells no time.
+        if let Some(sent) = newly.once.filter(|sent| *sent <= at) {
             self.trips.on_right(since(at, sent));
         }
         // Of what was sent again an earlier transmission may have arrived.

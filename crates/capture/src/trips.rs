@@ -121,7 +121,9 @@ impl Trips {
     pub fn on_echo(&mut self, echo: u32, at: Instant) {
         if let Some((_, since)) = self.awaited.filter(|(timestamp, _)| echo.wrapping_sub(*timestamp) < 1 << 31) {
             self.awaited = None;
-            self.on_left(at.since(since));
+            if at > since {
+                self.on_left(at.since(since));
+            }
         }
     }
 
@@ -176,5 +178,22 @@ impl Trips {
             (Some(smoothed), Some(right)) => (smoothed + (right.deviation + self.reaction_varies()) * 4).max(MARGIN),
             _ => INITIAL,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_echo_before_what_it_echoes_tells_nothing() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut trips = Trips::default();
+        trips.await_echo(1, at(5000));
+        trips.on_echo(1, at(20));
+        assert_eq!(trips.left(), None);
+        trips.await_echo(2, at(30));
+        trips.on_echo(2, at(50));
+        assert_eq!(trips.left(), Some(Duration::from_millis(20)));
     }
 }

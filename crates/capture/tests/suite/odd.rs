@@ -3,6 +3,7 @@
 use crate::records::{explain, pcap, Packet, RAW};
 use etherparse::PacketBuilder;
 use pcap_file::Endianness;
+use whyloss_capture::connections::Place;
 use whyloss_capture::half::Trigger;
 use whyloss_capture::report::Analysis;
 
@@ -73,4 +74,24 @@ fn a_fin_that_is_sent_again_is_no_keep_alive() {
     let counts = analysis.flows[0].counts;
     assert_eq!((counts.probes, counts.retransmissions), (0, 1));
     assert_eq!(analysis.retransmissions[0].what.trigger, Trigger::Timeout);
+}
+
+#[test]
+fn a_clock_that_is_set_back_moves_the_capture_nowhere() {
+    for at_server in [true, false] {
+        let [client, server] = ends(4000);
+        let places = [0, 50].map(|set_back| {
+            let mut packets = opening(4000, at_server);
+            for number in 0..200 {
+                let (step, seq) = (u64::from(number), 1 + number * 1000);
+                let us = 10_000_000 + step * 20_000 - if number >= 100 { set_back * 100_000 } else { 0 };
+                packets.push(client.segment(us, "A", (seq, 1), 1000));
+                // What the capture has of the round trip: next to nothing, or nearly all.
+                let answered = if at_server { 100 } else { 19_900 };
+                packets.push(server.segment(us + answered, "A", (1, seq + 1000), 0));
+            }
+            explained(&packets).flows[0].place
+        });
+        assert_eq!(places, [if at_server { Place::Receiver } else { Place::Sender }; 2]);
+    }
 }

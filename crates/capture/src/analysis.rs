@@ -17,7 +17,7 @@ use crate::{connections, losses, shards, stream, CaptureError};
 use ahash::RandomState;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use whyloss_transport::time::Duration;
+use whyloss_transport::time::{Duration, Instant};
 
 /// What is asked for, and what may be kept.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +151,7 @@ impl Part {
 
     /// No more segments will come: what was written down goes to the rest.
     fn finish(mut self, whole: &mut Analysis) {
+        self.connections.went_on_until(Instant::from_nanos(whole.facts.ended_ns));
         self.connections.finish(&mut self.analyst);
         let facts = &mut self.analyst.analysis.facts;
         facts.connections = self.connections.seen;

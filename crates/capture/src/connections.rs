@@ -386,6 +386,11 @@ impl Connections {
         self.slots[*self.open.get(ends)?].as_ref().filter(|connection| connection.id == id)
     }
 
+    /// The capture went on until then at least, be it without segments of these connections.
+    pub fn went_on_until(&mut self, at: Instant) {
+        self.now = self.now.max(at);
+    }
+
     /// The capture is over.
     pub fn finish(&mut self, observer: &mut dyn Observer) {
         while let Some((ends, id)) = self.order.pop_front() {

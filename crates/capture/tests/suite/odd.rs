@@ -95,3 +95,17 @@ fn a_clock_that_is_set_back_moves_the_capture_nowhere() {
         assert_eq!(places, [if at_server { Place::Receiver } else { Place::Sender }; 2]);
     }
 }
+
+#[test]
+fn what_goes_unanswered_does_not_depend_on_where_a_connection_is_followed() {
+    let mut packets = Vec::new();
+    for port in 4000..4016 {
+        packets.extend(opening(port, false));
+        packets.push(ends(port)[0].segment(30_000, "A", (1, 1), 1000));
+    }
+    packets.sort_by_key(|packet| packet.at);
+    packets.push(ends(5000)[0].segment(30_000_000, "S", (0, 0), 0));
+    let analysis = explained(&packets);
+    let unanswered: Vec<u64> = analysis.flows.iter().map(|flow| flow.counts.unanswered).collect();
+    assert_eq!(unanswered, [1; 16]);
+}

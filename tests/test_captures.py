@@ -31,7 +31,7 @@ from rich.console import Console
 
 from conftest import ROOT, WHYLOSS, Ended
 from whyloss import captures
-from whyloss.captures import live
+from whyloss.captures import live, words
 from whyloss.captures.page import packed
 
 if TYPE_CHECKING:
@@ -192,6 +192,11 @@ def test_many_connections_are_summed_up(whyloss: Call, tmp_path: Path) -> None:
     assert done.status == 0, done.err
     assert "2000 connections, none lost a packet" in first_line(done)
     assert len(done.out.splitlines()) < 30
+
+
+def test_all_of_it_is_a_hundred_per_cent() -> None:
+    shares = [words.share(part, whole) for part, whole in ((202, 202), (201, 202), (3, 400), (0, 0))]
+    assert shares == ["100 %", "100 %", "0.75 %", "0 %"]
 
 
 def test_what_is_no_capture_is_refused(whyloss: Call, tmp_path: Path) -> None:

@@ -355,7 +355,9 @@ impl Half {
         let first = self.origin().unwrap_or_default();
         // A sender that gives up says so by a reset, or says nothing.
         let patience = (self.trips.timeout() * 3).max(Duration::from_secs(1));
-        for piece in self.pieces.iter().filter(|piece| !piece.sacked && !reset && since(now, piece.last.at) > patience) {
+        // Where no acknowledgement was captured, answers may have come another way.
+        let awaited = self.window.is_some() && !reset;
+        for piece in self.pieces.iter().filter(|piece| awaited && !piece.sacked && since(now, piece.last.at) > patience) {
             self.counts.unanswered += 1;
             told(News::Unanswered(Unanswered {
                 start: piece.start,

@@ -187,7 +187,7 @@ def _fate(own: pl.DataFrame, flow: Mapping[str, Any]) -> str:
     arrived = len(own) - len(gone)
     if len(gone) >= arrived and len(gone):
         cause, most = _most(gone)
-        share = f" ({100 * len(gone) / max(flow['segments'], 1):.2g} % of what was sent)"
+        share = f" ({words.share(len(gone), flow['segments'])} of what was sent)"
         return f"{words.of(most, len(gone), 'lost packet')} {_agree(words.FATES[cause], most)}{share}"
     if arrived:
         early = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CAUSES", "FATES", "LIMITS", "TRIGGERS", "amount", "cause", "count", "of", "seconds", "span"]
+__all__ = ["CAUSES", "FATES", "LIMITS", "TRIGGERS", "amount", "cause", "count", "of", "seconds", "share", "span"]
 
 #: What became of packets of a cause, for "41 of 55 lost packets …".
 FATES: dict[str, str] = {
@@ -91,6 +91,11 @@ def span(part: float, whole: float) -> str:
         digits = 0 if whole >= 100 else 1
         return f"{part:,.{digits}f} of {whole:,.{digits}f} s"
     return f"{part * 1e3:.0f} of {whole * 1e3:.0f} ms"
+
+
+def share(part: float, whole: float) -> str:
+    """``7.1 %``, with two digits; the whole is ``100 %``."""
+    return f"{float(f'{100 * part / max(whole, 1):.2g}'):g} %"
 
 
 def amount(octets: float) -> str:

@@ -109,3 +109,14 @@ fn what_goes_unanswered_does_not_depend_on_where_a_connection_is_followed() {
     let unanswered: Vec<u64> = analysis.flows.iter().map(|flow| flow.counts.unanswered).collect();
     assert_eq!(unanswered, [1; 16]);
 }
+
+#[test]
+fn of_a_direction_whose_answers_were_not_captured_nothing_is_lost() {
+    let client = ends(4000)[0];
+    let mut packets = vec![client.segment(0, "S", (0, 0), 0)];
+    packets.extend((0..200).map(|number| client.segment(100_000 + u64::from(number) * 2000, "A", (1 + number * 1000, 1), 1000)));
+    packets.push(client.segment(30_000_000, "A", (200_001, 1), 0));
+    let analysis = explained(&packets);
+    assert_eq!(analysis.flows[0].counts.segments, 200);
+    assert_eq!(analysis.losses.len(), 0);
+}

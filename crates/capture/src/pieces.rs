@@ -154,8 +154,8 @@ impl Pieces {
         let from = self.open.partition_point(|piece| piece.end <= start);
         let to = self.index_from(end);
         let mut between = self.open.range(from..to);
-        let exact = between.try_fold(start, |at, piece| (at == piece.start).then_some(piece.end)) == Some(end);
-        if exact {
+        let reached = between.try_fold(start, |at, piece| (at >= piece.start).then_some(piece.end));
+        if reached.is_some_and(|reached| reached >= end) {
             self.open.range_mut(from..to).for_each(|piece| (piece.last, piece.again) = (last, true));
             return;
         }
@@ -181,8 +181,11 @@ impl Pieces {
         self.open.extend(tail);
     }
 
-    /// Parts the piece around a position there.
+    /// Parts the piece around a position there; of too many, whole ones are taken.
     fn split(&mut self, position: u64) {
+        if self.open.len() >= MAX_PIECES {
+            return;
+        }
         let index = self.open.partition_point(|piece| piece.end <= position);
         if let Some(piece) = self.open.get_mut(index).filter(|piece| piece.start < position) {
             let rest = Piece { start: position, ..*piece };
@@ -195,11 +198,8 @@ impl Pieces {
     pub fn acknowledge(&mut self, una: u64, ack: u64, unseen: &mut dyn FnMut(u64, u64)) -> Arrived {
         let mut arrived = Arrived::default();
         let mut at = una;
-        while let Some(&piece) = self.open.front().filter(|piece| piece.start < ack) {
-            if piece.end > ack {
-                self.split(ack);
-                continue;
-            }
+        while let Some(&first) = self.open.front().filter(|piece| piece.start < ack) {
+            let piece = Piece { end: first.end.min(ack), ..first };
             if piece.start > at {
                 unseen(at, piece.start);
             }
@@ -208,7 +208,10 @@ impl Pieces {
             if piece.sacked {
                 self.sacked -= piece.end - piece.start;
             }
-            self.open.pop_front();
+            match self.open.front_mut().filter(|first| first.end > ack) {
+                Some(rest) => rest.start = ack,
+                None => drop(self.open.pop_front()),
+            }
             self.remember(piece);
         }
         if at < ack {
@@ -256,5 +259,31 @@ impl Pieces {
         if any {
             self.noted = noted;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_again_in_parts_stays_bounded() {
+        let last = Sending { number: 0, at: Instant::ZERO, ip_id: None, timestamp: None, damaged: false };
+        let mut pieces = Pieces::default();
+        let most = MAX_PIECES as u64;
+        (0..most + 1000).for_each(|start| pieces.push(start * 10, start * 10 + 10, last));
+        let end = (most + 1000) * 10;
+        for start in (end - 9000..end).step_by(100) {
+            pieces.put(start, start + 1, Sending { number: start, ..last });
+        }
+        assert_eq!(pieces.open.len(), MAX_PIECES);
+        assert!(pieces.open.back().is_some_and(|piece| piece.again && piece.end == end));
+        assert!(pieces.iter().zip(pieces.iter().skip(1)).all(|(one, next)| one.end == next.start));
+        // In the middle of the first one, and of the last.
+        for ack in [5, end - 1] {
+            pieces.acknowledge(0, ack, &mut |_, _| {});
+            assert_eq!(pieces.iter().next().map(|piece| piece.start), Some(ack));
+        }
+        assert_eq!(pieces.open.len(), 1);
     }
 }

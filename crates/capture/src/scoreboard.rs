@@ -313,8 +313,11 @@ impl Scoreboard {
         }
     }
 
-    /// Parts the piece around a position there.
+    /// Parts the piece around a position there; of too many, whole ones are taken.
     fn split(&mut self, position: u64) {
+        if self.pieces.len() >= MAX_PIECES {
+            return;
+        }
         let index = self.pieces.partition_point(|piece| piece.end <= position);
         if let Some(piece) = self.pieces.get_mut(index).filter(|piece| piece.start < position) {
             let rest = Piece { start: position, ..*piece };
@@ -538,5 +541,44 @@ impl From<Trigger> for path::Trigger {
             Trigger::TailProbe => Self::TailProbe,
             Trigger::Timeout | Trigger::BackedOff | Trigger::AfterTimeout => Self::Timeout,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nobody;
+
+    impl Witness for Nobody {}
+
+    #[test]
+    fn what_is_sent_again_in_parts_stays_bounded() {
+        let end = "10.0.0.1:80".parse().expect("an address");
+        let segment = |seq: u32, len: u32| Segment {
+            number: u64::from(seq),
+            at: Instant::ZERO,
+            src: end,
+            dst: end,
+            seq,
+            ack: 0,
+            flags: Flags::ACK,
+            window: 0,
+            len,
+            options: crate::headers::Options::default(),
+            ip_id: None,
+            hop_limit: 64,
+            ecn: 0,
+            packet_len: len + 40,
+            checksum: crate::headers::Checksum::Right,
+            bad_frame: false,
+        };
+        let mut scoreboard = Scoreboard::default();
+        (0..MAX_PIECES as u32).for_each(|number| scoreboard.on_segment(&segment(number * 100, 100), Kind::New, &mut Nobody));
+        for seq in (1..9000).step_by(10) {
+            scoreboard.on_segment(&segment(seq, 1), Kind::Retransmission(Trigger::Fast), &mut Nobody);
+        }
+        assert_eq!(scoreboard.pieces.len(), MAX_PIECES);
+        assert_eq!(scoreboard.pieces[0].transmission, 10);
     }
 }

@@ -274,7 +274,7 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn since_timestamp(&self, now: Instant, echo: u32) -> Option<Duration> {
+    fn since_timestamp(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.timestamp(now).wrapping_sub(echo);
         // An echo from the future or of long ago is not ours.
         (ticks < 1 << 24).then(|| self.config.timestamp_tick * u64::from(ticks))

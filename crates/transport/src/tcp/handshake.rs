@@ -311,13 +311,8 @@ impl Endpoint {
         if let Some(sent) = self.timers.syn_sent_at.filter(|_| !retried) {
             let sample = rtt.measure(sent, now);
             rtt.sample(sample, 1);
-        } else if retried {
-            // What is echoed is the time of the SYN that was answered.
-            let echo = segment.options.timestamps.map(|timestamps| timestamps.echo);
-            match echo.and_then(|echo| self.since_timestamp(now, echo)) {
-                Some(sample) => self.snd.rtt.sample(sample.max(self.config.timestamp_tick), 1),
-                None => self.snd.rtt.after_syn_loss(), // RFC 6298, 5.7
-            }
+        } else if retried && segment.options.timestamps.is_none() {
+            rtt.after_syn_loss(); // RFC 6298, 5.7
         }
     }
 }

@@ -597,19 +597,6 @@ fn what_was_marked_meanwhile_is_not_taken_back() {
     assert_eq!((undone(false), undone(true)), (1, 0));
 }
 
-/// The way takes 1.2 s there and back: longer than the first timeout, which sends the SYN again.
-#[test]
-fn the_answer_to_a_syn_that_was_sent_again_tells_the_round_trip() {
-    for timestamps in [true, false] {
-        let config = Config { auto_read: true, timestamps, ..Config::modern() };
-        let mut pair = Pair::new("newreno", &config, &[]);
-        pair.delay(Duration::from_millis(600));
-        pair.tell(Command::Produce(1448 * 8));
-        pair.run(secs(20));
-        assert_eq!(pair.ends[0].stats().timeouts, 1, "timestamps: {timestamps}");
-    }
-}
-
 #[test]
 fn the_clock_of_timestamps_starts_again_at_one() {
     let (pair, _) = marked_pair();

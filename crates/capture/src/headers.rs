@@ -122,6 +122,29 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// An intact one of `len` octets of data, captured at the beginning.
+    #[cfg(test)]
+    pub(crate) fn plain([src, dst]: [SocketAddr; 2], seq: u32, len: u32) -> Self {
+        Self {
+            number: 0,
+            at: Instant::ZERO,
+            src,
+            dst,
+            seq,
+            ack: 0,
+            flags: Flags::ACK,
+            window: 60_000,
+            len,
+            options: Options::default(),
+            ip_id: None,
+            hop_limit: 64,
+            ecn: 0,
+            packet_len: len + 40,
+            checksum: Checksum::Right,
+            bad_frame: false,
+        }
+    }
+
     /// Octets of sequence space: data, SYN and FIN.
     pub fn seq_len(&self) -> u32 {
         self.len + u32::from(self.flags.contains(Flags::SYN)) + u32::from(self.flags.contains(Flags::FIN))

@@ -554,25 +554,8 @@ mod tests {
 
     #[test]
     fn what_is_sent_again_in_parts_stays_bounded() {
-        let end = "10.0.0.1:80".parse().expect("an address");
-        let segment = |seq: u32, len: u32| Segment {
-            number: u64::from(seq),
-            at: Instant::ZERO,
-            src: end,
-            dst: end,
-            seq,
-            ack: 0,
-            flags: Flags::ACK,
-            window: 0,
-            len,
-            options: crate::headers::Options::default(),
-            ip_id: None,
-            hop_limit: 64,
-            ecn: 0,
-            packet_len: len + 40,
-            checksum: crate::headers::Checksum::Right,
-            bad_frame: false,
-        };
+        let ends = ["10.0.0.1:4000", "10.0.0.2:80"].map(|end| end.parse().expect("an address"));
+        let segment = |seq, len| Segment::plain(ends, seq, len);
         let mut scoreboard = Scoreboard::default();
         (0..MAX_PIECES as u32).for_each(|number| scoreboard.on_segment(&segment(number * 100, 100), Kind::New, &mut Nobody));
         for seq in (1..9000).step_by(10) {

@@ -85,24 +85,8 @@ fn segment(at: u64, client: bool, (seq, ack): (u32, u32), len: u32, sack: Option
     if let Some((left, right)) = sack {
         octets = [vec![5, 10], left.to_be_bytes().to_vec(), right.to_be_bytes().to_vec()].concat();
     }
-    Segment {
-        number: 0,
-        at: Instant::from_nanos(at),
-        src: if client { a } else { b },
-        dst: if client { b } else { a },
-        seq,
-        ack,
-        flags: Flags::ACK,
-        window: 60_000,
-        len,
-        options: Options::read(&octets),
-        ip_id: None,
-        hop_limit: 64,
-        ecn: 0,
-        packet_len: len + 40,
-        checksum: crate::headers::Checksum::Right,
-        bad_frame: false,
-    }
+    let ends = if client { [a, b] } else { [b, a] };
+    Segment { at: Instant::from_nanos(at), ack, options: Options::read(&octets), ..Segment::plain(ends, seq, len) }
 }
 
 /// A segment every millisecond over a queue that fills with 150 of them and drains with 50; `lost` are lost, and sent again after the

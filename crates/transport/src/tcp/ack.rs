@@ -1,6 +1,7 @@
 //! Acknowledgements: what they deliver, teach and set in motion.
 
 use super::record::{Event, State};
+use super::rack::TailProbe;
 use super::recovery::{Recovery, Timeout};
 use super::scoreboard::{Delivered, Order};
 use super::{Endpoint, FastRecovery, ReportResponse};
@@ -41,7 +42,10 @@ impl Endpoint {
         let bare_options = segment.options.sack.is_empty() && segment.options.rare.is_none();
         if self.snd.flight() == 0 && bare_options && !segment.flags.contains(Flags::ECE) {
             // With nothing outstanding, as at an end that only receives, it tells of the window alone.
-            self.update_window(now, segment, ack, start);
+            let window_changed = self.update_window(now, segment, ack, start);
+            if self.snd.rack.tail_probe.is_some() && !window_changed {
+                self.close_needless_probe(segment);
+            }
         } else {
             self.take_news(now, segment, ack, start, silence);
         }
@@ -95,6 +99,9 @@ impl Endpoint {
             let reports = news.new_report || segment.options.rare.as_deref().is_some_and(compact);
             let silent = !news.duplicate && news.dsack.is_none() && !reports && !news.asks;
             if silent && news.delivered.octets == 0 {
+                if self.snd.rack.tail_probe.is_some() && !window_changed {
+                    self.close_needless_probe(segment);
+                }
                 if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
                     self.refresh_path(now);
                     self.on_ecn_echo();
@@ -119,7 +126,10 @@ impl Endpoint {
             self.on_snacks(now, segment, ack);
         }
         if segment.flags.contains(Flags::ECE) && self.agreed.ecn {
+            // What was marked was outstanding; where the application sends little, nothing is any more.
+            self.path.flight = news.flight_before;
             self.on_ecn_echo();
+            self.refresh_path(now);
         }
         // The acknowledgement that ends fast recovery does not grow the window that it leaves behind (RFC 6582, 3.2).
         let repairing = self.snd.recovery.fast().is_some();
@@ -274,7 +284,7 @@ impl Endpoint {
         }
     }
 
-    fn since_timestamp(&self, now: Instant, echo: u32) -> Option<Duration> {
+    pub(super) fn since_timestamp(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.timestamp(now).wrapping_sub(echo);
         // An echo from the future or of long ago is not ours.
         (ticks < 1 << 24).then(|| self.config.timestamp_tick * u64::from(ticks))
@@ -477,7 +487,7 @@ impl Endpoint {
             && self.snd.recovery.fast().is_some()
             && undo.is_told_by_clock()
             && match (self.snd.recovery.first_repetition(), segment.options.timestamps) {
-                (Some(sent), Some(echoed)) => (echoed.echo.wrapping_sub(sent) as i32) < 0,
+                (Some((sent, end)), Some(echoed)) => self.snd.una >= end && (echoed.echo.wrapping_sub(sent) as i32) < 0,
                 _ => false,
             };
         if by_dsack || by_clock {
@@ -485,14 +495,25 @@ impl Endpoint {
         }
     }
 
-    /// Whether a tail loss probe repaired a loss (RFC 8985, 7.4.2): then that loss deserves its response.
+    /// Whether a tail loss probe repaired a loss (RFC 8985, 7.4.2): then that loss deserves its response. What acknowledges the repetition
+    /// itself does not tell: the original may be late. A duplicate would, and comes before what was sent later is acknowledged.
     #[inline(never)]
     fn account_tail_probe(&mut self, news: &News) {
         let una = self.snd.una;
-        let Some(probe) = self.snd.rack.tail_probe.take_if(|probe| una >= probe.end) else { return };
-        if let (Some(lost), None, true) = (probe.lost, news.dsack, self.snd.recovery.is_open()) {
+        let over = |probe: &mut Box<TailProbe>| una > probe.end || una == probe.end && probe.lost.is_none();
+        let Some(probe) = self.snd.rack.tail_probe.take_if(over) else { return };
+        if let (Some(lost), true) = (probe.lost, self.snd.recovery.is_open()) {
+            self.path.flight = news.flight_before;
             self.respond_to_repaired_tail(&lost);
         }
+    }
+
+    /// A bare duplicate after everything probed was acknowledged: of a peer without D-SACK it tells that the tail had not been lost.
+    #[inline(never)]
+    fn close_needless_probe(&mut self, segment: &Segment) {
+        let una = self.snd.una;
+        let bare = segment.seq_len() == 0 && segment.options.sack.is_empty();
+        self.snd.rack.tail_probe.take_if(|probe| bare && una == probe.end);
     }
 
     fn grow(&mut self, now: Instant, segment: &Segment, news: &News, repairing: bool) {

@@ -44,7 +44,7 @@ impl Endpoint {
             beyond_recover: beyond,
             original_delivered: news.delivered.original_before_watch,
             new_data_possible: self.snd.unsent() > 0 && room >= u64::from(self.snd.mss).min(self.snd.unsent()),
-            retransmission_tsval: self.snd.recovery.first_repetition(),
+            retransmission_tsval: self.snd.recovery.first_repetition().map(|(value, _)| value),
             dsack: news.dsack.is_some_and(|(left, _)| left < head_end),
         });
         match assessment {

@@ -161,7 +161,7 @@ mod tests {
     use super::super::tests::{data, secs, Pair};
     use super::super::{Command, Config, Event, Input, State};
     use super::*;
-    use crate::segment::{Payload, SackBlocks};
+    use crate::segment::{Flags, Payload, SackBlocks};
     use crate::Integrity;
     use bytes::Bytes;
 
@@ -294,6 +294,41 @@ mod tests {
             pair.run(secs(900));
             assert!(std::iter::from_fn(|| pair.ends[0].poll_event()).any(|event| event == Event::Closed(Closing::TimedOut)));
         }
+    }
+
+    /// The server reads nothing until a segment beyond its closed window acknowledges what it has sent.
+    #[test]
+    fn a_segment_without_room_acknowledges_all_the_same() {
+        let config = Config { receive_buffer: 10_000, auto_read: false, ..Config::modern() };
+        let mut pair = Pair::new("newreno", &config, &[]);
+        pair.tell(Command::Send(Payload::Bytes(Bytes::from(data(30_000)))));
+        pair.run(secs(2));
+        pair.ends[1].handle(pair.now, Input::Command(Command::Produce(1000)));
+        let answer = pair.ends[1].poll_transmit(pair.now).expect("data");
+        assert_eq!((answer.window, answer.payload.len()), (0, 1000));
+        let (_, _, last) = pair.trace.iter().rev().find(|(_, who, _)| *who == 0).expect("data");
+        let mut probe = last.clone();
+        (probe.seq, probe.ack) = (answer.ack, answer.seq + 1000);
+        let delivered = pair.ends[1].stats().octets_delivered;
+        pair.ends[1].handle(pair.now, Input::Segment(&probe, Integrity::Intact));
+        assert_eq!(pair.ends[1].outstanding().segments, 0);
+        assert_eq!((pair.ends[1].stats().octets_delivered, pair.ends[1].octets_unread()), (delivered, 10_000), "the data is refused");
+        let refusal = pair.ends[1].poll_transmit(pair.now).expect("an acknowledgement");
+        assert_eq!((refusal.ack, refusal.window), (answer.ack, 0));
+    }
+
+    #[test]
+    fn a_probe_of_a_closed_window_is_not_marked_and_does_not_tell_of_a_reduction() {
+        let config = Config { receive_buffer: 10_000, auto_read: false, ecn: true, ..Config::modern() };
+        let mut pair = Pair::new("newreno", &config, &[]);
+        pair.tell(Command::Send(Payload::Bytes(Bytes::from(data(30_000)))));
+        pair.run(Instant::ZERO + Duration::from_millis(1500));
+        pair.ends[0].snd.ecn.cwr_due = true;
+        let before = pair.trace.len();
+        pair.run(secs(20));
+        let probes: Vec<_> = pair.trace[before..].iter().filter(|(_, who, s)| *who == 0 && !s.payload.is_empty()).collect();
+        assert!(!probes.is_empty() && pair.ends[0].snd.ecn.cwr_due);
+        assert!(probes.iter().all(|(_, _, s)| s.ecn == crate::segment::Ecn::NotCapable && !s.flags.contains(Flags::CWR)));
     }
 
     #[test]

@@ -306,13 +306,19 @@ impl Endpoint {
     }
 
     fn sample_handshake(&mut self, now: Instant, segment: &Segment, retried: bool) {
+        // Which of the SYNs was answered the timestamp tells.
+        let echo = segment.options.timestamps.filter(|_| self.agreed.timestamps).map(|timestamps| timestamps.echo);
+        let echoed = echo.filter(|echo| *echo != 0).and_then(|echo| self.since_timestamp(now, echo));
         let rtt = &mut self.snd.rtt;
         rtt.reset_backoff();
         if let Some(sent) = self.timers.syn_sent_at.filter(|_| !retried) {
             let sample = rtt.measure(sent, now);
             rtt.sample(sample, 1);
-        } else if retried && segment.options.timestamps.is_none() {
-            rtt.after_syn_loss(); // RFC 6298, 5.7
+        } else if retried {
+            match echoed {
+                Some(sample) => rtt.sample(sample.max(self.config.timestamp_tick), 1),
+                None => rtt.after_syn_loss(), // RFC 6298, 5.7
+            }
         }
     }
 }

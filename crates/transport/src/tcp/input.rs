@@ -84,7 +84,8 @@ impl Endpoint {
             }
         }
         let len = segment.payload.len() as u64;
-        if self.is_old_by_timestamp(now, segment) || !self.is_acceptable(start, len, segment.flags) {
+        let refused = self.lacks_room_for(start, segment);
+        if self.is_old_by_timestamp(now, segment) || !refused && !self.is_acceptable(start, len, segment.flags) {
             return self.on_unacceptable(now, start, segment);
         }
         if segment.flags.0 & (Flags::RST | Flags::SYN | Flags::ACK).0 != Flags::ACK.0 {
@@ -120,7 +121,9 @@ impl Endpoint {
         if self.state == State::Closed {
             return;
         }
-        if len > 0 || segment.flags.contains(Flags::FIN) {
+        if refused {
+            self.rcv.ack_now = true;
+        } else if len > 0 || segment.flags.contains(Flags::FIN) {
             self.process_data(now, segment, start);
         } else if segment.flags.contains(Flags::CWR) {
             self.rcv.echo_ce = false;
@@ -179,6 +182,16 @@ impl Endpoint {
             return start >= next && start < end || start == next || on_edge;
         }
         start < end && last > next && (end > next)
+    }
+
+    /// Whether a segment brings what is expected while our window is closed. What it acknowledges counts (RFC 9293, 3.10.7.4): else a peer
+    /// that probes the window would say nothing by it.
+    fn lacks_room_for(&self, start: u64, segment: &Segment) -> bool {
+        let next = self.rcv.next;
+        start == next
+            && next == self.rcv.announced
+            && segment.seq_len() > 0
+            && segment.flags.0 & (Flags::RST | Flags::SYN | Flags::ACK).0 == Flags::ACK.0
     }
 
     /// Only a reset at exactly the next expected position counts (RFC 5961, 3).

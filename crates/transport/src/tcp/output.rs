@@ -225,7 +225,7 @@ impl Endpoint {
         self.stats.retransmitted_octets += u64::from(sent.data_len());
         let segment = self.data_segment(now, sent.start, sent.data_len(), sent.is_fin(), u32::from(sent.transmissions));
         let value = segment.options.timestamps.map(|timestamps| timestamps.value);
-        let trigger = self.snd.recovery.note_repetition(u64::from(sent.len), value);
+        let trigger = self.snd.recovery.note_repetition(u64::from(sent.len), value.map(|value| (value, sent.end())));
         self.note_retransmission(trigger);
         if !self.timers.retransmission_armed() && !self.timers.persist_armed() {
             self.guard_outstanding(now);
@@ -389,8 +389,8 @@ impl Endpoint {
             }
         }
         let mut ecn = Ecn::NotCapable;
-        if self.agreed.ecn && transmission == 0 && len > 0 {
-            ecn = Ecn::Capable0; // RFC 3168, 6.1.5: not on retransmissions
+        if self.agreed.ecn && transmission == 0 && len > 0 && self.snd.peer.octets() > 0 {
+            ecn = Ecn::Capable0; // RFC 3168, 6.1.5 and 6.1.6: neither on retransmissions nor on probes of a closed window
             if std::mem::take(&mut self.snd.ecn.cwr_due) {
                 flags |= Flags::CWR;
             }

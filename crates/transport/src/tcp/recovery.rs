@@ -59,8 +59,8 @@ pub(super) struct Fast {
     repeat_until: u64,
     /// The one rescue retransmission was made (RFC 6675's `RescueRxt`).
     rescued: bool,
-    /// `TSval` of its first retransmission.
-    first_repetition: Option<u32>,
+    /// `TSval` of its first retransmission, and where that ended.
+    first_repetition: Option<(u32, u64)>,
     /// What its next retransmission is due to.
     trigger: RetransmissionTrigger,
 }
@@ -93,8 +93,8 @@ pub(super) struct Timeout {
     stage: Stage,
     /// End of the segment that was retransmitted first.
     head_end: u64,
-    /// `TSval` of the first retransmission, also if the timer has expired again since.
-    first_repetition: Option<u32>,
+    /// `TSval` of the first retransmission, and where that ended, also if the timer has expired again since.
+    first_repetition: Option<(u32, u64)>,
     /// What its next retransmission is due to.
     trigger: RetransmissionTrigger,
     /// What those behind that one are due to.
@@ -233,17 +233,17 @@ impl Recovery {
         }
     }
 
-    /// Something has been sent again, with this `TSval`. Returns what that was due to.
-    pub fn note_repetition(&mut self, octets: u64, value: Option<u32>) -> RetransmissionTrigger {
+    /// Something has been sent again, with this `TSval` and up to this position. Returns what that was due to.
+    pub fn note_repetition(&mut self, octets: u64, stamp: Option<(u32, u64)>) -> RetransmissionTrigger {
         match &mut self.state {
             State::Open { .. } => RetransmissionTrigger::Other,
             State::Fast(fast) => {
-                fast.first_repetition = fast.first_repetition.or(value);
+                fast.first_repetition = fast.first_repetition.or(stamp);
                 fast.on_sent(octets);
                 std::mem::replace(&mut fast.trigger, RetransmissionTrigger::Recovery)
             }
             State::Timeout(timeout) => {
-                timeout.first_repetition = timeout.first_repetition.or(value);
+                timeout.first_repetition = timeout.first_repetition.or(stamp);
                 std::mem::replace(&mut timeout.trigger, timeout.further)
             }
         }
@@ -337,8 +337,8 @@ impl Recovery {
         }
     }
 
-    /// `TSval` of the first retransmission of the episode.
-    pub const fn first_repetition(&self) -> Option<u32> {
+    /// `TSval` of the first retransmission of the episode, and the position up to which it went.
+    pub const fn first_repetition(&self) -> Option<(u32, u64)> {
         match &self.state {
             State::Open { .. } => None,
             State::Fast(fast) => fast.first_repetition,
@@ -479,9 +479,9 @@ mod tests {
         recovery.note_sent(1000);
         assert_eq!((recovery.dup_acks(), recovery.limited()), (1, 1000), "only what left on a duplicate");
         recovery.begin_fast(start(9000));
-        recovery.note_repetition(1000, Some(7));
-        recovery.note_repetition(1000, Some(8));
-        assert_eq!((recovery.inflation(), recovery.limited(), recovery.first_repetition()), (3000, 0, Some(7)));
+        recovery.note_repetition(1000, Some((7, 1000)));
+        recovery.note_repetition(1000, Some((8, 2000)));
+        assert_eq!((recovery.inflation(), recovery.limited(), recovery.first_repetition()), (3000, 0, Some((7, 1000))));
         assert!(!recovery.heeds_duplicates_at(9000));
         recovery.expire(12_000, 2000, 1, false);
         assert_eq!((recovery.inflation(), recovery.first_repetition(), recovery.awaiting()), (0, None, Some(0)));
@@ -494,10 +494,10 @@ mod tests {
         let mut recovery = Recovery::new(0);
         assert_eq!(recovery.episode_of(Trigger::Timeout), 0);
         recovery.expire(9000, 2000, 1, false);
-        recovery.note_repetition(1000, Some(7));
+        recovery.note_repetition(1000, Some((7, 1000)));
         recovery.expire(9000, 2000, 2, true);
-        recovery.note_repetition(1000, Some(8));
-        assert_eq!((recovery.episode_of(Trigger::Timeout), recovery.first_repetition()), (0, Some(7)));
+        recovery.note_repetition(1000, Some((8, 2000)));
+        assert_eq!((recovery.episode_of(Trigger::Timeout), recovery.first_repetition()), (0, Some((7, 1000))));
         recovery.end();
         assert_eq!(recovery.episode_of(Trigger::Timeout), 1);
     }

@@ -281,7 +281,54 @@ fn a_lost_tail_is_probed_instead_of_timing_out() {
     pair.run(secs(20));
     let stats = pair.ends[0].stats();
     assert_eq!(pair.ends[1].stats().octets_delivered, 14_480);
-    assert_eq!((stats.tail_probes, stats.timeouts, stats.reductions), (1, 0, 1));
+    assert_eq!((stats.tail_probes, stats.timeouts, stats.reductions), (1, 0, 0), "the tail may have been late");
+    // No duplicate has come before this is acknowledged, so the tail was lost.
+    let before = pair.ends[0].window().cwnd();
+    pair.tell(Command::Produce(4 * 1448));
+    pair.run(secs(40));
+    let stats = pair.ends[0].stats();
+    assert_eq!((stats.tail_probes, stats.losses, stats.reductions), (1, 1, 1));
+    // Half of what was outstanding, as for any other loss, not of the nothing that is left.
+    assert!((2 * 1448..before).contains(&pair.ends[0].window().ssthresh()));
+}
+
+#[test]
+fn a_late_tail_that_was_probed_is_no_loss() {
+    for dsack in [true, false] {
+        let config = Config { auto_read: true, ..Config::modern() };
+        let mut pair = Pair::new("sack", &config, &[]);
+        let mut of_peer = Config { dsack, ..config };
+        let parts = Selection::scheme("sack").build(&mut of_peer).unwrap();
+        pair.ends[1] = Endpoint::new(of_peer, parts, pair.ends[1].ports());
+        pair.ends[1].handle(Instant::ZERO, Input::Command(Command::Listen));
+        pair.tell(Command::Produce(100_000));
+        pair.run(secs(5));
+        let before = pair.ends[0].window().cwnd();
+        pair.delay(Duration::from_millis(125));
+        for _ in 0..2 {
+            pair.tell(Command::Produce(2 * 1448));
+            pair.run(pair.now + Duration::from_secs(5));
+        }
+        let stats = pair.ends[0].stats();
+        assert_eq!((pair.ends[1].stats().duplicates_received, stats.timeouts), (1, 0), "D-SACK {dsack}");
+        assert_eq!((stats.tail_probes, stats.losses, stats.reductions), (1, 0, 0), "D-SACK {dsack}");
+        assert!(pair.ends[0].window().cwnd() >= before, "D-SACK {dsack}");
+    }
+}
+
+/// The answer to the SYN takes longer than the first timeout. With timestamps it is known which SYN was answered.
+#[test]
+fn a_path_slower_than_the_first_timeout_is_not_repeated_over() {
+    for (timestamps, round_trip) in [(true, 1200), (true, 2900), (false, 1200), (false, 2900)] {
+        let mut pair = Pair::new("newreno", &Config { auto_read: true, timestamps, ..Config::modern() }, &[]);
+        pair.delay(Duration::from_millis(round_trip / 2));
+        pair.tell(Command::Produce(1448 * 8));
+        pair.run(secs(40));
+        let stats = pair.ends[0].stats();
+        assert_eq!(pair.ends[1].stats().octets_delivered, 1448 * 8);
+        assert_eq!((stats.timeouts, stats.retransmissions), (1, 0), "{timestamps}, {round_trip} ms");
+        assert!(pair.ends[0].path().rto > Duration::from_millis(round_trip));
+    }
 }
 
 #[test]
@@ -556,6 +603,26 @@ fn marks_on_the_window_that_was_reduced_for_reduce_it_no_more() {
     assert!(pair.ends[0].window().cwnd() >= reduced);
     let next = pair.ends[0].poll_transmit(pair.now).expect("new data");
     assert!(next.flags.contains(Flags::CWR));
+}
+
+/// An application that sends ten segments and waits: a mark halves those, not the nothing that is outstanding afterwards.
+#[test]
+fn a_mark_on_all_that_was_outstanding_halves_it() {
+    let config = Config { ecn: true, auto_read: true, ..Config::modern() };
+    let mut pair = Pair::new("newreno", &config, &[]);
+    pair.run(secs(1));
+    pair.tell(Command::Produce(10 * 1448));
+    while pair.ends[0].path().flight < 10 * 1448 {
+        pair.run(pair.now + Duration::from_millis(1));
+        pair.ends[0].refresh_path(pair.now);
+    }
+    let (_, _, last) = pair.trace.iter().rev().find(|(_, who, _)| *who == 1).expect("a SYN-ACK");
+    let mut ack = Segment { flags: Flags::ACK | Flags::ECE, ..last.clone() };
+    ack.options.mss = None;
+    ack.seq = ack.seq + 1;
+    ack.ack = crate::seq::Seq::from(pair.ends[0].path().nxt);
+    pair.ends[0].handle(pair.now, Input::Segment(&ack, Integrity::Intact));
+    assert_eq!((pair.ends[0].stats().ecn_reductions, pair.ends[0].window().ssthresh()), (1, 5 * 1448));
 }
 
 #[test]

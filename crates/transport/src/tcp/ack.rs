@@ -533,7 +533,9 @@ impl Endpoint {
         if self.config.slow_start_limit.is_none() {
             ack.acked = news.acked.min(self.newly_arrived(news)); // Linux grows by what it learns to have been delivered
         }
-        ack.window_limited = !self.config.window_validation || self.snd.used.is_ample(self.window.cwnd());
+        // RFC 3168, 6.1.2: the usual growth is for acknowledgements without ECE.
+        let marked = ack.ece && self.agreed.ecn && self.snd.rates.is_none();
+        ack.window_limited = !marked && (!self.config.window_validation || self.snd.used.is_ample(self.window.cwnd()));
         self.parts.congestion.on_ack(&mut self.window, &ack);
         if ack.in_recovery {
             if let Some(octets) = self.parts.congestion.recovery_window() {

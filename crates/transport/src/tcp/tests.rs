@@ -622,7 +622,7 @@ fn a_mark_on_all_that_was_outstanding_halves_it() {
     ack.seq = ack.seq + 1;
     ack.ack = crate::seq::Seq::from(pair.ends[0].path().nxt);
     pair.ends[0].handle(pair.now, Input::Segment(&ack, Integrity::Intact));
-    assert_eq!((pair.ends[0].stats().ecn_reductions, pair.ends[0].window().ssthresh()), (1, 5 * 1448));
+    assert_eq!((pair.ends[0].stats().ecn_reductions, pair.ends[0].window().cwnd()), (1, 5 * 1448));
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub const MAX_BEFORE_DAMAGED: u64 = 32;
 const PROMPT: Duration = Duration::from_millis(2);
 /// What is recorded on one processor may stand before what happened so much earlier on another.
 const SWAPPED: Duration = Duration::from_millis(1);
+/// A segment that IP has cut has fewer octets than this.
+const LONGEST: u64 = 1 << 16;
 
 /// A recovery.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +94,10 @@ pub struct Half {
     expired: Option<u64>,
     /// The same of its latest tail loss probe.
     probed: Option<u64>,
+    /// Where the latest octet beyond a closed window stands. The receiver may take it after all.
+    beyond_window: Option<u64>,
+    /// Where what is known of the newest segment ends, if its other fragments are not read, and where the segment ends at most.
+    fragment: Option<(u64, u64)>,
     /// The sender can do SACK, and so can its peer, as their SYNs say.
     sack: [Option<bool>; 2],
     /// A timer expired where a sender with tail loss probes had sent one.
@@ -135,7 +141,6 @@ impl Half {
             return Kind::New;
         }
         let start = self.position(segment.seq);
-        let end = start + len;
         self.mss = self.mss.max(segment.len);
         if segment.len > 0 {
             self.counts.segments += 1;
@@ -145,10 +150,12 @@ impl Half {
             // What its headers say may be the damage. Only what repeats a place that fits is believed.
             self.counts.damaged += 1;
             let most = self.nxt + MAX_BEFORE_DAMAGED * u64::from(self.mss);
-            if start > most || end + (1 << 24) < self.una {
+            if start > most || start + len + (1 << 24) < self.una {
                 return Kind::New;
             }
         }
+        self.other_fragments_until(start);
+        let end = if segment.partial { self.whole(start, start + len) } else { start + len };
         let mut standing = self.standing();
         self.learn(segment);
         standing.heard = self.sender.heard;
@@ -163,6 +170,9 @@ impl Half {
             }
             Kind::KeepAlive | Kind::WindowProbe => {
                 self.counts.probes += 1;
+                if kind == Kind::WindowProbe && start == self.nxt {
+                    self.beyond_window = Some(start);
+                }
                 return kind;
             }
             Kind::New => {
@@ -178,7 +188,36 @@ impl Half {
             }
         }
         self.put(segment, start, end);
+        if segment.partial && end == self.nxt {
+            self.fragment = Some((end, self.longest(start)));
+        }
         kind
+    }
+
+    /// Where a segment that IP has cut ends at most.
+    fn longest(&self, start: u64) -> u64 {
+        start + self.announced.into_iter().flatten().min().map_or(LONGEST, u64::from)
+    }
+
+    /// Where a segment ends of which the first fragment was captured, as far as what else was seen tells.
+    fn whole(&self, start: u64, end: u64) -> u64 {
+        let most = self.longest(start).max(end);
+        match self.pieces.seen(start, end) {
+            Some(piece) if piece.start <= start => piece.end.clamp(end, most),
+            None if end < self.nxt && self.pieces.seen(end, end + 1).is_none() => {
+                self.pieces.from(end).map_or(end, |next| next.start.min(most))
+            }
+            _ => end,
+        }
+    }
+
+    /// The stream goes on at `position`: what lies before it was in the other fragments of the newest segment.
+    fn other_fragments_until(&mut self, position: u64) {
+        let Some((end, most)) = self.fragment.filter(|(end, _)| position > *end) else { return };
+        self.fragment = None;
+        if end == self.nxt && self.pieces.lengthen(end, position.min(most).max(end)) {
+            self.nxt = position.min(most).max(end);
+        }
     }
 
     /// The time until this segment is given to what it waited for.
@@ -309,6 +348,10 @@ impl Half {
         self.counts.closed_windows += u64::from(was_open && window == 0);
         let same_window = self.window == Some(window);
         let ack = self.position(segment.ack);
+        if self.fragment.is_some() {
+            let reached = segment.options.sack().iter().map(|&(_, right)| self.position(right)).fold(ack, u64::max);
+            self.other_fragments_until(reached);
+        }
         let opens = self.window.is_some_and(|before| before < u64::from(self.mss) && window > before);
         if ack > self.una || opens {
             let standing = self.standing();
@@ -580,7 +623,12 @@ impl Half {
     /// New data is acknowledged.
     fn acknowledge(&mut self, segment: &Segment, ack: u64, told: &mut dyn FnMut(News)) {
         let (first, counts) = (self.origin().unwrap_or_default(), &mut self.counts);
+        let taken = self.beyond_window.take_if(|octet| *octet < ack);
         let newly = self.pieces.acknowledge(self.una, ack, &mut |from, to| {
+            let from = from + u64::from(taken == Some(from));
+            if from == to {
+                return;
+            }
             // What is acknowledged and was never seen, the capture has missed.
             counts.holes += 1;
             counts.unseen_octets += to - from;

@@ -103,8 +103,10 @@ pub struct Segment {
     pub flags: Flags,
     /// Window, unscaled.
     pub window: u16,
-    /// Octets of data that it had when it was sent, whatever of it was captured.
+    /// Octets of data that it had when it was sent, whatever of it was captured; of a fragment those in the fragment.
     pub len: u32,
+    /// It is the first fragment of a segment: the others hold more of its data.
+    pub partial: bool,
     /// Its options.
     pub options: Options,
     /// Identification of an IPv4 packet.
@@ -135,6 +137,7 @@ impl Segment {
             flags: Flags::ACK,
             window: 60_000,
             len,
+            partial: false,
             options: Options::default(),
             ip_id: None,
             hop_limit: 64,
@@ -145,9 +148,10 @@ impl Segment {
         }
     }
 
-    /// Octets of sequence space: data, SYN and FIN.
+    /// Octets of sequence space: data, SYN and FIN. The FIN of a segment in fragments stands behind the last one.
     pub fn seq_len(&self) -> u32 {
-        self.len + u32::from(self.flags.contains(Flags::SYN)) + u32::from(self.flags.contains(Flags::FIN))
+        let fin = self.flags.contains(Flags::FIN) && !self.partial;
+        self.len + u32::from(self.flags.contains(Flags::SYN)) + u32::from(fin)
     }
 
     /// Whether it did not arrive at the capture as it was sent.
@@ -190,6 +194,7 @@ impl Segment {
             flags: Flags(header[13]),
             window: u16_at(14),
             len: len as u32,
+            partial: ip.fragmented,
             options: Options::read(&tcp[20..header_len.min(tcp.len())]),
             ip_id: ip.id,
             hop_limit: ip.hop_limit,
@@ -228,6 +233,7 @@ pub(crate) mod tests {
             flags: Flags(0),
             window: 0,
             len: 0,
+            partial: false,
             options: Options::default(),
             ip_id: None,
             hop_limit: 64,

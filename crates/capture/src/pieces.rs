@@ -145,6 +145,14 @@ impl Pieces {
         }
     }
 
+    /// The newest piece goes on to `end`, if it is there and reaches to `until`.
+    pub fn lengthen(&mut self, until: u64, end: u64) -> bool {
+        let Some(newest) = self.open.back_mut().filter(|newest| newest.end == until) else { return false };
+        self.sacked += if newest.sacked { end - until } else { 0 };
+        newest.end = end;
+        true
+    }
+
     /// Notes that a stretch in the middle was seen.
     pub fn put(&mut self, start: u64, end: u64, last: Sending) {
         self.noted = Default::default();

@@ -522,6 +522,7 @@ pub fn convert(
         flags: segment.flags,
         window: segment.window,
         len: segment.payload.len() as u32,
+        partial: false,
         options: Options::read(&octets),
         ip_id,
         hop_limit: 64,

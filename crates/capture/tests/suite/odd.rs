@@ -25,12 +25,14 @@ impl End {
         let (me, other) = (usize::from(!is_client), usize::from(is_client));
         let (client, server) = ([10, 0, 0, 1], [10, 0, 0, 2]);
         let ((from, to), ports) = if is_client { ((client, server), (port, 80)) } else { ((server, client), (80, port)) };
-        let mut builder = PacketBuilder::ipv4(from, to, 64).tcp(ports.0, ports.1, FIRST[me] + seq, 60_000);
+        // 'Z' closes the window.
+        let window = if flags.contains('Z') { 0 } else { 60_000 };
+        let mut builder = PacketBuilder::ipv4(from, to, 64).tcp(ports.0, ports.1, FIRST[me].wrapping_add(seq), window);
         if flags.contains('S') {
             builder = builder.syn();
         }
         if flags.contains('A') {
-            builder = builder.ack(FIRST[other] + ack);
+            builder = builder.ack(FIRST[other].wrapping_add(ack));
         }
         if flags.contains('F') {
             builder = builder.fin();
@@ -119,4 +121,99 @@ fn of_a_direction_whose_answers_were_not_captured_nothing_is_lost() {
     let analysis = explained(&packets);
     assert_eq!(analysis.flows[0].counts.segments, 200);
     assert_eq!(analysis.losses.len(), 0);
+}
+
+/// Ten segments of 1000 octets from `us` on and their acknowledgements, whose numbers begin with these.
+fn exchange([client, server]: [End; 2], us: u64, seq: u32, ack: u32) -> Vec<Packet> {
+    let one = |number: u32| {
+        let (us, seq) = (us + u64::from(number) * 20_000, seq + number * 1000);
+        [client.segment(us, "A", (seq, ack), 1000), server.segment(us + 100, "A", (ack, seq + 1000), 0)]
+    };
+    (0..10).flat_map(one).collect()
+}
+
+/// Connections, stretches that the capture missed and losses, where other packets follow an exchange whose numbers end with 10001 and 1.
+fn after_an_exchange(others: &[Packet]) -> (u64, u64, usize) {
+    let mut packets = opening(4000, true);
+    packets.extend(exchange(ends(4000), 30_000, 1, 1));
+    packets.extend_from_slice(others);
+    let analysis = explained(&packets);
+    let holes = analysis.flows.iter().map(|flow| flow.counts.holes).sum();
+    (analysis.facts.connections, holes, analysis.losses.len())
+}
+
+#[test]
+fn an_octet_beyond_a_closed_window_that_the_receiver_takes_was_not_missed() {
+    let [client, server] = ends(4000);
+    let mut others = vec![server.segment(240_000, "AZ", (1, 10_001), 0)];
+    // The first probe is not taken, the next two are.
+    others.push(client.segment(1_000_000, "A", (10_001, 1), 1));
+    others.push(server.segment(1_000_100, "AZ", (1, 10_001), 0));
+    for number in 0..2 {
+        let (us, seq) = (2_000_000 + u64::from(number) * 1_000_000, 10_001 + number);
+        others.push(client.segment(us, "A", (seq, 1), 1));
+        others.push(server.segment(us + 100, "AZ", (1, seq + 1), 0));
+    }
+    others.push(server.segment(4_000_000, "A", (1, 10_003), 0));
+    others.extend(exchange(ends(4000), 4_020_000, 10_003, 1));
+    assert_eq!(after_an_exchange(&others), (1, 0, 0));
+    // An octet that nobody saw is missed as before.
+    others.retain(|packet| packet.octets.len() != 41);
+    assert_eq!(after_an_exchange(&others).1, 2);
+}
+
+/// The fragments of a packet, the first with so many octets behind the IP header.
+fn fragments(packet: &Packet, first: usize) -> [Packet; 2] {
+    let part = |offset: usize, body: &[u8], more: u16| {
+        let mut octets = [&packet.octets[..20], body].concat();
+        let len = octets.len() as u16;
+        octets[2..4].copy_from_slice(&len.to_be_bytes());
+        octets[6..8].copy_from_slice(&((more << 13) | (offset as u16 / 8)).to_be_bytes());
+        Packet { original_len: octets.len() as u32, octets, ..packet.clone() }
+    };
+    let body = &packet.octets[20..];
+    [part(0, &body[..first], 1), part(first, &body[first..], 0)]
+}
+
+#[test]
+fn fragments_of_segments_were_not_missed() {
+    let [client, server] = ends(4000);
+    // Of a filter for ports only the first fragments come to the capture.
+    for kept in [1, 2] {
+        let mut others = Vec::new();
+        for packet in exchange(ends(4000), 300_000, 10_001, 1) {
+            if packet.octets.len() > 1000 {
+                others.extend_from_slice(&fragments(&packet, 520)[..kept]);
+            } else {
+                others.push(packet);
+            }
+        }
+        // Several before an acknowledgement, one of them sent again, and the end.
+        for (us, seq) in [(1_000_000, 20_001), (1_001_000, 21_001), (1_002_000, 22_001), (1_300_000, 20_001)] {
+            others.extend_from_slice(&fragments(&client.segment(us, "A", (seq, 1), 1000), 520)[..kept]);
+        }
+        others.push(server.segment(1_400_000, "A", (1, 23_001), 0));
+        others.extend_from_slice(&fragments(&client.segment(1_500_000, "FA", (23_001, 1), 1000), 520)[..kept]);
+        others.push(server.segment(1_500_100, "FA", (1, 24_002), 0));
+        others.push(client.segment(1_500_200, "A", (24_002, 2), 0));
+        let (connections, holes, _) = after_an_exchange(&others);
+        assert_eq!((connections, holes), (1, 0), "{kept} of two fragments");
+    }
+}
+
+#[test]
+fn what_lies_behind_the_segment_of_a_fragment_is_missed_as_before() {
+    let [client, server] = ends(4000);
+    let mut packets = opening(4000, true);
+    for packet in &mut packets[..2] {
+        // The largest segment that both take: 1000 octets.
+        packet.octets.extend([2, 4, 3, 232]);
+        (packet.octets[3], packet.octets[32]) = (44, 0x60);
+        packet.original_len += 4;
+    }
+    packets.extend(fragments(&client.segment(30_000, "A", (1, 1), 1000), 520));
+    packets.push(client.segment(60_000, "A", (3001, 1), 1000));
+    packets.push(server.segment(60_100, "A", (1, 4001), 0));
+    let counts = explained(&packets).flows[0].counts;
+    assert_eq!((counts.holes, counts.unseen_octets), (1, 2000));
 }

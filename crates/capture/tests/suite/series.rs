@@ -34,6 +34,7 @@ impl Talk {
             flags: Flags::ACK,
             window: 60_000,
             len: 0,
+            partial: false,
             options: Options::default(),
             ip_id: Some(0),
             hop_limit: 64,

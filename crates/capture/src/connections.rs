@@ -144,10 +144,23 @@ impl Connection {
         self.reset || self.fins == [true; 2]
     }
 
-    /// Whether a segment opens another connection between the same ports.
+    /// Whether a segment opens another connection between the same ports, or belongs to one whose opening was not captured.
     fn is_succeeded_by(&self, segment: &Segment) -> bool {
-        let opens = segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK);
-        opens && self.syn != Some(segment.seq) && (self.is_closed() || self.packets > 0 && self.syn.is_some())
+        let [syn, ack, rst] = [Flags::SYN, Flags::ACK, Flags::RST].map(|flag| segment.flags.contains(flag));
+        if syn && !ack && self.syn != Some(segment.seq) && (self.is_closed() || self.packets > 0 && self.syn.is_some()) {
+            return true;
+        }
+        // A reset may have any numbers, and a stray segment one wrong one.
+        let over = syn || self.is_closed() || segment.at.since(self.ended) > LINGER;
+        over && !rst && self.is_elsewhere(segment)
+    }
+
+    /// The numbers of a segment belong to neither direction.
+    fn is_elsewhere(&self, segment: &Segment) -> bool {
+        let side = self.side(segment);
+        let answers = segment.flags.contains(Flags::ACK);
+        self.half(side).is_far(segment.seq) == Some(true)
+            && (!answers || self.half(side.other()).is_far(segment.ack).unwrap_or(true))
     }
 
     fn on_segment(&mut self, segment: &Segment, told: &mut dyn FnMut(Side, News)) -> (Side, Kind) {

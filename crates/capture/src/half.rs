@@ -31,6 +31,8 @@ pub const MAX_BEFORE_DAMAGED: u64 = 32;
 const PROMPT: Duration = Duration::from_millis(2);
 /// What is recorded on one processor may stand before what happened so much earlier on another.
 const SWAPPED: Duration = Duration::from_millis(1);
+/// A number so far from what is under way belongs to another connection, unless the window is larger.
+const FAR: u64 = 1 << 24;
 /// A segment that IP has cut has fewer octets than this.
 const LONGEST: u64 = 1 << 16;
 
@@ -421,6 +423,13 @@ impl Half {
     /// Octets acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.origin().map_or(0, |origin| self.una.saturating_sub(origin))
+    }
+
+    /// Whether a sequence number lies so far from what is under way that it belongs to another connection; `None` if nothing is known of this one.
+    pub(crate) fn is_far(&self, seq: u32) -> Option<bool> {
+        self.first?;
+        let (position, far) = (self.position(seq), FAR.max(self.window.unwrap_or(0)));
+        Some(position + far < self.una || position > self.nxt + far)
     }
 
     /// Octets of the stream before a sequence number, counted from where the capture begins to know it.

@@ -34,6 +34,9 @@ impl End {
         if flags.contains('A') {
             builder = builder.ack(FIRST[other].wrapping_add(ack));
         }
+        if flags.contains('R') {
+            builder = builder.rst();
+        }
         if flags.contains('F') {
             builder = builder.fin();
         }
@@ -140,6 +143,31 @@ fn after_an_exchange(others: &[Packet]) -> (u64, u64, usize) {
     let analysis = explained(&packets);
     let holes = analysis.flows.iter().map(|flow| flow.counts.holes).sum();
     (analysis.facts.connections, holes, analysis.losses.len())
+}
+
+#[test]
+fn the_next_connection_of_a_port_is_another_though_its_opening_was_not_captured() {
+    let [client, server] = ends(4000);
+    let fins = [
+        client.segment(250_000, "FA", (10_001, 1), 0),
+        server.segment(250_100, "FA", (1, 10_002), 0),
+        client.segment(270_000, "A", (10_002, 2), 0),
+    ];
+    let reset = [server.segment(250_000, "RA", (1, 10_001), 0)];
+    let (seq, ack) = (0x5000_0000, 0x9000_0000);
+    for (end, pause) in [(&fins[..], 1_000_000), (&reset, 1_000_000), (&[], 120_000_000)] {
+        let next = [end, &exchange(ends(4000), pause, seq, ack)].concat();
+        assert_eq!(after_an_exchange(&next), (2, 0, 0));
+    }
+    // An answer to the opening tells at once.
+    let mut next = vec![server.segment(1_000_000, "SA", (ack - 1, seq), 0)];
+    next.extend(exchange(ends(4000), 1_030_000, seq, ack));
+    assert_eq!(after_an_exchange(&next), (2, 0, 0));
+    // What goes on, be it after a long silence, is the same, and so it is where a stray segment has other numbers.
+    let mut next = vec![client.segment(300_000, "A", (seq, ack), 0)];
+    next.extend(exchange(ends(4000), 120_000_000, 10_001, 1));
+    assert_eq!(after_an_exchange(&next).0, 1);
+    assert_eq!(after_an_exchange(&[&fins[..], &[client.segment(2_000_000, "A", (10_002, 2), 0)]].concat()), (1, 0, 0));
 }
 
 #[test]

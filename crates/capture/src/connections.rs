@@ -163,6 +163,17 @@ impl Connection {
             && (!answers || self.half(side.other()).is_far(segment.ack).unwrap_or(true))
     }
 
+    /// When it is known what becomes of its data, in a capture that went on until `now`.
+    ///
+    /// A closed one is followed a while for certain. Who followed it for longer must not know more.
+    fn judged_at(&self, now: Instant) -> Instant {
+        if self.is_closed() {
+            now.min(self.ended + CLOSED)
+        } else {
+            now
+        }
+    }
+
     fn on_segment(&mut self, segment: &Segment, told: &mut dyn FnMut(Side, News)) -> (Side, Kind) {
         let side = self.side(segment);
         self.packets += 1;
@@ -296,7 +307,7 @@ pub struct Connections {
     order: VecDeque<(Ends, u64)>,
     /// Octets that they take.
     octets: usize,
-    /// The latest time in the capture.
+    /// The latest time in the capture that is known here.
     now: Instant,
     /// Those that were let go.
     pub forgotten: u64,
@@ -354,7 +365,7 @@ impl Connections {
             let over =
                 !segment.is_damaged() && self.slots[*slot].as_ref().is_some_and(|connection| connection.is_succeeded_by(segment));
             if over {
-                self.end(ends, observer);
+                self.end(ends, segment.at, observer);
             }
             !over
         });
@@ -408,22 +419,21 @@ impl Connections {
     pub fn finish(&mut self, observer: &mut dyn Observer) {
         while let Some((ends, id)) = self.order.pop_front() {
             if self.get(&ends, id).is_some() {
-                self.end(ends, observer);
+                self.end(ends, self.now, observer);
             }
         }
     }
 
-    fn end(&mut self, ends: Ends, observer: &mut dyn Observer) {
+    /// One is over, or no longer followed; it was until `now`.
+    fn end(&mut self, ends: Ends, now: Instant, observer: &mut dyn Observer) {
         self.latest = None;
         let Some(slot) = self.open.remove(&ends) else { return };
         self.free.push(slot);
         if let Some(mut connection) = self.slots[slot].take() {
             self.octets -= connection.octets();
+            let (id, reset, now) = (connection.id, connection.reset, connection.judged_at(now));
             for side in [Side::Client, Side::Server] {
-                let id = connection.id;
-                let reset = connection.reset;
-                connection.halves[side.index()]
-                    .finish(connection.ended, self.now, reset, &mut |news| tell(observer, id, side, news));
+                connection.halves[side.index()].finish(connection.ended, now, reset, &mut |news| tell(observer, id, side, news));
             }
             observer.on_end(connection);
         }
@@ -435,7 +445,7 @@ impl Connections {
             let Some((ends, id)) = self.order.pop_front() else { return };
             let Some(connection) = self.get(&ends, id) else { continue };
             if connection.is_closed() && now.since(connection.ended) > CLOSED {
-                self.end(ends, observer);
+                self.end(ends, now, observer);
             } else {
                 self.order.push_back((ends, id));
             }
@@ -451,11 +461,80 @@ impl Connections {
             let Some(connection) = self.get(&ends, id) else { continue };
             tries -= 1;
             let quiet = now.since(connection.ended) > LINGER;
-            if connection.is_closed() || quiet || tries == 0 {
-                self.forgotten += u64::from(!connection.is_closed());
-                return self.end(ends, observer);
+            let (closed, ended) = (connection.is_closed(), connection.ended);
+            if closed || quiet || tries == 0 {
+                self.forgotten += u64::from(!closed);
+                // What would have come of the others behind their latest packet nobody knows.
+                return self.end(ends, if closed { now } else { ended }, observer);
             }
             self.order.push_back((ends, id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was told of data that nobody acknowledged, and how many connections ended.
+    #[derive(Default)]
+    struct Told {
+        unanswered: Vec<(u64, Duration)>,
+        ended: u64,
+    }
+
+    impl Observer for Told {
+        fn on_unanswered(&mut self, connection: u64, _: Side, unanswered: Unanswered) {
+            self.unanswered.push((connection, unanswered.waited));
+        }
+
+        fn on_end(&mut self, _: Connection) {
+            self.ended += 1;
+        }
+    }
+
+    /// A segment from or to the client of this number, `ms` after the beginning.
+    fn segment(ms: u64, client: u8, to_server: bool, flags: Flags, (seq, ack): (u32, u32), len: u32) -> Segment {
+        let mut ends = [SocketAddr::from(([10, 0, 0, client], 1)), SocketAddr::from(([10, 0, 1, 1], 80))];
+        if !to_server {
+            ends.reverse();
+        }
+        let at = Instant::ZERO + Duration::from_millis(ms);
+        Segment { number: u64::from(client), at, ack, flags, ..Segment::plain(ends, seq, len) }
+    }
+
+    /// Data of client 1 that is not acknowledged; with `closed`, both ends have closed before.
+    fn unacknowledged(closed: bool) -> Vec<Segment> {
+        let flags = if closed { Flags::ACK | Flags::FIN } else { Flags::ACK };
+        vec![segment(1000, 1, false, flags, (500, 100), 0), segment(1100, 1, true, flags, (100, 501), 1000)]
+    }
+
+    fn told(limit: usize, segments: &[Segment]) -> Told {
+        let (mut told, mut connections) = (Told::default(), Connections::new(limit));
+        for segment in segments {
+            connections.on_segment(segment, &mut told);
+        }
+        connections.finish(&mut told);
+        told
+    }
+
+    #[test]
+    fn what_a_closed_connection_waited_for_does_not_depend_on_when_it_is_retired() {
+        for next in [6_200, 90_000, 500_000] {
+            let mut segments = unacknowledged(true);
+            segments.push(segment(next, 2, true, Flags::ACK, (1, 1), 0));
+            segments.push(segment(next + 1, 3, true, Flags::ACK, (1, 1), 0));
+            assert_eq!(told(8, &segments).unanswered, [(1, CLOSED)], "the next connection after {next} ms");
+        }
+    }
+
+    #[test]
+    fn of_a_connection_that_had_to_make_room_nobody_knows_what_came() {
+        for next in [10_000, 100_000] {
+            let mut segments = unacknowledged(false);
+            segments.push(segment(next, 2, true, Flags::ACK, (1, 1), 0));
+            assert_eq!(told(1, &segments).unanswered, []);
+            assert_eq!(told(8, &segments).unanswered, [(1, Duration::from_millis(next - 1100))]);
         }
     }
 }

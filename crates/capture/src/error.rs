@@ -36,6 +36,16 @@ pub enum Kind {
         /// That file.
         other: String,
     },
+    /// It has packets of an earlier one: both were taken at the same time.
+    #[error("up to packet {packet}, several packets stand at the same times in {other}; allowed is each packet once, as in once.pcapng after: {once}")]
+    Repeats {
+        /// The earlier file.
+        other: String,
+        /// The number of the packet at which that was clear.
+        packet: u64,
+        /// Commands that leave each packet once.
+        once: String,
+    },
 }
 
 /// Something that a reader of the results has to know of the capture: from here on it was cut, its clock went back, ….

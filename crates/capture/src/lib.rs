@@ -23,6 +23,7 @@ pub mod limits;
 pub mod link;
 pub mod losses;
 pub mod order;
+mod overlaps;
 pub mod pieces;
 pub mod place;
 pub mod policer;

@@ -48,6 +48,13 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
+    /// One of an IP packet that was captured whole.
+    #[cfg(test)]
+    pub(crate) fn of(number: u64, at: Instant, octets: &'a [u8]) -> Self {
+        let original_len = octets.len() as u32;
+        Self { number, at, interface: 0, link: Linktype::RAW, octets, original_len, comment: None, options: &[] }
+    }
+
     /// All that somebody wrote at it.
     pub fn comments(&self) -> impl Iterator<Item = &'a str> {
         let several = self.options.iter().filter(|option| option.code == OptionCode::Comment);

@@ -1,8 +1,9 @@
 //! The TCP segments of captures that are read one after the other as if they were one, in the order of time.
 
-use crate::error::CaptureError;
+use crate::error::{CaptureError, Kind};
 use crate::headers::Segment;
 use crate::order::InOrder;
+use crate::overlaps::Overlaps;
 use crate::records::{self, About, Record};
 use crate::segments::Segments;
 use crate::source::Source;
@@ -38,9 +39,15 @@ pub fn read(
     let mut segments = Segments::default();
     let mut in_order = InOrder::default();
     let mut before = 0;
-    for source in sources {
+    let mut overlaps = (sources.len() > 1).then(Overlaps::default);
+    for (file, source) in sources.into_iter().enumerate() {
         let name = source.name.clone();
+        let mut repeats = None;
         let about = records::read(source, &mut |record| {
+            repeats = overlaps.as_mut().and_then(|overlaps| overlaps.note(file, record)).map(|other| (other, record.number));
+            if repeats.is_some() {
+                return ControlFlow::Break(());
+            }
             let segment = segments.read(record);
             each(record, segment.is_some());
             if let Some(segment) = segment {
@@ -52,6 +59,10 @@ pub fn read(
             }
             ControlFlow::Continue(())
         })?;
+        if let Some((other, packet)) = repeats {
+            let other = stream.files[other].0.clone();
+            return Err(CaptureError { kind: Kind::Repeats { packet, once: once([&other, &name]), other }, file: name });
+        }
         before += about.packets;
         stream.files.push((name, about));
         if stream.stopped {
@@ -61,4 +72,10 @@ pub fn read(
     in_order.finish(next);
     (stream.late, stream.disbelieved) = (in_order.late, segments.disbelieved);
     Ok(stream)
+}
+
+/// Commands of Wireshark that leave each packet of two captures once.
+fn once(files: [&str; 2]) -> String {
+    let [one, other] = files.map(|file| format!("'{}'", file.replace('\'', r"'\''")));
+    format!("mergecap -w both.pcapng {one} {other} && editcap -d both.pcapng once.pcapng")
 }

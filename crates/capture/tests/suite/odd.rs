@@ -3,9 +3,13 @@
 use crate::records::{explain, pcap, Packet, RAW};
 use etherparse::PacketBuilder;
 use pcap_file::Endianness;
+use std::io::Cursor;
+use std::ops::ControlFlow;
+use whyloss_capture::analysis::{analyse, Settings};
 use whyloss_capture::connections::Place;
 use whyloss_capture::half::Trigger;
 use whyloss_capture::report::Analysis;
+use whyloss_capture::source::Source;
 
 const MS: u64 = 1_000_000;
 /// What a client sends first, and its server.
@@ -244,4 +248,31 @@ fn what_lies_behind_the_segment_of_a_fragment_is_missed_as_before() {
     packets.push(server.segment(60_100, "A", (1, 4001), 0));
     let counts = explained(&packets).flows[0].counts;
     assert_eq!((counts.holes, counts.unseen_octets), (1, 2000));
+}
+
+#[test]
+fn captures_that_have_the_same_packets_are_refused() {
+    let mut packets = opening(4000, true);
+    packets.extend(exchange(ends(4000), 30_000, 1, 1));
+    let together = |files: &[&[Packet]]| {
+        let source = |(name, packets): (&str, &&[Packet])| {
+            Source::new(name.to_owned(), Box::new(Cursor::new(pcap(packets, RAW, Endianness::Little)))).unwrap()
+        };
+        let sources = ["one.pcap", "it's.pcap"].into_iter().zip(files).map(source).collect();
+        analyse(sources, &Settings::default(), &mut |_| ControlFlow::Continue(())).map_err(|error| error.to_string())
+    };
+    assert_eq!(together(&[&packets[..10], &packets[10..]]).unwrap().facts.segments, 23);
+    let said = "it's.pcap: up to packet 4, several packets stand at the same times in one.pcap; allowed is each packet once, as in once.pcapng after: \
+                mergecap -w both.pcapng 'one.pcap' 'it'\\''s.pcap' && editcap -d both.pcapng once.pcapng";
+    assert_eq!(together(&[&packets[..14], &packets[10..]]).unwrap_err(), said);
+    // The same packets, cut to their headers.
+    let cut: Vec<Packet> = packets
+        .iter()
+        .cloned()
+        .map(|mut packet| {
+            packet.octets.truncate(64);
+            packet
+        })
+        .collect();
+    assert!(together(&[&packets, &cut[5..]]).is_err());
 }

@@ -7,9 +7,10 @@ use whyloss_transport::Duration;
 /// The limits of a server. Sizes are octets.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time. When they are used up, the one that has waited longest for a request makes way for a new one.
+    /// Connections at a time. When they are used up, the one that has waited longest for a request makes way for a new one. Those that are over and
+    /// wait in TIME-WAIT count, but make way first, the oldest before the others.
     pub connections: usize,
-    /// Of those, from one address (IPv6: from one /64). Further ones are reset.
+    /// Of those, from one address (IPv6: from one /64). Further ones are reset, but for those in TIME-WAIT, which make way.
     pub connections_by_address: usize,
     /// Requests that one connection may make; it is closed after the last.
     pub requests: usize,
@@ -68,6 +69,11 @@ impl Usage {
         self.of(address).connections < self.limits.connections_by_address
     }
 
+    /// Open connections from `address`.
+    pub fn connections(&self, address: IpAddr) -> usize {
+        self.of(address).connections
+    }
+
     /// Whether the connections are used up.
     pub const fn is_full(&self) -> bool {
         self.all.connections >= self.limits.connections
@@ -119,7 +125,7 @@ impl Usage {
 }
 
 /// The address, or of an IPv6 address the first half: who has one has all of these.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(v6) => (u128::from(v6) >> 64 << 64).to_be_bytes().into(),

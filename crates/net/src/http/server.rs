@@ -1,7 +1,7 @@
 //! A server of files.
 
 use super::files::{Files, Found};
-use super::limits::{Limits, Usage};
+use super::limits::{network, Limits, Usage};
 use super::{AGENT, MAX_FIELDS, MAX_HEAD};
 use crate::host::Application;
 use crate::losses::Losses;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::Read;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use whyloss_transport::stack::{ConnectionId, Notice, Stack};
 use whyloss_transport::tcp::{Command, Endpoint, Event, Stats};
 use whyloss_transport::{Duration, Instant, Payload};
@@ -32,6 +32,8 @@ pub struct Server {
     sessions: BTreeMap<ConnectionId, Session>,
     limits: Limits,
     usage: Usage,
+    /// Connections that are over and wait in TIME-WAIT, the oldest first; some may be gone.
+    waiting: VecDeque<(ConnectionId, IpAddr)>,
     finished: Vec<Transfer>,
     /// Connections that asked for something and are over.
     served: u64,
@@ -209,7 +211,8 @@ impl Server {
     /// A server that ends after `limit` clients, if there is a limit.
     pub fn new(files: Files, limit: Option<u64>, limits: Limits) -> Self {
         let usage = Usage::new(limits);
-        Self { files, sessions: BTreeMap::new(), limits, usage, finished: Vec::new(), served: 0, limit }
+        let (sessions, waiting) = (BTreeMap::new(), VecDeque::new());
+        Self { files, sessions, limits, usage, waiting, finished: Vec::new(), served: 0, limit }
     }
 
     /// The transfers that ended since this was last asked.
@@ -225,6 +228,7 @@ impl Server {
     /// To be called several times a second: counts what is held, goes on where there was no room, and cuts off clients that take too long.
     pub fn sweep(&mut self, now: Instant, stack: &mut Stack) {
         self.usage.recount();
+        self.waiting.retain(|(id, _)| stack.endpoint(*id).is_some());
         let ids: Vec<_> = self.sessions.keys().copied().collect();
         for &id in &ids {
             self.note_progress(now, stack, id);
@@ -302,6 +306,23 @@ impl Server {
         if let Some((_, id)) = longest.filter(|(since, _)| now.since(*since) >= LEAST_WAIT) {
             stack.command(now, id, Command::Abort);
             self.end(stack, id);
+        }
+    }
+
+    /// Cuts TIME-WAIT short, that of the oldest first, until those that wait and those that are open are within the limits, in all and from this
+    /// address.
+    fn cut_waiting(&mut self, now: Instant, stack: &mut Stack, address: IpAddr) {
+        let own = network(address);
+        let mut of_address = self.waiting.iter().filter(|(_, of)| *of == own).count();
+        loop {
+            let at = if self.usage.connections(address) + of_address > self.limits.connections_by_address {
+                self.waiting.iter().position(|(_, of)| *of == own)
+            } else {
+                (self.sessions.len() + self.waiting.len() > self.limits.connections).then_some(0)
+            };
+            let Some((id, of)) = at.and_then(|at| self.waiting.remove(at)) else { return };
+            of_address -= usize::from(of == own);
+            stack.command(now, id, Command::Abort);
         }
     }
 
@@ -413,6 +434,7 @@ impl Application for Server {
                     let buffer = stack.endpoint(id).map_or(0, |endpoint| endpoint.config().send_buffer);
                     self.usage.enter(client.ip());
                     self.sessions.insert(id, Session::new(client, now, buffer));
+                    self.cut_waiting(now, stack, client.ip());
                 } else {
                     stack.command(now, id, Command::Abort);
                     stack.release(id);
@@ -434,7 +456,11 @@ impl Application for Server {
         self.serve(now, stack, id);
         if over {
             // What is left is TIME-WAIT, which the stack sees to.
+            let client = self.sessions.get(&id).map(|session| session.client.ip());
             self.end(stack, id);
+            if let Some(client) = client.filter(|_| stack.endpoint(id).is_some()) {
+                self.waiting.push_back((id, network(client)));
+            }
         }
     }
 

@@ -243,3 +243,36 @@ fn a_reader_that_takes_an_octet_now_and_then_is_cut_off() {
     }
     assert!((60..=130).contains(&seconds), "{seconds}");
 }
+
+#[test]
+fn those_in_time_wait_count_and_make_way_the_oldest_first() {
+    let mut world = World::new(Limits { connections: 12, connections_by_address: 8, ..Limits::default() });
+    let last = "GET /small HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let mut visit = |from: usize| {
+        let id = world.connect(from, 1 << 16, last);
+        assert!(world.read(from, id).ends_with("small"), "nobody is turned away for them");
+        world.hosts[from].command(world.now, id, Command::Close);
+        world.pass(Duration::from_millis(200));
+        (world.server.waiting.iter().map(|(id, _)| world.stack.tuple(*id).unwrap().remote).collect(), world.stack.connections())
+    };
+    let address = |from: u8| IpAddr::from([192, 0, 2, 2 + from]);
+    let mut all = Vec::new();
+    for number in 1..=30 {
+        let (waiting, connections): (Vec<SocketAddr>, _) = visit(0);
+        assert_eq!((waiting.len(), connections), (number.min(8), number.min(8)), "of one address");
+        all.push(waiting[waiting.len() - 1]);
+        assert_eq!(waiting, all[all.len() - waiting.len()..], "the oldest are gone");
+    }
+    for number in 1..=30 {
+        let (waiting, connections) = visit(1);
+        assert_eq!((waiting.len(), connections), ((8 + number).min(12), (8 + number).min(12)), "in all");
+        let of_first = waiting.iter().filter(|client| client.ip() == address(0)).count();
+        assert_eq!(of_first, 8 - number.saturating_sub(4).min(4));
+    }
+    // Open ones count as well.
+    let open: Vec<_> = (0..8).map(|_| world.connect(0, 1 << 16, "")).collect();
+    assert_eq!((world.stack.connections(), world.server.waiting.len()), (12, 4));
+    assert!(open.iter().all(|id| world.is_open(0, *id)));
+    world.pass(Duration::from_secs(70));
+    assert_eq!((world.stack.connections(), world.server.waiting.len()), (0, 0));
+}

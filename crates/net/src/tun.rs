@@ -28,6 +28,12 @@ pub struct Tun {
 }
 
 impl Tun {
+    /// One whose packets are what is read from a file, and what is written to it.
+    #[cfg(test)]
+    pub(crate) fn of(file: File) -> Self {
+        Self { file, offloads: false }
+    }
+
     /// Attaches to the TUN device `name` of the caller's network namespace, creating it if it does not exist. A device that this
     /// creates goes away with the `Tun`; one that was there before (`ip tuntap add mode tun NAME`) stays.
     ///

@@ -209,3 +209,45 @@ impl Drop for Emulator {
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::time::{Duration, Instant};
+    use whyloss_sim::{LinkSpec, QueueLimit};
+    use whyloss_transport::BitRate;
+
+    /// A link between two devices that always have a packet, and take all.
+    fn busy(options: &Options) -> Emulator {
+        let device = || Tun::of(File::options().read(true).write(true).open("/dev/zero").unwrap());
+        let chain = |name: &str| {
+            let spec = LinkSpec { rate: BitRate::from_bps(1_000_000_000), queue: QueueLimit::Packets(10), ..LinkSpec::default() };
+            vec![Stretch { name: name.to_owned(), spec }]
+        };
+        Emulator::start([device(), device()], [chain("a>b"), chain("b>a")], &Options { fifo: None, ..options.clone() }).unwrap()
+    }
+
+    /// Waits until `done`, for some seconds at most.
+    fn waited(emulator: &Emulator, done: impl Fn(&[Audit]) -> bool) -> bool {
+        let end = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < end {
+            if done(&emulator.audit()) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
+    }
+
+    #[test]
+    fn a_link_changes_though_packets_never_cease_to_come() {
+        let emulator = busy(&Options { changeable: true, ..Options::new(1, 0) });
+        assert!(waited(&emulator, |audits| audits.iter().all(|audit| audit.received > 1000)));
+        let rate = BitRate::from_bps(50_000_000);
+        emulator.change(0, 0, Change { rate: Some(rate), ..Change::default() });
+        assert!(waited(&emulator, |audits| audits[0].hops[0].rate_bps == Some(rate.as_bps())));
+        let audits = emulator.stop().unwrap();
+        assert_eq!(audits[1].hops[0].rate_bps, Some(1_000_000_000), "the other direction stays as it is");
+    }
+}

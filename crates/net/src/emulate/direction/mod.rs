@@ -162,6 +162,10 @@ impl Direction {
 
     fn carry(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         loop {
+            // Where packets never cease to come there is no waiting, from which the owner could wake it.
+            if self.shared.has_changes.load(Ordering::Acquire) {
+                self.change();
+            }
             let mut now = self.advance(self.clock.now())?;
             self.tend()?;
             let mut quiet = false;
@@ -209,13 +213,13 @@ impl Direction {
         let woken = waiting[1].any().unwrap_or_default();
         if woken {
             let _ = self.shared.wake.read();
-            self.change();
         }
         Ok(())
     }
 
     /// Carries out what the owner wants to be different.
     fn change(&mut self) {
+        self.shared.has_changes.store(false, Ordering::Release);
         let now = self.clock.now();
         for (hop, change) in std::mem::take(&mut *lock(&self.shared.changes)) {
             let Some(stage) = self.stages.get_mut(hop) else { continue };

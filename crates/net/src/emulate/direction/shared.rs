@@ -25,6 +25,8 @@ pub(in super::super) struct Shared {
     pub published: Condvar,
     /// What is to be different, by number of the link.
     pub changes: Mutex<Vec<(usize, Change)>>,
+    /// There is something of that.
+    pub has_changes: AtomicBool,
     /// What an agent has made for this direction.
     pub made: Mutex<Vec<Made>>,
     /// There is something of that.
@@ -33,9 +35,10 @@ pub(in super::super) struct Shared {
 
 impl Shared {
     pub fn new(wake: EventFd) -> Self {
-        let [stopped, wanted, has_made] = [const { AtomicBool::new(false) }; 3];
+        let [stopped, wanted, has_changes, has_made] = [const { AtomicBool::new(false) }; 4];
         let (audit, published) = (Mutex::default(), Condvar::new());
-        Self { stopped, wake, wanted, audit, published, changes: Mutex::default(), made: Mutex::default(), has_made }
+        let (changes, made) = (Mutex::default(), Mutex::default());
+        Self { stopped, wake, wanted, audit, published, changes, has_changes, made, has_made }
     }
 
     pub fn stop(&self) {
@@ -46,6 +49,7 @@ impl Shared {
     /// Asks for something to be different from now on.
     pub fn change(&self, hop: usize, change: Change) {
         lock(&self.changes).push((hop, change));
+        self.has_changes.store(true, Ordering::Release);
         self.wake();
     }
 

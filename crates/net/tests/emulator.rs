@@ -5,7 +5,7 @@ mod support;
 use nix::sys::socket::{setsockopt, sockopt};
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
-use std::sync::mpsc::{channel, Receiver};
+use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::skip::skip;
@@ -50,7 +50,7 @@ impl Bed {
             namespace.ip(&format!("addr add 10.7.0.{own} peer 10.7.0.{other} dev wire\nlink set wire up multicast off")).unwrap();
             tun
         });
-        let (sender, records) = channel();
+        let (sender, records) = sync_channel(1 << 10);
         let options = Options { bounds, records: Some(sender), ..Options::new(seed, 0) };
         let emulator = Emulator::start(ends, chains, &options).unwrap();
         Some(Self { near, far, emulator, records })

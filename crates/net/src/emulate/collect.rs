@@ -3,9 +3,12 @@
 use super::record::{Chunk, Record};
 use std::error::Error;
 use std::io;
-use std::sync::mpsc::{channel, Sender};
+use std::sync::mpsc::{sync_channel, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+
+/// Chunks that wait for the sinks, together half a gigabyte at most: more than a million records without octets.
+const MOST_WAITING: usize = 256;
 
 /// What takes the records of emulated links: a file, a table.
 pub trait Sink: Send {
@@ -28,8 +31,10 @@ pub struct Collector {
 
 impl Collector {
     /// Begins; gives what goes to [`Options::records`](super::Options::records). With `keep` all records stay in memory.
-    pub fn start(mut sinks: Vec<Box<dyn Sink>>, keep: bool) -> io::Result<(Sender<Chunk>, Self)> {
-        let (sender, chunks) = channel::<Chunk>();
+    ///
+    /// Of sinks that are slower than the packets come, so many records wait; further ones are left out, and the emulator's audit tells.
+    pub fn start(mut sinks: Vec<Box<dyn Sink>>, keep: bool) -> io::Result<(SyncSender<Chunk>, Self)> {
+        let (sender, chunks) = sync_channel::<Chunk>(MOST_WAITING);
         let kept = keep.then(Arc::<Mutex<Vec<Record>>>::default);
         let own = kept.clone();
         let thread = std::thread::Builder::new().name("records".to_owned()).spawn(move || {

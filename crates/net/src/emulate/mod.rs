@@ -25,7 +25,7 @@ use crate::tun::Tun;
 use direction::{Direction, Gate, Shared};
 use station::Station;
 use std::io;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use whyloss_sim::middlebox::Side;
@@ -53,8 +53,9 @@ pub struct Options {
     pub bounds: Bounds,
     /// The real-time priority to ask for, 1 to 99; `None` to stay an ordinary thread.
     pub fifo: Option<u8>,
-    /// Where the truth about each packet goes, some packets at a time.
-    pub records: Option<Sender<Chunk>>,
+    /// Where the truth about each packet goes, some packets at a time. Packets do not wait for it: where there is no room, records are left out, and the
+    /// audit has a flaw that says how many.
+    pub records: Option<SyncSender<Chunk>>,
     /// How many octets of each packet go with its record.
     pub snap: u32,
     /// Links can be changed while they are at work, which costs a little time for each packet.
@@ -214,6 +215,7 @@ fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use std::fs::File;
+    use std::sync::mpsc::sync_channel;
     use std::time::{Duration, Instant};
     use whyloss_sim::{LinkSpec, QueueLimit};
     use whyloss_transport::BitRate;
@@ -249,5 +251,23 @@ mod tests {
         assert!(waited(&emulator, |audits| audits[0].hops[0].rate_bps == Some(rate.as_bps())));
         let audits = emulator.stop().unwrap();
         assert_eq!(audits[1].hops[0].rate_bps, Some(1_000_000_000), "the other direction stays as it is");
+    }
+
+    #[test]
+    fn records_that_nobody_takes_are_left_out_and_counted() {
+        let (sender, chunks) = sync_channel(2);
+        let emulator = busy(&Options { records: Some(sender), ..Options::new(1, 0) });
+        // Packets do not wait for who does not take their records.
+        assert!(waited(&emulator, |audits| audits.iter().all(|audit| audit.received > 50_000)));
+        assert!(emulator.audit().iter().any(|audit| audit.flaws.iter().any(|flaw| flaw.contains("records of"))));
+        let taken = std::thread::spawn(move || chunks.iter().map(|chunk| chunk.records.len() as u64).sum::<u64>());
+        let audits = emulator.stop().unwrap();
+        let left_out = audits
+            .iter()
+            .flat_map(|audit| &audit.flaws)
+            .map(|flaw| flaw.split("records of ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or(0));
+        let left_out: u64 = left_out.sum();
+        assert!(left_out > 0);
+        assert_eq!(taken.join().unwrap() + left_out, audits.iter().map(|audit| audit.received).sum::<u64>());
     }
 }

@@ -99,10 +99,10 @@ mod tests {
     use super::super::record::tests::record;
     use super::super::record::Chunk;
     use super::*;
-    use std::sync::mpsc::Sender;
+    use std::sync::mpsc::SyncSender;
 
     /// Two records, then a sender that goes with it.
-    fn session(keep: bool, sinks: Vec<Box<dyn Sink>>) -> Session<Sender<Chunk>> {
+    fn session(keep: bool, sinks: Vec<Box<dyn Sink>>) -> Session<SyncSender<Chunk>> {
         let (sender, collector) = Collector::start(sinks, keep).unwrap();
         let mut chunk = Chunk::new(0);
         chunk.push(record(1), &[], None);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "stands where an emulation is stopped, which can fail")]
-    fn stop(sender: Sender<Chunk>) -> Result<Vec<Audit>, String> {
+    fn stop(sender: SyncSender<Chunk>) -> Result<Vec<Audit>, String> {
         drop(sender);
         Ok(vec![Audit::default(); 2])
     }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn records_that_are_not_kept_are_not_shown() {
-        for session in [session(false, Vec::new()), Session::new(std::sync::mpsc::channel().0, None)] {
+        for session in [session(false, Vec::new()), Session::new(std::sync::mpsc::sync_channel(1).0, None)] {
             assert_eq!(session.look(<[Record]>::len), None);
             session.close(stop).unwrap();
             assert_eq!(session.look(<[Record]>::len), None);

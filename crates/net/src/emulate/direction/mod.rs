@@ -22,7 +22,7 @@ use stage::{slowest, Chance, EgressRate, Stage};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::Arc;
 use std::time::Duration;
 use whyloss_sim::middlebox::Side;
@@ -67,7 +67,7 @@ pub(super) struct Direction {
     free: Vec<u32>,
     shared: Arc<Shared>,
     gate: Option<Gate>,
-    records: Option<Sender<Chunk>>,
+    records: Option<SyncSender<Chunk>>,
     chunk: Chunk,
     fifo: Option<u8>,
     scheduling: Scheduling,
@@ -79,6 +79,8 @@ pub(super) struct Direction {
     sent_octets: u64,
     refused: u64,
     held_back: bool,
+    /// Packets whose records went nowhere, as too many waited already.
+    unrecorded: u64,
     troubles: Vec<String>,
     errors: Errors,
     egress_rate: EgressRate,
@@ -128,6 +130,7 @@ impl Direction {
             sent_octets: 0,
             refused: 0,
             held_back: false,
+            unrecorded: 0,
             troubles: Vec::new(),
             errors: Errors::default(),
             egress_rate: EgressRate::default(),
@@ -389,8 +392,10 @@ impl Direction {
             let Slot { octets, record, came } = &self.slots[slot as usize];
             self.chunk.push(*record, octets, came.as_deref());
             if self.chunk.is_full() {
-                // Whoever does not listen any more does not want to know.
-                let _ = records.send(self.chunk.take());
+                // To wait would keep packets back. Whoever does not listen any more does not want to know.
+                if let Err(TrySendError::Full(chunk)) = records.try_send(self.chunk.take()) {
+                    self.unrecorded += chunk.records.len() as u64;
+                }
             }
         }
         self.free.push(slot);
@@ -435,6 +440,12 @@ impl Direction {
         };
         if self.held_back {
             audit.flaws.push(format!("{}: more than {MOST_UNDER_WAY} packets were under way, more than are kept", audit.name));
+        }
+        if self.unrecorded > 0 {
+            let (name, lost) = (&audit.name, self.unrecorded);
+            audit
+                .flaws
+                .push(format!("{name}: the records of {lost} packets are missing, as they came faster than they are written"));
         }
         *lock(&self.shared.audit) = audit;
         self.shared.wanted.store(false, Ordering::Release);

@@ -81,6 +81,19 @@ def test_a_program_gets_what_the_link_carries(port: int) -> None:
     assert not [line for line in names.splitlines() if line.startswith("wl")]
 
 
+def test_no_connection_is_left_half_closed(port: int) -> None:
+    # The server's last acknowledgement is still on the way when the program ends.
+    scenario = wl.path(rate="100 Mbps", delay="300 ms")
+    try:
+        link = behind.Link(scenario)
+    except wl.UnavailableError as refused:
+        pytest.skip(str(refused))
+    with link:
+        assert link.run([sys.executable, "-c", FETCH, str(port)], stdout=subprocess.DEVNULL) == 7
+        assert behind._is_closing(link.guest)
+    assert not behind._is_closing(link.guest)
+
+
 def test_losses_are_where_they_were_asked_for(port: int) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")

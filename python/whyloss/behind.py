@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -32,6 +33,12 @@ _NETWORK = "100.{}.{}"
 _FIRST, _SECOND = 64, 127
 _TOOLS = ("ip", "nsenter", "unshare")
 _PATIENCE_S = 10.0
+#: How long connections of this machine with programs that have ended may take to close.
+_LAST_S = 2.0
+#: FIN-WAIT-1, LAST-ACK and CLOSING: our end is not acknowledged (include/net/tcp_states.h).
+_CLOSING = ("04", "09", "0B")
+#: What a namespace's connections still send goes nowhere, and would keep it for two minutes.
+_GIVE_UP = "echo 1 > /proc/sys/net/ipv4/tcp_orphan_retries"
 #: No addresses of IPv6, which the kernel would announce before anybody is there. Another namespace forgets it.
 _UNANNOUNCED = ("addrgenmode", "none")
 #: Waits until the link is set up, then becomes the program. (dash takes descriptors up to 9 only.)
@@ -177,7 +184,10 @@ class Link:
         return self.popen(argv, **kwargs).wait()
 
     def close(self) -> None:
-        """Takes the link away."""
+        """Takes the link away, once what is being closed over it has closed, or two seconds have passed."""
+        until = time.monotonic() + _LAST_S
+        while self._namespaces and _is_closing(self.guest) and time.monotonic() < until:
+            time.sleep(0.02)
         if self._nft is not None:
             assert self._nft.stdin is not None
             with suppress(BrokenPipeError):
@@ -185,7 +195,14 @@ class Link:
             self._nft.wait()
         self.bridge.close()
         while self._namespaces:
-            os.close(self._namespaces.pop())
+            namespace = self._namespaces.pop()
+            subprocess.run(
+                ["nsenter", f"--net=/proc/self/fd/{namespace}", "sh", "-c", _GIVE_UP],
+                pass_fds=(namespace,),
+                capture_output=True,
+                check=False,
+            )
+            os.close(namespace)
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -196,6 +213,19 @@ class Link:
     ) -> None:
         """Takes it away."""
         self.close()
+
+
+def _is_closing(guest: str) -> bool:
+    """Whether a connection of this machine with that address waits for the last acknowledgement."""
+    address = f"{int.from_bytes(socket.inet_aton(guest), sys.byteorder):08X}"
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in Path(f"/proc/self/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
+                _, _, remote, state, *_ = line.split()
+                # An address of IPv4 stands at the end of one of IPv6.
+                if state in _CLOSING and remote.partition(":")[0].endswith(address):
+                    return True
+    return False
 
 
 def _check() -> None:

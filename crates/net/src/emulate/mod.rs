@@ -53,8 +53,8 @@ pub struct Options {
     pub bounds: Bounds,
     /// The real-time priority to ask for, 1 to 99; `None` to stay an ordinary thread.
     pub fifo: Option<u8>,
-    /// Where the truth about each packet goes, some packets at a time. Packets do not wait for it: where there is no room, records are left out, and the
-    /// audit has a flaw that says how many.
+    /// Where the truth about each packet goes, some packets at a time. Packets do not wait for it: where there is no room, records are left
+    /// out, and the audit has a flaw that says how many.
     pub records: Option<SyncSender<Chunk>>,
     /// How many octets of each packet go with its record.
     pub snap: u32,

@@ -39,8 +39,8 @@ void WL_BPF_PROG(WL_PROGRAM(init), struct sock *sk)
 
 	wl_begin(sk);
 	state->flow = (struct wl_flow){ 0 };
-	state->flow.state = wl_ca_state(sk);
 	state->flow.delivered = tp->delivered;
+	state->flow.lost = tp->lost;
 	state->flow.last_ack = wl_now(tp);
 	WL_THE_CORE(_init)(&state->core, WL_UNLIMITED, WL_UNLIMITED);
 }
@@ -59,14 +59,15 @@ void WL_BPF_PROG(WL_PROGRAM(pkts_acked), struct sock *sk, const struct ack_sampl
 	struct WL_STATE *state = wl_private(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct wl_ack ack = wl_ack_now(tp);
+	u8 ca_state = wl_ca_state(sk);
 
 	ack.delivered = tp->delivered - state->flow.delivered;
 	ack.acked = sample->pkts_acked;
-	ack.delay = wl_delay_sample(&state->flow, sample->rtt_us);
+	ack.delay = wl_delay_sample(ca_state, sample->rtt_us);
 	ack.stamped = BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp);
 	ack.tsval = tp->rx_opt.rcv_tsval;
 	ack.duplicate = !sample->pkts_acked;
-	ack.in_recovery = state->flow.state == TCP_CA_Recovery || state->flow.state == TCP_CA_CWR;
+	ack.in_recovery = ca_state == TCP_CA_Recovery || ca_state == TCP_CA_CWR;
 	state->flow.delivered = tp->delivered;
 	state->flow.advanced = !!sample->pkts_acked;
 	state->flow.acking = 1;
@@ -142,9 +143,8 @@ void WL_BPF_PROG(WL_PROGRAM(set_state), struct sock *sk, u8 new_state)
 	struct wl_flow *flow = &state->flow;
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct wl_loss loss;
-	u8 before = flow->state;
+	u8 before = wl_ca_state(sk);
 
-	flow->state = new_state;
 	if (new_state == TCP_CA_Loss) {
 		if (!wl_is_refit(tp, before, new_state))
 			WL_PROGRAM(time_out)(sk, state, before);
@@ -153,6 +153,9 @@ void WL_BPF_PROG(WL_PROGRAM(set_state), struct sock *sk, u8 new_state)
 		// The kernel passes through CWR when a tail loss probe has repaired a loss before anything else noticed.
 		wl_count(sk, wl_counts_losses);
 		WL_THE_CORE(_episode)(&state->core, wl_now(tp));
+		// The timer of RACK: ssthresh() has judged what it found.
+		if (!flow->acking)
+			flow->lost = tp->lost;
 		if (flow->asked) {
 			flow->holding = flow->reduced;
 			if (flow->cause == WL_CORRUPTION)
@@ -176,15 +179,15 @@ void WL_BPF_PROG(WL_PROGRAM(set_state), struct sock *sk, u8 new_state)
 	flow->undone = 0;
 }
 
-// In recovery: how far the window may be. Returns whether it may grow.
-static __always_inline int WL_PROGRAM(recover)(struct sock *sk, struct WL_STATE *state, const struct rate_sample *sample)
+// In recovery: how far the window may be; `lost` says whether anything was taken for lost since the latest acknowledgement. Returns whether it may grow.
+static __always_inline int WL_PROGRAM(recover)(struct sock *sk, struct WL_STATE *state, u32 newly, int lost)
 {
 	struct wl_flow *flow = &state->flow;
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct wl_loss loss = wl_loss_now(tp, tp->snd_cwnd);
 
 	// A loss after others that were forgiven is judged by itself; one that is congestion reduces the window.
-	if (!flow->reduced && (sample->losses > 0 || flow->marked)) {
+	if (!flow->reduced && (lost || flow->marked)) {
 		u32 cause = WL_PROGRAM(judge)(sk, state, &loss);
 
 		if (cause != WL_CORRUPTION) {
@@ -196,7 +199,7 @@ static __always_inline int WL_PROGRAM(recover)(struct sock *sk, struct WL_STATE 
 			wl_count(sk, wl_counts_cut_later);
 		}
 	}
-	if (flow->holding && wl_hold(tp, flow, sample->acked_sacked, sample->losses > 0) && flow->cause == WL_CORRUPTION) {
+	if (flow->holding && wl_hold(tp, flow, newly, lost) && flow->cause == WL_CORRUPTION) {
 		// Nothing speaks for congestion: the window that was arrived at grows while the repair goes on.
 		wl_set_cwnd(tp, wl_target(tp));
 		flow->holding = 0;
@@ -212,12 +215,14 @@ void WL_BPF_PROG(WL_PROGRAM(cong_control), struct sock *sk, u32 acknowledged, in
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct wl_ack ack = wl_ack_now(tp);
 	struct wl_window window;
+	u8 ca_state = wl_ca_state(sk);
+	int lost = wl_newly_lost(flow, tp);
 
 	ack.acked = sample->acked_sacked;
-	if (flow->state == TCP_CA_Recovery || flow->state == TCP_CA_CWR) {
-		ack.in_recovery = !WL_PROGRAM(recover)(sk, state, sample);
+	if (ca_state == TCP_CA_Recovery || ca_state == TCP_CA_CWR) {
+		ack.in_recovery = !WL_PROGRAM(recover)(sk, state, sample->acked_sacked, lost);
 		ack.limited = wl_is_limited(tp);
-	} else if (flow->state == TCP_CA_Loss) {
+	} else if (ca_state == TCP_CA_Loss) {
 		window = (struct wl_window){ flow->since, flow->climbing ? tp->prior_ssthresh : flow->since };
 		if (wl_forgive(tp, &flow->aware, flow->last_ack, flow->advanced, window)) {
 			WL_THE_CORE(_undo)(&state->core);

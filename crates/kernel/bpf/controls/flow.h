@@ -12,7 +12,7 @@ struct wl_flow {
 	u32 delivered; // segments delivered at the latest acknowledgement
 	u32 last_ack; // when that came, or the first data after a pause left
 	struct wl_aware aware;
-	u8 state; // enum tcp_ca_state
+	u16 lost; // segments taken for lost at the latest acknowledgement, the lower half: there is no room for more
 	u8 cause; // of the latest episode
 	u8 reduced : 1; // the episode cost window
 	u8 holding : 1; // the window is on its way down
@@ -26,11 +26,20 @@ struct wl_flow {
 
 // The round trip of the newest segment delivered. Where retransmissions make it ambiguous, the kernel takes a sample from timestamps,
 // which is off by up to a millisecond and known by its whole milliseconds: too coarse for the smallest of a connection.
-static __always_inline s32 wl_delay_sample(const struct wl_flow *flow, s32 rtt_us)
+static __always_inline s32 wl_delay_sample(u8 ca_state, s32 rtt_us)
 {
-	int repairing = flow->state == TCP_CA_Recovery || flow->state == TCP_CA_Loss;
+	int repairing = ca_state == TCP_CA_Recovery || ca_state == TCP_CA_Loss;
 
 	return rtt_us < 0 || (repairing && (u32)rtt_us % 1000 == 0) ? -1 : rtt_us;
+}
+
+// Whether anything was taken for lost since the latest acknowledgement: by the timer of RACK, too.
+static __always_inline int wl_newly_lost(struct wl_flow *flow, const struct tcp_sock *tp)
+{
+	u16 before = flow->lost;
+
+	flow->lost = tp->lost;
+	return flow->lost != before;
 }
 
 static __always_inline struct wl_loss wl_loss_now(const struct tcp_sock *tp, u32 cwnd)

@@ -36,6 +36,7 @@ struct wl_auto_state {
 	u8 collapsed; // since the first timeout of those that are being repaired
 	u8 acking; // an acknowledgement is under way
 	u8 marked; // and carries the ECN echo
+	u8 opening; // the control began before the first sequence number
 };
 
 // More than the kernel has room for beside a connection.
@@ -160,6 +161,7 @@ void BPF_PROG(auto_init, struct sock *sk)
 		return;
 	__builtin_memset(state, 0, sizeof(*state));
 	wl_auto_start(state, tp);
+	state->opening = wl_is_opening(sk);
 	wl_auto_begin_margin(sk, state);
 	wl_auto_pace(sk, state, 0);
 }
@@ -444,7 +446,7 @@ void BPF_PROG(auto_cong_control, struct sock *sk, u32 una, int flag, const struc
 
 	if (!state)
 		wl_spare_cong_control(sk, sample);
-	else if (wl_is_answered(sk))
+	else if (wl_is_answered(&state->opening))
 		wl_auto_start(state, tcp_sk(sk));
 	else
 		wl_auto_cong_control(sk, state, flag, sample);

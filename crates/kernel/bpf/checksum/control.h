@@ -24,6 +24,7 @@ struct wl_checksum_state {
 	u32 delivered; // cumulatively, until then
 	struct wl_delay delay; // of wl_checksum_delay
 	u8 delays;
+	u8 opening;
 };
 
 _Static_assert(sizeof(struct wl_checksum_state) <= WL_PRIVATE_SIZE, "the kernel has no more");
@@ -79,10 +80,19 @@ static __always_inline void wl_join(struct sock *sk)
 		wl_take_reports(sk);
 }
 
-// Whether this acknowledgement is that of the SYN. A rule chooses the control before the kernel has chosen the first sequence number.
-static __always_inline int wl_is_answered(const struct sock *sk)
+// Whether a control begins before the kernel has chosen the first sequence number, as one does that a rule chooses.
+static __always_inline int wl_is_opening(const struct sock *sk)
 {
 	return sk->__sk_common.skc_state == TCP_SYN_SENT;
+}
+
+// Whether this acknowledgement is that of the SYN. Where both ends connect at once it comes after the other end's SYN.
+static __always_inline int wl_is_answered(u8 *opening)
+{
+	u8 answered = *opening;
+
+	*opening = 0;
+	return answered;
 }
 
 // Whether the window of which `used` segments were in flight limits the sender. While losses are repaired the kernel does not say. In slow start a window
@@ -110,6 +120,7 @@ static __always_inline void wl_take(struct sock *sk, struct wl_checksum_state *s
 	state->delivered = tp->delivered;
 	state->una = tp->snd_una;
 	state->last_ack = wl_now(tp);
+	state->opening = wl_is_opening(sk);
 }
 
 SEC("struct_ops")
@@ -344,7 +355,7 @@ void BPF_PROG(checksum_cong_control, struct sock *sk, u32 una, int flag, const s
 	state->last_ack = ack.now;
 	state->delivered = tp->delivered;
 	state->una = tp->snd_una;
-	if (wl_is_answered(sk)) {
+	if (wl_is_answered(&state->opening)) {
 		state->delay.end = tp->snd_nxt;
 		return;
 	}

@@ -33,7 +33,7 @@ enum Fate {
     Late,
 }
 
-/// Says what becomes of the segment at an octet of the stream, of its how manieth transmission.
+/// Says what becomes of a segment, by its first octet in the stream and the number of the transmission.
 type Script = Box<dyn FnMut(u32, u32) -> Fate + Send>;
 
 struct Scripted {
@@ -48,13 +48,7 @@ struct Scripted {
 
 impl Scripted {
     fn new(script: impl FnMut(u32, u32) -> Fate + Send + 'static) -> Self {
-        Self {
-            script: Box::new(script),
-            first: 0,
-            transmissions: BTreeMap::new(),
-            late: None,
-            syns: Arc::default(),
-        }
+        Self { script: Box::new(script), first: 0, transmissions: BTreeMap::new(), late: None, syns: Arc::default() }
     }
 }
 
@@ -219,7 +213,7 @@ fn a_forgiven_timeout_gives_auto_the_window_of_before() {
         take(&ends.1, 1000);
         thread::sleep(Duration::from_millis(60));
         let before = now(&ends.0);
-        (&ends.0).write_all(&[7; 40_000]).expect("sends");
+        (&ends.0).write_all(&vec![7; 40_000]).expect("sends");
         let forgiven = || own(&loaded, &ends.0).counts["timeouts_kept"] == 1;
         if !within(Duration::from_secs(2), forgiven) {
             return Err(format!("not forgiven: {:?}, {:?}", own(&loaded, &ends.0).counts, reports(&loaded)));
@@ -238,12 +232,9 @@ fn auto_remembers_a_full_queue_of_its_own_host_until_the_next_acknowledgement() 
     let Some(_loaded) = Loaded::new("r4_", &["wl_auto"]) else { return };
     let bed = bed(&Link { rate_bps: 100_000_000, delay_ms: 50, ..Link::default() });
     let hosts = (bed.namespace(0), bed.namespace(1));
-    let device = hosts.0.run(|| std::fs::read_to_string("/proc/thread-self/net/dev")).expect("devices");
-    let device = device.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim().to_owned());
-    let device = device.filter(|name| name != "lo").last().expect("a device");
     // Each segment leaves by itself, and one may wait.
-    hosts.0.ip(&format!("link set {device} gso_max_segs 1")).expect("no offload");
-    let queue = ["qdisc", "replace", "dev", &device, "root", "tbf", "rate", "10mbit", "burst", "1600", "limit", "1600"];
+    hosts.0.ip("link set to-far gso_max_segs 1").expect("no offload");
+    let queue = ["qdisc", "replace", "dev", "to-far", "root", "tbf", "rate", "10mbit", "burst", "1600", "limit", "1600"];
     let status = hosts.0.run(|| Command::new("tc").args(queue).stderr(Stdio::null()).status());
     if !status.is_ok_and(|status| status.success()) {
         return skip("`tc` (package iproute2) cannot make a queue of tokens here");
@@ -259,10 +250,10 @@ fn auto_remembers_a_full_queue_of_its_own_host_until_the_next_acknowledgement() 
 }
 
 /// Connects both ends to each other at the same time.
-fn open_at_once(meddled: &Meddled<Scripted>, ports: [u16; 2]) -> Option<(TcpStream, TcpStream)> {
+fn open_at_once(meddled: &Meddled<Scripted>, port: u16) -> Option<(TcpStream, TcpStream)> {
     let hosts = [meddled.bed.namespace(0), &meddled.behind];
     let addresses = [meddled.bed.plan().address(0, false), meddled.address];
-    let own = [0, 1].map(|end| SockaddrStorage::from(SocketAddr::new(addresses[end], ports[end])));
+    let own = [0, 1].map(|end| SockaddrStorage::from(SocketAddr::new(addresses[end], port)));
     let sockets = [0, 1].map(|end| {
         hosts[end].run(|| {
             let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -292,16 +283,16 @@ fn open_at_once(meddled: &Meddled<Scripted>, ports: [u16; 2]) -> Option<(TcpStre
 fn auto_knows_where_it_begins_if_both_ends_connect_at_once() {
     let Some(loaded) = Loaded::new("r5_", &["wl_auto"]) else { return };
     let group = Group::enter("r5_");
-    let rule = Match { port: Some(5302), prefix: None };
-    select::add(&loaded.place, "wl_auto", &rule, Some(&group.folder)).expect("a rule");
+    select::add(&loaded.place, "wl_auto", &Match { port: None, prefix: None }, Some(&group.folder)).expect("a rule");
     let scripted = Scripted::new(|octet, transmission| match octet {
         32_000 | 34_000 | 36_000 if transmission == 1 => Fate::Vanishes,
         _ => Fate::Arrives,
     });
     let syns = Arc::clone(&scripted.syns);
     let meddled = Meddled::new(&Link { rate_bps: 50_000_000, ..Link::default() }, scripted);
-    for port in 5310..5340 {
-        let Some(ends) = open_at_once(&meddled, [port, 5302]) else { continue };
+    let mut failures = Vec::new();
+    for port in 5310..5360 {
+        let Some(ends) = open_at_once(&meddled, port) else { continue };
         assert_eq!(control_of(&ends.0), "r5_auto");
         thread::sleep(Duration::from_millis(40));
         let [first, answers] = std::mem::take(&mut *syns.lock().expect("no panic"));
@@ -318,10 +309,13 @@ fn auto_knows_where_it_begins_if_both_ends_connect_at_once() {
         thread::sleep(Duration::from_millis(40));
         let after = now(&ends.0);
         println!("{before:?}, {after:?}");
-        assert!(after.retransmitted == 3 && after.cwnd >= before.cwnd, "{before:?}, {after:?}");
-        return;
+        if after.retransmitted == 3 && before.cwnd > 20 && after.cwnd >= before.cwnd {
+            return;
+        }
+        failures.push((before.cwnd, after));
+        assert!(failures.len() < 3, "{failures:?}");
     }
-    skip("no connection of two SYNs was opened with a number of the upper half");
+    skip("too few connections of two SYNs were opened with a number of the upper half");
 }
 
 /// The second connection is to a peer that keeps no SYN, and so agrees on nothing.
@@ -335,8 +329,10 @@ fn a_socket_that_connects_again_begins_anew() {
     let connected = connect_from(near, address(5201), "r6_checksum");
     let accepted = listener.accept().expect("accepts").0;
     carry((&connected, &accepted), 100_000);
+    let map = MapHandle::from_pinned_path(loaded.place.mounted_on().join("maps/wl_agreements")).expect("a map");
+    let agreement = || map.lookup(&connected.as_raw_fd().to_ne_bytes(), MapFlags::ANY).expect("a map of sockets");
     let agreed = reports(&loaded);
-    assert!(agreed["agreed"] == 2 && agreed["nonces"] > 0, "{agreed:?}");
+    assert!(agreement().is_some() && agreed["agreed"] == 2 && agreed["nonces"] > 0, "{agreed:?}");
     far.sysctl("ipv4/tcp_syncookies", "2").expect("SYN cookies");
     disconnect(&connected);
     drop(accepted);
@@ -345,6 +341,7 @@ fn a_socket_that_connects_again_begins_anew() {
     carry((&connected, &accepted), 100_000);
     carry((&accepted, &connected), 100_000);
     let after = reports(&loaded);
+    assert_eq!(agreement(), None, "that of the first connection");
     assert_eq!([after["agreed"], after["nonces"]], [2, agreed["nonces"]], "{after:?}");
     assert_eq!(control_of(&connected), "r6_checksum");
 }
@@ -378,7 +375,11 @@ fn a_queue_of_damage_that_two_processors_overran_goes_on() {
     let key = map.keys().find(of_receiver).expect("the receiver has agreed");
     let value = || map.lookup(&key, MapFlags::ANY).expect("a map").expect("is there");
     let mut flow = value();
-    assert_eq!(flow.len().next_multiple_of(8), (HEAD + 4 + PLACES as usize * PLACE).next_multiple_of(8), "the structure is another");
+    assert_eq!(
+        flow.len().next_multiple_of(8),
+        (HEAD + 4 + PLACES as usize * PLACE).next_multiple_of(8),
+        "the structure is another"
+    );
     flow[TAIL..HEAD].copy_from_slice(&(PLACES + 1).to_ne_bytes());
     for ticket in 2..=PLACES + 1 {
         let place = HEAD + 4 + (ticket - 1) as usize % PLACES as usize * PLACE;

@@ -154,7 +154,7 @@ void WL_BPF_PROG(WL_PROGRAM(set_state), struct sock *sk, u8 new_state)
 		wl_count(sk, wl_counts_losses);
 		WL_THE_CORE(_episode)(&state->core, wl_now(tp));
 		// The timer of RACK: ssthresh() has judged what it found.
-		if (!flow->acking)
+		if (flow->asked && !flow->acking)
 			flow->lost = tp->lost;
 		if (flow->asked) {
 			flow->holding = flow->reduced;

@@ -464,6 +464,24 @@ fn packets_long_ago_do_not_hide_those_of_now() {
     }
 }
 
+/// After 4 GiB the same numbers are those of other octets.
+#[test]
+fn what_was_sent_again_long_ago_is_not_sent_again_now() {
+    let mut sender = Sender::new();
+    sender.transmit_new(MSS);
+    sender.transmit(0, MSS);
+    sender.nxt = 0;
+    for _ in 0..1 << 12 {
+        sender.transmit_new(MSS);
+        sender.nxt = sender.nxt.wrapping_add((1 << 20) - MSS);
+    }
+    assert_eq!(sender.nxt, 0);
+    let nonce = sender.transmit_new(MSS);
+    assert_eq!((sender.told(0, nonce), sender.counts()[1]), (Believed, 0), "it was not sent again");
+    sender.transmit(0, MSS);
+    assert_eq!(sender.counts()[1], 1);
+}
+
 #[test]
 fn who_guesses_nonces_is_soon_believed_no_more() {
     let mut random = Pcg64Mcg::seed_from_u64(4);

@@ -56,6 +56,7 @@ struct wl_sent {
 	u32 bursts_from; // those before are further behind than anything that is outstanding
 	u32 clock; // time in which reports could come, in microseconds
 	u32 occasion; // of the losses noticed last
+	u32 aged; // retransmissions that were looked at for their age
 	u32 forgotten; // number of the latest retransmission that gave up its place with losses open; 0 if there is none
 	struct wl_again again[WL_AGAIN];
 	struct wl_burst burst[WL_BURSTS]; // in order
@@ -160,12 +161,23 @@ WL_CORE void wl_bursts_age(struct wl_sent *sent, u32 seq)
 	sent->bursts_from = halves.low + 1;
 }
 
+// First transmissions have come to `seq`. Octets a round of sequence numbers behind it have the same numbers: long before, a retransmission is of none. A
+// look at one each time is soon enough.
+WL_CORE void wl_again_age(struct wl_sent *sent, u32 seq)
+{
+	struct wl_again *again = &sent->again[sent->aged++ % WL_AGAIN];
+
+	if (seq - again->seq > WL_LARGEST_WINDOW)
+		again->end = again->seq;
+}
+
 // The nonce of the transmission of `len` octets from `seq` on, made of segments of `mss`.
 WL_CORE u32 wl_sent_nonce(struct wl_sent *sent, u32 seq, u32 len, u32 mss, int again)
 {
 	struct wl_again *place;
 
 	if (!again) {
+		wl_again_age(sent, seq);
 		if (len > mss) {
 			wl_bursts_age(sent, seq);
 			sent->burst[sent->bursts++ % WL_BURSTS] = (struct wl_burst){ seq, seq + len, mss };

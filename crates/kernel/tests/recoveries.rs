@@ -318,6 +318,35 @@ fn auto_knows_where_it_begins_if_both_ends_connect_at_once() {
     skip("too few connections of two SYNs were opened with a number of the upper half");
 }
 
+/// A rule chooses the control before the route's first window is the connection's. What is lost of it left after the usual ten segments.
+#[test]
+fn auto_knows_the_first_window_of_a_route() {
+    let Some(loaded) = Loaded::new("r8_", &["wl_auto"]) else { return };
+    let group = Group::enter("r8_");
+    select::add(&loaded.place, "wl_auto", &Match { port: Some(5201), prefix: None }, Some(&group.folder)).expect("a rule");
+    once(|| {
+        let script = |octet, transmission| match octet {
+            15_000 | 16_000 if transmission == 1 => Fate::Vanishes,
+            _ => Fate::Arrives,
+        };
+        let meddled = Meddled::new(&Link { rate_bps: 50_000_000, ..Link::default() }, Scripted::new(script));
+        let near = meddled.bed.namespace(0);
+        near.ip(&format!("route replace {} dev to-far initcwnd 40", meddled.address)).expect("a route");
+        let listener = meddled.behind.run(|| TcpListener::bind((meddled.address, 5201))).expect("a port");
+        let connected = near.run(|| TcpStream::connect((meddled.address, 5201))).expect("connects");
+        let accepted = listener.accept().expect("accepts").0;
+        assert_eq!((control_of(&connected).as_str(), now(&connected).cwnd), ("r8_auto", 40));
+        connected.set_nodelay(true).expect("no delay");
+        // Less than half of the window, which does not grow by that.
+        write(&connected, &[1000; 19]);
+        take(&accepted, 19_000);
+        thread::sleep(Duration::from_millis(40));
+        let after = now(&connected);
+        println!("{after:?}");
+        ((after.retransmitted, after.cwnd) == (2, 38)).then_some(()).ok_or(format!("{after:?}"))
+    });
+}
+
 /// The second connection is to a peer that keeps no SYN, and so agrees on nothing.
 #[test]
 fn a_socket_that_connects_again_begins_anew() {

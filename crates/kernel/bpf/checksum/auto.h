@@ -37,6 +37,7 @@ struct wl_auto_state {
 	u8 acking; // an acknowledgement is under way
 	u8 marked; // and carries the ECN echo
 	u8 opening; // the control began before the first sequence number
+	u8 unsent; // and has not sent since that was acknowledged
 };
 
 // More than the kernel has room for beside a connection.
@@ -148,6 +149,12 @@ static __always_inline void wl_auto_start(struct wl_auto_state *state, const str
 	state->last_ack = wl_now(tp);
 }
 
+static __always_inline void wl_auto_answered(struct wl_auto_state *state, const struct tcp_sock *tp)
+{
+	wl_auto_start(state, tp);
+	state->unsent = 1;
+}
+
 SEC("struct_ops")
 void BPF_PROG(auto_init, struct sock *sk)
 {
@@ -201,6 +208,11 @@ void BPF_PROG(auto_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	// What came while nothing was outstanding was no acknowledgement of anything.
 	state->acking = 0;
 	state->marked = 0;
+	if (state->unsent) {
+		// By now the first window is that of the route.
+		state->unsent = 0;
+		wl_auto_start(state, tp);
+	}
 	wl_restart(sk, tp, state->last_ack);
 	state->last_ack = wl_now(tp);
 	wl_cubic_hold(&state->control.cubic, state->last_ack);
@@ -379,6 +391,7 @@ static __always_inline void wl_auto_cong_control(struct sock *sk, struct wl_auto
 	state->una = tp->snd_una;
 	state->marked = 0;
 	state->acking = 0;
+	state->unsent = 0;
 	if (sender && delivered && !wl_deliver(sk, sender))
 		sender = NULL;
 	if (sender) {
@@ -447,7 +460,7 @@ void BPF_PROG(auto_cong_control, struct sock *sk, u32 una, int flag, const struc
 	if (!state)
 		wl_spare_cong_control(sk, sample);
 	else if (wl_is_answered(&state->opening))
-		wl_auto_start(state, tcp_sk(sk));
+		wl_auto_answered(state, tcp_sk(sk));
 	else
 		wl_auto_cong_control(sk, state, flag, sample);
 }

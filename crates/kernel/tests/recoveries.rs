@@ -127,8 +127,9 @@ fn slow() -> Link {
     Link { rate_bps: 2_000_000, delay_ms: 50, ..Link::default() }
 }
 
-/// A transfer of which the timer of RACK finds two segments to be lost. It begins a recovery with the first, whose successor comes without delay; the second
-/// is found before anything of that recovery is acknowledged, behind `successors`, which wait for each other. Gives the window before and after it.
+/// A transfer of which the timer of RACK finds two segments to be lost. It begins a recovery with the first, whose successor comes without delay.
+/// The second is found before anything of that recovery is acknowledged, behind `successors`, which wait for each other. Gives the window before and
+/// after it.
 fn losses_of_a_timer(loaded: &Loaded, control: &str, successors: usize) -> (Connection, [u32; 2]) {
     // The fourth segment comes late: only where there was reordering does RACK wait in a recovery too.
     let meddled = Meddled::new(
@@ -309,6 +310,7 @@ fn auto_knows_where_it_begins_if_both_ends_connect_at_once() {
         thread::sleep(Duration::from_millis(40));
         let after = now(&ends.0);
         println!("{before:?}, {after:?}");
+        assert_eq!(reports(&loaded)["agreed"], 0, "neither end has kept the other's offer");
         if after.retransmitted == 3 && before.cwnd > 20 && after.cwnd >= before.cwnd {
             return;
         }

@@ -179,7 +179,8 @@ void WL_BPF_PROG(WL_PROGRAM(set_state), struct sock *sk, u8 new_state)
 	flow->undone = 0;
 }
 
-// In recovery: how far the window may be; `lost` says whether anything was taken for lost since the latest acknowledgement. Returns whether it may grow.
+// In recovery: how far the window may be; `lost` says whether anything was taken for lost since the latest acknowledgement. Returns whether it
+// may grow.
 static __always_inline int WL_PROGRAM(recover)(struct sock *sk, struct WL_STATE *state, u32 newly, int lost)
 {
 	struct wl_flow *flow = &state->flow;

@@ -161,8 +161,8 @@ WL_CORE void wl_bursts_age(struct wl_sent *sent, u32 seq)
 	sent->bursts_from = halves.low + 1;
 }
 
-// First transmissions have come to `seq`. Octets a round of sequence numbers behind it have the same numbers: long before, a retransmission is of none. A
-// look at one each time is soon enough.
+// First transmissions have come to `seq`. A retransmission further behind than any window gives up its octets, before others have the same numbers.
+// One is looked at each time, which is soon enough.
 WL_CORE void wl_again_age(struct wl_sent *sent, u32 seq)
 {
 	struct wl_again *again = &sent->again[sent->aged++ % WL_AGAIN];

@@ -29,6 +29,7 @@ from conftest import ROOT, WHYLOSS, Ended
 from whyloss import InputError
 from whyloss.cli import kernel
 from whyloss.cli.app import app, main
+from whyloss.cli.helping import Command, Group
 from whyloss.cli.runs import DRAWN
 from whyloss.scoring import Resampling
 from whyloss.traces.series import MOST_FLOWS
@@ -443,6 +444,45 @@ print("once each")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "once each\n"), done.stderr
+
+
+_INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+def hear(event, arguments, asked=sys.argv.pop(1)):
+    if event == "import" and arguments[0] == asked and not sys.modules.get(asked):
+        os.kill(os.getpid(), signal.SIGINT)
+
+sys.addaudithook(hear)
+from whyloss.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["click", "whyloss._native", "rich.console", "whyloss.cli.helping", "polars._plr", "whyloss.results"],
+)
+def test_ctrl_c_while_the_command_is_imported(module: str) -> None:
+    words = [sys.executable, "-c", _INTERRUPTED_IMPORT, module, "run", "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
+def test_the_version_and_the_list_of_commands_need_no_tables() -> None:
+    program = f"{_WALK}\nprint(sorted({{'polars', 'numpy'}} & set(sys.modules)))"
+    for line in ("--version", "--help"):
+        done = subprocess.run(
+            [sys.executable, "-c", program, line], capture_output=True, text=True, timeout=60, check=True
+        )
+        assert done.stdout.endswith(f"<{line}> 0\n[]\n")
+
+
+def test_the_list_of_commands_says_what_their_own_help_says() -> None:
+    for name, command in app.commands.items():
+        assert command.name == name
+        assert isinstance(command, (Command, Group))
+        assert app.sentence(name) == command.first_sentence()
 
 
 def test_no_step_of_a_long_bootstrap_makes_ctrl_c_wait() -> None:

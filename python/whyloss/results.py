@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["INPUTS", "InFolder", "Picture", "Results", "Table", "captures_in", "drawers", "record", "seal"]
+__all__ = ["INPUTS", "InFolder", "Picture", "Results", "Table", "captures_in", "record", "seal"]
 
 #: What a folder of results says of itself: what was run, with digests of that and of every table.
 INPUTS = "inputs.json"
@@ -63,10 +64,6 @@ class InFile:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return _native.read_table(self.path).__arrow_c_stream__(requested_schema)
-
-
-#: What draws results. It stands above them, so the package puts it here.
-drawers: list[Callable[..., Picture]] = []
 
 
 class Table:
@@ -261,7 +258,9 @@ class Results:
         Raises:
             whyloss.InputError: it is more than one run, or its time series are not there.
         """
-        return drawers[0](self, what=what, **options)
+        # What draws stands above results; the package knows it.
+        picture: Picture = importlib.import_module(__package__).plot(self, what=what, **options)
+        return picture
 
     def summary(self) -> pl.DataFrame:
         """One row a transfer: what it was, how fast it was, and what it lost."""

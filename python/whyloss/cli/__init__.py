@@ -4,6 +4,16 @@ Results go to standard output, everything else to standard error. Exit status: 0
 interrupted.
 """
 
-from whyloss.cli.app import main
+from typing import NoReturn
+
+from whyloss.cli.loading import load
 
 __all__ = ["main"]
+
+
+def main() -> NoReturn:
+    """Runs the command and ends the process with its exit status."""
+    load("whyloss.cli.app")
+    from whyloss.cli import app
+
+    app.main()

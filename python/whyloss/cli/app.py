@@ -6,40 +6,19 @@ import io
 import os
 import signal
 import sys
+from collections.abc import MutableMapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-import whyloss
 from whyloss import _native
-from whyloss.cli import (
-    catalogue,
-    compare,
-    demo,
-    explain,
-    fit,
-    friendly,
-    kernel,
-    link,
-    papers,
-    plot,
-    report,
-    runs,
-    scores,
-    shell,
-    start,
-    sweeps,
-    testbed,
-    top,
-    wire,
-)
 from whyloss.cli.console import INTERRUPTED, SPELT, Group, complain, printable, say
+from whyloss.cli.loading import load
 from whyloss.extras import hint
-from whyloss.pack import PackError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["main"]
 
@@ -47,8 +26,95 @@ __all__ = ["main"]
 UNREAD = 128 + 13
 
 
+#: Where each command is, and the first sentence of its help, which a list of commands says without importing it.
+_COMMANDS = {
+    "run": ("runs", "Run a scenario once: who got what, what was lost and why."),
+    "sweep": (
+        "sweeps",
+        "Run a scenario at every point of a sweep, on all cores, or with --on on the machines of a cluster.",
+    ),
+    "verify": ("sweeps", "Run results again, and say whether the same rows come out."),
+    "compare": ("compare", "Compare schemes on a link: who wins, by how much, and whether that is certain."),
+    "friendly": (
+        "friendly",
+        "Tell what flows of scheme A do to flows of scheme B that share their path, and the other way round.",
+    ),
+    "plot": ("plot", "Draw what happened in a run, or in several over each other."),
+    "explain": (
+        "explain",
+        "Explain a capture: why it is slow, and a cause with evidence for every packet that TCP lost.",
+    ),
+    "fit": ("fit", "Fit a path to captures: a scenario whose simulation looks like what was captured at the sender."),
+    "score": ("scores", "Score loss differentiators against what really happened."),
+    "roc": ("scores", "Draw what each differentiator gives at every threshold: A_w over A_c."),
+    "reproduce": ("papers", "Run the experiments of a paper, draw its figures and judge its claims."),
+    "papers": ("papers", "List the papers that can be reproduced, and what their full runs found in each reading."),
+    "schemes": ("catalogue", "List the schemes of the literature and the parts that they are made of."),
+    "describe": ("catalogue", "Explain a scheme, a part, a profile, or a field of the scenario format."),
+    "report": ("report", "Write the report of a run or of a reproduction, and say where it lies."),
+    "link": ("link", "Run a program behind a link of so much DELAY in each direction and such a RATE."),
+    "testbed": ("testbed", "Put the network of a scenario between real hosts, and run commands on them."),
+    "emulate": ("testbed", "Put the [path] of a scenario, or its only link, between two TUN devices of this machine."),
+    "serve": ("wire", "Offer files over HTTP, on a host in user space whose TCP is the engine."),
+    "fetch": ("wire", "Fetch a file over HTTP, with the engine's TCP, from any web server."),
+    "kernel": ("kernel", "Loss differentiation in this machine's kernel, for applications as they are."),
+    "demo": ("demo", "See it work, in network namespaces that vanish afterwards."),
+    "top": ("top", "Show every TCP connection of this machine, whatever its congestion control, and why it loses."),
+    "init": (
+        "start",
+        "Begin a scenario: write a small one with comments, and the schema that editors complete its fields by.",
+    ),
+    "examples": ("start", "List the examples that the package brings, or copy one to begin with."),
+    "cache": ("shell", "Show the finished runs that are kept, or remove them."),
+    "completion": (
+        "shell",
+        "Print what makes a shell complete commands, options, schemes, papers, fields of scenarios and files.",
+    ),
+}
+
+#: Modules of commands that do without tables. The others need polars, and get it before Ctrl-C is theirs to answer.
+_WITHOUT_TABLES = frozenset({"kernel", "start", "top"})
+
+
+class _Commands(MutableMapping[str, click.Command]):
+    """The commands by name. Each is imported when it is asked for: some take longer to import than others to run."""
+
+    def __init__(self, where: Mapping[str, tuple[str, str]]) -> None:
+        self._where = where
+        self._found: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._found:
+            module, _ = self._where[name]
+            if module not in _WITHOUT_TABLES:
+                load("polars")
+            self._found[name] = getattr(load(f"whyloss.cli.{module}"), name)
+        return self._found[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._found[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError(f"{name} stays")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._where, *self._found]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
 class App(Group):
     """All commands. A pipe that is closed ends them with a status of its own, which click and rich would make 1."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Takes what every group takes."""
+        super().__init__(*args, **kwargs)
+        self.commands = _Commands(_COMMANDS)
+
+    def sentence(self, name: str) -> str:
+        """What a list of commands says of one."""
+        return _COMMANDS[name][1]
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Reads what was typed; help is printed here."""
@@ -95,44 +161,12 @@ def _ending_unread() -> Iterator[None]:
         "This machine": ["cache", "completion"],
     },
 )
-@click.version_option(whyloss.__version__, "-V", "--version", prog_name="whyloss")
+@click.version_option(_native.VERSION, "-V", "--version", prog_name="whyloss")
 def app() -> None:
     """Find out why TCP lost a packet, congestion or corruption, and what each answer is worth.
 
     Results go to standard output, progress and messages to standard error.
     """
-
-
-for command in (
-    runs.run,
-    sweeps.sweep,
-    sweeps.verify,
-    compare.compare,
-    friendly.friendly,
-    plot.plot,
-    explain.explain,
-    fit.fit,
-    scores.score,
-    scores.roc,
-    papers.reproduce,
-    papers.papers,
-    catalogue.schemes,
-    catalogue.describe,
-    report.report,
-    link.link,
-    testbed.testbed,
-    testbed.emulate,
-    wire.serve,
-    wire.fetch,
-    kernel.kernel,
-    demo.demo,
-    top.top,
-    start.init,
-    start.examples,
-    shell.cache,
-    shell.completion,
-):
-    app.add_command(command)
 
 
 def main() -> NoReturn:
@@ -164,7 +198,7 @@ def _run() -> int:
         mistake.show(told)
         click.echo(printable(told.getvalue()), err=True, nl=False)
         return mistake.exit_code
-    except (_native.InputError, _native.UnavailableError, PackError) as mistake:
+    except (_native.InputError, _native.UnavailableError) as mistake:
         complain(str(mistake))
         return 2
     except (KeyboardInterrupt, click.Abort):

@@ -134,7 +134,12 @@ class Group(_Helpful, click.Group):
         longest = max(map(len, self.commands), default=0)
         for heading, names in sections.items():
             with formatter.section(heading):
-                formatter.write_dl([(f"{name:<{longest}}", _sentence(self.commands[name])) for name in names])
+                formatter.write_dl([(f"{name:<{longest}}", self.sentence(name)) for name in names])
+
+    def sentence(self, name: str) -> str:
+        """What a list of commands says of one."""
+        command = self.commands[name]
+        return command.first_sentence() if isinstance(command, _Helpful) else command.get_short_help_str(limit=200)
 
 
 def _texts(value: object) -> list[str]:
@@ -145,7 +150,3 @@ def _texts(value: object) -> list[str]:
 def _escaped(text: str) -> str:
     """The text, with the numbers of octets that are no UTF-8 in their place."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def _sentence(command: click.Command) -> str:
-    return command.first_sentence() if isinstance(command, _Helpful) else command.get_short_help_str(limit=200)

@@ -21,13 +21,27 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A file could not be written. What was written before is whole and kept.
-    #[error("cannot write {}: {source}{}", path.display(), if full(source) { "; what is computed so far is kept: make room and run it again" } else { "" })]
+    /// A file could not be written: it is not there, or is what it was before.
+    #[error("cannot write {}: {source}{}", path.display(), if full(source) { "; make room and run it again" } else { "" })]
     Write {
         /// Path of the file.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// Runs of a plan could not be written to its store. They are written in parts: those that are whole are kept.
+    #[error("cannot write {}: {source}; {kept} of {total} runs are kept, {lost} that were computed are not{}", path.display(), if full(source) { ": make room and run it again" } else { "" })]
+    Keep {
+        /// Path of the part, or of its folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+        /// Runs that are in the store.
+        kept: usize,
+        /// Runs that were computed and are not there.
+        lost: usize,
+        /// Runs of the plan.
+        total: usize,
     },
     /// There is less memory or disk than this takes.
     #[error("no room: {what}, but {has}; allowed: {way_out}")]

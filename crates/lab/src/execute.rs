@@ -24,7 +24,7 @@ pub struct ExecuteOptions {
 /// Carries out `plan`: takes from the store what is there, computes the rest on all cores, and keeps it. Tables hold all runs in the
 /// order of the plan, whatever the number of threads.
 ///
-/// When it fails or is cancelled, everything computed so far is kept in the store.
+/// When it fails or is cancelled, everything computed so far is kept in the store, if that can be written to.
 pub fn execute(plan: &Plan, options: &ExecuteOptions, control: &mut Control<'_>) -> Result<Tables, Error> {
     let store = options.store.as_deref().map(Store::open).transpose()?;
     let work = Work::carry_out(plan, Place::Memory(store), options.threads, control)?;

@@ -83,7 +83,7 @@ pub(crate) struct Work {
 impl Work {
     /// Computes what is missing, and tells how far it is.
     ///
-    /// When it fails or is cancelled, everything computed so far is kept in the store, if there is one.
+    /// When it fails or is cancelled, everything computed so far is kept in the store, if there is one and it can be written to.
     pub fn carry_out(plan: &Plan, place: Place, threads: Option<usize>, control: &mut Control<'_>) -> Result<Self, Error> {
         let started = Instant::now();
         if place.holds() {
@@ -193,19 +193,29 @@ impl Work {
         control: &mut Control<'_>,
         progress: impl Fn(usize) -> Progress,
     ) -> Result<(), Error> {
-        let computed = self.compute_all(plan, threads, control, progress);
+        let lacking = self.missing.len();
+        let mut computed = 0;
+        let outcome = self.compute_all(plan, threads, control, progress, &mut computed);
         // What is computed is kept whatever happened; the first failure is the one that is told.
-        let kept = self.flush_all(plan);
-        computed.and(kept)
+        let error = match (outcome, self.flush_all(plan)) {
+            (Ok(()), Ok(())) => return Ok(()),
+            // These say that what is computed is kept.
+            (Ok(()) | Err(Error::Cancelled | Error::Room { .. }), Err(error)) | (Err(error), _) => error,
+        };
+        let Error::Write { path, source } = error else { return Err(error) };
+        let lost = self.unkept.values().map(Vec::len).sum();
+        let total = self.keys.len();
+        Err(Error::Keep { path, source, kept: total - lacking + computed - lost, lost, total })
     }
 
-    /// This thread collects and keeps results and reports progress; the others compute.
+    /// This thread collects and keeps results, counts what is `computed` and reports progress; the others compute.
     fn compute_all(
         &mut self,
         plan: &Plan,
         threads: Option<usize>,
         control: &mut Control<'_>,
         progress: impl Fn(usize) -> Progress,
+        computed: &mut usize,
     ) -> Result<(), Error> {
         let jobs = std::mem::take(&mut self.missing);
         let threads = cores_or(threads).clamp(1, jobs.len().max(1));
@@ -245,6 +255,7 @@ impl Work {
                 match receiver.recv_timeout(Duration::from_millis(50)) {
                     Ok((slot, point, Ok(tables))) => {
                         done += 1;
+                        *computed += 1;
                         tell = true;
                         if !self.place.holds() {
                             self.schemas.see(slot, &tables);
@@ -256,8 +267,12 @@ impl Work {
                         self.results[slot] = Some(Box::new(tables));
                         self.open[point] -= 1;
                         if self.open[point] == 0 {
-                            outcome = outcome.and(self.flush(plan, point));
-                            self.unite(point);
+                            let flushed = self.flush(plan, point);
+                            // What could not be written is tried again, run by run.
+                            if flushed.is_ok() {
+                                self.unite(point);
+                            }
+                            outcome = outcome.and(flushed);
                         }
                     }
                     // A run that was stopped because another failed is not the failure to tell.
@@ -289,20 +304,26 @@ impl Work {
         self.place.store().map_or(Ok(()), |store| self.growth.check(store.place()))
     }
 
+    /// Keeps what can be kept; what cannot is tried again the next time. Says what failed first.
     fn flush_all(&mut self, plan: &Plan) -> Result<(), Error> {
         let points: Vec<usize> = self.unkept.keys().copied().collect();
-        points.into_iter().try_for_each(|point| self.flush(plan, point))
+        let mut outcome = Ok(());
+        for point in points {
+            outcome = outcome.and(self.flush(plan, point));
+        }
+        outcome
     }
 
     fn flush(&mut self, plan: &Plan, point: usize) -> Result<(), Error> {
-        let (Some(store), Some(mut slots)) = (self.place.store(), self.unkept.remove(&point)) else { return Ok(()) };
+        let (Some(store), Some(slots)) = (self.place.store(), self.unkept.get_mut(&point)) else { return Ok(()) };
         slots.sort_unstable();
-        self.unkept_octets -=
-            slots.iter().filter_map(|slot| self.results[*slot].as_ref()).map(|tables| tables.octets()).sum::<usize>();
         let runs: Vec<(Hash, &Tables)> =
             slots.iter().map(|slot| (self.keys[*slot], &**self.results[*slot].as_ref().expect("computed"))).collect();
         let octets = store.keep(&self.points[point], &runs)?;
         self.growth.wrote(runs.len() * transfers(plan, point), octets);
+        let slots = self.unkept.remove(&point).unwrap_or_default();
+        self.unkept_octets -=
+            slots.iter().filter_map(|slot| self.results[*slot].as_ref()).map(|tables| tables.octets()).sum::<usize>();
         if !self.place.holds() {
             for slot in slots {
                 self.results[slot] = None;

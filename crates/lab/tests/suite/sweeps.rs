@@ -366,25 +366,33 @@ fn a_striped_transfer_is_one_transfer_over_several_flows() {
 }
 
 #[test]
-fn when_writing_fails_everything_written_before_is_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, aside) = (folder.path().join("store"), folder.path().join("aside"));
+fn when_a_part_cannot_be_written_the_others_are_kept_and_counted() {
     let whole = watched(&plan(), &options(None, 1)).0;
-    // Where the part of the last point would go stands a file: as good as a disk that is full by then.
-    let mut last = plan();
-    last.points.drain(..3);
-    watched(&last, &options(Some(&aside), 1));
-    let blocked = store.join(walk(&aside)[0].parent().unwrap().file_name().unwrap());
-    std::fs::create_dir_all(&store).unwrap();
-    std::fs::write(&blocked, "").unwrap();
-    let error = execute(&plan(), &options(Some(&store), 1), &mut Control::default()).unwrap_err();
-    assert!(matches!(&error, Error::Write { path, .. } if path.starts_with(&blocked)), "{error}");
-    std::fs::remove_file(&blocked).unwrap();
-    let (again, found) = watched(&plan(), &options(Some(&store), 1));
-    assert_eq!(again, whole);
-    // By chance another point may lie in the same folder; then writing failed earlier.
-    let alone = walk(&store).iter().filter(|part| part.starts_with(&blocked)).count() == 1;
-    assert!(found == 12 || !alone, "{found}");
+    for point in [0, 3] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, aside) = (folder.path().join("store"), folder.path().join("aside"));
+        // Where the part of this point would go stands a file: as good as a disk that is full by then.
+        let mut one = plan();
+        one.points = one.points.drain(point..=point).collect();
+        watched(&one, &options(Some(&aside), 1));
+        let blocked = store.join(walk(&aside)[0].parent().unwrap().file_name().unwrap());
+        std::fs::create_dir_all(&store).unwrap();
+        std::fs::write(&blocked, "").unwrap();
+        let error = execute(&plan(), &options(Some(&store), 1), &mut Control::default()).unwrap_err();
+        let Error::Keep { path, kept, lost, total, .. } = &error else { panic!("{error}") };
+        assert!(path.starts_with(&blocked), "{error}");
+        assert_eq!(*total, 16);
+        assert!(*lost >= 4, "the runs of this point: {error}");
+        let said = format!("; {kept} of 16 runs are kept, {lost} that were computed are not");
+        assert!(error.to_string().ends_with(&said), "{error}");
+        std::fs::remove_file(&blocked).unwrap();
+        let (again, found) = watched(&plan(), &options(Some(&store), 1));
+        assert_eq!(again, whole);
+        assert_eq!(found, *kept);
+        // By chance another point may lie in the same folder; then writing failed earlier.
+        let alone = walk(&store).iter().filter(|part| part.starts_with(&blocked)).count() == 1;
+        assert!(!alone || point == 0 || found == 12, "{found}");
+    }
 }
 
 #[test]

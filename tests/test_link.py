@@ -140,6 +140,27 @@ def test_status_and_signals_of_the_program_are_passed_on() -> None:
         assert f"{existing}: permission denied" in refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "status", "told"), [("echo hi\n", 126, "Exec format error"), ("#!/no/sh\n", 127, "No such")]
+)
+def test_a_file_that_cannot_be_executed_is_named(tmp_path: Path, text: str, status: int, told: str) -> None:
+    (script := tmp_path / "script").write_text(text)
+    script.chmod(0o755)
+    # What waits for the link and becomes the program; the link itself needs root.
+    go, begin = os.pipe()
+    os.write(begin, b"\n")
+    words = [sys.executable, "-IS", "-c", behind._WAIT, str(go), str(script)]
+    done = subprocess.run(words, pass_fds=(go,), capture_output=True, text=True, timeout=60, check=False)
+    os.close(go)
+    os.close(begin)
+    assert done.returncode == status
+    assert done.stderr.startswith(f"error: {script}: {told}")
+    assert done.stderr.endswith(
+        "; allowed: a program, or a script whose first line names what reads it, such as #!/bin/sh\n"
+    )
+    assert call("1ms", "100Mbps", "--", str(script)).returncode == status
+
+
 @pytest.mark.parametrize("delay", ["0ms", "200us"])
 def test_nothing_is_sent_before_somebody_is_there(delay: str) -> None:
     done = call(delay, "10Mbps", "--", "true")

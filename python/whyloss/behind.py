@@ -47,7 +47,12 @@ import os, signal, sys
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 os.read(int(sys.argv[1]), 1) or os._exit(125)
 os.close(int(sys.argv[1]))
-os.execvp(sys.argv[2], sys.argv[2:])
+try:
+    os.execvp(sys.argv[2], sys.argv[2:])
+except OSError as failure:
+    allowed = "a program, or a script whose first line names what reads it, such as #!/bin/sh"
+    print(f"error: {sys.argv[2]}: {failure.strerror}; allowed: {allowed}", file=sys.stderr, flush=True)
+    os._exit(127 if isinstance(failure, FileNotFoundError) else 126)
 """
 _MASQUERADE = """
 table ip {name} {{

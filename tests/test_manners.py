@@ -485,6 +485,35 @@ def test_the_list_of_commands_says_what_their_own_help_says() -> None:
         assert app.sentence(name) == command.first_sentence()
 
 
+@pytest.mark.parametrize("stream", ["2>&1 | true", "2>/dev/full", "2>&-"])
+@pytest.mark.parametrize(("words", "status"), [("nope", 2), ("run nope.toml", 2), ("score nope", 2), ("papers", 0)])
+def test_standard_error_that_nobody_takes_changes_no_status(
+    tmp_path: Path, words: str, status: int, stream: str
+) -> None:
+    if words == "papers" and "|" in stream:
+        stream = f">/dev/null {stream}"
+    script = f"set -o pipefail; {shlex.quote(str(WHYLOSS))} {words} {stream}"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    assert done.returncode == status, done.stderr
+
+
+def test_sigterm_leaves_nothing_of_what_is_only_for_a_while(tmp_path: Path, small: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(f'[sweep]\nbase = "{small}"\nruns = 2\n')
+    words = [WHYLOSS, "sweep", "sweep.toml", "--precision", "0.001%", "--store", "store"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 60
+        while not list(tmp_path.glob("store/.look-*")):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        process.terminate()
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGTERM, err
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    assert not list(tmp_path.glob("store/.look-*"))
+
+
 def test_no_step_of_a_long_bootstrap_makes_ctrl_c_wait() -> None:
     """Between two steps the interpreter hears signals; the draws do not depend on the steps."""
     clusters, steps = 30, 0

@@ -19,6 +19,7 @@ from whyloss.extras import hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from types import FrameType
 
 __all__ = ["main"]
 
@@ -174,8 +175,50 @@ def main() -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the terminal's encoding does not know shall not end the command.
         sys.stdout.reconfigure(errors=SPELT)
+    if isinstance(sys.stderr, io.TextIOWrapper) and sys.stderr is sys.__stderr__:
+        sys.stderr = _Unheard(sys.stderr.buffer, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
     interrupt_once()
-    sys.exit(_run())
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+    status = _run()
+    if status == INTERRUPTED and _terminated:
+        # All is put away; now it ends as whoever sent the signal expects.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+    sys.exit(status)
+
+
+class _Unheard(io.TextIOWrapper):
+    """Standard error, which goes nowhere once nobody takes it: that decides nothing about how a command ended."""
+
+    def write(self, text: str) -> int:
+        """Writes, if somebody takes it."""
+        try:
+            return super().write(text)
+        except OSError:
+            self._give_up()
+            return len(text)
+
+    def flush(self) -> None:
+        """Writes what is held, if somebody takes it."""
+        try:
+            super().flush()
+        except OSError:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
+
+
+#: Whether SIGTERM came, at which a command puts away what it began, as at Ctrl-C.
+_terminated: list[int] = []
+
+
+def _terminate(number: int, _frame: FrameType | None) -> NoReturn:
+    _terminated.append(number)
+    raise KeyboardInterrupt
 
 
 def interrupt_once() -> None:

@@ -569,6 +569,47 @@ def test_a_picture_goes_to_a_folder_that_is_made_for_it(judged: Path, tmp_path: 
     assert "[Errno" not in failed.err
 
 
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("run small.toml", "--out a/b/tables"),
+        ("plot small.toml", "--out a/b/picture.svg"),
+        ("sweep sweep.toml", "--out a/b/tables"),
+        ("compare small.toml --scheme cubic --scheme newreno --max-runs 2", "--plot a/b/picture.svg"),
+    ],
+)
+def test_a_folder_on_the_way_to_an_output_is_made_and_named(
+    tmp_path: Path, small: Path, words: str, option: str
+) -> None:
+    (tmp_path / "sweep.toml").write_text(f'[sweep]\nbase = "{small}"\nruns = 1\n')
+    name, place = option.split()
+    told = f"a{os.sep}b: there is no such folder yet; it is made for {name}"
+    first = typed(tmp_path, *words.replace("small.toml", str(small)).split(), name, place)
+    assert first.status == 0, first.err
+    assert told in first.err.splitlines()
+    assert (tmp_path / place).exists()
+    again = typed(tmp_path, *words.replace("small.toml", str(small)).split(), name, place)
+    assert again.status == 0, again.err
+    assert "no such folder" not in again.err
+    shown = " ".join(typed(tmp_path, words.split()[0], "--help").out.split())
+    assert f"{name} that are not there yet are made, and named." in shown
+
+
+def test_a_picture_of_a_run_with_any_name_stays_below_out(tmp_path: Path, small: Path) -> None:
+    text = re.sub(r"^name = .*$", "", small.read_text(), flags=re.M).replace(
+        "[scenario]", '[scenario]\nname = "../../a b"'
+    )
+    work = tmp_path / "one" / "two"
+    work.mkdir(parents=True)
+    done = subprocess.run([WHYLOSS, "plot", "-"], cwd=work, input=text, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "out/a-b/series.svg\n"), done.stderr
+    for name in ("first.toml", "second.toml"):
+        (work / name).write_text(text)
+    several = typed(work, "plot", "first.toml", "second.toml")
+    assert (several.status, several.out) == (0, "out/a-b-..-..-a-b/series.svg\n"), several.err
+    assert {path.name for path in tmp_path.iterdir()} == {"one", small.name}
+
+
 def test_commands_that_are_shown_can_be_typed_into_zsh() -> None:
     """There, brackets without quotes are a pattern of file names."""
     texts = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.*")]
@@ -687,6 +728,12 @@ _MISTAKES = [
     ("run --damaged 150", '--damaged: found "150"; allowed: a number from 0 to 1, such as 8.3e-6, or .* "2 %"$'),
     ("friendly cubic reno --loss 1.5%%", '--loss: found "1.5%%"; allowed: a number from 0 to 1'),
     ("run --loss 150%", '--loss: found "150%"; allowed: '),
+    ("run --run 4294967295", "Invalid value for '--run': 4294967295 is not in the range 0<=x<=4294967294"),
+    ("plot --run 4294967295", "Invalid value for '--run': 4294967295 is not in the range 0<=x<=4294967294"),
+    ("run examples/lossy-link.toml", "there is no such file; `whyloss examples lossy-link` copies the example"),
+    ("sweep error-rates", "error-rates: there is no such file; `whyloss examples error-rates` copies the example"),
+    ("verify link.toml", "link.toml/inputs.json: there is no such file; allowed: a folder that `whyloss run --out`, "),
+    ("sweep mine.toml --plan", "mine.toml: there is no such file; `whyloss examples` lists sweeps to begin with"),
     ("run --rate 1Mbps --queue 100ms", '--queue: found "100ms"; allowed: at least '),
     ("run link.toml --rate fast", '--rate: found "fast"; allowed: a bit rate'),
     ("run link", "link: there is no such file \\(did you mean `link.toml`\\?\\)"),

@@ -6,11 +6,13 @@ import inspect
 import math
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from whyloss import _native
+from whyloss.cli.listing import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +21,8 @@ __all__ = ["STATUSES", "Command", "Group", "ask_for_linux"]
 
 #: What click says of words that a command has no place for.
 _EXTRA = re.compile(r"unexpected extra arguments? \((.+)\)")
+#: Options that name what is written. Folders on the way there are made.
+_WRITTEN = frozenset({"--annotate", "--calibration", "--html", "--out", "--plot", "--wireshark-profile"})
 #: What every command's exit status means.
 STATUSES = ("0 done", "1 failed", "2 bad input", "130 interrupted", "141 nobody reads the output")
 
@@ -65,6 +69,10 @@ class _Helpful(click.Command):
             for text in _texts(value) if param.type is click.STRING and not ctx.resilient_parsing else ():
                 if (seen := _escaped(text)) != text:
                     raise click.BadParameter(f"found '{seen}'; allowed: text in UTF-8", ctx, param)
+        if not ctx.resilient_parsing:
+            for param in self.params:
+                for option in _WRITTEN.intersection(param.opts):
+                    _tell_of_folder(option, ctx.params.get(param.name or ""))
         return rest
 
     def _meant(self, mistake: click.UsageError) -> str:
@@ -95,6 +103,11 @@ class _Helpful(click.Command):
         """Writes what the exit status means."""
         super().format_epilog(ctx, formatter)
         formatter.write_paragraph()
+        if written := [option for param in self.params for option in param.opts if option in _WRITTEN]:
+            formatter.write_text(
+                f"Folders in the path of {' or '.join(written)} that are not there yet are made, and named."
+            )
+            formatter.write_paragraph()
         formatter.write_text(f"Exit status: {', '.join((*STATUSES, *self.also))}.")
 
     def first_sentence(self) -> str:
@@ -140,6 +153,14 @@ class Group(_Helpful, click.Group):
         """What a list of commands says of one."""
         command = self.commands[name]
         return command.first_sentence() if isinstance(command, _Helpful) else command.get_short_help_str(limit=200)
+
+
+def _tell_of_folder(option: str, out: object) -> None:
+    """Says that the folder of an output is not there yet: it is made, and its name could be mistyped."""
+    folder = out.parent if isinstance(out, Path) else Path()
+    # What nobody gave a place lies in `out`.
+    if folder not in (Path(), Path("out")) and not folder.exists():
+        click.echo(printable(f"{folder}: there is no such folder yet; it is made for {option}"), err=True)
 
 
 def _texts(value: object) -> list[str]:

@@ -15,6 +15,7 @@ import click
 
 from whyloss import _native, parts, paths
 from whyloss.cli.console import say
+from whyloss.cli.start import EXAMPLES
 from whyloss.scenario import Scenario
 from whyloss.sweep import BATCH_SYSTEMS, BUCKETS, Sweep
 
@@ -44,7 +45,7 @@ __all__ = [
 
 
 #: Numbers that runs can have.
-RUN_NUMBER = click.IntRange(0, 2**32 - 1)
+RUN_NUMBER = click.IntRange(0, 2**32 - 2)
 
 
 class Share(click.ParamType[float]):
@@ -81,6 +82,8 @@ def load_sweep(path: Path) -> Sweep:
     """The sweep in a file; ``-`` is the standard input, in which relative paths start at the working folder."""
     if str(path) == "-":
         return Sweep.parse(sys.stdin.read(), "standard input")
+    if not path.exists():
+        raise _native.InputError(f"{path}: there is no such file{_meant_sweep(path)}")
     with _told_apart(path, "run"):
         return Sweep.load(path)
 
@@ -97,7 +100,20 @@ def _meant(path: Path) -> str:
         return f" (did you mean `{ending}`?)"
     if path.name in {one["name"] for one in _native.schemes()}:
         return f"; a scheme is named by --scheme {path.name}"
-    return "; `whyloss init` writes a scenario to begin with, `whyloss examples` copies one"
+    return _brought(path) or "; `whyloss init` writes a scenario to begin with, `whyloss examples` copies one"
+
+
+def _meant_sweep(path: Path) -> str:
+    if (ending := path.with_name(f"{path.name}.toml")).is_file():
+        return f" (did you mean `{ending}`?)"
+    return _brought(path) or "; `whyloss examples` lists sweeps to begin with, and copies one"
+
+
+def _brought(path: Path) -> str:
+    """Says how to get an example that the package brings."""
+    name = path.name.removesuffix(".toml")
+    there = re.fullmatch(r"[\w-]+", name) and (EXAMPLES / f"{name}.toml").is_file()
+    return f"; `whyloss examples {name}` copies the example of this name" if there else ""
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import click
 
 from whyloss import files
 from whyloss.cli.console import Command, Watch, as_json, say, stopping, tell_json
-from whyloss.cli.options import set_option, spare, with_own_option
+from whyloss.cli.options import RUN_NUMBER, set_option, spare, with_own_option
 from whyloss.cli.paths import choose, link_options, retyped, scheme_option, with_schemes
 from whyloss.judgements import judgements
 
@@ -96,9 +96,7 @@ class Time(click.ParamType[int]):
 @click.option("--duration", metavar="TIME", help="Simulated time.  [default: what the scenario says; of a link 60 s]")
 @set_option
 @with_own_option
-@click.option(
-    "--run", "number", type=click.IntRange(min=0), help="Number of the run, if RUN is a scenario. [default: 0]"
-)
+@click.option("--run", "number", type=RUN_NUMBER, help="Number of the run, if RUN is a scenario. [default: 0]")
 @as_json
 def plot(
     sources: tuple[Path, ...],
@@ -174,9 +172,14 @@ def plot(
 def _place(sources: tuple[Path, ...], runs: Sequence[Run]) -> Path:
     if len(sources) == 1:
         if str(sources[0]) == "-":
-            return Path("out") / runs[0].name
+            return Path("out") / _folder_name(runs[0].name)
         return sources[0] if sources[0].is_dir() else Path("out") / sources[0].stem
-    return Path("out") / ("path" if not sources else "-".join(run.name for run in runs))
+    return Path("out") / ("path" if not sources else _folder_name("-".join(run.name for run in runs)))
+
+
+def _folder_name(name: str) -> str:
+    """What a folder below ``out`` can be called after runs, whose names may have any letters."""
+    return re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "path"
 
 
 def _runs(

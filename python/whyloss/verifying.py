@@ -99,7 +99,7 @@ def verify(
 def _said(path: Path) -> dict[str, Any]:
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         allowed = "a folder that `whyloss run --out`, `whyloss sweep` or `Results.save` wrote"
         raise _native.InputError(f"{path}: there is no such file; allowed: {allowed}") from None
     except (ValueError, RecursionError) as error:

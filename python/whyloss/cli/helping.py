@@ -51,8 +51,13 @@ class _Helpful(click.Command):
         """Reads the arguments; a path that is empty, a number that is none and text that is no UTF-8 are mistakes."""
         files = [param for param in self.params if isinstance(param.type, click.Path)]
         places = {name: param for param in files for name in param.opts if name.startswith("-")}
+        options = [param for param in self.params if isinstance(param, click.Option) and not param.is_flag]
+        valued = {name for param in options for name in param.opts}
+        named = next((param for param in files if isinstance(param, click.Argument)), None)
         for before, here in zip(["", *args], args, strict=False):
             param = places.get(before) if here == "" else places.get(here[:-1]) if here.endswith("=") else None
+            if here == "" and before not in valued:
+                param = named
             if param is not None:
                 raise click.BadParameter("found ''; allowed: a path", ctx, param)
         try:

@@ -67,7 +67,7 @@ def init(name: str, force: bool) -> None:
     Editors that know TOML (VS Code with Even Better TOML, Neovim and Helix with taplo) follow its first line.
     """
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
-    if not path.stem:
+    if path.name == ".toml":
         raise click.BadParameter(f"found {name!r}; allowed: a name for the file", param_hint="NAME")
     text = SCENARIO.format(schema=SCHEMAS["scenario"], file=path)
     _write({path: text, path.parent / SCHEMAS["scenario"]: _schema("scenario")}, force=force)

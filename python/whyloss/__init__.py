@@ -12,7 +12,7 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whyloss._native import InputError, PartError, Progress, WhylossError, write_pattern
+    from whyloss._native import InputError, PartError, Progress, UnavailableError, WhylossError, write_pattern
     from whyloss.comparison import Comparison, compare
     from whyloss.drawing import plot
     from whyloss.friendliness import Friendliness, friendly
@@ -34,6 +34,7 @@ __all__ = [
     "Scenario",
     "Sweep",
     "Table",
+    "UnavailableError",
     "WhylossError",
     "__version__",
     "add_part",
@@ -56,6 +57,7 @@ _LATE = {
     "Scenario": "scenario",
     "Sweep": "sweep",
     "Table": "results",
+    "UnavailableError": "_native",
     "WhylossError": "_native",
     "add_part": "parts",
     "compare": "comparison",

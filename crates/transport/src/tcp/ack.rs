@@ -1,7 +1,7 @@
 //! Acknowledgements: what they deliver, teach and set in motion.
 
-use super::record::{Event, State};
 use super::rack::TailProbe;
+use super::record::{Event, State};
 use super::recovery::{Recovery, Timeout};
 use super::scoreboard::{Delivered, Order};
 use super::{Endpoint, FastRecovery, ReportResponse};

@@ -312,7 +312,11 @@ mod tests {
         let delivered = pair.ends[1].stats().octets_delivered;
         pair.ends[1].handle(pair.now, Input::Segment(&probe, Integrity::Intact));
         assert_eq!(pair.ends[1].outstanding().segments, 0);
-        assert_eq!((pair.ends[1].stats().octets_delivered, pair.ends[1].octets_unread()), (delivered, 10_000), "the data is refused");
+        assert_eq!(
+            (pair.ends[1].stats().octets_delivered, pair.ends[1].octets_unread()),
+            (delivered, 10_000),
+            "the data is refused"
+        );
         let refusal = pair.ends[1].poll_transmit(pair.now).expect("an acknowledgement");
         assert_eq!((refusal.ack, refusal.window), (answer.ack, 0));
     }

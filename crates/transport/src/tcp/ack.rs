@@ -533,8 +533,9 @@ impl Endpoint {
         if self.config.slow_start_limit.is_none() {
             ack.acked = news.acked.min(self.newly_arrived(news)); // Linux grows by what it learns to have been delivered
         }
-        // RFC 3168, 6.1.2: the usual growth is for acknowledgements without ECE.
-        let marked = ack.ece && self.agreed.ecn && self.snd.rates.is_none();
+        // RFC 3168, 6.1.2: the usual growth is for acknowledgements without ECE. After a timeout only new data can end that by CWR: the window
+        // comes back to the threshold all the same.
+        let marked = ack.ece && self.agreed.ecn && self.snd.rates.is_none() && !self.window.in_slow_start();
         ack.window_limited = !marked && (!self.config.window_validation || self.snd.used.is_ample(self.window.cwnd()));
         self.parts.congestion.on_ack(&mut self.window, &ack);
         if ack.in_recovery {

@@ -637,6 +637,21 @@ fn a_timeout_is_a_reduction_of_which_the_receiver_hears() {
     assert!(pair.ends[0].stats().timeouts > 0 && told == 1, "{} timeouts, told {told} times", pair.ends[0].stats().timeouts);
 }
 
+/// A segment was marked, then all of the window is lost. Repetitions carry no CWR, so every acknowledgement of them has ECE.
+#[test]
+fn the_window_comes_back_after_a_timeout_before_the_receiver_has_heard_of_it() {
+    let (mut pair, _) = marked_pair();
+    pair.ends[1].rcv.echo_ce = true;
+    pair.cut();
+    pair.run(Instant::ZERO + Duration::from_millis(1500));
+    pair.down = false;
+    let outstanding = pair.ends[0].outstanding().segments;
+    // From one segment by doubling: six round trips of 100 ms for fifty, where one at a time would take five seconds.
+    pair.run(pair.now + Duration::from_millis(1600));
+    assert!(outstanding > 20 && pair.ends[0].stats().timeouts > 0);
+    assert!(pair.ends[0].snd.recovery.is_open(), "{} of {outstanding} are left", pair.ends[0].outstanding().segments);
+}
+
 /// Segments that came late were taken for lost; before a D-SACK says so, a router has marked one.
 #[test]
 fn what_was_marked_meanwhile_is_not_taken_back() {

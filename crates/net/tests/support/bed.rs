@@ -99,6 +99,11 @@ impl Bed {
         Engine::start(&self.peer, Family::far_engine, arguments)
     }
 
+    /// How many SYN-ACKs from across the path have permitted reports so far. The kernel of a machine on which `wl_checksum` is loaded permits them.
+    pub fn permits(&self) -> u64 {
+        self.relay.permits()
+    }
+
     /// Stops the path and says what it did.
     pub fn finish(self) -> [Counts; 2] {
         self.relay.stop()

@@ -1,6 +1,7 @@
 //! A bad path between two TUN devices: it loses, damages, duplicates, delays, reorders and marks, from a seed.
 
 use super::capture::Capture;
+use bytes::Bytes;
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::time::TimeSpec;
@@ -9,11 +10,13 @@ use rand_pcg::Pcg64Mcg;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use whyloss_net::Tun;
+use whyloss_transport::segment::Flags;
+use whyloss_transport::wire;
 
 /// How one direction impairs packets. Probabilities are per packet and independent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +57,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Relay {
     stop: Arc<AtomicBool>,
+    permits: Arc<AtomicU64>,
     thread: Option<JoinHandle<[Counts; 2]>>,
 }
 
@@ -62,17 +66,24 @@ impl Relay {
     pub fn start(a: Tun, b: Tun, impairments: [Impairment; 2], seed: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
+        let permits = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&permits);
         let mut captures = ["before", "behind"].map(Capture::from_environment);
         let thread = std::thread::spawn(move || {
             let mut directions = [Direction::new(impairments[0], seed, 0), Direction::new(impairments[1], seed, 1)];
             let devices = [a, b];
             let mut buffer = vec![0; 1 << 16];
             while !told.load(Ordering::Relaxed) {
-                forward(&devices, &mut directions, &mut buffer, &mut captures);
+                forward(&devices, &mut directions, &mut buffer, &mut captures, &counted);
             }
             directions.map(|direction| direction.counts)
         });
-        Self { stop, thread: Some(thread) }
+        Self { stop, permits, thread: Some(thread) }
+    }
+
+    /// How many SYN-ACKs from `a` have permitted reports so far.
+    pub fn permits(&self) -> u64 {
+        self.permits.load(Ordering::Relaxed)
     }
 
     /// Stops and says what each direction did.
@@ -92,7 +103,13 @@ impl Drop for Relay {
 }
 
 /// One round: wait, take what has arrived, pass on what is due.
-fn forward(devices: &[Tun; 2], directions: &mut [Direction; 2], buffer: &mut [u8], [before, behind]: &mut [Option<Capture>; 2]) {
+fn forward(
+    devices: &[Tun; 2],
+    directions: &mut [Direction; 2],
+    buffer: &mut [u8],
+    [before, behind]: &mut [Option<Capture>; 2],
+    permits: &AtomicU64,
+) {
     let due = directions.iter().filter_map(Direction::due).min();
     let wait =
         due.map_or(Duration::from_millis(20), |due| due.saturating_duration_since(Instant::now()).min(Duration::from_millis(20)));
@@ -108,6 +125,9 @@ fn forward(devices: &[Tun; 2], directions: &mut [Direction; 2], buffer: &mut [u8
             if let Some(capture) = before {
                 capture.add(&buffer[..length]);
             }
+            if from == 0 && permits_reports(&buffer[..length]) {
+                permits.fetch_add(1, Ordering::Relaxed);
+            }
             direction.take(&buffer[..length]);
         }
         let now = Instant::now();
@@ -119,6 +139,17 @@ fn forward(devices: &[Tun; 2], directions: &mut [Direction; 2], buffer: &mut [u8
             devices[1 - from].send(&packet).expect("writing a TUN device");
         }
     }
+}
+
+/// Whether a packet is a SYN-ACK that permits reports.
+fn permits_reports(packet: &[u8]) -> bool {
+    // Both headers with all of their options take no more.
+    if packet.len() > 120 {
+        return false;
+    }
+    let Ok(read) = wire::parse(&Bytes::copy_from_slice(packet)) else { return false };
+    let permitted = read.segment.options.rare.is_some_and(|rare| rare.reports_permitted);
+    permitted && read.segment.flags.contains(Flags::SYN | Flags::ACK)
 }
 
 struct Direction {

@@ -505,6 +505,7 @@ impl Endpoint {
         if let (Some(lost), true) = (probe.lost, self.snd.recovery.is_open()) {
             self.path.flight = news.flight_before;
             self.respond_to_repaired_tail(&lost);
+            self.refresh_path(self.path.now);
         }
     }
 
@@ -512,8 +513,9 @@ impl Endpoint {
     #[inline(never)]
     fn close_needless_probe(&mut self, segment: &Segment) {
         let una = self.snd.una;
-        let bare = segment.seq_len() == 0 && segment.options.sack.is_empty();
-        self.snd.rack.tail_probe.take_if(|probe| bare && una == probe.end);
+        // One that was overtaken acknowledges less.
+        let duplicate = segment.ack == Seq::from(una) && segment.seq_len() == 0 && segment.options.sack.is_empty();
+        self.snd.rack.tail_probe.take_if(|probe| duplicate && una == probe.end);
     }
 
     fn grow(&mut self, now: Instant, segment: &Segment, news: &News, repairing: bool) {

@@ -156,6 +156,7 @@ impl Endpoint {
         self.resume(now, expiry.whole, response.window);
         self.snd.due.head = true;
         self.snd.rack.tail_probe = None;
+        self.snd.due.tail_probe = false;
         self.timers.set_reordering(None);
         self.timers.arm_retransmission(self.snd.rtt.expiry(now));
     }

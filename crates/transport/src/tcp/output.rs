@@ -195,7 +195,7 @@ impl Endpoint {
     /// RFC 8985, 7.3: new data if there is any, else the last segment again. Of new data a segment that fits the window, not what is left
     /// of that (RFC 9293, 3.8.6.2.1).
     fn transmit_tail_probe(&mut self, now: Instant) -> Option<Segment> {
-        let last = *self.snd.board.last()?;
+        self.snd.board.last()?;
         self.stats.tail_probes += 1;
         let len = u64::from(self.snd.mss).min(self.snd.unsent_of_record());
         if len > 0 && len <= self.snd.room_at_peer() {
@@ -204,7 +204,14 @@ impl Endpoint {
             self.timers.arm_retransmission(self.snd.rtt.expiry(now));
             return Some(segment);
         }
-        let index = self.snd.board.len() - 1;
+        // What was sent in larger segments than are sent now goes again with its end, which alone tells of all before it.
+        let mut index = self.snd.board.len() - 1;
+        self.cut_to_size(index);
+        while index + 1 < self.snd.board.len() {
+            index += 1;
+            self.cut_to_size(index);
+        }
+        let last = *self.snd.board.get(index);
         let segment = self.retransmit(now, index);
         self.note_retransmission(RetransmissionTrigger::TailProbe);
         self.snd.rack.tail_probe = Some(Box::new(TailProbe { end: last.end(), lost: Some(last) }));

@@ -167,6 +167,9 @@ impl Endpoint {
         let snd = &mut self.snd;
         snd.undo = reduced.then(|| Box::new(Undo::new(before, snd.una, snd.nxt, snd.board.repeated())));
         snd.echoes.begin(repeats);
+        // This answers for the flight, so for its tail, too.
+        snd.rack.tail_probe = None;
+        snd.due.tail_probe = false;
         if reduced {
             self.announce_reduction();
         }

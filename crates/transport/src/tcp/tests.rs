@@ -316,6 +316,68 @@ fn a_late_tail_that_was_probed_is_no_loss() {
     }
 }
 
+/// The probe shows that the segment before the tail is missing: the recovery answers for both.
+#[test]
+fn a_probed_tail_is_not_answered_for_again_after_the_recovery_that_it_began() {
+    let mut pair = Pair::new("sack", &Config { auto_read: true, ..Config::modern() }, &[9, 10]);
+    pair.run(secs(1));
+    pair.tell(Command::Produce(10 * 1448));
+    pair.run(secs(20));
+    let stats = *pair.ends[0].stats();
+    assert_eq!((stats.tail_probes, stats.fast_retransmits, stats.timeouts, stats.reductions), (1, 1, 0, 1));
+    pair.tell(Command::Produce(4 * 1448));
+    pair.run(secs(40));
+    let after = pair.ends[0].stats();
+    assert_eq!((after.losses, after.reductions), (stats.losses, 1));
+}
+
+/// A client whose tail was lost, probed and acknowledged, and the acknowledgements that it got, in order.
+fn probed_pair() -> (Pair, Vec<Segment>) {
+    // Timestamps would tell which are old (PAWS).
+    let mut pair = Pair::new("sack", &Config { auto_read: true, timestamps: false, ..Config::modern() }, &[10]);
+    pair.run(secs(1));
+    pair.tell(Command::Produce(10 * 1448));
+    pair.run(secs(20));
+    let acks = pair.trace.iter().filter(|(_, who, s)| *who == 1 && !s.flags.contains(Flags::SYN));
+    let acks = acks.map(|(_, _, segment)| segment.clone()).collect();
+    (pair, acks)
+}
+
+#[test]
+fn only_a_duplicate_tells_that_a_probe_was_needless() {
+    for (late, reductions) in [(true, 1), (false, 0)] {
+        let (mut pair, acks) = probed_pair();
+        // An acknowledgement from before the tail that was overtaken is none.
+        let told = if late { &acks[acks.len() - 2] } else { &acks[acks.len() - 1] };
+        let told = Segment { window: acks[acks.len() - 1].window, ..told.clone() };
+        pair.ends[0].handle(pair.now, Input::Segment(&told, Integrity::Intact));
+        pair.tell(Command::Produce(4 * 1448));
+        pair.run(secs(40));
+        assert_eq!(pair.ends[0].stats().reductions, reductions, "late: {late}");
+    }
+}
+
+/// Segments have become smaller since the tail left: its end is what goes again, and what a D-SACK tells of.
+#[test]
+fn a_tail_that_is_too_large_by_now_is_probed_with_its_end() {
+    let mut pair = Pair::new("sack", &Config { auto_read: true, ..Config::modern() }, &[]);
+    pair.run(secs(1));
+    pair.tell(Command::Produce(2 * 1448));
+    pair.run(pair.now + Duration::from_millis(1));
+    let end = crate::seq::Seq::from(pair.ends[0].snd.nxt);
+    // The acknowledgements are late.
+    pair.mute_until = pair.now + Duration::from_millis(150);
+    pair.ends[0].snd.mss = 1000;
+    pair.run(secs(3));
+    assert_eq!((pair.ends[0].stats().tail_probes, pair.ends[1].stats().duplicates_received), (1, 1));
+    let (_, _, probe) = pair.trace.iter().filter(|(_, who, s)| *who == 0 && !s.payload.is_empty()).nth(2).expect("a probe");
+    assert_eq!((probe.payload.len(), probe.seq + 448), (448, end));
+    pair.tell(Command::Produce(1000));
+    pair.run(secs(9));
+    let stats = pair.ends[0].stats();
+    assert_eq!((stats.tail_probes, stats.losses, stats.reductions), (1, 0, 0));
+}
+
 /// The answer to the SYN takes longer than the first timeout. With timestamps it is known which SYN was answered.
 #[test]
 fn a_path_slower_than_the_first_timeout_is_not_repeated_over() {

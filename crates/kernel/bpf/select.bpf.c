@@ -26,12 +26,19 @@ struct {
 	__type(value, struct wl_rule);
 } rules SEC(".maps");
 
-// Connections that a rule was found for. Programs of a control group run before those of the groups around it: the inner rule holds.
+// What a rule has chosen for a socket. Programs of a control group run before those of the groups around it: the inner rule holds. A socket may
+// connect again (AF_UNSPEC), to another destination.
+struct wl_choice {
+	u32 connection; // its first sequence number, or what stands for that when it begins
+	char control[TCP_CA_NAME_MAX]; // the chosen one
+	char before[TCP_CA_NAME_MAX]; // that of the socket before any rule
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, u8);
+	__type(value, struct wl_choice);
 } wl_chosen SEC(".maps");
 
 static __always_inline struct wl_rule *find(struct wl_match *match)
@@ -46,6 +53,19 @@ static __always_inline struct wl_rule *find(struct wl_match *match)
 	return bpf_map_lookup_elem(&rules, match);
 }
 
+static __always_inline int equal(const char *a, const char *b)
+{
+	u32 i;
+
+	for (i = 0; i < TCP_CA_NAME_MAX; i++) {
+		if (a[i] != b[i])
+			return 0;
+		if (!a[i])
+			break;
+	}
+	return 1;
+}
+
 SEC("sockops")
 int wl_select(struct bpf_sock_ops *ctx)
 {
@@ -54,7 +74,9 @@ int wl_select(struct bpf_sock_ops *ctx)
 	struct tcp_sock *tp;
 	struct bpf_sock *sk;
 	__be32 words[4] = {0, 0, bpf_htonl(0xffff), 0};
-	char control[TCP_CA_NAME_MAX];
+	char control[TCP_CA_NAME_MAX], now[TCP_CA_NAME_MAX] = {};
+	struct wl_choice *choice;
+	u32 connection;
 
 	if (ctx->op == BPF_SOCK_OPS_TCP_CONNECT_CB)
 		match.port = bpf_htons(bpf_ntohl(ctx->remote_port));
@@ -76,16 +98,32 @@ int wl_select(struct bpf_sock_ops *ctx)
 
 	rule = find(&match);
 	sk = ctx->sk;
-	if (!rule || !sk || bpf_sk_storage_get(&wl_chosen, sk, 0, 0))
+	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	if (!tp)
 		return 1;
-	// Who asked for a control by setsockopt gets it.
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt))
+	connection = tp->write_seq;
+	choice = bpf_sk_storage_get(&wl_chosen, sk, 0, 0);
+	if (choice && (choice->connection == connection || ctx->op != BPF_SOCK_OPS_TCP_CONNECT_CB))
 		return 1;
-	__builtin_memcpy(control, rule->control, sizeof(control));
+	if ((!rule && !choice) || bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, now, sizeof(now)))
+		return 1;
+	// Who asked for a control by setsockopt gets it. What a rule chose before looks as if it had been asked for.
+	if (choice ? !equal(now, choice->control) : BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt))
+		return 1;
+	__builtin_memcpy(control, rule ? rule->control : choice->before, sizeof(control));
 	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, control, sizeof(control)))
 		return 1;
+	if (!choice) {
+		choice = bpf_sk_storage_get(&wl_chosen, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (choice)
+			__builtin_memcpy(choice->before, now, sizeof(now));
+	}
+	if (choice)
+		__builtin_memcpy(choice->control, control, sizeof(control));
+	if (!rule)
+		return 1;
+	if (choice)
+		choice->connection = connection;
 	__sync_fetch_and_add(&rule->connections, 1);
-	bpf_sk_storage_get(&wl_chosen, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	return 1;
 }

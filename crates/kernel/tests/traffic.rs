@@ -3,15 +3,16 @@
 
 mod support;
 
-use nix::sys::socket::{setsockopt, sockopt::ReceiveTimeout};
+use nix::sys::socket::{setsockopt, sockopt::ReceiveTimeout, SockaddrStorage};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::middlebox::bed;
 use support::path::{sample, Link};
-use support::traffic::{carry, connect, connect_across, control_of, set_control, Group, Traffic};
+use support::traffic::{carry, connect, connect_across, control_of, disconnect, set_control, Group, Traffic};
 use support::{available, flows, repetitions, skip, soon, within, Loaded};
 use whyloss_kernel::cgroup::Cgroups;
 use whyloss_kernel::installed::{known, Installed};
@@ -128,6 +129,38 @@ fn who_asks_for_a_control_gets_it() {
         listener.accept().expect("accepts").0
     });
     assert_eq!(control_of(&accepted), "reno");
+}
+
+/// A second connection of a socket is another one.
+#[test]
+fn a_socket_that_connects_again_gets_the_control_of_its_new_destination() {
+    let Some(bed) = Bed::new("t11_", &["wl_newreno", "wl_veno"]) else { return };
+    bed.choose("wl_newreno", Some(5311), None);
+    bed.choose("wl_veno", Some(5312), None);
+    bed.inside.run(|| {
+        let listeners = [5311, 5312, 5313].map(|port| TcpListener::bind(("127.0.0.1", port)).expect("a port"));
+        let usual = control_of(&TcpStream::connect(("127.0.0.1", 5313)).expect("connects"));
+        let socket = TcpStream::connect(("127.0.0.1", 5311)).expect("connects");
+        let again = |port: u16| {
+            disconnect(&socket);
+            let to = SockaddrStorage::from(SocketAddr::from(([127, 0, 0, 1], port)));
+            nix::sys::socket::connect(socket.as_raw_fd(), &to).expect("connects again");
+            control_of(&socket)
+        };
+        assert_eq!(control_of(&socket), "t11_newreno");
+        let chosen = [5312, 5311, 5313, 5313, 5312, 5312].map(again);
+        assert_eq!(chosen, ["t11_veno", "t11_newreno", &usual, &usual, "t11_veno", "t11_veno"]);
+        // What the application asks for meanwhile it keeps.
+        set_control(&socket, if usual == "reno" { "cubic" } else { "reno" }).expect("the kernel has it");
+        let asked = control_of(&socket);
+        assert_eq!([5311, 5312, 5313].map(again), [(); 3].map(|()| asked.clone()));
+        drop(listeners);
+    });
+    let rules = select::list(&Installed::own(&bed.loaded.place).expect("is loaded")).expect("rules");
+    let mut counted: Vec<_> = rules.iter().map(|rule| (rule.port, rule.connections)).collect();
+    counted.sort_unstable();
+    // With those that were accepted.
+    assert_eq!(counted, [(Some(5311), 5), (Some(5312), 7)]);
 }
 
 #[test]

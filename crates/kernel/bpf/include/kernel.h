@@ -193,6 +193,7 @@ struct tcp_sock {
 	u64 tcp_mstamp;
 	u32 rcv_nxt;
 	u32 snd_nxt;
+	u32 write_seq;
 	u32 snd_una;
 	u32 srtt_us;
 	u32 packets_out;

@@ -1,12 +1,13 @@
 //! Connections inside a network namespace, in a control group of their own.
 #![allow(dead_code)]
 
+use nix::libc;
 use nix::sys::socket::sockopt::TcpCongestion;
-use nix::sys::socket::{getsockopt, setsockopt, socket, AddressFamily, SockFlag, SockType, SockaddrStorage};
+use nix::sys::socket::{getsockopt, sendto, setsockopt, socket, AddressFamily, MsgFlags, SockFlag, SockType, SockaddrStorage};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use whyloss_kernel::cgroup::Cgroups;
@@ -80,6 +81,70 @@ pub fn connect_across((near, far): (&Namespace, &Namespace), to: SocketAddr, con
     let listener = far.run(|| TcpListener::bind(to)).expect("a port");
     let connected = connect_from(near, to, control);
     (connected, listener.accept().expect("accepts").0)
+}
+
+/// Takes the connection away from a socket, by an address of no family.
+pub fn disconnect(socket: &TcpStream) {
+    // SAFETY: a structure of integers, for which zeros are valid.
+    let none: libc::sockaddr = unsafe { std::mem::zeroed() };
+    let size = std::mem::size_of_val(&none) as libc::socklen_t;
+    // SAFETY: the kernel reads `size` octets of the address, which has as many; all zeros are AF_UNSPEC.
+    let done = unsafe { libc::connect(socket.as_raw_fd(), &raw const none, size) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Sends a packet that a program has made: with its IPv4 header if `protocol` is IPPROTO_RAW.
+fn send_raw(inside: &Namespace, protocol: i32, to: Ipv4Addr, octets: &[u8]) {
+    inside.run(|| {
+        // SAFETY: numbers in, a descriptor out.
+        let raw = unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
+        assert!(raw >= 0, "{}", io::Error::last_os_error());
+        // SAFETY: it is open, and nobody else has it.
+        let raw = unsafe { OwnedFd::from_raw_fd(raw) };
+        let to = SockaddrStorage::from(SocketAddr::new(to.into(), 0));
+        let sent = sendto(raw.as_raw_fd(), octets, &to, MsgFlags::empty()).expect("sends");
+        assert_eq!(sent, octets.len());
+    });
+}
+
+/// The checksum of the Internet over `octets`.
+fn checksum(octets: &[u8]) -> [u8; 2] {
+    let sum: u32 = octets.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let sum = (sum & 0xFFFF) + (sum >> 16);
+    (!(sum + (sum >> 16)) as u16).to_be_bytes()
+}
+
+fn ipv4(address: SocketAddr) -> (Ipv4Addr, [u8; 2]) {
+    match address {
+        SocketAddr::V4(address) => (*address.ip(), address.port().to_be_bytes()),
+        SocketAddr::V6(_) => panic!("no IPv4 address: {address}"),
+    }
+}
+
+/// An IPv4 header without options, for `len` octets of TCP.
+fn ipv4_header(from: Ipv4Addr, to: Ipv4Addr, len: u8) -> Vec<u8> {
+    let mut header = [&[0x45, 0, 0, 20 + len, 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.octets(), &to.octets()].concat();
+    let sum = checksum(&header);
+    header[10..12].copy_from_slice(&sum);
+    header
+}
+
+/// Tells the host of `socket` as a router does that the path carries packets of `mtu` octets only. `seq` has to be outstanding.
+pub fn shorten_path(host: &Namespace, socket: &TcpStream, seq: u32, mtu: u16) {
+    let [(from, source), (to, destination)] =
+        [socket.local_addr(), socket.peer_addr()].map(|address| ipv4(address.expect("an address")));
+    let mut message = [&[3, 4, 0, 0, 0, 0][..], &mtu.to_be_bytes(), &ipv4_header(from, to, 100)].concat();
+    message.extend([&source[..], &destination, &seq.to_be_bytes()].concat());
+    let sum = checksum(&message);
+    message[2..4].copy_from_slice(&sum);
+    send_raw(host, libc::IPPROTO_ICMP, from, &message);
+}
+
+/// Sends a segment within `inside` whose checksum does not hold.
+pub fn send_damaged(inside: &Namespace, from: SocketAddr, to: SocketAddr) {
+    let [(from, source), (to, destination)] = [from, to].map(ipv4);
+    let tcp = [&source[..], &destination, &[0; 8], &[0x50, 0x10, 0, 1, 0xDE, 0xAD, 0, 0]].concat();
+    send_raw(inside, libc::IPPROTO_RAW, to, &[ipv4_header(from, to, 20), tcp].concat());
 }
 
 /// Sends `count` octets through a connection and checks that they come, in order.

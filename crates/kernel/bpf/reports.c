@@ -8,6 +8,7 @@
 #include "core/accepted.h"
 #include "core/kept.h"
 #include "core/room.h"
+#include "core/tickets.h"
 
 void wl_host_options_read(struct wl_options *options, const u8 *octets, u32 len, u32 ack)
 {
@@ -186,6 +187,11 @@ int wl_host_delay_long(u32 cwnd, u32 rtt, u32 base)
 u32 wl_host_delay_path(u32 cwnd, u32 rtt, u32 base)
 {
 	return wl_delay_path(cwnd, rtt, base);
+}
+
+int wl_host_ticket_take(u32 *tail, u32 head, u32 places, u32 *ticket)
+{
+	return wl_ticket_take(tail, head, places, ticket);
 }
 
 _Static_assert(sizeof(struct wl_report) == 20 && sizeof(struct wl_options) == 28, "tests/reports.rs has these");

@@ -59,6 +59,7 @@ extern "C" {
     fn wl_host_delay_round(delay: *mut u64, rtt: u32, base: u32) -> u32;
     fn wl_host_delay_long(cwnd: u32, rtt: u32, base: u32) -> i32;
     fn wl_host_delay_path(cwnd: u32, rtt: u32, base: u32) -> u32;
+    fn wl_host_ticket_take(tail: *mut u32, head: u32, places: u32, ticket: *mut u32) -> i32;
 }
 
 fn read(octets: &[u8], ack: u32) -> Read {
@@ -288,6 +289,25 @@ fn nonces_are_siphash_2_4() {
         theirs.write_u64(u64::to_le(word));
         // SAFETY: numbers in, a number out.
         assert_eq!(unsafe { wl_host_siphash(k0, k1, word) }, theirs.finish());
+    }
+}
+
+/// A full queue gives no ticket, which is not the first ticket.
+#[test]
+fn each_ticket_of_a_queue_is_told_from_none() {
+    for head in [0, 7, u32::MAX - 40] {
+        let mut tail = head;
+        let mut take = || {
+            let mut ticket = 0xDEAD;
+            // SAFETY: the function reads and writes the two numbers.
+            let taken = unsafe { wl_host_ticket_take(&raw mut tail, head, 64, &raw mut ticket) };
+            (taken != 0).then_some(ticket)
+        };
+        for place in 0..64 {
+            assert_eq!(take(), Some(head.wrapping_add(place)));
+        }
+        assert_eq!([take(), take()], [None, None], "all places are taken");
+        assert_eq!(tail, head.wrapping_add(64));
     }
 }
 

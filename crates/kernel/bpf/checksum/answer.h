@@ -162,7 +162,8 @@ __noinline int wl_arrival_options(struct __sk_buff *skb)
 	return arrival->told.has_nonce;
 }
 
-// A copy of the latest acknowledgement: what it acknowledged and what window it gave, with the time of now. Returns the length of its options.
+// A copy of the latest acknowledgement: what it acknowledged and what window it gave, with the time of now. Returns the length of its options; 0 if
+// another processor has taken the place of `ticket` meanwhile.
 static __always_inline u32 wl_answer_header(struct wl_arrival *arrival, const struct tcp_sock *tp, const struct wl_flow *flow, u32 ticket)
 {
 	u32 scale = BPF_CORE_READ_BITFIELD(tp, rx_opt.rcv_wscale), stamped = BPF_CORE_READ_BITFIELD(tp, rx_opt.tstamp_ok), ack = tp->rcv_wup;
@@ -186,12 +187,14 @@ static __always_inline u32 wl_answer_header(struct wl_arrival *arrival, const st
 	for (i = 0; i < WL_ANSWERS; i++) {
 		const struct wl_slot *slot = &flow->slot[(ticket - i) % WL_SLOTS];
 
-		if (i && (!flow->words || slot->ticket != ticket - i + 1 || !slot->told || !wl_missing(&arrival->view, slot->seq) ||
-			  slot->seq - ack >= WL_COMPACT_OFFSETS))
+		if ((i && !flow->words) || slot->ticket != ticket - i + 1 || !slot->told || !wl_missing(&arrival->view, slot->seq) ||
+		    slot->seq - ack >= WL_COMPACT_OFFSETS)
 			break;
 		wl_word_write(option, i, wl_word_of(slot->seq - ack, slot->echo, slot->congested));
 		words++;
 	}
+	if (!words)
+		return 0;
 	wl_put_head(option, WL_WORDS_LEN(words));
 	if (stamped)
 		__builtin_memcpy(arrival->options + WL_TIMESTAMPS, option, sizeof(option));
@@ -238,7 +241,9 @@ static __always_inline u32 wl_answer_make(struct wl_arrival *arrival, struct wl_
 	if (flow->tail - flow->head >= WL_SLOTS || !wl_budget_spend(&flow->budget))
 		return 0;
 	flow->expected = wl_arrival_end(arrival);
-	ticket = wl_queue(flow, &arrival->seen, &arrival->told, 1);
+	// Another processor may have taken the last place meanwhile.
+	if (!wl_queue(flow, &arrival->seen, &arrival->told, 1, &ticket))
+		return 0;
 	return wl_answer_header(arrival, tp, flow, ticket);
 }
 

@@ -101,28 +101,26 @@ static __always_inline int wl_is_inside(const struct wl_flow *flow, const struct
 }
 
 // Queues a damaged segment for the socket, which has been reported `told` times. Two processors can be here for one connection: a place is taken
-// by its ticket; the socket sees by the ticket when it is filled. Returns the
-// ticket.
-static __always_inline u32 wl_queue(struct wl_flow *flow, const struct wl_seen *seen, const struct wl_options *options, u8 told)
+// by its ticket; the socket sees by the ticket when it is filled. Returns whether
+// there was a place.
+static __always_inline int wl_queue(struct wl_flow *flow, const struct wl_seen *seen, const struct wl_options *options, u8 told, u32 *ticket)
 {
 	struct wl_slot *slot;
-	u32 ticket;
 
-	if (flow->tail - flow->head >= WL_SLOTS) {
+	if (!wl_ticket_take(&flow->tail, flow->head, WL_SLOTS, ticket)) {
 		wl_report_add(wl_reports_overrun, 1);
 		return 0;
 	}
-	ticket = __sync_fetch_and_add(&flow->tail, 1);
-	slot = &flow->slot[ticket % WL_SLOTS];
+	slot = &flow->slot[*ticket % WL_SLOTS];
 	slot->seq = seen->seq;
 	slot->echo = options->nonce;
 	slot->echoed = options->has_nonce;
 	slot->congested = seen->congested;
 	slot->told = told;
 	slot->at = wl_clock();
-	__sync_lock_test_and_set(&slot->ticket, ticket + 1);
+	__sync_lock_test_and_set(&slot->ticket, *ticket + 1);
 	wl_report_add(wl_reports_queued, 1);
-	return ticket;
+	return 1;
 }
 
 SEC("tp_btf/tcp_bad_csum")
@@ -137,7 +135,7 @@ int BPF_PROG(wl_bad_csum, struct sk_buff *skb)
 	struct wl_options options;
 	struct wl_flow *flow;
 	struct wl_scan scan = {};
-	u32 header;
+	u32 header, ticket;
 
 	if (bpf_probe_read_kernel(&ip, sizeof(ip), head + network) || bpf_probe_read_kernel(&tcp, sizeof(tcp), head + transport))
 		return 0;
@@ -167,6 +165,6 @@ int BPF_PROG(wl_bad_csum, struct sk_buff *skb)
 	else
 		header = 20;
 	wl_options_read(&options, &scan, header - 20, 0);
-	wl_queue(flow, &seen, &options, 0);
+	wl_queue(flow, &seen, &options, 0, &ticket);
 	return 0;
 }

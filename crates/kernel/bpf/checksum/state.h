@@ -7,6 +7,7 @@
 #include "core/accepted.h"
 #include "core/kept.h"
 #include "core/room.h"
+#include "core/tickets.h"
 #include "core/vain.h"
 
 #define WL_FLOWS 65536

@@ -86,6 +86,8 @@ u32 wl_host_sender_send(struct wl_host_sender *sender, u32 seq, u32 len, u32 mss
 {
 	u32 explained = again ? wl_accepted_repair(&sender->accepted, seq, len) : 0, nonce;
 
+	if (!again)
+		wl_accepted_age(&sender->accepted, seq);
 	nonce = wl_sent_nonce(&sender->sent, seq, len, mss, again);
 	if (again)
 		wl_repair_begin(&sender->sent, explained);

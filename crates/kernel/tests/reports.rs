@@ -502,6 +502,25 @@ fn what_was_sent_again_long_ago_is_not_sent_again_now() {
     assert_eq!(sender.counts()[1], 1);
 }
 
+/// Its report was believed, but the segment had come and was never sent again.
+#[test]
+fn a_report_long_ago_excuses_no_loss_of_now() {
+    let mut sender = Sender::new();
+    let nonce = sender.transmit_new(MSS);
+    assert_eq!((sender.told(0, nonce), sender.counts()), (Believed, [1, 0, 0, 0]));
+    sender.nxt = 0;
+    for _ in 0..1 << 12 {
+        sender.transmit_new(MSS);
+        sender.nxt = sender.nxt.wrapping_add((1 << 20) - MSS);
+        sender.una = sender.nxt;
+    }
+    assert_eq!(sender.nxt, 0);
+    let nonce = sender.transmit_new(MSS);
+    sender.transmit(0, MSS);
+    assert_eq!(sender.counts()[1], 0, "no report is of this loss");
+    assert_eq!((sender.told(0, nonce), sender.counts()[1]), (Believed, 1), "before its own comes");
+}
+
 #[test]
 fn who_guesses_nonces_is_soon_believed_no_more() {
     let mut random = Pcg64Mcg::seed_from_u64(4);

@@ -415,6 +415,8 @@ static __always_inline u32 wl_transmit(struct wl_sender *sender, const struct tc
 	int again = wl_after(tp->snd_nxt, seq);
 	u32 explained = again ? wl_accepted_repair(&sender->accepted, seq, len) : 0, nonce;
 
+	if (!again)
+		wl_accepted_age(&sender->accepted, seq);
 	nonce = wl_sent_nonce(&sender->sent, seq, len, mss, again);
 	// A tail loss probe repairs nothing as far as is known, and after a timeout everything is sent again.
 	if (again && BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state) == TCP_CA_Recovery)

@@ -30,7 +30,8 @@ enum wl_belief {
 struct wl_accepted_one {
 	u32 seq;
 	u32 nonce; // 0 where none is asked for
-	u32 repaired; // the segment was sent again: it was missing indeed
+	u16 repaired; // the segment was sent again: it was missing indeed
+	u16 gone; // further behind than any window: others get its numbers
 };
 
 struct wl_accepted {
@@ -39,6 +40,7 @@ struct wl_accepted {
 	u32 wrong;
 	u32 wrong_seq[WL_ACCEPTED_REPEATED]; // the latest wrong reports, and what a compact one has of their echoes:
 	u32 wrong_echo[WL_ACCEPTED_REPEATED]; // a receiver repeats what damage has made wrong, and a guess made again is no other guess
+	u32 aged; // reports that were looked at for their age
 	u32 since; // segments delivered since one of those segments was sent again, or a report of it came afterwards
 	struct wl_budget budget;
 	u8 count; // that the latest report told
@@ -83,7 +85,7 @@ WL_STEP wl_look_step(u32 round, struct wl_look *look)
 
 	if (round >= look->accepted->total)
 		return 1;
-	if (one->seq != look->seq || (look->nonce && one->nonce != look->nonce))
+	if (one->gone || one->seq != look->seq || (look->nonce && one->nonce != look->nonce))
 		return 0;
 	look->known = 1;
 	return 1;
@@ -111,7 +113,7 @@ WL_STEP wl_repair_step(u32 round, struct wl_repair *repair)
 
 	if (round >= repair->accepted->total)
 		return 1;
-	if (!one->repaired && one->seq - repair->seq < repair->len) {
+	if (!one->gone && !one->repaired && one->seq - repair->seq < repair->len) {
 		one->repaired = 1;
 		repair->accepted->repaired++;
 		repair->accepted->since = 0;
@@ -128,6 +130,16 @@ WL_CORE u32 wl_accepted_repair(struct wl_accepted *accepted, u32 seq, u32 len)
 
 	WL_LOOP(WL_ACCEPTED, wl_repair_step, &repair);
 	return repair.explained;
+}
+
+// First transmissions have come to `seq`. A report further behind than any window stands for nothing any more, before other octets have the same
+// numbers. One is looked at each time, which is soon enough.
+WL_CORE void wl_accepted_age(struct wl_accepted *accepted, u32 seq)
+{
+	struct wl_accepted_one *one = &accepted->one[accepted->aged++ % WL_ACCEPTED];
+
+	if (seq - one->seq > WL_LARGEST_WINDOW)
+		one->gone = 1;
 }
 
 // A report had a wrong echo, of which these are the last bits.
@@ -181,7 +193,7 @@ WL_CORE enum wl_belief wl_accept_report(struct wl_accepted *accepted, struct wl_
 	repaired = which.followed;
 	if (repaired || !accepted->nonces)
 		repaired |= wl_repair_explain(sent, report->seq, which.number);
-	accepted->one[accepted->total % WL_ACCEPTED] = (struct wl_accepted_one){ report->seq, which.nonce, repaired };
+	accepted->one[accepted->total % WL_ACCEPTED] = (struct wl_accepted_one){ report->seq, which.nonce, !!repaired, 0 };
 	accepted->total++;
 	accepted->repaired += repaired;
 	accepted->since = repaired ? 0 : accepted->since;
